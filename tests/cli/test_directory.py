@@ -11,6 +11,7 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.moments import stored_at
+from langgraph.checkpoint.dynamodb.cli.outcome import Exit
 from tests.cli.conftest import Run
 from tests.support.checkpoints import Conversation, store, thread_config
 
@@ -38,6 +39,7 @@ def test_every_thread_is_entered_and_what_cannot_be_is_told(run: Run, old: tuple
     ended = run("directory", "--table", table, "--yes", "--json")
     assert ended.code != 0
     assert set(ended.json["entered"]) == {"one", "two", "three", "nobody's"}
+    assert (ended.json["with_owner"], ended.json["threads_without_owner"]) == (3, ["nobody's"])
     assert "owner is" in ended.json["failed"]["odd"]
     assert ended.err.startswith(f"Scanning table {table}")
     assert (owned(saver, "ada"), owned(saver, "bob")) == ({"one", "two"}, {"three"})
@@ -47,6 +49,38 @@ def test_every_thread_is_entered_and_what_cannot_be_is_told(run: Run, old: tuple
     stored = stored_at(talk.checkpoint["id"])
     assert stored is not None
     assert found.last_active == stored.replace(microsecond=0)
+
+
+def test_a_thread_that_another_went_on_with_keeps_its_owner(run: Run, old: tuple[str, DynamoDBSaver]) -> None:
+    table, saver = old
+    store(saver, thread_config("one"), "2", {"text": "approved"})
+    ended = run("directory", "one", "--table", table, "--yes", "--json")
+    assert (ended.code, ended.json["with_owner"], ended.json["without_owner"]) == (0, 1, 0)
+    assert owned(saver, "ada") == {"one"}
+
+
+def test_threads_without_an_owner_are_told_until_they_are_expected(
+    run: Run, old: tuple[str, DynamoDBSaver], tmp_path: Path
+) -> None:
+    table, saver = old
+    done = tmp_path / "done"
+    command = ("directory", "one", "nobody's", "--table", table, "--yes", "--done", str(done))
+    ended = run(*command)
+    assert ended.code == Exit.PROBLEMS
+    assert ended.out.splitlines() == [
+        "entered: 2 threads, 1 with owner, 1 without owner",
+        "threads without owner: nobody's",
+    ]
+    assert "No checkpoint of 1 thread names an owner under 'user_id'" in ended.err
+    # The file of those that are done does not hide them from the next run.
+    assert done.read_text() == "one\n"
+    again = run(*command, "--json")
+    assert (again.code, again.json["threads_without_owner"]) == (Exit.PROBLEMS, ["nobody's"])
+    expected = run(*command, "--allow-without-owner", "--json")
+    assert (expected.code, expected.json["without_owner"]) == (0, 1)
+    assert done.read_text() == "one\nnobody's\n"
+    saver.set_thread("nobody's", owner="bob")
+    assert run("directory", "nobody's", "--table", table, "--yes").code == 0
 
 
 def test_the_key_of_the_owner_is_not_empty(run: Run, shared: str) -> None:

@@ -91,7 +91,8 @@ def test_everything_of_a_person_is_erased(
     assert ended.json["memories"] == 3
     assert ended.json["namespaces"] == ["users/ada%251", "profiles/ada%251"]
     assert ended.json["not_looked_at"] == [
-        "threads that the directory does not have as ada%1's",
+        "threads that the directory does not have as ada%1's: `langgraph-dynamodb threads --without-owner` lists those"
+        " without an owner",
         "memories outside these namespaces",
         "the node cache",
         "what agents store while this runs",
@@ -113,6 +114,21 @@ def test_one_memory_is_singular(run_on: Run, tmp_path: Path) -> None:
     assert "exported: 1 thread, 1 memory\n" in run_on("export", *bob, "--to", str(tmp_path)).out
     assert ", 1 memory\n" in run_on("delete", *bob, "--dry-run").out
     assert "deleted: 1 thread, 1 memory\n" in run_on("delete", *bob, "--yes").out
+
+
+@pytest.mark.parametrize("command", ["export", "delete"])
+def test_threads_without_an_owner_are_named_and_can_be_listed(
+    run_on: Run, saver: DynamoDBSaver, tmp_path: Path, command: str
+) -> None:
+    saver.set_thread("of nobody", title="In the directory")
+    Conversation(saver, "unlisted").put(said=["four"])
+    options = ("--to", str(tmp_path)) if command == "export" else ("--yes",)
+    ended = run_on(command, "--owner", "bob", *options)
+    assert ended.code == 0
+    assert "Threads without an owner are not looked at" in ended.err
+    assert "`langgraph-dynamodb threads --without-owner` lists those without an owner" in ended.out
+    listed = run_on("threads", "--without-owner", "--json").json
+    assert {each["thread_id"] for each in listed} == {"of nobody", "unlisted"}
 
 
 def test_a_report_says_that_memories_were_not_looked_at(run_on: Run, store: DynamoDBStore) -> None:
@@ -296,7 +312,7 @@ def test_everything_of_a_person_is_exported(
     ended = _export(run_on, folder, "--json")
     assert (ended.code, ended.json["memories"], ended.json["folder"]) == (0, 3, str(folder))
     report = json.loads((folder / "report.json").read_text())
-    assert report["is_whole"]
+    assert report["finished"]
     assert report["not_looked_at"] == ended.json["not_looked_at"]
     titles = {each["thread_id"]: (each["title"], each["file"]) for each in report["threads"]}
     assert titles.keys() == {*NAMES, "only a title"}
@@ -338,11 +354,11 @@ def test_an_export_that_was_interrupted_goes_on(
     ended = _export(run_on, tmp_path, "--parallel", "1")
     assert ended.code == Exit.INTERRUPTED
     report = json.loads((tmp_path / "report.json").read_text())
-    assert (report["owner"], report["is_whole"]) == ("ada%1", False)
+    assert (report["owner"], report["finished"]) == ("ada%1", False)
     first = len([*tmp_path.glob("*.jsonl")])
     ended = _export(run_on, tmp_path, "--json")
     assert (ended.code, ended.json["skipped"]) == (0, first)
-    assert json.loads((tmp_path / "report.json").read_text())["is_whole"]
+    assert json.loads((tmp_path / "report.json").read_text())["finished"]
 
 
 def test_a_whole_export_is_replaced_only_after_a_question(
@@ -354,7 +370,7 @@ def test_a_whole_export_is_replaced_only_after_a_question(
     saver.delete_thread("TRIP/1")
     asked = _export(run_on, tmp_path)
     assert asked.code == Exit.NOT_CONFIRMED
-    assert "has a whole export already. Replace it?" in asked.err
+    assert "has a finished export already. Replace it?" in asked.err
     before = len([*tmp_path.iterdir()])
     ended = _export(run_on, tmp_path, "--yes", "--json")
     assert (ended.json["skipped"], len([*tmp_path.iterdir()])) == (0, before - 1)
@@ -377,7 +393,7 @@ def test_a_thread_that_cannot_be_exported_makes_no_whole_export(
     ended = _export(run_on, tmp_path)
     assert ended.code == Exit.PROBLEMS
     assert "trip/1: " in ended.out
-    assert not json.loads((tmp_path / "report.json").read_text())["is_whole"]
+    assert not json.loads((tmp_path / "report.json").read_text())["finished"]
     # It is not asked about, and tries again what is missing.
     assert _export(run_on, tmp_path, "--json").json["skipped"] == 2
 
@@ -416,7 +432,7 @@ def test_what_an_export_has_no_longer_is_removed(
     ended = run_on("export", "--owner", "ada%1", "--to", str(tmp_path), "--json")
     assert (ended.code, ended.json["skipped"]) == (0, 2)
     report = json.loads((tmp_path / "report.json").read_text())
-    assert report["is_whole"]
+    assert report["finished"]
     names = {each["file"] for each in report["threads"]} - {None}
     assert {each.name for each in tmp_path.iterdir()} == {"report.json", *names}
     assert not {left.name, part.name} & names
@@ -490,6 +506,6 @@ def test_a_thread_whose_entry_is_damaged_is_told(
         assert "cannot be read" in reason
     assert "Item" in client.get_item(TableName=own_table, Key=key)
     assert saver.get_tuple(thread_config("trip/1")) is None
-    assert not json.loads((tmp_path / "report.json").read_text())["is_whole"]
+    assert not json.loads((tmp_path / "report.json").read_text())["finished"]
     assert run_on("delete", "only a title", "--yes").code == 0
     assert run_on("delete", "--owner", "ada%1", "--yes").code == 0

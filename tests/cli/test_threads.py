@@ -40,6 +40,39 @@ def test_all_threads_are_listed_with_what_their_items_say(
     assert ended.json[0]["stored_at"] == max(each["stored_at"] for each in ended.json)
 
 
+def test_threads_without_an_owner_are_the_newest_of_all(
+    run: Run, make_table: Callable[[], str], open_saver: Callable[..., DynamoDBSaver]
+) -> None:
+    name = make_table()
+    saver = open_saver(name)
+    for number in range(4):
+        Conversation(saver, f"thread {number}").put(x=1)
+    for number in (2, 3):
+        saver.set_thread(f"thread {number}", owner="ada")
+    ended = run("threads", "--without-owner", "--table", name, "--limit", "1", "--json")
+    assert [each["thread_id"] for each in ended.json] == ["thread 1"]
+    assert "Listed: the newest 1 of 2 threads without an owner; --limit 0 lists all." in ended.err
+    ended = run("threads", "--without-owner", "--table", name, "--limit", "0", "--json")
+    assert [each["thread_id"] for each in ended.json] == ["thread 1", "thread 0"]
+    assert "Listed" not in ended.err
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--without-owner", "--owner", "ada"),
+        ("--without-owner", "--since", "7d"),
+        ("--without-owner", "--run-id", "run"),
+        ("--run-id", "run", "--owner", "ada"),
+    ],
+    ids=" ".join,
+)
+def test_threads_are_chosen_in_one_way(run: Run, shared: str, options: tuple[str, ...]) -> None:
+    ended = run("threads", *options, "--table", shared)
+    assert ended.code == 2
+    assert "give only one of --without-owner, --run-id, and --owner or --since" in " ".join(ended.err.split())
+
+
 @pytest.mark.parametrize("owner", [(), ("--owner", "ada")], ids=["all", "owner"])
 @pytest.mark.parametrize(
     ("options", "says"),
@@ -222,12 +255,6 @@ def test_recent_threads_of_all_owners_need_no_scan(
         ended = run("threads", "--table", table, "--since", age, "--json")
         assert [each["thread_id"] for each in ended.json] == expected
         assert "Scanning" not in ended.err
-
-
-def test_a_run_and_an_owner_are_too_much(run: Run, shared: str) -> None:
-    ended = run("threads", "--table", shared, "--owner", "ada", "--run-id", "run")
-    assert ended.code == 2
-    assert "not both" in ended.err
 
 
 def test_those_that_wait_are_found_by_a_scan_too(run: Run, table: str) -> None:

@@ -123,6 +123,32 @@ def test_the_first_put_enters_the_thread_with_no_further_request() -> None:
     assert users.threads(None) == ["one"]
 
 
+@pytest.mark.parametrize("is_old", [False, True], ids=["new", "from before the option"])
+def test_a_thread_that_enters_without_an_owner_is_told_once(
+    *, is_old: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    users = Users(owner_from="userid")
+    if is_old:
+        users.store("one", storage=users.process(owner_from=None))
+    process = users.process()
+    for thread in ("one", "two"):
+        users.store(thread, 2, storage=process)
+    assert caplog.messages == [
+        "Thread 'one' enters the directory without an owner: neither `configurable` nor `metadata` of its config has"
+        " the key 'userid', which owner_from names. `threads(owner=...)` and `delete --owner` do not find it. Name the"
+        " owner with set_thread(owner=...); `langgraph-dynamodb threads --without-owner` lists such threads. This is"
+        " logged once."
+    ]
+
+
+def test_a_later_put_without_the_owner_is_not_told(caplog: pytest.LogCaptureFixture) -> None:
+    users = Users()
+    users.store("one")
+    users.store("one", 2, None, storage=users.process())
+    users.store("unlisted", storage=users.process(owner_from=None))
+    assert (users.threads(), caplog.messages) == (["one"], [])
+
+
 def test_without_the_option_a_table_has_nothing_of_the_directory() -> None:
     users = Users(owner_from=None)
     users.store("one")
@@ -138,7 +164,7 @@ def test_a_put_does_not_rely_on_another_one_that_was_to_enter_the_thread() -> No
     for each in (first, second):
         each.until(confirms)
     first.go_on()
-    assert any(map(changes_thread("active"), first.calls))
+    first.until(changes_thread("active"))
     with pytest.raises(ConnectionError):
         first.go_on([ConnectionError()])
     second.finish()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -253,6 +254,52 @@ def test_a_thread_from_before_is_listed_until_its_newest_checkpoint_expires(harn
     harness.run(enter_thread(storage_of(harness), "one", "user_id"))
     until = items.number(stored(harness, "one"), items.LISTED_UNTIL)
     assert until == int(harness.now) + 40 * DAY
+
+
+def checkpoint_id_at(minute: int) -> str:
+    """Return an id of LangGraph's that was made in a minute of some hour: a UUID of version 6."""
+    made = datetime(2024, 5, 4, 12, minute, tzinfo=timezone.utc)
+    steps = (made - datetime(1582, 10, 15, tzinfo=timezone.utc)) // timedelta(microseconds=1) * 10
+    text = f"{steps >> 12:012x}6{steps & 0xFFF:03x}8000000000000000"
+    return str(UUID(text))
+
+
+@pytest.mark.parametrize("later", [1, pytest.param(60, id="several pages")])
+def test_the_newest_checkpoint_that_names_an_owner_counts(harness: Harness, later: int) -> None:
+    for number, owner in enumerate(("bob", "ada", *(None,) * later)):
+        named = {} if owner is None else {"user_id": owner}
+        store(harness, "one", checkpoint_id=f"{number:03}", **named)
+    assert harness.run(enter_thread(storage_of(harness), "one", "user_id")) == "ada"
+    assert read(harness, "ada")[0] == ["one"]
+
+
+def test_a_thread_that_names_no_owner_is_entered_without_one(harness: Harness) -> None:
+    store(harness, "one")
+    assert harness.run(enter_thread(storage_of(harness), "one", "user_id")) is None
+    assert read(harness, None, since=harness.now - DAY)[0] == ["one"]
+    # Somebody names the owner by hand, and no checkpoint is searched for one again.
+    root = items.partition_of("one")
+    owned = entry(harness, "one", owner="ada")
+    assert harness.run(describe(storage_of(harness), root, owned, stored(harness, "one"))) is None
+    assert harness.run(enter_thread(storage_of(harness), "one", "user_id")) == "ada"
+
+
+@pytest.mark.parametrize("how", ["enter", "put", "describe"])
+def test_a_thread_from_before_began_with_its_oldest_checkpoint(harness: Harness, how: str) -> None:
+    for minute in (1, 2, 3):
+        store(harness, "one", checkpoint_id=checkpoint_id_at(minute))
+    began = datetime(2024, 5, 4, 12, 1, tzinfo=timezone.utc).timestamp()
+    harness.now = began + DAY
+    if how == "enter":
+        harness.run(enter_thread(storage_of(harness), "one", "user_id"))
+    elif how == "put":
+        store(harness, "one", "ada", checkpoint_id=checkpoint_id_at(4))
+    else:
+        new = entry(harness, "one", title="Trains")
+        harness.run(describe(storage_of(harness), items.partition_of("one"), new, None))
+    assert items.number(stored(harness, "one"), items.CREATED_AT) == int(began)
+    active = began + 2 * 60 if how == "enter" else harness.now
+    assert items.number(stored(harness, "one"), "last_active") == int(active)
 
 
 @pytest.mark.parametrize("how", ["enter", "carry"])

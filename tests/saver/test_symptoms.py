@@ -206,6 +206,12 @@ def _read_with(stored: dict[str, Any], read: dict[str, Any]) -> Symptom:
 KEY, OTHER_KEY = _with_key(b"0123456789abcdef"), _with_key(b"fedcba9876543210")
 
 
+def _ownerless(scene: Scene) -> str:
+    with scene.caplog.at_level(logging.WARNING):
+        store(scene.make_saver(owner_from="userid"), NEWEST, "1", {"x": "y"})
+    return scene.caplog.text
+
+
 def _held(scene: Scene) -> str:
     saver = scene.make_saver()
     with saver.thread_lock("t"):
@@ -269,6 +275,7 @@ SYMPTOMS: dict[str, Symptom] = {
     "cannot be decrypted with the saver's key": _read_with(KEY, OTHER_KEY),
     "is not encrypted, or not for its place, but the saver has a cipher": _read_with({}, KEY),
     "data that was encrypted for another place": _read_with(KEY, {**KEY, "bound_to": "before"}),
+    "Thread ... enters the directory without an owner": _ownerless,
     "thread ... is held by another runner": _held,
     "thread ... is no longer held": _lost,
     "needs segments that are not in the table": _damaged,

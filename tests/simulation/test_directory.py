@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -51,8 +52,8 @@ def the_last_put_owns(patch: pytest.MonkeyPatch) -> None:
 
     activity = threads._activity  # noqa: SLF001 - a mutant changes what nobody else may.
 
-    def activity_anew(storage: Any, epoch: bytes, ttl_seconds: Any, last_active: Any) -> Any:
-        return activity(storage, epoch, ttl_seconds, None if storage.entry else last_active)
+    def activity_anew(storage: Any, partition: Any, thread: Any) -> Any:
+        return activity(storage, partition, replace(thread, last_active=None) if storage.entry else thread)
 
     patch.setattr(protocol, "list_thread", enter_again)
     patch.setattr(threads, "_activity", activity_anew)

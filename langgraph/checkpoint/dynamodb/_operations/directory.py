@@ -63,7 +63,8 @@ class ThreadSummary:
     metadata: Mapping[str, Any]
     """The metadata that `set_thread` was given."""
     created_at: datetime | None
-    """When the thread was entered in the directory."""
+    """When the thread began: with its first put, or with the oldest checkpoint that the table had when the thread was
+    entered later."""
     last_active: datetime | None
     """When it was last active, up to the saver's `activity_seconds`."""
     status: str | None = None

@@ -37,7 +37,7 @@ from langgraph.checkpoint.dynamodb._operations.entries import (
 )
 from langgraph.checkpoint.dynamodb._operations.overview import readable_metadata, status_of
 from langgraph.checkpoint.dynamodb._operations.reads import NamespaceReader, StoredCheckpoint
-from langgraph.checkpoint.dynamodb._operations.threads import ensure_epoch, find_epoch
+from langgraph.checkpoint.dynamodb._operations.threads import began_at, ensure_epoch, find_epoch
 from langgraph.checkpoint.dynamodb._runtime.requests import Pages
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
@@ -163,7 +163,8 @@ def describe(storage: LocalStorage, root: Partition, entry: Item, old: Item | No
         found = yield from storage.table.get(root.pk, items.THREAD)
         if found is None or LAST_ACTIVE in found:
             return found or {}
-        change = protocol.list_thread(thread.epoch, entry, storage.clock(), storage.clock())
+        now, began = storage.clock(), (yield from began_at(storage, root))
+        change = protocol.list_thread(thread.epoch, entry, now, now if began is None else began)
     else:
         change = protocol.describe_thread(items.binary(old, items.EPOCH), entry, old)
     return (yield from storage.table.try_update(items.thread_key(root), change))
@@ -228,35 +229,62 @@ def carry_entry(
     yield from _enter(storage, target, epoch, (entry, last_active, created_at, ends_at))
 
 
-def enter_thread(storage: LocalStorage, thread_id: str, owner_from: str) -> Op[None]:
-    """Enter a thread that has checkpoints in the directory, as a put with that option would have.
+def enter_thread(storage: LocalStorage, thread_id: str, owner_from: str) -> Op[str | None]:
+    """Enter a thread that has checkpoints in the directory, as puts with that option would have.
 
-    A thread that is there already stays as it is. But it gets the owner if it has none, and one that was entered before
-    the saver encrypted is listed as the saver lists threads now.
+    The newest checkpoint whose metadata name an owner counts: an approver or an operator may have gone on with a thread
+    without naming its owner. A thread that is there already stays as it is. But it gets the owner if it has none, and
+    one that was entered before the saver encrypted is listed as the saver lists threads now.
+
+    Returns:
+        The thread's owner; `None` if it has none.
 
     Raises:
         CheckpointNotFoundError: The thread has no checkpoint in its root namespace, or has expired.
         CheckpointerInputError: The owner in its metadata cannot be used.
     """
     root = items.partition_of(checked_id(thread_id, "thread_id"))
-    found = yield from NamespaceReader(storage, root).page()
+    history = NamespaceReader(storage, root)
+    found = yield from history.page()
     if not found:
         msg = f"thread {thread_id!r} of table {storage.table.name} has no checkpoint, or has expired"
         raise CheckpointNotFoundError(msg)
-    metadata: Mapping[str, Any] = (yield from readable_metadata(storage, found[0].head)) or {}
-    new = described(About(), root, metadata.get(owner_from), None, None)
+    newest = found[0]
+    entered = yield from storage.table.get(root.pk, items.THREAD)
+    owner: Any = None if entered is None else read_about(storage.codec, entered).owner
+    if owner is None:
+        owner = yield from _named_owner(storage, found, history, owner_from)
+    new = described(About(), root, owner, None, None)
     now = datetime.fromtimestamp(storage.clock(), timezone.utc)
-    last_active = min(stored_at(found[0].checkpoint_id) or now, now).timestamp()
+    last_active = min(stored_at(newest.checkpoint_id) or now, now).timestamp()
+    began = yield from began_at(storage, root)
+    created_at = last_active if began is None else began
     thread = yield from find_epoch(storage, root)
-    listed = (entry_of(storage, root, new), last_active, last_active, items.ends_at(found[0].head))
+    listed = (entry_of(storage, root, new), last_active, created_at, items.ends_at(newest.head))
     there = yield from _enter(storage, root, thread.epoch, listed)
     if there is None:
-        return
-    about = read_about(storage.codec, there)
-    entry = entry_of(storage, root, replace(about, owner=about.owner or new.owner))
+        return new.owner
+    known = read_about(storage.codec, there)
+    about = replace(known, owner=known.owner or new.owner)
+    entry = entry_of(storage, root, about)
     if entry.get(OWNER) != there.get(OWNER):
         change = protocol.describe_thread(items.binary(there, items.EPOCH), entry, there)
         yield from storage.table.try_update(items.thread_key(root), change)
+    return about.owner
+
+
+def _named_owner(
+    storage: LocalStorage, page: Sequence[StoredCheckpoint], history: NamespaceReader, owner_from: str
+) -> Op[Any]:
+    """Return the owner that the newest checkpoint names of those that name one, as the metadata have it."""
+    while True:
+        for each in page:
+            metadata: Mapping[str, Any] = (yield from readable_metadata(storage, each.head)) or {}
+            if metadata.get(owner_from) is not None:
+                return metadata[owner_from]
+        if history.done:
+            return None
+        page = yield from history.page()
 
 
 def _enter(

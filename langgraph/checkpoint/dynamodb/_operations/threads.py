@@ -19,6 +19,8 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     ORPHAN_SECONDS,
     READ_WAIT_SECONDS_MAX,
 )
+from langgraph.checkpoint.dynamodb._format.moments import stored_at
+from langgraph.checkpoint.dynamodb._format.schema import OWNER, PARTITION_KEY, SORT_KEY
 from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
 from langgraph.checkpoint.dynamodb._runtime.cache import CachedThread
 from langgraph.checkpoint.dynamodb._runtime.requests import Query, none_if_condition_failed
@@ -60,6 +62,8 @@ def ensure_epoch(storage: LocalStorage, partition: Partition) -> Op[CachedThread
         item = yield from storage.table.try_update(items.thread_key(partition), create)
         if item is None:
             last_active = None if entry is None else int(now)
+            if entry is not None:
+                _tell_of_missing_owner(storage, partition, entry)
             return storage.cache.remember_thread(partition.root, epoch, ttl_seconds, last_active)
         thread = Thread.parse(item)
         if not thread.is_pending:
@@ -145,7 +149,7 @@ def _read_and_touch(storage: LocalStorage, partition: Partition, epoch: bytes) -
     reads, root = storage.cache.thread_reads, partition.root
     known = storage.cache.thread(root)
     if known is not None and known.last_active is not None and protocol.is_reusable(known.epoch, epoch):
-        change = _activity(storage, known.epoch, known.ttl_seconds, known.last_active)
+        change = _due_touch(storage, known, known.last_active)
         touched = None if change is None else (yield from _touch(storage, partition, known, change))
         if touched is not None:
             return touched
@@ -183,7 +187,7 @@ def _touched(
     """
     if thread is None or not thread.confirms(epoch):
         return thread
-    change = _activity(storage, thread.epoch, thread.ttl_seconds, thread.last_active)
+    change = yield from _activity(storage, partition, thread)
     if change is None:
         return thread
     touched = yield from _touch(storage, partition, thread, change)
@@ -192,15 +196,59 @@ def _touched(
     return touched or thread
 
 
-def _activity(
-    storage: LocalStorage, epoch: bytes, ttl_seconds: int | None, last_active: int | None
-) -> protocol.Change | None:
+def _activity(storage: LocalStorage, partition: Partition, thread: Thread) -> Op[protocol.Change | None]:
     """Return the change that enters a thread in the directory, or notes that it is active; `None` if none is due."""
+    if thread.last_active is not None:
+        return _due_touch(storage, thread, thread.last_active)
+    if storage.entry is None:
+        return None
+    entry, now = storage.entry(), storage.clock()
+    _tell_of_missing_owner(storage, partition, entry)
+    began = yield from began_at(storage, partition)
+    return protocol.list_thread(thread.epoch, entry, now, now if began is None else began)
+
+
+def _due_touch(
+    storage: LocalStorage, thread: CachedThread | Thread, last_active: int
+) -> protocol.Change | None:
+    """Return the change that notes that a thread in the directory is active; `None` if none is due."""
     now = storage.clock()
-    due = now - activity_seconds(storage.activity_seconds, ttl_seconds)
-    if last_active is None:
-        return None if storage.entry is None else protocol.list_thread(epoch, storage.entry(), now, now)
-    return None if last_active > due else protocol.touch_thread(epoch, now, due)
+    due = now - activity_seconds(storage.activity_seconds, thread.ttl_seconds)
+    return None if last_active > due else protocol.touch_thread(thread.epoch, now, due)
+
+
+def began_at(storage: LocalStorage, partition: Partition) -> Op[float | None]:
+    """Return when a thread's oldest checkpoint was made, in epoch seconds.
+
+    Return `None` if the thread has no checkpoint, or if LangGraph did not make the id, which tells the time. A time in
+    the future is now.
+    """
+    root = items.partition_of(partition.thread_id)
+    query = Query(
+        root.pk,
+        prefix=items.CHECKPOINTS,
+        consistent=False,
+        first_page=1,
+        attributes=(PARTITION_KEY, SORT_KEY),
+    )
+    oldest = yield from storage.table.query_page(query)
+    made = stored_at(items.checkpoint_id_of(oldest[0])) if oldest else None
+    return None if made is None else min(made.timestamp(), storage.clock())
+
+
+def _tell_of_missing_owner(storage: LocalStorage, partition: Partition, entry: Item) -> None:
+    """Log once that a thread enters the directory without an owner though the saver looks for one."""
+    facts = storage.cache.facts
+    if storage.owner_from is None or OWNER in entry or facts.has_told_of_missing_owner:
+        return
+    facts.has_told_of_missing_owner = True
+    logger.warning(
+        "Thread %r enters the directory without an owner: neither `configurable` nor `metadata` of its config has the"
+        " key %r, which owner_from names. `threads(owner=...)` and `delete --owner` do not find it. Name the owner with"
+        " set_thread(owner=...); `langgraph-dynamodb threads --without-owner` lists such threads. This is logged once.",
+        partition.thread_id,
+        storage.owner_from,
+    )
 
 
 def _touch(
@@ -221,7 +269,7 @@ def _touch_kept(storage: LocalStorage, partition: Partition, epoch: bytes) -> Op
         if thread is None or protocol.is_reusable(epoch, thread.epoch):
             return
         epoch = thread.epoch
-        change = _activity(storage, epoch, thread.ttl_seconds, thread.last_active)
+        change = yield from _activity(storage, partition, thread)
         if (
             change is None
             or (yield from storage.table.try_update(items.thread_key(partition), change)) is None

@@ -111,6 +111,8 @@ class Facts:
     """Whether the table may hold another saver's threads; `None` before the first look."""
     has_told_of_ttl: bool = False
     """Whether the log says already that a thread has another ttl than the saver."""
+    has_told_of_missing_owner: bool = False
+    """Whether the log says already that a thread entered the directory without an owner."""
 
 
 class Cache:

@@ -31,16 +31,23 @@ def directory(
     ] = "user_id",
     parallel: Parallel = 4,
     done: Done = None,
+    allow_without_owner: Annotated[
+        bool, typer.Option("--allow-without-owner", help="Threads without an owner are expected.")
+    ] = False,
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:
     """Enter existing threads in the directory that lists them.
 
     Without threads as arguments, it scans the table and enters all threads. It first says what the scan reads and
-    costs, and asks before it writes. The owner comes from the newest checkpoint's metadata, where LangGraph keeps the
-    keys of a config. Threads that are already in the directory stay as they are, so you can repeat the command. There
-    are two exceptions: a thread without an owner gets one, and if the saver encrypts, it encrypts owners that are still
-    readable. With --done, the command continues where it was interrupted.
+    costs, and asks before it writes. The owner comes from the newest checkpoint whose metadata name one, because
+    LangGraph keeps the keys of a config there. Threads that are already in the directory stay as they are, so you can
+    repeat the command. There are two exceptions: a thread without an owner gets one, and if the saver encrypts, it
+    encrypts owners that are still readable. With --done, the command continues where it was interrupted.
+
+    If no checkpoint of a thread names an owner, the thread is entered without one, and --owner of other commands does
+    not find it. The command lists such threads, and ends with exit code 8, unless --allow-without-owner says that they
+    are expected.
     """
     if not owner_from:
         msg = "--owner-from is empty; give a key of the metadata, such as user_id"
@@ -54,7 +61,20 @@ def directory(
         return
     context.confirm(f"Enter {what} in the directory, for {cost}?", yes=yes)
 
-    def one(thread_id: str) -> None:
-        context.run(enter_thread(context.storage, thread_id, owner_from))
+    def one(thread_id: str) -> str | None:
+        return context.run(enter_thread(context.storage, thread_id, owner_from))
 
-    conclude(context, "entered", serve(context, "entering", found, one, parallel=parallel, done=done))
+    def is_done(owner: str | None) -> bool:
+        return owner is not None or allow_without_owner
+
+    served = serve(context, "entering", found, one, parallel=parallel, done=done, is_done=is_done)
+    ownerless = sorted(each for each, owner in served.done.items() if owner is None)
+    totals = {"with_owner": len(served.done) - len(ownerless), "without_owner": len(ownerless)}
+    conclude(context, "entered", served, totals, {"threads_without_owner": ownerless} if ownerless else None)
+    if ownerless and not allow_without_owner:
+        msg = (
+            f"No checkpoint of {counted(len(ownerless), 'thread')} names an owner under {owner_from!r} in metadata that"
+            " the configured key opens. Give another --owner-from, name owners with set_thread(owner=...), or pass"
+            " --allow-without-owner if these threads are nobody's"
+        )
+        raise CommandError(Exit.PROBLEMS, msg)

@@ -163,6 +163,7 @@ def serve(
     parallel: int,
     done: Path | None = None,
     again: bool = False,
+    is_done: Callable[[T], bool] = lambda _: True,
 ) -> Served[T]:
     """Call a function for each of some threads. A thread that fails does not stop the others.
 
@@ -176,6 +177,7 @@ def serve(
         parallel: How many threads to serve at a time.
         done: A file that records the threads that are done.
         again: Whether to serve the threads that the file records, too.
+        is_done: Whether the file records a thread with this result; otherwise the next run serves it again.
     """
     if done is not None and any(set("\r\n") & set(each) for each in thread_ids):
         msg = (
@@ -192,7 +194,7 @@ def serve(
         try:
             for thread_id, future in _side_by_side(pool, left, one, parallel):
                 bar.advance()
-                _note(served, notes, thread_id, future)
+                _note(served, notes, thread_id, future, is_done)
         except BaseException:
             total = counted(len(left), "thread")
             context.output.note(f"{what}: {len(served.done):,} of {total} served before this ended")
@@ -233,14 +235,20 @@ def _side_by_side(
         raise
 
 
-def _note(served: Served[T], notes: TextIO | None, thread_id: str, future: Future[T]) -> None:
+def _note(
+    served: Served[T],
+    notes: TextIO | None,
+    thread_id: str,
+    future: Future[T],
+    is_done: Callable[[T], bool],
+) -> None:
     error = future.exception()
     if error is not None:
         left = served.absent if isinstance(error, CheckpointNotFoundError) else served.failed
         left[thread_id] = str(error)
         return
     served.done[thread_id] = future.result()
-    if notes is not None:
+    if notes is not None and is_done(future.result()):
         # Flushed at once, so that the note survives if the process is killed.
         notes.write(f"{thread_id}\n")
         notes.flush()

@@ -75,7 +75,8 @@ class Person:
         return {
             "namespaces": [labels_text(each) for each in self.namespaces],
             "not_looked_at": [
-                f"threads that the directory does not have as {self.owner}'s",
+                f"threads that the directory does not have as {self.owner}'s: `langgraph-dynamodb threads"
+                " --without-owner` lists those without an owner",
                 "memories outside these namespaces"
                 if self.namespaces
                 else "memories; --memories says which namespaces are the owner's",
@@ -137,12 +138,12 @@ class Person:
     def export(self, folder: Path, *, parallel: int, yes: bool) -> None:
         """Write a file for each thread, one for the memories, and a report.
 
-        A thread whose file is there is not exported again, unless the folder has the report of a whole export.
+        A thread whose file is there is not exported again, unless the folder has the report of a finished export.
         """
         files = {each: folder / _file_name(each) for each in self.threads}
         self._prepare(folder, {each.name for each in files.values()}, yes=yes)
         # An interrupted export says whose it is, and which files it has.
-        self._write_report(folder, {"is_whole": False}, {each: file.name for each, file in files.items()})
+        self._write_report(folder, {"finished": False}, {each: file.name for each, file in files.items()})
 
         def one(thread_id: str) -> None:
             with written_file(self.context, files[thread_id], yes=True) as stream:
@@ -156,7 +157,7 @@ class Person:
         served.absent = {}
         self.note_unreadable(served)
         memories = self._export_memories(folder)
-        outcome = {"is_whole": not served.failed, "memories": memories}
+        outcome = {"finished": not served.failed, "memories": memories}
         written = {each: file.name for each, file in files.items() if file.exists()}
         report = self._write_report(folder, outcome, written)
         conclude(self.context, "exported", served, {"memories": memories}, report | {"folder": str(folder)})
@@ -181,7 +182,7 @@ class Person:
             found = _earlier_report(folder)
             if found is None:
                 return
-            owner, is_whole = found["owner"], found["is_whole"]
+            owner, finished = found["owner"], found["finished"]
             old = {Path(each["file"]).name for each in found["threads"] if each["file"]} | {_MEMORIES}
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             msg = f"{folder} cannot be used to export to: {error!r}; give another folder"
@@ -189,10 +190,10 @@ class Person:
         if owner != self.owner:
             msg = f"{folder} is an export of {owner!r}, not of {self.owner!r}; give another folder"
             raise CommandError(Exit.USAGE, msg)
-        if is_whole:
-            question = f"{folder} has a whole export already. Replace it?"
+        if finished:
+            question = f"{folder} has a finished export already. Replace it?"
             self.context.confirm(question, yes=yes, has_dry_run=False)
-        kept = set() if is_whole else {*names, *([_MEMORIES] if self.namespaces else ())}
+        kept = set() if finished else {*names, *([_MEMORIES] if self.namespaces else ())}
         for name in old - kept:
             (folder / name).unlink(missing_ok=True)
             (folder / f"{name}.part").unlink(missing_ok=True)
@@ -233,7 +234,10 @@ def person_of(context: CommandContext, owner: str, templates: Sequence[str] | No
     readable = {each.thread_id: each for each in threads if each.owner is not None}
     unreadable = [each.thread_id for each in threads if each.owner is None]
     count = counted(len(readable), "thread")
-    context.output.note(f"The directory has {count} of {owner}. Threads that are not in it are not found.")
+    context.output.note(
+        f"The directory has {count} of {owner}. Threads without an owner are not looked at; `langgraph-dynamodb threads"
+        " --without-owner` lists them."
+    )
     return Person(context, owner, readable, unreadable, namespaces)
 
 

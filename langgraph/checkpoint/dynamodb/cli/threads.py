@@ -10,7 +10,9 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
+from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.moments import in_epoch_seconds, stored_at
+from langgraph.checkpoint.dynamodb._format.schema import OWNER
 from langgraph.checkpoint.dynamodb._operations.backend import LocalBackend
 from langgraph.checkpoint.dynamodb._operations.directory import ThreadSummary, list_threads
 from langgraph.checkpoint.dynamodb._operations.overview import (
@@ -58,6 +60,12 @@ def threads(
         ),
     ] = None,
     waiting: Annotated[bool, typer.Option("--waiting", help="Only threads that wait for a human.")] = False,
+    without_owner: Annotated[
+        bool,
+        typer.Option(
+            "--without-owner", help="Only threads that the directory lacks, or has without an owner."
+        ),
+    ] = False,
     run_id: Annotated[
         str | None,
         typer.Option(metavar="ID", help="Only the threads of a run, found by the index without a scan."),
@@ -71,15 +79,16 @@ def threads(
 
     Without these and --run-id, the command scans the table, and first says how much it may read and what that costs. To
     find the newest threads it reads up to 256 MB. If the table is larger, it lists the newest of what it has read, and
-    says so. --limit 0 reads everything. The command deserializes nothing. A thread is "waiting" if a task of its newest
-    checkpoint called interrupt().
+    says so. --limit 0 and --without-owner read everything. The command deserializes nothing. A thread is "waiting" if a
+    task of its newest checkpoint called interrupt().
     """
-    if owner is not None or since is not None:
-        if run_id is not None:
-            raise CommandError(Exit.USAGE, "give --run-id, or --owner and --since, not both")
+    of_index = owner is not None or since is not None
+    if sum((of_index, run_id is not None, without_owner)) > 1:
+        raise CommandError(Exit.USAGE, "give only one of --without-owner, --run-id, and --owner or --since")
+    if of_index:
         _list_directory(context, owner, since, "waiting" if waiting else None, limit)
         return
-    found, note = _of_run(context, run_id, limit) if run_id is not None else _newest(context, limit)
+    found, note = _chosen(context, run_id, limit, without_owner=without_owner)
     overviews: list[Overview] = []
     with context.output.progress("looking at threads", len(found)) as bar:
         for start in range(0, len(found), _THREADS_AT_ONCE):
@@ -170,6 +179,30 @@ def _summary_row(found: ThreadSummary) -> Sequence[object]:
         found.title,
         moment(found.created_at),
     )
+
+
+def _chosen(
+    context: CommandContext, run_id: str | None, limit: int, *, without_owner: bool
+) -> tuple[Sequence[str], str | None]:
+    """Return the threads to show, and a note about them."""
+    if run_id is not None:
+        return _of_run(context, run_id, limit)
+    if without_owner:
+        return _ownerless(context, limit)
+    return _newest(context, limit)
+
+
+def _ownerless(context: CommandContext, limit: int) -> tuple[Sequence[str], str | None]:
+    """Return the newest threads whose item names no owner, and a note about them."""
+    ordered, _ = _newest(context, 0)
+    keys = [items.thread_key(items.partition_of(each)) for each in ordered]
+    read = context.run(context.storage.table.batch_get(keys, consistent=False))
+    owned = {items.parse_partition(items.partition_key(each)).thread_id for each in read if OWNER in each}
+    found = [each for each in ordered if each not in owned]
+    if not limit or len(found) <= limit:
+        return found, None
+    count = f"{len(found):,} threads without an owner"
+    return found[:limit], f"Listed: the newest {limit} of {count}; --limit 0 lists all."
 
 
 def _of_run(context: CommandContext, run_id: str, limit: int) -> tuple[Sequence[str], str | None]:
