@@ -26,6 +26,24 @@ async def finder(page: Page) -> None:
     await expect(page.get_by_role("heading", name="Threads of")).to_be_visible()
 
 
+@pytest.mark.parametrize("link", ["Threads", "Memories"])
+async def test_the_scroll_bar_is_at_the_edge_of_a_wide_window(visit: Visit, link: str) -> None:
+    page = await visit(width=1900)
+    await page.get_by_role("link", name=link).click()
+    await expect(page.get_by_role("heading", name=f"{link} of")).to_be_visible()
+    await page.set_viewport_size({"width": 1900, "height": 150})
+    scrolling = """() => [...document.querySelectorAll("*")]
+        .filter((each) => each.scrollHeight > each.clientHeight)
+        .filter((each) => getComputedStyle(each).overflowY === "auto")
+        .map((each) => each.getBoundingClientRect().right)"""
+    assert await page.evaluate(scrolling) == [1900]
+    # What is read stays in a column of a readable width, in the middle.
+    box = await page.get_by_role("heading", name=f"{link} of").bounding_box()
+    assert box is not None
+    assert box["width"] < 900
+    assert abs(box["x"] + box["width"] / 2 - 950) < 20
+
+
 async def test_a_thread_is_found_by_its_id(visit: Visit) -> None:
     page = await visit()
     await finder(page)
