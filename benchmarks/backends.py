@@ -28,7 +28,18 @@ from benchmarks.contestants import OURS
 from benchmarks.months import EXAMPLES, Usage, month_cell
 from benchmarks.network import ROUND_TRIP_MS
 from benchmarks.stores import BACKENDS, Backend, Servers, Store, distant_servers
-from benchmarks.trials import LARGE_BYTES, OPERATIONS, Large, capabilities, large, latencies, usage
+from benchmarks.trials import (
+    LARGE_BYTES,
+    OPERATIONS,
+    SENDS,
+    FanOut,
+    Large,
+    capabilities,
+    fan_out,
+    large,
+    latencies,
+    usage,
+)
 from tools.engine import DYNAMODB_LOCAL, find
 from tools.postgres import run_postgres
 from tools.server import ServerUnavailableError
@@ -55,6 +66,7 @@ class Measured:
     # By the size of the state and the network.
     times: dict[tuple[int, str], dict[str, Times]] = field(default_factory=dict)
     large: Large = field(default_factory=Large)
+    fan_out: FanOut = field(default_factory=FanOut)
     # By the number of turns.
     usage: dict[int, Usage] = field(default_factory=dict)
 
@@ -67,6 +79,7 @@ def row_titles() -> list[str]:
         f"conformance: {', '.join(_MORE)}",
         *(_latency_title(*each) for each in _latency_rows()),
         f"a state of {LARGE_BYTES / 1e6:.0f} MB: first put, get_tuple by another saver, ms",
+        f"a step of {SENDS} `Send`s, CPU of the agent's process: invoke, ainvoke, ms",
         *(f"stored after {turns} turns of a conversation, KB" for turns in _TURNS),
         *(example.title for example in EXAMPLES),
         "limits",
@@ -95,6 +108,8 @@ def measure(
             found[backend.name].capabilities = asyncio.run(capabilities(store))
         with backend.new(servers) as store:
             found[backend.name].large = large(store)
+        with backend.new(servers) as store:
+            found[backend.name].fan_out = asyncio.run(fan_out(store))
         with backend.new(servers) as store:
             found[backend.name].usage = usage(store, _TURNS)
         _progress(backend.name)
@@ -135,6 +150,7 @@ def _column(backend: Backend, measured: Mapping[str, Measured]) -> list[str]:
         _of(own.capabilities, _MORE),
         *(_latency_cell(own, ours, *each) for each in _latency_rows()),
         "refused" if own.large.refusal else f"{own.large.put_ms:,.1f}, {own.large.get_ms:,.1f}",
+        _fan_out_cell(own.fan_out, ours.fan_out),
         *(_bytes_cell(own.usage[turns], ours.usage[turns]) for turns in _TURNS),
         *(month_cell(backend.name, example, own.usage) for example in EXAMPLES),
         backend.limits,
@@ -156,6 +172,13 @@ def _latency_cell(own: Measured, ours: Measured, state_bytes: int, network: str,
     return f"{times.p50_ms:,.1f}" + ("" if own is ours else f" ({ratio:.2f} times)")
 
 
+def _fan_out_cell(own: FanOut, ours: FanOut) -> str:
+    pairs = ((own.invoke_ms, ours.invoke_ms), (own.ainvoke_ms, ours.ainvoke_ms))
+    return ", ".join(
+        f"{ms:,.0f}" + ("" if own is ours else f" ({ms / reference:.2f} times)") for ms, reference in pairs
+    )
+
+
 def _bytes_cell(own: Usage, ours: Usage) -> str:
     ratio = own.stored.bytes / ours.stored.bytes
     return f"{own.stored.bytes / 1000:,.0f}" + ("" if own is ours else f" ({ratio:.1f} times)")
@@ -174,6 +197,7 @@ def _as_json(measured: Mapping[str, Measured]) -> dict[str, Any]:
         name: {
             "capabilities": each.capabilities,
             "large": asdict(each.large),
+            "fan_out": asdict(each.fan_out),
             "usage": {turns: asdict(usage) for turns, usage in each.usage.items()},
             "seconds": {
                 _latency_title(size, network, operation): times.seconds

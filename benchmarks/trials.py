@@ -1,15 +1,20 @@
-"""What each backend is put to: LangGraph's conformance suite, single operations, a large state, a conversation."""
+"""What each backend is put to: LangGraph's conformance suite, single operations, a large state, many tasks, a chat."""
 
 from __future__ import annotations
 
+import operator
+import statistics
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from langgraph.checkpoint.conformance import checkpointer_test, validate
+from langgraph.graph import START, StateGraph
+from langgraph.types import Send
 
 from benchmarks.clock import Times
 from benchmarks.conversation import config_of, conversation
@@ -19,6 +24,7 @@ from benchmarks.states import Thread, chat, message
 if TYPE_CHECKING:
     from langchain_core.messages import AnyMessage
     from langchain_core.runnables import RunnableConfig
+    from langgraph.graph.state import CompiledStateGraph
 
     from benchmarks.stores import Saver, Store
 
@@ -26,6 +32,8 @@ OPERATIONS = ("put", "get_tuple")
 LARGE_BYTES = 10_000_000
 # The first ones find a server that has not compiled what it needs for them; the median counts.
 _LARGE_STATES = 7
+SENDS = 300
+_FAN_OUTS = 5
 # What comes before the measured steps, and opens connections.
 _WARM_STEPS = 3
 _NEWEST: RunnableConfig = {"configurable": {"thread_id": "thread", "checkpoint_ns": ""}}
@@ -111,6 +119,43 @@ def large(store: Store) -> Large:
         for number in range(_LARGE_STATES):
             get.measure(partial(saver.get_tuple, config_of(f"large {number}")))
     return Large(put.p50_ms, get.p50_ms)
+
+
+class _Numbers(TypedDict):
+    numbers: Annotated[list[int], operator.add]
+
+
+def _fan_out(saver: Saver) -> CompiledStateGraph[_Numbers]:
+    """A graph that runs many tasks in one step, each of which stores a pending write."""
+    sends = [Send("task", number) for number in range(SENDS)]
+    builder = StateGraph(_Numbers).add_node("task", lambda number: {"numbers": [number]})
+    return builder.add_conditional_edges(START, lambda _: sends, ["task"]).compile(checkpointer=saver)
+
+
+@dataclass(frozen=True)
+class FanOut:
+    """The CPU that a process takes for a step of many tasks."""
+
+    invoke_ms: float = 0
+    ainvoke_ms: float = 0
+
+
+async def fan_out(store: Store) -> FanOut:
+    """Run steps of many tasks, on threads and on an event loop. The first of each opens connections and is left out."""
+    blocking, on_loop = list[float](), list[float]()
+    with store.open() as saver:
+        graph = _fan_out(saver)
+        for number in range(1 + _FAN_OUTS):
+            began = time.process_time()
+            graph.invoke({"numbers": []}, config_of(f"threads {number}"))
+            blocking.append(time.process_time() - began)
+    async with store.aopen() as saver:
+        graph = _fan_out(saver)
+        for number in range(1 + _FAN_OUTS):
+            began = time.process_time()
+            await graph.ainvoke({"numbers": []}, config_of(f"event loop {number}"))
+            on_loop.append(time.process_time() - began)
+    return FanOut(*(statistics.median(each[1:]) * 1000 for each in (blocking, on_loop)))
 
 
 def usage(store: Store, turns: tuple[int, ...]) -> dict[int, Usage]:

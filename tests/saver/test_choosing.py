@@ -93,11 +93,13 @@ def test_an_example_is_priced_by_its_requests_and_what_is_kept() -> None:
     assert months.month_cell("SQLite", example, usage).endswith("GB of its machine's disk")
 
 
-def test_the_trials_of_a_backend_make_its_column(memory: Store) -> None:
+async def test_the_trials_of_a_backend_make_its_column(memory: Store) -> None:
     with BACKENDS[0].new(NO_SERVERS) as fresh:
         times = trials.latencies({"memory": fresh}, 1_000, steps=2)["memory"]
     assert [len(each.seconds) for each in times.values()] == [2, 2]
     assert trials.large(memory).refusal == ""
+    cpu = await trials.fan_out(memory)
+    assert min(cpu.invoke_ms, cpu.ainvoke_ms) > 0
     used = trials.usage(memory, (1, 2))
     assert 0 < used[1].stored.bytes < used[2].stored.bytes
     column = backends.Measured(
@@ -105,6 +107,7 @@ def test_the_trials_of_a_backend_make_its_column(memory: Store) -> None:
         | dict.fromkeys(("copy_thread", "delete_for_runs", "prune"), "missing"),
         {(size, ""): times for size in backends.STATE_BYTES},
         trials.Large(1, 2),
+        trials.FanOut(30, 20),
         {example.turns: used[1] for example in EXAMPLES},
     )
     ours = backends.Measured(
@@ -115,6 +118,7 @@ def test_the_trials_of_a_backend_make_its_column(memory: Store) -> None:
             for network in ("", ", network of 5 ms")
         },
         column.large,
+        trials.FanOut(60, 80),
         column.usage,
     )
     table = backends.table({backend.name: column for backend in BACKENDS} | {OURS.name: ours})
@@ -122,6 +126,8 @@ def test_the_trials_of_a_backend_make_its_column(memory: Store) -> None:
     assert len(lines) == len(backends.row_titles())
     assert lines[1][1] == "5 of 5"
     assert lines[2][1] == "0 of 3; copy_thread missing; delete_for_runs missing; prune missing"
+    [sends] = [line for line in lines if "`Send`s" in line[0]]
+    assert (sends[1], sends[-1]) == ("30 (0.50 times), 20 (0.25 times)", "60, 80")
     assert header[-1] == OURS.name
 
 
