@@ -11,7 +11,7 @@ constraints: bench-constraints
 $(VENV_BENCH)/.installed: pyproject.toml benchmarks/requirements.in constraints/bench.txt $(VENV)/.installed
 	test -x $(VENV_BENCH)/bin/python || $(PYTHON) -m venv $(VENV_BENCH)
 	$(BIN)/uv pip install --quiet --python $(VENV_BENCH)/bin/python --constraint constraints/bench.txt \
-		--build-constraint constraints/aioboto3.txt --editable '.[gateway,http,otel,view]' --requirements benchmarks/requirements.in
+		--build-constraint constraints/aioboto3.txt --editable '.[gateway,http]' --requirements benchmarks/requirements.in
 	touch $@
 
 $(VENV_BENCH_AMAZON)/.installed: pyproject.toml benchmarks/requirements-amazon.in constraints/bench-amazon.txt $(VENV)/.installed
@@ -32,5 +32,5 @@ bench-backends: $(VENV_BENCH)/.installed engine
 	$(VENV_BENCH)/bin/python -m benchmarks.backends --write $(if $(JSON),--json $(JSON))
 
 bench-constraints: $(VENV)/.installed
-	$(COMPILE) benchmarks/requirements.in --extra gateway --extra http --extra otel --extra view --output-file constraints/bench.txt
+	$(COMPILE) benchmarks/requirements.in --extra gateway --extra http --output-file constraints/bench.txt
 	$(COMPILE) benchmarks/requirements-amazon.in --output-file constraints/bench-amazon.txt

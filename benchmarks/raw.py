@@ -7,10 +7,10 @@ rounds one after the other, so the raw client waits for the network as often as 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import uuid4
@@ -33,13 +33,12 @@ if TYPE_CHECKING:
 
 @dataclass
 class Request:
-    """One request: the client's method, its arguments, when it was under way, and how it was answered."""
+    """One request: the client's method, its arguments, and when it was under way."""
 
     method: str
     params: dict[str, Any]
     started: float
     ended: float = float("inf")
-    response: Mapping[str, Any] = field(default_factory=dict)
 
 
 Round: TypeAlias = Sequence[Request]
@@ -67,9 +66,8 @@ class Recorder:
         self._requests.append(request)
 
     @staticmethod
-    def _ended(parsed: Mapping[str, Any], context: dict[str, Any], **_: object) -> None:
+    def _ended(context: dict[str, Any], **_: object) -> None:
         context["request"].ended = time.perf_counter()
-        context["request"].response = parsed
 
 
 def rounds_of(requests: Sequence[Request]) -> Sequence[Round]:
@@ -84,16 +82,6 @@ def rounds_of(requests: Sequence[Request]) -> Sequence[Round]:
     return rounds
 
 
-def in_flight_max(requests: Sequence[Request]) -> int:
-    """Return how many requests were under way at once at most."""
-    ends = sorted([(each.started, 1) for each in requests] + [(each.ended, -1) for each in requests])
-    count = most = 0
-    for _, change in ends:
-        count += change
-        most = max(most, count)
-    return most
-
-
 def aimed_at(rounds: Sequence[Round], table_name: str) -> list[Round]:
     """Return the same rounds for another table."""
     return [
@@ -106,22 +94,6 @@ def _aimed(params: dict[str, Any], table_name: str) -> dict[str, Any]:
         return {**params, "TableName": table_name}
     [content] = params["RequestItems"].values()
     return {**params, "RequestItems": {table_name: content}}
-
-
-def renamed(rounds: Sequence[Round], old: str, new: str) -> list[Round]:
-    """Return the same rounds with another text in place of one, wherever a string has it."""
-
-    def replaced(value: object) -> object:
-        if isinstance(value, str):
-            return value.replace(old, new)
-        if isinstance(value, dict):
-            return {name: replaced(each) for name, each in value.items()}
-        return [replaced(each) for each in value] if isinstance(value, list) else value
-
-    def moved(params: dict[str, Any]) -> dict[str, Any]:
-        return {name: replaced(value) for name, value in params.items()}
-
-    return [[Request(each.method, moved(each.params), 0) for each in round_] for round_ in rounds]
 
 
 class RawClient:

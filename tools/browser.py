@@ -1,4 +1,4 @@
-"""A browser for tests and benchmarks: the system's Chromium, driven by Playwright, which downloads none here."""
+"""A browser for tests: the system's Chromium, driven by Playwright, which downloads none here."""
 
 from __future__ import annotations
 

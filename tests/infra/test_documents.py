@@ -9,6 +9,7 @@ import re
 import pytest
 
 from benchmarks.contestants import FLOOR, OURS
+from benchmarks.suite import SECTIONS
 from langgraph.checkpoint.dynamodb._format.pricing import (
     GB_BYTES,
     READ_UNIT_DOLLARS,
@@ -106,6 +107,15 @@ def test_what_conversations_cost_follows_from_their_units() -> None:
         f"come to {gigabytes:.1f} GiB, another ${gigabytes * STORED_GB_MONTH_DOLLARS:.2f};",
     ):
         assert figure in " ".join(BILLING.split())
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_a_page_cites_every_section_of_the_benchmarks(section: str) -> None:
+    """A benchmark that nobody cites, nobody runs."""
+    docs = INFRA.parent / "docs"
+    pages = "\n".join(each.read_text(encoding="utf-8") for each in docs.glob("*.md"))
+    cited = rf"sections? [^.|]*`{section}`|--only {section}\b|make bench-{section}\b"
+    assert re.search(cited, pages), f"name section `{section}` where its figures stand, or remove it"
 
 
 def _texts(chart: str) -> list[str]:
