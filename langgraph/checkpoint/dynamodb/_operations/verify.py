@@ -1,8 +1,8 @@
 """Verify a thread while agents use it, and repair it: remove items that nothing can reach.
 
-Verification checks everything that readers rely on: keys, formats and checksums of all items, the segments of all
-checkpoints, the ancestors of delta channels, and that each namespace can be found. Missing segments are damage under
-the same rule that readers apply.
+Verification checks everything that readers rely on: keys, formats, types and checksums of all items, the segments of
+all checkpoints, the ancestors of delta channels, and that each namespace can be found. Missing segments are damage
+under the same rule that readers apply.
 
 Leftovers of a put or a deletion that died are not damage. As in deletions, their age distinguishes them from the items
 of a put under way. A deletion that deletes no checkpoint removes them.
@@ -17,6 +17,7 @@ from functools import partial
 from itertools import product
 
 from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.attributes import check_types
 from langgraph.checkpoint.dynamodb._format.codec import Codec, UnreadableError
 from langgraph.checkpoint.dynamodb._format.content import read_body, read_metadata, read_writes
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition, later
@@ -227,11 +228,12 @@ def _verify_namespace(
         yield from work(partial(_take_in, storage.codec, inventory, page, found), 8192 * len(page))
     found.segments += len(inventory.segments)
     passed_over, firsts = set[str](), set[str]()
+    now = storage.clock()
     for checkpoint_id, head in sorted(inventory.heads.items()):
-        is_readable = not items.is_expired(head, storage.clock())
+        is_readable = _lives(head, now)
         found.checkpoints += is_readable
         found.expired += not is_readable
-        if items.is_expired(head, storage.clock(), as_ancestor=True):
+        if not _lives(head, now, as_ancestor=True):
             continue
         checkpoint = StoredCheckpoint(head, inventory.writes.get(checkpoint_id, ()))
         loaded = LoadedSegments(partition.pk, indexes=inventory.indexes.contents)
@@ -243,11 +245,7 @@ def _verify_namespace(
             elif (yield from _is_first(storage, whole, loaded, found)):
                 firsts.add(checkpoint_id)
     found.passed_over += len(passed_over)
-    live = {
-        name: head
-        for name, head in inventory.heads.items()
-        if not items.is_expired(head, storage.clock(), as_ancestor=True)
-    }
+    live = {name: head for name, head in inventory.heads.items() if _lives(head, now, as_ancestor=True)}
     with found.noting():
         inventory.mark_committed(thread)
         found.uncommitted += len(live.keys() - inventory.committed - passed_over)
@@ -276,8 +274,18 @@ def _take_in(codec: Codec, inventory: Inventory, page: Iterable[Item], found: Ve
                     if is_index(segment_id):
                         inventory.indexes.contents[segment_id] = content
                 inventory.sizes[items.sort_key(item)] = size
-                del item[items.DATA]
             inventory.add(item)
+            check_types(item)
+            if items.sort_key(item).startswith(items.SEGMENTS):
+                del item[items.DATA]
+
+
+def _lives(head: Item, now: float, *, as_ancestor: bool = False) -> bool:
+    """Tell whether a head has not expired. A damaged expiry is a flaw already, and hides nothing else."""
+    try:
+        return not items.is_expired(head, now, as_ancestor=as_ancestor)
+    except CheckpointCorruptionError:
+        return True
 
 
 def _whole(

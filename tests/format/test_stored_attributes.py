@@ -1,0 +1,207 @@
+"""Each attribute that is stored has a row in a document's table of items, and `verify` checks each of a thread."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from langgraph.cache.dynamodb import DynamoDBCache
+from langgraph.checkpoint.dynamodb import protocol
+from langgraph.checkpoint.dynamodb._format import items, schema
+from langgraph.checkpoint.dynamodb._format.attributes import TYPES, kind_of
+from langgraph.checkpoint.dynamodb._format.items import Item
+from langgraph.checkpoint.dynamodb._operations import thread_lock
+from langgraph.checkpoint.dynamodb._operations.backend import LocalBackend
+from langgraph.checkpoint.dynamodb._operations.directory import set_thread
+from langgraph.checkpoint.dynamodb._operations.directory_table import enter_thread
+from langgraph.checkpoint.dynamodb._operations.verify import Verification, verify_thread
+from langgraph.checkpoint.dynamodb._runtime.steps import Op
+from langgraph.store.dynamodb import DynamoDBStore
+from tests.support.checkpoints import all_items, noise
+from tests.support.harness import ENCRYPTED, TABLE, THREAD, Harness, Process
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+    from tools.engine import Engine
+
+DOCS = Path(__file__).parents[2] / "docs"
+TTL_SECONDS = 1000
+LARGE = noise(130_000)
+SUBGRAPH = "child:1"
+
+# DynamoDB itself keeps the types of these.
+INDEX_KEYS = {each["AttributeName"] for each in schema.table_schema(TABLE)["AttributeDefinitions"]}
+
+
+def documented(document: str) -> dict[str, set[str]]:
+    """Return the attributes of each kind of item, as the table of a document has them."""
+    text = (DOCS / document).read_text(encoding="utf-8")
+    table = text.split("| item | PK | SK | attributes |\n|---|---|---|---|\n")[1].split("\n\n")[0]
+    rows = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in table.splitlines()]
+    return {kind.strip(): set(re.findall(r"`([a-z_0-9]+)`", attributes)) for kind, _, _, attributes in rows}
+
+
+def kind_in_store(item: Item) -> str:
+    """Return what docs/store.md calls an item of a memory or of a cached node."""
+    sk = items.sort_key(item)
+    if sk.startswith("M#"):
+        return "memory" if "value" in item else "tombstone"
+    kinds = {
+        "S#": "segment",
+        "V#": "vector",
+        "P#": "partition entry",
+        "K#": "cache entry",
+        "R": "cache marker",
+    }
+    return next(kind for begins, kind in kinds.items() if sk.startswith(begins))
+
+
+def by_kind(pairs: Iterable[tuple[str, str]]) -> dict[str, set[str]]:
+    """Return the attributes of each kind."""
+    found: dict[str, set[str]] = {}
+    for kind, name in pairs:
+        found.setdefault(kind, set()).add(name)
+    return found
+
+
+@dataclass
+class Seen:
+    """An item, and the table in which it was."""
+
+    item: Item
+    table: list[Item]
+    process: Process
+
+
+@dataclass
+class Observer:
+    """Runs operations request by request, and keeps an item for each attribute that it sees."""
+
+    harness: Harness
+    seen: dict[tuple[str, str], Seen] = field(default_factory=dict)
+
+    def run(self, process: Process, operation: Op[Any]) -> None:
+        """Run an operation, and look at the table after each round."""
+        run = self.harness.begin(operation)
+        while not run.done:
+            run.go_on()
+            self.look(process)
+
+    def look(self, process: Process) -> None:
+        """Keep an item for each attribute that is new."""
+        table = [dict(each) for each in self.harness.model.items()]
+        for item in table:
+            for name in item.keys() - {schema.PARTITION_KEY, schema.SORT_KEY}:
+                self.seen.setdefault((str(kind_of(item)), name), Seen(item, table, process))
+
+
+@cache
+def threads() -> dict[tuple[str, str], Seen]:
+    """Store what a thread can have, plain and encrypted, and return an item for each attribute of each kind."""
+    observer = Observer(Harness())
+    process = observer.harness.process(TTL_SECONDS)
+    process = replace(process, storage=replace(process.storage, owner_from="user_id"))
+    _converse(observer, process)
+    observer.run(process, set_thread(LocalBackend(process.storage), THREAD, "ada", "Trains", None))
+    hold = thread_lock.hold_on(process.storage, THREAD, 60, 0)
+    observer.run(process, thread_lock.acquire(process.storage, hold, 0))
+    _copy(observer, process)
+    observer.run(process, process.prune())
+    observer.run(process, process.delete_thread())
+    other = Observer(Harness(), observer.seen)
+    _converse(other, other.harness.process(codec=ENCRYPTED))
+    return observer.seen
+
+
+def _converse(observer: Observer, process: Process) -> None:
+    counters: Any = {"counters_since_delta_snapshot": {"log": [1, 1]}}
+    more = {"parents": {"": "1"}, **counters}
+    for namespace in ("", SUBGRAPH):
+        for put in (
+            process.put("1", {"x": LARGE}, namespace=namespace, run_id="run", step=-1),
+            process.put("2", {"x": LARGE, "y": 1}, "1", ["y"], namespace=namespace, run_id="other", **more),
+            process.put("3", {"x": LARGE, "y": 1}, "2", [], namespace=namespace, text="é" * 200_000, **more),
+        ):
+            observer.run(process, put)
+        special = [(name, LARGE) for name in ("__error__", "__scheduled__", "__interrupt__", "__resume__")]
+        for task, writes in (("task", [("x", LARGE)]), ("other", special)):
+            observer.run(process, process.put_writes("3", writes, task, namespace=namespace))
+
+
+def _copy(observer: Observer, process: Process) -> None:
+    """Copy the thread; and mark its item as that of the copy that `set-ttl` makes, which no operation here does."""
+    observer.run(process, process.copy_thread("copy"))
+    observer.run(process, enter_thread(process.storage, "copy", "user_id"))
+    table, epoch, copied = process.storage.table, b"12345678", items.thread_key(items.partition_of("ttl"))
+    for change in (protocol.create_copy(epoch), protocol.complete_copy(epoch)):
+        observer.run(process, table.try_update(copied, change))
+
+
+def test_a_thread_has_the_attributes_of_the_design_and_of_the_code() -> None:
+    found = by_kind(threads())
+    assert found == {kind: {*types} for kind, types in TYPES.items()}
+    assert found == documented("design.md")
+
+
+def test_each_attribute_that_has_a_constant_has_a_row() -> None:
+    """Also one that no operation of these tests stores."""
+    prefixes = {"CHECKPOINTS", "AFTER_CHECKPOINTS", "NAMESPACES", "SEGMENTS", "THREAD", "LOCK"}
+    constants = {
+        value
+        for name, value in vars(items).items()
+        if re.fullmatch("[A-Z][A-Z_]*", name) and type(value) is str and name not in prefixes
+    }
+    rows = {name for types in TYPES.values() for name in types}
+    assert constants - {schema.PARTITION_KEY, schema.SORT_KEY} <= rows
+
+
+def test_memories_and_cached_nodes_have_the_attributes_of_their_page(
+    engine: Engine, client: DynamoDBClient, table_name: str, sessions: dict[str, Any]
+) -> None:
+    connection: Any = {"endpoint_url": engine.endpoint_url, "session": sessions["session"]}
+    index: Any = {"dims": 2, "embed": lambda texts: [[1.0, 2.0] for _ in texts]}
+    with DynamoDBStore(table_name, index=index, **connection) as store:
+        store.put(("users", "ada"), "plain", {"text": "x"})
+        store.put(("users", "ada"), "large", {"text": LARGE.hex()}, index=False, ttl=60)
+        store.put(("users", "ada"), "vector", {"text": "y"}, ttl=60)
+        store.put(("users", "ada"), "gone", {"text": "z"}, index=False)
+        store.delete(("users", "ada"), "gone")
+    cache = DynamoDBCache[int](table_name, **connection)
+    with cache:
+        cache.set({(("nodes", "answer"), "key"): (1, 60)})
+    found = by_kind(
+        (kind_in_store(item), name)
+        for item in all_items(client, table_name)
+        for name in item.keys() - {schema.PARTITION_KEY, schema.SORT_KEY}
+    )
+    assert found == {**documented("store.md"), "segment": documented("design.md")["segment"]}
+
+
+def verified(seen: Seen, changed: Item) -> Verification:
+    """Verify a thread with an item in the place of another one."""
+    harness = Harness()
+    harness.now = seen.process.harness.now
+    for item in seen.table:
+        harness.change(changed if items.key_of(item) == items.key_of(changed) else item)
+    codec = seen.process.storage.codec
+    thread = items.parse_partition(items.partition_key(changed)).thread_id
+    return harness.run(verify_thread(harness.process(codec=codec).storage, thread))
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [(kind, name) for kind, types in TYPES.items() for name in types if name not in INDEX_KEYS],
+)
+def test_verify_checks_each_attribute(kind: str, name: str) -> None:
+    seen = threads()[kind, name]
+    assert verified(seen, seen.item).is_sound
+    damaged = verified(seen, {**seen.item, name: {"NULL": True}})
+    assert any(re.search(rf"attribute {name}\b", each) for each in damaged.messages)
+    assert not damaged.is_sound
