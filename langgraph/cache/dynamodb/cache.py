@@ -1,6 +1,6 @@
 """`DynamoDBCache`: LangGraph's node cache on the saver's table.
 
-`TableCache` has the methods, for the gateway's client too.
+`TableCache` has the methods, for the gateway's client too. `make format` writes the async methods from the others.
 """
 
 from __future__ import annotations

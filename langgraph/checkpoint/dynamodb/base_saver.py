@@ -1,4 +1,7 @@
-"""The base class of `DynamoDBSaver` and `HttpCheckpointSaver`: each method that LangGraph calls runs one operation."""
+"""The base class of `DynamoDBSaver` and `HttpCheckpointSaver`: each method that LangGraph calls runs one operation.
+
+`make format` writes the async methods from the others.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """`DynamoDBStore`: LangGraph's store on the saver's table. It checks its options and runs operations.
 
-`TableStore` has the methods, for the gateway's client too.
+`TableStore` has the methods, for the gateway's client too. `make format` writes the public async methods from the
+others.
 """
 
 from __future__ import annotations
@@ -283,7 +284,8 @@ class TableStore(TransportOwner, BaseStore):
             CheckpointSerializationError: The value is not JSON data.
         """
         new = self._conditional(namespace, key, value, revision, index, ttl)
-        return self._store([new], "put_if")[0]
+        [stored] = self._store([new], "put_if")
+        return stored
 
     async def aput_if(
         self,
@@ -309,12 +311,13 @@ class TableStore(TransportOwner, BaseStore):
             The new revision; `None` if another put or a deletion came first, and nothing was stored.
 
         Raises:
-            InvalidNamespaceError: The namespace is one that LangGraph's `put` or `delete` refuses.
+            InvalidNamespaceError: The namespace is one that LangGraph's `aput` or `adelete` refuses.
             CheckpointerInputError: An argument cannot be used.
             CheckpointSerializationError: The value is not JSON data.
         """
         new = self._conditional(namespace, key, value, revision, index, ttl)
-        return (await self._astore([new], "put_if"))[0]
+        [stored] = await self._astore([new], "put_if")
+        return stored
 
     def delete_namespace(self, namespace_prefix: Sequence[str]) -> int:
         """Delete every memory under a namespace, with its vectors; `()` deletes all.
