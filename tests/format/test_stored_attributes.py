@@ -109,6 +109,9 @@ def threads() -> dict[tuple[str, str], Seen]:
     process = observer.harness.process(TTL_SECONDS)
     process = replace(process, storage=replace(process.storage, owner_from="user_id"))
     _converse(observer, process)
+    # Writes keep their checkpoint for longer.
+    observer.harness.now += TTL_SECONDS / 2
+    observer.run(process, process.put_writes("3", [("x", 1)], "late"))
     observer.run(process, set_thread(LocalBackend(process.storage), THREAD, "ada", "Trains", None))
     hold = thread_lock.hold_on(process.storage, THREAD, 60, 0)
     observer.run(process, thread_lock.acquire(process.storage, hold, 0))

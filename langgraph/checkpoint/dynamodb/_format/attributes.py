@@ -61,6 +61,7 @@ TYPES: Mapping[str, Mapping[str, str]] = {
         items.CLAIMED_UNTIL: "N",
         items.TTL_SECONDS: "N",
         TTL_ATTRIBUTE: "N",
+        items.KEPT_UNTIL: "N",
         items.COPY: "BOOL",
         items.WHOLE: "BOOL",
         LAST_ACTIVE: "N",
