@@ -22,6 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 MODULES = (
     "langgraph.checkpoint.dynamodb.base_saver",
+    "langgraph.checkpoint.dynamodb.saver",
     "langgraph.store.dynamodb.store",
     "langgraph.cache.dynamodb.cache",
 )
