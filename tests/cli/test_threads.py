@@ -179,13 +179,14 @@ def test_a_damaged_and_an_expired_thread_do_not_hide_the_others(
     assert shown[0].split()[:3] == ["thread", "last", "step"]
 
 
+@pytest.mark.parametrize("options", [(), ("--without-owner",)], ids=["all", "without owner"])
 def test_an_operator_may_list_though_not_ask_how_large_the_table_is(
-    run: Run, table: str, monkeypatch: pytest.MonkeyPatch
+    run: Run, table: str, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
 ) -> None:
     session, gate = boto3.session.Session(), Gate([for_table(DOCUMENTS["Operator"], table)])
     gate.guard(session)
     monkeypatch.setattr(boto3, "Session", lambda **_: session)
-    ended = run("threads", "--table", table, "--json")
+    ended = run("threads", *options, "--table", table, "--json")
     assert len(ended.json) == 4
     assert "its size is not known without dynamodb:DescribeTable" in ended.err
     assert {each.action for each in gate.refused} == {"dynamodb:DescribeTable"}
