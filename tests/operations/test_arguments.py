@@ -26,9 +26,15 @@ pytestmark = pytest.mark.engines("dynamodb-local")
 # Ids
 
 
+NO_THREADS: list[Any] = [{}, {"configurable": {}}, {"configurable": {"thread_id": None}}]
+
+
 @both_sides
-@pytest.mark.parametrize("config", [{}, {"configurable": {}}, {"configurable": {"thread_id": None}}])
-@pytest.mark.parametrize("method", WITH_CONFIG)
+@pytest.mark.parametrize(
+    ("method", "config"),
+    # A list takes an empty config for None.
+    [(method, config) for method in WITH_CONFIG for config in NO_THREADS if config or method != "list"],
+)
 def test_a_missing_thread_id_is_named_before_anything_is_sent(
     saver: DynamoDBSaver, traffic: Traffic, method: str, config: RunnableConfig, side: Side
 ) -> None:
@@ -273,6 +279,16 @@ def test_a_list_of_no_thread_is_refused_at_once(saver: DynamoDBSaver, side: Side
         listing({"configurable": {}})
 
 
+@pytest.mark.parametrize("limit", [None, 1])
+async def test_an_empty_config_lists_what_none_lists(saver: DynamoDBSaver, limit: int | None) -> None:
+    for thread_id in ("one", "two"):
+        store(saver, thread_config(thread_id), "1", {"good": 1})
+    listed = list(saver.list(None, limit=limit))
+    assert len(listed) == (limit or 2)
+    assert list(saver.list({}, limit=limit)) == listed
+    assert [each async for each in saver.alist({}, limit=limit)] == listed
+
+
 @both_sides
 def test_the_delta_channel_history_refuses_a_single_name(saver: DynamoDBSaver, side: Side) -> None:
     with pytest.raises(CheckpointerInputError, match="channels is the single name 'log'; give a list"):
@@ -283,6 +299,7 @@ def test_the_delta_channel_history_refuses_a_single_name(saver: DynamoDBSaver, s
 
 
 UNWRITABLE = {"a lock": threading.Lock(), "within": [{"key": threading.Lock()}]}
+PATHS = {"a lock": "broken", "within": r"broken\[0\]\['key'\]"}
 
 
 @both_sides
@@ -296,7 +313,7 @@ def test_a_value_that_cannot_be_serialized_is_named_and_nothing_is_stored(
     checkpoint = checkpoint_of("2", {"good": "y" * 50_000, "broken": UNWRITABLE[kind]})
     with pytest.raises(
         CheckpointSerializationError,
-        match=r"channel 'broken' cannot be serialized.*it was not stored.*serde",
+        match=rf"channel 'broken' cannot be serialized: {PATHS[kind]} is a .*it was not stored.*serde",
     ):
         ask(side, saver, "put", config, checkpoint, METADATA, checkpoint["channel_versions"])
     assert all_items(client, table_name) == before
@@ -311,7 +328,8 @@ def test_a_write_that_cannot_be_serialized_is_named_and_nothing_is_stored(
     before = all_items(client, table_name)
     writes = [("good", "x" * 100_000), ("broken", UNWRITABLE[kind])]
     with pytest.raises(
-        CheckpointSerializationError, match=r"channel 'broken' cannot be serialized.*it was not stored"
+        CheckpointSerializationError,
+        match=rf"channel 'broken' cannot be serialized: {PATHS[kind]} is a .*it was not stored",
     ):
         ask(side, saver, "put_writes", config, writes, "task")
     assert all_items(client, table_name) == before
@@ -325,7 +343,8 @@ def test_metadata_that_cannot_be_serialized_are_named_and_nothing_is_stored(
     before = all_items(client, table_name)
     metadata = cast("CheckpointMetadata", {**METADATA, "broken": UNWRITABLE[kind]})
     with pytest.raises(
-        CheckpointSerializationError, match=r"the metadata cannot be serialized.*it was not stored"
+        CheckpointSerializationError,
+        match=r"metadata cannot be serialized: metadata\['broken'\].*it was not stored",
     ):
         saver.put(config, checkpoint_of("2", {"good": "x" * 50_000}), metadata, {"good": 1})
     assert all_items(client, table_name) == before

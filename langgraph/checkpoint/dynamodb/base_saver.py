@@ -22,6 +22,7 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
+from langgraph.checkpoint.dynamodb._operations.arguments import listed_config
 from langgraph.checkpoint.dynamodb._operations.directory import ThreadPage
 from langgraph.checkpoint.dynamodb._operations.operations import Operations
 from langgraph.checkpoint.dynamodb._operations.put_with_writes import HeldWrites
@@ -100,25 +101,26 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
 
         Args:
             config: `configurable` with `thread_id`; with `checkpoint_ns` that namespace, without it all of them
-                merged; with `checkpoint_id` that checkpoint. `None` lists all threads, one namespace after the other:
-                by the index if the filter has a `run_id`, otherwise by a scan of the table, which is meant for
-                administrators. If a namespace is damaged, the list continues with the others, and raises the error at
-                its end.
+                merged; with `checkpoint_id` that checkpoint. `None` or `{}` lists all threads, one namespace after
+                the other: by the index if the filter has a `run_id`, otherwise by a scan of the table, which is meant
+                for administrators. If a namespace is damaged, the list continues with the others, and raises the error
+                at its end.
             filter: Keys and values of metadata that a checkpoint must have; nested values are compared as a whole.
-            before: List only checkpoints with a smaller id than this config's `checkpoint_id`.
-            limit: The maximum number of matching checkpoints to list.
+            before: List only checkpoints with a smaller id than this config's `checkpoint_id`, which it must have.
+            limit: The maximum number of matching checkpoints to list, 0 or more.
 
         Yields:
             The checkpoints with their pending writes.
 
         Raises:
-            CheckpointerInputError: The thread id is missing, DynamoDB cannot store an id, or `filter`, `before` or
-                `limit` is of the wrong kind. The iterator raises the errors below at its first or a later step.
+            CheckpointerInputError: The thread id is missing, DynamoDB cannot store an id, `filter`, `before` or
+                `limit` is of the wrong kind, `before` has no `checkpoint_id`, or `limit` is negative. The iterator
+                raises the errors below at its first or a later step.
             CheckpointCorruptionError: As for `get_tuple`.
             CheckpointFormatError: As for `get_tuple`.
             CheckpointNotFoundError: As for `get_tuple`.
         """
-        return self.runner.stream(self.operations.list(config, filter, before, limit))
+        return self.runner.stream(self.operations.list(listed_config(config), filter, before, limit))
 
     def alist(
         self,
@@ -132,25 +134,26 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
 
         Args:
             config: `configurable` with `thread_id`; with `checkpoint_ns` that namespace, without it all of them
-                merged; with `checkpoint_id` that checkpoint. `None` lists all threads, one namespace after the other:
-                by the index if the filter has a `run_id`, otherwise by a scan of the table, which is meant for
-                administrators. If a namespace is damaged, the list continues with the others, and raises the error at
-                its end.
+                merged; with `checkpoint_id` that checkpoint. `None` or `{}` lists all threads, one namespace after
+                the other: by the index if the filter has a `run_id`, otherwise by a scan of the table, which is meant
+                for administrators. If a namespace is damaged, the list continues with the others, and raises the error
+                at its end.
             filter: Keys and values of metadata that a checkpoint must have; nested values are compared as a whole.
-            before: List only checkpoints with a smaller id than this config's `checkpoint_id`.
-            limit: The maximum number of matching checkpoints to list.
+            before: List only checkpoints with a smaller id than this config's `checkpoint_id`, which it must have.
+            limit: The maximum number of matching checkpoints to list, 0 or more.
 
         Yields:
             The checkpoints with their pending writes.
 
         Raises:
-            CheckpointerInputError: The thread id is missing, DynamoDB cannot store an id, or `filter`, `before` or
-                `limit` is of the wrong kind. The iterator raises the errors below at its first or a later step.
+            CheckpointerInputError: The thread id is missing, DynamoDB cannot store an id, `filter`, `before` or
+                `limit` is of the wrong kind, `before` has no `checkpoint_id`, or `limit` is negative. The iterator
+                raises the errors below at its first or a later step.
             CheckpointCorruptionError: As for `aget_tuple`.
             CheckpointFormatError: As for `aget_tuple`.
             CheckpointNotFoundError: As for `aget_tuple`.
         """
-        return self.runner.astream(self.operations.list(config, filter, before, limit))
+        return self.runner.astream(self.operations.list(listed_config(config), filter, before, limit))
 
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]

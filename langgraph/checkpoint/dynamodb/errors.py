@@ -33,7 +33,8 @@ class CheckpointerConfigurationError(CheckpointerError):
 class CheckpointSerializationError(CheckpointerError, TypeError):
     """The serializer cannot write a value; nothing of the call was stored.
 
-    Keep the value out of the state, or pass a `serde` that can write it. The message names the channel.
+    Keep the value out of the state, or pass a `serde` that can write it. The message names the channel and
+    the path of the value in it.
     """
 
 

@@ -38,6 +38,8 @@ async def test_a_list_of_all_threads_is_whole(
     assert sorted(_names(here)) == sorted(_names(there))
     assert len(there) == 20
     assert dict(zip(_names(here), here, strict=True)) == dict(zip(_names(there), there, strict=True))
+    assert [*remote.list({})] == there
+    assert [each async for each in remote.alist({})] == there
     assert len([*remote.list(None, filter={"of": 1}, limit=7)]) == 7
     assert len([*remote.list(None, filter={"of": 1})]) == 8
     assert len([*remote.list(None, limit=11)]) == 11

@@ -43,6 +43,7 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     SEGMENT_BYTES_MAX,
 )
 from langgraph.checkpoint.dynamodb._format.shared_messages import SharedMessages
+from langgraph.checkpoint.dynamodb._format.unserializable import unserializable_part
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointCorruptionError,
     CheckpointerConfigurationError,
@@ -113,14 +114,19 @@ class Codec:
         # A subclass of LangGraph's encrypts too, in its own way.
         self.encrypts = isinstance(serde, EncryptedSerializer)
 
-    def dumps(self, value: Any, name: str) -> tuple[str, bytes]:
-        """Serialize a value; raise `CheckpointSerializationError`, which names it, if that fails."""
+    def dumps(self, value: Any, name: str, path: str = "value") -> tuple[str, bytes]:
+        """Serialize a value; raise `CheckpointSerializationError`, which names it, if that fails.
+
+        `path` is how the path of a part that cannot be serialized begins.
+        """
         try:
             kind, data = self._serde.dumps_typed(value)
         except Exception as error:
+            where, part = unserializable_part(value, path, self._serde.dumps_typed)
             msg = (
-                f"{name} cannot be serialized: {error}; it was not stored. Keep such objects out of the state,"
-                " or give the saver a serde that can write them"
+                f"{name} cannot be serialized: {where} is a {type(part).__module__}.{type(part).__qualname__}"
+                f" ({error}); it was not stored. Keep such objects out of the state, or give the saver a serde that can"
+                " write them"
             )
             raise CheckpointSerializationError(msg) from error
         return kind, bytes(data)

@@ -91,6 +91,11 @@ def namespaces_above(partition: Partition, config: RunnableConfig) -> tuple[Part
     )
 
 
+def listed_config(config: RunnableConfig | None) -> RunnableConfig | None:
+    """Return the config of a list, or `None` for all threads. LangGraph's own savers take `{}` for `None`, too."""
+    return None if config == {} else config
+
+
 def config_of(partition: Partition, checkpoint_id: str) -> RunnableConfig:
     """Return the config that points to a checkpoint."""
     return {

@@ -87,7 +87,7 @@ class Request:
     def dumps(self, codec: Codec, channel: str) -> tuple[str, bytes]:
         """Return a channel's value as it was serialized at the first call."""
         if channel not in self.serialized:
-            self.serialized[channel] = codec.dumps(self.values[channel], f"channel {channel!r}")
+            self.serialized[channel] = codec.dumps(self.values[channel], f"channel {channel!r}", channel)
         return self.serialized[channel]
 
     def dumps_all(self, codec: Codec) -> None:
@@ -165,7 +165,7 @@ def snapshot_arguments(
         checkpoint_id,
         key,
         parent_id,
-        storage.codec.dumps(rest, "the checkpoint"),
+        storage.codec.dumps(rest, "the checkpoint", "checkpoint"),
         _serialized_metadata(storage, metadata),
         delta_counters(metadata),
         started_from(partition, metadata),
@@ -388,7 +388,7 @@ def _serialized_metadata(storage: Storage, metadata: CheckpointMetadata) -> str 
     text = None if sealed else metadata_json(metadata)
     if text is not None and len(text.encode()) <= METADATA_BYTES_MAX:
         return text
-    return pack_typed(*storage.codec.dumps(metadata, "the metadata"))
+    return pack_typed(*storage.codec.dumps(metadata, "the metadata", "metadata"))
 
 
 def _metadata(builder: ItemBuilder, request: Request) -> Item:

@@ -185,7 +185,7 @@ def serialize(codec: Codec, writes: Sequence[tuple[str, Any]], task_path: str) -
     regular, special = dict[int, Write](), dict[int, Write]()
     for position, (channel, value) in enumerate(writes):
         index = WRITES_IDX_MAP.get(channel, position)
-        kind, data = codec.dumps(value, f"the write to channel {channel!r}")
+        kind, data = codec.dumps(value, f"the write to channel {channel!r}", channel)
         (regular if index >= 0 else special)[index] = Write(index, channel, kind, data, task_path)
     return regular, special
 

@@ -207,7 +207,7 @@ def _serialized(codec: Codec, record: Record) -> dict[str, put_writes.Serialized
     """Return a record's writes by their tasks, as `put_writes` stores them."""
     tasks = dict[str, put_writes.Serialized]()
     for (task_path, task_id, index), channel, value in record.writes:
-        kind, data = codec.dumps(value, f"the write to channel {channel!r}")
+        kind, data = codec.dumps(value, f"the write to channel {channel!r}", channel)
         regular, special = tasks.setdefault(task_id, ({}, {}))
         (regular if index >= 0 else special)[index] = StoredWrite(index, channel, kind, data, task_path)
     return tasks
