@@ -38,6 +38,15 @@ def test_an_error_names_the_region(answer: Any, monkeypatch: pytest.MonkeyPatch)
         asyncio.run(saver.aget_tuple(thread_config()))
 
 
+def test_an_index_that_is_being_built_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = "Cannot read from backfilling global secondary index: day-index"
+    saver = _refused({"Error": {"Code": "ValidationException", "Message": said}}, monkeypatch)
+    with pytest.raises(
+        CheckpointerConfigurationError, match=r"^table threads in \S+ has no index day-index that"
+    ):
+        saver.threads()
+
+
 def test_an_error_of_a_client_without_a_region_names_the_table_alone() -> None:
     with pytest.raises(ClientError) as caught, locating(object()):
         raise ClientError(DENIED, "Query")  # type: ignore[arg-type]

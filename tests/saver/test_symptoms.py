@@ -24,6 +24,7 @@ from langgraph.checkpoint.dynamodb._format import limits
 from langgraph.checkpoint.dynamodb._operations import thread_lock
 from langgraph.checkpoint.dynamodb._runtime import attempts
 from tests.support.checkpoints import all_items, noise, store, thread_config
+from tests.support.other_tables import without_indexes
 from tests.support.scripted import scripted_server
 
 if TYPE_CHECKING:
@@ -117,6 +118,15 @@ def _throttled(scene: Scene) -> str:
     with scripted_server() as endpoint, DynamoDBSaver("the-table", endpoint_url=endpoint.address) as saver:
         endpoint.script = [(400, "ProvisionedThroughputExceededException")]
         return _logged(scene, lambda: saver.get_tuple(NEWEST))
+
+
+def _no_index(scene: Scene) -> str:
+    name = f"{scene.table_name}-old"
+    scene.client.create_table(**without_indexes(name))
+    with DynamoDBSaver(name, endpoint_url=scene.engine.endpoint_url) as saver:
+        said = _said(saver.threads)
+    scene.client.delete_table(TableName=name)
+    return said
 
 
 def _other_keys(scene: Scene) -> str:
@@ -263,6 +273,7 @@ SYMPTOMS: dict[str, Symptom] = {
     "no answer from DynamoDB for table ...": _no_answer,
     "DynamoDB throttles table ...": _throttled,
     "table ... has another key schema than PK and SK as strings": _other_keys,
+    "table ... has no index ... that can be queried": _no_index,
     "table ... holds checkpoints of langgraph-checkpoint-aws": _of_another_saver,
     "agent.yaml, line 4, checkpointer.config.tabel_name: is unknown here; did you mean table_name?": _mistyped,
     "sqlite needs what is not installed here": _no_package,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -53,7 +54,7 @@ class Table:
     def send(self, method: str, *, delay_seconds: float = 0.0, **params: Any) -> Op[Any]:
         """Make one request and return its response; raise its error."""
         outcomes = yield (Call(method, {"TableName": self.name, **params}, delay_seconds),)
-        return self.checked(outcomes[0])
+        return self.checked(outcomes[0], params.get("IndexName"))
 
     def get(self, pk: str, sk: str) -> Op[Item | None]:
         """Read one item, strongly consistent."""
@@ -163,15 +164,15 @@ class Table:
         """Return how many seconds to wait before an attempt, jittered; 0 before the first."""
         return backoff_seconds(attempt, self.rng)
 
-    def checked(self, outcome: Any) -> Any:
-        """Return a request's response, or raise its error."""
+    def checked(self, outcome: Any, index: str | None = None) -> Any:
+        """Return the response of a request, to an index or to the table itself, or raise its error."""
         if isinstance(outcome, Exception):
-            self._raise(outcome)
+            self._raise(outcome, index)
         return outcome
 
-    def _raise(self, error: Exception) -> NoReturn:
+    def _raise(self, error: Exception, index: str | None) -> NoReturn:
         """Raise a request's error, as one of our exceptions if the set-up is wrong."""
-        remedy = _remedy(self.name, error)
+        remedy = _remedy(self.name, error, index)
         if remedy is not None:
             raise CheckpointerConfigurationError(remedy) from error
         if sys.version_info >= (3, 11) and is_transient(error):
@@ -323,35 +324,42 @@ def _written_bytes(request: Mapping[str, Any]) -> int:
     return item_bytes(request["PutRequest"]["Item"]) if "PutRequest" in request else 0
 
 
-def _remedy(table_name: str, error: Exception) -> str | None:
+# DynamoDB's messages, and one of moto's, if an index is missing or not ready. Each ends with the index's name.
+_NO_INDEX = re.compile(r"(?:the specified|backfilling global secondary|Invalid) index: (\S+)")
+
+# DynamoDB's messages if a request does not fit the keys of the table, or of the index that it names.
+_OTHER_KEYS = (
+    "does not match the schema",
+    "Type mismatch for key",
+    "The number of conditions on the keys is invalid",
+    "Query condition missed key schema element",
+    "Query key condition not supported",
+    "Missing the key",
+    "Condition parameter type does not match schema type",
+    "One of the required keys was not given a value",
+)
+
+
+def _remedy(table_name: str, error: Exception, index: str | None) -> str | None:
     """Return what to do about an error of the set-up; `None` for other errors."""
-    code, where = error_code(error), located(table_name, error)
+    code, where, message = error_code(error), located(table_name, error), str(error)
+    has_other_keys = code == "ValidationException" and any(each in message for each in _OTHER_KEYS)
+    missing = _NO_INDEX.search(message)
+    if missing is not None or (has_other_keys and index is not None):
+        return (
+            f"table {where} has no index {index if missing is None else missing[1]} that can be queried: it is missing,"
+            f" still being built, or has other keys ({error}). `langgraph-dynamodb doctor` tells which. Update the"
+            f" table with the template that `{TEMPLATE_COMMAND}` prints, or use a table made by setup()"
+        )
     if code == "ResourceNotFoundException":
         return (
-            f"table {where} (or its run_id-index) does not exist in this account and region ({error});"
+            f"table {where} does not exist in this account and region ({error});"
             f" deploy the template that `{TEMPLATE_COMMAND}` prints, or call setup() for development, and check"
             " table_name and region_name"
         )
-    if code == "ValidationException" and _names_other_schema(str(error)):
+    if has_other_keys:
         return (
             f"table {where} has another key schema than {PARTITION_KEY} and {SORT_KEY} as strings"
             f" ({error}); use a table of the template that `{TEMPLATE_COMMAND}` prints, or one made by setup()"
         )
     return account_remedy(table_name, error)
-
-
-def _names_other_schema(message: str) -> bool:
-    return any(
-        part in message
-        for part in (
-            "does not match the schema",
-            "Type mismatch for key",
-            "The number of conditions on the keys is invalid",
-            "Query condition missed key schema element",
-            "Query key condition not supported",
-            "Missing the key",
-            "does not have the specified index",
-            "Condition parameter type does not match schema type",
-            "One of the required keys was not given a value",
-        )
-    )
