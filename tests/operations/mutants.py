@@ -278,8 +278,8 @@ def reads_that_were_sent_are_shared(patch: pytest.MonkeyPatch) -> None:
     """A confirmation takes the answer of a read that was sent before its commit."""
     join = SharedReads.join
 
-    def join_late(reads: SharedReads, key: str) -> Any:
-        read, leads, sent = join(reads, key)
+    def join_late(reads: SharedReads, *arguments: Any) -> Any:
+        read, leads, sent = join(reads, *arguments)
         return (read, leads, sent) if sent is None else (sent, False, None)
 
     patch.setattr(SharedReads, "join", join_late)

@@ -222,19 +222,58 @@ def test_writes_name_what_the_put_of_their_checkpoint_is_about_to_store(namespac
     assert harness.process().pending("1", namespace=namespace) == [("task", "big", BIG)]
 
 
-def test_writes_do_without_a_put_that_takes_too_long_and_one_that_fails() -> None:
+def test_writes_do_without_a_put_that_fails() -> None:
     harness = Harness()
     process = harness.process()
     put = harness.begin(process.put("1", {"big": BIG}))
     put.until(commits("1"))
-    before = harness.now
-    harness.run(process.put_writes("1", [("big", BIG)]))
-    assert harness.now == before + PUT_WAIT_SECONDS_MAX
-    writes = harness.begin(process.put_writes("1", [("big", BIG)], "another"))
+    writes = harness.begin(process.put_writes("1", [("big", BIG)]))
+    writes.go_on()
     put.drop()
     writes.finish()
     harness.run(harness.process().put("1", {}))
-    assert harness.process().pending("1") == [("another", "big", BIG), ("task", "big", BIG)]
+    assert harness.process().pending("1") == [("task", "big", BIG)]
+
+
+@pytest.mark.parametrize("namespace", ["", "inner"])
+def test_puts_that_never_end_are_waited_for_once(namespace: str) -> None:
+    """Their event loops were stopped and kept."""
+    harness = Harness()
+    process = harness.process()
+    kept = [harness.begin(process.put(each, {"big": BIG}, namespace=namespace)) for each in ("1", "2")]
+    for each in kept:
+        each.go_on()
+    before = harness.now
+    for task in ("first", "second"):
+        harness.run(process.put_writes("3", [("big", BIG)], task, namespace=namespace))
+        assert harness.now == before + PUT_WAIT_SECONDS_MAX
+    # A later one is waited for, and the first ones may go on.
+    later = harness.begin(process.put("3", {"big": BIG}, namespace=namespace))
+    writes = harness.begin(process.put_writes("3", [("big", BIG)], "third", namespace=namespace))
+    writes.go_on()
+    assert [type(step) for step in writes.round] == [Wait]
+    for each in (*kept, later):
+        each.finish()
+    writes.finish()
+    assert [task for task, _, _ in harness.process().pending("3", namespace=namespace)] == [
+        "first",
+        "second",
+        "third",
+    ]
+
+
+def test_writes_that_must_not_wait_ask_for_it_once() -> None:
+    """A blocking call on a thread that runs an event loop: what it would wait for may need the loop."""
+    harness = Harness()
+    process = harness.process()
+    put = harness.begin(process.put("1", {"big": BIG}))
+    put.until(commits("1"))
+    writes = harness.begin(process.put_writes("1", [("big", BIG)]))
+    writes.go_on()
+    assert [type(step) for step in writes.round] == [Wait]
+    writes.go_on([None])
+    writes.until(updates("C#1#W"))
+    assert harness.now == 1_700_000_000.0
 
 
 def test_writes_name_nothing_of_a_put_that_a_deletion_made_begin_again() -> None:

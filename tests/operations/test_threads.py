@@ -7,7 +7,12 @@ from langchain_core.runnables import RunnableConfig
 
 from langgraph.checkpoint.dynamodb import ThreadBusyError
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.limits import BACKOFF_SECONDS_TOTAL, CLAIM_SECONDS, ORPHAN_SECONDS
+from langgraph.checkpoint.dynamodb._format.limits import (
+    BACKOFF_SECONDS_TOTAL,
+    CLAIM_SECONDS,
+    ORPHAN_SECONDS,
+    READ_WAIT_SECONDS_MAX,
+)
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._operations.put_with_writes import put_with_writes
 from tests.support.checkpoints import checkpoint_of, noise, thread_config
@@ -344,6 +349,27 @@ def test_a_confirmation_whose_shared_read_has_no_answer_reads_for_itself(end: st
     assert [confirms(call) for call in _confirming(process, "4").trace()] == [True], (
         "something was left behind"
     )
+
+
+def test_a_shared_read_that_is_never_sent_is_waited_for_once() -> None:
+    """It is on an event loop that was stopped and kept, and it may be sent later all the same."""
+    harness = Harness()
+    process = harness.process()
+    harness.run(process.put("0", {}))
+    first, kept = _confirming(process, "1"), _confirming(process, "2")
+    before = harness.now
+    for checkpoint_id in ("3", "4", "5"):
+        put = _confirming(process, checkpoint_id)
+        if checkpoint_id == "4":
+            # The first read ends, and the one that waited for it stays where it is.
+            first.finish()
+            before = harness.now
+        assert [confirms(call) for call in put.trace()] == [True]
+        assert harness.now == before + (READ_WAIT_SECONDS_MAX if checkpoint_id == "3" else 0)
+    following = _confirming(process, "6")
+    kept.go_on()
+    assert [confirms(call) for call in kept.trace()] == [True]
+    assert [confirms(call) for call in following.trace()] == [True]
 
 
 def test_tasks_of_one_flush_confirm_without_waiting_for_each_other() -> None:

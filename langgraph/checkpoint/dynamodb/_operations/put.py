@@ -178,7 +178,7 @@ def snapshot_arguments(
 
 def store(backend: Backend, request: Request) -> Op[RunnableConfig]:
     """Store the checkpoint of a `put` call. The writes of its `store_writes` are stored before the checkpoint is."""
-    with backend.storage.cache.putting(request.partition.pk):
+    with backend.storage.cache.putting(request.partition.pk, backend.storage.clock()):
         return (yield from _store(backend, request))
 
 

@@ -84,15 +84,20 @@ def store_after_put(
     """Store a task's serialized writes. If this process is putting their checkpoint, let that end first.
 
     LangGraph puts a checkpoint in the background, while its tasks run. Writes that come before the put has ended would
-    store again what it stores. After a put that fails, or takes too long, they do.
+    store again what it stores. After a put that fails, or takes too long, they do. One that has taken that long already
+    is not waited for: it may be on an event loop that was stopped and kept.
     """
     storage = backend.storage
     until = storage.clock() + PUT_WAIT_SECONDS_MAX
     while _gains_by_put(storage.cache, partition, checkpoint_id, serialized):
-        put, left = storage.cache.put_under_way(partition.pk), until - storage.clock()
-        if put is None or left <= 0:
+        now = storage.clock()
+        put = storage.cache.put_under_way(partition.pk, now - PUT_WAIT_SECONDS_MAX)
+        if put is None or now >= until:
             break
-        yield (Wait(put, left),)
+        yield (Wait(put, until - now),)
+        if not put.done():
+            # The wait ran out, or this thread must not wait.
+            break
     yield from store(backend, partition, checkpoint_id, task_id, serialized, above=above)
 
 

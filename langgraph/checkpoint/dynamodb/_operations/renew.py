@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Expiry, Item, Partition, earlier, expires_before
-from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX, PAGE_ITEMS_FIRST
+from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX, PAGE_ITEMS_FIRST, PUT_WAIT_SECONDS_MAX
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import reach
 from langgraph.checkpoint.dynamodb._operations.ancestors import AncestorReader
@@ -91,8 +91,8 @@ def renew_after_writes(
 ) -> Op[None]:
     """Renew the checkpoint that writes belong to, and what else a run needs, if the thread has a ttl."""
     places = [*map(Place, above)]
-    # A put under way stores the checkpoint, or a newer one.
-    if storage.cache.put_under_way(partition.pk) is None:
+    # A put under way stores the checkpoint, or a newer one, unless it never ends.
+    if storage.cache.put_under_way(partition.pk, storage.clock() - PUT_WAIT_SECONDS_MAX) is None:
         places.append(Place(partition, checkpoint_id))
     due = [each for each in places if _may_be_due(storage, thread, each)]
     yield from _renew(storage, partition, due, 0)

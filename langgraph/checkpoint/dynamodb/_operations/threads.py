@@ -155,7 +155,8 @@ def _read_and_touch(storage: LocalStorage, partition: Partition, epoch: bytes) -
             return touched
     if not storage.shares_reads:
         return (yield from _read_touched(storage, partition, epoch))
-    read, leads, last = reads.join(root)
+    now = storage.clock()
+    read, leads, last = reads.join(root, now, now - READ_WAIT_SECONDS_MAX)
     if not leads:
         yield (Wait(read, READ_WAIT_SECONDS_MAX),)
         answers = read.result() if read.done() else ()
@@ -166,7 +167,7 @@ def _read_and_touch(storage: LocalStorage, partition: Partition, epoch: bytes) -
     try:
         if last is not None:
             yield (Wait(last, READ_WAIT_SECONDS_MAX),)
-        reads.send(root)
+        reads.send(root, read)
         answer.append((yield from _read_touched(storage, partition, epoch)))
         return answer[0]
     finally:

@@ -103,6 +103,14 @@ SharedRead: TypeAlias = "Future[Sequence[Thread | None]]"
 """A read of a thread item. Its result has the answer, or is empty if the read failed."""
 
 
+@dataclass(frozen=True, eq=False)
+class PutUnderWay:
+    """A put that has begun and not ended. It may never end: an event loop may be stopped and kept."""
+
+    began_at: float
+    ended: Future[None] = field(default_factory=Future)
+
+
 @dataclass
 class Facts:
     """Facts about a table that a process finds out once."""
@@ -131,7 +139,7 @@ class Cache:
         # For each partition: the checkpoint that was cached last, and the ends of the puts that are under way. For each
         # thread: the reads that confirm its epoch, which operations share.
         self._latest: dict[str, str] = {}
-        self._puts: dict[str, list[Future[None]]] = {}
+        self._puts: dict[str, list[PutUnderWay]] = {}
         self.thread_reads = SharedReads()
         self._lock = threading.Lock()
 
@@ -153,25 +161,26 @@ class Cache:
             return self._latest.get(pk)
 
     @contextmanager
-    def putting(self, pk: str) -> Iterator[None]:
+    def putting(self, pk: str, began_at: float) -> Iterator[None]:
         """Make known, inside the block, that this process is putting a checkpoint of a partition."""
-        ended: Future[None] = Future()
+        put = PutUnderWay(began_at)
         with self._lock:
             puts = self._puts
-            puts.setdefault(pk, []).append(ended)
+            puts.setdefault(pk, []).append(put)
         try:
             yield
         finally:
             with self._lock:
-                puts[pk].remove(ended)
+                puts[pk].remove(put)
                 if not puts[pk]:
                     del puts[pk]
-            ended.set_result(None)
+            put.ended.set_result(None)
 
-    def put_under_way(self, pk: str) -> Future[None] | None:
-        """Return what tells the end of the partition's last put that has begun and not ended, if there is one."""
+    def put_under_way(self, pk: str, after: float) -> Future[None] | None:
+        """Return what tells the end of the partition's last put that began after a time and has not ended, if any."""
         with self._lock:
-            return self._puts.get(pk, [None])[-1]
+            begun = [each.ended for each in self._puts.get(pk, []) if each.began_at > after]
+        return begun[-1] if begun else None
 
     def thread(self, root: str) -> CachedThread | None:
         """Return the entry of a thread, or `None` if it is not cached."""
@@ -313,29 +322,40 @@ class SharedReads:
 
     def __init__(self) -> None:
         """Start without any."""
-        self._unsent: dict[str, SharedRead] = {}
+        self._unsent: dict[str, tuple[SharedRead, float]] = {}
         self._sent: dict[str, SharedRead] = {}
         self._lock = threading.Lock()
 
-    def join(self, root: str) -> tuple[SharedRead, bool, SharedRead | None]:
-        """Join the read of a thread item that has not been sent yet.
+    def join(self, root: str, now: float, after: float) -> tuple[SharedRead, bool, SharedRead | None]:
+        """Join the read of a thread item that was begun after a time and has not been sent yet.
+
+        An older one may never be sent, if its event loop was stopped and kept.
 
         Returns:
             The read, whether the caller has to send it, and the one that was sent last if it has not ended.
         """
         with self._lock:
-            leads = root not in self._unsent
-            return self._unsent.setdefault(root, Future()), leads, self._sent.get(root)
+            sent, unsent = self._sent.get(root), self._unsent.get(root)
+            if unsent is not None and unsent[1] > after:
+                return unsent[0], False, sent
+            read: SharedRead = Future()
+            self._unsent[root] = read, now
+            return read, True, sent
 
-    def send(self, root: str) -> None:
-        """Let nobody join any more: the request is sent now."""
+    def send(self, root: str, read: SharedRead) -> None:
+        """Let nobody join a read any more: the request is sent now."""
         with self._lock:
-            self._sent[root] = self._unsent.pop(root)
+            self._drop_unsent(root, read)
+            self._sent[root] = read
 
     def end(self, root: str, read: SharedRead, answer: Sequence[Thread | None]) -> None:
         """Give those who joined the answer; without one each of them has to read for itself."""
         with self._lock:
-            for reads in (self._unsent, self._sent):
-                if reads.get(root) is read:
-                    del reads[root]
+            self._drop_unsent(root, read)
+            if self._sent.get(root) is read:
+                del self._sent[root]
         read.set_result(answer)
+
+    def _drop_unsent(self, root: str, read: SharedRead) -> None:
+        if self._unsent.get(root, (None,))[0] is read:
+            del self._unsent[root]
