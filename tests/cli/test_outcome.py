@@ -320,7 +320,9 @@ def test_a_key_that_is_missing_is_named_as_a_file_has_it() -> None:
 def test_a_name_that_no_table_can_have_is_told(run: Run, command: tuple[str, ...], name: str) -> None:
     ended = run(*command, "--table", name)
     assert ended.code == 4
-    assert f"{name!r} cannot be the name of a table" in " ".join((ended.err + ended.out).split())
+    assert f"--table: is {name!r}; give the table's name, of 3 to 255 letters" in " ".join(
+        (ended.err + ended.out).split()
+    )
 
 
 @local
@@ -364,7 +366,7 @@ def test_an_endpoint_that_does_not_answer_is_asked_once(
     given = default_config()
     assert given.connect_timeout + given.read_timeout <= 15
     hasty = given.merge(Config(read_timeout=0.5))
-    monkeypatch.setattr("langgraph.checkpoint.dynamodb._runtime.clients.default_config", lambda: hasty)
+    monkeypatch.setattr("langgraph.checkpoint.dynamodb._runtime.clients.default_config", lambda *_: hasty)
     clients: list[Any] = []
     requests: list[str] = []
     make = Clients.client
@@ -380,9 +382,9 @@ def test_an_endpoint_that_does_not_answer_is_asked_once(
 
     monkeypatch.setattr(Clients, "client", client)
     url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-    ended = run_at("show", "t", "--table", "x", "--region", "eu-west-1", "--endpoint-url", url)
+    ended = run_at("show", "t", "--table", "the-table", "--region", "eu-west-1", "--endpoint-url", url)
     assert ended.code == 6
-    assert "no answer from DynamoDB for table x" in ended.err
+    assert "no answer from DynamoDB for table the-table" in ended.err
     assert requests == [f"{url}/"]
     (config,) = [each.meta.config for each in clients]
     assert config.read_timeout == hasty.read_timeout
@@ -418,10 +420,10 @@ def test_an_endpoint_that_is_not_dynamodb_is_told_with_the_option_to_check(
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         url = f"http://127.0.0.1:{server.server_port}"
-        ended = run_at("show", "t", "--table", "x", "--region", "eu-west-1", "--endpoint-url", url)
+        ended = run_at("show", "t", "--table", "the-table", "--region", "eu-west-1", "--endpoint-url", url)
         server.shutdown()
         thread.join()
     assert ended.code == 4
     said = " ".join(ended.err.split())
-    assert "another server than DynamoDB answered for table x" in said
+    assert "another server than DynamoDB answered for table the-table" in said
     assert "check --endpoint-url" in said

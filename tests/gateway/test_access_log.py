@@ -57,8 +57,8 @@ async def test_every_class_of_errors_keeps_its_name_and_its_message(
     assert problem["status"] == answer.status_code
     assert problem["request_id"] == answer.headers["x-request-id"]
     assert problem["title"]
-    if kind is errors.CheckpointerConfigurationError:
-        # It names the roles of the account.
+    if kind in (errors.CheckpointerConfigurationError, errors.CheckpointerUnavailableError):
+        # It names the roles of the account, or the table.
         assert "what is wrong" not in answer.text
     else:
         assert problem["detail"] == "what is wrong, and its remedy"
@@ -73,6 +73,7 @@ async def test_every_class_of_errors_keeps_its_name_and_its_message(
         (errors.CheckpointCorruptionError("x"), 409, False),
         (errors.CheckpointerConfigurationError("x"), 500, False),
         (errors.CheckpointerError("x"), 503, True),
+        (errors.CheckpointerUnavailableError("x"), 503, True),
         (THROTTLED, 503, True),
         (EndpointConnectionError(endpoint_url="x"), 503, True),
         (REFUSED, 500, False),
@@ -87,6 +88,10 @@ def test_an_error_has_a_status_and_says_when_to_come_again(
     problem = problem_of(error)
     assert problem.status == status
     assert ("Retry-After" in problem.headers) == is_tried_again
+
+
+def test_an_outage_of_the_table_does_not_name_the_table() -> None:
+    assert "secret" not in str(problem_of(errors.CheckpointerUnavailableError("table secret")).detail)
 
 
 def test_what_a_client_sent_may_be_no_text() -> None:

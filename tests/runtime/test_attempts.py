@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import errno
 import logging
+import re
 import socket
-import sys
 import time
 from collections.abc import Iterator
 from itertools import count
@@ -17,10 +19,17 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError, EndpointConnectionError, HTTPClientError
 
-from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, DynamoDBSaver
+from langgraph.checkpoint.dynamodb import (
+    CheckpointerConfigurationError,
+    CheckpointerUnavailableError,
+    DynamoDBSaver,
+)
 from langgraph.checkpoint.dynamodb._format import limits
 from langgraph.checkpoint.dynamodb._runtime import attempts
+from langgraph.checkpoint.dynamodb._runtime.attempts import Attempts
 from langgraph.checkpoint.dynamodb._runtime.clients import default_config
+from langgraph.checkpoint.dynamodb._runtime.failures import is_transient
+from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from tests.support.checkpoints import thread_config
 from tests.support.operations import Side, ask, both_sides
 from tests.support.scripted import DROPPED, Scripted, scripted_server
@@ -95,16 +104,46 @@ def test_what_runs_in_threads_is_sent_again_too(endpoint: Scripted) -> None:
 @pytest.mark.usefixtures("hurried")
 @both_sides
 @pytest.mark.parametrize("failure", TRANSIENT)
-def test_what_goes_on_failing_is_raised_as_it_came_with_what_to_do(
+def test_what_goes_on_failing_is_told_with_the_remedy_the_attempts_and_the_time(
     endpoint: Scripted, failure: str, side: Side
 ) -> None:
     endpoint.always = TRANSIENT[failure]
-    with pytest.raises((ClientError, HTTPClientError)) as raised:
+    with pytest.raises(
+        CheckpointerUnavailableError, match=r"for table the-table|throttles table the-table"
+    ) as raised:
         _read(side, _saver(endpoint.address))
-    assert len(endpoint.requests) >= 2
-    if sys.version_info >= (3, 11):
-        (note,) = raised.value.__notes__
-        assert "table the-table" in note
+    assert isinstance(raised.value.__cause__, (ClientError, HTTPClientError))
+    attempts_made = len(endpoint.requests)
+    assert attempts_made >= 2
+    assert re.search(rf"\. Gave up after {attempts_made} attempts in \d+\.\d s$", str(raised.value))
+    # botocore was told not to retry, which is nobody's concern.
+    assert "max retries" not in str(raised.value)
+
+
+def test_attempts_go_on_for_all_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, waits = 0.0, list[float]()
+    monkeypatch.setattr(attempts, "BACKOFF_SECONDS_MAX", 5.0)
+    monkeypatch.setattr(attempts, "time", SimpleNamespace(monotonic=lambda: now))
+    each = Attempts(5.0, lambda _: True, str)
+    while (wait := each.seconds_to_next(ValueError())) is not None:
+        waits.append(wait)
+        now += wait
+    assert now == pytest.approx(5.0)
+    assert each.spent == f"{len(waits) + 1} attempts in 5.0 s"
+    # A server that asks for more time than there is left is not asked again.
+    assert Attempts(5.0, lambda _: True, str).seconds_to_next(ValueError(), 6.0) is None
+
+
+def test_a_request_may_be_sent_once(endpoint: Scripted) -> None:
+    endpoint.always = TRANSIENT["throttled"]
+    call = Call("delete_item", {"TableName": "the-table", "Key": {}}, is_sent_once=True)
+    with _saver(endpoint.address) as saver:
+        with pytest.raises(CheckpointerUnavailableError, match=r"Gave up after 1 attempt in"):
+            saver.transport.send(call)
+        assert endpoint.requests == ["DeleteItem"]
+        with pytest.raises(CheckpointerUnavailableError, match=r"Gave up after 1 attempt in"):
+            asyncio.run(saver.transport.asend(call))
+    assert endpoint.requests == ["DeleteItem"] * 2
 
 
 @both_sides
@@ -118,7 +157,7 @@ def test_for_how_long_is_an_option(
         endpoint.always = TRANSIENT["throttled"]
         endpoint.requests.clear()
         began = time.monotonic()
-        with pytest.raises(ClientError):
+        with pytest.raises(CheckpointerUnavailableError):
             ask(side, saver, "get_tuple", thread_config())
         assert time.monotonic() - began < limits.RETRY_SECONDS / 2
     assert (len(endpoint.requests) > 1) == is_sent_again
@@ -131,10 +170,12 @@ def test_a_configuration_or_a_client_that_was_given_has_its_own_retries(
 ) -> None:
     endpoint.always = TRANSIENT[failure]
     once = Config(retries={"mode": "standard", "total_max_attempts": 1})
-    with pytest.raises((ClientError, HTTPClientError)):
+    with pytest.raises(CheckpointerUnavailableError) as raised:
         _read(side, _saver(endpoint.address, client_config=once))
+    # Only botocore knows how often it has tried.
+    assert "Gave up" not in str(raised.value)
     client = boto3.client("dynamodb", endpoint_url=endpoint.address, region_name="us-east-1", config=once)
-    with contextlib.closing(client), pytest.raises((ClientError, HTTPClientError)):
+    with contextlib.closing(client), pytest.raises(CheckpointerUnavailableError):
         _read(side, DynamoDBSaver("the-table", client=client))
     assert endpoint.requests == ["Query"] * 2
 
@@ -152,19 +193,46 @@ def test_an_async_client_beside_a_blocking_one_that_was_given_is_sent_again(endp
 
 @both_sides
 def test_where_nothing_answers_the_log_says_so_with_what_to_do_before_it_is_raised(
-    words: pytest.LogCaptureFixture, side: Side
+    endpoint: Scripted, words: pytest.LogCaptureFixture, side: Side
 ) -> None:
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        address = f"http://127.0.0.1:{unused.getsockname()[1]}"
-        with pytest.raises(EndpointConnectionError, match=address):
-            _read(side, _saver(address))
+    endpoint.always = DROPPED
+    with pytest.raises(CheckpointerUnavailableError, match=endpoint.address):
+        _read(side, _saver(endpoint.address))
     message, *again = [each.getMessage() for each in words.records]
     # By its clock, and not once for each attempt.
     assert len(again) <= limits.RETRY_SECONDS / limits.RETRY_WORDS_SECONDS
     assert message.startswith("no answer from DynamoDB for table the-table")
-    assert address in message
+    assert endpoint.address in message
     assert "check endpoint_url, region_name" in message
+
+
+@both_sides
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_an_address_of_this_machine_where_nothing_listens_is_told_at_once(
+    caplog: pytest.LogCaptureFixture, host: str, side: Side
+) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        address = f"http://{host}:{unused.getsockname()[1]}"
+        said = f"^nothing listens at {address}/? for table the-table in us-east-1; start .*endpoint_url"
+        with pytest.raises(CheckpointerConfigurationError, match=said):
+            _read(side, _saver(address))
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize(
+    ("address", "number", "is_transient_"),
+    [
+        ("http://localhost:8000", errno.ECONNREFUSED, False),
+        ("http://[::1]:8000", errno.ECONNREFUSED, False),
+        ("http://127.0.0.1:8000", errno.EADDRNOTAVAIL, True),
+        ("http://10.0.0.1:8000", errno.ECONNREFUSED, True),
+        ("https://dynamodb.eu-west-1.amazonaws.com", errno.ECONNREFUSED, True),
+    ],
+)
+def test_only_a_refusal_by_this_machine_is_final(address: str, number: int, *, is_transient_: bool) -> None:
+    cause = OSError(number, "no")
+    assert is_transient(EndpointConnectionError(endpoint_url=address, error=cause)) is is_transient_
 
 
 def test_throttling_is_said_with_what_to_do(endpoint: Scripted, words: pytest.LogCaptureFixture) -> None:

@@ -45,7 +45,16 @@ def _boto3_table() -> Any:
 
 # For each option values that it cannot have, and what is said of them. Partials make the value when the test runs.
 WRONG: list[tuple[str, list[Any], str]] = [
-    ("table_name", ["", None, 1, ["t"], b"t", str], "give the name or ARN"),
+    (
+        "table_name",
+        ["", None, 1, ["the-table"], b"the-table", str],
+        "give the table's name, of 3 to 255 .* or its ARN",
+    ),
+    (
+        "table_name",
+        ["mm", "a" * 256, "the table", "tables/one", "arn:"],
+        "give the table's name, of 3 to 255",
+    ),
     ("region_name", ["", 1, ["eu-west-1"]], "give the name of a region"),
     (
         "endpoint_url",
@@ -102,7 +111,7 @@ WRONG: list[tuple[str, list[Any], str]] = [
     ("share_equal_pieces", ["false", 1, None], "give True or False"),
     ("detect_other_savers", ["false", 1, None], "give True or False"),
     ("allow_unencrypted", ["false", 1, None], "give True or False"),
-    ("bound_to", ["", 1, b"table"], "give the name or ARN of the table"),
+    ("bound_to", ["", 1, b"table"], "give the table's name"),
     ("checkpoint_bytes_max", [0, -1, True, "1", 1.5, None], "give a whole number of bytes above 0"),
 ]
 EACH_WRONG = [(name, value, said) for name, values, said in WRONG for value in values]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from langgraph.checkpoint.dynamodb import CheckpointerUnavailableError
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
-from tests.support.harness import Harness
+from tests.support.harness import TABLE, Harness
 
 KEYS = [items.key("t#", f"S#{number:016x}") for number in range(60)]
 ITEMS = [{**each, "data": {"B": b"data"}} for each in KEYS]
@@ -41,3 +42,13 @@ def test_a_batch_has_no_more_items_and_bytes_than_one_request_may(
     sent = [call.params["RequestItems"]["x"] for call in next(operation) if isinstance(call, Call)]
     assert [len(each) for each in sent] == groups
     assert [request["PutRequest"]["Item"] for each in sent for request in each] == puts
+
+
+@pytest.mark.parametrize("retry_seconds", [0.0, 5.0])
+def test_a_batch_that_stays_unprocessed_is_sent_for_all_of_the_time(retry_seconds: float) -> None:
+    harness = Harness()
+    harness.model.faults.unprocessed = lambda _method, count: range(count)
+    began = harness.now
+    with pytest.raises(CheckpointerUnavailableError, match=r"60 of 60 items .* still unprocessed"):
+        harness.run(Table(TABLE, retry_seconds).batch_write(puts=ITEMS))
+    assert harness.now - began == pytest.approx(retry_seconds)

@@ -9,11 +9,11 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from botocore.exceptions import EndpointConnectionError
 
 from langgraph.checkpoint.dynamodb import (
     CheckpointCorruptionError,
     CheckpointerError,
+    CheckpointerUnavailableError,
     DynamoDBSaver,
 )
 from langgraph.checkpoint.dynamodb._format.limits import (
@@ -63,7 +63,7 @@ def test_defect_01_a_failed_put_leaves_no_checkpoint_without_its_payload(
         traffic.break_request(number, response_is_lost=response_is_lost)
         try:
             store(saver, parent, "2", new)
-        except EndpointConnectionError:
+        except CheckpointerUnavailableError:
             head_was_written = "PutItem" in traffic.operations[: number + response_is_lost]
         else:
             break
@@ -197,7 +197,8 @@ def test_defect_12_the_pauses_grow_have_an_end_and_the_error_says_how_much_was_l
     first, *pauses = stuck.delays
     assert first == 0
     assert all(0 < each <= BACKOFF_SECONDS_MAX for each in pauses)
-    assert max(pauses[:3]) < min(pauses[-4:])
+    # The last one takes what is left of the time.
+    assert max(pauses[:3]) < min(pauses[-5:-1])
     assert retry_seconds - BACKOFF_SECONDS_MAX <= sum(pauses) <= retry_seconds
 
 
@@ -263,7 +264,7 @@ def test_defect_14_a_deletion_that_fails_says_so_and_can_be_completed(
         traffic.break_request(number)
         try:
             delete()
-        except EndpointConnectionError:
+        except CheckpointerUnavailableError:
             pass
         else:
             break

@@ -24,6 +24,7 @@ EXPORTED = {
     "CheckpointerConfigurationError",
     "CheckpointerError",
     "CheckpointerInputError",
+    "CheckpointerUnavailableError",
     "DynamoDBSaver",
     "RunSummary",
     "StoreConfig",

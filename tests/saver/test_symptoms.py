@@ -25,7 +25,7 @@ from langgraph.checkpoint.dynamodb._operations import thread_lock
 from langgraph.checkpoint.dynamodb._runtime import attempts
 from tests.support.checkpoints import all_items, noise, store, thread_config
 from tests.support.other_tables import without_indexes
-from tests.support.scripted import scripted_server
+from tests.support.scripted import DROPPED, scripted_server
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -96,22 +96,39 @@ def _answered(code: str) -> Symptom:
     return produce
 
 
-def _logged(scene: Scene, read: Callable[[], object]) -> str:
-    """What is logged of an outage, by a clock that makes it a long one."""
+def _hurry(scene: Scene) -> None:
+    """Let attempts go by a clock that makes an outage a long one."""
     clock = SimpleNamespace(monotonic=count(step=limits.RETRY_SECONDS_QUIET + 1).__next__)
     scene.monkeypatch.setattr(attempts, "time", clock)
     scene.monkeypatch.setattr(attempts, "BACKOFF_SECONDS_MAX", 0.01)
     scene.monkeypatch.setattr(attempts, "_silent_until", 0.0)
+
+
+def _logged(scene: Scene, read: Callable[[], object]) -> str:
+    """What is logged of an outage, by a clock that makes it a long one."""
+    _hurry(scene)
     with scene.caplog.at_level(logging.WARNING, logger=attempts.__name__):
         read()
     return scene.caplog.records[0].getMessage()
 
 
-def _no_answer(scene: Scene) -> str:
+def _refused(_: Scene) -> str:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
-        address = f"http://127.0.0.1:{unused.getsockname()[1]}"
-        return _logged(scene, lambda: _reading(endpoint_url=address))
+        return _reading(endpoint_url=f"http://127.0.0.1:{unused.getsockname()[1]}")
+
+
+def _no_answer(scene: Scene) -> str:
+    with scripted_server() as endpoint:
+        endpoint.always = DROPPED
+        return _logged(scene, lambda: _reading(endpoint_url=endpoint.address))
+
+
+def _gave_up(scene: Scene) -> str:
+    with scripted_server() as endpoint:
+        endpoint.always = (400, "ProvisionedThroughputExceededException")
+        _hurry(scene)
+        return _reading(endpoint_url=endpoint.address)
 
 
 def _throttled(scene: Scene) -> str:
@@ -271,7 +288,9 @@ SYMPTOMS: dict[str, Symptom] = {
     "the AWS credentials for table ... have expired": _answered("ExpiredTokenException"),
     "access to table ... was denied for dynamodb:Query": _answered("AccessDeniedException"),
     "no answer from DynamoDB for table ...": _no_answer,
+    "nothing listens at ... for table ...": _refused,
     "DynamoDB throttles table ...": _throttled,
+    "Gave up after ... attempts in ... s": _gave_up,
     "table ... has another key schema than PK and SK as strings": _other_keys,
     "table ... has no index ... that can be queried": _no_index,
     "table ... holds checkpoints of langgraph-checkpoint-aws": _of_another_saver,

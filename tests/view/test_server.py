@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
-from botocore.exceptions import ClientError, EndpointConnectionError
+from botocore.exceptions import ClientError
 from starlette.testclient import TestClient
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
@@ -19,6 +19,7 @@ from langgraph.checkpoint.dynamodb.errors import (
     CheckpointerConfigurationError,
     CheckpointerError,
     CheckpointerInputError,
+    CheckpointerUnavailableError,
     CheckpointFormatError,
 )
 from langgraph.checkpoint.dynamodb.view import STATIC, server
@@ -186,9 +187,8 @@ def _aws(code: str) -> ClientError:
         (CheckpointCorruptionError("x"), 502),
         (CheckpointFormatError("x"), 502),
         (_aws("AccessDeniedException"), 502),
-        (_aws("ThrottlingException"), 503),
         (_aws("SomethingElse"), 502),
-        (EndpointConnectionError(endpoint_url="http://127.0.0.1:1"), 503),
+        (CheckpointerUnavailableError("x"), 503),
     ],
 )
 def test_an_error_says_what_to_do(

@@ -1,18 +1,25 @@
 """The exceptions that the saver raises itself.
 
 Each message names what is wrong and what to do about it. Transient errors (throttling, failures on AWS's side,
-endpoints that do not respond) are retried for `retry_seconds`. If they do not pass, botocore's exception is raised,
-with a note that says what to do (from Python 3.11 on), as the log has said before. Every method that reads the table
-may raise `CheckpointCorruptionError`, `CheckpointFormatError` or `CheckpointerConfigurationError`.
+endpoints that do not respond) are retried for `retry_seconds`. If they do not pass, every method may raise
+`CheckpointerUnavailableError`. Every method that reads the table may raise `CheckpointCorruptionError`,
+`CheckpointFormatError` or `CheckpointerConfigurationError`.
 """
 
 from __future__ import annotations
 
 
 class CheckpointerError(Exception):
-    """The base class of this package's errors. Raised itself if DynamoDB left a batch unprocessed for 60 seconds.
+    """The base class of this package's errors.
 
-    Call again: every method may be repeated. If it happens often, see whether the table throttles.
+    Raised itself if a gateway does not answer. Call again: every method may be repeated.
+    """
+
+
+class CheckpointerUnavailableError(CheckpointerError):
+    """DynamoDB throttled, failed or did not answer for all of `retry_seconds`; botocore's error is the `__cause__`.
+
+    Call again later: every method may be repeated. The message names the cause, the attempts and the time they took.
     """
 
 

@@ -74,6 +74,13 @@ RETRY_SECONDS = 60.0
 RETRY_SECONDS_QUIET = 2.0
 RETRY_WORDS_SECONDS = 10.0
 
+# How long an attempt may take to connect, and to wait for the next piece of an answer. They are short, since a thawed
+# Lambda finds its connections dead. For the cache, whose requests have to be worth their wait, they are shorter.
+CONNECT_SECONDS = 3
+READ_SECONDS = 10
+CACHE_CONNECT_SECONDS = 1
+CACHE_READ_SECONDS = 2
+
 # Attempts of a put or a read that deletions of the same thread keep interrupting.
 ATTEMPTS_MAX = 8
 # Attempts to merge one task's writes when other calls for the same task interfere.

@@ -56,21 +56,28 @@ class Attempts:
 
     def seconds_to_next(self, error: Exception, at_least: float = 0.0) -> float | None:
         """Return how many seconds to wait after a failed attempt, `at_least` or more; `None` if it was the last one."""
+        self._number += 1
         wait = self._seconds_to_next(error, at_least)
         note_failure(error, wait)
         return wait
 
+    @property
+    def spent(self) -> str:
+        """How many attempts have failed, and how long they took, for the error."""
+        count = "1 attempt" if self._number == 1 else f"{self._number} attempts"
+        return f"{count} in {time.monotonic() - self._began:.1f} s"
+
     def _seconds_to_next(self, error: Exception, at_least: float) -> float | None:
         if not self._is_transient(error):
             return None
-        self._number += 1
-        wait = max(at_least, backoff_seconds(self._number, _rng))
         passed = time.monotonic() - self._began
-        if passed + wait > self._retry_seconds:
+        left = self._retry_seconds - passed
+        if left <= 0 or at_least > left:
             return None
         if passed > RETRY_SECONDS_QUIET:
-            self._warn(error, self._retry_seconds - passed)
-        return wait
+            self._warn(error, left)
+        # The last attempt starts when the time is up, and not a wait before that.
+        return max(at_least, min(backoff_seconds(self._number, _rng), left))
 
     def _warn(self, error: Exception, seconds_left: float) -> None:
         """Log the error while the request is retried, at a limited rate however many requests fail."""

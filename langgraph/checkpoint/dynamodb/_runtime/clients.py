@@ -18,12 +18,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
-from langgraph.checkpoint.dynamodb._format.limits import PARALLEL_REQUESTS, POOL_CONNECTIONS
+from langgraph.checkpoint.dynamodb._format.limits import (
+    CONNECT_SECONDS,
+    PARALLEL_REQUESTS,
+    POOL_CONNECTIONS,
+    READ_SECONDS,
+)
 from langgraph.checkpoint.dynamodb._runtime.attempts import Attempts
 from langgraph.checkpoint.dynamodb._runtime.failures import is_transient, locating, outage_remedy
 from langgraph.checkpoint.dynamodb._runtime.fork import start_in_every_process, without_forks
 from langgraph.checkpoint.dynamodb._runtime.loops import LoopEnd, run_apart
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
+from langgraph.checkpoint.dynamodb.errors import CheckpointerUnavailableError
 
 logger = logging.getLogger(__name__)
 
@@ -44,27 +50,28 @@ class ClientOptions:
     client: Any
     client_config: Any
     retry_seconds: float
+    connect_seconds: float = CONNECT_SECONDS
+    read_seconds: float = READ_SECONDS
 
     def arguments(self) -> dict[str, Any]:
         """Return the keyword arguments with which every kind of session makes a client."""
         return {
             "region_name": self.region_name,
             "endpoint_url": self.endpoint_url,
-            "config": self.client_config or default_config(),
+            "config": self.client_config or default_config(self.connect_seconds, self.read_seconds),
         }
 
 
-def default_config() -> Any:
+def default_config(connect_seconds: float = CONNECT_SECONDS, read_seconds: float = READ_SECONDS) -> Any:
     """Return the client configuration for when none is given.
 
-    Time-outs are short, since a thawed Lambda finds its connections dead. botocore sends a request once, and `Attempts`
-    sends it again.
+    botocore sends a request once, and `Attempts` sends it again.
     """
     from botocore.config import Config  # noqa: PLC0415 - importing the saver should cost little.
 
     return Config(
-        connect_timeout=3,
-        read_timeout=10,
+        connect_timeout=connect_seconds,
+        read_timeout=read_seconds,
         tcp_keepalive=True,
         max_pool_connections=POOL_CONNECTIONS,
         retries={"mode": "standard", "total_max_attempts": 1},
@@ -98,13 +105,14 @@ class Clients:
 
     def send(self, call: Call) -> Any:
         """Make a request, with retries, and wait for its response."""
-        attempts = self._attempts(call)
+        attempts = self._attempts(call, native=False)
         while True:
             try:
                 return self._send(call)
             except Exception as error:
-                wait = None if self._has_own_retries(native=False) else attempts.seconds_to_next(error)
+                wait = attempts.seconds_to_next(error)
                 if wait is None:
+                    self._give_up(call, error, attempts, native=False)
                     raise
             time.sleep(wait)
 
@@ -113,12 +121,21 @@ class Clients:
         with locating(client):
             return getattr(client, call.method)(**call.params)
 
-    def _attempts(self, call: Call) -> Attempts:
-        def remedy(error: Exception) -> str:
-            table_name = call.params.get("TableName") or next(iter(call.params["RequestItems"]))
-            return outage_remedy(table_name, error)
+    def _attempts(self, call: Call, *, native: bool) -> Attempts:
+        once = call.is_sent_once or self._has_own_retries(native=native)
+        return Attempts(
+            0.0 if once else self._options.retry_seconds,
+            is_transient,
+            partial(outage_remedy, _table_of(call)),
+        )
 
-        return Attempts(self._options.retry_seconds, is_transient, remedy)
+    def _give_up(self, call: Call, error: Exception, attempts: Attempts, *, native: bool) -> None:
+        """Raise our error after the last attempt, if the failure may pass."""
+        if not is_transient(error):
+            return
+        # How often a client with its own retries has tried is in botocore's message.
+        spent = "" if self._has_own_retries(native=native) else f". Gave up after {attempts.spent}"
+        raise CheckpointerUnavailableError(outage_remedy(_table_of(call), error) + spent) from error
 
     def _has_own_retries(self, *, native: bool) -> bool:
         """Tell whether a client retries by itself: a given one does, and one made with a given configuration."""
@@ -167,14 +184,14 @@ class Clients:
 
     async def asend(self, call: Call) -> Any:
         """Make a request on the running event loop, with retries."""
-        attempts = self._attempts(call)
+        attempts = self._attempts(call, native=self._is_native)
         while True:
             try:
                 return await self._asend(call)
             except Exception as error:
-                own = self._has_own_retries(native=self._is_native)
-                wait = None if own else attempts.seconds_to_next(error)
+                wait = attempts.seconds_to_next(error)
                 if wait is None:
+                    self._give_up(call, error, attempts, native=self._is_native)
                     raise
             await asyncio.sleep(wait)
 
@@ -284,6 +301,11 @@ class _LoopClient:
     def close_soon(self) -> None:
         if self._client is not None:
             self._end.close_soon(self)
+
+
+def _table_of(call: Call) -> str:
+    """Return the name of the table that a request is for."""
+    return str(call.params.get("TableName") or next(iter(call.params["RequestItems"])))
 
 
 def _let_go(loops: dict[asyncio.AbstractEventLoop, _LoopClient]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
+from langgraph.checkpoint.dynamodb._format.limits import CONNECT_SECONDS, READ_SECONDS
 from langgraph.checkpoint.dynamodb._runtime.clients import ClientOptions, Clients
 from langgraph.checkpoint.dynamodb._runtime.options import check_connection, check_seconds, check_table_name
 
@@ -29,8 +30,12 @@ def connect(
     client: DynamoDBClient | None,
     client_config: Config | None,
     retry_seconds: float,
+    connect_seconds: float = CONNECT_SECONDS,
+    read_seconds: float = READ_SECONDS,
 ) -> Clients:
     """Check the options of a connection, and return its clients. None is opened before the first request.
+
+    The time-outs are those of the default `client_config`.
 
     Raises:
         CheckpointerInputError: An option has a value that cannot be used.
@@ -46,7 +51,17 @@ def connect(
     )
     check_seconds("retry_seconds", retry_seconds, at_least=0)
     return Clients(
-        ClientOptions(region_name, endpoint_url, session, async_session, client, client_config, retry_seconds)
+        ClientOptions(
+            region_name,
+            endpoint_url,
+            session,
+            async_session,
+            client,
+            client_config,
+            retry_seconds,
+            connect_seconds,
+            read_seconds,
+        )
     )
 
 

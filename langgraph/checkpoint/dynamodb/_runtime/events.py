@@ -18,6 +18,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 from langgraph.checkpoint.dynamodb._format.limits import EVENT_SECONDS_QUIET
 from langgraph.checkpoint.dynamodb._runtime.failures import THROTTLED, error_code
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
+from langgraph.checkpoint.dynamodb.errors import CheckpointerUnavailableError
 
 logger = logging.getLogger(__name__)
 
@@ -159,7 +160,7 @@ class Meter:
             table_name=self.table_name,
             operation=self.operation,
             outcome=outcome,
-            error=None if error is None else error_code(error) or type(error).__name__,
+            error=None if error is None else _name_of(error),
             tenant=next(iter(self.tenants)) if len(self.tenants) == 1 else None,
             thread_id=thread_id,
             started_at=self.started_at,
@@ -177,6 +178,13 @@ class Meter:
             cache_hits=self.cache_hits,
             cache_misses=self.cache_misses,
         )
+
+
+def _name_of(error: BaseException) -> str:
+    """Return the code of AWS's error, or the class of the exception. An outage has the name of its cause."""
+    if isinstance(error, CheckpointerUnavailableError):
+        error = error.__cause__ or error
+    return error_code(error) or type(error).__name__
 
 
 _meter: ContextVar[Meter | None] = ContextVar("langgraph_dynamodb_meter", default=None)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from errno import ECONNREFUSED
+from ipaddress import ip_address
 from typing import Any
+from urllib.parse import urlsplit
 
 from langgraph.checkpoint.dynamodb._format.schema import DOCS_COMMAND
 
@@ -93,16 +96,46 @@ def located(table_name: str, error: object) -> str:
     return f"{table_name} in {region_name}" if isinstance(region_name, str) else table_name
 
 
-def is_transient(error: Exception) -> bool:
-    """Tell whether the same request may succeed later: it was throttled, failed on AWS's side or got no response."""
+def text_of(error: Exception) -> str:
+    """Return an error's message. botocore says that it did not retry, where the saver did."""
+    return str(error).replace(" (reached max retries: 0)", "")
+
+
+def has_no_response(error: Exception) -> bool:
+    """Tell whether a request failed because no server answered it."""
     from botocore.exceptions import (  # noqa: PLC0415 - importing the saver should cost little.
         ConnectionError,
         HTTPClientError,
     )
 
+    return isinstance(error, (ConnectionError, HTTPClientError))
+
+
+def _refused_here(error: Exception) -> str | None:
+    """Return the address on this machine where nothing listens, if that is why a request failed."""
+    details = getattr(error, "kwargs", {})
+    address = str(details.get("endpoint_url", ""))
+    host = urlsplit(address).hostname or ""
+    try:
+        is_here = host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return None
+    cause: BaseException | None = details.get("error")
+    while cause is not None:
+        if is_here and isinstance(cause, OSError) and cause.errno == ECONNREFUSED:
+            return address
+        cause = cause.__cause__ or cause.__context__
+    return None
+
+
+def is_transient(error: Exception) -> bool:
+    """Tell whether the same request may succeed later: it was throttled, failed on AWS's side or got no response.
+
+    If nothing listens on this machine's own address, nobody is about to. That is not an outage.
+    """
     response = getattr(error, "response", None)
     if not isinstance(response, dict):
-        return isinstance(error, (ConnectionError, HTTPClientError))
+        return has_no_response(error) and _refused_here(error) is None
     status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     # 501 says that a server never serves such a request, as one does that is not DynamoDB.
     return (status >= 500 and status != 501) or error_code(error) in THROTTLED
@@ -111,47 +144,57 @@ def is_transient(error: Exception) -> bool:
 def account_remedy(table_name: str, error: Exception) -> str | None:
     """Return what to do about an error of the account's set-up; `None` for other errors."""
     code, kind, table_name = error_code(error), type(error).__name__, located(table_name, error)
-    if any(each in str(error) for each in _KEY_REFUSED):
+    text = text_of(error)
+    if any(each in text for each in _KEY_REFUSED):
         return (
-            f"the KMS key of table {table_name} cannot be used ({error}); enable the key, or let its policy and the"
+            f"the KMS key of table {table_name} cannot be used ({text}); enable the key, or let its policy and the"
             f" role's allow kms:Decrypt through DynamoDB; see `{DOCS_COMMAND} bad-days`"
         )
     if code in _DENIED:
         action = f"dynamodb:{getattr(error, 'operation_name', '')}".rstrip(":")
         return (
-            f"access to table {table_name} was denied for {action} ({error}); attach the policy in the output"
+            f"access to table {table_name} was denied for {action} ({text}); attach the policy in the output"
             " AgentPolicyArn of the table's stack to the role (OperatorPolicyArn to prune, delete or scan)"
         )
     if code in _LAPSED or kind in _LAPSED:
         return (
-            f"the AWS credentials for table {table_name} have expired ({error}); sign in again (`aws sso login`),"
+            f"the AWS credentials for table {table_name} have expired ({text}); sign in again (`aws sso login`),"
             " or pass a session= that renews them"
         )
     if code in _UNKNOWN:
         return (
-            f"AWS does not know the credentials for table {table_name} ({error}); check the access key, its session"
+            f"AWS does not know the credentials for table {table_name} ({text}); check the access key, its session"
             " token and its account, and region_name"
         )
     if code in _BADLY_SIGNED:
         return (
-            f"AWS refused the signature of a request to table {table_name} ({error}); set this machine's clock by NTP,"
+            f"AWS refused the signature of a request to table {table_name} ({text}); set this machine's clock by NTP,"
             " and check the secret access key"
         )
     if kind == "ProfileNotFound":
         # The table may be named in a configuration that needs the profile first.
-        return (
-            f"there is no such AWS profile ({error}); check AWS_PROFILE and ~/.aws/config, or pass session="
-        )
+        return f"there is no such AWS profile ({text}); check AWS_PROFILE and ~/.aws/config, or pass session="
     if kind in _NO_CREDENTIALS:
         return (
-            f"no usable AWS credentials for table {table_name} ({error}); give the function or task a role, run"
+            f"no usable AWS credentials for table {table_name} ({text}); give the function or task a role, run"
             " `aws configure`, or pass session="
         )
     if kind in _REGION_REMEDIES:
-        return _REGION_REMEDIES[kind].format(table_name=table_name, error=error)
-    if code.isdecimal() and not is_transient(error):
+        return _REGION_REMEDIES[kind].format(table_name=table_name, error=text)
+    return _endpoint_remedy(table_name, error)
+
+
+def _endpoint_remedy(table_name: str, error: Exception) -> str | None:
+    """Return what to do if nothing, or another server than DynamoDB, is at the endpoint; `None` for other errors."""
+    refused = _refused_here(error)
+    if refused is not None:
+        return (
+            f"nothing listens at {refused} for table {table_name}; start what should, such as DynamoDB Local, or check"
+            " endpoint_url"
+        )
+    if error_code(error).isdecimal() and not is_transient(error):
         # botocore takes the status for the code if the body names none. DynamoDB's always does.
-        return not_dynamodb(table_name, error)
+        return not_dynamodb(table_name, text_of(error))
     return None
 
 
@@ -165,19 +208,19 @@ def not_dynamodb(table_name: str, answer: object) -> str:
 
 def outage_remedy(table_name: str, error: Exception) -> str:
     """Return what to do about a transient error that does not pass."""
-    table_name = located(table_name, error)
+    table_name, text = located(table_name, error), text_of(error)
     if error_code(error) in THROTTLED:
         reasons = _throttling_reasons(error)
         causes = ", ".join(f"{reason} of {resource}" for reason, resource in reasons)
         remedies = dict.fromkeys(_throttle_remedy(reason) for reason, _ in reasons) or [_THROTTLE_REMEDY]
         return (
-            f"DynamoDB throttles table {table_name}{causes and f': {causes}'} ({error}); {'; '.join(remedies)}; see"
+            f"DynamoDB throttles table {table_name}{causes and f': {causes}'} ({text}); {'; '.join(remedies)}; see"
             f" `{DOCS_COMMAND} bad-days`"
         )
     if error_code(error):
-        return f"DynamoDB fails for table {table_name} ({error}); see AWS's health dashboard for the region"
+        return f"DynamoDB fails for table {table_name} ({text}); see AWS's health dashboard for the region"
     return (
-        f"no answer from DynamoDB for table {table_name} ({error}); check endpoint_url, region_name, the route to the"
+        f"no answer from DynamoDB for table {table_name} ({text}); check endpoint_url, region_name, the route to the"
         " endpoint (VPC, security groups) and the proxies in the environment"
     )
 

@@ -10,6 +10,7 @@ import difflib
 import functools
 import inspect
 import math
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
@@ -19,6 +20,8 @@ from langgraph.checkpoint.dynamodb._format.limits import TTL_SECONDS_MAX
 from langgraph.checkpoint.dynamodb._runtime.events import Events
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 
+_TABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{3,255}|arn:.+")
+
 # The methods that operations call on a blocking client. boto3's resources and clients of other services lack most.
 _METHODS = (
     "batch_get_item", "batch_write_item", "delete_item", "get_item", "put_item", "query", "scan", "update_item",
@@ -27,8 +30,13 @@ _METHODS = (
 
 def check_table_name(value: Any, name: str = "table_name") -> None:
     """Raise if a value cannot be the name of a table."""
-    if not isinstance(value, str) or not value:
-        _refuse(name, value, "give the name or ARN of the table")
+    if not isinstance(value, str) or not is_table_name(value):
+        _refuse(name, value, "give the table's name, of 3 to 255 letters, digits, _, - and dots, or its ARN")
+
+
+def is_table_name(name: str) -> bool:
+    """Tell whether DynamoDB allows a table's name, or whether it is an ARN."""
+    return _TABLE_NAME.fullmatch(name) is not None
 
 
 def check_whole_number(name: str, value: Any, *, at_least: int, wanted: str) -> None:

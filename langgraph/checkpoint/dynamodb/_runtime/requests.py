@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import random
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeVar
@@ -28,12 +27,15 @@ from langgraph.checkpoint.dynamodb._runtime.attempts import backoff_seconds
 from langgraph.checkpoint.dynamodb._runtime.failures import (
     account_remedy,
     error_code,
-    is_transient,
     located,
-    outage_remedy,
+    text_of,
 )
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op
-from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerError
+from langgraph.checkpoint.dynamodb.errors import (
+    CheckpointerConfigurationError,
+    CheckpointerError,
+    CheckpointerUnavailableError,
+)
 from langgraph.checkpoint.dynamodb.protocol import Change
 
 T = TypeVar("T")
@@ -50,10 +52,13 @@ class Table:
     """For how many seconds unprocessed items of a batch are sent again."""
     rng: random.Random = field(default_factory=random.SystemRandom)
     """The source of jitter between attempts."""
+    sends_once: bool = False
+    """Whether requests other than scans and batches are not sent again after a transient error."""
 
     def send(self, method: str, *, delay_seconds: float = 0.0, **params: Any) -> Op[Any]:
         """Make one request and return its response; raise its error."""
-        outcomes = yield (Call(method, {"TableName": self.name, **params}, delay_seconds),)
+        call = Call(method, {"TableName": self.name, **params}, delay_seconds, self.sends_once)
+        outcomes = yield (call,)
         return self.checked(outcomes[0], params.get("IndexName"))
 
     def get(self, pk: str, sk: str) -> Op[Item | None]:
@@ -148,13 +153,14 @@ class Table:
         """Send batches in parallel, and unprocessed items again, for a bounded time."""
         total, attempt, waited = len(left), 0, 0.0
         while left:
-            delay = self.backoff(attempt)
-            if waited + delay > self.retry_seconds:
+            if attempt > 0 and waited >= self.retry_seconds:
                 msg = (
                     f"table {self.name}: {len(left)} of {total} items of a {method} were still unprocessed"
                     f" after {waited:.0f} s of retries; raise the table's capacity or send less at once"
                 )
-                raise CheckpointerError(msg)
+                raise CheckpointerUnavailableError(msg)
+            # The last attempt is when the time is up, and not a wait before that.
+            delay = min(self.backoff(attempt), self.retry_seconds - waited)
             waited += delay
             attempt += 1
             outcomes = yield [Call(method, params, delay) for params in requests(left)]
@@ -172,11 +178,9 @@ class Table:
 
     def _raise(self, error: Exception, index: str | None) -> NoReturn:
         """Raise a request's error, as one of our exceptions if the set-up is wrong."""
-        remedy = _remedy(self.name, error, index)
+        remedy = None if isinstance(error, CheckpointerError) else _remedy(self.name, error, index)
         if remedy is not None:
             raise CheckpointerConfigurationError(remedy) from error
-        if sys.version_info >= (3, 11) and is_transient(error):
-            error.add_note(outage_remedy(self.name, error))
         raise error
 
 
@@ -342,24 +346,24 @@ _OTHER_KEYS = (
 
 def _remedy(table_name: str, error: Exception, index: str | None) -> str | None:
     """Return what to do about an error of the set-up; `None` for other errors."""
-    code, where, message = error_code(error), located(table_name, error), str(error)
+    code, where, message = error_code(error), located(table_name, error), text_of(error)
     has_other_keys = code == "ValidationException" and any(each in message for each in _OTHER_KEYS)
     missing = _NO_INDEX.search(message)
     if missing is not None or (has_other_keys and index is not None):
         return (
             f"table {where} has no index {index if missing is None else missing[1]} that can be queried: it is missing,"
-            f" still being built, or has other keys ({error}). `langgraph-dynamodb doctor` tells which. Update the"
+            f" still being built, or has other keys ({message}). `langgraph-dynamodb doctor` tells which. Update the"
             f" table with the template that `{TEMPLATE_COMMAND}` prints, or use a table made by setup()"
         )
     if code == "ResourceNotFoundException":
         return (
-            f"table {where} does not exist in this account and region ({error});"
+            f"table {where} does not exist in this account and region ({message});"
             f" deploy the template that `{TEMPLATE_COMMAND}` prints, or call setup() for development, and check"
             " table_name and region_name"
         )
     if has_other_keys:
         return (
             f"table {where} has another key schema than {PARTITION_KEY} and {SORT_KEY} as strings"
-            f" ({error}); use a table of the template that `{TEMPLATE_COMMAND}` prints, or one made by setup()"
+            f" ({message}); use a table of the template that `{TEMPLATE_COMMAND}` prints, or one made by setup()"
         )
     return account_remedy(table_name, error)

@@ -27,6 +27,8 @@ class Call:
     method: str
     params: Mapping[str, Any]
     delay_seconds: float = 0.0
+    is_sent_once: bool = False
+    """Whether it is not sent again after a transient error."""
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.items import Item
 from langgraph.checkpoint.dynamodb._format.limits import ACTIVITY_SECONDS
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
+from langgraph.checkpoint.dynamodb.errors import CheckpointerUnavailableError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,3 +52,12 @@ class LocalStorage(Storage):
     """How old a thread's last activity may be in the directory before a put renews it."""
     shares_reads: bool = True
     """Whether an operation may wait for what another one reads. Two in one `gather` would wait for each other."""
+
+    def after(self, error: BaseException) -> LocalStorage:
+        """Return the storage with which an operation cleans up after an error.
+
+        If a request was retried for all of `retry_seconds` already, the caller must not wait for as long again.
+        """
+        if not isinstance(error, CheckpointerUnavailableError):
+            return self
+        return replace(self, table=replace(self.table, sends_once=True))

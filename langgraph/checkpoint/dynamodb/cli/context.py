@@ -12,7 +12,7 @@ from langgraph.checkpoint.dynamodb._format.inert import inert
 from langgraph.checkpoint.dynamodb._format.items import key
 from langgraph.checkpoint.dynamodb._format.pricing import READ_UNIT_DOLLARS, read_units
 from langgraph.checkpoint.dynamodb._operations.overview import Extent, extent
-from langgraph.checkpoint.dynamodb._runtime.failures import error_code, is_transient, not_dynamodb
+from langgraph.checkpoint.dynamodb._runtime.failures import has_no_response, not_dynamodb
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, Stream
 from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
 from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
@@ -138,7 +138,7 @@ class CommandContext:
             response = client.get_item(TableName=table_name, Key=item_key)
         except Exception as error:
             # An error that is an answer is for the command to explain, which knows what it asked for.
-            if is_transient(error) and not error_code(error):
+            if has_no_response(error):
                 raise
             return
         # botocore reads any text with status 200 as a response without an item.

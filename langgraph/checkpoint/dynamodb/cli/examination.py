@@ -20,7 +20,7 @@ from langgraph.checkpoint.dynamodb._format.schema import (
     table_schema,
 )
 from langgraph.checkpoint.dynamodb._operations.setup import differences
-from langgraph.checkpoint.dynamodb._runtime.failures import error_code, is_transient
+from langgraph.checkpoint.dynamodb._runtime.failures import error_code, has_no_response
 from langgraph.checkpoint.dynamodb.cli.findings import (
     Finding,
     asked,
@@ -90,7 +90,7 @@ class Examination:
     def is_answered(self) -> bool:
         """Whether the endpoint answers at all. If not, further requests would only take long."""
         found = self._description
-        return not isinstance(found, Exception) or bool(error_code(found)) or not is_transient(found)
+        return not isinstance(found, Exception) or not has_no_response(found)
 
     @cached_property
     def _description(self) -> Any:

@@ -12,7 +12,6 @@ from typing_extensions import Self
 from langgraph.checkpoint.dynamodb._format.codec import UnreadableError
 from langgraph.checkpoint.dynamodb._runtime.failures import (
     account_remedy,
-    error_code,
     is_transient,
     outage_remedy,
 )
@@ -55,9 +54,6 @@ class Exit(IntEnum):
     INTERRUPTED = 130, "Ctrl-C"
 
 
-_TABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{3,255}|arn:.*")
-
-
 class CommandError(Exception):
     """Ends a command with a message and an exit code."""
 
@@ -98,11 +94,6 @@ def in_options(remedy: str) -> str:
     return _NAMED.sub(lambda match: _IN_OPTIONS[match[1]], remedy)
 
 
-def is_table_name(name: str) -> bool:
-    """Tell whether a table can have a name, or whether it is an ARN."""
-    return _TABLE_NAME.fullmatch(name) is not None
-
-
 def explained(error: Exception, table_name: str) -> CommandError | None:
     """Return the error that the user sees, or None for an unforeseen one, whose traceback is needed."""
     if isinstance(error, CommandError):
@@ -116,9 +107,6 @@ def explained(error: Exception, table_name: str) -> CommandError | None:
         return CommandError(Exit.FAILED, f"the output could not be written: {error.strerror}")
     if isinstance(error, RecursionError):
         return CommandError(Exit.FAILED, "a value is nested more deeply than can be shown")
-    if error_code(error) == "ValidationException" and not is_table_name(table_name):
-        msg = f"{table_name!r} cannot be the name of a table; give 3 to 255 letters, digits, _, - and dots, or an ARN"
-        return CommandError(Exit.CONFIGURATION, msg)
     remedy = account_remedy(table_name, error)
     if remedy is not None:
         return CommandError(Exit.CONFIGURATION, in_options(remedy))

@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
+from langgraph.checkpoint.dynamodb._runtime.options import is_table_name
 from langgraph.checkpoint.dynamodb.cli.command import DryRun, ThreadId, Yes
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
-from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit, is_table_name
+from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.values import counted
 from langgraph.checkpoint.dynamodb.migrate import Prospect, Restoration, TableStore
 

@@ -22,6 +22,7 @@ _UNUSABLE = "the gateway cannot use its table; its log says why, under this requ
 
 _TITLES: dict[type[errors.CheckpointerError], str] = {
     errors.CheckpointerError: "The gateway cannot serve this request now",
+    errors.CheckpointerUnavailableError: "The table does not answer now",
     errors.CheckpointerInputError: "The request cannot be used",
     errors.CheckpointerConfigurationError: "The credentials, rights or configuration do not fit",
     errors.CheckpointSerializationError: "A value cannot be written",
@@ -92,6 +93,9 @@ def problem_of(error: Exception) -> ProblemError:
         return error
     if isinstance(error, errors.CheckpointerConfigurationError):
         return ProblemError(500, _UNUSABLE, errors.CheckpointerConfigurationError)
+    if isinstance(error, errors.CheckpointerUnavailableError) or is_transient(error):
+        detail = "the table throttles or does not answer; send the request again"
+        return _unavailable(detail, errors.CheckpointerUnavailableError)
     for kind, status in _STATUSES.items():
         if isinstance(error, kind):
             return ProblemError(status, str(error), kind)
@@ -99,13 +103,13 @@ def problem_of(error: Exception) -> ProblemError:
         return _unavailable(str(error))
     if isinstance(error, (TimeoutError, asyncio.TimeoutError)):
         return ProblemError(504, "the request took too long; you may send it again", errors.CheckpointerError)
-    if is_transient(error):
-        return _unavailable("the table throttles or does not answer; send the request again")
     return ProblemError(500, None, errors.CheckpointerError)
 
 
-def _unavailable(detail: str) -> ProblemError:
-    return ProblemError(503, detail, errors.CheckpointerError, retry_seconds=RETRY_AFTER_SECONDS)
+def _unavailable(
+    detail: str, kind: type[errors.CheckpointerError] = errors.CheckpointerError
+) -> ProblemError:
+    return ProblemError(503, detail, kind, retry_seconds=RETRY_AFTER_SECONDS)
 
 
 def overloaded() -> ProblemError:

@@ -27,11 +27,12 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from typing_extensions import Self
 
-from langgraph.checkpoint.dynamodb._runtime.failures import account_remedy, is_transient, outage_remedy
+from langgraph.checkpoint.dynamodb._runtime.failures import account_remedy
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointCorruptionError,
     CheckpointerConfigurationError,
     CheckpointerInputError,
+    CheckpointerUnavailableError,
     CheckpointFormatError,
     CheckpointNotFoundError,
 )
@@ -146,6 +147,7 @@ _STATUSES: Sequence[tuple[type[Exception], int, str]] = (
     (CheckpointerConfigurationError, 502, "The table cannot be read as it is configured"),
     (CheckpointCorruptionError, 502, "What is stored is damaged"),
     (CheckpointFormatError, 502, "What is stored is of a newer release"),
+    (CheckpointerUnavailableError, 503, "The table does not answer"),
 )
 
 
@@ -157,8 +159,6 @@ def refusal(error: Exception, table_name: str) -> Response | None:
     remedy = account_remedy(table_name, error)
     if remedy is not None:
         return problem(502, "The table cannot be read", remedy)
-    if is_transient(error):
-        return problem(503, "The table does not answer", outage_remedy(table_name, error))
     return problem(502, "The table cannot be read", str(error)) if hasattr(error, "response") else None
 
 
