@@ -7,7 +7,12 @@ from typing import Any
 
 import pytest
 
-from langgraph.checkpoint.dynamodb import CheckpointerInputError, ThreadBusyError, ThreadLockLostError
+from langgraph.checkpoint.dynamodb import (
+    CheckpointerInputError,
+    CheckpointerUnavailableError,
+    ThreadBusyError,
+    ThreadLockLostError,
+)
 from langgraph.checkpoint.dynamodb._format.limits import LOCK_SKEW_SECONDS, TTL_SECONDS_MAX
 from langgraph.checkpoint.dynamodb._operations.thread_lock import Hold, acquire, hold_on, release, renew
 from langgraph.checkpoint.dynamodb._runtime.steps import interrupted
@@ -182,3 +187,19 @@ def test_expiry_takes_a_lock_long_after_it_has_ended() -> None:
     harness.now = until + 2 * 3600
     harness.model.expire()
     assert harness.items("") == {}
+
+
+@pytest.mark.parametrize(
+    ("error", "once"), [(CheckpointerUnavailableError("down"), True), (OSError("?"), False)]
+)
+def test_after_an_outage_the_release_is_sent_once(error: Exception, *, once: bool) -> None:
+    """The caller has waited for all of `retry_seconds` already."""
+    harness = Harness()
+    taking = harness.begin(acquire(*_runner(harness), 0.0))
+    [first] = taking.calls
+    assert not first.is_sent_once
+    taking.go_on([error])
+    [released] = taking.calls
+    assert released.is_sent_once is once
+    with pytest.raises(type(error)):
+        taking.go_on([error])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from langchain_core.runnables import RunnableConfig
 
-from langgraph.checkpoint.dynamodb import ThreadBusyError
+from langgraph.checkpoint.dynamodb import CheckpointerUnavailableError, ThreadBusyError
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.limits import (
     BACKOFF_SECONDS_TOTAL,
@@ -391,3 +391,15 @@ def test_tasks_of_one_flush_confirm_without_waiting_for_each_other() -> None:
     )
     harness.run(flush)
     assert harness.now == began
+
+
+def test_after_an_outage_a_deletion_releases_its_claim_by_one_attempt() -> None:
+    harness = Harness()
+    process = harness.process()
+    harness.run(process.put("0", {}))
+    deletion = harness.begin(process.delete_thread())
+    error = CheckpointerUnavailableError("down")
+    deletion.go_on([error])
+    assert [call.is_sent_once for call in deletion.calls] == [True]
+    with pytest.raises(CheckpointerUnavailableError):
+        deletion.go_on([error])

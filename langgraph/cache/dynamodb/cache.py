@@ -13,6 +13,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from langgraph.cache.dynamodb.entries import CacheStorage, clear, get, put
 from langgraph.checkpoint.dynamodb._format.codec import Codec
+from langgraph.checkpoint.dynamodb._format.limits import CACHE_CONNECT_SECONDS, CACHE_READ_SECONDS
 from langgraph.checkpoint.dynamodb._operations.setup import setup
 from langgraph.checkpoint.dynamodb._runtime.accounting import table_observer
 from langgraph.checkpoint.dynamodb._runtime.connection import bound_name, connect
@@ -153,8 +154,9 @@ class DynamoDBCache(TableCache[ValueT]):
         session: A `boto3.Session` for the blocking client.
         async_session: An `aioboto3.Session`, or a session of aiobotocore, for the async clients.
         client: A boto3 DynamoDB client to use as it is. It is never closed.
-        client_config: A botocore `Config` that replaces the cache's own.
-        retry_seconds: For how many seconds to retry a request that is throttled or gets no response.
+        client_config: A botocore `Config` that replaces the cache's own (1 second to connect, 2 to answer).
+        retry_seconds: For how many seconds to retry a request that is throttled or gets no response. The last attempt
+            may take 3 seconds more.
         serde: The serializer, by default LangGraph's `JsonPlusSerializer` without pickle. `EncryptedSerializer`
             encrypts values, bound to their place.
         consistent_read: Whether reads are strongly consistent. Eventually consistent ones cost half, and may miss a
@@ -198,6 +200,8 @@ class DynamoDBCache(TableCache[ValueT]):
             client=client,
             client_config=client_config,
             retry_seconds=retry_seconds,
+            connect_seconds=CACHE_CONNECT_SECONDS,
+            read_seconds=CACHE_READ_SECONDS,
         )
         check_codec_options(serde=serde, allow_unencrypted=allow_unencrypted, bound_to=bound_to)
         check_on_event(on_event)

@@ -114,10 +114,10 @@ def _collect(
     except GeneratorExit:
         # The generator was closed: no driver is left to make requests.
         raise
-    except BaseException:
+    except BaseException as error:
         # Failed or interrupted: release the claim, so that a retry does not have to wait until it runs out.
         with suppress(Exception):
-            yield from release(storage, root, token, is_empty=False)
+            yield from release(storage.after(error), root, token, is_empty=False)
         raise
     finally:
         storage.cache.forget(root.pk)

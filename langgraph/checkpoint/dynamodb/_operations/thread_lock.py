@@ -72,10 +72,10 @@ def acquire(storage: LocalStorage, hold: Hold, wait_seconds: float) -> Op[float]
         return (yield from _acquire(storage, hold, wait_seconds))
     except (GeneratorExit, ThreadBusyError):
         raise
-    except BaseException:
+    except BaseException as error:
         # A request whose response was lost may have acquired it.
         with suppress(Exception):
-            yield from release(storage, hold)
+            yield from release(storage.after(error), hold)
         raise
 
 
