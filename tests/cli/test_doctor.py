@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import email.utils
+import re
 import time
 from collections.abc import Callable, Iterator
+from importlib import metadata
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -98,6 +100,7 @@ def test_a_table_for_development_has_no_problem(run: Run, table: str, client: Dy
     assert ended.code == 0
     verdicts = {each["check"]: each["verdict"] for each in ended.json}
     assert verdicts == {
+        "libraries": "ok",
         "credentials": "ok",
         "region": "ok",
         "identity": "unknown",
@@ -368,3 +371,13 @@ def test_a_long_way_to_the_table_is_a_warning(monkeypatch: pytest.MonkeyPatch) -
     ticks = iter(range(100))
     monkeypatch.setattr(time, "perf_counter", lambda: next(ticks))
     assert found("round trip", examination()).says == "1000.0 ms, the median of 5"
+
+
+def test_libraries_that_do_not_fit_are_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metadata, "requires", lambda _: ["botocore<1.5,>=1.4"])
+    finding = found("libraries", examination())
+    assert finding.verdict is Verdict.PROBLEM
+    assert re.search(
+        r"^aiobotocore \S+ needs botocore <1\.5,>=1\.4, and botocore \S+ is installed$", finding.says
+    )
+    assert finding.remedy.startswith('run `pip install --upgrade "aiobotocore[boto3]"`')

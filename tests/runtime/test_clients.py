@@ -9,14 +9,17 @@ import logging
 import sys
 import threading
 from collections.abc import Callable
+from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 import boto3
 import pytest
+from botocore.args import ClientArgsCreator
 from botocore.config import Config
 
-from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, DynamoDBSaver
 from langgraph.checkpoint.dynamodb._runtime import clients
+from langgraph.checkpoint.dynamodb._runtime.library_versions import misfit
 from tests.support.checkpoints import store, stored_values, thread_config
 from tests.support.traffic import Traffic
 from tests.support.watched import WatchedAsyncSession, WatchedSession, use
@@ -147,3 +150,51 @@ def test_with_a_blocking_client_alone_async_requests_go_through_it_in_threads(
     assert threading.get_ident() not in threads
     (message,) = threads_are_said()
     assert "async_session=" in message
+
+
+# Libraries that do not fit each other
+
+
+def _other_botocore(monkeypatch: pytest.MonkeyPatch, requirement: str) -> None:
+    """Change botocore as a later release did: aiobotocore calls a method that wants one argument more."""
+
+    def changed(_self: Any, _one_more: Any, **_options: Any) -> None:
+        raise AssertionError
+
+    name = "compute_endpoint_resolver_builtin_defaults"
+    monkeypatch.setattr(ClientArgsCreator, name, changed)
+    monkeypatch.setattr(metadata, "requires", lambda _: ["aiohttp>=1", requirement])
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_an_aiobotocore_that_does_not_fit_is_told_with_both_versions_and_the_command(
+    monkeypatch: pytest.MonkeyPatch, engine: Engine, own: bool
+) -> None:
+    session = pytest.importorskip("aiobotocore.session", reason="no async client").get_session()
+    _other_botocore(monkeypatch, "botocore<1.5,>=1.4")
+    async_session = None if own else session
+    saver = DynamoDBSaver(
+        "the-table", endpoint_url=engine.endpoint_url, region_name="us-east-1", async_session=async_session
+    )
+    said = r"aiobotocore \S+ needs botocore <1\.5,>=1\.4, and botocore \S+ is installed; run `pip install --upgrade"
+    with pytest.raises(CheckpointerConfigurationError, match=said) as raised:
+        asyncio.run(saver.aget_tuple(thread_config()))
+    assert isinstance(raised.value.__cause__, TypeError)
+
+
+def test_an_error_inside_libraries_that_fit_stays_as_it_is(
+    monkeypatch: pytest.MonkeyPatch, engine: Engine
+) -> None:
+    pytest.importorskip("aiobotocore", reason="no async client")
+    _other_botocore(monkeypatch, "botocore")
+    saver = DynamoDBSaver("the-table", endpoint_url=engine.endpoint_url, region_name="us-east-1")
+    with pytest.raises(TypeError, match="missing 1 required positional argument"):
+        asyncio.run(saver.aget_tuple(thread_config()))
+
+
+def test_without_aiobotocore_there_is_nothing_to_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    def requires(name: str) -> Any:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "requires", requires)
+    assert misfit() is None

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib import metadata
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,6 +24,7 @@ from langgraph.checkpoint.dynamodb import CheckpointerError, DynamoDBSaver, cli,
 from langgraph.checkpoint.dynamodb._format import limits
 from langgraph.checkpoint.dynamodb._operations import thread_lock
 from langgraph.checkpoint.dynamodb._runtime import attempts
+from langgraph.checkpoint.dynamodb._runtime.library_versions import misfit
 from tests.support.checkpoints import all_items, noise, store, thread_config
 from tests.support.other_tables import without_indexes
 from tests.support.scripted import DROPPED, scripted_server
@@ -272,6 +274,11 @@ def _newer(scene: Scene) -> str:
     return _said(lambda: scene.make_saver().get_tuple(NEWEST))
 
 
+def _misfit(scene: Scene) -> str:
+    scene.monkeypatch.setattr(metadata, "requires", lambda _: ["botocore<1.5,>=1.4"])
+    return str(misfit())
+
+
 def _without_extra(scene: Scene) -> str:
     scene.monkeypatch.setitem(sys.modules, "typer", None)
     for name in [each for each in sys.modules if each.startswith(f"{cli.__name__}.")]:
@@ -310,6 +317,7 @@ SYMPTOMS: dict[str, Symptom] = {
     "thread ... is no longer held": _lost,
     "needs segments that are not in the table": _damaged,
     "has format version": _newer,
+    "aiobotocore ... needs botocore ..., and botocore ... is installed": _misfit,
     "typer is not installed": _without_extra,
 }
 

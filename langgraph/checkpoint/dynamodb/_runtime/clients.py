@@ -27,13 +27,17 @@ from langgraph.checkpoint.dynamodb._format.limits import (
 from langgraph.checkpoint.dynamodb._runtime.attempts import Attempts
 from langgraph.checkpoint.dynamodb._runtime.failures import is_transient, locating, outage_remedy
 from langgraph.checkpoint.dynamodb._runtime.fork import start_in_every_process, without_forks
+from langgraph.checkpoint.dynamodb._runtime.library_versions import misfit
 from langgraph.checkpoint.dynamodb._runtime.loops import LoopEnd, run_apart
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
-from langgraph.checkpoint.dynamodb.errors import CheckpointerUnavailableError
+from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerUnavailableError
 
 logger = logging.getLogger(__name__)
 
 _SERVICE = "dynamodb"
+
+# The errors of a library that calls another release of its own dependency than it was made for.
+_INSIDE = (AttributeError, ImportError, TypeError)
 
 Opened: TypeAlias = tuple[Any, Callable[[], Awaitable[None]]]
 """A client for one event loop, and the function that closes it there."""
@@ -130,7 +134,11 @@ class Clients:
         )
 
     def _give_up(self, call: Call, error: Exception, attempts: Attempts, *, native: bool) -> None:
-        """Raise our error after the last attempt, if the failure may pass."""
+        """Raise our error after the last attempt, if the failure may pass, or is one of the installation."""
+        if native and isinstance(error, _INSIDE):
+            told = misfit()
+            if told is not None:
+                raise CheckpointerConfigurationError(told) from error
         if not is_transient(error):
             return
         # How often a client with its own retries has tried is in botocore's message.

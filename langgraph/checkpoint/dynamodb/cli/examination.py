@@ -21,6 +21,7 @@ from langgraph.checkpoint.dynamodb._format.schema import (
 )
 from langgraph.checkpoint.dynamodb._operations.setup import differences
 from langgraph.checkpoint.dynamodb._runtime.failures import error_code, has_no_response
+from langgraph.checkpoint.dynamodb._runtime.library_versions import misfit
 from langgraph.checkpoint.dynamodb.cli.findings import (
     Finding,
     asked,
@@ -74,6 +75,7 @@ class Examination:
 
     def findings(self) -> Iterator[Finding]:
         """Yield one finding after the other."""
+        yield libraries()
         yield self._credentials()
         yield self._region()
         yield self._identity()
@@ -287,3 +289,12 @@ def _encryption(table: Mapping[str, Any]) -> Finding:
         says = f"the key {found.get('KMSMasterKeyArn')} cannot be used by DynamoDB"
         return problem("encryption", says, "enable the key, and check its key policy")
     return ok("encryption", f"at rest by {found.get('KMSMasterKeyArn', 'the key that AWS owns')}")
+
+
+def libraries() -> Finding:
+    """Check that async calls can work with the installed libraries."""
+    told = misfit()
+    if told is None:
+        return ok("libraries", "aiobotocore fits botocore, or is not installed")
+    says, _, remedy = told.partition("; ")
+    return problem("libraries", says, remedy)
