@@ -8,7 +8,9 @@ service, your authentication does.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
 from typing import Annotated, TypeAlias
 from uuid import UUID
 
@@ -99,10 +101,17 @@ async def refuse(_request: Request, error: Exception) -> JSONResponse:
     return JSONResponse({"detail": detail}, 422)
 
 
+@asynccontextmanager
+async def warmed_up(saver: DynamoDBSaver, _app: FastAPI) -> AsyncIterator[None]:
+    """Load and connect at the start. Otherwise the first user would wait for that."""
+    await saver.awarm_up()
+    yield
+
+
 def create_app(saver: DynamoDBSaver) -> FastAPI:
     """Return the service. The saver has `owner_from="user_id"`, so that it enters each thread in its owner's list."""
     agent = StateGraph(MessagesState).add_node(reply).add_edge(START, "reply").compile(checkpointer=saver)
-    app = FastAPI()
+    app = FastAPI(lifespan=partial(warmed_up, saver))
     app.add_exception_handler(CheckpointerInputError, refuse)
     app.add_exception_handler(RequestValidationError, refuse)
 

@@ -11,6 +11,7 @@ import langgraph.checkpoint.dynamodb.http as package
 from langgraph.checkpoint.dynamodb._runtime.failures import error_code
 from langgraph.checkpoint.dynamodb._runtime.requests import CONDITION_FAILED
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
+from langgraph.checkpoint.dynamodb.http import HttpCache, HttpCheckpointSaver, HttpStore
 from langgraph.checkpoint.dynamodb.http.table import ConditionFailedError, TableTransport
 from tests.http.conftest import QUICK
 from tests.support.http_stand_in import StandIn, document
@@ -43,6 +44,23 @@ def test_a_request_has_no_table_s_name(gateway: StandIn, side: Side) -> None:
     gateway.script = [document({"response": {"Item": KEY, "Attributes": None}, "conflict": None})]
     assert ask(side, gateway, "get_item", TableName="x", Key=KEY) == {"Item": KEY}
     assert [(each.path, each.document) for each in gateway.asked] == [("/checkpoints/get-item", {"Key": KEY})]
+
+
+@both_sides
+@pytest.mark.parametrize("kind", [HttpCheckpointSaver, HttpStore, HttpCache])
+def test_warming_up_asks_the_gateway_what_it_is(gateway: StandIn, kind: Any, side: Side) -> None:
+    made = kind(gateway.address, client_options=QUICK["client_options"])
+    if side == "sync":
+        with made:
+            made.warm_up()
+    else:
+        asyncio.run(_warm(made))
+    assert [each.path for each in gateway.asked] == ["/about"]
+
+
+async def _warm(made: Any) -> None:
+    async with made:
+        await made.awarm_up()
 
 
 @both_sides

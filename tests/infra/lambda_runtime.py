@@ -16,6 +16,7 @@ import sys
 
 def main() -> None:
     """Serve events until standard input ends."""
+    os.environ["_HANDLER"] = sys.argv[1]
     module_name, function_name = sys.argv[1].rsplit(".", 1)
     for name in sys.argv[2:]:
         importlib.import_module(name)

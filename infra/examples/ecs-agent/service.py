@@ -135,6 +135,9 @@ class Handler(BaseHTTPRequestHandler):
 def main() -> None:
     """Serve until SIGTERM, which is how ECS asks a task to end; requests under way are answered first."""
     address = (os.environ.get("HOST", "0.0.0.0"), int(os.environ.get("PORT", "8080")))  # noqa: S104  # A container's.
+    # Otherwise the first client would wait while modules are loaded and connections are made.
+    saver.warm_up()
+    store.warm_up()
     with ThreadingHTTPServer(address, Handler) as server:
         server.daemon_threads = False
         # `shutdown` waits for the loop that this very thread runs, so it needs another one.

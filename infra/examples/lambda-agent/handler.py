@@ -17,17 +17,24 @@ from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.store.dynamodb import DynamoDBStore
 
 # Lambda imports this module once per execution environment and then calls the handler many times. Saver and store are
-# made here, so that their connections and what they remember are used again. They open nothing before their first
-# request, and survive that Lambda freezes the process in between.
+# made here, so that their connections and what they remember are used again. They survive that Lambda freezes the
+# process in between.
 # Where DynamoDB throttles or does not answer, a request is given up before Lambda ends the process: the error says what
 # is wrong, and the thread is let go. What that adds up to is under "Time-outs" in docs/lambda.md.
 table_name, retry_seconds = os.environ["TABLE_NAME"], float(os.environ["RETRY_SECONDS"])
-agent = build_agent(
-    DynamoDBSaver(table_name, retry_seconds=retry_seconds),
-    DynamoDBStore(table_name, retry_seconds=retry_seconds),
-)
+saver = DynamoDBSaver(table_name, retry_seconds=retry_seconds)
+store = DynamoDBStore(table_name, retry_seconds=retry_seconds)
+agent = build_agent(saver, store)
 # The event loop stays too: connections belong to the loop that opened them, and `asyncio.run` makes one per call.
 loop = asyncio.new_event_loop()
+# Lambda gives the start a processor of its own, and nobody waits for an answer yet. So what the first call needs is
+# loaded here, for the handler that Lambda was told to call.
+if os.environ.get("_HANDLER", "").endswith("sync_handler"):
+    saver.warm_up()
+    store.warm_up()
+else:
+    loop.run_until_complete(saver.awarm_up())
+    loop.run_until_complete(store.awarm_up())
 
 
 def handler(event: dict[str, Any], _context: object) -> dict[str, Any]:

@@ -21,7 +21,9 @@ from langgraph.checkpoint.dynamodb._runtime.drivers import Transport
 from langgraph.checkpoint.dynamodb._runtime.events import Events, Observer, OnEvent
 from langgraph.checkpoint.dynamodb._runtime.options import check_codec_options, check_flag, check_on_event
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
+from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
+from langgraph.checkpoint.dynamodb._runtime.warm_up import first_read
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 
 if TYPE_CHECKING:
@@ -216,6 +218,9 @@ class DynamoDBCache(TableCache[ValueT]):
             # Without a prefix the first label is LangGraph's own.
             observer=table_observer(on_event, table_name, "cache.", labels_are_tenants=bool(prefix)),
         )
+
+    def _first_request(self) -> Call:
+        return first_read(self.storage.table.name)
 
     # The table
 

@@ -32,7 +32,9 @@ from langgraph.checkpoint.dynamodb._runtime.options import (
     refuse_unknown,
 )
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
+from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb._runtime.warm_up import first_read
 from langgraph.checkpoint.dynamodb.base_saver import CACHE_BYTES, BackendSaver
 from langgraph.checkpoint.dynamodb.locks import AsyncThreadLock, ThreadLock
 
@@ -205,6 +207,9 @@ class DynamoDBSaver(BackendSaver):
         saver = copy.copy(self)
         saver._storage = replace(self._storage, **changes)  # noqa: SLF001 - it is a copy of this one.
         return saver
+
+    def _first_request(self) -> Call:
+        return first_read(self._storage.table.name)
 
     @property
     def operations(self) -> LocalOperations:

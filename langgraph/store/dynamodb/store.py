@@ -39,7 +39,9 @@ from langgraph.checkpoint.dynamodb._runtime.connection import bound_name, connec
 from langgraph.checkpoint.dynamodb._runtime.drivers import Transport
 from langgraph.checkpoint.dynamodb._runtime.events import Events, Observer, OnEvent
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
+from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
+from langgraph.checkpoint.dynamodb._runtime.warm_up import first_read
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.store.dynamodb.batch import (
     Batch,
@@ -661,6 +663,9 @@ class DynamoDBStore(TableStore):
                 credentials or no region.
         """
         await self.runner.arun(setup(self.storage.table))
+
+    def _first_request(self) -> Call:
+        return first_read(self.storage.table.name)
 
 
 def check_reading_options(*, consistent_read: Any, search_bytes_max: Any) -> None:

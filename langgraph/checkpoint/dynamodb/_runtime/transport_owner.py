@@ -8,6 +8,8 @@ from typing_extensions import Self
 
 from langgraph.checkpoint.dynamodb._runtime.drivers import Runner, Transport
 from langgraph.checkpoint.dynamodb._runtime.events import Observer
+from langgraph.checkpoint.dynamodb._runtime.steps import Call
+from langgraph.checkpoint.dynamodb._runtime.warm_up import warm_up
 
 
 class TransportOwner:
@@ -21,6 +23,26 @@ class TransportOwner:
         """Take the transport, and the observer of operations if there is one. Copies of the object share both."""
         self.transport = transport
         self.runner = Runner(transport, observer)
+
+    def warm_up(self) -> None:
+        """Load what the first blocking call needs, resolve credentials and connect, by one cheap request.
+
+        Call it where nobody waits: at a service's start, or at module level in a Lambda function. Its request is sent
+        once. A failure is only logged, since the first call raises what is wrong.
+        """
+        self.runner.run(warm_up(self._first_request()))
+
+    async def awarm_up(self) -> None:
+        """Load what the first async call needs, resolve credentials and connect, by one cheap request.
+
+        Await it where nobody waits, on the event loop of the calls: connections belong to a loop. Its request is sent
+        once. A failure is only logged, since the first call raises what is wrong.
+        """
+        await self.runner.arun(warm_up(self._first_request()))
+
+    def _first_request(self) -> Call:
+        """Return the request of `warm_up`. A gateway says what it is, which takes no request to its table."""
+        return Call("about", {}, is_sent_once=True)
 
     def close(self) -> None:
         """Close the blocking client, unless it was given. A later call makes a new one."""

@@ -43,7 +43,7 @@ class Exchange:
         """Take the gateway's address and clock, the call, for how many seconds to start attempts, and what to ask."""
         self._url = url
         self._clock = clock
-        self._retry_seconds = retry_seconds
+        self._retry_seconds = 0.0 if call.is_sent_once else retry_seconds
         is_about = call.method == _ABOUT
         self._media_type = {_ABOUT: _JSON, _LIST: documents.STREAM_MEDIA_TYPE}.get(
             call.method, documents.MEDIA_TYPE

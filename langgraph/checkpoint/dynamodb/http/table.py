@@ -13,7 +13,7 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
 from langgraph.checkpoint.dynamodb._runtime.drivers import AsyncDriver, BlockingDriver
 from langgraph.checkpoint.dynamodb._runtime.requests import CONDITION_FAILED
-from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op
+from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, result
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.http.backend import ask
 from langgraph.checkpoint.dynamodb.http.transport import Transport
@@ -50,6 +50,9 @@ def ask_table(call: Call) -> Op[Any]:
     """
     params = {name: value for name, value in call.params.items() if name not in ("TableName", _REQUEST_ITEMS)}
     endpoint = call.method.replace("_", "-")
+    if call.method == "about":
+        outcomes = yield (call,)
+        return result(outcomes[0])
     if _REQUEST_ITEMS not in call.params:
         answer = yield from ask(endpoint, params)
         if answer["conflict"] is not None:
