@@ -20,6 +20,7 @@ from botocore.exceptions import ClientError, ParamValidationError
 from botocore.model import ServiceModel
 from botocore.validate import ParamValidator
 
+from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from tests.support.dynamodb_expressions import Path, apply_update, matches, project
 from tests.support.dynamodb_grammar import Placeholders, parse_condition, parse_projection, parse_update
 from tests.support.dynamodb_pages import Params, Response, query_page, scan_page
@@ -61,6 +62,7 @@ class DynamoDBModel:
             "batch_get_item": self._batch_get_item,
             "batch_write_item": self._batch_write_item,
             "describe_table": self._describe_table,
+            "describe_time_to_live": self._describe_time_to_live,
         }
 
     @property
@@ -274,6 +276,9 @@ class DynamoDBModel:
         self._check_table(params["TableName"])
         page = scan_page(self._table, params, reads)
         return page.response | self._consumed(params, lambda: (page.units, page.index_units))
+
+    def _describe_time_to_live(self, _params: Params, _reads: Reads) -> Response:
+        return {"TimeToLiveDescription": {"TimeToLiveStatus": "ENABLED", "AttributeName": TTL_ATTRIBUTE}}
 
     def _describe_table(self, params: Params, _reads: Reads) -> Response:
         self._check_table(params["TableName"])

@@ -3,11 +3,14 @@
 Two other savers use the same key attributes as this one, with keys that this one never reads. Their tables lack the
 index. So when a process first finds a thread empty, it looks once for the index and for their items of that thread. If
 the index is missing or there are such items, it looks again for each thread that it finds empty.
+
+Beside the first look, a saver with a ttl asks whether DynamoDB removes what expires.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 from langgraph.checkpoint.dynamodb._format import items
@@ -20,6 +23,7 @@ from langgraph.checkpoint.dynamodb._format.schema import (
     RUN_INDEX,
     SORT_KEY,
     TEMPLATE_COMMAND,
+    TTL_ATTRIBUTE,
 )
 from langgraph.checkpoint.dynamodb._runtime.failures import error_code
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
@@ -32,9 +36,11 @@ logger = logging.getLogger(__name__)
 # No run has this id: the query only tells whether the index exists.
 _NO_RUN = "-"
 _INDEX = "the index"
+_EXPIRY = "expiry"
 _DENIED = "AccessDeniedException"
 
 _warned: set[str] = set()
+_warned_of_expiry: set[str] = set()
 
 
 def look_for_other_savers(storage: LocalStorage, partition: Partition | None) -> Op[None]:
@@ -47,17 +53,22 @@ def look_for_other_savers(storage: LocalStorage, partition: Partition | None) ->
     """
     if storage.cache.facts.is_shared is False:
         return
-    looks = {} if partition is None else _of_others(partition)
-    if storage.cache.facts.is_shared is None:
-        looks[_INDEX] = Query(
+    table = {"TableName": storage.table.name}
+    queries = {} if partition is None else _of_others(partition)
+    is_first = storage.cache.facts.is_shared is None
+    if is_first:
+        queries[_INDEX] = Query(
             _NO_RUN, consistent=False, first_page=1, index=(RUN_INDEX, RUN_ID), attributes=(PARTITION_KEY,)
         )
+    looks = {name: Call("query", {**table, **each.params()}) for name, each in queries.items()}
+    if is_first and storage.ttl_seconds is not None:
+        # Beside the queries it takes no time. It is sent once, since many processes may start together.
+        looks[_EXPIRY] = Call("describe_time_to_live", table, is_sent_once=True)
     if not looks:
         return
-    outcomes = yield [
-        Call("query", {"TableName": storage.table.name, **each.params()}) for each in looks.values()
-    ]
+    outcomes = yield [*looks.values()]
     found = dict(zip(looks, outcomes, strict=True))
+    _warn_if_nothing_is_removed(storage, found.pop(_EXPIRY, None))
     if _says_no_index(found.pop(_INDEX, None)):
         storage.cache.facts.is_shared = True
         _warn_once(storage)
@@ -111,4 +122,21 @@ def _warn_once(storage: LocalStorage) -> None:
             storage.table.name,
             RUN_INDEX,
             TEMPLATE_COMMAND,
+        )
+
+
+def _warn_if_nothing_is_removed(storage: LocalStorage, outcome: Any) -> None:
+    """Log once if DynamoDB removes nothing from the table. A caller without the right to know it is told nothing."""
+    if not isinstance(outcome, Mapping) or storage.table.name in _warned_of_expiry:
+        return
+    if outcome["TimeToLiveDescription"]["TimeToLiveStatus"] in ("DISABLED", "DISABLING"):
+        _warned_of_expiry.add(storage.table.name)
+        logger.warning(
+            "Table %s has its time to live switched off, and this saver has ttl_seconds=%s. What expires is hidden, but"
+            " it stays in the table for ever. Switch it on: `aws dynamodb update-time-to-live --table-name %s"
+            " --time-to-live-specification Enabled=true,AttributeName=%s`",
+            storage.table.name,
+            storage.ttl_seconds,
+            storage.table.name,
+            TTL_ATTRIBUTE,
         )
