@@ -160,7 +160,7 @@ def test_a_damaged_and_an_expired_thread_do_not_hide_the_others(
         store(saver, thread_config(thread), "1", {"text": thread})
     for thread, changed in (
         ("damaged", ("v", "1000")),
-        ("gone", ("expires_at", "1")),
+        ("gone", ("readable_until", "1")),
         ("for ever", ("expires_at", "9e30")),
     ):
         client.update_item(

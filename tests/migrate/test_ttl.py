@@ -62,7 +62,7 @@ def rows(tables: Tables, thread_id: str) -> list[Item]:
 def expiries(tables: Tables) -> set[int | None]:
     """Give when the thread's checkpoints expire."""
     found = [each for each in rows(tables, "t") if each["SK"]["S"].startswith(items.CHECKPOINTS)]
-    return {items.expires_at(each) for each in found if items.is_head(each)}
+    return {items.ends_at(each) for each in found if items.is_head(each)}
 
 
 def check_ttl(tables: Tables, ttl_seconds: int | None, *swapped_at: float) -> None:

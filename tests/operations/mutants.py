@@ -366,4 +366,4 @@ def what_has_expired_is_renewed(patch: pytest.MonkeyPatch) -> None:
     def never_as_ancestor(item: Item, now: float, *, as_ancestor: bool = False) -> bool:
         return not as_ancestor and is_expired(item, now)
 
-    patch.setattr(renew.items, "is_expired", never_as_ancestor)
+    patch.setattr(items, "is_expired", never_as_ancestor)

@@ -85,7 +85,7 @@ def _wait_for(events: queue.Queue[Event], *operations: str) -> None:
 CONFIG: Any = {"configurable": {"thread_id": "t", "user_id": "ada"}}
 
 
-def _asking(name: str, questions: int) -> Callable[[State], Any]:
+def _asking(name: str, questions: int) -> Any:
     """Return a node that asks some questions, one after the other."""
 
     def node(_state: State) -> Any:
@@ -147,7 +147,7 @@ def test_a_subgraph_that_asks(saver: DynamoDBSaver, clock: Clock, *, remembers: 
 def test_the_tasks_of_a_function_run_once(
     saver: DynamoDBSaver, clock: Clock, events: queue.Queue[Event]
 ) -> None:
-    ran = []
+    ran: list[int] = []
 
     @task
     def work(number: int) -> int:

@@ -182,7 +182,7 @@ def _expire(client: DynamoDBClient, table: str, thread: str, checkpoint_id: str)
     client.update_item(
         TableName=table,
         Key={"PK": {"S": f"{thread}#"}, "SK": {"S": f"C#{checkpoint_id}#"}},
-        UpdateExpression="SET expires_at = :past",
+        UpdateExpression="SET expires_at = :past, readable_until = :past",
         ExpressionAttributeValues={":past": {"N": "1"}},
     )
 

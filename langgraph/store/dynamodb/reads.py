@@ -67,7 +67,7 @@ class FoundItem(SearchItem):
 
 
 class FoundItems(list[SearchItem]):
-    """What a search found: a list of `FoundItem`. LangGraph's stores return a list of `SearchItem`."""
+    """The result of a search: a list of `FoundItem`. LangGraph's stores return a list of `SearchItem`."""
 
     @overload
     def __getitem__(self, at: SupportsIndex, /) -> FoundItem: ...
