@@ -97,13 +97,11 @@ $(VENV_SERVER)/.installed: pyproject.toml constraints/server.txt $(VENV)/.instal
 	else mkdir -p $(VENV_SERVER); fi
 	touch $@
 
-# For templates: cfn-guard with the rules of Control Tower, and cdk-nag. Its third version needs an AWS CDK that checks
-# each template by rules of its own as well, which takes minutes; so it is the second, with a CDK from before. For the
-# page: axe-core. Without npm the tests that need them are skipped.
+# axe-core, for the tests of the viewer's page. Without npm they are skipped.
 $(NODE_PACKAGES)/.installed: constraints/node.txt
 	if command -v npm >/dev/null; then \
 		npm install --silent --no-audit --no-fund --no-package-lock --prefix $(NODE_PACKAGES) $$(cat $<); \
-	else mkdir -p $(NODE_PACKAGES) && echo "Going on without the rule packs of AWS and without axe-core, which need npm."; fi
+	else mkdir -p $(NODE_PACKAGES) && echo "Going on without axe-core, which needs npm."; fi
 	touch $@
 
 # Without DynamoDB Local everything still runs, on moto's server; what is missing is said, not fatal.

@@ -48,12 +48,12 @@ endef
 PROTECT = $(AWS) cloudformation update-termination-protection --enable-termination-protection --stack-name
 OUTPUTS = $(AWS) cloudformation describe-stacks --output text --query
 
-.PHONY: infra-check infra-lint infra-types infra-constraints deploy deploy-local deploy-regulated smoke smoke-stacks deploy-tenant deploy-lambda-agent deploy-ecs-agent \
+.PHONY: infra-check infra-lint infra-types infra-constraints deploy deploy-local smoke smoke-stacks deploy-tenant deploy-lambda-agent deploy-ecs-agent \
 	deploy-gateway deploy-gateway-ecs gateway destroy
 
 # The tests of the last line are among those of `make test-all`.
 infra-check: infra-lint infra-types
-	$(BIN)/python -m pytest --quiet tests/infra/test_rule_packs.py tests/infra/test_snippets.py
+	$(BIN)/python -m pytest --quiet tests/infra/test_snippets.py
 
 infra-lint: $(VENV)/.installed $(VENV_INFRA)/.installed $(VENV_MINISTACK)/.installed $(VENV_CDK)/.installed \
 		$(NODE_PACKAGES)/.installed
@@ -99,18 +99,6 @@ deploy:
 		--parameter-overrides TableStackName=$(STACK) $(OBSERVABILITY_PARAMETERS)
 	$(PROTECT) $(STACK)-observability >/dev/null
 	@$(OUTPUTS) 'Stacks[0].Outputs[].[OutputKey,OutputValue]' --stack-name $(STACK)
-
-# Keys, backups, trail and boundary first, since the table and its alarms take their parameters from that stack.
-REGULATED_PARAMETERS ?=
-REGULATED_OUTPUT = $(OUTPUTS) "Stacks[0].Outputs[?OutputKey=='$(1)'].OutputValue" --stack-name $(STACK)-regulated
-deploy-regulated:
-	$(DEPLOY) --stack-name $(STACK)-regulated --template-file infra/regulated.yaml \
-		$(if $(REGULATED_PARAMETERS),--parameter-overrides $(REGULATED_PARAMETERS))
-	$(PROTECT) $(STACK)-regulated >/dev/null
-	table=$$($(call REGULATED_OUTPUT,TableParameters)) && \
-	observability=$$($(call REGULATED_OUTPUT,ObservabilityParameters)) && \
-	$(MAKE) deploy PARAMETERS="$$table $(PARAMETERS)" \
-		OBSERVABILITY_PARAMETERS="$$observability $(OBSERVABILITY_PARAMETERS)"
 
 # Once, after deploying and before agents use the table: everything in it is deleted at the end. TABLE=name is for a table
 # without a stack, ENDPOINT for an engine on this machine. WHERE=AWS keeps the log as that section of the page.

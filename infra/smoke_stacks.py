@@ -68,7 +68,6 @@ TRIALS: dict[str, Trial] = {
     "saver-metrics": Trial("saver-metrics.yaml", {"Service": "smoke"}, {"TenantWriteUnits": "5000"}),
     "tenant": Trial("tenant.yaml", {"Tenant": "acme"}, {"Tenant": "globex"}),
     "tenant-role": Trial("tenant-role.yaml", {}, {}, ("BrokerRoleArn",)),
-    "regulated": Trial("regulated.yaml", {}, {"LogRetentionDays": "731"}, ("KeepKeysVaultAndBucket",)),
     "gateway": Trial("gateway.yaml", {"Principals": WHO}, {"MemorySize": "512"}, _CODE),
     "gateway-http-api": Trial(
         "gateway.yaml",

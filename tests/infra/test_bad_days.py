@@ -449,10 +449,6 @@ def _answered_wrongly(night: Night, blocks: list[str]) -> None:
         assert dynamodb.list_tables()["TableNames"] == [TABLE]
 
 
-def _out_of_the_vault(night: Night, blocks: list[str]) -> None:
-    assert night.run(*blocks).count(FOUND) == 2
-
-
 SCENES: dict[str, Scene] = {
     "Runbook for bad days": _first_look,
     "Throttling": _throttled_today,
@@ -465,7 +461,6 @@ SCENES: dict[str, Scene] = {
     "`CheckpointNotFoundError`": _cut_thread,
     "Restoring the table": _lost_table,
     "Restoring one thread": _answered_wrongly,
-    "Restoring from the vault": _out_of_the_vault,
 }
 
 

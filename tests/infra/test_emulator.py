@@ -43,13 +43,11 @@ ACCOUNT = {
     **NETWORK,
     "BrokerRoleArn": "arn:aws:iam::123456789012:role/service",
     "SubnetIds": "subnet-1",
-    "KeepKeysVaultAndBucket": "yes",
 }
 # Why it does not make the others.
 CANNOT = {
     "observability": "metric math",
     "saver-metrics": "metric math",
-    "regulated": "AWS::CloudTrail::Trail",
     "gateway-ecs": "AWS::EC2::SecurityGroupIngress",
     "ecs-agent": "VPC|vpc|subnet|operand",
 }

@@ -74,13 +74,6 @@ NOTHING_IN_THE_WAY = {
 Make = Callable[..., tuple[str, list[list[str]]]]
 
 
-# What the stack of `regulated.yaml` puts out.
-OUTPUTS = {
-    "TableParameters": "Encryption=CUSTOMER KmsKeyArn=arn",
-    "ObservabilityParameters": "RequireAlarmActions=true",
-}
-
-
 @pytest.fixture
 def make(tmp_path: Path) -> Make:
     """Give a function that runs make with a recorder for the AWS CLI; it returns the output and the commands."""
@@ -126,24 +119,6 @@ def deployments(commands: list[list[str]]) -> dict[str, dict[str, list[str]]]:
             assert given["--capabilities"] == ["CAPABILITY_IAM"]
             by_stack[given["--stack-name"][0]] = given
     return by_stack
-
-
-def test_deploy_regulated_hands_what_its_stack_puts_out_to_the_table_and_its_alarms(make: Make) -> None:
-    _, commands = make(
-        "deploy-regulated",
-        "STACK=blue",
-        "REGULATED_PARAMETERS=TableName=blue VaultLock=GOVERNANCE",
-        "PARAMETERS=BillingMode=PROVISIONED",
-        "TAGS=team=agents",
-        answers=OUTPUTS,
-    )
-    by_stack = deployments(commands)
-    assert list(by_stack) == ["blue-regulated", "blue", "blue-observability"]
-    given = {name: each["--parameter-overrides"] for name, each in by_stack.items()}
-    assert given["blue-regulated"] == ["TableName=blue", "VaultLock=GOVERNANCE"]
-    assert given["blue"] == [*OUTPUTS["TableParameters"].split(), "BillingMode=PROVISIONED"]
-    assert given["blue-observability"] == ["TableStackName=blue", OUTPUTS["ObservabilityParameters"]]
-    assert all(each["--tags"] == ["team=agents"] for each in by_stack.values())
 
 
 def test_deploy_makes_the_table_and_then_its_alarms(make: Make) -> None:

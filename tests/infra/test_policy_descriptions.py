@@ -15,10 +15,6 @@ PINNED = {
         " It calls the function URL and nothing else.",
         "LogPolicy": "Writes the log of the gateway, and nothing else.",
     },
-    "regulated.yaml": {
-        "Boundary": "The permissions boundary of roles that use the checkpoint table.",
-        "TrailPolicy": "For CloudTrail, which writes the trail of the checkpoint table to its log group.",
-    },
     "table.yaml": {
         "AgentPolicy": "For a process that runs agents and deletes threads."
         " No Scan, no DescribeTable, no administration of the table.",

@@ -15,12 +15,12 @@ import pytest
 from infra.import_template import read_template
 from tests.conftest import REQUIRE_LOCAL_VARIABLE
 from tests.infra.rendering import INFRA, Node, load, render
-from tests.infra.test_rule_packs import PACKAGES
 
 ROOT = INFRA.parent
 SECTION = (ROOT / "docs" / "terraform.md").read_text().split("## From CDK, SAM or Terraform")[1]
 SNIPPETS = dict(re.findall(r"```(\w+)\n(.*?)```", SECTION.split("\n##")[0], re.DOTALL))
 TEMPLATE = load("table.yaml")
+PACKAGES = ROOT / ".venv-node" / "node_modules"
 HCL = ROOT / ".venv-infra" / "bin" / "python"
 # What the provider's resource takes, by its documentation.
 STACK_ARGUMENTS = {
