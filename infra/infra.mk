@@ -2,7 +2,6 @@
 
 VENV_INFRA := .venv-infra
 VENV_MINISTACK := .venv-ministack
-VENV_CDK := .venv-cdk
 TEMPLATES := $(wildcard infra/*.yaml infra/examples/*/template.yaml)
 EXAMPLE_FOLDERS := infra/examples:infra/examples/lambda-agent:infra/examples/ecs-agent
 
@@ -55,8 +54,7 @@ OUTPUTS = $(AWS) cloudformation describe-stacks --output text --query
 infra-check: infra-lint infra-types
 	$(BIN)/python -m pytest --quiet tests/infra/test_snippets.py
 
-infra-lint: $(VENV)/.installed $(VENV_INFRA)/.installed $(VENV_MINISTACK)/.installed $(VENV_CDK)/.installed \
-		$(NODE_PACKAGES)/.installed
+infra-lint: $(VENV)/.installed $(VENV_INFRA)/.installed $(VENV_MINISTACK)/.installed
 	$(BIN)/cfn-lint --include-checks I --template $(TEMPLATES)
 	$(VENV_INFRA)/bin/checkov --directory infra --framework cloudformation dockerfile --quiet --compact --skip-download
 
@@ -77,20 +75,11 @@ $(VENV_MINISTACK)/.installed: constraints/ministack.txt $(VENV)/.installed
 	$(BIN)/uv pip install --quiet --python $(VENV_MINISTACK)/bin/python --requirement constraints/ministack.txt
 	touch $@
 
-# The CDK in Python, which runs in Node: the one of constraints/node.txt, since later ones check templates for minutes.
-$(VENV_CDK)/.installed: constraints/cdk.txt $(VENV)/.installed
-	if command -v node >/dev/null; then \
-		test -x $(VENV_CDK)/bin/python || $(PYTHON) -m venv $(VENV_CDK); \
-		$(BIN)/uv pip install --quiet --python $(VENV_CDK)/bin/python --requirement constraints/cdk.txt; \
-	else mkdir -p $(VENV_CDK) && echo "Going on without the AWS CDK, which needs Node."; fi
-	touch $@
-
 COMPILE_INFRA = $(BIN)/uv pip compile - --universal --python-version 3.10 --quiet --upgrade --no-annotate \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make infra-constraints" --output-file
 infra-constraints: $(VENV)/.installed
 	printf "checkov\nawscli\n" | $(COMPILE_INFRA) constraints/infra.txt
 	printf "ministack\n" | $(COMPILE_INFRA) constraints/ministack.txt
-	printf "aws-cdk-lib==2.200.0\n" | $(COMPILE_INFRA) constraints/cdk.txt
 
 deploy:
 	$(call DEPLOY_PROTECTED,$(STACK),infra/table.yaml,$(PARAMETERS))

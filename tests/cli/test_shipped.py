@@ -26,7 +26,7 @@ def test_the_list_has_a_line_for_each_template() -> None:
     lines = shipped.print_template(None, None, shipped.TABLE_ARN, lists=True).splitlines()
     names = [line.split()[0] for line in lines]
     assert names == sorted(names)
-    assert {"table", "tenant", "tenant-role", "gateway", "saver-metrics", "cdk", "terraform"} <= set(names)
+    assert {"table", "tenant", "tenant-role", "gateway", "saver-metrics"} <= set(names)
     assert all(len(line.split()) > 3 for line in lines)
 
 

@@ -62,7 +62,7 @@ def parsers() -> tuple[argparse.ArgumentParser, Mapping[str, argparse.ArgumentPa
         "name",
         nargs="?",
         metavar="NAME",
-        help="The template, such as gateway, or terraform or cdk; otherwise that of the table.",
+        help="The template, such as gateway; otherwise that of the table.",
     )
     printed.add_argument("--list", action="store_true", help="Print the list of templates instead.")
     printed.add_argument(

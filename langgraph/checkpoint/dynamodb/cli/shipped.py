@@ -12,15 +12,6 @@ from langgraph.checkpoint.dynamodb._format.schema import DOCS_COMMAND, TEMPLATE_
 
 _PACKAGE = Path(__file__).parents[1]
 
-# What is made from the templates, or includes them.
-_OTHERS = {
-    "cdk": (
-        "cdk/checkpoints.py",
-        "A construct of the AWS CDK in Python for table, index, policies and alarms",
-    ),
-    "terraform": ("terraform/main.tf.json", "A Terraform module for table, index, policies and alarms"),
-}
-
 TABLE_ARN = "arn:aws:dynamodb:*:*:table/langgraph-checkpoints"
 
 
@@ -66,10 +57,7 @@ def template(name: str | None = None) -> str:
 
 def template_list() -> str:
     """Return the templates' names, each with the first sentence of its description."""
-    described = {
-        name: _OTHERS[name][1] if name in _OTHERS else parse_template(template(name))["Description"]
-        for name in _templates()
-    }
+    described = {name: parse_template(template(name))["Description"] for name in _templates()}
     return "".join(f"{name:14}  {text.partition('. ')[0].rstrip('.')}\n" for name, text in described.items())
 
 
@@ -132,7 +120,6 @@ def _templates() -> dict[str, Path]:
     paths = {
         path.parent.name if path.stem == "template" else path.stem: path for path in folder.rglob("*.yaml")
     }
-    paths |= {name: folder / path for name, (path, _) in _OTHERS.items()}
     return dict(sorted(paths.items()))
 
 
