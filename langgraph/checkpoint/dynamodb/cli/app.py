@@ -26,7 +26,6 @@ from langgraph.checkpoint.dynamodb.cli.set_ttl import set_ttl
 from langgraph.checkpoint.dynamodb.cli.setup import setup
 from langgraph.checkpoint.dynamodb.cli.show import show
 from langgraph.checkpoint.dynamodb.cli.threads import threads
-from langgraph.checkpoint.dynamodb.cli.top import top
 from langgraph.checkpoint.dynamodb.cli.verify import verify
 from langgraph.checkpoint.dynamodb.cli.view import view
 from langgraph.checkpoint.dynamodb.version import __version__
@@ -67,7 +66,6 @@ for each in (
     history,
     diff,
     cost,
-    top,
     verify,
     view,
     setup,
