@@ -123,11 +123,11 @@ def deployments(commands: list[list[str]]) -> dict[str, dict[str, list[str]]]:
 
 def test_deploy_makes_the_table_and_then_its_alarms(make: Make) -> None:
     output, commands = make(
-        "deploy", "STACK=blue", "PARAMETERS=TableName=blue BillingMode=PROVISIONED", "TAGS=team=agents"
+        "deploy", "STACK=blue", "PARAMETERS=TableName=blue TableClass=STANDARD", "TAGS=team=agents"
     )
     stacks = deployments(commands)
     assert list(stacks) == ["blue", "blue-observability"]
-    assert stacks["blue"]["--parameter-overrides"] == ["TableName=blue", "BillingMode=PROVISIONED"]
+    assert stacks["blue"]["--parameter-overrides"] == ["TableName=blue", "TableClass=STANDARD"]
     assert stacks["blue"]["--tags"] == ["team=agents"]
     assert stacks["blue-observability"]["--parameter-overrides"] == ["TableStackName=blue"]
     assert "the-table" in output

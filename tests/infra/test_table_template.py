@@ -11,8 +11,6 @@ from tests.infra.rendering import INFRA, Node, StackRefusedError, load, render
 
 TEMPLATE = load("table.yaml")
 KEY_ARN = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
-SCALABLE_TARGET = "AWS::ApplicationAutoScaling::ScalableTarget"
-SCALING_POLICY = "AWS::ApplicationAutoScaling::ScalingPolicy"
 
 
 def table(**parameters: str) -> dict[str, Node]:
@@ -78,48 +76,6 @@ def test_request_maximums_cap_the_table_and_its_indexes(reads: str, writes: str)
     expected = {name: units for name, units in maximums.items() if units != "0"} or None
     assert table(**maximums).get("OnDemandThroughput") == expected
     assert [each.get("OnDemandThroughput") for each in indexes(**maximums)] == [expected] * 3
-
-
-def test_provisioned_capacity_scales_table_and_indexes_for_reads_and_writes() -> None:
-    names = ["TableRead", "TableWrite", "IndexRead", "IndexWrite"]
-    limits = {f"{name}Min": str(10 + place) for place, name in enumerate(names)}
-    limits |= {f"{name}Max": str(100 + place) for place, name in enumerate(names)}
-    stack = render(TEMPLATE, {"BillingMode": "PROVISIONED", "TargetUtilization": "55", **limits})
-
-    properties = stack.properties("Table")
-    assert properties["BillingMode"] == "PROVISIONED"
-    assert properties["ProvisionedThroughput"] == {"ReadCapacityUnits": "10", "WriteCapacityUnits": "11"}
-    for each in properties["GlobalSecondaryIndexes"]:
-        assert each["ProvisionedThroughput"] == {"ReadCapacityUnits": "12", "WriteCapacityUnits": "13"}
-
-    of_directory = [(f"{index}{names[place]}", place) for index in ("Owner", "Day") for place in (2, 3)]
-    suffixes = {"Owner": "owner-index", "Day": "day-index", "Index": "run_id-index"}
-    for name, place in [*((name, place) for place, name in enumerate(names)), *of_directory]:
-        kind, direction = names[place][:5].lower(), names[place][5:]
-        target = stack.properties(f"{name}Target")
-        index = next((suffixes[each] for each in suffixes if name.startswith(each)), None)
-        suffix = "" if index is None else f"/index/{index}"
-        assert target == {
-            "ServiceNamespace": "dynamodb",
-            "ResourceId": "table/langgraph-checkpoints" + suffix,
-            "ScalableDimension": f"dynamodb:{kind}:{direction}CapacityUnits",
-            "MinCapacity": str(10 + place),
-            "MaxCapacity": str(100 + place),
-        }
-        policy = stack.properties(f"{name}Scaling")
-        assert policy["ScalingTargetId"] == f"checkpoints-{name}Target"
-        assert policy["TargetTrackingScalingPolicyConfiguration"] == {
-            "TargetValue": "55",
-            "PredefinedMetricSpecification": {
-                "PredefinedMetricType": f"DynamoDB{direction}CapacityUtilization",
-            },
-        }
-
-
-def test_on_demand_has_no_auto_scaling() -> None:
-    stack = render(TEMPLATE)
-    assert not stack.of_type(SCALABLE_TARGET)
-    assert not stack.of_type(SCALING_POLICY)
 
 
 @pytest.mark.parametrize(
@@ -227,8 +183,7 @@ def test_outputs_are_exported_under_the_stacks_name() -> None:
 def test_every_combination_of_choices_is_rendered_or_refused_by_a_rule() -> None:
     """No choice of one parameter breaks the rendering of another; the rules alone decide."""
     rendered = 0
-    for billing, encryption, key, maximum, stream, insights, days in itertools.product(
-        ("PAY_PER_REQUEST", "PROVISIONED"),
+    for encryption, key, maximum, stream, insights, days in itertools.product(
         ("AWS_OWNED", "AWS_MANAGED", "CUSTOMER"),
         ("", KEY_ARN),
         ("0", "100"),
@@ -237,7 +192,6 @@ def test_every_combination_of_choices_is_rendered_or_refused_by_a_rule() -> None
         ("0", "7"),
     ):
         parameters = {
-            "BillingMode": billing,
             "Encryption": encryption,
             "KmsKeyArn": key,
             "MaxWriteRequestUnits": maximum,
@@ -245,19 +199,17 @@ def test_every_combination_of_choices_is_rendered_or_refused_by_a_rule() -> None
             "ContributorInsights": insights,
             "PointInTimeRecoveryDays": days,
         }
-        valid = (encryption == "CUSTOMER") == bool(key) and not (billing == "PROVISIONED" and maximum != "0")
+        valid = (encryption == "CUSTOMER") == bool(key)
         if not valid:
             with pytest.raises(StackRefusedError):
                 render(TEMPLATE, parameters)
             continue
         stack = render(TEMPLATE, parameters)
         properties = stack.properties("Table")
-        assert ("ProvisionedThroughput" in properties) == (billing == "PROVISIONED")
         assert ("OnDemandThroughput" in properties) == (maximum != "0")
-        assert len(stack.of_type(SCALABLE_TARGET)) == (8 if billing == "PROVISIONED" else 0)
         assert ("StreamArn" in stack.outputs) == (stream != "NONE")
         rendered += 1
-    assert rendered == 72
+    assert rendered == 48
 
 
 @pytest.mark.parametrize(
@@ -266,18 +218,13 @@ def test_every_combination_of_choices_is_rendered_or_refused_by_a_rule() -> None
         ({"Encryption": "CUSTOMER"}, "Pass the key's ARN"),
         ({"KmsKeyArn": KEY_ARN}, "leave KmsKeyArn empty"),
         ({"Encryption": "AWS_MANAGED", "KmsKeyArn": KEY_ARN}, "leave KmsKeyArn empty"),
-        ({"BillingMode": "PROVISIONED", "MaxReadRequestUnits": "5"}, "the maximums are TableReadMax"),
-        ({"BillingMode": "PROVISIONED", "MaxWriteRequestUnits": "5"}, "the maximums are TableReadMax"),
         ({"Encryption": "CUSTOMER", "KmsKeyArn": "alias/mine"}, "must be the ARN of a key"),
         ({"TableName": "a b"}, "must be 3 to 255 letters"),
         ({"TableName": "ab"}, "must be 3 to 255 letters"),
         ({"PointInTimeRecoveryDays": "36"}, "1 to 35 days, or 0"),
         ({"PointInTimeRecoveryDays": "-1"}, "1 to 35 days, or 0"),
         ({"MaxReadRequestUnits": "-1"}, "0 for no maximum"),
-        ({"TableReadMin": "0"}, "1 or more read capacity units"),
-        ({"IndexWriteMax": "many"}, "1 or more write capacity units"),
-        ({"TargetUtilization": "95"}, "20 to 90 percent"),
-        ({"BillingMode": "FREE"}, "must be one of"),
+        ({"TableClass": "FREE"}, "must be one of"),
         ({"Colour": "blue"}, "do not exist in the template"),
     ],
 )
@@ -295,7 +242,11 @@ def test_every_parameter_says_what_it_is_and_is_shown_in_a_group() -> None:
 
 def test_template_for_an_import_is_the_same_table_and_nothing_else() -> None:
     reduced = json.loads(import_template())
-    for parameters in ({}, {"BillingMode": "PROVISIONED"}, {"Encryption": "CUSTOMER", "KmsKeyArn": KEY_ARN}):
+    for parameters in (
+        {},
+        {"TableClass": "STANDARD_INFREQUENT_ACCESS"},
+        {"Encryption": "CUSTOMER", "KmsKeyArn": KEY_ARN},
+    ):
         stack = render(reduced, parameters)
         assert stack.resources == {"Table": render(TEMPLATE, parameters).resources["Table"]}
         assert not stack.outputs
