@@ -9,6 +9,7 @@ from langgraph.checkpoint.dynamodb._format.schema import (
     INDEXES,
     TEMPLATE_COMMAND,
     TTL_ATTRIBUTE,
+    index_remedy,
     table_schema,
 )
 from langgraph.checkpoint.dynamodb._runtime.failures import error_code
@@ -18,6 +19,7 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 
 _POLL_SECONDS = 0.5
 _POLLS_MAX = 240
+ABSENT = "absent"
 
 
 def setup(table: Table) -> Op[None]:
@@ -72,7 +74,12 @@ def _enable_expiry(table: Table) -> Op[None]:
 
 def _check(table_name: str, description: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
     """Raise if an existing table differs from the schema, and say how."""
-    wrong = [each for each in differences(description, schema).values() if each]
+    found = differences(description, schema)
+    wrong = [each for each in found.values() if each]
+    missing = [name for name in INDEXES if _index(description, name) == ABSENT]
+    if missing and len(missing) == len(wrong):
+        msg = f"table {table_name} lacks {' and '.join(missing)}; {index_remedy(table_name, missing)}"
+        raise CheckpointerConfigurationError(msg)
     if wrong:
         msg = (
             f"table {table_name} exists with another schema: {'; '.join(wrong)}. Give another table_name, or"
@@ -103,7 +110,7 @@ def _index(schema: Mapping[str, Any], name: str) -> str:
         if index["IndexName"] == name:
             others = sorted(index.get("Projection", {}).get("NonKeyAttributes", []))
             return f"on {_keys(index)}" + (f" with {', '.join(others)}" if others else "")
-    return "absent"
+    return ABSENT
 
 
 def _types(schema: Mapping[str, Any], other: Mapping[str, Any]) -> str:

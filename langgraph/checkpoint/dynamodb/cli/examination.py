@@ -17,6 +17,7 @@ from langgraph.checkpoint.dynamodb._format.schema import (
     RUN_INDEX,
     TEMPLATE_COMMAND,
     TTL_ATTRIBUTE,
+    index_remedy,
     table_schema,
 )
 from langgraph.checkpoint.dynamodb._operations.setup import differences
@@ -155,10 +156,29 @@ class Examination:
         wrong = differences(table, table_schema(self.name))
         yield _keys(wrong)
         for check in _INDEXES:
-            yield _index(check, table, wrong)
+            yield self._index(check, table, wrong)
         yield _maximums(table)
         yield _encryption(table)
         yield self._protection(table)
+
+    def _index(self, check: str, table: Mapping[str, Any], wrong: Mapping[str, str]) -> Finding:
+        name, needed_by = _INDEXES[check]
+        remedy = index_remedy(self.name, [name])
+        found = next(
+            (each for each in table.get("GlobalSecondaryIndexes", ()) if each["IndexName"] == name), None
+        )
+        if found is None:
+            return problem(check, wrong[name], f"{needed_by}; {remedy}")
+        if wrong[name]:
+            return problem(check, wrong[name], f"{needed_by}; delete the index, then {remedy}")
+        status = found["IndexStatus"]
+        if status not in ("ACTIVE", "UPDATING"):
+            return problem(check, f"{name} is {status}", "wait until it is ACTIVE")
+        projection = found["Projection"]["ProjectionType"]
+        if name == RUN_INDEX and projection != "KEYS_ONLY":
+            says = f"{RUN_INDEX} projects {projection}: each put writes the checkpoint twice"
+            return warning(check, says, "make the index anew, with KEYS_ONLY")
+        return ok(check, f"{name} is {status}")
 
     def _protection(self, table: Mapping[str, Any]) -> Finding:
         if table.get("DeletionProtectionEnabled"):
@@ -252,21 +272,6 @@ def _keys(wrong: Mapping[str, str]) -> Finding:
     return problem(
         "keys", says, f"a table's keys cannot be changed; use a separate table for the saver: {_TEMPLATE}"
     )
-
-
-def _index(check: str, table: Mapping[str, Any], wrong: Mapping[str, str]) -> Finding:
-    name, needed_by = _INDEXES[check]
-    if wrong[name]:
-        return problem(check, wrong[name], f"{needed_by}: {_TEMPLATE}")
-    found = next(each for each in table["GlobalSecondaryIndexes"] if each["IndexName"] == name)
-    status = found["IndexStatus"]
-    if status not in ("ACTIVE", "UPDATING"):
-        return problem(check, f"{name} is {status}", "wait until it is ACTIVE")
-    projection = found["Projection"]["ProjectionType"]
-    if name == RUN_INDEX and projection != "KEYS_ONLY":
-        says = f"{RUN_INDEX} projects {projection}: each put writes the checkpoint twice"
-        return warning(check, says, "make the index anew, with KEYS_ONLY")
-    return ok(check, f"{name} is {status}")
 
 
 def _maximums(table: Mapping[str, Any]) -> Finding:
