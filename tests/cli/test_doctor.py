@@ -27,6 +27,7 @@ from langgraph.checkpoint.dynamodb.cli.rights import (
     try_actions,
 )
 from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions
+from langgraph.checkpoint.dynamodb.version import __version__
 from tests.cli.conftest import Run
 from tests.infra.authorization import Gate, actions_of
 from tests.infra.conftest import for_table
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 local = pytest.mark.engines("dynamodb-local")
 DESCRIPTION = {
     "TableStatus": "ACTIVE",
+    "TableArn": "arn:aws:dynamodb:eu-west-1:123456789012:table/a-table",
     "KeySchema": [
         {"AttributeName": "PK", "KeyType": "HASH"},
         {"AttributeName": "SK", "KeyType": "RANGE"},
@@ -59,7 +61,7 @@ def refused(code: str, *, date: float | None = None) -> ClientError:
 
 
 def answering(answer: Any) -> Callable[..., Any]:
-    def answered(**_: Any) -> Any:
+    def answered(*_: Any, **__: Any) -> Any:
         if isinstance(answer, Exception):
             raise answer
         return answer
@@ -75,6 +77,7 @@ def examination(
         "describe_table": {"Table": DESCRIPTION},
         "describe_time_to_live": {"TimeToLiveDescription": {"TimeToLiveStatus": "DISABLED"}},
         "describe_continuous_backups": {"ContinuousBackupsDescription": {}},
+        "list_tags_of_resource": {},
         "get_item": {},
         "get_credentials": SimpleNamespace(method="iam-role"),
         "get_caller_identity": {"Arn": "arn:aws:iam::123456789012:role/agent"},
@@ -116,6 +119,7 @@ def test_a_table_for_development_has_no_problem(run: Run, table: str, client: Dy
         "recovery": "unknown",
         "encryption": "ok",
         "protection": "unknown",
+        "template": "unknown",
         "clock": "ok",
         "round trip": "ok",
         "memories": "ok",
@@ -345,6 +349,55 @@ def test_what_is_found_on_aws(check: str, answers: dict[str, Any], verdict: str,
     assert finding.verdict.value == verdict
     assert says in finding.says
     assert finding.remedy or finding.verdict in (Verdict.OK, Verdict.UNKNOWN)
+
+
+IN_A_STACK = {"Tags": [{"Key": "aws:cloudformation:stack-name", "Value": "blue"}]}
+
+
+def stack_of(name: str, version: str | None, **parameters: str) -> dict[str, Any]:
+    outputs = [] if version is None else [{"OutputKey": "TemplateVersion", "OutputValue": version}]
+    given = [{"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()]
+    return {"StackName": name, "Outputs": outputs, "Parameters": given}
+
+
+@pytest.mark.parametrize(
+    ("stacks", "verdict", "says"),
+    [
+        (
+            [stack_of("blue", __version__), stack_of("blue-gateway", __version__, TableStackName="blue")],
+            Verdict.OK,
+            f"blue, blue-gateway: of release {__version__}",
+        ),
+        ([stack_of("blue", None)], Verdict.WARNING, "blue has none"),
+        (
+            [
+                stack_of("blue", __version__),
+                stack_of("blue-gateway", "0.0.1", TableStackName="blue"),
+                stack_of("green", "0.0.1"),
+                stack_of("green-gateway", "0.0.1", TableStackName="green"),
+            ],
+            Verdict.WARNING,
+            f"TemplateVersion of the stack blue-gateway has 0.0.1; this release is {__version__}",
+        ),
+    ],
+)
+def test_the_templates_of_the_tables_stacks_are_compared_with_this_release(
+    stacks: list[dict[str, Any]], verdict: Verdict, says: str
+) -> None:
+    pages = SimpleNamespace(paginate=lambda: [{"Stacks": stacks[:1]}, {"Stacks": stacks[1:]}])
+    finding = found("template", examination(list_tags_of_resource=IN_A_STACK, get_paginator=pages))
+    assert finding.verdict is verdict
+    assert says in finding.says
+
+
+def test_a_table_without_a_stack_has_no_template_and_a_caller_without_rights_sees_none() -> None:
+    assert "belongs to no stack" in found("template", examination()).says
+    refusal = refused("AccessDeniedException")
+    for answers in (
+        {"list_tags_of_resource": refusal},
+        {"list_tags_of_resource": IN_A_STACK, "get_paginator": refusal},
+    ):
+        assert found("template", examination(**answers)).verdict is Verdict.UNKNOWN
 
 
 def test_an_index_that_is_still_being_made_is_a_problem() -> None:

@@ -27,12 +27,15 @@ from agent import AttemptFailedError, MessageFailedError, build_agent, converse,
 from botocore.exceptions import BotoCoreError, ClientError
 
 from langgraph.checkpoint.dynamodb import CheckpointerError, DynamoDBSaver
+from langgraph.checkpoint.dynamodb.observe import EmbeddedMetrics
 from langgraph.store.dynamodb import DynamoDBStore
 
 BODY_BYTES_MAX = 1_000_000
 
-saver = DynamoDBSaver(os.environ["TABLE_NAME"])
-store = DynamoDBStore(os.environ["TABLE_NAME"])
+# Writes what each operation took, and whether it failed, to the task's log, of which CloudWatch makes metrics.
+metrics = EmbeddedMetrics()
+saver = DynamoDBSaver(os.environ["TABLE_NAME"], on_event=metrics)
+store = DynamoDBStore(os.environ["TABLE_NAME"], on_event=metrics)
 agent = build_agent(saver, store)
 
 

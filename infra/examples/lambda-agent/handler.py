@@ -14,6 +14,7 @@ from typing import Any
 from agent import MessageFailedError, aconverse, build_agent, converse, reply_to
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb.observe import EmbeddedMetrics
 from langgraph.store.dynamodb import DynamoDBStore
 
 # Lambda imports this module once per execution environment and then calls the handler many times. Saver and store are
@@ -22,8 +23,10 @@ from langgraph.store.dynamodb import DynamoDBStore
 # Where DynamoDB throttles or does not answer, a request is given up before Lambda ends the process: the error says what
 # is wrong, and the thread is let go. What that adds up to is under "Time-outs" in docs/lambda.md.
 table_name, retry_seconds = os.environ["TABLE_NAME"], float(os.environ["RETRY_SECONDS"])
-saver = DynamoDBSaver(table_name, retry_seconds=retry_seconds)
-store = DynamoDBStore(table_name, retry_seconds=retry_seconds)
+# Writes what each operation took, and whether it failed, to the function's log, of which CloudWatch makes metrics.
+metrics = EmbeddedMetrics()
+saver = DynamoDBSaver(table_name, retry_seconds=retry_seconds, on_event=metrics)
+store = DynamoDBStore(table_name, retry_seconds=retry_seconds, on_event=metrics)
 agent = build_agent(saver, store)
 # The event loop stays too: connections belong to the loop that opened them, and `asyncio.run` makes one per call.
 loop = asyncio.new_event_loop()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from langgraph.checkpoint.dynamodb._format.items import key, partition_of
 from langgraph.checkpoint.dynamodb._format.schema import (
     DAY_INDEX,
+    DOCS_COMMAND,
     OWNER_INDEX,
     RUN_INDEX,
     TEMPLATE_COMMAND,
@@ -35,6 +36,7 @@ from langgraph.checkpoint.dynamodb.cli.findings import (
 )
 from langgraph.checkpoint.dynamodb.cli.values import counted
 from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions
+from langgraph.checkpoint.dynamodb.version import __version__
 
 if TYPE_CHECKING:
     import boto3
@@ -53,6 +55,10 @@ _INDEXES = {
     OWNER_INDEX: (OWNER_INDEX, "lists of an owner's threads need it"),
     DAY_INDEX: (DAY_INDEX, "lists of all threads need it"),
 }
+
+
+# What CloudFormation puts on each resource that it makes.
+_STACK_TAG = "aws:cloudformation:stack-name"
 
 
 @dataclass
@@ -150,7 +156,7 @@ class Examination:
         """Yield the checks of the table's description."""
         table = self._description
         if isinstance(table, Exception):
-            for check in ("keys", *_INDEXES, "maximums", "encryption", "protection"):
+            for check in ("keys", *_INDEXES, "maximums", "encryption", "protection", "template"):
                 yield unknown(check, "the table cannot be described")
             return
         wrong = differences(table, table_schema(self.name))
@@ -160,6 +166,7 @@ class Examination:
         yield _maximums(table)
         yield _encryption(table)
         yield self._protection(table)
+        yield self._template(table)
 
     def _index(self, check: str, table: Mapping[str, Any], wrong: Mapping[str, str]) -> Finding:
         name, needed_by = _INDEXES[check]
@@ -179,6 +186,38 @@ class Examination:
             says = f"{RUN_INDEX} projects {projection}: each put writes the checkpoint twice"
             return warning(check, says, "make the index anew, with KEYS_ONLY")
         return ok(check, f"{name} is {status}")
+
+    def _template(self, table: Mapping[str, Any]) -> Finding:
+        """Compare the templates of the table's stack, and of those that import from it, with this release's."""
+        if not self._is_aws:
+            return unknown("template", "an endpoint that is not AWS's has no stacks")
+        tagged = asked(self.client.list_tags_of_resource, ResourceArn=table["TableArn"])
+        if isinstance(tagged, Exception):
+            return self._unasked("template", tagged)
+        tags = {each["Key"]: each["Value"] for each in tagged.get("Tags", ())}
+        if _STACK_TAG not in tags:
+            return unknown("template", "the table belongs to no stack of CloudFormation")
+        described = asked(lambda: list(self._stacks()))
+        if isinstance(described, Exception):
+            return self._unasked("template", described)
+        stack = tags[_STACK_TAG]
+        versions = {
+            each["StackName"]: _by_key(each, "Outputs").get("TemplateVersion", "none")
+            for each in described
+            if stack in (each["StackName"], _by_key(each, "Parameters").get("TableStackName"))
+        }
+        others = [f"{name} has {version}" for name, version in versions.items() if version != __version__]
+        if others:
+            says = f"TemplateVersion of the stack {', '.join(others)}; this release is {__version__}"
+            return warning("template", says, f"deploy this release's templates; see `{DOCS_COMMAND} upgrade`")
+        return ok("template", f"{', '.join(versions)}: of release {__version__}")
+
+    def _stacks(self) -> Iterator[Mapping[str, Any]]:
+        formation: Any = self.session.client(
+            "cloudformation", region_name=self.client.meta.region_name, config=self.client.meta.config
+        )
+        for page in formation.get_paginator("describe_stacks").paginate():
+            yield from page["Stacks"]
 
     def _protection(self, table: Mapping[str, Any]) -> Finding:
         if table.get("DeletionProtectionEnabled"):
@@ -263,6 +302,12 @@ class Examination:
         if median <= _ROUND_TRIP_SECONDS_MAX:
             return ok("round trip", says)
         return warning("round trip", says, "run agents in the table's region, or in its VPC")
+
+
+def _by_key(stack: Mapping[str, Any], section: str) -> dict[str, str]:
+    """Return a stack's outputs or parameters by their names."""
+    kind = section.removesuffix("s")
+    return {each[f"{kind}Key"]: each[f"{kind}Value"] for each in stack.get(section, ())}
 
 
 def _keys(wrong: Mapping[str, str]) -> Finding:
