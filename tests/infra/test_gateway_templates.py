@@ -7,6 +7,8 @@ from collections.abc import Iterable
 
 import pytest
 
+from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions
+from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from tests.infra.authorization import Request, is_allowed
 from tests.infra.rendering import Node, Stack, StackRefusedError, load, render
 
@@ -45,6 +47,7 @@ DIMENSIONS = {
     ("AWS/ApplicationELB", "HTTPCode_Target_4XX_Count"): ("LoadBalancer",),
     ("AWS/ApplicationELB", "HTTPCode_Target_5XX_Count"): ("LoadBalancer",),
     ("AWS/ApplicationELB", "TargetResponseTime"): ("LoadBalancer",),
+    ("AWS/ApplicationELB", "HealthyHostCount"): ("TargetGroup", "LoadBalancer"),
     ("AWS/ApplicationELB", "UnHealthyHostCount"): ("TargetGroup", "LoadBalancer"),
     ("AWS/ECS", "MemoryUtilization"): ("ClusterName", "ServiceName"),
 }
@@ -246,13 +249,46 @@ def test_tasks_scale_with_their_processors_and_write_nothing_to_disk() -> None:
     assert container["User"] == "10001"
 
 
-def test_the_endpoint_of_dynamodb_leads_to_the_table_only_or_is_left_to_the_vpc() -> None:
+def test_the_endpoint_of_dynamodb_is_made_only_for_route_tables() -> None:
     assert "DynamoDBEndpoint" not in STACKS["ECS"].resources
-    endpoint = on_ecs(RouteTableIds="rtb-1,rtb-2").properties("DynamoDBEndpoint")
-    [statement] = endpoint["PolicyDocument"]["Statement"]
-    assert statement["Resource"] == [TABLE_STACK.outputs["TableArn"], TABLE_STACK.outputs["IndexArn"]]
-    agents = TABLE_STACK.properties("AgentPolicy")["PolicyDocument"]["Statement"][0]
-    assert set(statement["Action"]) == set(agents["Action"])
+    assert on_ecs(RouteTableIds="rtb-1,rtb-2").properties("DynamoDBEndpoint")["RouteTableIds"] == [
+        "rtb-1",
+        "rtb-2",
+    ]
+
+
+def test_both_give_up_on_dynamodb_before_their_own_limit_so_that_the_answer_names_the_cause() -> None:
+    name = "LANGGRAPH_CHECKPOINTER_CONFIG__RETRY_SECONDS"
+    assert {float(variables_of(stack)[name]) for stack in STACKS.values()} == {5.0}
+    limit = float(variables_of(STACKS["function URL"])["LANGGRAPH_GATEWAY_LIMITS__REQUEST_SECONDS_MAX"])
+    assert limit > 5.0
+    assert Limits().request_seconds_max > 5.0
+
+
+@pytest.mark.parametrize("make", [on_lambda, on_ecs])
+def test_metrics_of_tenants_need_one_parameter(make: Node) -> None:
+    name = "LANGGRAPH_CHECKPOINTER_CONFIG__ON_EVENT"
+    assert name not in variables_of(make())
+    receiver = "langgraph.checkpoint.dynamodb.observe:EmbeddedMetrics"
+    variables = variables_of(make(OnEvent=receiver))
+    assert (variables[name], variables["POWERTOOLS_SERVICE_NAME"]) == (receiver, "gateway")
+    settings = DynamoDBOptions(table_name="any", on_event=receiver)
+    assert settings.on_event is not None
+
+
+def test_a_client_that_keeps_its_cookie_stays_at_its_task() -> None:
+    attributes = {
+        each["Key"]: each["Value"]
+        for each in STACKS["ECS"].properties("TargetGroup")["TargetGroupAttributes"]
+    }
+    assert (attributes["stickiness.enabled"], attributes["stickiness.type"]) == ("true", "lb_cookie")
+
+
+def test_too_few_healthy_tasks_ring_even_if_there_is_none() -> None:
+    alarm = on_ecs(TaskCountMin="3").properties("TooFewTasks")
+    assert (alarm["MetricName"], alarm["Statistic"]) == ("HealthyHostCount", "Minimum")
+    assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("LessThanThreshold", "3")
+    assert alarm["TreatMissingData"] == "breaching"
 
 
 def metrics_of(alarm: Node) -> Iterable[tuple[str, str, tuple[str, ...]]]:

@@ -7,21 +7,18 @@ import uuid
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import boto3
 import pytest
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, empty_checkpoint
 
 from langgraph.checkpoint.dynamodb import CheckpointCorruptionError, CheckpointerConfigurationError
-from langgraph.store.dynamodb import DynamoDBStore
 from tests.infra.authorization import Gate, actions_of, is_allowed, requests_of
 from tests.infra.conftest import MakeSaver, contents, for_table, resources_of
 from tests.infra.conversation import TOOL_RESULT_BYTES, aconverse, config_of, converse
-from tests.infra.rendering import Node, load, render
+from tests.infra.rendering import load, render
 from tests.saver import test_conformance
 from tests.support.checkpoints import Conversation, noise
 from tests.support.sync_adapter import SyncAsAsync
-from tools.engine import Engine
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -213,18 +210,6 @@ async def test_nothing_is_denied_at_a_cold_start_that_looks_for_no_other_saver(
     assert not gate.refused
 
 
-@pytest.mark.parametrize("run", RUNS.values(), ids=list(RUNS))
-async def test_runner_may_do_what_running_takes(
-    make_saver: MakeSaver, saver_of: SaverOf, table_name: str, run: Operation
-) -> None:
-    converse(make_saver(), config_of("thread", run_id="run"))
-    gate = gate_of("Runner", table_name)
-    for side in both_sides(saver_of(gate)):
-        await run(side)
-    assert gate.allowed
-    assert {request.resource.partition("/index/")[2] for request in gate.refused} <= {"run_id-index"}
-
-
 @pytest.mark.parametrize("refused", NOT_FOR_RUNNERS.values(), ids=list(NOT_FOR_RUNNERS))
 async def test_runner_is_refused_what_deletes_or_searches_before_anything_changes(
     make_saver: MakeSaver, saver_of: SaverOf, client: DynamoDBClient, table_name: str, refused: Operation
@@ -328,31 +313,6 @@ async def test_reader_cannot_write(
     assert contents(client, table_name) != before
 
 
-# A runner reaches no index. The day's index has all threads, so it is for those who see all of them.
-INDEXES = {
-    "Agent": ("Index", "OwnerIndex"),
-    "Runner": (),
-    "Operator": ("Index", "OwnerIndex", "DayIndex"),
-    "Reader": ("Index", "OwnerIndex", "DayIndex"),
-}
-
-
-@pytest.mark.parametrize("policy", POLICIES)
-async def test_threads_are_listed_by_those_who_may_see_them(
-    make_saver: MakeSaver, saver_of: SaverOf, table_name: str, policy: str
-) -> None:
-    make_saver().set_thread("thread", owner="ada", title="Trains")
-    gate = gate_of(policy, table_name)
-    for side in (saver_of(gate), saver_of(gate)):
-        for index, owner in (("OwnerIndex", "ada"), ("DayIndex", None)):
-            if index in INDEXES[policy]:
-                assert [each.title for each in (await side.athreads(owner=owner)).threads] == ["Trains"]
-                assert [each.title for each in side.threads(owner=owner).threads] == ["Trains"]
-            else:
-                with pytest.raises(CheckpointerConfigurationError, match=DENIED):
-                    await side.athreads(owner=owner)
-
-
 @pytest.mark.parametrize("policy", ["Agent", "Runner"])
 async def test_agents_enter_threads_in_the_directory(
     make_saver: MakeSaver, saver_of: SaverOf, table_name: str, policy: str
@@ -366,33 +326,8 @@ async def test_agents_enter_threads_in_the_directory(
     assert (thread.thread_id, thread.title) == ("thread", "Trains")
 
 
-def test_policies_name_one_table_and_its_indexes_and_no_wildcard() -> None:
-    for name, document in POLICIES.items():
-        resources = {arn for statement in document["Statement"] for arn in resources_of(statement)}
-        indexes = {STACK.outputs[f"{each}Arn"] for each in INDEXES[name]}
-        assert resources == {STACK.outputs["TableArn"], *indexes}
-        assert not any("*" in action for action in actions_of(document))
-        assert not {"dynamodb:DescribeTable", "dynamodb:CreateTable"} & actions_of(document)
-
-
-def test_only_the_operator_scans() -> None:
-    scanning: list[Node] = [
-        name for name, document in POLICIES.items() if "dynamodb:Scan" in actions_of(document)
-    ]
-    assert scanning == ["Operator"]
-
-
-def test_agent_policy_is_enough_for_memories(engine: Engine, table_name: str) -> None:
-    gate, session = gate_of("Agent", table_name), boto3.Session()
-    gate.guard(session)
-    with DynamoDBStore(table_name, session=session, endpoint_url=engine.endpoint_url) as store:
-        for labels in [("ada", "memories"), ("grace", "memories")]:
-            store.put(labels, "small", {"text": "pizza"}, ttl=60)
-            store.put(labels, "large", {"text": noise(200_000).hex()})
-            assert store.get(labels, "large") is not None
-            assert {each.key for each in store.search(labels)} == {"small", "large"}
-        assert len(store.list_namespaces()) == 2
-        store.delete(("ada", "memories"), "small")
-        assert store.delete_namespace(("grace",)) == 2
-        store.sweep_ttl()
-    assert gate.refused == []
+def test_policies_name_one_table_and_its_indexes() -> None:
+    arn = STACK.outputs["TableArn"]
+    for document in POLICIES.values():
+        resources = {each for statement in document["Statement"] for each in resources_of(statement)}
+        assert {each.removeprefix(arn).partition("/")[0] for each in resources} == {""}

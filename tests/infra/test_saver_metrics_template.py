@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError
 from langgraph.checkpoint.dynamodb.observe import EmbeddedMetrics, Event
+from tests.infra.authorization import Gate
 from tests.infra.rendering import INFRA, Node, StackRefusedError, load, render
 
 ALARM = "AWS::CloudWatch::Alarm"
@@ -49,7 +51,7 @@ def test_alarms_read_metrics_that_savers_write() -> None:
         for each in _metrics_of(alarm)
     }
     assert read <= _written()
-    assert {name for _, name, _ in read} == {"DeletionsFailed", "LockWait", "Requests", "Retries"}
+    assert {name for _, name, _ in read} == {"DeletionsFailed", "Errors", "LockWait", "Requests", "Retries"}
     assert {
         one["Value"] for alarm in alarms.values() for each in _metrics_of(alarm) for one in each["Dimensions"]
     } == {"agent"}
@@ -114,6 +116,25 @@ def test_alarms_explain_themselves_and_go_to_the_topic() -> None:
         assert not {"AlarmActions", "OKActions"} & alarm.keys()
 
 
+def test_operations_that_are_refused_ring() -> None:
+    """Lost rights, a disabled key, expired credentials, a deleted table: DynamoDB has no metric of any of them."""
+    alarm = _stack(ErrorsPercent="5").properties("Errors")
+    [share] = [each["MetricStat"] for each in alarm["Metrics"] if "MetricStat" in each]
+    assert share["Stat"] == "Average"
+    assert [each["Expression"] for each in alarm["Metrics"] if "Expression" in each] == ["100 * errors"]
+    assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("GreaterThanOrEqualToThreshold", "5")
+
+
+@pytest.mark.engines("dynamodb-local")
+def test_a_saver_that_lost_its_rights_writes_errors(saver_of: Any) -> None:
+    lines: list[str] = []
+    saver = saver_of(Gate([]), on_event=EmbeddedMetrics(write=lines.append))
+    with pytest.raises(CheckpointerConfigurationError, match="was denied"):
+        saver.get_tuple({"configurable": {"thread_id": "thread"}})
+    [line] = map(json.loads, lines)
+    assert (line["Errors"], line["outcome"]) == (1, "error")
+
+
 def test_thresholds_are_parameters() -> None:
     stack = _stack(LockWaitMilliseconds="5", RetriesPercent="7")
     assert stack.properties("LockWaits")["Threshold"] == "5"
@@ -137,5 +158,5 @@ def test_wrong_parameters_are_refused_with_advice(parameters: dict[str, str], ad
 
 def test_the_document_has_what_the_alarms_cost() -> None:
     count = sum(len(_metrics_of(alarm)) for alarm in _stack().of_type(ALARM).values())
-    document = (INFRA.parent / "docs" / "observing.md").read_text(encoding="utf-8")
+    document = " ".join((INFRA.parent / "docs" / "observing.md").read_text(encoding="utf-8").split())
     assert f"{count} metrics, which cost ${count * 0.1:.2f} a month" in document

@@ -3,10 +3,12 @@
 import itertools
 import json
 import re
+from pathlib import Path
 
 import pytest
 
 from infra.import_template import import_template
+from langgraph.checkpoint.dynamodb.version import __version__
 from tests.infra.rendering import INFRA, Node, StackRefusedError, load, render
 
 TEMPLATE = load("table.yaml")
@@ -169,15 +171,19 @@ def test_outputs_are_exported_under_the_stacks_name() -> None:
     assert stack.outputs == {
         "TableName": "langgraph-checkpoints",
         "TableArn": arn,
-        "IndexArn": f"{arn}/index/run_id-index",
-        "OwnerIndexArn": f"{arn}/index/owner-index",
-        "DayIndexArn": f"{arn}/index/day-index",
+        "TemplateVersion": __version__,
         "AgentPolicyArn": "arn:aws:iam::123456789012:policy/blue-AgentPolicy",
         "RunnerPolicyArn": "arn:aws:iam::123456789012:policy/blue-RunnerPolicy",
         "OperatorPolicyArn": "arn:aws:iam::123456789012:policy/blue-OperatorPolicy",
         "ReaderPolicyArn": "arn:aws:iam::123456789012:policy/blue-ReaderPolicy",
     }
+    del stack.outputs["TemplateVersion"]
     assert stack.exports == {f"blue-{name}": value for name, value in stack.outputs.items()}
+
+
+@pytest.mark.parametrize("path", sorted(INFRA.rglob("*.yaml")), ids=lambda path: str(path.relative_to(INFRA)))
+def test_each_template_says_the_release_that_doctor_compares(path: Path) -> None:
+    assert load(str(path.relative_to(INFRA)))["Outputs"]["TemplateVersion"]["Value"] == __version__
 
 
 def test_every_combination_of_choices_is_rendered_or_refused_by_a_rule() -> None:
