@@ -276,6 +276,20 @@ def test_metrics_of_tenants_need_one_parameter(make: Node) -> None:
     assert settings.on_event is not None
 
 
+def test_an_audited_gateway_has_a_key_of_its_own() -> None:
+    name = "LANGGRAPH_GATEWAY_AUDIT_KEY"
+    assert "AuditKey" not in on_lambda().resources
+    assert name not in variables_of(on_lambda())
+    resolved = "{{resolve:secretsmanager:gateway-AuditKey:SecretString}}"
+    assert variables_of(on_lambda(Audit="true"))[name] == resolved
+    stack = on_ecs(Audit="true")
+    [container] = stack.properties("TaskDefinition")["ContainerDefinitions"]
+    assert {"Name": name, "ValueFrom": "gateway-AuditKey"} in container["Secrets"]
+    [statement] = stack.properties("SecretPolicy")["PolicyDocument"]["Statement"]
+    assert "gateway-AuditKey" in statement["Resource"]
+    assert stack.outputs["AuditKeyArn"] == "gateway-AuditKey"
+
+
 def test_a_client_that_keeps_its_cookie_stays_at_its_task() -> None:
     attributes = {
         each["Key"]: each["Value"]

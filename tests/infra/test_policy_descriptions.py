@@ -9,7 +9,7 @@ from __future__ import annotations
 from tests.infra.rendering import INFRA, load
 
 PINNED = {
-    "gateway-ecs.yaml": {"SecretPolicy": "Reads the two secrets of the gateway, and nothing else."},
+    "gateway-ecs.yaml": {"SecretPolicy": "Reads the secrets of the gateway, and nothing else."},
     "gateway.yaml": {
         "ClientPolicy": "For an agent that keeps its threads through the gateway."
         " It calls the function URL and nothing else.",

@@ -1,7 +1,7 @@
 """The access log: request ids, metrics, one log line per request, and a problem body for errors nobody else handled.
 
 It is the outermost part of the application, so no error gets past it. No line has a body, a thread's id or the message
-of an unforeseen error.
+of an unforeseen error. With a key, a line has digests of the threads' ids, and the ids of AWS's requests.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from langgraph.checkpoint.dynamodb.gateway import problems
+from langgraph.checkpoint.dynamodb.gateway.audit import Trail, following
 from langgraph.checkpoint.dynamodb.gateway.metrics import Metrics
 
 access = logging.getLogger(f"{__name__}.access")
@@ -46,22 +47,27 @@ class RequestRecord:
     error: str | None = None
     received_bytes: int = 0
     sent_bytes: int = 0
+    trail: Trail | None = None
 
 
 class AccessLog:
     """The middleware around everything else. It writes the access log and counts requests."""
 
-    def __init__(self, app: ASGIApp, *, metrics: Metrics, paths: Collection[str]) -> None:
+    def __init__(
+        self, app: ASGIApp, *, metrics: Metrics, paths: Collection[str], audit_key: bytes | None = None
+    ) -> None:
         """Wrap an application.
 
         Args:
             app: The application.
             metrics: The counters to update.
             paths: The known paths. Requests for any other path are counted under one name.
+            audit_key: The key of the digests of thread ids. Without one, the log has none.
         """
         self._app = app
         self._metrics = metrics
         self._paths = frozenset(paths)
+        self._audit_key = audit_key
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, and log and count its outcome."""
@@ -83,7 +89,8 @@ class AccessLog:
             await send(message)
 
         try:
-            await self._serve(record, scope, noted_receive, noted_send)
+            with following(record.trail):
+                await self._serve(record, scope, noted_receive, noted_send)
         finally:
             self._end(record, scope)
 
@@ -94,6 +101,8 @@ class AccessLog:
         record = RequestRecord(
             request_id, endpoint, scope["method"] if scope["method"] in _METHODS else _OTHER
         )
+        if self._audit_key is not None:
+            record.trail = Trail(self._audit_key)
         scope.setdefault("state", {})["record"] = record
         self._metrics.begin(endpoint)
         return record
@@ -130,6 +139,7 @@ class AccessLog:
                 "seconds": round(seconds, 6),
                 "received_bytes": record.received_bytes,
                 "sent_bytes": record.sent_bytes,
+                **({} if record.trail is None else record.trail.fields()),
             }
         )
 

@@ -20,6 +20,7 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError,
 from langgraph.checkpoint.dynamodb.gateway import bodies, deadlines, lists, media, metrics, wire
 from langgraph.checkpoint.dynamodb.gateway.access_log import AccessLog, answer, note
 from langgraph.checkpoint.dynamodb.gateway.admission import Admission, principal_of
+from langgraph.checkpoint.dynamodb.gateway.audit import followed
 from langgraph.checkpoint.dynamodb.gateway.authentication import Authenticate, anybody_on_this_machine
 from langgraph.checkpoint.dynamodb.gateway.concurrency import Concurrency
 from langgraph.checkpoint.dynamodb.gateway.cursors import Cursors
@@ -56,6 +57,7 @@ def create_gateway(
     cursor_key: bytes | None = None,
     open_metrics: bool = False,
     plain_json: bool = False,
+    audit_key: bytes | None = None,
 ) -> Starlette:
     """Return the service through which agents without AWS access store their threads.
 
@@ -79,6 +81,8 @@ def create_gateway(
             one, each process makes its own, and a cursor is valid only for the process that issued it.
         open_metrics: Whether `/metrics` needs no credentials; otherwise it needs the right to administer all tenants.
         plain_json: Whether to decode unencrypted checkpoints, and serve them as plain JSON.
+        audit_key: A secret. With it, the access log has a keyed digest of each thread's id, and the ids of AWS's
+            requests. All processes of one service need the same.
 
     Returns:
         An ASGI application.
@@ -100,6 +104,7 @@ def create_gateway(
         Cursors(cursor_key or secrets.token_bytes(32)),
         open_metrics=open_metrics,
         plain_json=plain_json,
+        audit_key=audit_key,
     )
     return service.application(authenticate or anybody_on_this_machine)
 
@@ -115,8 +120,10 @@ class _Service:
         *,
         open_metrics: bool,
         plain_json: bool,
+        audit_key: bytes | None,
     ) -> None:
         self._saver = saver
+        self._audit_key = audit_key
         per_second, burst = rate(limits)
         self._limits = limits.model_copy(update={"requests_per_second": per_second, "burst_requests": burst})
         self._rates = Rates(per_second, burst)
@@ -125,7 +132,7 @@ class _Service:
         self._endpoints = [each for each in ENDPOINTS if plain_json or not each.is_plain]
         self._operations = Operations(
             saver.storage,
-            saver.runner.wrapped(counted),
+            saver.runner.wrapped(lambda asend: followed(counted(asend))),
             limits=limits,
             answer_bytes=limits.body_bytes_max // 2,
             part_seconds=min(_PART_SECONDS, limits.request_seconds_max / 4),
@@ -153,7 +160,12 @@ class _Service:
             lifespan=self._lifespan,
             exception_handlers={HTTPException: _unknown},
             middleware=[
-                Middleware(AccessLog, metrics=self._metrics, paths=[each.path for each in routes]),
+                Middleware(
+                    AccessLog,
+                    metrics=self._metrics,
+                    paths=[each.path for each in routes],
+                    audit_key=self._audit_key,
+                ),
                 Middleware(
                     Admission,
                     authenticate=authenticate,

@@ -136,6 +136,11 @@ class GatewayOptions(Options):
         default=None,
         description="A secret that signs cursors, the same in all processes; without one, each creates its own.",
     )
+    audit_key: Annotated[SecretStr, Field(min_length=16)] | None = Field(
+        default=None,
+        description="A secret. With it, the access log has a keyed digest of each thread's id, and the ids of AWS's"
+        " requests.",
+    )
     open_metrics: bool = Field(default=False, description="Whether /metrics needs no credentials.")
     plain_json: bool = Field(
         default=False,
@@ -156,6 +161,7 @@ class GatewayOptions(Options):
             insecure=insecure,
             limits=self.limits,
             cursor_key=None if key is None else key.get_secret_value().encode(),
+            audit_key=None if self.audit_key is None else self.audit_key.get_secret_value().encode(),
             open_metrics=self.open_metrics,
             plain_json=self.plain_json,
         )

@@ -1,0 +1,71 @@
+"""The audit trail: which principal reached which thread, by a keyed digest and by the ids that CloudTrail has."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb._runtime.steps import Call
+from langgraph.checkpoint.dynamodb.gateway.audit import Trail, followed, following
+from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
+from tests.gateway.through.conftest import NO_CERTIFICATES
+from tests.support.checkpoints import store, thread_config
+from tests.support.gateway_service import gateway_service
+
+if TYPE_CHECKING:
+    from tools.engine import Engine
+
+KEY = b"k" * 16
+DIGEST = hmac.new(KEY, b"thread", hashlib.sha256).hexdigest()
+
+
+@pytest.fixture
+def lines(caplog: pytest.LogCaptureFixture) -> Callable[[], list[dict[str, Any]]]:
+    """Give what gives the lines of the access log."""
+    caplog.set_level("INFO", "langgraph")
+    return lambda: [each.msg for each in caplog.records if isinstance(each.msg, dict)]
+
+
+@pytest.mark.engines("dynamodb-local")
+@pytest.mark.parametrize("key", [KEY, None])
+def test_the_log_joins_a_thread_and_awss_requests_if_there_is_a_key(
+    engine: Engine, table_name: str, key: bytes | None, lines: Callable[[], list[dict[str, Any]]]
+) -> None:
+    saver = DynamoDBSaver(table_name, endpoint_url=engine.endpoint_url, region_name=engine.region_name)
+    with (
+        gateway_service(saver, audit_key=key) as url,
+        HttpCheckpointSaver(url, client_options={"verify": NO_CERTIFICATES}) as remote,
+    ):
+        store(remote, thread_config("thread"), "1", {"a": 1})
+        assert remote.get_tuple(thread_config("thread")) is not None
+    logged = [each for each in lines() if each["endpoint"].startswith("checkpoints/")]
+    assert logged
+    if key is None:
+        assert not any({"threads", "aws_request_ids"} & each.keys() for each in logged)
+        return
+    assert {digest for each in logged for digest in each["threads"]} == {DIGEST}
+    assert all(each["aws_request_ids"] for each in logged)
+    ids = [each for line in logged for each in line["aws_request_ids"]]
+    assert len(ids) == len(set(ids))
+
+
+async def test_a_request_that_aws_refuses_is_in_the_trail() -> None:
+    response: Any = {"Error": {"Code": "ThrottlingException"}, "ResponseMetadata": {"RequestId": "refused"}}
+
+    async def refuse(_: Call) -> Any:
+        raise ClientError(response, "GetItem")
+
+    async def lost(_: Call) -> Any:
+        raise ConnectionError
+
+    call, trail = Call("get_item", {"Key": {"PK": {"S": "thread#"}, "SK": {"S": "T"}}}), Trail(KEY)
+    for fails, error in ((refuse, ClientError), (lost, ConnectionError)):
+        with following(trail), pytest.raises(error):
+            await followed(fails)(call)
+    assert trail.fields() == {"threads": [DIGEST], "aws_request_ids": ["refused"]}
