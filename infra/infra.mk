@@ -8,6 +8,8 @@ EXAMPLE_FOLDERS := infra/examples:infra/examples/lambda-agent:infra/examples/ecs
 AWS ?= aws
 # The stack of the table. The stacks beside it are named after it, and import what it exports.
 STACK ?= langgraph-checkpoints
+# The stack that tenants, gateways and sample agents import from: another one once the table was restored or moved.
+TABLE_STACK ?= $(STACK)
 # Parameters of the templates, as "Name=value Name=value"; what is not named keeps its value, or its default.
 PARAMETERS ?=
 OBSERVABILITY_PARAMETERS ?=
@@ -114,7 +116,7 @@ endif
 deploy-tenant:
 	$(if $(TENANT),,$(error Say which tenant: make deploy-tenant TENANT=name))
 	$(DEPLOY) --stack-name $(TENANT_STACK) --template-file infra/tenant.yaml \
-		--parameter-overrides TableStackName=$(STACK) Tenant=$(TENANT) $(TENANT_PARAMETERS)
+		--parameter-overrides TableStackName=$(TABLE_STACK) Tenant=$(TENANT) $(TENANT_PARAMETERS)
 	@$(OUTPUTS) 'Stacks[0].Outputs[].[OutputKey,OutputValue]' --stack-name $(TENANT_STACK)
 
 # The package's own code with one of its extras, and whatever else pip is told, as Lambda loads it.
@@ -142,7 +144,7 @@ define DEPLOY_ON_LAMBDA
 		< $(1)).zip && \
 	$(AWS) s3 cp $(1) s3://$(BUCKET)/$$key && \
 	$(DEPLOY) --stack-name $(2) --template-file $(3) \
-		--parameter-overrides TableStackName=$(STACK) CodeBucket=$(BUCKET) CodeKey=$$key \
+		--parameter-overrides TableStackName=$(TABLE_STACK) CodeBucket=$(BUCKET) CodeKey=$$key \
 		Runtime=python$(LAMBDA_PYTHON) $(4)
 	@$(OUTPUTS) 'Stacks[0].Outputs[].[OutputKey,OutputValue]' --stack-name $(2)
 endef
@@ -171,7 +173,7 @@ deploy-gateway: $(GATEWAY_PACKAGE).zip
 
 deploy-gateway-ecs:
 	$(if $(GATEWAY_PARAMETERS),,$(error Give GATEWAY_PARAMETERS="Image=... VpcId=... CertificateArn=..."; see docs/gateway.md))
-	$(call DEPLOY_PROTECTED,$(STACK)-gateway-ecs,infra/gateway-ecs.yaml,TableStackName=$(STACK) $(GATEWAY_PARAMETERS))
+	$(call DEPLOY_PROTECTED,$(STACK)-gateway-ecs,infra/gateway-ecs.yaml,TableStackName=$(TABLE_STACK) $(GATEWAY_PARAMETERS))
 	@$(OUTPUTS) 'Stacks[0].Outputs[].[OutputKey,OutputValue]' --stack-name $(STACK)-gateway-ecs
 
 # The service and an engine on this machine, for as long as it runs; PORT=8080 is a port that stays the same.
@@ -182,7 +184,7 @@ gateway: engine
 deploy-ecs-agent:
 	$(if $(ECS_PARAMETERS),,$(error Give ECS_PARAMETERS="Image=... VpcId=... SubnetIds=... ClientCidr=..."; see docs/ecs.md))
 	$(DEPLOY) --stack-name $(STACK)-ecs-agent --template-file infra/examples/ecs-agent/template.yaml \
-		--parameter-overrides TableStackName=$(STACK) $(ECS_PARAMETERS)
+		--parameter-overrides TableStackName=$(TABLE_STACK) $(ECS_PARAMETERS)
 
 # Asks for the stack's name; CONFIRM=name answers.
 CONFIRM ?=

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import io
+import os
 import re
 import uuid
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -14,9 +17,11 @@ import boto3
 import pytest
 
 from infra.deploy_local import create_stack
+from tests.conftest import REQUIRE_LOCAL_VARIABLE
 from tests.infra.authorization import Gate
 from tests.infra.rendering import INFRA, Node
-from tools.engine import Engine
+from tools.engine import LOCAL_ENVIRONMENT, Engine
+from tools.server import Server
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
@@ -24,7 +29,53 @@ if TYPE_CHECKING:
 
     from langgraph.checkpoint.dynamodb import DynamoDBSaver
 
+Client: TypeAlias = Callable[[str], Any]
 MakeSaver: TypeAlias = "Callable[..., DynamoDBSaver]"
+MINISTACK = INFRA.parent / ".venv-ministack" / "bin" / "ministack"
+MINISTACK_SETTINGS = {
+    "GATEWAY_PORT": "{port}",
+    "BIND_HOST": "127.0.0.1",
+    "MINISTACK_ACCOUNT_ID": "123456789012",
+    "LOG_LEVEL": "ERROR",
+    # Ports of their own, for services that no template here has.
+    "IOT_MTLS_ENABLED": "0",
+    "SFTP_ENABLED": "0",
+}
+
+
+@pytest.fixture(scope="module")
+def emulator() -> Iterator[Client]:
+    """Give a factory of clients of an emulator that has a package in a bucket."""
+    if not MINISTACK.exists():
+        says = "MiniStack is not installed: `make infra-check` installs it"
+        pytest.fail(says) if os.environ.get(REQUIRE_LOCAL_VARIABLE) == "1" else pytest.skip(says)
+    settings = [f"{name}={value}" for name, value in MINISTACK_SETTINGS.items()]
+    server = Server("MiniStack", ("env", *settings, str(MINISTACK)))
+    # Its types know each service by its own name only.
+    any_client: Any = boto3.client
+    with contextlib.ExitStack() as stack:
+        address = stack.enter_context(server.run())
+
+        def make(service: str) -> Any:
+            return stack.enter_context(
+                contextlib.closing(
+                    any_client(
+                        service,
+                        endpoint_url=address,
+                        region_name=LOCAL_ENVIRONMENT["AWS_REGION"],
+                        aws_access_key_id="local",
+                        aws_secret_access_key="local",  # It takes any.
+                    )
+                )
+            )
+
+        package = io.BytesIO()
+        with zipfile.ZipFile(package, "w") as archive:
+            archive.writestr("handler.py", "def handler(event, context): ...\n")
+        storage = make("s3")
+        storage.create_bucket(Bucket="packages")
+        storage.put_object(Bucket="packages", Key="key", Body=package.getvalue())
+        yield make
 
 
 @pytest.fixture

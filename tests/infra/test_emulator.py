@@ -7,37 +7,19 @@ template belongs among the others. Of what it makes it runs nothing here; the pr
 
 from __future__ import annotations
 
-import contextlib
-import io
-import os
-import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-import boto3
 import pytest
 
 from infra.import_template import read_template
 from infra.smoke import LEFT_OUT, OK, PROBLEM
 from infra.smoke_stacks import TRIALS, Stacks
-from tests.conftest import REQUIRE_LOCAL_VARIABLE
-from tests.infra.conftest import page_verdicts
+from tests.infra.conftest import Client, page_verdicts
 from tests.infra.rendering import INFRA
 from tests.infra.test_gateway_templates import NETWORK, PACKAGE
-from tools.engine import LOCAL_ENVIRONMENT
-from tools.server import Server
 
-PROGRAM = INFRA.parent / ".venv-ministack" / "bin" / "ministack"
-SETTINGS = {
-    "GATEWAY_PORT": "{port}",
-    "BIND_HOST": "127.0.0.1",
-    "MINISTACK_ACCOUNT_ID": "123456789012",
-    "LOG_LEVEL": "ERROR",
-    # Ports of their own, for services that no template here has.
-    "IOT_MTLS_ENABLED": "0",
-    "SFTP_ENABLED": "0",
-}
 ACCOUNT = {
     **PACKAGE,
     **NETWORK,
@@ -52,42 +34,11 @@ CANNOT = {
     "ecs-agent": "VPC|vpc|subnet|operand",
 }
 
-Client = Callable[[str], Any]
-
 
 @pytest.fixture(scope="module")
-def client() -> Iterator[Client]:
-    """Give a factory of clients of an emulator that has a package in a bucket."""
-    if not PROGRAM.exists():
-        says = "MiniStack is not installed: `make infra-check` installs it"
-        pytest.fail(says) if os.environ.get(REQUIRE_LOCAL_VARIABLE) == "1" else pytest.skip(says)
-    settings = [f"{name}={value}" for name, value in SETTINGS.items()]
-    server = Server("MiniStack", ("env", *settings, str(PROGRAM)))
-    # Its types know each service by its own name only.
-    any_client: Any = boto3.client
-    with contextlib.ExitStack() as stack:
-        address = stack.enter_context(server.run())
-
-        def make(service: str) -> Any:
-            return stack.enter_context(
-                contextlib.closing(
-                    any_client(
-                        service,
-                        endpoint_url=address,
-                        region_name=LOCAL_ENVIRONMENT["AWS_REGION"],
-                        aws_access_key_id="local",
-                        aws_secret_access_key="local",  # It takes any.
-                    )
-                )
-            )
-
-        package = io.BytesIO()
-        with zipfile.ZipFile(package, "w") as archive:
-            archive.writestr("handler.py", "def handler(event, context): ...\n")
-        storage = make("s3")
-        storage.create_bucket(Bucket="packages")
-        storage.put_object(Bucket="packages", Key="key", Body=package.getvalue())
-        yield make
+def client(emulator: Client) -> Client:
+    """Give a factory of clients of the emulator."""
+    return emulator
 
 
 @pytest.fixture(scope="module")

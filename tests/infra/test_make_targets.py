@@ -194,6 +194,14 @@ def test_deploy_of_a_tenant_needs_its_name(make: Make) -> None:
     assert "make deploy-tenant TENANT=name" in output
 
 
+def test_stacks_beside_a_restored_table_keep_their_names_and_import_from_its_stack(make: Make) -> None:
+    make("deploy-tenant", "TENANT=acme", "TABLE_STACK=green")
+    _, commands = make("deploy-gateway-ecs", "GATEWAY_PARAMETERS=VpcId=vpc-1", "TABLE_STACK=green")
+    stacks = deployments(commands)
+    assert list(stacks) == ["langgraph-checkpoints-tenant-acme", "langgraph-checkpoints-gateway-ecs"]
+    assert all("TableStackName=green" in given["--parameter-overrides"] for given in stacks.values())
+
+
 @pytest.mark.parametrize(
     "tenant",
     [

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from infra.import_template import import_template
+from langgraph.checkpoint.dynamodb.cli.shipped import parse_template
 from langgraph.checkpoint.dynamodb.version import __version__
 from tests.infra.rendering import INFRA, Node, StackRefusedError, load, render
 
@@ -244,6 +245,19 @@ def test_every_parameter_says_what_it_is_and_is_shown_in_a_group() -> None:
     assert all(declaration["Description"] for declaration in declared.values())
     groups = TEMPLATE["Metadata"]["AWS::CloudFormation::Interface"]["ParameterGroups"]
     assert sorted(itertools.chain.from_iterable(group["Parameters"] for group in groups)) == sorted(declared)
+
+
+def test_the_copy_that_adds_one_index_first_is_whole() -> None:
+    """docs/upgrade.md, "Add an index", says which lines to delete."""
+    text = (INFRA / "table.yaml").read_text(encoding="utf-8")
+    start, end = text.index("        - IndexName: day-index\n"), text.index("      BillingMode:")
+    lines = (text[:start] + text[end:]).splitlines(keepends=True)
+    copy = "".join(each for each in lines if "AttributeName: active_day, AttributeType" not in each)
+    properties = render(parse_template(copy)).properties("Table")
+    assert [each["IndexName"] for each in properties["GlobalSecondaryIndexes"]] == list(INDEXES[:2])
+    keyed = [properties["KeySchema"], *(each["KeySchema"] for each in properties["GlobalSecondaryIndexes"])]
+    named = {each["AttributeName"] for keys in keyed for each in keys}
+    assert {each["AttributeName"] for each in properties["AttributeDefinitions"]} == named
 
 
 def test_template_for_an_import_is_the_same_table_and_nothing_else() -> None:
