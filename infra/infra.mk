@@ -49,7 +49,7 @@ endef
 PROTECT = $(AWS) cloudformation update-termination-protection --enable-termination-protection --stack-name
 OUTPUTS = $(AWS) cloudformation describe-stacks --output text --query
 
-.PHONY: infra-check infra-lint infra-types infra-constraints deploy deploy-local smoke smoke-stacks deploy-tenant deploy-lambda-agent deploy-ecs-agent \
+.PHONY: infra-check infra-lint infra-types infra-constraints deploy smoke smoke-stacks deploy-tenant deploy-lambda-agent deploy-ecs-agent \
 	deploy-gateway deploy-gateway-ecs gateway destroy
 
 # The tests of the last line are among those of `make test-all`.
@@ -103,15 +103,6 @@ smoke: $(VENV)/.installed
 SMOKE_PARAMETERS ?=
 smoke-stacks: $(VENV)/.installed
 	$(BIN)/python -m infra.smoke_stacks $(SMOKE_PARAMETERS) $(SMOKE_PAGE) $(if $(ENDPOINT),--endpoint-url $(ENDPOINT))
-
-# The same template in the CloudFormation of an engine on this machine: of moto's server, which is started for it,
-# or of the one at ENDPOINT. DynamoDB Local has no CloudFormation; `DynamoDBSaver.setup()` makes the table there.
-deploy-local: $(VENV)/.installed
-ifdef ENDPOINT
-	AWS_ENDPOINT_URL_DYNAMODB=$(ENDPOINT) $(BIN)/python -m infra.deploy_local $(STACK)
-else
-	$(BIN)/python -m tools.engine run --kind moto $(BIN)/python -m infra.deploy_local $(STACK) --wait
-endif
 
 deploy-tenant:
 	$(if $(TENANT),,$(error Say which tenant: make deploy-tenant TENANT=name))

@@ -16,10 +16,10 @@ import aioboto3
 import boto3
 import pytest
 
-from infra.deploy_local import create_stack
 from tests.conftest import REQUIRE_LOCAL_VARIABLE
 from tests.infra.authorization import Gate
 from tests.infra.rendering import INFRA, Node
+from tests.support.local_stack import create_stack
 from tools.engine import LOCAL_ENVIRONMENT, Engine
 from tools.server import Server
 

@@ -356,17 +356,6 @@ def test_gateway_endpoint_leads_to_the_table_only_or_is_left_to_the_vpc() -> Non
     assert endpoint["RouteTableIds"] == ["rtb-1", "rtb-2"]
 
 
-def test_s3_endpoint_leads_to_the_layers_of_images_only_or_is_left_to_the_vpc() -> None:
-    assert "S3Endpoint" not in ecs_agent().resources
-    parameters = {**NETWORK, "S3RouteTableIds": "rtb-1"}
-    endpoint = render(TEMPLATE, parameters, exports=TABLE_STACK.exports).properties("S3Endpoint")
-    assert endpoint["VpcEndpointType"] == "Gateway"
-    assert endpoint["ServiceName"] == "com.amazonaws.us-east-1.s3"
-    [statement] = endpoint["PolicyDocument"]["Statement"]
-    assert statement["Action"] == "s3:GetObject"
-    assert statement["Resource"] == "arn:aws:s3:::prod-us-east-1-starport-layer-bucket/*"
-
-
 def test_the_container_runs_as_the_user_that_the_image_has() -> None:
     stack = ecs_agent()
     [container] = stack.properties("TaskDefinition")["ContainerDefinitions"]
@@ -430,7 +419,6 @@ def test_the_documented_commands_make_a_registry_and_log_in(engine: Engine, aws_
         ({"ClientCidr": "everybody"}, "must be a range of addresses"),
         ({"ClientCidr": "0.0.0.0/0"}, "a /8 or narrower"),
         ({"ClientCidr": "0.0.0.0/1"}, "a /8 or narrower"),
-        ({"S3RouteTableIds": "all"}, "route table ids without spaces"),
         ({"TaskCount": "-1"}, "0 or more tasks"),
         ({"TableStackName": "absent"}, "No export named absent-AgentPolicyArn found"),
     ],

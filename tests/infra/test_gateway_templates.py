@@ -48,7 +48,6 @@ DIMENSIONS = {
     ("AWS/ApplicationELB", "HTTPCode_Target_5XX_Count"): ("LoadBalancer",),
     ("AWS/ApplicationELB", "TargetResponseTime"): ("LoadBalancer",),
     ("AWS/ApplicationELB", "HealthyHostCount"): ("TargetGroup", "LoadBalancer"),
-    ("AWS/ApplicationELB", "UnHealthyHostCount"): ("TargetGroup", "LoadBalancer"),
     ("AWS/ECS", "MemoryUtilization"): ("ClusterName", "ServiceName"),
 }
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import json
-import os
 import platform
 import re
 import shlex
-import signal
-import socket
 import subprocess
 import sys
 import zipfile
@@ -20,11 +17,10 @@ from pathlib import Path
 import boto3
 import pytest
 
-from infra.deploy_local import PARAMETERS
 from tests.conftest import measured_packages
 from tests.infra.rendering import INFRA, load
+from tests.support.local_stack import PARAMETERS
 from tools.engine import Engine
-from tools.server import INTERRUPTED
 
 # Stands for the AWS CLI: it writes its arguments down and answers what the test says, or with the table's name.
 RECORDER = """\
@@ -59,7 +55,6 @@ with DynamoDBSaver(os.environ["TABLE_NAME"]) as saver:
     assert saver.get_tuple(thread)
 print("stored in", os.environ["AWS_DEFAULT_REGION"])
 """
-TEMPLATE_BYTES_MAX = 51_200
 
 # What CloudFormation and IAM say of a stack that nothing uses.
 NOTHING_IN_THE_WAY = {
@@ -468,107 +463,9 @@ def test_the_way_out_of_a_first_deployment_that_failed(engine: Engine, aws_cli: 
         assert client.describe_table(TableName="red")["Table"]["TableStatus"] == "ACTIVE"
 
 
-@pytest.mark.parametrize("template", sorted(str(path.relative_to(INFRA)) for path in INFRA.rglob("*.yaml")))
-def test_templates_are_small_enough_to_be_sent_without_a_bucket(template: str) -> None:
-    assert (INFRA / template).stat().st_size <= TEMPLATE_BYTES_MAX
-
-
-def deploy_local(engine: Engine, stack: str) -> subprocess.CompletedProcess[str]:
-    """Run what `make deploy-local ENDPOINT=...` runs."""
-    return subprocess.run(  # noqa: S603  # Our own program, in the interpreter of the tests.
-        [sys.executable, "-m", "infra.deploy_local", stack],
-        cwd=INFRA.parent,
-        env={**os.environ, "AWS_ENDPOINT_URL_DYNAMODB": engine.endpoint_url},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-@pytest.mark.engines("moto")
-def test_deploy_local_makes_the_table_and_says_how_to_use_it(engine: Engine) -> None:
-    done = deploy_local(engine, "deployed-locally")
-    assert done.returncode == 0, done.stderr
-    with contextlib.closing(boto3.client("dynamodb", **engine.client_options())) as client:
-        assert client.describe_table(TableName="deployed-locally")["Table"]["TableStatus"] == "ACTIVE"
-    # The table's name is taken now, so a second deployment says so and leaves it alone.
-    again = deploy_local(engine, "deployed-locally")
-    assert again.returncode == 1
-    assert "already exists" in again.stderr
-
-
-@pytest.mark.search
-def test_deploy_local_prints_what_to_type_and_ends_with_ctrl_c() -> None:
-    """With all that it takes, whatever account a person's shell is set up for, as `make deploy-local` runs it."""
-    command = [sys.executable, "-m", "tools.engine", "run", "--kind", "moto"]
-    command += [sys.executable, "-m", "infra.deploy_local", "blue", "--wait"]
-    with contextlib.ExitStack() as stack:
-        process = subprocess.Popen(  # noqa: S603  # Our own program, in the interpreter of the tests.
-            command,
-            cwd=INFRA.parent,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-        stack.enter_context(process)
-        stack.callback(process.terminate)
-        assert process.stdout is not None
-        said = [*iter(process.stdout.readline, "Ctrl-C ends the engine, and the table with it.\n")]
-        to_type = [line.strip() for line in said[said.index("To use it:\n") + 1 :]]
-        used = subprocess.run(  # noqa: S602  # What was printed, as a person types it.
-            "\n".join([*to_type, f"'{sys.executable}' -c '{USE_IT}'"]),
-            shell=True,
-            cwd=INFRA.parent,
-            env={
-                **{name: value for name, value in os.environ.items() if not name.startswith("AWS_")},
-                "AWS_PROFILE": "somebodys",
-                "AWS_SESSION_TOKEN": "somebodys",
-                "AWS_ENDPOINT_URL": "http://127.0.0.1:9",
-            },
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert used.stdout == "stored in us-east-1\n", used.stderr
-        # As a terminal sends it: to everybody.
-        os.killpg(process.pid, signal.SIGINT)
-        assert process.stdout.read() == ""
-
-
 def test_each_package_that_is_measured_is_one_that_the_makefile_runs_measured() -> None:
     command = shlex.split("make --dry-run test-all")
     printed = subprocess.run(command, cwd=INFRA.parent, capture_output=True, text=True, check=True).stdout  # noqa: S603  # Our own Makefile.
     (line,) = (line for line in printed.splitlines() if "--cov" in line)
     folders = {word for word in line.split() if word.startswith("tests/")}
     assert folders == {f"tests/{package}" for package in measured_packages()}
-
-
-def test_deploy_local_that_is_interrupted_at_work_leaves_no_traceback() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        environment = {
-            **os.environ,
-            "AWS_ENDPOINT_URL_DYNAMODB": f"http://127.0.0.1:{silent.getsockname()[1]}",
-        }
-        with subprocess.Popen(  # Our own program, in the interpreter of the tests.
-            [sys.executable, "-m", "infra.deploy_local", "blue"],
-            cwd=INFRA.parent,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        ) as process:
-            connection, _ = silent.accept()
-            process.send_signal(signal.SIGINT)
-            said, _ = process.communicate()
-            connection.close()
-    assert said == ""
-    assert process.returncode == INTERRUPTED
-
-
-@pytest.mark.engines("dynamodb-local")
-def test_deploy_local_explains_that_dynamodb_local_has_no_cloudformation(engine: Engine) -> None:
-    done = deploy_local(engine, "deployed-locally")
-    assert done.returncode == 1
-    assert "DynamoDB Local has none" in done.stderr
-    assert "Traceback" not in done.stderr

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 import boto3
 import pytest
 
-from infra.deploy_local import create_stack
 from infra.smoke import LeftOutError, ProblemError, Smoke, denied_tenant, expiry, throttled
 from langgraph.checkpoint.dynamodb._format.schema import table_schema
 from tests.infra.conftest import contents, page_verdicts
 from tests.infra.rendering import INFRA, load, render, resolve
 from tests.support.checkpoints import store, thread_config
+from tests.support.local_stack import create_stack
 from tools.engine import Engine
 
 if TYPE_CHECKING:

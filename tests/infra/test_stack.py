@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import boto3
 import pytest
 
-from infra.deploy_local import PARAMETERS
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.schema import (
     TTL_ATTRIBUTE,
@@ -17,6 +16,7 @@ from langgraph.checkpoint.dynamodb._format.schema import (
 from tests.infra.conftest import resources_of
 from tests.infra.rendering import load, render
 from tests.saver import test_conformance
+from tests.support.local_stack import PARAMETERS
 from tools.engine import Engine
 
 if TYPE_CHECKING:

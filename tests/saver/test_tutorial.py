@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from infra.deploy_local import PARAMETERS
 from langgraph.checkpoint.dynamodb.cli.shipped import parse_template
 from tests.saver.conftest import RunBlock
 from tests.support.documents import ROOT, blocks, read
+from tests.support.local_stack import PARAMETERS
 from tools.engine import Engine
 
 DOCUMENT = read("docs/tutorial.md")
