@@ -347,3 +347,12 @@ def make_unclosed(engine: Engine, table_name: str) -> Callable[..., DynamoDBSave
         return DynamoDBSaver(table_name, **(connection | options))
 
     return make
+
+
+@pytest.fixture
+def aws_cli() -> Path:
+    """Give the AWS CLI, which the environment of `make infra-check` has."""
+    found = Path(__file__).parents[1] / ".venv-infra" / "bin" / "aws"
+    if not found.exists():
+        pytest.skip("the AWS CLI is not installed: make infra-check installs it")
+    return found

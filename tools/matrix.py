@@ -68,7 +68,10 @@ SHARE = (
 FORMAT = ("tests/format", "--ignore=tests/format/test_sizes.py")
 PLAIN_SHARE = (*FORMAT, "tests/saver/test_conformance.py")
 # They are about the versions in one environment, or start programs of another one.
-ALL = ("--ignore=tests/dependencies", "--ignore=tests/agent_server", "--ignore=tests/infra")
+ALL = tuple(
+    f"--ignore=tests/{folder}"
+    for folder in ("agent_server", "dependencies", "deployed", "documents", "infra")
+)
 
 
 class Environment(NamedTuple):

@@ -1,4 +1,4 @@
-"""The handler for Lambda, in this process; tests/infra runs it as Lambda does."""
+"""The handler for Lambda, in this process; tests/deployed runs it as Lambda does."""
 
 from __future__ import annotations
 

@@ -79,15 +79,6 @@ def emulator() -> Iterator[Client]:
 
 
 @pytest.fixture
-def aws_cli() -> Path:
-    """Give the AWS CLI, which the environment of `make infra-check` has."""
-    found = INFRA.parent / ".venv-infra" / "bin" / "aws"
-    if not found.exists():
-        pytest.skip("the AWS CLI is not installed: make infra-check installs it")
-    return found
-
-
-@pytest.fixture
 def cloudformation(engine: Engine) -> Iterator[CloudFormationClient]:
     """Give a client of moto's CloudFormation; DynamoDB Local has none."""
     with contextlib.closing(boto3.client("cloudformation", **engine.client_options())) as client:

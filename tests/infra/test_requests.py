@@ -22,7 +22,7 @@ from langgraph.store.dynamodb import DynamoDBStore
 from tests.infra.authorization import HASH_KEYS, Gate, Request, actions_of, is_allowed
 from tests.infra.conftest import for_table
 from tests.infra.conversation import config_of, converse
-from tests.infra.test_ecs_agent import ecs_agent
+from tests.infra.test_ecs_agent_template import ecs_agent
 from tests.infra.test_gateway_templates import on_ecs
 from tests.infra.test_observability_template import observe, operations
 from tests.infra.test_policies import POLICIES

@@ -2,7 +2,7 @@
 
 Each runs a coroutine that makes every kind of call on some savers and plays the examples, in a process of its own.
 `examples/demo*.py` and the agents in `infra/` are left out: they are, or start, processes that decide themselves what
-they run under, and `tests/infra` runs them. Three examples make their own saver, and are played with that one only.
+they run under, and `tests/deployed` runs them. Three examples make their own saver, and are played with that one only.
 """
 
 from __future__ import annotations

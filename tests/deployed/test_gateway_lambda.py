@@ -23,8 +23,8 @@ from langgraph.checkpoint.base import Checkpoint, empty_checkpoint
 from langgraph.checkpoint.dynamodb._format.schema import table_schema
 from langgraph.checkpoint.dynamodb._runtime.clients import default_config
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
-from tests.infra import lambda_runtime
-from tests.infra.lambda_entrance import Entrance, FunctionUrl, HttpApi, LoadBalancer
+from tests.deployed import lambda_runtime
+from tests.deployed.lambda_entrance import Entrance, FunctionUrl, HttpApi, LoadBalancer
 from tests.infra.rendering import INFRA, Node, load, render
 from tests.infra.test_gateway_templates import PACKAGE
 from tools.engine import Engine

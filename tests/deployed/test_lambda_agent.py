@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from langgraph.checkpoint.dynamodb._runtime.clients import default_config
-from tests.infra import lambda_runtime
-from tests.infra.connections import Proxy
+from tests.deployed import lambda_runtime
+from tests.deployed.connections import Proxy
 from tests.infra.rendering import INFRA, Node, StackRefusedError, load, render
 from tests.support.scripted import scripted_server
 from tools.engine import Engine

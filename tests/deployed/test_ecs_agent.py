@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from tests.infra.rendering import INFRA, Node, Stack, StackRefusedError, load, render
+from tests.infra.rendering import INFRA, Node
+from tests.infra.test_ecs_agent_template import ecs_agent
 from tools.engine import Engine
 
 if TYPE_CHECKING:
@@ -314,115 +315,3 @@ def test_missing_table_is_answered_and_the_service_lives_on(
     # The next test has the table.
     with DynamoDBSaver(table_name, client=client) as saver:
         saver.setup()
-
-
-TABLE_STACK = render(load("table.yaml"))
-TEMPLATE = load("examples/ecs-agent/template.yaml")
-NETWORK = {
-    "TableStackName": "checkpoints",
-    "Image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/agent:1",
-    "VpcId": "vpc-1",
-    "SubnetIds": "subnet-1,subnet-2",
-    "ClientCidr": "10.0.0.0/16",
-}
-
-
-def ecs_agent(**parameters: str) -> Stack:
-    """The stack of the sample."""
-    return render(TEMPLATE, {**NETWORK, **parameters}, exports=TABLE_STACK.exports)
-
-
-def test_template_gives_the_task_the_agent_policy_and_its_table() -> None:
-    stack = ecs_agent()
-    assert stack.properties("TaskRole")["ManagedPolicyArns"] == [TABLE_STACK.outputs["AgentPolicyArn"]]
-    [container] = stack.properties("TaskDefinition")["ContainerDefinitions"]
-    assert container["Environment"] == [
-        {"Name": "TABLE_NAME", "Value": TABLE_STACK.outputs["TableName"]},
-        {"Name": "POWERTOOLS_SERVICE_NAME", "Value": "checkpoints"},
-    ]
-    assert container["LogConfiguration"]["Options"]["awslogs-group"] == "checkpoints-AgentLogs"
-    assert stack.properties("Service")["NetworkConfiguration"]["AwsvpcConfiguration"]["Subnets"] == [
-        "subnet-1",
-        "subnet-2",
-    ]
-
-
-def test_gateway_endpoint_leads_to_the_table_only_or_is_left_to_the_vpc() -> None:
-    assert "DynamoDBEndpoint" not in ecs_agent().resources
-    parameters = {**NETWORK, "RouteTableIds": "rtb-1,rtb-2"}
-    endpoint = render(TEMPLATE, parameters, exports=TABLE_STACK.exports).properties("DynamoDBEndpoint")
-    assert endpoint["VpcEndpointType"] == "Gateway"
-    assert endpoint["ServiceName"] == "com.amazonaws.us-east-1.dynamodb"
-    assert endpoint["RouteTableIds"] == ["rtb-1", "rtb-2"]
-
-
-def test_the_container_runs_as_the_user_that_the_image_has() -> None:
-    stack = ecs_agent()
-    [container] = stack.properties("TaskDefinition")["ContainerDefinitions"]
-    image = (EXAMPLES / "ecs-agent" / "Dockerfile").read_text()
-    assert re.findall(r"^USER (\d+)$|useradd --uid (\d+) ", image, re.MULTILINE) == [
-        ("", container["User"]),
-        (container["User"], ""),
-    ]
-    assert container["User"] != "0"
-
-
-@pytest.mark.parametrize("cidr", ["10.0.0.0/8", "10.0.0.0/16", "192.0.2.1/32"])
-def test_clients_are_within_a_network(cidr: str) -> None:
-    stack = render(TEMPLATE, {**NETWORK, "ClientCidr": cidr}, exports=TABLE_STACK.exports)
-    [ingress] = stack.properties("ServiceSecurityGroup")["SecurityGroupIngress"]
-    assert ingress["CidrIp"] == cidr
-
-
-def documented() -> list[str]:
-    """The commands of docs/ecs.md that make an image and deploy it, in their order."""
-    text = (INFRA.parent / "docs" / "ecs.md").read_text(encoding="utf-8")
-    section = text.split("## The sample agent\n")[1].split("\n## ")[0]
-    (block,) = re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
-    return [line.partition("  #")[0] for line in block.replace("\\\n", "").splitlines()]
-
-
-def test_the_documented_image_is_the_one_that_is_deployed_and_fits_the_tasks() -> None:
-    create, log_in, build, push, deploy, _ = documented()
-    (image,) = re.findall(r"Image=(\S+)", deploy)
-    registry, _, name = image.partition(":")[0].partition("/")
-    assert create.split()[-1] == name
-    assert log_in.split()[-1] == registry
-    platforms = {"X86_64": "linux/amd64", "ARM64": "linux/arm64"}
-    assert f"--platform {platforms[TEMPLATE['Parameters']['Architecture']['Default']]} " in build
-    assert re.search(rf"-t +{re.escape(image)} ", build)
-    assert push.split() == ["docker", "push", image]
-
-
-@pytest.mark.search
-@pytest.mark.engines("moto")
-def test_the_documented_commands_make_a_registry_and_log_in(engine: Engine, aws_cli: Path) -> None:
-    """As far as moto goes: what needs a Docker engine is left out."""
-    create, log_in, *_ = documented()
-    for line in (create, log_in.partition(" | ")[0]):
-        done = subprocess.run(  # noqa: S603  # A line of the document.
-            [str(aws_cli), *line.split()[1:]],
-            env={**engine.environment(), "AWS_ENDPOINT_URL": engine.endpoint_url},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        assert done.stdout
-
-
-@pytest.mark.parametrize(
-    ("given", "advice"),
-    [
-        ({"Image": "UPPER CASE"}, "must be the address of an image"),
-        ({"RouteTableIds": "rtb-1, rtb-2"}, "route table ids without spaces"),
-        ({"ClientCidr": "everybody"}, "must be a range of addresses"),
-        ({"ClientCidr": "0.0.0.0/0"}, "a /8 or narrower"),
-        ({"ClientCidr": "0.0.0.0/1"}, "a /8 or narrower"),
-        ({"TaskCount": "-1"}, "0 or more tasks"),
-        ({"TableStackName": "absent"}, "No export named absent-AgentPolicyArn found"),
-    ],
-)
-def test_wrong_parameters_are_refused_with_advice(given: dict[str, str], advice: str) -> None:
-    with pytest.raises(StackRefusedError, match=advice):
-        render(TEMPLATE, {**NETWORK, **given}, exports=TABLE_STACK.exports)
