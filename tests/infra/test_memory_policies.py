@@ -110,26 +110,6 @@ def fill(store: DynamoDBStore, cache: Cache) -> None:
     cache.set({ENTRY: (1, None)})
 
 
-def test_an_agent_does_everything(
-    store_of: StoreOf, cache_of: CacheOf, client: DynamoDBClient, table_name: str
-) -> None:
-    gate = gate_of("Agent", table_name)
-    store, cache = store_of(gate), cache_of(gate)
-    fill(store, cache)
-    looks(store, cache)
-    looks_everywhere(store)
-    store.import_items(list(store.export_items()))
-    # A new value takes the segments of the old one with it.
-    store.put(ADA, "large", {})
-    store.delete(ADA, "small")
-    store.sweep_ttl()
-    two_hours_later(store).delete_namespace(())
-    cache.clear()
-    assert not gate.refused
-    left = [each["SK"]["S"][0] for each in contents(client, table_name)]
-    assert set(left) <= set("MPR")
-
-
 def test_a_runner_remembers_and_forgets_and_searches_no_list_of_all(
     store_of: StoreOf, cache_of: CacheOf, table_name: str
 ) -> None:
@@ -201,32 +181,6 @@ def test_a_reader_does_not_renew_ttls(store_of: StoreOf, table_name: str) -> Non
 
 
 # Tenants
-
-
-def mine(namespace: tuple[str, ...] = ()) -> tuple[str, ...]:
-    return ("tenant-a", *namespace)
-
-
-def test_a_tenants_agent_does_everything_under_its_first_label(
-    store_of: StoreOf, cache_of: CacheOf, table_name: str
-) -> None:
-    gate = tenants_gate("tenant-a", table_name)
-    store, cache = store_of(gate), cache_of(gate, prefix=mine())
-    store.put(mine(("ada",)), "large", LARGE)
-    store.put(mine(), "own", {})
-    cache.set({ENTRY: (1, None)})
-    assert len(store.search(mine())) == 2
-    assert store.list_namespaces(prefix=mine()) == [mine(), mine(("ada",))]
-    assert cache.get([ENTRY]) == {ENTRY: 1}
-    store.import_items(list(store.export_items(mine())))
-    cache.clear([ENTRY[0]])
-    assert cache.get([ENTRY]) == {}
-    store.sweep_ttl(mine())
-    assert two_hours_later(store).delete_namespace(mine()) == 2
-    assert not gate.refused
-    # The index lists all tenants.
-    is_refused(cache.clear)
-    is_refused(lambda: store.search(()))
 
 
 NAMESPACES = st.lists(PIECES, min_size=1, max_size=3).map(tuple)

@@ -242,57 +242,6 @@ def test_a_batch_of_deletes_is_what_the_runners_policy_cannot_tell_from_one_of_p
         assert is_allowed([POLICIES["Runner"]], request)
 
 
-async def test_operator_policy_prunes_deletes_and_scans_and_no_more(
-    make_saver: MakeSaver, saver_of: SaverOf, client: DynamoDBClient, table_name: str
-) -> None:
-    agent = make_saver()
-    gate = gate_of("Operator", table_name)
-    for number, side in enumerate(both_sides(saver_of(gate))):
-        for thread in ("pruned", "deleted", "run", "kept"):
-            converse(agent, config_of(f"{thread}-{number}"))
-            converse(agent, config_of(f"{thread}-{number}", run_id=f"{thread}-{number}"))
-        before = await listed(side, f"kept-{number}")
-        await side.aprune([f"pruned-{number}"], strategy="keep_latest")
-        await side.aprune([f"deleted-{number}"], strategy="delete")
-        await side.adelete_for_runs([f"run-{number}"])
-        await side.adelete_thread(f"deleted-{number}")
-        assert len(await listed(side, f"pruned-{number}")) == 1
-        assert await listed(side, f"deleted-{number}") == []
-        assert len(await listed(side, f"run-{number}")) == len(before) // 2
-        assert await listed(side, f"kept-{number}") == before
-        assert set(before) <= set(await listed(side, None))
-
-    remove_a_segment(client, table_name, "kept-0")
-    await sees_the_damage(both_sides(saver_of(gate)), "kept-0")
-    assert not gate.refused
-    assert gate.allowed_actions() == actions_of(POLICIES["Operator"])
-
-
-async def test_reader_sees_everything_of_a_thread_and_scans_nothing(
-    make_saver: MakeSaver, saver_of: SaverOf, client: DynamoDBClient, table_name: str
-) -> None:
-    writer = make_saver()
-    messages = converse(writer, config_of("thread", run_id="run"))
-    everything = await listed(writer, "thread")
-    gate = gate_of("Reader", table_name)
-    for side in both_sides(saver_of(gate)):
-        found = await side.aget_tuple(config_of("thread"))
-        assert found is not None
-        assert found.checkpoint["channel_values"]["messages"] == messages
-        assert await listed(side, "thread") == everything
-        assert await listed(side, None, filter={"run_id": "run"}) == everything
-        await side.aget_delta_channel_history(config=found.config, channels=["messages"])
-        assert not gate.refused
-        with pytest.raises(CheckpointerConfigurationError, match="dynamodb:Scan"):
-            await listed(side, None)
-        gate.refused.clear()
-
-    remove_a_segment(client, table_name, "thread")
-    await sees_the_damage(both_sides(saver_of(gate)), "thread")
-    assert not gate.refused
-    assert gate.allowed_actions() == actions_of(POLICIES["Reader"])
-
-
 WRITES: dict[str, Operation] = {
     **{name: RUNS[name] for name in ("put", "put_writes", "copy_thread")},
     **DELETIONS,

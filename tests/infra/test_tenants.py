@@ -86,26 +86,6 @@ def lists(owner: str) -> Request:
     return request
 
 
-async def test_tenants_agent_runs_and_needs_every_action(saver_of: SaverOf, table_name: str) -> None:
-    gate = gate_of("tenant-a", table_name)
-    for _ in range(2):
-        saver = saver_of(gate)
-        converse(saver, config_of("tenant-a/sync"))
-        await aconverse(saver, config_of("tenant-a/async"))
-    for side in (saver, SyncAsAsync(saver)):
-        await side.acopy_thread("tenant-a/sync", "tenant-a/copy")
-        await side.aprune(["tenant-a/copy"], strategy="keep_latest")
-        await side.adelete_thread("tenant-a/copy")
-    await saver.aset_thread("tenant-a/sync", owner="tenant-a/ada")
-    assert [each.thread_id for each in saver.threads(owner="tenant-a/ada").threads] == ["tenant-a/sync"]
-    # The look for another saver's threads goes without what it may not see.
-    assert {(each.resource.partition("/index/")[2], each.leading_keys[0][:10]) for each in gate.refused} == {
-        ("run_id-index", "-"),
-        ("", "CHECKPOINT"),
-    }
-    assert gate.allowed_actions() == actions_of(policy_of("tenant-a"))
-
-
 def _configuration(thread_id: str, namespace: str) -> RunnableConfig:
     return {"configurable": {"thread_id": thread_id, "checkpoint_ns": namespace}}
 
@@ -377,10 +357,6 @@ def test_customer_key_can_be_used_through_dynamodb_only() -> None:
     statement = policy_of("tenant-a", KmsKeyArn=key_arn)["Statement"][-1]
     assert statement["Resource"] == key_arn
     assert statement["Condition"] == {"StringEquals": {"kms:ViaService": "dynamodb.us-east-1.amazonaws.com"}}
-
-
-def test_actions_are_those_of_the_agent() -> None:
-    assert actions_of(policy_of("tenant-a")) == actions_of(AGENT)
 
 
 @pytest.mark.parametrize("tenant", ["tenant-a/", "*", "tenant?", "${aws:userid}", "a b", "a#b", "%41"])
