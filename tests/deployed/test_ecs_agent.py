@@ -46,6 +46,8 @@ class Task:
         announced = re.fullmatch(r"serving on port (\d+)\n", process.stdout.readline())
         assert announced is not None
         self.port = int(announced[1])
+        # The service writes its metrics there, and would wait where nobody takes them.
+        threading.Thread(target=process.stdout.read, daemon=True).start()
 
     def request(self, method: str, path: str, body: bytes | None = None) -> tuple[int, Node]:
         """Send a request; the status and the body of the answer."""
