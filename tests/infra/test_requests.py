@@ -82,6 +82,12 @@ READS: dict[str, Call] = {
     "store.export_items": lambda _, store, __: list(store.export_items(MEMORIES)),
     "cache.get": lambda *all_: all_[2].get([ENTRY]),
 }
+# Any answer will do, so a tenant may be refused, whose table has no partition that every tenant may read.
+WARM_UP: dict[str, Call] = {
+    "saver.warm_up": lambda saver, *_: saver.warm_up(),
+    "store.warm_up": lambda _, store, __: store.warm_up(),
+    "cache.warm_up": lambda *all_: all_[2].warm_up(),
+}
 OF_OWNER: dict[str, Call] = {"saver.threads of an owner": lambda saver, *_: saver.threads(owner=OWNER)}
 OF_RUN: dict[str, Call] = {
     "saver.list of a run": lambda saver, *_: list(saver.list(None, filter={"run_id": "run-1"}))
@@ -119,6 +125,7 @@ DELETIONS_OF_RUNS: dict[str, Call] = {
 CALLS = {
     **WRITES,
     **READS,
+    **WARM_UP,
     **OF_OWNER,
     **OF_RUN,
     **OF_ALL_MEMORIES,
@@ -139,10 +146,11 @@ OTHERS = {
 }
 # What the users of each policy may call.
 USERS: dict[str, list[dict[str, Call]]] = {
-    "Agent": [WRITES, READS, OF_OWNER, OF_RUN, OF_ALL_MEMORIES, DELETIONS, DELETIONS_OF_RUNS],
-    "Runner": [WRITES, READS],
+    "Agent": [WRITES, READS, WARM_UP, OF_OWNER, OF_RUN, OF_ALL_MEMORIES, DELETIONS, DELETIONS_OF_RUNS],
+    "Runner": [WRITES, READS, WARM_UP],
     "Operator": [
         READS,
+        WARM_UP,
         OF_OWNER,
         OF_RUN,
         OF_ALL_MEMORIES,
@@ -151,7 +159,7 @@ USERS: dict[str, list[dict[str, Call]]] = {
         DELETIONS,
         DELETIONS_OF_RUNS,
     ],
-    "Reader": [READS, OF_OWNER, OF_RUN, OF_ALL_MEMORIES, OF_ALL_THREADS],
+    "Reader": [READS, WARM_UP, OF_OWNER, OF_RUN, OF_ALL_MEMORIES, OF_ALL_THREADS],
     "Tenant": [WRITES, READS, OF_OWNER, DELETIONS],
 }
 DOCUMENTS = {**POLICIES, "Tenant": policy_of(TENANT)}
