@@ -413,6 +413,14 @@ def test_an_index_that_is_still_being_made_is_a_problem() -> None:
     assert found("index", seen).says == "run_id-index is CREATING"
 
 
+def test_an_index_is_as_its_table_if_an_emulator_does_not_tell_its_status() -> None:
+    keys = [{"AttributeName": "run_id", "KeyType": "HASH"}, {"AttributeName": "SK", "KeyType": "RANGE"}]
+    projection = {"ProjectionType": "KEYS_ONLY"}
+    index = {"IndexName": "run_id-index", "KeySchema": keys, "Projection": projection}
+    seen = examination(describe_table={"Table": DESCRIPTION | {"GlobalSecondaryIndexes": [index]}})
+    assert found("index", seen).says == "run_id-index is ACTIVE"
+
+
 def test_maximums_that_a_template_may_have_left_are_told() -> None:
     maximums = {"MaxReadRequestUnits": -1, "MaxWriteRequestUnits": 100}
     index = {"IndexName": "day-index", "KeySchema": [], "OnDemandThroughput": {"MaxReadRequestUnits": 7}}

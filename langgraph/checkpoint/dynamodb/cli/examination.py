@@ -178,7 +178,8 @@ class Examination:
             return problem(check, wrong[name], f"{needed_by}; {remedy}")
         if wrong[name]:
             return problem(check, wrong[name], f"{needed_by}; delete the index, then {remedy}")
-        status = found["IndexStatus"]
+        # Some emulators do not tell.
+        status = found.get("IndexStatus", table["TableStatus"])
         if status not in ("ACTIVE", "UPDATING"):
             return problem(check, f"{name} is {status}", "wait until it is ACTIVE")
         projection = found["Projection"]["ProjectionType"]
