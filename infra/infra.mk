@@ -49,7 +49,7 @@ endef
 PROTECT = $(AWS) cloudformation update-termination-protection --enable-termination-protection --stack-name
 OUTPUTS = $(AWS) cloudformation describe-stacks --output text --query
 
-.PHONY: infra-check infra-lint infra-types infra-constraints deploy smoke smoke-stacks deploy-tenant deploy-lambda-agent deploy-ecs-agent \
+.PHONY: infra-check infra-lint infra-types infra-constraints deploy preflight smoke deploy-tenant deploy-lambda-agent deploy-ecs-agent \
 	deploy-gateway deploy-gateway-ecs gateway destroy
 
 # The tests of the last line are among those of `make test-all`.
@@ -91,18 +91,17 @@ deploy:
 	$(PROTECT) $(STACK)-observability >/dev/null
 	@$(OUTPUTS) 'Stacks[0].Outputs[].[OutputKey,OutputValue]' --stack-name $(STACK)
 
-# Once, after deploying and before agents use the table: everything in it is deleted at the end. TABLE=name is for a table
-# without a stack, ENDPOINT for an engine on this machine. WHERE=AWS keeps the log as that section of the page.
-WHERE ?=
-SMOKE_PAGE = $(if $(WHERE),--page docs/tested.md --where "$(WHERE)")
-smoke: $(VENV)/.installed
-	$(BIN)/python -m infra.smoke $(if $(TABLE),--table $(TABLE),$(STACK)) $(SMOKE_PAGE) $(if $(ENDPOINT),--endpoint-url $(ENDPOINT))
+# ENDPOINT is an emulator of AWS on this machine, or an engine of DynamoDB.
+AT = $(if $(ENDPOINT),AWS_ENDPOINT_URL=$(ENDPOINT))
 
-# A stack of every template, made, updated, failed on purpose and destroyed. SMOKE_PARAMETERS has what only the account
-# can give, such as "CodeBucket=packages CodeKey=gateway.zip"; without it, what needs it is left out and said.
-SMOKE_PARAMETERS ?=
-smoke-stacks: $(VENV)/.installed
-	$(BIN)/python -m infra.smoke_stacks $(SMOKE_PARAMETERS) $(SMOKE_PAGE) $(if $(ENDPOINT),--endpoint-url $(ENDPOINT))
+# What a deployment would meet in the account; it changes nothing.
+preflight: $(VENV)/.installed
+	@$(AT) $(BIN)/python -m tools.preflight --aws "$(AWS)" $(STACK)
+
+# The doctor of a deployment. TABLE=name is for a table without a stack; SMOKE="--only saver", SMOKE=--slow.
+SMOKE ?=
+smoke: $(VENV)/.installed
+	@$(AT) $(BIN)/python -m tools.smoke $(if $(TABLE),--table $(TABLE),$(STACK)) $(SMOKE)
 
 deploy-tenant:
 	$(if $(TENANT),,$(error Say which tenant: make deploy-tenant TENANT=name))

@@ -5,11 +5,9 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import re
 import uuid
 import zipfile
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import aioboto3
@@ -37,6 +35,10 @@ MINISTACK_SETTINGS = {
     "BIND_HOST": "127.0.0.1",
     "MINISTACK_ACCOUNT_ID": "123456789012",
     "LOG_LEVEL": "ERROR",
+    # It applies policies, and whoever has this key may do everything.
+    "AUTH": "true",
+    "AWS_ACCESS_KEY_ID": LOCAL_ENVIRONMENT["AWS_ACCESS_KEY_ID"],
+    "AWS_SECRET_ACCESS_KEY": LOCAL_ENVIRONMENT["AWS_SECRET_ACCESS_KEY"],
     # Ports of their own, for services that no template here has.
     "IOT_MTLS_ENABLED": "0",
     "SFTP_ENABLED": "0",
@@ -63,8 +65,8 @@ def emulator() -> Iterator[Client]:
                         service,
                         endpoint_url=address,
                         region_name=LOCAL_ENVIRONMENT["AWS_REGION"],
-                        aws_access_key_id="local",
-                        aws_secret_access_key="local",  # It takes any.
+                        aws_access_key_id=LOCAL_ENVIRONMENT["AWS_ACCESS_KEY_ID"],
+                        aws_secret_access_key=LOCAL_ENVIRONMENT["AWS_SECRET_ACCESS_KEY"],
                     )
                 )
             )
@@ -131,10 +133,3 @@ def contents(client: DynamoDBClient, table_name: str) -> list[dict[str, Any]]:
     pages = client.get_paginator("scan").paginate(TableName=table_name, ConsistentRead=True)
     items = [item for page in pages for item in page["Items"]]
     return sorted(items, key=lambda item: (item["PK"]["S"], item["SK"]["S"]))
-
-
-def page_verdicts(section: str, page: Path = INFRA.parent / "docs" / "tested.md") -> dict[str, str]:
-    """The verdicts in a section of the page of what has been tested."""
-    text = page.read_text(encoding="utf-8")
-    [found] = re.findall(rf"^## {section}\n.*?(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
-    return dict(re.findall(r"^\| ([a-z -]+) \| (ok|problem|left out) \|", found, re.MULTILINE))

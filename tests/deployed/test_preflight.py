@@ -1,0 +1,176 @@
+"""`make preflight`: what it finds in an account, and that it changes nothing there.
+
+MiniStack's simulator of IAM evaluates actions and resources, and no conditions.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+from tests.deployed.test_smoke import STACK, environment
+from tests.infra.conftest import Client
+from tests.infra.rendering import ACCOUNT_ID, INFRA
+from tests.infra.test_deployer import PREFLIGHT
+from tools import preflight as program
+from tools.checks import OK, PROBLEM, Result
+from tools.preflight import CHECKS, Preflight
+
+POLICY = json.loads((INFRA / "deployer.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def account(emulator: Client, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
+    """Give the environment of a role that has the deployer's policy, for this process too."""
+    iam = emulator("iam")
+    trust = {"Effect": "Allow", "Principal": {"AWS": ACCOUNT_ID}, "Action": "sts:AssumeRole"}
+    document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
+    role = iam.create_role(RoleName="ada", AssumeRolePolicyDocument=document)["Role"]["Arn"]
+    plain = [{key: each[key] for key in each if key != "Condition"} for each in POLICY["Statement"]]
+    iam.put_role_policy(
+        RoleName="ada", PolicyName="deployer", PolicyDocument=json.dumps({**POLICY, "Statement": plain})
+    )
+    given = emulator("sts").assume_role(RoleArn=role, RoleSessionName="ada")["Credentials"]
+    variables = environment(
+        iam.meta.endpoint_url,
+        {
+            "AWS_ACCESS_KEY_ID": given["AccessKeyId"],
+            "AWS_SECRET_ACCESS_KEY": given["SecretAccessKey"],
+            "AWS_SESSION_TOKEN": given["SessionToken"],
+        },
+    )
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("boto3.DEFAULT_SESSION", None)
+    yield variables
+    iam.delete_role_policy(RoleName="ada", PolicyName="deployer")
+    iam.delete_role(RoleName="ada")
+
+
+def made(name: str, stack: str = STACK, aws: str = sys.executable) -> Result:
+    """Make one check; this Python stands for the AWS CLI."""
+    return CHECKS[name].made(Preflight(stack, aws))
+
+
+def test_an_account_that_is_ready(account: dict[str, str]) -> None:
+    command = [sys.executable, "-m", "tools.preflight", STACK, "--aws", sys.executable]
+    done = subprocess.run(  # noqa: S603  # Our own program.
+        command, cwd=INFRA.parent, env=account, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.findall(r"^(\S+) +\d+\.\d s  (\w+): \S", done.stdout, re.MULTILINE) == [
+        (OK, name) for name in CHECKS
+    ]
+    assert "assumed-role/ada/ada in us-east-1" in done.stdout
+
+
+def test_it_only_asks(account: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    del account
+    sent: set[str] = set()
+
+    def note(model: Any, **_: object) -> None:
+        sent.add(f"{model.service_model.endpoint_prefix}:{model.name}")
+
+    session = boto3.Session()
+    session.events.register("before-call.*", note)
+    monkeypatch.setattr("boto3.DEFAULT_SESSION", session)
+    assert {made(name).verdict for name in CHECKS} == {OK}
+    assert sent == set(PREFLIGHT.split())
+    assert all(re.match(r"\w+:(Describe|Get|Simulate)", each) for each in sent)
+
+
+def test_a_program_that_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "nothing-of-that-name is not installed" in made("versions", aws="nothing-of-that-name").says
+    # Docker is for ECS only.
+    (tmp_path / "make").symlink_to(sys.executable)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = made("versions")
+    assert found.verdict == OK
+    assert "no docker" in found.says
+
+
+def test_the_root_is_refused(
+    emulator: Client, account: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del account
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "local")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "local")
+    monkeypatch.delenv("AWS_SESSION_TOKEN")
+    assert emulator("sts").get_caller_identity()["Arn"].endswith(":root")
+    found = made("account")
+    assert (found.verdict, found.remedy) == (PROBLEM, "use a role")
+
+
+def test_a_stack_of_another_name_is_not_in_the_policy(account: dict[str, str]) -> None:
+    del account
+    found = made("rights", "payroll")
+    assert found.verdict == PROBLEM
+    assert "cloudformation:CreateChangeSet" in found.says
+    assert "deployer.json" in found.remedy
+
+
+def test_a_name_that_is_taken(emulator: Client, account: dict[str, str]) -> None:
+    del account
+    dynamodb, formation = emulator("dynamodb"), emulator("cloudformation")
+    dynamodb.create_table(
+        TableName=STACK,
+        KeySchema=[{"AttributeName": "PK", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "PK", "AttributeType": "S"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    found = made("names")
+    assert (found.verdict, found.says) == (PROBLEM, f"there is a table {STACK} without the stack {STACK}")
+    # The stack fails, as the table is there; what is left of it is in the way.
+    broken = {
+        "Type": "AWS::IAM::ManagedPolicy",
+        "Properties": {"PolicyDocument": {"Fn::ImportValue": "nothing"}},
+    }
+    formation.create_stack(
+        StackName=STACK,
+        TemplateBody=json.dumps({"Resources": {"Broken": broken}}),
+        Capabilities=["CAPABILITY_IAM"],
+    )
+    with pytest.raises(Exception, match="ROLLBACK_COMPLETE"):
+        formation.get_waiter("stack_create_complete").wait(StackName=STACK, WaiterConfig={"Delay": 0.1})
+    found = made("names")
+    assert (found.verdict, found.says) == (PROBLEM, f"the stack {STACK} is ROLLBACK_COMPLETE")
+    assert "make destroy" in found.remedy
+    formation.delete_stack(StackName=STACK)
+    dynamodb.delete_table(TableName=STACK)
+    assert made("names").verdict == OK
+
+
+class Limits:
+    """Lambda in a new account."""
+
+    def get_account_settings(self) -> dict[str, Any]:
+        """Answer as AWS does there."""
+        return {"AccountLimit": {"ConcurrentExecutions": 10, "UnreservedConcurrentExecutions": 10}}
+
+
+def test_a_new_account_has_no_concurrency_to_reserve(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "client", lambda _: Limits())
+    found = made("concurrency")
+    assert (found.verdict, found.says) == (
+        PROBLEM,
+        "a gateway reserves 50 executions at a time, and 0 are left",
+    )
+    assert "ReservedConcurrency=0" in found.remedy
+
+
+def test_an_endpoint_that_is_there(emulator: Client, account: dict[str, str]) -> None:
+    del account
+    ec2 = emulator("ec2")
+    vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+    made_endpoint = ec2.create_vpc_endpoint(VpcId=vpc, ServiceName="com.amazonaws.us-east-1.dynamodb")
+    assert f"{vpc} has dynamodb" in made("endpoints").says
+    ec2.delete_vpc_endpoints(VpcEndpointIds=[made_endpoint["VpcEndpoint"]["VpcEndpointId"]])
+    assert made("endpoints").says == "no VPC has an endpoint for DynamoDB or S3"

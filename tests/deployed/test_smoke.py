@@ -1,0 +1,412 @@
+"""`make smoke`: what it says of a deployment on this machine, as far as engines here go, and that it leaves nothing.
+
+MiniStack applies policies, so the roles are tried there, by whoever has the deployer's policy and no other. It does not
+know `dynamodb:LeadingKeys` and `iam:PolicyARN`. A tenant's policy is judged by the tests' own evaluator instead.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+
+from langgraph.checkpoint.dynamodb._format.schema import table_schema
+from langgraph.checkpoint.dynamodb.errors import CheckpointerError
+from tests.infra.authorization import Gate
+from tests.infra.conftest import Client, contents
+from tests.infra.rendering import ACCOUNT_ID, INFRA, REGION, Node, load, render
+from tests.infra.test_deployer import SMOKE
+from tests.support.checkpoints import store, thread_config
+from tools import smoke as program
+from tools.checks import LEFT_OUT, OK, PROBLEM, Result
+from tools.engine import Engine
+from tools.server import Server
+from tools.smoke import CHECKS, Smoke, run
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+    from langgraph.checkpoint.dynamodb import DynamoDBSaver
+
+PAGE = INFRA.parent / "docs" / "first-deployment.md"
+QUICK = [name for name, check in CHECKS.items() if not check.is_slow]
+STACK = "langgraph-checkpoints"
+SCAN = {
+    "Statement": [
+        {
+            "Effect": "Allow",
+            "Action": "dynamodb:Scan",
+            "Resource": f"arn:aws:dynamodb:{REGION}:{ACCOUNT_ID}:table/{STACK}",
+        }
+    ]
+}
+
+
+def environment(address: str, credentials: dict[str, str] | None = None) -> dict[str, str]:
+    """The environment in which every client reaches an emulator."""
+    return {
+        **Engine("emulator", "emulator", address).environment(),
+        "AWS_ENDPOINT_URL": address,
+        **(credentials or {}),
+    }
+
+
+def smoke(variables: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
+    """Run it as `make smoke` does."""
+    return subprocess.run(  # noqa: S603  # Our own program.
+        [sys.executable, "-m", "tools.smoke", *words],
+        cwd=INFRA.parent,
+        env=variables,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def verdicts(said: str) -> dict[str, str]:
+    """The verdict on each check that was printed, in order."""
+    lines = re.findall(r"^(ok|problem|left out) +\d+\.\d s  ([a-z-]+): \S", said, re.MULTILINE)
+    return {check: verdict for verdict, check in lines}
+
+
+@pytest.mark.search
+@pytest.mark.engines("dynamodb-local")
+def test_a_table_on_dynamodb_local_that_is_in_use(
+    engine: Engine, saver: DynamoDBSaver, client: DynamoDBClient, table_name: str
+) -> None:
+    store(saver, thread_config("somebody"), "1", {"a": 1})
+    before, tables = contents(client, table_name), client.list_tables()["TableNames"]
+    done = smoke(environment(engine.endpoint_url), "--table", table_name, "--slow")
+    assert done.returncode == 0, done.stdout + done.stderr
+    left_out = {"roles", "tenants", "gateway", "alarm", "restored"}
+    assert verdicts(done.stdout) == {
+        name: LEFT_OUT if name in left_out else OK for name in [*CHECKS, "cleaned-up"]
+    }
+    assert "81 tests passed, none was skipped" in done.stdout
+    assert "kill -9" in done.stdout
+    assert contents(client, table_name) == before
+    assert client.list_tables()["TableNames"] == tables
+
+
+@pytest.mark.engines("dynamodb-local")
+def test_the_gateway(engine: Engine, client: DynamoDBClient, table_name: str) -> None:
+    gateway = Path(sys.executable).with_name("langgraph-dynamodb")
+    variables = [
+        f"{name}={value}" for name, value in environment(engine.endpoint_url).items() if "AWS" in name
+    ]
+    command = [
+        "env",
+        *variables,
+        str(gateway),
+        "gateway",
+        "--table",
+        table_name,
+        "--insecure",
+        "--port",
+        "{port}",
+    ]
+    with Server("the gateway", tuple(command)).run() as address:
+        words = ["--table", table_name, "--only", "gateway", "--gateway", address]
+        done = smoke(environment(engine.endpoint_url), *words)
+    assert verdicts(done.stdout) == {"gateway": OK, "cleaned-up": OK}, done.stdout + done.stderr
+    assert address in done.stdout
+    assert contents(client, table_name) == []
+    # It is gone now.
+    done = smoke(environment(engine.endpoint_url), *words)
+    assert done.returncode == 1
+    assert verdicts(done.stdout)["gateway"] == PROBLEM
+    assert "to do: name this caller in PRINCIPALS" in done.stdout
+
+
+@pytest.fixture(scope="module")
+def deployed(emulator: Client) -> Iterator[dict[str, str]]:
+    """Give the environment of a deployer: the policy of deployer.json, and table, alarms and a tenant deployed."""
+    formation, iam = emulator("cloudformation"), emulator("iam")
+
+    def deploy(name: str, template: str, **parameters: str) -> None:
+        formation.create_stack(
+            StackName=name,
+            TemplateBody=template,
+            Capabilities=["CAPABILITY_IAM"],
+            Parameters=[{"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()],
+        )
+        formation.get_waiter("stack_create_complete").wait(StackName=name, WaiterConfig={"Delay": 0.1})
+
+    topic = emulator("sns").create_topic(Name="oncall")["TopicArn"]
+    sqs = emulator("sqs")
+    queue = sqs.create_queue(QueueName="oncall")["QueueUrl"]
+    allowed = {"Effect": "Allow", "Principal": "*", "Action": "sqs:SendMessage", "Resource": "*"}
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [allowed]})
+    sqs.set_queue_attributes(QueueUrl=queue, Attributes={"Policy": policy})
+    address = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    emulator("sns").subscribe(TopicArn=topic, Protocol="sqs", Endpoint=address)
+    deploy(STACK, (INFRA / "table.yaml").read_text(), DeletionProtection="false")
+    # The emulator makes none of our alarms, which all compute.
+    deploy(f"{STACK}-observability", json.dumps({"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}}))
+    emulator("cloudwatch").put_metric_alarm(
+        AlarmName=f"{STACK}-observability-Errors",
+        MetricName="Errors",
+        Namespace="LangGraph",
+        Statistic="Sum",
+        Period=60,
+        EvaluationPeriods=1,
+        Threshold=0,
+        ComparisonOperator="GreaterThanThreshold",
+        AlarmActions=[topic],
+    )
+    deploy(f"{STACK}-tenant-acme", (INFRA / "tenant.yaml").read_text(), Tenant="acme")
+    everywhere = {
+        "Effect": "Allow",
+        "Action": ["iam:AttachRolePolicy", "iam:DetachRolePolicy"],
+        "Resource": "*",
+    }
+    documents = {
+        "deployer": (INFRA / "deployer.json").read_text(),
+        "attach": json.dumps({"Version": "2012-10-17", "Statement": [everywhere]}),
+    }
+    trust = {"Effect": "Allow", "Principal": {"AWS": ACCOUNT_ID}, "Action": "sts:AssumeRole"}
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
+    role = iam.create_role(RoleName="deployer", AssumeRolePolicyDocument=policy)["Role"]["Arn"]
+    for name, document in documents.items():
+        iam.put_role_policy(RoleName="deployer", PolicyName=name, PolicyDocument=document)
+    given = emulator("sts").assume_role(RoleArn=role, RoleSessionName="ada")["Credentials"]
+    credentials = {
+        "AWS_ACCESS_KEY_ID": given["AccessKeyId"],
+        "AWS_SECRET_ACCESS_KEY": given["SecretAccessKey"],
+        "AWS_SESSION_TOKEN": given["SessionToken"],
+    }
+    yield {**environment(iam.meta.endpoint_url, credentials), "QUEUE": queue}
+    for name in (f"{STACK}-tenant-acme", f"{STACK}-observability", STACK):
+        formation.delete_stack(StackName=name)
+
+
+def test_a_deployment_on_ministack_by_whoever_has_the_deployers_policy(
+    emulator: Client, deployed: dict[str, str]
+) -> None:
+    roles = emulator("iam").list_roles()["Roles"]
+    done = smoke(deployed, STACK)
+    assert done.returncode == 0, done.stdout + done.stderr
+    left_out = {"expiry", "tenants", "gateway", "alarm"}
+    assert verdicts(done.stdout) == {
+        name: LEFT_OUT if name in left_out else OK for name in [*QUICK, "cleaned-up"]
+    }
+    page = PAGE.read_text(encoding="utf-8").split("$ make smoke\n")[1].split("```")[0]
+    assert verdicts(page) == verdicts(done.stdout)
+    assert "the reader 6, not BatchWriteItem" in done.stdout
+    assert "it knows no dynamodb:LeadingKeys" in done.stdout
+    assert contents(emulator("dynamodb"), STACK) == []
+    assert [each["RoleName"] for each in emulator("iam").list_roles()["Roles"]] == [
+        each["RoleName"] for each in roles
+    ]
+    # It set an alarm off, which was delivered, and back.
+    received = emulator("sqs").receive_message(QueueUrl=deployed["QUEUE"])["Messages"]
+    assert "tried by make smoke" in received[0]["Body"]
+    assert emulator("cloudwatch").describe_alarms(StateValue="ALARM")["MetricAlarms"] == []
+
+
+def test_a_role_that_may_not_be_created_is_a_problem(emulator: Client, deployed: dict[str, str]) -> None:
+    iam = emulator("iam")
+    document = {
+        "Version": "2012-10-17",
+        "Statement": [{"Effect": "Deny", "Action": "iam:CreateRole", "Resource": "*"}],
+    }
+    iam.put_role_policy(RoleName="deployer", PolicyName="none", PolicyDocument=json.dumps(document))
+    done = smoke(deployed, STACK, "--only", "roles", "--only", "lock")
+    iam.delete_role_policy(RoleName="deployer", PolicyName="none")
+    assert done.returncode == 1
+    assert verdicts(done.stdout) == {"lock": OK, "roles": PROBLEM, "cleaned-up": OK}
+    assert "to do: run this with the policy infra/deployer.json" in done.stdout
+
+
+def test_a_stack_that_is_not_there(deployed: dict[str, str]) -> None:
+    done = smoke(deployed, "langgraph-checkpoints-other")
+    assert done.returncode == 1
+    assert "There is no stack langgraph-checkpoints-other with a table here" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.fixture
+def local(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Engine:
+    """Give an engine that this process's own clients reach."""
+    for name, value in environment(engine.endpoint_url).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("boto3.DEFAULT_SESSION", None)
+    return engine
+
+
+def results(subject: Smoke, *names: str) -> dict[str, Result]:
+    """Make some checks in this process."""
+    return {each.check: each for each in run(subject, [CHECKS[name] for name in names])}
+
+
+@pytest.mark.engines("dynamodb-local")
+def test_what_is_wrong_is_a_problem_with_a_remedy(local: Engine, client: DynamoDBClient) -> None:
+    name = f"without-expiry-{id(local)}"
+    schema = table_schema(name)
+    schema["GlobalSecondaryIndexes"] = schema["GlobalSecondaryIndexes"][:1]
+    schema["AttributeDefinitions"] = schema["AttributeDefinitions"][:3]
+    client.create_table(**schema)
+    found = results(Smoke(name), "doctor", "expiry", "directory", "saver")
+    client.delete_table(TableName=name)
+    assert {check: each.verdict for check, each in found.items()} == {
+        "doctor": PROBLEM,
+        "expiry": PROBLEM,
+        "directory": PROBLEM,
+        "saver": OK,
+        "cleaned-up": OK,
+    }
+    assert all(each.remedy for each in found.values() if each.verdict == PROBLEM)
+    assert "owner-index" in found["doctor"].says
+    assert "time to live is DISABLED" in found["expiry"].says
+
+
+@pytest.mark.parametrize(
+    ("change", "verdict", "says"),
+    [
+        (lambda documents: documents, OK, "refused to acme the threads of others"),
+        (lambda documents: [*documents, SCAN], PROBLEM, "may do what it must not: Scan"),
+        (lambda _: [], LEFT_OUT, "denies the role everything"),
+    ],
+    ids=["right", "too much", "nothing"],
+)
+def test_a_tenant(
+    deployed: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    change: Callable[[list[Node]], list[Node]],
+    verdict: str,
+    says: str,
+) -> None:
+    agent = render(load("table.yaml"), stack_name=STACK)
+    tenant = render(
+        load("tenant.yaml"),
+        {"TableStackName": STACK, "Tenant": "acme"},
+        stack_name="tenant",
+        exports=agent.exports,
+    )
+    document = tenant.properties("TenantPolicy")["PolicyDocument"]
+    # Without this denial, whatever else allows a scan opens the table.
+    kept = [
+        each for each in document["Statement"] if verdict == OK or each["Sid"] != "NothingWithoutPartition"
+    ]
+    documents = change([agent.properties("AgentPolicy")["PolicyDocument"], {**document, "Statement": kept}])
+
+    def assumed(_: str) -> boto3.Session:
+        session = boto3.Session()
+        Gate(documents).guard(session)
+        return session
+
+    for name, value in deployed.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("boto3.DEFAULT_SESSION", None)
+    monkeypatch.setattr(program, "assumed", assumed)
+    found = results(Smoke(STACK, STACK), "tenants")
+    assert found["tenants"].verdict == verdict, found
+    assert says in found["tenants"].says
+    assert found["cleaned-up"].verdict == OK
+
+
+def test_the_requests_of_all_checks_are_those_that_the_policy_names(
+    emulator: Client, deployed: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in deployed.items():
+        monkeypatch.setenv(name, value)
+    sent: set[str] = set()
+
+    def note(model: Any, **_: object) -> None:
+        service = {"monitoring": "cloudwatch"}.get(
+            model.service_model.endpoint_prefix, model.service_model.endpoint_prefix
+        )
+        sent.add(f"{service}:{model.name}")
+
+    session = boto3.Session()
+    session.events.register("before-call.*", note)
+    monkeypatch.setattr("boto3.DEFAULT_SESSION", session)
+    quick = [name for name in QUICK if name != "doctor"]
+    assert not [each for each in results(Smoke(STACK, STACK), *quick).values() if each.verdict == PROBLEM]
+    assert {"iam:CreateRole", "cloudwatch:SetAlarmState", "sts:AssumeRole"} <= sent <= set(SMOKE.split())
+
+
+class CloudWatch:
+    """Answers about one alarm as AWS documents it."""
+
+    def __init__(self, actions: list[str], summary: str) -> None:
+        """Take the alarm's actions, and the summary of the only entry of its history."""
+        self._actions, self._summary = actions, summary
+        self.states: list[str] = []
+
+    def get_paginator(self, _: str) -> CloudWatch:
+        """Return itself."""
+        return self
+
+    def paginate(self, AlarmNamePrefix: str) -> list[Any]:  # AWS's names.
+        """List the alarm."""
+        alarm = {"AlarmName": f"{AlarmNamePrefix}-Errors", "AlarmActions": self._actions, "StateValue": "OK"}
+        return [{"MetricAlarms": [alarm]}]
+
+    def set_alarm_state(self, *, StateValue: str, **_: str) -> None:
+        """Note the state."""
+        self.states.append(StateValue)
+
+    def describe_alarm_history(self, **_: object) -> Any:
+        """Tell what the action came to."""
+        return {"AlarmHistoryItems": [{"HistorySummary": self._summary}]}
+
+
+@pytest.mark.parametrize(
+    ("actions", "summary", "verdict"),
+    [
+        (["oncall"], "Successfully executed action oncall", OK),
+        (["oncall"], "Failed to execute action oncall. Received error: AuthorizationError", PROBLEM),
+        ([], "", PROBLEM),
+    ],
+    ids=["delivered", "refused", "nobody is told"],
+)
+def test_an_alarm(monkeypatch: pytest.MonkeyPatch, actions: list[str], summary: str, verdict: str) -> None:
+    cloudwatch = CloudWatch(actions, summary)
+    monkeypatch.setattr(program, "client", lambda _: cloudwatch)
+    monkeypatch.setattr(program, "described_stack", lambda _: {})
+    monkeypatch.setattr(Smoke, "is_aws", True)
+    found = results(Smoke("table", STACK), "alarm")["alarm"]
+    assert (found.verdict, summary in found.says) == (verdict, True)
+    assert cloudwatch.states == (["ALARM", "OK"] if actions else [])
+
+
+def test_a_check_that_fails_in_a_way_that_nobody_foresaw_keeps_no_other_from_being_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise CheckpointerError("broken")
+
+    subject = Smoke("no-such-table")
+    removed: list[str] = []
+    subject.cleanup.callback(removed.append, "a role")
+    monkeypatch.setattr(subject, "saver", fail)
+    found = results(subject, "saver", "roles")
+    assert (found["saver"].verdict, found["saver"].says) == (PROBLEM, "CheckpointerError: broken")
+    assert found["roles"].verdict == LEFT_OUT
+    assert found["cleaned-up"].verdict == PROBLEM
+    assert removed == ["a role"]
+
+
+@pytest.mark.engines("moto")
+@pytest.mark.search
+def test_a_restore_on_moto(local: Engine, client: DynamoDBClient, table_name: str) -> None:
+    found = results(Smoke(table_name), "restored")
+    assert (found["restored"].verdict, found["restored"].says) == (PROBLEM, "point-in-time recovery is off")
+    client.update_continuous_backups(
+        TableName=table_name, PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True}
+    )
+    tables = client.list_tables()["TableNames"]
+    found = results(Smoke(table_name), "restored")
+    assert found["restored"].verdict == OK, found
+    assert client.list_tables()["TableNames"] == tables
+    with contextlib.closing(boto3.client("iam", **local.client_options())) as iam:
+        assert iam.list_roles()["Roles"] == []
