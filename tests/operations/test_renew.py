@@ -10,7 +10,7 @@ import pytest
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.schema import LAST_ACTIVE
 from langgraph.checkpoint.dynamodb._operations.put import put
-from langgraph.checkpoint.dynamodb._runtime.steps import Call
+from langgraph.checkpoint.dynamodb._runtime.steps import Call, Wait
 from tests.support.checkpoints import checkpoint_of, noise, thread_config
 from tests.support.harness import ENCRYPTED, Harness, Process, Run, changes_thread, commits
 
@@ -309,3 +309,37 @@ def test_a_renewal_counts_as_activity_in_the_directory() -> None:
     harness.run(process.put_writes("1", TASK))
     [thread] = harness.items("T").values()
     assert items.number(thread, LAST_ACTIVE) == int(harness.now)
+
+
+def test_tasks_that_end_at_once_renew_once() -> None:
+    """The others wait for the renewal of the first one, and find nothing left to do."""
+    harness = Harness()
+    process = harness.process(TTL)
+    harness.run(process.put("1", {"x": BIG}))
+    harness.now += TTL * 0.5
+    runs = [harness.begin(process.put_writes("1", TASK, f"task-{number}")) for number in range(20)]
+    requests = 0
+    for run in runs:
+        run.until(lambda call: call.method == "get_item")
+        run.go_on()
+        break
+    for run in runs[1:]:
+        while not run.done and not any(isinstance(step, Wait) for step in run.round):
+            requests += len(run.calls)
+            run.go_on()
+    for run in runs:
+        requests += len(run.trace())
+    assert requests < 2 * len(runs)
+    assert _ends(harness, "1") == int(harness.now) + TTL
+
+
+def test_writes_do_not_rely_on_a_renewal_that_never_ends() -> None:
+    harness = Harness()
+    process = harness.process(TTL)
+    harness.run(process.put("1", {"x": BIG}))
+    harness.now += TTL * 0.5
+    stuck = harness.begin(process.put_writes("1", TASK, "stuck"))
+    stuck.until(lambda call: call.method == "get_item")
+    harness.run(process.put_writes("1", TASK, "next"))
+    assert (_ends(harness, "1") or 0) >= int(harness.now) + TTL - 60
+    stuck.drop()

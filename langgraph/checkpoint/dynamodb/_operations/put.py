@@ -52,7 +52,7 @@ from langgraph.checkpoint.dynamodb._operations.backend import Backend, LocalBack
 from langgraph.checkpoint.dynamodb._operations.commit import Committed, Head
 from langgraph.checkpoint.dynamodb._operations.entries import with_entry
 from langgraph.checkpoint.dynamodb._operations.item_builder import ItemBuilder
-from langgraph.checkpoint.dynamodb._runtime.cache import CachedCheckpoint, CachedThread
+from langgraph.checkpoint.dynamodb._runtime.cache import PUT, CachedCheckpoint, CachedThread
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage, Storage
 from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
@@ -178,7 +178,7 @@ def snapshot_arguments(
 
 def store(backend: Backend, request: Request) -> Op[RunnableConfig]:
     """Store the checkpoint of a `put` call. The writes of its `store_writes` are stored before the checkpoint is."""
-    with backend.storage.cache.putting(request.partition.pk, backend.storage.clock()):
+    with backend.storage.cache.working(PUT, request.partition.pk, backend.storage.clock()):
         return (yield from _store(backend, request))
 
 

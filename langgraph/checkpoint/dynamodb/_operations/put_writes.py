@@ -33,7 +33,7 @@ from langgraph.checkpoint.dynamodb._operations.arguments import (
 from langgraph.checkpoint.dynamodb._operations.backend import Backend, LocalBackend
 from langgraph.checkpoint.dynamodb._operations.commit_writes import Found, TaskWrites
 from langgraph.checkpoint.dynamodb._operations.item_builder import ItemBuilder
-from langgraph.checkpoint.dynamodb._runtime.cache import Cache, CachedCheckpoint, CachedThread
+from langgraph.checkpoint.dynamodb._runtime.cache import PUT, Cache, CachedCheckpoint, CachedThread
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, Wait, work
 from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, ThreadBusyError
@@ -91,7 +91,7 @@ def store_after_put(
     until = storage.clock() + PUT_WAIT_SECONDS_MAX
     while _gains_by_put(storage.cache, partition, checkpoint_id, serialized):
         now = storage.clock()
-        put = storage.cache.put_under_way(partition.pk, now - PUT_WAIT_SECONDS_MAX)
+        put = storage.cache.under_way(PUT, partition.pk, now - PUT_WAIT_SECONDS_MAX)
         if put is None or now >= until:
             break
         yield (Wait(put, until - now),)

@@ -35,9 +35,9 @@ from langgraph.checkpoint.dynamodb._operations.threads import (
     extend_segments,
     read_thread,
 )
-from langgraph.checkpoint.dynamodb._runtime.cache import CachedThread
+from langgraph.checkpoint.dynamodb._runtime.cache import PUT, RENEWAL, CachedThread
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
-from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, Wait, gather
 from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
 from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
 from langgraph.checkpoint.dynamodb.protocol import Thread
@@ -92,10 +92,17 @@ def renew_after_writes(
     """Renew the checkpoint that writes belong to, and what else a run needs, if the thread has a ttl."""
     places = [*map(Place, above)]
     # A put under way stores the checkpoint, or a newer one, unless it never ends.
-    if storage.cache.put_under_way(partition.pk, storage.clock() - PUT_WAIT_SECONDS_MAX) is None:
+    after = storage.clock() - PUT_WAIT_SECONDS_MAX
+    if storage.cache.under_way(PUT, partition.pk, after) is None:
         places.append(Place(partition, checkpoint_id))
     due = [each for each in places if _may_be_due(storage, thread, each)]
-    yield from _renew(storage, partition, due, 0)
+    other = storage.cache.under_way(RENEWAL, partition.root, after) if due else None
+    if other is not None:
+        # Many tasks may end at once. What one of them has renewed need not be renewed by the others.
+        yield (Wait(other, PUT_WAIT_SECONDS_MAX),)
+        due = [each for each in due if _may_be_due(storage, thread, each)]
+    with storage.cache.working(RENEWAL, partition.root, storage.clock()):
+        yield from _renew(storage, partition, due, 0)
 
 
 def _may_be_due(storage: LocalStorage, thread: CachedThread, place: Place) -> bool:

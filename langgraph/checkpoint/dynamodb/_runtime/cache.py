@@ -103,9 +103,15 @@ SharedRead: TypeAlias = "Future[Sequence[Thread | None]]"
 """A read of a thread item. Its result has the answer, or is empty if the read failed."""
 
 
+PUT = "put"
+"""A put of a checkpoint of a partition."""
+RENEWAL = "renewal"
+"""A renewal in a thread."""
+
+
 @dataclass(frozen=True, eq=False)
-class PutUnderWay:
-    """A put that has begun and not ended. It may never end: an event loop may be stopped and kept."""
+class UnderWay:
+    """A put or renewal that has begun and not ended. It may never end: an event loop may be stopped and kept."""
 
     began_at: float
     ended: Future[None] = field(default_factory=Future)
@@ -139,7 +145,7 @@ class Cache:
         # For each partition: the checkpoint that was cached last, and the ends of the puts that are under way. For each
         # thread: the reads that confirm its epoch, which operations share.
         self._latest: dict[str, str] = {}
-        self._puts: dict[str, list[PutUnderWay]] = {}
+        self._under_way: dict[tuple[str, str], list[UnderWay]] = {}
         self.thread_reads = SharedReads()
         self._lock = threading.Lock()
 
@@ -161,25 +167,25 @@ class Cache:
             return self._latest.get(pk)
 
     @contextmanager
-    def putting(self, pk: str, began_at: float) -> Iterator[None]:
-        """Make known, inside the block, that this process is putting a checkpoint of a partition."""
-        put = PutUnderWay(began_at)
+    def working(self, kind: str, pk: str, began_at: float) -> Iterator[None]:
+        """Make known, inside the block, what this process is doing in a partition: `PUT` or `RENEWAL`."""
+        work = UnderWay(began_at)
         with self._lock:
-            puts = self._puts
-            puts.setdefault(pk, []).append(put)
+            all_work = self._under_way
+            all_work.setdefault((kind, pk), []).append(work)
         try:
             yield
         finally:
             with self._lock:
-                puts[pk].remove(put)
-                if not puts[pk]:
-                    del puts[pk]
-            put.ended.set_result(None)
+                all_work[kind, pk].remove(work)
+                if not all_work[kind, pk]:
+                    del all_work[kind, pk]
+            work.ended.set_result(None)
 
-    def put_under_way(self, pk: str, after: float) -> Future[None] | None:
-        """Return what tells the end of the partition's last put that began after a time and has not ended, if any."""
+    def under_way(self, kind: str, pk: str, after: float) -> Future[None] | None:
+        """Return what tells the end of the last work of a kind that began after a time and has not ended, if any."""
         with self._lock:
-            begun = [each.ended for each in self._puts.get(pk, []) if each.began_at > after]
+            begun = [each.ended for each in self._under_way.get((kind, pk), []) if each.began_at > after]
         return begun[-1] if begun else None
 
     def thread(self, root: str) -> CachedThread | None:
