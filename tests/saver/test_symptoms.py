@@ -179,6 +179,11 @@ def _no_package(scene: Scene) -> str:
     return _said(create_checkpointer({"type": "sqlite", "config": {"db_file": ":memory:"}}).__enter__)
 
 
+def _another_class(scene: Scene) -> str:
+    del scene
+    return _said(create_checkpointer({"type": "memory"}, expect=DynamoDBSaver).__enter__)
+
+
 def _graph(scene: Scene) -> Any:
     builder = StateGraph(MessagesState).add_node("answer", lambda _: {"messages": [("ai", "Yes.")]})
     return builder.add_edge(START, "answer").compile(checkpointer=scene.make_saver())
@@ -303,6 +308,7 @@ SYMPTOMS: dict[str, Symptom] = {
     "table ... holds checkpoints of langgraph-checkpoint-aws": _of_another_saver,
     "agent.yaml, line 4, checkpointer.config.tabel_name: is unknown here; did you mean table_name?": _mistyped,
     "sqlite needs what is not installed here": _no_package,
+    "memory makes InMemorySaver, and this program needs DynamoDBSaver": _another_class,
     "Checkpointer requires one or more of the following 'configurable' keys: thread_id": _no_thread_id,
     "StateSnapshot(values={}, next=()": _forgotten,
     "channel ... cannot be serialized: ...; it was not stored": _no_data,

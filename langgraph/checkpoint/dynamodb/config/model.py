@@ -34,6 +34,9 @@ from langgraph.checkpoint.dynamodb.config.variables import Variables
 # Everything that a configuration may be read from.
 Source: TypeAlias = "ComponentConfig | Mapping[str, Any] | str | os.PathLike[str] | None"
 
+# The class that a program needs, if it needs one. Below, `type` is the name of a field.
+Expect: TypeAlias = type[Any] | None
+
 _DEFAULT_TYPE = "memory"
 
 
@@ -118,6 +121,21 @@ class ComponentConfig(BaseModel):
             install = f"pip install {self.types.find(self.type).install}"
             says = f"{self.type} needs what is not installed here ({error}): {install}"
             raise configuration_error([Fault(("type",), says)], self._location) from error
+
+    def check_made(self, made: object, expect: Expect) -> None:
+        """Refuse what a program cannot use; `made` is None if nothing is enabled.
+
+        Raises:
+            CheckpointerConfigurationError: It is not of the class that the program expects.
+        """
+        if expect is None or isinstance(made, expect):
+            return
+        if made is None:
+            fault = Fault(("enabled",), f"is false, and this program needs {expect.__name__}; set it to true")
+        else:
+            says = f"{self.type} makes {type(made).__name__}, and this program needs {expect.__name__}"
+            fault = Fault(("type",), f"{says}; name another type")
+        raise configuration_error([fault], self._location)
 
 
 class CheckpointerConfig(ComponentConfig):
