@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.store.dynamodb import erase, memory_items, put, reads
+from langgraph.store.dynamodb import erase, memory_items, put
 from langgraph.store.dynamodb.storage import StoreStorage
-from tests.simulation.memories import MemoryWorld, random_memories
+from tests.simulation.memories import random_memories
 from tests.simulation.schedule import Choices, search
 from tests.support.seeds import VARIABLE, fresh_seed
 
@@ -41,11 +40,6 @@ def anything_replaces(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(memory_items, "_LATER", "(attribute_exists(#updated) OR attribute_not_exists(#updated))")
 
 
-def deletion_leaves_nothing(patch: pytest.MonkeyPatch) -> None:
-    """An erasure leaves no tombstone, however new the memory is."""
-    patch.setattr(erase, "TOMBSTONE_SECONDS", -(10**9))
-
-
 def unregistered(patch: pytest.MonkeyPatch) -> None:
     """A put does not register its partition."""
 
@@ -54,18 +48,6 @@ def unregistered(patch: pytest.MonkeyPatch) -> None:
         yield from ()
 
     patch.setattr(put, "register", nothing)
-
-
-def parts_are_not_renewed(patch: pytest.MonkeyPatch) -> None:
-    """A read renews a memory, and not its segments."""
-    patch.setattr(items, "SEGMENT_LIFETIMES", 0)
-
-    def nothing(storage: StoreStorage, key: Any, expires_at: Any) -> Op[bool]:
-        del storage, key, expires_at
-        yield from ()
-        return True
-
-    patch.setattr(reads, "extend", nothing)
 
 
 def erasure_waits(patch: pytest.MonkeyPatch) -> None:
@@ -97,9 +79,7 @@ def sweep_is_early(patch: pytest.MonkeyPatch) -> None:
     "mutation",
     [
         anything_replaces,
-        deletion_leaves_nothing,
         unregistered,
-        parts_are_not_renewed,
         sweep_is_early,
         erasure_waits,
         erasure_leaves_no_tombstone,
@@ -115,7 +95,7 @@ def test_a_broken_rule_is_noticed(
 
 def _fails(seed: int) -> bool:
     try:
-        world: MemoryWorld = random_memories(Choices(seed=seed))
+        random_memories(Choices(seed=seed))
     except AssertionError:
         return True
-    return not world.history.writes
+    return False
