@@ -49,8 +49,9 @@ def arrive_again_after_an_erasure(patch: pytest.MonkeyPatch) -> None:
     simulator.run_alone(world.look(process))
 
 
-def read_for_longer_than_the_parts_live(_: pytest.MonkeyPatch) -> None:
+def read_for_longer_than_the_parts_live(patch: pytest.MonkeyPatch) -> None:
     """Read a memory with segments and vectors often enough to keep it, while DynamoDB removes what has expired."""
+    del patch
     world = MemoryWorld(Choices(), FAIR)
     simulator, process = world.simulator, world.simulator.process()
     simulator.run_alone(world.put_value(process, PLACE, lambda _: [], LARGE_BYTES, TTL_SECONDS))

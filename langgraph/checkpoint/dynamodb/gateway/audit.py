@@ -24,7 +24,7 @@ _ACCOUNTING = TableAccounting(asks_units=False)
 
 @dataclass
 class Trail:
-    """What one request of a client reached."""
+    """The threads and the requests to the table that one request of a client led to."""
 
     key: bytes
     threads: set[str] = field(default_factory=set)
