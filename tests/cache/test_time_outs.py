@@ -5,7 +5,7 @@ from __future__ import annotations
 from botocore.config import Config
 
 from langgraph.cache.dynamodb import DynamoDBCache
-from langgraph.cache.dynamodb.cache import CACHE_RETRY_SECONDS
+from langgraph.checkpoint.dynamodb._format.limits import CACHE_RETRY_SECONDS
 from langgraph.checkpoint.dynamodb._runtime.clients import Clients
 
 

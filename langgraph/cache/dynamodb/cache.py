@@ -13,7 +13,11 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from langgraph.cache.dynamodb.entries import CacheStorage, clear, get, put
 from langgraph.checkpoint.dynamodb._format.codec import Codec
-from langgraph.checkpoint.dynamodb._format.limits import CACHE_CONNECT_SECONDS, CACHE_READ_SECONDS
+from langgraph.checkpoint.dynamodb._format.limits import (
+    CACHE_CONNECT_SECONDS,
+    CACHE_READ_SECONDS,
+    CACHE_RETRY_SECONDS,
+)
 from langgraph.checkpoint.dynamodb._operations.setup import setup
 from langgraph.checkpoint.dynamodb._runtime.accounting import table_observer
 from langgraph.checkpoint.dynamodb._runtime.connection import bound_name, connect
@@ -32,9 +36,6 @@ if TYPE_CHECKING:
     from aiobotocore.session import AioSession
     from botocore.config import Config
     from mypy_boto3_dynamodb import DynamoDBClient
-
-# Running the node is better than waiting for its cache.
-CACHE_RETRY_SECONDS = 2.0
 
 
 class TableCache(TransportOwner, BaseCache[ValueT]):

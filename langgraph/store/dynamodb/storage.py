@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import MutableMapping
 from dataclasses import dataclass, field
 
+from langgraph.checkpoint.dynamodb._format.limits import SEARCH_BYTES_MAX
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache
 from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
 from langgraph.store.dynamodb.vector_engine import VectorEngine
@@ -13,8 +14,6 @@ from langgraph.store.dynamodb.vector_engine import VectorEngine
 INLINE_VALUE_BYTES_MAX = 100 * 1024
 # The maximum size of a value, serialized.
 VALUE_BYTES_MAX = 64 * 1024 * 1024
-# The default for what one search may read.
-SEARCH_BYTES_MAX = 64 * 1024 * 1024
 # Entries of empty partitions, and segments and vectors that no memory names, are removed when they are older than this.
 # A process registers a partition again within an hour, and a put commits within UPLOAD_SECONDS_MAX of its segments.
 # Only a process that is suspended in between takes longer.

@@ -30,7 +30,7 @@ from langgraph.store.base import (
 )
 
 from langgraph.checkpoint.dynamodb._format.codec import Codec
-from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS
+from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS, SEARCH_BYTES_MAX
 from langgraph.checkpoint.dynamodb._operations.setup import setup
 from langgraph.checkpoint.dynamodb._runtime import options
 from langgraph.checkpoint.dynamodb._runtime.accounting import table_observer
@@ -58,7 +58,7 @@ from langgraph.store.dynamodb.index import Index, StoreIndexConfig
 from langgraph.store.dynamodb.memory_items import Expected
 from langgraph.store.dynamodb.reads import FoundItem, FoundItems, MemoryItem
 from langgraph.store.dynamodb.search import Order
-from langgraph.store.dynamodb.storage import SEARCH_BYTES_MAX, StoreStorage
+from langgraph.store.dynamodb.storage import StoreStorage
 from langgraph.store.dynamodb.transfer import IMPORTED_AT_ONCE, export_items, imported
 
 if TYPE_CHECKING:

@@ -47,6 +47,8 @@ RAW_BYTES_MAX = 16 * 1024 * 1024
 # The default for the maximum size of a checkpoint's values together, serialized, or of its writes. Few processes could
 # hold more, and a few small items can name as much.
 CHECKPOINT_BYTES_MAX = 1024 * 1024 * 1024
+# The default for what one search of the store may read.
+SEARCH_BYTES_MAX = 64 * 1024 * 1024
 
 # A group of this many segment ids moves to an index segment, whose id replaces them.
 INDEX_GROUP = 32
@@ -73,6 +75,8 @@ BACKOFF_SECONDS_TOTAL = 60.0
 RETRY_SECONDS = 60.0
 RETRY_SECONDS_QUIET = 2.0
 RETRY_WORDS_SECONDS = 10.0
+# The same for the cache: running a node is better than waiting for its cache.
+CACHE_RETRY_SECONDS = 2.0
 
 # How long an attempt may take to connect, and to wait for the next piece of an answer. They are short, since a thawed
 # Lambda finds its connections dead. For the cache, whose requests have to be worth their wait, they are shorter.

@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, SecretStr, Tag
 
-from langgraph.cache.dynamodb import DynamoDBCache
-from langgraph.cache.dynamodb.cache import CACHE_RETRY_SECONDS
-from langgraph.checkpoint.dynamodb._format.limits import ACTIVITY_SECONDS, RETRY_SECONDS
+from langgraph.checkpoint.dynamodb._format.limits import (
+    ACTIVITY_SECONDS,
+    CACHE_RETRY_SECONDS,
+    RETRY_SECONDS,
+    SEARCH_BYTES_MAX,
+)
 from langgraph.checkpoint.dynamodb._runtime.fork import without_forks
 from langgraph.checkpoint.dynamodb._runtime.options import OTHER_NAMES, without_password
 from langgraph.checkpoint.dynamodb.config.fields import (
@@ -38,11 +41,12 @@ from langgraph.checkpoint.dynamodb.config.types import (
 )
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
-from langgraph.store.dynamodb import DynamoDBStore
-from langgraph.store.dynamodb.storage import SEARCH_BYTES_MAX
 
 if TYPE_CHECKING:
     from botocore.config import Config
+
+    from langgraph.cache.dynamodb import DynamoDBCache
+    from langgraph.store.dynamodb import DynamoDBStore
 
 
 class RetryOptions(Options):
@@ -225,6 +229,8 @@ def make_store(options: DynamoDBStoreOptions) -> DynamoDBStore:
     Raises:
         OptionError: An option cannot be used.
     """
+    from langgraph.store.dynamodb import DynamoDBStore  # noqa: PLC0415 - a saver does not need it.
+
     return _made(
         DynamoDBStore,
         _given(options) | {"index": options.index_config(), "ttl": options.ttl_config()},
@@ -237,6 +243,8 @@ def make_cache(options: DynamoDBCacheOptions) -> DynamoDBCache[Any]:
     Raises:
         OptionError: An option cannot be used.
     """
+    from langgraph.cache.dynamodb import DynamoDBCache  # noqa: PLC0415 - a saver does not need it.
+
     return _made(DynamoDBCache[Any], _given(options))
 
 

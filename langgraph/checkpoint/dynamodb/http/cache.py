@@ -8,7 +8,8 @@ from typing import Any
 from langgraph.cache.base import ValueT
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from langgraph.cache.dynamodb.cache import CACHE_RETRY_SECONDS, TableCache
+from langgraph.cache.dynamodb.cache import TableCache
+from langgraph.checkpoint.dynamodb._format.limits import CACHE_RETRY_SECONDS
 from langgraph.checkpoint.dynamodb._runtime.accounting import table_observer
 from langgraph.checkpoint.dynamodb._runtime.events import Events, OnEvent
 from langgraph.checkpoint.dynamodb._runtime.options import check_codec_options, check_on_event
