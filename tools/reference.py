@@ -17,6 +17,7 @@ from langgraph.checkpoint.dynamodb import errors
 from langgraph.checkpoint.dynamodb._format.schema import table_schema
 from langgraph.checkpoint.dynamodb.cli import printed, shipped
 from langgraph.checkpoint.dynamodb.cli.app import app
+from langgraph.checkpoint.dynamodb.cli.commands import Listed
 from langgraph.checkpoint.dynamodb.cli.outcome import Exit
 from langgraph.checkpoint.dynamodb.config.schema import checkpointer_schema
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError
@@ -118,12 +119,12 @@ def configuration() -> Iterator[str]:
 
 
 def _commands(group: object) -> Iterator[tuple[str, Any]]:
-    """Return the commands of a group with their names, and those of a group in it, such as `memories list`."""
+    """Load the commands of a group, and of a group in it. Yield them with their names, such as `memories list`."""
     for name, command in getattr(group, "commands", {}).items():
         if hasattr(command, "commands"):
             yield from ((f"{name} {inner}", each) for inner, each in _commands(command))
         else:
-            yield name, command
+            yield name, command.loaded() if isinstance(command, Listed) else command
 
 
 def command_line() -> Iterator[str]:

@@ -10,16 +10,20 @@ import pytest
 from typer.main import get_command
 
 from langgraph.checkpoint.dynamodb.cli.app import app
+from langgraph.checkpoint.dynamodb.cli.commands import Listed
 from langgraph.checkpoint.dynamodb.cli.outcome import Exit
 from tests.cli.conftest import Run
 
 ROOT = Path(__file__).parents[2]
 GROUP: Any = get_command(app)
 # The commands of `memories` have two words.
-COMMANDS: dict[str, Any] = {
+LISTED: dict[str, Any] = {
     f"{name} {inner}".rstrip(): command
     for name, group in GROUP.commands.items()
     for inner, command in getattr(group, "commands", {"": group}).items()
+}
+COMMANDS: dict[str, Any] = {
+    name: command.loaded() if isinstance(command, Listed) else command for name, command in LISTED.items()
 }
 SHARED = {"--table", "--endpoint-url", "--region", "--profile", "--config", "--json", "--help"}
 PRINTING = ("template", "schema", "docs")
@@ -35,6 +39,12 @@ def rows(document: str, heading: str) -> dict[str, str]:
 def test_the_document_has_every_command_as_help_has_it() -> None:
     said = {name: command.help.split("\n")[0] for name, command in COMMANDS.items()}
     assert rows("docs/command-line.md", "Commands") == said
+
+
+def test_a_list_has_a_command_as_its_own_help_has_it() -> None:
+    said = {name: command.help.split("\n")[0] for name, command in COMMANDS.items()}
+    assert {name: command.help for name, command in LISTED.items()} == said
+    assert {name for name, command in LISTED.items() if not isinstance(command, Listed)} == set(PRINTING)
 
 
 def test_the_exit_codes_are_documented() -> None:

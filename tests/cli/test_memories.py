@@ -17,8 +17,9 @@ from langgraph.store.sqlite import SqliteStore
 
 from langgraph.cache.dynamodb import DynamoDBCache
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
+from langgraph.checkpoint.dynamodb.cli.explanations import explained
 from langgraph.checkpoint.dynamodb.cli.labels import labels_text, parse_labels
-from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit, explained
+from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.store.dynamodb import DynamoDBStore, SearchLimitError
 from tests.cli.conftest import Run, Terminal
 from tests.support.checkpoints import all_items, noise

@@ -33,7 +33,8 @@ from langgraph.checkpoint.dynamodb.cli import printed, threads
 from langgraph.checkpoint.dynamodb.cli.app import app
 from langgraph.checkpoint.dynamodb.cli.connection import ConnectionOptions
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
-from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit, explained
+from langgraph.checkpoint.dynamodb.cli.explanations import explained
+from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.output import Output
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointCorruptionError,
@@ -242,14 +243,31 @@ def test_ctrl_c_ends_it_before_it_is_loaded(
     assert (caught.value.code, capsys.readouterr().err) == (Exit.INTERRUPTED, "interrupted\n")
 
 
-def test_without_the_extra_it_says_what_to_install(hide: Callable[..., None]) -> None:
-    hide("typer")
+def test_ctrl_c_ends_it_while_a_command_is_loaded(
+    hide: Callable[..., None], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hide("difflib", KeyboardInterrupt())
+    monkeypatch.setattr(sys, "argv", ["langgraph-dynamodb", "diff", "thread-1"])
+    with pytest.raises(SystemExit) as caught:
+        cli.main()
+    assert (caught.value.code, capsys.readouterr().err) == (Exit.INTERRUPTED, "interrupted\n")
+
+
+@pytest.mark.parametrize("missing", ["typer", "rich"])
+def test_without_the_extra_it_says_what_to_install(
+    missing: str, hide: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hide(missing)
+    monkeypatch.setattr(sys, "argv", ["langgraph-dynamodb", "diff", "thread-1"])
     with pytest.raises(SystemExit, match=r"pip install 'langgraph-dynamodb\[cli\]'"):
         cli.main()
 
 
-def test_another_missing_module_is_not_taken_for_the_extra(hide: Callable[..., None]) -> None:
+def test_another_missing_module_is_not_taken_for_the_extra(
+    hide: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     hide("difflib")
+    monkeypatch.setattr(sys, "argv", ["langgraph-dynamodb", "diff", "thread-1"])
     with pytest.raises(ModuleNotFoundError):
         cli.main()
 

@@ -1,7 +1,8 @@
 """The command `langgraph-dynamodb`, which inspects and maintains a table. Needs the extra `cli`.
 
 It calls the saver and the operations below it. It reads values without importing or running anything that a thread
-names. Each command has a module, `app` puts them together, and `context` has what they share.
+names. Each command has a module, which is loaded when the command runs. `commands` lists them, and `context` has what
+they share.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from __future__ import annotations
 import sys
 from io import TextIOWrapper
 
+from langgraph.checkpoint.dynamodb.cli.outcome import interruptible
+
 _EXTRA = ("typer", "rich")
-# `Exit.INTERRUPTED`, which cannot be loaded before everything else is.
-_INTERRUPTED = 130
 # These need neither the extra nor a saver, and are printed at once.
 _PRINTED = ("--version", "docs", "schema", "template")
 
@@ -28,13 +29,10 @@ def main() -> None:
         printed.main()
         return
     try:
-        from langgraph.checkpoint.dynamodb.cli.app import app  # noqa: PLC0415 - may not be installed.
+        with interruptible():
+            from langgraph.checkpoint.dynamodb.cli.app import app  # noqa: PLC0415 - may not be installed.
+        app()
     except ModuleNotFoundError as error:
         if error.name not in _EXTRA:
             raise
         sys.exit(f"langgraph-dynamodb: {error.name} is not installed; pip install 'langgraph-dynamodb[cli]'")
-    except KeyboardInterrupt:
-        # Loading takes a second, in which a person may find a mistake in the command.
-        sys.stderr.write("interrupted\n")
-        sys.exit(_INTERRUPTED)
-    app()

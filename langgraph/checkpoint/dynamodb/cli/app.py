@@ -1,33 +1,15 @@
-"""The commands, in the order in which `--help` lists them."""
+"""The command line: its options, its lists of commands, and its exit codes. It loads no command."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
 
 from langgraph.checkpoint.dynamodb.cli import printed
-from langgraph.checkpoint.dynamodb.cli.command import command
-from langgraph.checkpoint.dynamodb.cli.copy import copy
-from langgraph.checkpoint.dynamodb.cli.cost import cost
-from langgraph.checkpoint.dynamodb.cli.delete import delete
-from langgraph.checkpoint.dynamodb.cli.diff import diff
-from langgraph.checkpoint.dynamodb.cli.directory import directory
-from langgraph.checkpoint.dynamodb.cli.doctor import doctor
-from langgraph.checkpoint.dynamodb.cli.files import export, import_
-from langgraph.checkpoint.dynamodb.cli.gateway import gateway
-from langgraph.checkpoint.dynamodb.cli.history import history
-from langgraph.checkpoint.dynamodb.cli.memories import memories
-from langgraph.checkpoint.dynamodb.cli.migrate import PLACES_HELP, migrate
+from langgraph.checkpoint.dynamodb.cli.commands import COMMANDS, MEMORIES, Command, Listed
 from langgraph.checkpoint.dynamodb.cli.outcome import Exit
-from langgraph.checkpoint.dynamodb.cli.prune import prune
-from langgraph.checkpoint.dynamodb.cli.restore import restore
-from langgraph.checkpoint.dynamodb.cli.set_ttl import set_ttl
-from langgraph.checkpoint.dynamodb.cli.setup import setup
-from langgraph.checkpoint.dynamodb.cli.show import show
-from langgraph.checkpoint.dynamodb.cli.threads import threads
-from langgraph.checkpoint.dynamodb.cli.verify import verify
-from langgraph.checkpoint.dynamodb.cli.view import view
 from langgraph.checkpoint.dynamodb.version import __version__
 
 _EXIT_CODES = "\n\n".join(f"{code.value}: {code.meaning}" for code in Exit)
@@ -59,30 +41,20 @@ def _before(
     del version
 
 
-for each in (
-    doctor,
-    threads,
-    show,
-    history,
-    diff,
-    cost,
-    verify,
-    view,
-    setup,
-    directory,
-    export,
-    import_,
-    copy,
-    restore,
-    set_ttl,
-    prune,
-    delete,
-    gateway,
-):
-    # `import_` has an underscore since `import` is a keyword of Python.
-    app.command(each.__name__.rstrip("_").replace("_", "-"))(command(each))
-app.add_typer(memories, name="memories")
-app.command(epilog=PLACES_HELP)(command(migrate))
+def _list(commands: Mapping[str, Command], group: typer.Typer) -> None:
+    """Add commands to a group, which lists them without loading them."""
+    for name, each in commands.items():
+        group.command(name, cls=Listed, help=each.summary)(each.load)
+
+
+_memories = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="List, get, put, delete and move the memories of a store.",
+)
+_list(COMMANDS, app)
+_list(MEMORIES, _memories)
+app.add_typer(_memories, name="memories")
 
 
 def _print(context: typer.Context) -> None:

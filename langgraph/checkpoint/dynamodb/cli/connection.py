@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
@@ -24,12 +25,29 @@ from langgraph.checkpoint.dynamodb.config.source_locations import Key, SourceLoc
 from langgraph.checkpoint.dynamodb.config.sources import CHECKPOINTER, STORE, Section, read
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
-from langgraph.store.dynamodb import DynamoDBStore
+
+if TYPE_CHECKING:
+    from langgraph.store.dynamodb import DynamoDBStore
 
 _TYPE = "dynamodb"
 # The options of the command line that override those of a configuration, by their names there.
 _OPTIONS = {"table_name": "--table", "endpoint_url": "--endpoint-url", "region_name": "--region"}
 Config = TypeVar("Config", bound=ComponentConfig)
+
+# Names in the library's remedies, and the options of the command line for them.
+_IN_OPTIONS = {
+    "region_name": "--region",
+    "endpoint_url": "--endpoint-url",
+    "table_name": "--table",
+    "session=": "--profile",
+    "call setup()": "run `langgraph-dynamodb setup`",
+}
+_NAMED = re.compile(r"(?<![\w.])(" + "|".join(map(re.escape, _IN_OPTIONS)) + r")=?(?!\w)")
+
+
+def in_options(remedy: str) -> str:
+    """Translate a remedy of the library into the options of the command line."""
+    return _NAMED.sub(lambda match: _IN_OPTIONS[match[1]], remedy)
 
 
 @dataclass(frozen=True, eq=False)

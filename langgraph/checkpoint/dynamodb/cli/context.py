@@ -16,20 +16,20 @@ from langgraph.checkpoint.dynamodb._runtime.failures import has_no_response, not
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, Stream
 from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
 from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
-from langgraph.checkpoint.dynamodb.cli.connection import ConnectionOptions, open_saver, open_store
-from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit, in_options
+from langgraph.checkpoint.dynamodb.cli.connection import ConnectionOptions, in_options, open_saver, open_store
+from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.output import Output
 from langgraph.checkpoint.dynamodb.cli.read_limit import ReadLimit
 from langgraph.checkpoint.dynamodb.cli.values import counted, sized
 from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions, TableOptions
 from langgraph.checkpoint.dynamodb.config.model import CheckpointerConfig, ComponentConfig
-from langgraph.checkpoint.dynamodb.migrate import Budget
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
-from langgraph.store.dynamodb import DynamoDBStore
 
 if TYPE_CHECKING:
     import boto3
     from mypy_boto3_dynamodb import DynamoDBClient
+
+    from langgraph.store.dynamodb import DynamoDBStore
 
 T = TypeVar("T")
 
@@ -88,7 +88,11 @@ class CommandContext:
     @cached_property
     def _read_limit(self) -> ReadLimit | None:
         """One limit for all clients of the command."""
-        return None if self.max_read_units is None else ReadLimit(Budget(self.max_read_units))
+        if self.max_read_units is None:
+            return None
+        from langgraph.checkpoint.dynamodb.migrate import Budget  # noqa: PLC0415 - is seldom needed.
+
+        return ReadLimit(Budget(self.max_read_units))
 
     def _limit_reads(self, client: DynamoDBClient) -> None:
         if self._read_limit is not None:

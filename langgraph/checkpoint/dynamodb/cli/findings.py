@@ -14,7 +14,7 @@ from langgraph.checkpoint.dynamodb._runtime.failures import (
     is_transient,
     outage_remedy,
 )
-from langgraph.checkpoint.dynamodb.cli.outcome import in_options
+from langgraph.checkpoint.dynamodb.cli.connection import in_options
 
 _DENIED = ("AccessDenied", "AccessDeniedException")
 

@@ -11,7 +11,7 @@ import typer
 from langgraph.store.base import NOT_PROVIDED, Item
 
 from langgraph.checkpoint.dynamodb._operations.arguments import COUNT_MAX
-from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes, command
+from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.labels import (
     Labels,
@@ -35,6 +35,8 @@ from langgraph.store.dynamodb.batch import check_root_label, ttl_seconds
 from langgraph.store.dynamodb.transfer import imported
 
 Key = Annotated[str, typer.Argument(metavar="KEY", help="The key of the memory.")]
+# `\b` keeps the lines as they are.
+PLACES_HELP = f"Places:\n\n\b\n{MEMORY_ENDPOINTS}"
 Limit = Annotated[int, typer.Option(min=1, max=COUNT_MAX, metavar="N", help="How many to list at most.")]
 
 
@@ -357,13 +359,3 @@ def _say_if_more(
         context.output.note(
             f"Listed: {counted(limit, noun, plural)}, and there are more; --limit lists more."
         )
-
-
-memories = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="List, get, put, delete and move the memories of a store.",
-)
-for each in (list_, get, search, put, delete, export, import_):
-    memories.command(each.__name__.rstrip("_"))(command(each))
-memories.command(epilog=f"Places:\n\n\b\n{MEMORY_ENDPOINTS}")(command(migrate))

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from langgraph.checkpoint.dynamodb.migrate import Budget
-
 if TYPE_CHECKING:
     from botocore.model import OperationModel
     from mypy_boto3_dynamodb import DynamoDBClient
+
+    from langgraph.checkpoint.dynamodb.migrate import Budget
 
 # A page of a scan has up to 1 MB, read eventually consistent. Several are asked for side by side, so each is counted
 # before it is sent; the response says how much it really was, which may end the others' wait.
