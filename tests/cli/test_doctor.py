@@ -342,6 +342,7 @@ def test_a_tenants_rights_are_tried_in_a_thread_of_its_own(
             "1000 s ahead of",
         ),
         ("round trip", {"get_item": refused("AccessDeniedException")}, "unknown", "may not"),
+        ("table", {"describe_table": refused("ThrottlingException")}, "problem", "ThrottlingException"),
     ],
 )
 def test_what_is_found_on_aws(check: str, answers: dict[str, Any], verdict: str, says: str) -> None:
