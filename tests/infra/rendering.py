@@ -100,29 +100,6 @@ def render(
     return renderer.stack()
 
 
-def resolve(
-    template: Template, parameters: Mapping[str, str], *, stack_name: str, exports: Mapping[str, str]
-) -> Template:
-    """The template for one set of parameters: without them and the conditions, but with all its references.
-
-    Rule packs judge a template as it is written, and cannot judge what hangs on a parameter.
-
-    Args:
-        template: What `load` returned.
-        parameters: Values of parameters; the others get their defaults.
-        stack_name: The stack's name.
-        exports: What other stacks of the account export.
-    """
-    declared = template.get("Parameters", {})
-    values = _parameter_values(declared, parameters)
-    # A rule that compares needs the number that CloudFormation makes of the text.
-    values |= {name: int(value) for name, value in values.items() if declared[name]["Type"] == "Number"}
-    pseudo = {**_PSEUDO_PARAMETERS, "AWS::StackName": stack_name}
-    renderer = _Resolver(template, {**values, **pseudo}, exports)
-    renderer.check_rules()
-    return {"Resources": renderer.resources()}
-
-
 def _parameter_values(declared: Template, given: Mapping[str, str]) -> dict[str, Node]:
     if unknown := set(given) - set(declared):
         raise StackRefusedError(f"Parameters: {sorted(unknown)} do not exist in the template")
@@ -289,38 +266,6 @@ class _Renderer:
         if export not in self._exports:
             raise StackRefusedError(f"No export named {export} found.")
         return self._exports[export]
-
-
-class _Resolver(_Renderer):
-    """Resolves all but what refers to a resource."""
-
-    def resources(self) -> dict[str, Node]:
-        metadata = {name: each.get("Metadata", {}) for name, each in self._template["Resources"].items()}
-        return {
-            name: {**self.value(resource), "Metadata": metadata[name]}
-            for name, resource in self._existing("Resources").items()
-        }
-
-    def _physical_id(self, name: str) -> Node:
-        return {"Ref": name}
-
-    def _attribute(self, path: Node) -> Node:
-        return {"Fn::GetAtt": path}
-
-    def _sub(self, argument: Node) -> Node:
-        text, extra = (argument, {}) if isinstance(argument, str) else argument
-        names = {name: self.value(value) for name, value in extra.items()}
-        own = {name.split(".")[0] for name in re.findall(r"\$\{([^!}][^}]*)\}", text)} & self._resource_names
-        if not own:
-            return super()._sub(argument)
-        for name, value in {**self._values, **names}.items():
-            if not isinstance(value, list):
-                text = text.replace("${" + name + "}", _text(value))
-        return {"Fn::Sub": text}
-
-    @property
-    def _resource_names(self) -> set[str]:
-        return set(self._template["Resources"])
 
 
 def _text(value: Node) -> str:

@@ -22,7 +22,13 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     RETRY_SECONDS,
 )
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
-from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY, TEMPLATE_COMMAND
+from langgraph.checkpoint.dynamodb._format.schema import (
+    DIRECTORY_INDEXES,
+    PARTITION_KEY,
+    SORT_KEY,
+    TEMPLATE_COMMAND,
+    index_remedy,
+)
 from langgraph.checkpoint.dynamodb._runtime.attempts import backoff_seconds
 from langgraph.checkpoint.dynamodb._runtime.failures import (
     account_remedy,
@@ -328,8 +334,8 @@ def _written_bytes(request: Mapping[str, Any]) -> int:
     return item_bytes(request["PutRequest"]["Item"]) if "PutRequest" in request else 0
 
 
-# DynamoDB's messages, and one of moto's, if an index is missing or not ready. Each ends with the index's name.
-_NO_INDEX = re.compile(r"(?:the specified|backfilling global secondary|Invalid) index: (\S+)")
+# DynamoDB's messages, and one of moto's, if an index is missing or not ready.
+_NO_INDEX = re.compile("(?:the specified|backfilling global secondary|Invalid) index: ")
 
 # DynamoDB's messages if a request does not fit the keys of the table, or of the index that it names.
 _OTHER_KEYS = (
@@ -344,16 +350,20 @@ _OTHER_KEYS = (
 )
 
 
+def _made_with(index: str) -> Sequence[str]:
+    """Return the indexes that a table without this one lacks: those of the directory come together."""
+    return DIRECTORY_INDEXES if index in DIRECTORY_INDEXES else (index,)
+
+
 def _remedy(table_name: str, error: Exception, index: str | None) -> str | None:
     """Return what to do about an error of the set-up; `None` for other errors."""
     code, where, message = error_code(error), located(table_name, error), text_of(error)
     has_other_keys = code == "ValidationException" and any(each in message for each in _OTHER_KEYS)
-    missing = _NO_INDEX.search(message)
-    if missing is not None or (has_other_keys and index is not None):
+    if index is not None and (has_other_keys or _NO_INDEX.search(message)):
         return (
-            f"table {where} has no index {index if missing is None else missing[1]} that can be queried: it is missing,"
-            f" still being built, or has other keys ({message}). `langgraph-dynamodb doctor` tells which. Update the"
-            f" table with the template that `{TEMPLATE_COMMAND}` prints, or use a table made by setup()"
+            f"table {where} has no index {index} that can be queried: it is missing, still being built, or has other"
+            f" keys ({message}). `langgraph-dynamodb doctor` tells which. If the index is being built, wait until it is"
+            f" ACTIVE. Otherwise delete it if it has other keys, and {index_remedy(table_name, _made_with(index))}"
         )
     if code == "ResourceNotFoundException":
         return (
