@@ -43,9 +43,9 @@ class Task:
         """Wait until a process that runs `service.py` says on which port it serves."""
         self.process = process
         assert process.stdout is not None
-        announced = re.fullmatch(r"serving on port (\d+)\n", process.stdout.readline())
-        assert announced is not None
-        self.port = int(announced[1])
+        # Before it are the metrics of warm_up.
+        announced = filter(None, map(re.compile(r"serving on port (\d+)\n").fullmatch, process.stdout))
+        self.port = int(next(announced)[1])
         # The service writes its metrics there, and would wait where nobody takes them.
         threading.Thread(target=process.stdout.read, daemon=True).start()
 
@@ -100,16 +100,6 @@ def wait_for_plan(client: DynamoDBClient, table_name: str) -> None:
         time.sleep(0.05)
         items = client.scan(TableName=table_name, ConsistentRead=True)["Items"]
         heads = sum(re.fullmatch("C#[^#]*#", item["SK"]["S"]) is not None for item in items)
-
-
-@pytest.mark.search
-def test_service_remembers_a_user_in_another_thread(start_task: Callable[..., Task]) -> None:
-    start_task().say("ada%2F1", "1", "Remember that I like pizza.")
-    task = start_task()
-    told = "You have told me 1 things. The first was: hello"
-    reply = task.say("ada%2F2", "1", "hello")["reply"]
-    assert reply == f"{told} I remember: Remember that I like pizza."
-    assert task.say("grace%2F1", "1", "hello")["reply"] == told
 
 
 def test_service_remembers_and_lists_a_thread(start_task: Callable[..., Task]) -> None:
@@ -190,20 +180,6 @@ def test_a_message_that_always_fails_is_given_up_and_later_ones_are_served(
 
 
 @pytest.mark.search
-def test_a_message_that_kills_its_task_is_given_up_and_later_ones_are_served(
-    start_task: Callable[..., Task],
-) -> None:
-    for _ in range(3):
-        victim = start_task(program=POISONED)
-        with pytest.raises((OSError, http.client.HTTPException)):
-            victim.say("thread", "1", "hang")
-    task = start_task(program=POISONED)
-    assert task.say("thread", "2", "next")["reply"].startswith("You have told me 2 things.")
-    status, _ = task.request("POST", "/threads/thread", b'{"id": "1", "text": "hang"}')
-    assert status == http.HTTPStatus.UNPROCESSABLE_ENTITY
-
-
-@pytest.mark.search
 def test_a_client_that_sends_nothing_does_not_keep_a_task_from_ending_in_time(
     start_task: Callable[..., Task],
 ) -> None:
@@ -233,15 +209,6 @@ def test_messages_that_come_at_once_are_all_answered_and_kept(start_task: Callab
     texts = [each["text"] for each in tasks[0].request("GET", "/threads/thread")[1]["messages"]]
     assert sorted(texts[::2]) == ["message 0", "message 1", "message 2"]
     assert sorted(texts[1::2]) == sorted(replies)
-
-
-@pytest.mark.search
-def test_a_retry_while_the_first_task_works_waits_for_its_answer(start_task: Callable[..., Task]) -> None:
-    tasks = [start_task(think_seconds=2), start_task()]
-    with ThreadPoolExecutor() as pool:
-        first, second = pool.map(lambda task: task.say("thread", "1", "first"), tasks)
-    assert first == second
-    assert len([step for step in first["steps"] if step.startswith("answer")]) == 1
 
 
 @pytest.mark.search

@@ -110,19 +110,6 @@ def environment_of(engine: Engine, proxy: Proxy, table_name: str) -> Iterator[Ca
         yield start
 
 
-@pytest.mark.parametrize("handler", BOTH)
-def test_agent_remembers_across_invocations_of_one_environment(
-    environment_of: Callable[[str], Environment], handler: str
-) -> None:
-    environment = environment_of(handler)
-    for count in (1, 2, 3):
-        result = environment.invoke(thread_id="thread", message=f"fact {count}")
-        assert result == {
-            "reply": f"You have told me {count} things. The first was: fact 1",
-            "messages": 2 * count,
-        }
-
-
 @pytest.mark.parametrize(
     ("handler", "successor"), [HANDLERS, pytest.param(*HANDLERS[::-1], marks=pytest.mark.search)]
 )
@@ -218,20 +205,6 @@ def test_an_event_that_comes_twice_is_heard_once(
     assert answers == [
         {"result": {"reply": "You have told me 1 things. The first was: first", "messages": 2}}
     ] * len(answers)
-
-
-@pytest.mark.search
-@pytest.mark.parametrize("handler", BOTH)
-def test_concurrent_invocations_run_in_environments_of_their_own(
-    environment_of: Callable[[str], Environment], handler: str
-) -> None:
-    environments = [environment_of(handler), environment_of(handler)]
-    for turn in (1, 2, 3):
-        for number, environment in enumerate(environments):
-            environment.send(thread_id=f"thread-{number}", message=f"fact {turn} of {number}")
-        for number, environment in enumerate(environments):
-            reply = environment.answer()["result"]["reply"]
-            assert reply == f"You have told me {turn} things. The first was: fact 1 of {number}"
 
 
 @pytest.mark.parametrize("handler", BOTH)

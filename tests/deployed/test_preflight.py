@@ -9,16 +9,16 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import boto3
 import pytest
 
-from tests.deployed.test_smoke import STACK, environment
+from tests.deployed.conftest import environment_of_role, use
+from tests.deployed.test_smoke import STACK
 from tests.infra.conftest import Client
-from tests.infra.rendering import ACCOUNT_ID, INFRA
+from tests.infra.rendering import INFRA
 from tests.infra.test_deployer import PREFLIGHT
 from tools import preflight as program
 from tools.checks import OK, PROBLEM, Result
@@ -27,32 +27,18 @@ from tools.preflight import CHECKS, Preflight
 POLICY = json.loads((INFRA / "deployer.json").read_text(encoding="utf-8"))
 
 
-@pytest.fixture
-def account(emulator: Client, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
-    """Give the environment of a role that has the deployer's policy, for this process too."""
-    iam = emulator("iam")
-    trust = {"Effect": "Allow", "Principal": {"AWS": ACCOUNT_ID}, "Action": "sts:AssumeRole"}
-    document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
-    role = iam.create_role(RoleName="ada", AssumeRolePolicyDocument=document)["Role"]["Arn"]
+@pytest.fixture(scope="module")
+def deployer(emulator: Client) -> dict[str, str]:
+    """Give the environment of a role that has the deployer's policy."""
     plain = [{key: each[key] for key in each if key != "Condition"} for each in POLICY["Statement"]]
-    iam.put_role_policy(
-        RoleName="ada", PolicyName="deployer", PolicyDocument=json.dumps({**POLICY, "Statement": plain})
-    )
-    given = emulator("sts").assume_role(RoleArn=role, RoleSessionName="ada")["Credentials"]
-    variables = environment(
-        iam.meta.endpoint_url,
-        {
-            "AWS_ACCESS_KEY_ID": given["AccessKeyId"],
-            "AWS_SECRET_ACCESS_KEY": given["SecretAccessKey"],
-            "AWS_SESSION_TOKEN": given["SessionToken"],
-        },
-    )
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr("boto3.DEFAULT_SESSION", None)
-    yield variables
-    iam.delete_role_policy(RoleName="ada", PolicyName="deployer")
-    iam.delete_role(RoleName="ada")
+    return environment_of_role(emulator, "ada", {**POLICY, "Statement": plain})
+
+
+@pytest.fixture
+def account(deployer: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Give that environment, for this process too."""
+    use(deployer, monkeypatch)
+    return deployer
 
 
 def made(name: str, stack: str = STACK, aws: str = sys.executable) -> Result:

@@ -20,6 +20,7 @@ import pytest
 
 from langgraph.checkpoint.dynamodb._format.schema import table_schema
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError
+from tests.deployed.conftest import environment, environment_of_role, use
 from tests.infra.authorization import Gate
 from tests.infra.conftest import Client, contents
 from tests.infra.rendering import ACCOUNT_ID, INFRA, REGION, Node, load, render
@@ -48,15 +49,6 @@ SCAN = {
         }
     ]
 }
-
-
-def environment(address: str, credentials: dict[str, str] | None = None) -> dict[str, str]:
-    """The environment in which every client reaches an emulator."""
-    return {
-        **Engine("emulator", "emulator", address).environment(),
-        "AWS_ENDPOINT_URL": address,
-        **(credentials or {}),
-    }
 
 
 def smoke(variables: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
@@ -129,7 +121,7 @@ def test_the_gateway(engine: Engine, client: DynamoDBClient, table_name: str) ->
 @pytest.fixture(scope="module")
 def deployed(emulator: Client) -> Iterator[dict[str, str]]:
     """Give the environment of a deployer: the policy of deployer.json, and table, alarms and a tenant deployed."""
-    formation, iam = emulator("cloudformation"), emulator("iam")
+    formation = emulator("cloudformation")
 
     def deploy(name: str, template: str, **parameters: str) -> None:
         formation.create_stack(
@@ -168,22 +160,9 @@ def deployed(emulator: Client) -> Iterator[dict[str, str]]:
         "Action": ["iam:AttachRolePolicy", "iam:DetachRolePolicy"],
         "Resource": "*",
     }
-    documents = {
-        "deployer": (INFRA / "deployer.json").read_text(),
-        "attach": json.dumps({"Version": "2012-10-17", "Statement": [everywhere]}),
-    }
-    trust = {"Effect": "Allow", "Principal": {"AWS": ACCOUNT_ID}, "Action": "sts:AssumeRole"}
-    policy = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
-    role = iam.create_role(RoleName="deployer", AssumeRolePolicyDocument=policy)["Role"]["Arn"]
-    for name, document in documents.items():
-        iam.put_role_policy(RoleName="deployer", PolicyName=name, PolicyDocument=document)
-    given = emulator("sts").assume_role(RoleArn=role, RoleSessionName="ada")["Credentials"]
-    credentials = {
-        "AWS_ACCESS_KEY_ID": given["AccessKeyId"],
-        "AWS_SECRET_ACCESS_KEY": given["SecretAccessKey"],
-        "AWS_SESSION_TOKEN": given["SessionToken"],
-    }
-    yield {**environment(iam.meta.endpoint_url, credentials), "QUEUE": queue}
+    deployer = json.loads((INFRA / "deployer.json").read_text(encoding="utf-8"))
+    attach = {"Version": "2012-10-17", "Statement": [everywhere]}
+    yield {**environment_of_role(emulator, "deployer", deployer, attach), "QUEUE": queue}
     for name in (f"{STACK}-tenant-acme", f"{STACK}-observability", STACK):
         formation.delete_stack(StackName=name)
 
@@ -236,9 +215,7 @@ def test_a_stack_that_is_not_there(deployed: dict[str, str]) -> None:
 @pytest.fixture
 def local(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Engine:
     """Give an engine that this process's own clients reach."""
-    for name, value in environment(engine.endpoint_url).items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr("boto3.DEFAULT_SESSION", None)
+    use(environment(engine.endpoint_url), monkeypatch)
     return engine
 
 
@@ -303,9 +280,7 @@ def test_a_tenant(
         Gate(documents).guard(session)
         return session
 
-    for name, value in deployed.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr("boto3.DEFAULT_SESSION", None)
+    use(deployed, monkeypatch)
     monkeypatch.setattr(program, "assumed", assumed)
     found = results(Smoke(STACK, STACK), "tenants")
     assert found["tenants"].verdict == verdict, found
@@ -316,8 +291,7 @@ def test_a_tenant(
 def test_the_requests_of_all_checks_are_those_that_the_policy_names(
     emulator: Client, deployed: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in deployed.items():
-        monkeypatch.setenv(name, value)
+    use(deployed, monkeypatch)
     sent: set[str] = set()
 
     def note(model: Any, **_: object) -> None:
