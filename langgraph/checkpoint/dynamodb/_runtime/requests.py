@@ -362,8 +362,10 @@ def _remedy(table_name: str, error: Exception, index: str | None) -> str | None:
     if index is not None and (has_other_keys or _NO_INDEX.search(message)):
         return (
             f"table {where} has no index {index} that can be queried: it is missing, still being built, or has other"
-            f" keys ({message}). `langgraph-dynamodb doctor` tells which. If the index is being built, wait until it is"
-            f" ACTIVE. Otherwise delete it if it has other keys, and {index_remedy(table_name, _made_with(index))}"
+            f" keys ({message}). `langgraph-dynamodb doctor` tells which. If the table was not made for this saver, use"
+            f" one of the template that `{TEMPLATE_COMMAND}` prints, or one made by setup(). If the index is being"
+            " built, wait until it is ACTIVE. Otherwise delete it if it has other keys, and"
+            f" {index_remedy(table_name, _made_with(index))}"
         )
     if code == "ResourceNotFoundException":
         return (
