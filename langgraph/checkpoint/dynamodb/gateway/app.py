@@ -32,7 +32,7 @@ from langgraph.checkpoint.dynamodb.gateway.operations import Operations
 from langgraph.checkpoint.dynamodb.gateway.ownership import admitted
 from langgraph.checkpoint.dynamodb.gateway.principals import Principal, check_right, check_threads
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError, forbidden
-from langgraph.checkpoint.dynamodb.gateway.rates import Rates, rate
+from langgraph.checkpoint.dynamodb.gateway.rates import Rates
 from langgraph.checkpoint.dynamodb.gateway.readiness import Readiness
 from langgraph.checkpoint.dynamodb.gateway.table_requests import check_labels, visible_to
 from langgraph.checkpoint.dynamodb.gateway.units import Units, asked_units, counted, counting
@@ -124,9 +124,8 @@ class _Service:
     ) -> None:
         self._saver = saver
         self._audit_key = audit_key
-        per_second, burst = rate(limits)
-        self._limits = limits.model_copy(update={"requests_per_second": per_second, "burst_requests": burst})
-        self._rates = Rates(per_second, burst)
+        self._limits = limits
+        self._rates = Rates(limits)
         self._cursors = cursors
         self._open_metrics = open_metrics
         self._endpoints = [each for each in ENDPOINTS if plain_json or not each.is_plain]

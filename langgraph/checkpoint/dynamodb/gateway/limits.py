@@ -41,7 +41,7 @@ class Limits(Options):
     requests_per_second: Seconds | None = Field(
         default=None,
         description="How many requests a tenant may make per second, on average, of each process, and one principal of"
-        " it three quarters of that; by default what a process of this machine can serve, measured at start.",
+        " it three quarters of that; by default as many as come.",
     )
     burst_requests: Positive | None = Field(
         default=None,
