@@ -168,6 +168,7 @@ def test_each_attribute_that_has_a_constant_has_a_row() -> None:
 def test_memories_and_cached_nodes_have_the_attributes_of_their_page(
     engine: Engine, client: DynamoDBClient, table_name: str, sessions: dict[str, Any]
 ) -> None:
+    pytest.importorskip("numpy", reason="numpy, of the extra `vectors`, is not installed here")
     connection: Any = {"endpoint_url": engine.endpoint_url, "session": sessions["session"]}
     index: Any = {"dims": 2, "embed": lambda texts: [[1.0, 2.0] for _ in texts]}
     with DynamoDBStore(table_name, index=index, **connection) as store:
