@@ -108,7 +108,7 @@ def report(results: Iterable[Result]) -> int:
         if each.remedy:
             sys.stdout.write(f"{'':18}to do: {each.remedy}\n")
         sys.stdout.flush()
-    sys.stdout.write(", ".join(f"{count} {verdict}" for verdict, count in by_verdict.items()) + "\n")
+    sys.stdout.write(", ".join(f"{verdict}: {count}" for verdict, count in by_verdict.items()) + "\n")
     return int(by_verdict[PROBLEM] > 0)
 
 
