@@ -343,3 +343,21 @@ def test_writes_do_not_rely_on_a_renewal_that_never_ends() -> None:
     harness.run(process.put_writes("1", TASK, "next"))
     assert (_ends(harness, "1") or 0) >= int(harness.now) + TTL - 60
     stuck.drop()
+
+
+def test_a_slow_call_does_not_shorten_what_others_have_stored_since() -> None:
+    """It has an expiry from when it began, meets an answer to its task that was acknowledged later, and dies."""
+    harness = Harness()
+    process = harness.process(TTL)
+    harness.run(process.put("1", {"x": 1}))
+    slow = harness.begin(process.put_writes("1", TASK))
+    slow.until(lambda call: call.method == "update_item")
+    harness.now += 1.4 * TTL
+    harness.run(harness.process(TTL).put_writes("1", [("__resume__", "yes")]))
+    while not slow.done and "#expiry = :found" not in str(slow.calls):
+        slow.go_on()
+    if not slow.done:
+        slow.go_on()
+    slow.drop()
+    _pass(harness, 0.8 * TTL)
+    assert ("task", "__resume__", "yes") in harness.process().pending("1")

@@ -107,7 +107,7 @@ def commit_writes(storage: LocalStorage, writes: TaskWrites, thread: CachedThrea
         return Outcome(stored=False, thread=None)
     found = yield from _store_parts(storage, writes, thread, expiry)
     if found is not None:
-        return (yield from _meet(storage, writes, found, thread, expiry))
+        return (yield from _meet(storage, writes, found, thread))
     if not must_confirm:
         yield from _renew(storage, writes, thread)
         return Outcome(stored=True, thread=thread)
@@ -165,14 +165,13 @@ def _touch(storage: LocalStorage, writes: TaskWrites) -> Op[Item | None]:
     return (yield from storage.table.try_update(writes.key, protocol.touch_writes(now)))
 
 
-def _meet(
-    storage: LocalStorage, writes: TaskWrites, found: Item, thread: CachedThread, expiry: Expiry
-) -> Op[Outcome]:
+def _meet(storage: LocalStorage, writes: TaskWrites, found: Item, thread: CachedThread) -> Op[Outcome]:
     """Read the stored writes of the task, as far as the parts have to be merged with them."""
     if not found or items.is_expired(found, storage.clock()):
         # The item has been deleted or has expired, and so may its segments.
         return Outcome(stored=False, thread=thread, found=Found(found, is_gone=True))
-    yield from _fit_expiry(storage, writes, found, expiry)
+    # By the time as it is now: a slow call must not shorten what others have stored since it began.
+    yield from _fit_expiry(storage, writes, found, Expiry.after(thread.ttl_seconds, storage.clock()))
     if items.WRITES not in writes.parts:
         return Outcome(stored=False, thread=thread, found=Found(found))
     contents = yield from _contents(storage, writes.partition, found)
