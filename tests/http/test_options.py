@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Callable
 from typing import Any
@@ -11,8 +10,7 @@ import httpx
 import pytest
 
 from langgraph.checkpoint.dynamodb import CheckpointerInputError
-from langgraph.checkpoint.dynamodb._format.limits import CACHE_READ_SECONDS, CACHE_RETRY_SECONDS
-from langgraph.checkpoint.dynamodb.http import HttpCache, SigV4
+from langgraph.checkpoint.dynamodb.http import SigV4
 from langgraph.checkpoint.dynamodb.http.transport import Transport
 from tests.support.http_stand_in import StandIn
 
@@ -126,9 +124,3 @@ def test_a_proxy_of_the_environment_is_used(
     monkeypatch.setenv("HTTP_PROXY", gateway.address)
     ask("http://gateway.example")
     assert [each.path for each in gateway.asked] == ["http://gateway.example/checkpoints/put"]
-
-
-def test_a_cache_does_not_hold_up_a_run_for_long() -> None:
-    """A cached node waits for its cache before it runs, so a gateway that does not answer costs little."""
-    assert inspect.signature(HttpCache).parameters["timeout"].default == CACHE_READ_SECONDS
-    assert CACHE_READ_SECONDS + CACHE_RETRY_SECONDS < 5

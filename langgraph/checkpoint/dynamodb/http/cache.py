@@ -9,13 +9,14 @@ from langgraph.cache.base import ValueT
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from langgraph.cache.dynamodb.cache import TableCache
-from langgraph.checkpoint.dynamodb._format.limits import CACHE_READ_SECONDS, CACHE_RETRY_SECONDS
+from langgraph.checkpoint.dynamodb._format.limits import CACHE_RETRY_SECONDS
 from langgraph.checkpoint.dynamodb._runtime.accounting import table_observer
 from langgraph.checkpoint.dynamodb._runtime.events import Events, OnEvent
 from langgraph.checkpoint.dynamodb._runtime.options import check_codec_options, check_on_event
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb.http.options import Auth
 from langgraph.checkpoint.dynamodb.http.table import TableTransport, check_binding
+from langgraph.checkpoint.dynamodb.http.transport import TIMEOUT_SECONDS
 
 
 class HttpCache(TableCache[ValueT]):
@@ -33,7 +34,7 @@ class HttpCache(TableCache[ValueT]):
     Args:
         url: The gateway's address.
         auth: As for `HttpCheckpointSaver`, as are the options up to `client_options`.
-        timeout: Seconds to wait for the next piece of a response. A run waits meanwhile, so the default is short.
+        timeout: Seconds to wait for the next piece of a response.
         retry_seconds: For how many seconds to retry a request that gets no response, or one that says to retry.
         allow_http: Whether to send `auth` over http:// to another machine. Everybody on the way can read it.
         client_options: Keyword arguments of httpx's clients: `headers`, `http2`, `proxy`, `trust_env`, `verify`.
@@ -54,7 +55,7 @@ class HttpCache(TableCache[ValueT]):
         url: str,
         *,
         auth: Auth = None,
-        timeout: float = CACHE_READ_SECONDS,
+        timeout: float = TIMEOUT_SECONDS,
         retry_seconds: float = CACHE_RETRY_SECONDS,
         allow_http: bool = False,
         client_options: Mapping[str, Any] | None = None,
