@@ -67,7 +67,7 @@ def test_a_document_goes_to_its_endpoint_and_another_comes_back(gateway: StandIn
 
 
 def test_about_is_asked_for(gateway: StandIn, ask: Ask) -> None:
-    assert ask(gateway.address + "/below", "about") == {"wire_version": 1}
+    assert ask(gateway.address + "/below", "about") == {"wire_version": 2}
     assert [(each.method, each.path, each.body) for each in gateway.asked] == [("GET", "/below/about", b"")]
 
 
@@ -250,7 +250,7 @@ def test_what_is_not_the_gateways_own_answer(gateway: StandIn, ask: Ask, answer:
         (Answer(200, b"", {}), "is not a gateway of this release: it sent no media type; check"),
         (
             Answer(413, PRIVATE.encode(), {"Content-Type": "text/html"}),
-            "a proxy in front of the gateway .* refuses a body of this size .*client_max_body_size 8m",
+            "a proxy in front of the gateway .* refuses a body of this size .*client_max_body_size 64m",
         ),
     ],
 )
@@ -284,7 +284,7 @@ def test_an_answer_that_cannot_be_decoded(
 # Lists
 
 STREAM = {"Content-Type": STREAM_MEDIA_TYPE}
-LAST = {"cursor": None}
+LAST = {"end": True, "more": False}
 PARTS = [{"cursor": "c", "number": number, "data": bytes(100_000)} for number in range(3)]
 BROKEN = {
     "after a document": stream(*PARTS, LAST, cut_after=100_200),

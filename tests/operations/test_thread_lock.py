@@ -16,13 +16,13 @@ from langgraph.checkpoint.dynamodb import (
 from langgraph.checkpoint.dynamodb._format.limits import LOCK_SKEW_SECONDS, TTL_SECONDS_MAX
 from langgraph.checkpoint.dynamodb._operations.thread_lock import Hold, acquire, hold_on, release, renew
 from langgraph.checkpoint.dynamodb._runtime.steps import interrupted
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from tests.support.harness import THREAD, Harness
 
 TTL = 60.0
 
 
-def _runner(harness: Harness, skew_seconds: float = 0.0) -> tuple[LocalStorage, Hold]:
+def _runner(harness: Harness, skew_seconds: float = 0.0) -> tuple[Storage, Hold]:
     """A runner with a clock that differs from the stage's."""
     storage = replace(harness.process().storage, clock=lambda: harness.now + skew_seconds)
     return storage, hold_on(storage, THREAD, TTL, 0.0)

@@ -21,7 +21,7 @@ from typing_extensions import Self
 
 from langgraph.checkpoint.dynamodb._operations.thread_lock import Hold, acquire, another, release, renew
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, ThreadLockLostError
 
 logger = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ _RENEWED_AFTER = 1 / 3
 class _Lock:
     """The state of a lock and its hold, for blocking and async locks."""
 
-    def __init__(self, storage: LocalStorage, hold: Hold, wait_seconds: float) -> None:
+    def __init__(self, storage: Storage, hold: Hold, wait_seconds: float) -> None:
         self._storage = storage
         self._hold = hold
         self._wait_seconds = wait_seconds
@@ -121,7 +121,7 @@ class ThreadLock(_Lock):
     """One runner's lock on a thread: a context manager that renews it in its own OS thread while the block runs."""
 
     def __init__(
-        self, run: Callable[[Op[Any]], Any], storage: LocalStorage, hold: Hold, wait_seconds: float
+        self, run: Callable[[Op[Any]], Any], storage: Storage, hold: Hold, wait_seconds: float
     ) -> None:
         """Take the function that runs an operation, and the hold to acquire."""
         super().__init__(storage, hold, wait_seconds)
@@ -195,7 +195,7 @@ class AsyncThreadLock(_Lock):
     def __init__(
         self,
         run: Callable[[Op[Any]], Coroutine[Any, Any, Any]],
-        storage: LocalStorage,
+        storage: Storage,
         hold: Hold,
         wait_seconds: float,
     ) -> None:

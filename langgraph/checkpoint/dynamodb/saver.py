@@ -15,7 +15,6 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     CHECKPOINT_BYTES_MAX,
     RETRY_SECONDS,
 )
-from langgraph.checkpoint.dynamodb._operations.operations import LocalOperations
 from langgraph.checkpoint.dynamodb._operations.setup import setup
 from langgraph.checkpoint.dynamodb._operations.thread_lock import hold_on
 from langgraph.checkpoint.dynamodb._runtime.accounting import table_observer
@@ -33,9 +32,9 @@ from langgraph.checkpoint.dynamodb._runtime.options import (
 )
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb._runtime.warm_up import first_read
-from langgraph.checkpoint.dynamodb.base_saver import CACHE_BYTES, BackendSaver
+from langgraph.checkpoint.dynamodb.base_saver import CACHE_BYTES, StorageSaver
 from langgraph.checkpoint.dynamodb.locks import AsyncThreadLock, ThreadLock
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 
-class DynamoDBSaver(BackendSaver):
+class DynamoDBSaver(StorageSaver):
     """A LangGraph checkpoint saver on one DynamoDB table, for `invoke` and `ainvoke` alike.
 
     You can use the saver as a plain object, for example at module level in a Lambda function, from several OS threads
@@ -183,7 +182,7 @@ class DynamoDBSaver(BackendSaver):
             "allow_unencrypted": allow_unencrypted,
             "bytes_max": checkpoint_bytes_max,
         }
-        self._storage = LocalStorage(
+        self._storage = Storage(
             codec=Codec(self.serde, **self._codec_options),
             cache=Cache(cache_bytes, Facts(is_shared=None if detect_other_savers else False)),
             table=Table(table_name, retry_seconds),
@@ -197,10 +196,14 @@ class DynamoDBSaver(BackendSaver):
         )
 
     @property
-    def storage(self) -> LocalStorage:
+    def storage(self) -> Storage:
         """The storage for operations, with the saver's current serializer; public inside the package."""
         # LangGraph copies the saver to give it another serializer.
-        return replace(self._storage, codec=Codec(self.serde, **self._codec_options))
+        return self.storage_with(Codec, self.serde)
+
+    def storage_with(self, kind: type[Codec], serde: SerializerProtocol) -> Storage:
+        """Return the storage with a codec of another kind; public inside the package."""
+        return replace(self._storage, codec=kind(serde, **self._codec_options))
 
     def with_storage(self, **changes: Any) -> DynamoDBSaver:
         """Return a saver with the same clients whose storage has other fields; public inside the package."""
@@ -210,11 +213,6 @@ class DynamoDBSaver(BackendSaver):
 
     def _first_request(self) -> Call:
         return first_read(self._storage.table.name)
-
-    @property
-    def operations(self) -> LocalOperations:
-        """The saver's operations, with its current serializer."""
-        return LocalOperations(self.storage)
 
     # The table
 

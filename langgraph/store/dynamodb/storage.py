@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from langgraph.checkpoint.dynamodb._format.limits import SEARCH_BYTES_MAX
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.store.dynamodb.vector_engine import VectorEngine
 
 # A value that is larger, sealed, is kept in segments.
@@ -21,7 +21,7 @@ LEFTOVER_SECONDS = 24 * 3600
 
 
 @dataclass(frozen=True, kw_only=True)
-class StoreStorage(LocalStorage):
+class StoreStorage(Storage):
     """The storage of a store."""
 
     cache: Cache = field(default_factory=lambda: Cache(0))

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb.gateway import operations, table_requests
+from langgraph.checkpoint.dynamodb.gateway import table_requests
+from tests.gateway.through import remote
 from tests.gateway.through.remote import RemoteTable
 from tests.simulation.memories import random_memories
 from tests.simulation.schedule import Choices, search
@@ -70,7 +71,7 @@ def test_a_wrong_answer_is_noticed(
         mutation(answer)
         return answer
 
-    monkeypatch.setattr(operations, "carried_out", carried_out_wrongly)
+    monkeypatch.setattr(remote, "carried_out", carried_out_wrongly)
     assert any(_fails(seed) for seed in range(MUTANT_SCHEDULES_MAX))
 
 

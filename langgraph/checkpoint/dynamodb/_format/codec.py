@@ -84,9 +84,6 @@ class EncryptedError(UnreadableError):
 class Codec:
     """Encodes and decodes with one serializer. Each call makes a new one, so a changed serializer takes effect."""
 
-    # Whether it can open sealed content.
-    opens = True
-
     def __init__(
         self,
         serde: SerializerProtocol,
@@ -142,6 +139,10 @@ class Codec:
                 " saver the serde that the thread was written with"
             )
             raise UnreadableError(msg) from error
+
+    def loads_metadata(self, kind: str, data: bytes, item: Item) -> Any:
+        """Deserialize metadata that JSON could not represent."""
+        return self.loads(kind, data, item)
 
     def for_many(self) -> Codec:
         """Return a codec for one OS thread at a time, which deserializes messages that many values have only once."""

@@ -23,7 +23,7 @@ from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
 from langgraph.checkpoint.dynamodb._runtime.options import check_seconds, check_ttl
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import ThreadBusyError, ThreadLockLostError
 from langgraph.checkpoint.dynamodb.protocol import Change
 
@@ -46,7 +46,7 @@ class Hold:
         return items.key(self.root.pk, items.LOCK)
 
 
-def hold_on(storage: LocalStorage, thread_id: str, ttl: float, wait: float) -> Hold:
+def hold_on(storage: Storage, thread_id: str, ttl: float, wait: float) -> Hold:
     """Return a hold on a thread, not acquired yet; raise `CheckpointerInputError` for bad arguments."""
     check_ttl("ttl", ttl, at_least=LOCK_TTL_SECONDS_MIN)
     check_seconds("wait", wait, at_least=0)
@@ -54,12 +54,12 @@ def hold_on(storage: LocalStorage, thread_id: str, ttl: float, wait: float) -> H
     return another(storage, Hold(root, ttl, b""))
 
 
-def another(storage: LocalStorage, hold: Hold) -> Hold:
+def another(storage: Storage, hold: Hold) -> Hold:
     """Return another hold on the same thread with the same ttl, and with a token of its own."""
     return replace(hold, token=storage.rng.randbytes(8))
 
 
-def acquire(storage: LocalStorage, hold: Hold, wait_seconds: float) -> Op[float]:
+def acquire(storage: Storage, hold: Hold, wait_seconds: float) -> Op[float]:
     """Acquire a hold on a thread, waiting for the current holder.
 
     Returns:
@@ -79,7 +79,7 @@ def acquire(storage: LocalStorage, hold: Hold, wait_seconds: float) -> Op[float]
         raise
 
 
-def _acquire(storage: LocalStorage, hold: Hold, wait_seconds: float) -> Op[float]:
+def _acquire(storage: Storage, hold: Hold, wait_seconds: float) -> Op[float]:
     until, attempt, delay = storage.clock() + wait_seconds, 0, 0.0
     while True:
         held_until, other = yield from _try(storage, hold, delay)
@@ -97,7 +97,7 @@ def _acquire(storage: LocalStorage, hold: Hold, wait_seconds: float) -> Op[float
     raise ThreadBusyError(msg)
 
 
-def _try(storage: LocalStorage, hold: Hold, delay_seconds: float) -> Op[tuple[float, Item | None]]:
+def _try(storage: Storage, hold: Hold, delay_seconds: float) -> Op[tuple[float, Item | None]]:
     now = storage.clock() + delay_seconds
     return (yield from _hold(storage, hold, now, _IS_FREE, _dead(now), delay_seconds))
 
@@ -107,7 +107,7 @@ def _dead(now: float) -> Item:
     return {":dead": {"N": str(int((now - LOCK_SKEW_SECONDS) * 1000))}}
 
 
-def renew(storage: LocalStorage, hold: Hold) -> Op[float]:
+def renew(storage: Storage, hold: Hold) -> Op[float]:
     """Renew a hold for another ttl from now on.
 
     Returns:
@@ -130,7 +130,7 @@ def renew(storage: LocalStorage, hold: Hold) -> Op[float]:
 
 
 def _hold(
-    storage: LocalStorage, hold: Hold, now: float, condition: str, values: Item, delay_seconds: float
+    storage: Storage, hold: Hold, now: float, condition: str, values: Item, delay_seconds: float
 ) -> Op[tuple[float, Item | None]]:
     """Hold the thread from now on if a condition is true.
 
@@ -157,7 +157,7 @@ def _hold(
     return held_until / 1000, other
 
 
-def release(storage: LocalStorage, hold: Hold) -> Op[None]:
+def release(storage: Storage, hold: Hold) -> Op[None]:
     """Release a thread, unless another runner has acquired it. An interruption waits for the release."""
     try:
         yield from _release(storage, hold)
@@ -170,14 +170,14 @@ def release(storage: LocalStorage, hold: Hold) -> Op[None]:
         raise
 
 
-def _release(storage: LocalStorage, hold: Hold) -> Op[None]:
+def _release(storage: Storage, hold: Hold) -> Op[None]:
     values = {":holder": {"B": hold.token}}
     yield from storage.table.try_update(
         hold.key, Change("REMOVE #holder, #until", "#holder = :holder", _NAMES, values)
     )
 
 
-def remove_free(storage: LocalStorage, lock: Item) -> Op[None]:
+def remove_free(storage: Storage, lock: Item) -> Op[None]:
     """Delete the lock item of a thread, unless somebody holds the lock."""
     change = Change("", _IS_FREE, _NAMES, _dead(storage.clock()))
     yield from storage.table.try_delete(items.key_of(lock), change)

@@ -9,7 +9,6 @@ import asyncio
 import time
 from collections.abc import (
     AsyncGenerator,
-    AsyncIterator,
     Awaitable,
     Callable,
     Generator,
@@ -111,7 +110,7 @@ class Runner:
         with self._observer.ending(meter, "interrupted"), self._observer.running(meter):
             return await self._async.run(operation)
 
-    def astream(self, operation: Stream[T], name: str = _LIST) -> AsyncIterator[T]:
+    def astream(self, operation: Stream[T], name: str = _LIST) -> AsyncGenerator[T, None]:
         """Run a stream on the running event loop as far as its consumer reads. `name` is the one in its event."""
         values = self._async.stream(operation)
         return values if self._observer is None else _aobserved(values, self._observer, name)
@@ -138,7 +137,9 @@ def _observed(values: Generator[T, None, None], observer: Observer, name: str) -
             yield value
 
 
-async def _aobserved(values: AsyncGenerator[T, None], observer: Observer, name: str) -> AsyncIterator[T]:
+async def _aobserved(
+    values: AsyncGenerator[T, None], observer: Observer, name: str
+) -> AsyncGenerator[T, None]:
     meter = observer.begin(name)
     with observer.ending(meter, "ok"):
         async with aclosing(values):

@@ -11,9 +11,8 @@ from pydantic import Field, SecretStr
 
 from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS
 from langgraph.checkpoint.dynamodb.config.fields import Seconds, SecondsOrZero, made_function
-from langgraph.checkpoint.dynamodb.config.keys import read_key
 from langgraph.checkpoint.dynamodb.config.serde import made_serde
-from langgraph.checkpoint.dynamodb.config.storage import StorageOptions, openers
+from langgraph.checkpoint.dynamodb.config.storage import SaverOptions, openers
 from langgraph.checkpoint.dynamodb.config.types import Alternatives, CheckpointerType, OptionError
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver, SigV4
@@ -45,7 +44,7 @@ class AuthOptions(Alternatives):
     )
 
 
-class HttpOptions(StorageOptions):
+class HttpOptions(SaverOptions):
     """The options of `HttpCheckpointSaver`'s constructor, `encryption_key`, and options of the connection."""
 
     url: str = Field(
@@ -83,7 +82,7 @@ class HttpOptions(StorageOptions):
 
 
 # The constructor takes these in another form.
-_OWN = ("auth", "ca_file", "proxy", "headers", "serde", "encryption_key", "owner_key", "on_event")
+_OWN = ("auth", "ca_file", "proxy", "headers", "serde", "encryption_key", "on_event")
 
 
 def _made(options: HttpOptions) -> HttpCheckpointSaver:
@@ -95,8 +94,6 @@ def _made(options: HttpOptions) -> HttpCheckpointSaver:
     given: dict[str, Any] = {name: getattr(options, name) for name in options.model_fields_set - {*_OWN}}
     given["serde"] = made_serde(options.serde, options.encryption_key, is_strict=True)
     given["on_event"] = made_function("on_event", options.on_event)
-    if options.owner_key is not None:
-        given["owner_key"] = read_key(options.owner_key, None, "owner_key")
     try:
         return HttpCheckpointSaver(auth=_auth(options.auth), client_options=_client_options(options), **given)
     except CheckpointerInputError as error:

@@ -96,8 +96,7 @@ def describe(endpoints: Iterable[Endpoint], *, open_metrics: bool) -> dict[str, 
 
 def _posted(endpoint: Endpoint) -> dict[str, Any]:
     is_stream = endpoint.model is List
-    encodings = (media.JSON,) if endpoint.is_plain else media.MEDIA
-    names = [each.stream_name if is_stream else each.name for each in encodings]
+    names = [each.stream_name if is_stream else each.name for each in media.MEDIA]
     return _operation(
         endpoint.name,
         {name: {"schema": _reference(endpoint.answer)} for name in names},

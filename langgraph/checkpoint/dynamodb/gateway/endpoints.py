@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel
 
-from langgraph.checkpoint.dynamodb.gateway import answers, wire
+from langgraph.checkpoint.dynamodb.gateway import answers, table_wire, wire
 
 Right: TypeAlias = Literal["read", "write", "administer"]
 
@@ -34,6 +34,14 @@ def _none(_request: Any) -> Iterable[str | None]:
     return ()
 
 
+# The saver's methods that have another name than their endpoint.
+_METHODS = {
+    "delta-channel-history": "get_delta_channel_history",
+    "runs": "list_runs",
+    "threads": "list_threads",
+}
+
+
 @dataclass(frozen=True)
 class Endpoint:
     """One operation as `POST /checkpoints/{name}`."""
@@ -47,67 +55,50 @@ class Endpoint:
     """Returns every thread that a request names. None stands for all threads."""
     absent: Mapping[str, Any] | None = None
     """The answer of an endpoint that creates no thread, where its thread does not exist. None: an error."""
-    is_plain: bool = False
-    """Whether it opens stored values. Such an endpoint exists only if the service is configured with `plain_json`."""
+    is_joined: bool = False
+    """Whether it may take longer than one request, and a repeated request joins it."""
 
     @property
     def attribute(self) -> str:
         """The name of the method of `Operations` that serves it."""
         return self.name.replace("-", "_")
 
+    @property
+    def method(self) -> str:
+        """The name of the saver's method, for events."""
+        return _METHODS.get(self.name, self.attribute)
+
 
 ENDPOINTS = (
-    Endpoint(
-        "get-tuple",
-        wire.GetTuple,
-        answers.GetTupleAnswer,
-        "read",
-        absent={"checkpoint": None, "thread": None},
-    ),
-    Endpoint(
-        "get-segments",
-        wire.GetSegments,
-        answers.GetSegmentsAnswer,
-        "read",
-        absent={"segments": [], "left": []},
-    ),
-    Endpoint("list", wire.List, answers.ListDocument, "read", absent={"cursor": None}),
+    Endpoint("get-tuple", wire.GetTuple, answers.GetTupleAnswer, "read", absent={"checkpoint": None}),
+    Endpoint("list", wire.List, answers.ListDocument, "read", absent={"end": True, "more": False}),
     Endpoint(
         "delta-channel-history",
         wire.DeltaChannelHistory,
         answers.DeltaChannelHistoryAnswer,
         "read",
-        absent={"checkpoints": [], "ended": True},
-    ),
-    Endpoint(
-        "get-plain", wire.GetPlain, answers.GetPlainAnswer, "read", absent={"checkpoint": None}, is_plain=True
-    ),
-    Endpoint(
-        "list-plain",
-        wire.ListPlain,
-        answers.ListPlainAnswer,
-        "read",
-        absent={"checkpoints": [], "cursor": None},
-        is_plain=True,
+        absent={"channels": {}},
     ),
     Endpoint("put", wire.Put, answers.PutAnswer, "write"),
-    Endpoint("put-writes", wire.PutWrites, answers.PutWritesAnswer, "write"),
-    Endpoint("put-segments", wire.PutSegments, answers.PutSegmentsAnswer, "write"),
+    Endpoint("put-writes", wire.PutWrites, answers.Done, "write"),
     Endpoint("delete-thread", wire.DeleteThread, answers.Done, "administer", absent={}),
     Endpoint("delete-for-runs", wire.DeleteForRuns, answers.Done, "administer", _all),
-    Endpoint("copy-thread", wire.CopyThread, answers.CopyThreadAnswer, "administer", _source_and_target),
-    Endpoint("prune", wire.Prune, answers.PruneAnswer, "administer", _threads, absent={"left": []}),
-    Endpoint("set-thread", wire.SetThread, answers.SetThreadAnswer, "write"),
-    Endpoint("threads", wire.Threads, answers.ThreadsAnswer, "read", _none),
     Endpoint(
-        "thread-status", wire.ThreadStatus, answers.ThreadStatusAnswer, "read", _threads, {"threads": []}
+        "copy-thread", wire.CopyThread, answers.Joined, "administer", _source_and_target, is_joined=True
     ),
+    Endpoint(
+        "prune", wire.Prune, answers.Joined, "administer", _threads, absent={"done": True}, is_joined=True
+    ),
+    Endpoint("set-thread", wire.SetThread, answers.Done, "write"),
+    Endpoint("threads", wire.Threads, answers.ThreadsAnswer, "read", _none),
     Endpoint("runs", wire.Runs, answers.RunsAnswer, "read", absent={"runs": []}),
-    Endpoint("get-item", wire.GetItem, answers.TableAnswer, "read", _none),
-    Endpoint("batch-get-item", wire.BatchGetItem, answers.BatchGetItemAnswer, "read", _none),
-    Endpoint("query", wire.Query, answers.TableAnswer, "read", _none),
-    Endpoint("put-item", wire.PutItem, answers.TableAnswer, "write", _none),
-    Endpoint("update-item", wire.UpdateItem, answers.TableAnswer, "write", _none),
-    Endpoint("delete-item", wire.DeleteItem, answers.TableAnswer, "write", _none),
-    Endpoint("batch-write-item", wire.BatchWriteItem, answers.BatchWriteItemAnswer, "write", _none),
+)
+TABLE_ENDPOINTS = (
+    Endpoint("get-item", table_wire.GetItem, table_wire.TableAnswer, "read", _none),
+    Endpoint("batch-get-item", table_wire.BatchGetItem, table_wire.BatchGetItemAnswer, "read", _none),
+    Endpoint("query", table_wire.Query, table_wire.TableAnswer, "read", _none),
+    Endpoint("put-item", table_wire.PutItem, table_wire.TableAnswer, "write", _none),
+    Endpoint("update-item", table_wire.UpdateItem, table_wire.TableAnswer, "write", _none),
+    Endpoint("delete-item", table_wire.DeleteItem, table_wire.TableAnswer, "write", _none),
+    Endpoint("batch-write-item", table_wire.BatchWriteItem, table_wire.BatchWriteItemAnswer, "write", _none),
 )

@@ -96,9 +96,8 @@ def check_threads(principal: Principal, endpoint: Endpoint, request: Message) ->
         _check_list_without_thread(principal, request)
         named.remove(None)
     _check_named(principal, named)
-    entry = getattr(request, "entry", None)
-    owner = request.owner if isinstance(request, Threads) else entry and entry.owner
-    if isinstance(request, Threads) and owner is None:
+    owner = getattr(request, "owner", None)
+    if isinstance(request, Threads) and owner is None and principal.owner is None:
         check_right(principal, "administer")
         _check_named(principal, [None])
     if owner is not None and not principal.owns(owner):

@@ -11,6 +11,7 @@ from http import HTTPStatus
 from typing import Any
 
 from langgraph.checkpoint.dynamodb import errors
+from langgraph.checkpoint.dynamodb._format.codec import UnreadableError
 from langgraph.checkpoint.dynamodb._runtime.failures import is_transient
 
 MEDIA_TYPE = "application/problem+json"
@@ -91,6 +92,9 @@ def problem_of(error: Exception) -> ProblemError:
     """Return the problem that answers an error."""
     if isinstance(error, ProblemError):
         return error
+    if isinstance(error, UnreadableError):
+        # It names the thread of the request. The client has another key than who stored it, or the service has none.
+        return ProblemError(409, str(error), errors.CheckpointerConfigurationError)
     if isinstance(error, errors.CheckpointerConfigurationError):
         return ProblemError(500, _UNUSABLE, errors.CheckpointerConfigurationError)
     if isinstance(error, errors.CheckpointerUnavailableError) or is_transient(error):

@@ -7,8 +7,8 @@ safe are in the requests themselves, and the service has nothing to add to them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
 
 from langgraph.checkpoint.dynamodb._format import schema
 from langgraph.checkpoint.dynamodb._format.items import Item, text
@@ -18,10 +18,12 @@ from langgraph.checkpoint.dynamodb._runtime.failures import error_code
 from langgraph.checkpoint.dynamodb._runtime.requests import CONDITION_FAILED, Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
-from langgraph.checkpoint.dynamodb.gateway import wire
+from langgraph.checkpoint.dynamodb.gateway import table_wire as wire
 from langgraph.checkpoint.dynamodb.gateway.principals import Principal
 from langgraph.checkpoint.dynamodb.gateway.problems import forbidden
-from langgraph.checkpoint.dynamodb.gateway.stored import fitting
+from langgraph.checkpoint.dynamodb.gateway.wire import Message
+
+T = TypeVar("T")
 
 # Escaped labels, and a mark that no key of a thread has.
 _PARTITION = re.compile(r"(?:(?:[^\0-%/]|%(?:[01][0-9A-F]|2[0-5F]))*/)*%[MNK]#")
@@ -32,7 +34,7 @@ _WORDS = {"SET", "REMOVE", "AND", "OR", "attribute_exists", "attribute_not_exist
 _WORD = re.compile(r"(?<![\w#:])[A-Za-z_]\w*")
 
 
-def check_labels(principal: Principal, request: wire.Message) -> None:
+def check_labels(principal: Principal, request: Message) -> None:
     """Raise if a request to the table names memories or cached nodes that are not the principal's.
 
     Raises:
@@ -151,6 +153,19 @@ def _listed(table: Table, params: Mapping[str, Any]) -> Op[list[Item]]:
         if "LastEvaluatedKey" not in response:
             return found
         params = {**params, "ExclusiveStartKey": response["LastEvaluatedKey"]}
+
+
+def fitting(
+    things: Iterable[T], size_of: Callable[[T], int], bytes_max: int, *, at_least: int = 0
+) -> list[T]:
+    """Return the first things that fit into an answer together, but at least so many."""
+    found, size = list[T](), 0
+    for each in things:
+        size += size_of(each)
+        if size > bytes_max and len(found) >= at_least:
+            break
+        found.append(each)
+    return found
 
 
 def _fitting(items: list[Item], bytes_max: int) -> tuple[list[Item], list[Item]]:

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import ssl
 import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from langgraph.checkpoint.dynamodb._runtime.attempts import Attempts
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
@@ -18,20 +21,41 @@ from langgraph.checkpoint.dynamodb.http import documents
 from langgraph.checkpoint.dynamodb.http.deadline import ServiceClock
 from langgraph.checkpoint.dynamodb.http.problems import REQUEST_ID, TurnedAwayError, failure_in, failure_of
 
-if TYPE_CHECKING:
-    import httpx
-
 _ABOUT = "about"
 _LIST = "list"
 _JSON = "application/json"
 _UNITS = "X-Units"
+# Processes of a service share nothing but the table. Proxies send requests with the same value to the same process.
+_THREAD = "X-Thread"
+_THREADS = ("thread_id", "source_thread_id")
+_THREAD_CHARACTERS = 16
 _DECODERS = {
     _JSON: documents.parsed,
     documents.MEDIA_TYPE: documents.unpacked,
     documents.STREAM_MEDIA_TYPE: documents.unpacked_stream,
 }
-# Responses need no compression: stored data is compressed or encrypted already.
-_HEADERS = {"Accept-Encoding": "identity", "User-Agent": "langgraph-dynamodb"}
+_HEADERS = {"Accept-Encoding": "zstd, gzip", "User-Agent": "langgraph-dynamodb"}
+# A smaller body is not worth compressing.
+_COMPRESSED_BYTES_MIN = 1024
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A response as it was received."""
+
+    status_code: int
+    headers: Mapping[str, str]
+    body: bytes
+    """Compressed as its Content-Encoding says."""
+
+    @property
+    def content(self) -> bytes:
+        """The decompressed body.
+
+        Raises:
+            BadDocumentError: It is not what its Content-Encoding says.
+        """
+        return documents.decompressed(self.body, self.headers.get("Content-Encoding", ""))
 
 
 class Exchange:
@@ -44,22 +68,24 @@ class Exchange:
         self._url = url
         self._clock = clock
         self._retry_seconds = 0.0 if call.is_sent_once else retry_seconds
-        is_about = call.method == _ABOUT
         self._media_type = {_ABOUT: _JSON, _LIST: documents.STREAM_MEDIA_TYPE}.get(
             call.method, documents.MEDIA_TYPE
         )
         # One id for all attempts, by which the logs of the gateway and of proxies can be searched.
-        headers = {**_HEADERS, "Accept": self._media_type, REQUEST_ID: uuid.uuid4().hex}
+        self.request_id = uuid.uuid4().hex
+        headers = {**_HEADERS, "Accept": self._media_type, REQUEST_ID: self.request_id}
         if asks_units:
             headers[_UNITS] = "1"
         self._request: dict[str, Any] = {"method": "GET", "url": f"{url}/{_ABOUT}", "headers": headers}
-        if not is_about:
-            self._request = {
-                "method": "POST",
-                "url": f"{url}/checkpoints/{call.method}",
-                "headers": {**headers, "Content-Type": documents.MEDIA_TYPE},
-                "content": documents.packed(call.params),
-            }
+        if call.method != _ABOUT:
+            path = call.method if "/" in call.method else f"checkpoints/{call.method}"
+            content = documents.packed(call.params)
+            headers["Content-Type"] = documents.MEDIA_TYPE
+            headers |= _affinity(call)
+            if len(content) >= _COMPRESSED_BYTES_MIN:
+                content = documents.compressed(content)
+                headers["Content-Encoding"] = "zstd"
+            self._request |= {"method": "POST", "url": f"{url}/{path}", "content": content}
 
     def request(self) -> dict[str, Any]:
         """Return the keyword arguments of httpx's `build_request`, for an attempt that starts now."""
@@ -71,7 +97,7 @@ class Exchange:
     def _attempts(self) -> Attempts:
         return Attempts(self._retry_seconds, _is_transient, lambda error: str(self._told(error)))
 
-    def document(self, response: httpx.Response) -> Any:
+    def document(self, response: Reply) -> Any:
         """Return the document of a response, or those of a list; raise the exception for an error response."""
         self._check(response)
         document = _DECODERS[self._media_type](response.content)
@@ -79,11 +105,11 @@ class Exchange:
             raise failure_in(document[-1]["problem"], self._url)
         return document
 
-    def _check(self, response: httpx.Response) -> None:
+    def _check(self, response: Reply) -> None:
         """Raise the exception for a response without documents."""
         self._clock.learn(response.headers)
         if response.status_code != HTTPStatus.OK:
-            raise failure_of(response, self._url)
+            raise failure_of(response, self._url, self.request_id)
         media_type = response.headers.get("Content-Type", "")
         if media_type.partition(";")[0].strip().lower() != self._media_type:
             msg = (
@@ -120,6 +146,14 @@ class Exchange:
                 " the environment"
             )
         return error
+
+
+def _affinity(call: Call) -> Mapping[str, str]:
+    """Return the header by which a proxy sends requests of a thread to one process."""
+    named = next((call.params[each] for each in _THREADS if call.params.get(each) is not None), None)
+    if named is None:
+        return {}
+    return {_THREAD: sha256(named.encode("utf-8", "replace")).hexdigest()[:_THREAD_CHARACTERS]}
 
 
 def _is_transient(error: Exception) -> bool:

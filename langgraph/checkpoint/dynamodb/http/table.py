@@ -15,7 +15,7 @@ from langgraph.checkpoint.dynamodb._runtime.drivers import AsyncDriver, Blocking
 from langgraph.checkpoint.dynamodb._runtime.requests import CONDITION_FAILED
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, result
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
-from langgraph.checkpoint.dynamodb.http.backend import ask
+from langgraph.checkpoint.dynamodb.http.service import ask
 from langgraph.checkpoint.dynamodb.http.transport import Transport
 
 _REQUEST_ITEMS = "RequestItems"
