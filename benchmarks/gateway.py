@@ -142,7 +142,9 @@ def _conversations(engine: Engine) -> Section:
                 through.tally.write_units / itself.tally.write_units,
             ),
             within("the same, read units", _UNITS_TARGET, through.tally.read_units / itself.tally.read_units),
-            at_most(f"read units through {_SERVICES[-1]} services, by thread", 600, affine.tally.read_units),
+            at_most(
+                f"read units through {_SERVICES[-1]} services, by thread", 600, round(affine.tally.read_units)
+            ),
             at_most(
                 "bytes that a late step sends, beyond what it adds",
                 _BYTES_BESIDE_MAX,

@@ -33,7 +33,7 @@ def converse(client: operations.Client, run: Callable[[Op[Any]], Any]) -> list[A
     for step in range(3):
         checkpoint = checkpoint_of(f"{step}", {"log": log[: 5 + step], "kept": "x" * 300})
         checkpoint["channel_versions"] = {"log": step + 1, "kept": 1}
-        new = {"log": step + 1} if step else dict.fromkeys(("log", "kept"), 1)
+        new: dict[str, str | int | float] = {"log": step + 1} if step else {"log": 1, "kept": 1}
         metadata: Any = {**METADATA, "step": step, **({"tags": {"a"}} if step == 2 else {})}
         config = run(operations.put(client, config, checkpoint, metadata, new))
     run(operations.put_writes(client, config, [("log", ["new"]), ("__interrupt__", "?")], "task", "path"))
@@ -162,7 +162,9 @@ def extended(answer: Any) -> Any:
         return list(map(extended, answer))
     if not isinstance(answer, dict):
         return answer
-    more = {name: [*map(extended, each)] for name, each in answer.items() if name in ("threads", "runs")}
+    more: dict[str, Any] = {
+        name: [*map(extended, each)] for name, each in answer.items() if name in ("threads", "runs")
+    }
     if isinstance(answer.get("checkpoint"), dict) and "values" in answer["checkpoint"]:
         more["checkpoint"] = {**answer["checkpoint"], "later": 1}
     return {**answer, **more, "later": {"a": 1}}

@@ -316,7 +316,9 @@ def put(
 def _checkpoint_map(config: RunnableConfig) -> dict[str, str]:
     """Return LangGraph's map of the namespaces above a subgraph's to their checkpoints."""
     given = config["configurable"].get("checkpoint_map")
-    return {str(name): str(each) for name, each in given.items()} if isinstance(given, Mapping) else {}
+    if not isinstance(given, Mapping):
+        return {}
+    return {str(name): str(each) for name, each in given.items()}
 
 
 def _serialized(
