@@ -134,6 +134,7 @@ OTHERS = {
     "setup",
     "start_ttl_sweeper",
     "stop_ttl_sweeper",
+    "storage_with",
     "with_allowlist",
     "with_storage",
 }

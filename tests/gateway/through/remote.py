@@ -31,7 +31,7 @@ from langgraph.checkpoint.dynamodb.gateway.operations import Operations
 from langgraph.checkpoint.dynamodb.gateway.table_requests import carried_out
 from langgraph.checkpoint.dynamodb.gateway.wire import VERSION
 from langgraph.checkpoint.dynamodb.http import operations
-from langgraph.checkpoint.dynamodb.http.memory import Memory
+from langgraph.checkpoint.dynamodb.http.memory import LastValues
 from langgraph.checkpoint.dynamodb.http.service import Service
 from langgraph.checkpoint.dynamodb.http.table import ask_table
 from langgraph.checkpoint.dynamodb.http.values import Values
@@ -80,7 +80,9 @@ OPERATIONS: Mapping[str, Callable[..., Any]] = {
 
 def client_of(storage: Storage, serde: Any = _SERDE) -> operations.Client:
     """A client, as a process that has just started has it."""
-    return operations.Client(Service(), Memory(MEMORY_BYTES), Values(serde), owner_from=storage.owner_from)
+    return operations.Client(
+        Service(), LastValues(MEMORY_BYTES), Values(serde), owner_from=storage.owner_from
+    )
 
 
 class RemoteSaver(TableSaver):

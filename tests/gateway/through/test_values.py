@@ -28,7 +28,7 @@ from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 from langgraph.checkpoint.dynamodb.http import operations
 from langgraph.checkpoint.dynamodb.http.documents import size_of
-from langgraph.checkpoint.dynamodb.http.memory import Known, Memory
+from langgraph.checkpoint.dynamodb.http.memory import Known, LastValues
 from langgraph.checkpoint.dynamodb.http.values import Typed, Values
 from tests.gateway.through import remote
 from tests.gateway.through.remote import answered, asking, client_of
@@ -203,7 +203,7 @@ def test_a_reader_gets_what_it_does_not_have() -> None:
     values = found["checkpoint"]["values"]
     assert values["kept"] == {"same": have.values["kept"].digest}
     assert values["log"].keys() == {"type", "data"}
-    reader = replace(writer, memory=Memory(1 << 20))
+    reader = replace(writer, memory=LastValues(1 << 20))
     reader.memory.remember(PLACE, have)
     assert pair.values(reader) == {"log": log(41), "kept": noise(9000)}
 
@@ -258,7 +258,7 @@ def test_a_checkpoint_has_only_json_beside_its_values() -> None:
 
 
 def test_the_memory_is_bounded() -> None:
-    memory = Memory(20_000)
+    memory = LastValues(20_000)
     for number in range(5):
         memory.remember((f"thread {number}", ""), Known("1", {}, {"x": Typed("bytes", bytes(8000))}))
     known = [memory.get((f"thread {number}", "")).checkpoint_id for number in range(5)]

@@ -17,7 +17,7 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointerUnavailableError
 
 @dataclass(frozen=True, kw_only=True)
 class Storage:
-    """What operations need: the table, codec, cache, clock, id source, and a saver's options."""
+    """All that operations need: the table, codec, cache, clock, id source, and a saver's options."""
 
     codec: Codec
     cache: Cache

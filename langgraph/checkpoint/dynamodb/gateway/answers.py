@@ -75,7 +75,7 @@ class Omission(Message):
 
 
 class Omitted(Message):
-    """What is shown instead of a value."""
+    """A text that is shown instead of a value."""
 
     omitted: Omission
 
@@ -90,7 +90,7 @@ class PlainWrite(Message):
 
 
 class PlainInterrupt(Message):
-    """What a waiting task asks a human."""
+    """The question of a waiting task to a human."""
 
     task_id: str
     id: str | None
@@ -144,7 +144,7 @@ class ChannelHistory(Message):
 
 
 class DeltaChannelHistoryAnswer(Answer):
-    """What delta channels are rebuilt from."""
+    """The values and writes from which delta channels are rebuilt."""
 
     channels: dict[str, ChannelHistory]
 

@@ -162,7 +162,7 @@ class PutWrites(Namespace):
 
 
 class Reading(Message):
-    """What a reader wants of each checkpoint."""
+    """The parts of each checkpoint that a reader wants."""
 
     channels: list[str] | None = Field(None, description="The channels whose values you want; null: all.")
     plain: bool = Field(False, description="Whether you want values as JSON, if the service offers it.")

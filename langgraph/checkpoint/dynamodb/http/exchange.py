@@ -8,7 +8,6 @@ from __future__ import annotations
 import ssl
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from http import HTTPStatus
@@ -20,6 +19,7 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError,
 from langgraph.checkpoint.dynamodb.http import documents
 from langgraph.checkpoint.dynamodb.http.deadline import ServiceClock
 from langgraph.checkpoint.dynamodb.http.problems import REQUEST_ID, TurnedAwayError, failure_in, failure_of
+from langgraph.checkpoint.dynamodb.http.reply import Reply
 
 _ABOUT = "about"
 _LIST = "list"
@@ -37,25 +37,6 @@ _DECODERS = {
 _HEADERS = {"Accept-Encoding": "zstd, gzip", "User-Agent": "langgraph-dynamodb"}
 # A smaller body is not worth compressing.
 _COMPRESSED_BYTES_MIN = 1024
-
-
-@dataclass(frozen=True)
-class Reply:
-    """A response as it was received."""
-
-    status_code: int
-    headers: Mapping[str, str]
-    body: bytes
-    """Compressed as its Content-Encoding says."""
-
-    @property
-    def content(self) -> bytes:
-        """The decompressed body.
-
-        Raises:
-            BadDocumentError: It is not what its Content-Encoding says.
-        """
-        return documents.decompressed(self.body, self.headers.get("Content-Encoding", ""))
 
 
 class Exchange:

@@ -1,4 +1,4 @@
-"""What the client remembers of the newest checkpoint of each namespace: its values' bytes, as the service has them.
+"""All that the client remembers of the newest checkpoint of each namespace: its values' bytes, as the service has them.
 
 With them, a put sends only what has changed in a value, and a read gets only values that are new. The memory is
 bounded, and never a source of truth: the service says if it does not have what the client believes.
@@ -36,7 +36,7 @@ class Known:
         return _ENTRY_BYTES + sum(_VALUE_BYTES + len(each.data) for each in self.values.values())
 
 
-class Memory:
+class LastValues:
     """The newest known checkpoint of each namespace, up to a total size. Safe to use from several OS threads."""
 
     def __init__(self, bytes_max: int) -> None:

@@ -43,7 +43,7 @@ from langgraph.checkpoint.dynamodb.errors import (
 )
 from langgraph.checkpoint.dynamodb.http.deltas import delta
 from langgraph.checkpoint.dynamodb.http.documents import can_be_packed, size_of
-from langgraph.checkpoint.dynamodb.http.memory import Known, Memory
+from langgraph.checkpoint.dynamodb.http.memory import Known, LastValues
 from langgraph.checkpoint.dynamodb.http.prefix import ThreadPrefix
 from langgraph.checkpoint.dynamodb.http.service import Service, ask
 from langgraph.checkpoint.dynamodb.http.values import Place, Typed, Values
@@ -65,10 +65,10 @@ _NEEDED_METADATA = ("run_id", "counters_since_delta_snapshot", "parents")
 
 @dataclass(frozen=True)
 class Client:
-    """What the operations of a saver need."""
+    """All that the operations of a saver need."""
 
     service: Service
-    memory: Memory
+    memory: LastValues
     values: Values
     prefix: ThreadPrefix = field(default_factory=ThreadPrefix)
     owner_from: str | None = None

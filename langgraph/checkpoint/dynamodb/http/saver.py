@@ -30,7 +30,7 @@ from langgraph.checkpoint.dynamodb._runtime.options import (
 )
 from langgraph.checkpoint.dynamodb.base_saver import CACHE_BYTES, next_version
 from langgraph.checkpoint.dynamodb.http.accounting import GatewayAccounting
-from langgraph.checkpoint.dynamodb.http.memory import Memory
+from langgraph.checkpoint.dynamodb.http.memory import LastValues
 from langgraph.checkpoint.dynamodb.http.operations import (
     Client,
     copy_thread,
@@ -129,7 +129,7 @@ class HttpCheckpointSaver(ServiceClient, BaseCheckpointSaver[Any]):
             on_event=on_event,
             accounting=GatewayAccounting(),
         )
-        self._memory = Memory(cache_bytes)
+        self._memory = LastValues(cache_bytes)
         self._prefix = ThreadPrefix(thread_prefix)
         self._owner_from = owner_from
         self._encrypt_metadata = encrypt_metadata
