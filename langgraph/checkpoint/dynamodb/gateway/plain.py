@@ -14,8 +14,8 @@ from langgraph.checkpoint.base import CheckpointTuple
 from typing_extensions import override
 
 from langgraph.checkpoint.dynamodb._format.content import delta_counters
-from langgraph.checkpoint.dynamodb._format.inert import LookingSerializer, Stored
-from langgraph.checkpoint.dynamodb._format.plain import as_json, asked, interrupts_in
+from langgraph.checkpoint.dynamodb._format.inert import LookingSerializer
+from langgraph.checkpoint.dynamodb._format.plain import as_json, asked, interrupt_fields, interrupts_in
 from langgraph.checkpoint.dynamodb.gateway.documents import place_document
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.media import JSON
@@ -232,9 +232,7 @@ class _PlainCheckpoint:
             return document | error.document(), error
 
     def _interrupt(self, task_id: str, interrupt: Any) -> Document:
-        fields = interrupt.content if isinstance(interrupt, Stored) else None
-        named = _text(fields.get("id")) if isinstance(fields, dict) else None
-        document: Document = {"task_id": task_id, "id": named}
+        document: Document = {"task_id": task_id, "id": _text(interrupt_fields(interrupt).get("id"))}
         if isinstance(interrupt, LeftOutError):
             return document | interrupt.document()
         try:
