@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +21,11 @@ from langgraph.checkpoint.dynamodb.gateway.operations import Operations
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "javascript"
-PACKAGES = ROOT / ".venv-javascript" / "node_modules"
 RECORDED = ROOT / "tests" / "fixtures" / "javascript"
 RECORDER = Path(__file__).with_name("record_requests.mjs")
 # The agent's actions: it asks, and it gets the answer.
 ACTIONS = ("start", "yes")
-_MODELS = {"put": wire.Put, "put-writes": wire.PutWrites}
+_MODELS: dict[str, type[wire.Message]] = {"put": wire.Put, "put-writes": wire.PutWrites}
 
 
 def recorded(action: str, folder: Path = RECORDED) -> list[Any]:
@@ -45,26 +42,23 @@ def store_recorded(saver: DynamoDBSaver, thread_id: str, *actions: str) -> None:
         saver.runner.run(operation(storage, request))
 
 
-def copy_example(folder: Path) -> Path:
-    """Copy the example to a folder, where it finds its packages."""
-    copy = shutil.copytree(EXAMPLE, folder / "javascript", ignore=shutil.ignore_patterns("node_modules"))
-    (copy / "node_modules").symlink_to(PACKAGES)
-    return Path(copy)
-
-
-def record(address: str, example: Path, folder: Path) -> None:
-    """Let the agent do all of its actions with a gateway, and record its requests."""
+def record(address: str, folder: Path) -> list[str]:
+    """Let the agent do all of its actions with a gateway, record its requests, and return what it printed."""
+    printed: list[str] = []
     for action in ACTIONS:
         file = folder / f"{action}.jsonl"
         file.unlink(missing_ok=True)
-        subprocess.run(  # noqa: S603  # Our own example.
+        done = subprocess.run(  # noqa: S603  # Our own example.
             ["node", "--import", str(RECORDER), "agent.js", address, action, "trip-1"],  # noqa: S607
-            cwd=example,
+            cwd=EXAMPLE,
             env={**os.environ, "LANGGRAPH_RECORDING": str(file)},
+            stdout=subprocess.PIPE,
+            text=True,
             check=True,
         )
+        printed += done.stdout.splitlines()
+    return printed
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as made:
-        record(sys.argv[1], copy_example(Path(made)), RECORDED)
+    record(sys.argv[1], RECORDED)

@@ -1,4 +1,4 @@
-/** Preloaded by node, writes each request that stores something to the file of LANGGRAPH_RECORDING, a line of JSON each. */
+/** Preloaded by node, writes each request that stores something to the file of LANGGRAPH_RECORDING, as a line of JSON. */
 
 import { appendFileSync } from "node:fs";
 import { gunzipSync } from "node:zlib";

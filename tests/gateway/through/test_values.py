@@ -231,8 +231,15 @@ def test_a_list_goes_on_where_an_answer_was_full() -> None:
         noise(6000, step) for step in reversed(range(9))
     ]
     assert sum(each.method == "list" for each in pair.asked) > 3
-    with pytest.raises(CheckpointerInputError, match="after needs a thread_id"):
-        pair.ask("list", after={"checkpoint_id": "1", "checkpoint_ns": ""})
+
+
+@pytest.mark.parametrize(
+    "what",
+    [{"after": {"checkpoint_id": "1", "checkpoint_ns": ""}}, {"checkpoint_ns": ""}, {"checkpoint_id": "1"}],
+)
+def test_a_list_of_all_threads_cannot_be_of_a_part_of_each(what: dict[str, Any]) -> None:
+    with pytest.raises(CheckpointerInputError, match=f"{next(iter(what))} needs a thread_id"):
+        Pair().ask("list", **what)
 
 
 def test_a_request_that_is_too_large_is_refused_by_its_client(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,9 +63,9 @@ class Operations:
         config, after = None, None
         if request.thread_id is not None:
             config = _config(request.thread_id, request.checkpoint_ns, request.checkpoint_id)
+        else:
+            _check_list_of_all(request)
         if request.after is not None:
-            if config is None:
-                raise CheckpointerInputError("after needs a thread_id: a list of all threads has no pages")
             after = (request.after.checkpoint_id, request.after.checkpoint_ns)
         listing = select(
             storage,
@@ -191,6 +191,13 @@ class Operations:
         """List the runs of a thread."""
         found = yield from list_runs(storage, request.thread_id)
         return {"runs": list(map(asdict, found))}
+
+
+def _check_list_of_all(request: wire.List) -> None:
+    for name in ("checkpoint_ns", "checkpoint_id", "after"):
+        if getattr(request, name) is not None:
+            msg = f"{name} needs a thread_id: a list of all threads has all their namespaces, in one stream"
+            raise CheckpointerInputError(msg)
 
 
 def _config(thread_id: str, namespace: str | None, checkpoint_id: str | None) -> RunnableConfig:
