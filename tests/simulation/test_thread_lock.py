@@ -58,7 +58,7 @@ class Locks:
         """Take the lock a few times, renew it, and let it go or forget to."""
         choices = self.simulator.choices
         for _ in range(ROUNDS):
-            hold = hold_on(storage, THREAD, TTL_SECONDS, WAIT_SECONDS)
+            hold = hold_on(THREAD, TTL_SECONDS, WAIT_SECONDS, storage.rng.randbytes(8))
             with suppress(CheckpointerError, *NETWORK_ERRORS):
                 self._believe(name, (yield from acquire(storage, hold, WAIT_SECONDS)) - skew)
                 for _ in range(choices.pick(4)):

@@ -18,23 +18,26 @@ from botocore.exceptions import ReadTimeoutError
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from pydantic import ValidationError
 
+from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import CHECKPOINT_BYTES_MAX
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Emit, Op, Step, collected, gather
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.gateway.deltas import check_deltas
-from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS, TABLE_ENDPOINTS
+from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS, LABEL_ENDPOINTS, Endpoint
+from langgraph.checkpoint.dynamodb.gateway.holding import Held
+from langgraph.checkpoint.dynamodb.gateway.label_rights import Scope
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
+from langgraph.checkpoint.dynamodb.gateway.memories import Memories
 from langgraph.checkpoint.dynamodb.gateway.opaque import OpaqueCodec
 from langgraph.checkpoint.dynamodb.gateway.operations import Operations
-from langgraph.checkpoint.dynamodb.gateway.table_requests import carried_out
 from langgraph.checkpoint.dynamodb.gateway.wire import VERSION
 from langgraph.checkpoint.dynamodb.http import operations
 from langgraph.checkpoint.dynamodb.http.memory import LastValues
 from langgraph.checkpoint.dynamodb.http.service import Service
-from langgraph.checkpoint.dynamodb.http.table import ask_table
 from langgraph.checkpoint.dynamodb.http.values import Values
+from langgraph.store.dynamodb.storage import StoreStorage
 from tests.simulation.history import Violation
 from tests.simulation.savers import TableSaver
 from tests.simulation.simulator import FAIR, MEMORY_BYTES, Process, Simulator
@@ -52,6 +55,7 @@ CHANGE = 0.2
 SERVICES = 2
 # Small, so that what is small in the simulation comes in several answers.
 LIMITS = Limits(body_bytes_max=2000)
+ANSWER_BYTES = 2000
 ABOUT = {
     "wire_version": VERSION,
     "features": [],
@@ -59,7 +63,7 @@ ABOUT = {
     "owner": None,
 }
 
-_ENDPOINTS = {each.name: each for each in (*ENDPOINTS, *TABLE_ENDPOINTS)}
+_ENDPOINTS = {each.name: each for each in (*ENDPOINTS, *LABEL_ENDPOINTS)}
 _SERDE = JsonPlusSerializer()
 
 OPERATIONS: Mapping[str, Callable[..., Any]] = {
@@ -92,9 +96,9 @@ class RemoteSaver(TableSaver):
         """Take the simulator, which runs what serves the requests, and the process."""
         super().__init__(simulator, process)
         # A process has one saver, of which the world makes several.
-        made = (client_of(process.storage), _Services(simulator, process))
+        made = (client_of(process.storage), Services(simulator, process))
         client, services = vars(process).setdefault("remote", made)
-        self._services: _Services = services
+        self._services: Services = services
         self.operations = {name: partial(operation, client) for name, operation in OPERATIONS.items()}
 
     @property
@@ -111,31 +115,11 @@ class RemoteSaver(TableSaver):
         return asking(operation, self._services.ask)
 
 
-class RemoteTable:
-    """Runs the operations of a store whose requests to the table go through the gateway."""
-
-    def __init__(self, simulator: Simulator, process: Process) -> None:
-        """Take the simulator, which runs what serves the requests, and the process."""
-        self._services = _Services(simulator, process)
-
-    def __call__(self, operation: Op[T]) -> Op[T]:
-        """Run an operation."""
-        return asking(operation, self._ask)
-
-    def _ask(self, call: Call) -> Op[Any]:
-        """Make a request to the table, as the transport does it; return its outcome."""
-        try:
-            return (yield from asking(ask_table(call), self._services.ask))
-        except Violation:
-            raise
-        except Exception as error:  # noqa: BLE001 - it is the outcome.
-            return error
-
-
-class _Services:
+class Services:
     """The services as the client in a process reaches them."""
 
     def __init__(self, simulator: Simulator, process: Process) -> None:
+        """Take the simulator, which runs what serves the requests, and the process."""
         self._simulator = simulator
         self._storage = process.storage
         self._name = process.name
@@ -174,7 +158,10 @@ class _Services:
         if trouble in ("given up", "killed"):
             # What was not begun when its client gave it up never is: it comes after its deadline.
             left = yield from _for_rounds(serving, 1 + choices.pick(ROUNDS_MAX))
-            if trouble == "given up" and left is not None:
+            # The service ends a request when its client gives it up. A put of a memory has to end then: what it stored
+            # later would be newer than what others have stored since.
+            goes_on = not call.method.startswith("store/")
+            if trouble == "given up" and left is not None and goes_on:
                 self.left_behind += 1
                 self._simulator.start(name, Process(name, self._storage), _going_on(serving, left))
             else:
@@ -237,9 +224,8 @@ def answered(storage: Storage, call: Call, limits: Limits = LIMITS) -> Op[Any]:
     storage = replace(storage, codec=OpaqueCodec(_SERDE, bytes_max=CHECKPOINT_BYTES_MAX))
     endpoint = _ENDPOINTS[call.method]
     request = endpoint.model.model_validate(_sent(call.params))
-    if endpoint in TABLE_ENDPOINTS:
-        table_request: Any = request
-        return _sent((yield from carried_out(storage.table, endpoint.attribute, table_request, 1000)))
+    if endpoint in LABEL_ENDPOINTS:
+        return _sent((yield from _labelled(storage, endpoint, request, limits)))
     served = getattr(Operations(limits), endpoint.attribute)
     check_deltas(request, Limits())
     is_list = endpoint.name == "list"
@@ -249,6 +235,27 @@ def answered(storage: Storage, call: Call, limits: Limits = LIMITS) -> Op[Any]:
     for document in sent if is_list else [sent]:
         endpoint.answer.model_validate(document)
     return sent
+
+
+def _labelled(storage: Storage, endpoint: Endpoint, request: Any, limits: Limits) -> Op[Any]:
+    memories = StoreStorage(
+        codec=Codec(_SERDE), table=storage.table, clock=storage.clock, rng=storage.rng, consistent_read=True
+    )
+    # An answer has little room, and a deletion stops after each page.
+    served = Memories(memories, limits, answer_bytes=ANSWER_BYTES, part_seconds=0)
+    answer = yield from getattr(served, endpoint.attribute)(request, Scope(()), _Held())
+    endpoint.answer.model_validate(_sent(answer))
+    return answer
+
+
+class _Held(Held):
+    """Counts nothing."""
+
+    def __init__(self) -> None:
+        """Hold nothing."""
+
+    def add(self, count: int) -> None:
+        """Count nothing."""
 
 
 def _sent(document: Any) -> Any:

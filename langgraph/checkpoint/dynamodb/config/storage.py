@@ -22,8 +22,18 @@ from langgraph.checkpoint.dynamodb.config.serde import Serde
 from langgraph.checkpoint.dynamodb.config.types import Options
 
 
-class ValueOptions(Options):
-    """The options that every constructor has, and `encryption_key`, which none has."""
+class EventOptions(Options):
+    """The option that every constructor has."""
+
+    on_event: Reference | None = Field(
+        default=None,
+        description="A function that receives an event for each operation, or a class whose objects do, as"
+        " module:name.",
+    )
+
+
+class SerializerOptions(EventOptions):
+    """The serializer, and `encryption_key`, which no constructor has."""
 
     serde: Serde | None = Field(
         default=None,
@@ -34,14 +44,14 @@ class ValueOptions(Options):
         default=None,
         description="Where the AES key is. With it, this process encrypts everything except ids, sizes and times.",
     )
+
+
+class ValueOptions(SerializerOptions):
+    """The options of the constructors of classes that open what they read, whatever has stored it."""
+
     allow_unencrypted: bool = Field(
         default=False,
         description="Whether to read unencrypted data too, although there is a key; only during a migration.",
-    )
-    on_event: Reference | None = Field(
-        default=None,
-        description="A function that receives an event for each operation, or a class whose objects do, as"
-        " module:name.",
     )
 
 

@@ -25,26 +25,33 @@ from langgraph.checkpoint.dynamodb.errors import (
     CheckpointNotFoundError,
     ThreadBusyError,
 )
-from langgraph.checkpoint.dynamodb.gateway import bodies, deadlines, metrics, table_wire, wire
+from langgraph.checkpoint.dynamodb.gateway import bodies, deadlines, metrics, wire
 from langgraph.checkpoint.dynamodb.gateway.access_log import AccessLog, answer, note
 from langgraph.checkpoint.dynamodb.gateway.admission import Admission, principal_of
+from langgraph.checkpoint.dynamodb.gateway.asking import asking, patient, sleep
 from langgraph.checkpoint.dynamodb.gateway.audit import followed
 from langgraph.checkpoint.dynamodb.gateway.authentication import Authenticate, anybody_on_this_machine
 from langgraph.checkpoint.dynamodb.gateway.concurrency import Concurrency
 from langgraph.checkpoint.dynamodb.gateway.deltas import check_deltas
 from langgraph.checkpoint.dynamodb.gateway.description import describe
-from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS, TABLE_ENDPOINTS, Endpoint
-from langgraph.checkpoint.dynamodb.gateway.holding import Holding
+from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS, LABEL_ENDPOINTS, Endpoint
+from langgraph.checkpoint.dynamodb.gateway.holding import Held, Holding
 from langgraph.checkpoint.dynamodb.gateway.joining import Joining
+from langgraph.checkpoint.dynamodb.gateway.label_wire import Labelled
+from langgraph.checkpoint.dynamodb.gateway.labelled import LabelOperations
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.opaque import opaque_storage
 from langgraph.checkpoint.dynamodb.gateway.operations import Operations
 from langgraph.checkpoint.dynamodb.gateway.ownership import Admitted, admitted
-from langgraph.checkpoint.dynamodb.gateway.principals import Principal, check_right, check_threads
+from langgraph.checkpoint.dynamodb.gateway.principals import (
+    Principal,
+    check_right,
+    check_rights,
+    check_threads,
+)
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError, forbidden
-from langgraph.checkpoint.dynamodb.gateway.rates import Rates, rate
+from langgraph.checkpoint.dynamodb.gateway.rates import Rates
 from langgraph.checkpoint.dynamodb.gateway.readiness import Readiness
-from langgraph.checkpoint.dynamodb.gateway.table_requests import carried_out, check_labels, visible_to
 from langgraph.checkpoint.dynamodb.gateway.units import Units, asked_units, counted, counting
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
@@ -127,15 +134,21 @@ class _Service:
     ) -> None:
         self._saver = saver
         self._audit_key = audit_key
-        per_second, burst = rate(limits)
-        self._limits = limits.model_copy(update={"requests_per_second": per_second, "burst_requests": burst})
-        self._rates = Rates(per_second, burst)
+        self._limits = limits
+        self._rates = Rates(limits)
         self._open_metrics = open_metrics
         self._plain_json = plain_json
-        self._endpoints = [*ENDPOINTS, *TABLE_ENDPOINTS]
+        self._endpoints = [*ENDPOINTS, *LABEL_ENDPOINTS]
         self._storage = opaque_storage(saver)
-        self._runner = saver.runner.wrapped(lambda asend: followed(counted(asend)))
+        retry_seconds = self._storage.table.retry_seconds
+        self._runner = saver.runner.asking(followed(counted(patient(saver.transport, retry_seconds))), sleep)
         self._operations = Operations(limits)
+        self._labels = LabelOperations(
+            saver,
+            limits,
+            answer_bytes=limits.body_bytes_max // 2,
+            part_seconds=min(_PART_SECONDS, limits.request_seconds_max / 4),
+        )
         self._joining = Joining()
         self._readiness = Readiness(saver)
         self._metrics = metrics.Metrics()
@@ -152,8 +165,7 @@ class _Service:
             Route(_DESCRIPTION, self._openapi),
         ]
         routes += [
-            Route(f"/checkpoints/{each.name}", partial(self._serve_in_time, each), methods=["POST"])
-            for each in self._endpoints
+            Route(each.path, partial(self._serve_in_time, each), methods=["POST"]) for each in self._endpoints
         ]
         app = Starlette(
             routes=routes,
@@ -192,31 +204,33 @@ class _Service:
 
     async def _serve(self, endpoint: Endpoint, request: Request) -> Response:
         principal = principal_of(request)
-        check_right(principal, endpoint.right)
+        if endpoint.rights is None:
+            check_right(principal, endpoint.right)
         with self._holding.request(principal) as held:
             # Received before the request takes a place, so a slow sender keeps nobody else waiting.
             body = await bodies.receive(request, self._limits, held)
-            async with self._places.place(principal):
+            async with self._places.place(principal) as place:
                 message = await self._decoder.message(body, endpoint.model, held)
                 held.add(check_deltas(message, self._limits))
                 self._check_plain(message)
+                check_rights(principal, endpoint, message)
                 check_threads(principal, endpoint, message)
-                check_labels(principal, message)
                 seconds = self._seconds_left(request)
                 units = asked_units(request, principal)
                 # A deletion that waits for another one must not begin after its client has given up and asked again.
                 if not isinstance(message, wire.List):
-                    with counting(units):
-                        running = self._answered(endpoint, message, principal, seconds)
+                    with counting(units), asking(place, seconds, request.headers):
+                        running = self._answered(endpoint, message, principal, seconds, held)
                         document = await asyncio.wait_for(running, seconds)
                     if units is not None:
                         document = units.added_to(document)
                     return await bodies.answer(request, document)
-                admitted = await asyncio.wait_for(self._admitted(endpoint, message, principal), seconds)
+                with asking(place, seconds, request.headers):
+                    admitted = await asyncio.wait_for(self._admitted(endpoint, message, principal), seconds)
             return await self._listed(request, endpoint, admitted, units, seconds)
 
     async def _answered(
-        self, endpoint: Endpoint, message: wire.Message, principal: Principal, seconds: float
+        self, endpoint: Endpoint, message: wire.Message, principal: Principal, seconds: float, held: Held
     ) -> dict[str, Any]:
         """Run the operation of an endpoint and return the answer's document.
 
@@ -224,8 +238,9 @@ class _Service:
             CheckpointNotFoundError: The endpoint needs a thread that does not exist.
             ThreadBusyError: The thread was deleted or pruned at every attempt.
         """
-        if isinstance(message, table_wire.TableRequest):
-            return await self._carried_out(endpoint, message, principal)
+        if isinstance(message, Labelled):
+            running = self._labels.operation(endpoint, message, principal, held)
+            return await self._runner.arun(running, endpoint.attribute)
         for _ in range(ATTEMPTS_MAX):
             admitted = await self._admitted(endpoint, message, principal)
             if admitted is None and endpoint.absent is None:
@@ -265,16 +280,6 @@ class _Service:
     async def _run(self, endpoint: Endpoint, operation: Callable[[], Op[dict[str, Any]]]) -> dict[str, Any]:
         return await self._runner.arun(operation(), endpoint.method)
 
-    async def _carried_out(
-        self, endpoint: Endpoint, message: table_wire.TableRequest, principal: Principal
-    ) -> dict[str, Any]:
-        answer_bytes = self._limits.body_bytes_max // 2
-        operation = carried_out(self._storage.table, endpoint.attribute, message, answer_bytes)
-        document = await self._runner.arun(operation, endpoint.attribute)
-        if isinstance(message, table_wire.Query) and message.IndexName is not None:
-            document["response"]["Items"] = visible_to(principal, document["response"]["Items"])
-        return document
-
     def _check_plain(self, message: wire.Message) -> None:
         if getattr(message, "plain", False) and not self._plain_json:
             raise forbidden("this service does not show values as JSON; its operator sets plain_json")
@@ -293,7 +298,7 @@ class _Service:
         if admitted is not None:
             storage = replace(self._storage, owner=principal.owner_name)
             listing = self._operations.list(storage, cast("wire.List", admitted.request), principal.prefix)
-            documents = self._in_turns(principal, self._runner.astream(listing), units)
+            documents = self._in_turns(request, self._runner.astream(listing), units)
         # An error before the first document can still be answered with its own status.
         first = await asyncio.wait_for(anext(documents, None), seconds)
 
@@ -315,13 +320,14 @@ class _Service:
         return min(deadlines.seconds_left(request.headers), self._limits.request_seconds_max)
 
     async def _in_turns(
-        self, principal: Principal, documents: AsyncGenerator[dict[str, Any], None], units: Units | None
+        self, request: Request, documents: AsyncGenerator[dict[str, Any], None], units: Units | None
     ) -> AsyncGenerator[dict[str, Any], None]:
         """Yield documents, each made in a place of its own: no place is held while the client reads."""
         async with aclosing(documents):
             while True:
-                async with self._places.place(principal):
-                    with counting(units):
+                async with self._places.place(principal_of(request)) as place:
+                    seconds = self._limits.request_seconds_max
+                    with counting(units), asking(place, seconds, request.headers):
                         document = await anext(documents, None)
                 if document is None:
                     return

@@ -8,7 +8,8 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel
 
-from langgraph.checkpoint.dynamodb.gateway import answers, table_wire, wire
+from langgraph.checkpoint.dynamodb.gateway import answers, label_wire, wire
+from langgraph.checkpoint.dynamodb.gateway.lock import Lock, LockAnswer
 
 Right: TypeAlias = Literal["read", "write", "administer"]
 
@@ -42,9 +43,13 @@ _METHODS = {
 }
 
 
+def _rights_of_batch(request: label_wire.Batch) -> Iterable[Right]:
+    return {"write" if isinstance(each, label_wire.Put) else "read" for each in request.ops}
+
+
 @dataclass(frozen=True)
 class Endpoint:
-    """One operation as `POST /checkpoints/{name}`."""
+    """One operation as `POST /checkpoints/{name}`, or as `POST /{name}` if the name has a slash."""
 
     name: str
     model: type[wire.Message]
@@ -58,10 +63,18 @@ class Endpoint:
     is_joined: bool = False
     """Whether it may take longer than one request, and a repeated request joins it."""
 
+    rights: Callable[[Any], Iterable[Right]] | None = None
+    """Returns the rights that a request needs, where that depends on the request."""
+
+    @property
+    def path(self) -> str:
+        """The path that it is served at."""
+        return f"/{self.name}" if "/" in self.name else f"/checkpoints/{self.name}"
+
     @property
     def attribute(self) -> str:
-        """The name of the method of `Operations` that serves it."""
-        return self.name.replace("-", "_")
+        """The name of the method that serves it."""
+        return self.name.rpartition("/")[2].replace("-", "_")
 
     @property
     def method(self) -> str:
@@ -92,13 +105,22 @@ ENDPOINTS = (
     Endpoint("set-thread", wire.SetThread, answers.Done, "write"),
     Endpoint("threads", wire.Threads, answers.ThreadsAnswer, "read", _none),
     Endpoint("runs", wire.Runs, answers.RunsAnswer, "read", absent={"runs": []}),
+    Endpoint("lock", Lock, LockAnswer, "write"),
 )
-TABLE_ENDPOINTS = (
-    Endpoint("get-item", table_wire.GetItem, table_wire.TableAnswer, "read", _none),
-    Endpoint("batch-get-item", table_wire.BatchGetItem, table_wire.BatchGetItemAnswer, "read", _none),
-    Endpoint("query", table_wire.Query, table_wire.TableAnswer, "read", _none),
-    Endpoint("put-item", table_wire.PutItem, table_wire.TableAnswer, "write", _none),
-    Endpoint("update-item", table_wire.UpdateItem, table_wire.TableAnswer, "write", _none),
-    Endpoint("delete-item", table_wire.DeleteItem, table_wire.TableAnswer, "write", _none),
-    Endpoint("batch-write-item", table_wire.BatchWriteItem, table_wire.BatchWriteItemAnswer, "write", _none),
+LABEL_ENDPOINTS = (
+    Endpoint("store/batch", label_wire.Batch, label_wire.BatchAnswer, "read", _none, rights=_rights_of_batch),
+    Endpoint("store/put-if", label_wire.PutIf, label_wire.PutIfAnswer, "write", _none),
+    Endpoint(
+        "store/delete-namespace",
+        label_wire.DeleteNamespace,
+        label_wire.DeleteNamespaceAnswer,
+        "write",
+        _none,
+    ),
+    Endpoint("store/sweep-ttl", label_wire.SweepTtl, label_wire.DeleteNamespaceAnswer, "write", _none),
+    Endpoint("store/export-items", label_wire.ExportItems, label_wire.ExportItemsAnswer, "read", _none),
+    Endpoint("store/import-items", label_wire.ImportItems, label_wire.ImportItemsAnswer, "write", _none),
+    Endpoint("cache/get", label_wire.CacheGet, label_wire.CacheGetAnswer, "read", _none),
+    Endpoint("cache/set", label_wire.CacheSet, label_wire.CacheSetAnswer, "write", _none),
+    Endpoint("cache/clear", label_wire.CacheClear, answers.Done, "write", _none),
 )

@@ -26,6 +26,9 @@ class Limits(Options):
     values_max: Positive = Field(
         default=100_000, description="How many values, lists, mappings and their keys a body may have in all."
     )
+    search_bytes_max: Positive = Field(
+        default=16 << 20, description="How many bytes one search of memories may read from the table."
+    )
     request_seconds_max: Seconds = Field(
         default=50,
         description="How long a request may take until its answer begins, and each document of a list.",
@@ -43,7 +46,7 @@ class Limits(Options):
     requests_per_second: Seconds | None = Field(
         default=None,
         description="How many requests a tenant may make per second, on average, of each process, and one principal of"
-        " it three quarters of that; by default what a process of this machine can serve, measured at start.",
+        " it three quarters of that; by default as many as come.",
     )
     burst_requests: Positive | None = Field(
         default=None,

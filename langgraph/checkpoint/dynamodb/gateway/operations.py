@@ -30,6 +30,7 @@ from langgraph.checkpoint.dynamodb.gateway import wire
 from langgraph.checkpoint.dynamodb.gateway.deltas import rebuilt
 from langgraph.checkpoint.dynamodb.gateway.documents import checkpoint_document, size_of, value_document
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
+from langgraph.checkpoint.dynamodb.gateway.lock import Lock, lock
 from langgraph.checkpoint.dynamodb.gateway.opaque import Typed, may_match
 from langgraph.checkpoint.dynamodb.gateway.plain import plain_document
 
@@ -164,6 +165,12 @@ class Operations:
         """Remove old checkpoints."""
         yield from delete.prune(storage, request.thread_ids, request.strategy, request.keep_last)
         return {"done": True}
+
+    # One runner at a time
+
+    def lock(self, storage: Storage, request: Lock) -> Op[Document]:
+        """Acquire, renew or release the lock of a thread."""
+        return lock(storage, request)
 
     # The directory
 

@@ -85,6 +85,16 @@ def check_right(principal: Principal, right: Right) -> None:
         raise forbidden(f"this request needs the right to {right}, which these credentials do not have")
 
 
+def check_rights(principal: Principal, endpoint: Endpoint, request: Message) -> None:
+    """Raise if a principal lacks a right that a request needs, where that depends on the request.
+
+    Raises:
+        ProblemError: The principal lacks it.
+    """
+    for right in () if endpoint.rights is None else endpoint.rights(request):
+        check_right(principal, right)
+
+
 def check_threads(principal: Principal, endpoint: Endpoint, request: Message) -> None:
     """Raise if a request names a thread of another tenant, or all threads.
 

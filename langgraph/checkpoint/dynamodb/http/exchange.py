@@ -25,6 +25,8 @@ _ABOUT = "about"
 _LIST = "list"
 _JSON = "application/json"
 _UNITS = "X-Units"
+# How many attempts of the call have failed. The service waits between its own as long as it would after so many.
+_ATTEMPTS = "X-Attempts"
 # Processes of a service share nothing but the table. Proxies send requests with the same value to the same process.
 _THREAD = "X-Thread"
 _THREADS = ("thread_id", "source_thread_id")
@@ -71,8 +73,10 @@ class Exchange:
     def request(self) -> dict[str, Any]:
         """Return the keyword arguments of httpx's `build_request`, for an attempt that starts now."""
         # Attempts start here, not in the constructor: a request that waited long for its turn gets as many retries.
-        _ = self._attempts
-        return {**self._request, "headers": {**self._request["headers"], **self._clock.headers()}}
+        headers = {**self._request["headers"], **self._clock.headers()}
+        if self._attempts.number:
+            headers[_ATTEMPTS] = str(self._attempts.number)
+        return {**self._request, "headers": headers}
 
     @cached_property
     def _attempts(self) -> Attempts:
@@ -101,8 +105,10 @@ class Exchange:
 
     def seconds_to_next(self, error: Exception) -> float:
         """Return how many seconds to wait after a failed attempt, or raise the caller's exception."""
-        after_seconds = error.after_seconds if isinstance(error, TurnedAwayError) else 0.0
-        wait = self._attempts.seconds_to_next(error, after_seconds)
+        after_seconds, attempts = 0.0, 0
+        if isinstance(error, TurnedAwayError):
+            after_seconds, attempts = error.after_seconds, error.attempts
+        wait = self._attempts.seconds_to_next(error, after_seconds, attempts)
         if wait is None:
             told = self._told(error)
             raise told from (None if told is error else error)

@@ -30,11 +30,20 @@ _WORDS_MAX = 1000
 class TurnedAwayError(Exception):
     """The gateway does not serve a request at the moment."""
 
-    def __init__(self, failure: CheckpointerError, after_seconds: float) -> None:
-        """Take the error to raise if retries do not help, and how long the gateway asks to wait, in seconds."""
+    def __init__(self, failure: CheckpointerError, problem: Mapping[str, Any], after_seconds: float) -> None:
+        """Take the error to raise if retries do not help, the problem, and how many seconds the gateway asks to wait.
+
+        A client that counts attempts waits by itself if the gateway's table throttles, as a saver on the table does.
+        """
         super().__init__(str(failure))
         self.failure = failure
-        self.after_seconds = after_seconds
+        is_throttled = problem.get("throttled") is True
+        self.after_seconds = 0.0 if is_throttled else after_seconds
+        attempts = problem.get("attempts")
+        self.attempts = attempts if isinstance(attempts, int) else 0
+        """How many attempts at the table have failed, those of earlier requests of the call included."""
+        # By this, events count it as DynamoDB's own error.
+        self.response = {"Error": {"Code": "ThrottlingException"}} if is_throttled else {}
 
 
 def failure_of(response: Reply, url: str, request_id: str) -> Exception:
@@ -47,14 +56,14 @@ def failure_of(response: Reply, url: str, request_id: str) -> Exception:
     """
     failure = _failure(response, url, request_id)
     if response.status_code in _PASSING:
-        return TurnedAwayError(failure, _after_seconds(response))
+        return TurnedAwayError(failure, _problem(response), _after_seconds(response))
     return failure
 
 
 def failure_in(problem: Mapping[str, Any], url: str) -> Exception:
     """Return the exception for a problem at the end of a stream."""
     failure = _named(problem) or CheckpointerError(f"the gateway at {url} failed: {_words(problem)}")
-    return TurnedAwayError(failure, 0.0) if problem.get("status") in _PASSING else failure
+    return TurnedAwayError(failure, problem, 0.0) if problem.get("status") in _PASSING else failure
 
 
 def _failure(response: Reply, url: str, request_id: str) -> CheckpointerError:

@@ -30,6 +30,7 @@ from langgraph.checkpoint.dynamodb._runtime.options import (
 )
 from langgraph.checkpoint.dynamodb.base_saver import CACHE_BYTES, next_version
 from langgraph.checkpoint.dynamodb.http.accounting import GatewayAccounting
+from langgraph.checkpoint.dynamodb.http.lock import GatewayHolder
 from langgraph.checkpoint.dynamodb.http.memory import LastValues
 from langgraph.checkpoint.dynamodb.http.operations import (
     Client,
@@ -51,9 +52,10 @@ from langgraph.checkpoint.dynamodb.http.prefix import ThreadPrefix
 from langgraph.checkpoint.dynamodb.http.service import ServiceClient
 from langgraph.checkpoint.dynamodb.http.transport import TIMEOUT_SECONDS
 from langgraph.checkpoint.dynamodb.http.values import Values
+from langgraph.checkpoint.dynamodb.locks import ThreadLocks
 
 
-class HttpCheckpointSaver(ServiceClient, BaseCheckpointSaver[Any]):
+class HttpCheckpointSaver(ServiceClient, ThreadLocks, BaseCheckpointSaver[Any]):
     """A LangGraph checkpoint saver that reaches the table through the gateway, for `invoke` and `ainvoke` alike.
 
     The client serializes values, and the service stores them as `DynamoDBSaver` does. Each method has the arguments,
@@ -134,6 +136,11 @@ class HttpCheckpointSaver(ServiceClient, BaseCheckpointSaver[Any]):
         self._owner_from = owner_from
         self._encrypt_metadata = encrypt_metadata
         self._allow_unencrypted = allow_unencrypted
+
+    @property
+    def holder(self) -> GatewayHolder:
+        """What reaches the locks of threads."""
+        return GatewayHolder(self._prefix)
 
     @property
     def _client(self) -> Client:

@@ -96,6 +96,7 @@ class ServiceClient(TransportOwner):
         client_options: Mapping[str, Any] | None,
         on_event: OnEvent | Events | None,
         accounting: Accounting,
+        events_prefix: str = "",
     ) -> None:
         """Check the options of the connection. Nothing is opened before the first request.
 
@@ -112,5 +113,7 @@ class ServiceClient(TransportOwner):
             client_options=client_options,
             asks_units=on_event is not None,
         )
-        self._own(transport, None if on_event is None else Observer(on_event, accounting))
+        self._own(
+            transport, None if on_event is None else Observer(on_event, accounting, None, events_prefix)
+        )
         self._service = Service()
