@@ -10,8 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, SecretStr
 
-from langgraph.cache.dynamodb.cache import CACHE_RETRY_SECONDS
-from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS
+from langgraph.checkpoint.dynamodb._format.limits import CACHE_RETRY_SECONDS, RETRY_SECONDS
 from langgraph.checkpoint.dynamodb.config.fields import Seconds, SecondsOrZero, made_function, split
 from langgraph.checkpoint.dynamodb.config.serde import made_serde
 from langgraph.checkpoint.dynamodb.config.storage import (
