@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import types
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
+from annotated_types import MinLen
+
 from langgraph.checkpoint.dynamodb.gateway.wire import Message
 
 # As many as a digest has.
-_BYTES = "AAAAAAAAAAAAAAAAAAAAAA=="
+_BYTES = 16
 
 
 def example(model: type[Message], text: str = "acme/1") -> dict[str, Any]:
@@ -17,8 +20,8 @@ def example(model: type[Message], text: str = "acme/1") -> dict[str, Any]:
     return {
         name: _value(field.annotation, list(field.metadata), text)
         for name, field in model.model_fields.items()
-        # What an index lists is tried by test_table_requests.py. Where a list of threads goes on, the service says.
-        if name not in ("before", "plain", "IndexName")
+        # Where a list of threads goes on, the service says.
+        if name not in ("before", "plain")
     }
 
 
@@ -40,7 +43,10 @@ def _value(annotation: Any, metadata: list[Any], text: str) -> Any:
         return example(annotation, text)
     if annotation is Any:
         return text
-    return {str: text, bytes: _BYTES, int: 1, float: 1.0, bool: True}[annotation]
+    if annotation is bytes:
+        lengths = (each.min_length for each in metadata if isinstance(each, MinLen))
+        return base64.b64encode(bytes(next(lengths, _BYTES))).decode()
+    return {str: text, int: 1, float: 1.0, bool: True}[annotation]
 
 
 def paths_of_texts(request: Any) -> list[tuple[str | int, ...]]:

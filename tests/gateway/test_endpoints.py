@@ -10,7 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from langgraph.checkpoint.dynamodb.gateway import Limits, wire
-from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS, Endpoint
+from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS, LABEL_ENDPOINTS, Endpoint
 from langgraph.checkpoint.dynamodb.gateway.readiness import Readiness
 from tests.gateway.conftest import MakeClient, Script
 from tests.gateway.requests import example
@@ -68,8 +68,8 @@ async def test_the_description_has_every_endpoint_with_its_model(make_client: Ma
     client = make_client(principal=None)
     described = (await client.get("/openapi.json")).json()
     assert described == (await client.get("/openapi.json")).json()
-    for endpoint in ENDPOINTS:
-        post = described["paths"][f"/checkpoints/{endpoint.name}"]["post"]
+    for endpoint in (*ENDPOINTS, *LABEL_ENDPOINTS):
+        post = described["paths"][endpoint.path]["post"]
         schemas = {each["schema"]["$ref"] for each in post["requestBody"]["content"].values()}
         assert schemas == {f"#/components/schemas/{endpoint.model.__name__}"}
         assert endpoint.model.__name__ in described["components"]["schemas"]

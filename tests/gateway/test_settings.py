@@ -166,7 +166,7 @@ def test_a_gateway_needs_a_table(file: Path) -> None:
 
 def test_an_option_that_cannot_be_used_is_told_with_its_place(file: Path) -> None:
     file.write_text(
-        "checkpointer: {type: dynamodb, config: {table_name: t, client_config: 'json:JSONEncoder'}}"
+        "checkpointer: {type: dynamodb, config: {table_name: agents, client_config: 'json:JSONEncoder'}}"
     )
     with pytest.raises(CheckpointerConfigurationError, match="client_config"):
         configured_gateway(file)

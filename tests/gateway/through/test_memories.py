@@ -147,7 +147,7 @@ def conditions_are_ignored(patch: pytest.MonkeyPatch) -> None:
     put_if = Memories.put_if
 
     def ignoring(self: Memories, request: label_wire.PutIf, *more: Any) -> Op[Any]:
-        put = label_wire.Put(
+        put = label_wire.StorePut(
             op="put", namespace=request.namespace, key=request.key, value=request.value,
             vectors=request.vectors, ttl_seconds=request.ttl_seconds,
         )  # fmt: skip

@@ -44,7 +44,7 @@ _METHODS = {
 
 
 def _rights_of_batch(request: label_wire.Batch) -> Iterable[Right]:
-    return {"write" if isinstance(each, label_wire.Put) else "read" for each in request.ops}
+    return {"write" if isinstance(each, label_wire.StorePut) else "read" for each in request.ops}
 
 
 @dataclass(frozen=True)

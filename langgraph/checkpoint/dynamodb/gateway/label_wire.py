@@ -50,7 +50,7 @@ class Shown(Message):
 # The store
 
 
-class Get(Message):
+class StoreGet(Message):
     """Read a memory."""
 
     op: Literal["get"]
@@ -59,7 +59,7 @@ class Get(Message):
     refresh_ttl: bool = True
 
 
-class Search(Message):
+class StoreSearch(Message):
     """Search under a namespace."""
 
     op: Literal["search"]
@@ -74,7 +74,7 @@ class Search(Message):
     after: Shown | None = Field(None, description="The last memory of the page before.")
 
 
-class Put(Message):
+class StorePut(Message):
     """Store a memory, or delete it."""
 
     op: Literal["put"]
@@ -92,7 +92,7 @@ class MatchCondition(Message):
     path: Labels
 
 
-class ListNamespaces(Message):
+class StoreListNamespaces(Message):
     """List namespaces."""
 
     op: Literal["list_namespaces"]
@@ -102,7 +102,9 @@ class ListNamespaces(Message):
     offset: Number = 0
 
 
-StoreOp: TypeAlias = Annotated[Get | Search | Put | ListNamespaces, Field(discriminator="op")]
+StoreOp: TypeAlias = Annotated[
+    StoreGet | StoreSearch | StorePut | StoreListNamespaces, Field(discriminator="op")
+]
 
 
 class Batch(Labelled):

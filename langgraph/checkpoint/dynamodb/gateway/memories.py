@@ -107,12 +107,12 @@ class Memories:
         puts: dict[tuple[str, str], tuple[int, NewMemory, Sequence[NewVector]]] = {}
         left: list[int] = []
         for position, op in enumerate(request.ops):
-            if isinstance(op, wire.Get):
+            if isinstance(op, wire.StoreGet):
                 scope.check(op.namespace)
                 gets[position] = address_of(_checked(op.namespace), op.key), op.refresh_ttl
-            elif isinstance(op, wire.Search):
+            elif isinstance(op, wire.StoreSearch):
                 searches[position] = self._search(op, scope), op.refresh_ttl
-            elif isinstance(op, wire.ListNamespaces):
+            elif isinstance(op, wire.StoreListNamespaces):
                 lists[position] = _list(op)
             else:
                 scope.check(op.namespace)
@@ -200,7 +200,7 @@ class Memories:
 
     # What comes in
 
-    def _search(self, op: wire.Search, scope: Scope) -> Search:
+    def _search(self, op: wire.StoreSearch, scope: Scope) -> Search:
         wanted = new_search(
             SearchOp(_checked(op.namespace_prefix), self._filter(op.filter), op.limit, op.offset),
             order=op.order,
@@ -219,7 +219,9 @@ class Memories:
         check_json(text.encode(), self._limits)
         return _json(text, "filter")
 
-    def _new(self, op: wire.Put | wire.PutIf, text: str | None, ttl_seconds: int | None) -> Op[NewMemory]:
+    def _new(
+        self, op: wire.StorePut | wire.PutIf, text: str | None, ttl_seconds: int | None
+    ) -> Op[NewMemory]:
         value = None
         if text is not None:
             value = yield from self._parsed(text, f"value of memory {op.key!r}")
@@ -385,7 +387,7 @@ def _checked(labels: Iterable[str]) -> tuple[str, ...]:
     return batch.checked_prefix(tuple(labels))
 
 
-def _list(op: wire.ListNamespaces) -> ListNamespacesOp:
+def _list(op: wire.StoreListNamespaces) -> ListNamespacesOp:
     conditions = tuple(MatchCondition(each.match_type, tuple(each.path)) for each in op.match_conditions)
     wanted = ListNamespacesOp(conditions or None, op.max_depth, op.limit, op.offset)
     check_list(wanted)
