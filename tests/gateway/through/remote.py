@@ -36,7 +36,7 @@ from langgraph.checkpoint.dynamodb.gateway.wire import VERSION
 from langgraph.checkpoint.dynamodb.http import operations
 from langgraph.checkpoint.dynamodb.http.memory import LastValues
 from langgraph.checkpoint.dynamodb.http.service import Service
-from langgraph.checkpoint.dynamodb.http.values import Values
+from langgraph.checkpoint.dynamodb.http.values import Values, sealer_of
 from langgraph.store.dynamodb.storage import StoreStorage
 from tests.simulation.history import Violation
 from tests.simulation.savers import TableSaver
@@ -84,8 +84,9 @@ OPERATIONS: Mapping[str, Callable[..., Any]] = {
 
 def client_of(storage: Storage, serde: Any = _SERDE) -> operations.Client:
     """A client, as a process that has just started has it."""
+    sealer = sealer_of(serde, pieces_bytes_max=MEMORY_BYTES)
     return operations.Client(
-        Service(), LastValues(MEMORY_BYTES), Values(serde), owner_from=storage.owner_from
+        Service(), LastValues(MEMORY_BYTES), Values(serde, sealer), owner_from=storage.owner_from
     )
 
 

@@ -29,7 +29,7 @@ from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 from langgraph.checkpoint.dynamodb.http import operations
 from langgraph.checkpoint.dynamodb.http.documents import size_of
 from langgraph.checkpoint.dynamodb.http.memory import Known, LastValues
-from langgraph.checkpoint.dynamodb.http.values import Typed, Values
+from langgraph.checkpoint.dynamodb.http.values import Typed, Values, sealer_of
 from tests.gateway.through import remote
 from tests.gateway.through.remote import answered, asking, client_of
 from tests.support.checkpoints import checkpoint_of, noise, thread_config
@@ -201,7 +201,7 @@ def test_a_reader_gets_what_it_does_not_have() -> None:
     pair.put(1, {"log": log(41), "kept": noise(9000)}, ["log"])
     found = pair.ask("get-tuple", thread_id=THREAD, have=[each.digest for each in have.values.values()])
     values = found["checkpoint"]["values"]
-    assert values["kept"] == {"same": have.values["kept"].digest}
+    assert values["kept"] == {"type": "bytes", "same": have.values["kept"].digest}
     assert values["log"].keys() == {"type", "data"}
     reader = replace(writer, memory=LastValues(1 << 20))
     reader.memory.remember(PLACE, have)
@@ -432,7 +432,53 @@ def test_a_client_with_a_cipher_refuses_what_is_not_encrypted() -> None:
     pair.put(0, {"x": 1})
     serde = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
     encrypting = client_of(pair.storage, serde)
-    with pytest.raises(CheckpointerConfigurationError, match="not encrypted, but the saver has a cipher"):
+    with pytest.raises(CheckpointerConfigurationError, match="is not encrypted, or not for its place"):
         pair.values(encrypting)
-    lenient = replace(encrypting, values=Values(serde, allow_unencrypted=True))
+    sealer = sealer_of(serde, pieces_bytes_max=0, allow_unencrypted=True)
+    lenient = replace(encrypting, values=Values(serde, sealer))
     assert pair.values(lenient) == {"x": 1}
+
+
+def test_metadata_that_somebody_left_out_is_not_taken_for_none() -> None:
+    serde = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
+    pair = Pair(serde=serde)
+    pair.put(0, {"x": 1})
+
+    def without_metadata(call: Call) -> Op[Any]:
+        answer = yield from answered(pair.storage, call)
+        if call.method == "get-tuple":
+            del answer["checkpoint"]["typed_metadata"]
+        return answer
+
+    reading = operations.get_tuple(pair.client, thread_config(THREAD))
+    with pytest.raises(
+        CheckpointerConfigurationError, match=r"the metadata of checkpoint '0'.* not encrypted"
+    ):
+        pair.harness.run(asking(reading, without_metadata))
+
+
+@pytest.mark.parametrize(
+    ("encrypts_metadata", "more"),
+    [(False, {"large": 2**70}), (False, {"tags": {"a"}}), (True, {"tags": {"a"}})],
+)
+def test_the_history_of_a_delta_channel_is_sealed_for_its_checkpoints(
+    *, encrypts_metadata: bool, more: dict[str, Any]
+) -> None:
+    serde = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
+    pair = Pair(serde=serde)
+    client = replace(
+        pair.client,
+        values=Values(serde, sealer_of(serde, pieces_bytes_max=1 << 20), encrypt_metadata=encrypts_metadata),
+    )
+    config = thread_config(THREAD)
+    metadata: Any = {"step": 1, **more}
+    for number in range(3):
+        new: dict[str, str | int | float] = {} if number else {"log": 1}
+        checkpoint = checkpoint_of(str(number), {} if number else {"log": ["seed"]})
+        config = pair.run(operations.put(client, config, checkpoint, metadata, new))
+        pair.run(operations.put_writes(client, config, [("log", [number])], f"task {number}", ""))
+    history = pair.run(operations.get_delta_channel_history(client, config, ["log"]))
+    assert history == {"log": {"writes": [("task 0", "log", [0]), ("task 1", "log", [1])], "seed": ["seed"]}}
+    found = pair.run(operations.get_tuple(client, config))
+    assert found is not None
+    assert found.metadata == metadata

@@ -160,10 +160,18 @@ def get_delta_channel_history(
     storage: Storage, config: RunnableConfig, channels: Sequence[str]
 ) -> Op[Mapping[str, DeltaChannelHistory]]:
     """Collect each channel's nearest stored value and the writes since."""
+    found, _ = yield from find_history(storage, config, channels)
+    return found
+
+
+def find_history(
+    storage: Storage, config: RunnableConfig, channels: Sequence[str]
+) -> Op[tuple[Mapping[str, DeltaChannelHistory], Mapping[str, Sequence[str]]]]:
+    """Collect as `get_delta_channel_history` does, and return also, by channel, the checkpoint id of each write."""
     partition, checkpoint_id = target(config), checkpoint_id_in(config)
     channels, codec = checked_channels(channels), storage.codec
     if not channels:
-        return {}
+        return {}, {}
     ancestors = Ancestors(storage, partition, below=checkpoint_id)
     start = yield from ancestors.start(checkpoint_id)
     path = [] if start is None else (yield from ancestors.with_bodies(start.head, channels))
@@ -177,12 +185,14 @@ def get_delta_channel_history(
             yield from ancestors.load_value(path[depth], channel)
     contents = ancestors.known.contents
 
-    def collect() -> dict[str, DeltaChannelHistory]:
+    def collect() -> tuple[dict[str, DeltaChannelHistory], dict[str, list[str]]]:
         writes: dict[str, list[PendingWrite]] = {channel: [] for channel in channels}
+        checkpoint_ids: dict[str, list[str]] = {channel: [] for channel in channels}
         for depth, each in reversed(list(enumerate(path))):
             wanted = frozenset(channel for channel in channels if depth <= depths[channel])
             for write in pending_writes(codec, each.checkpoint.writes, contents, wanted):
                 writes[write[1]].append(write)
+                checkpoint_ids[write[1]].append(each.checkpoint.checkpoint_id)
         found: dict[str, DeltaChannelHistory] = {channel: {"writes": writes[channel]} for channel in channels}
         for channel, depth in depths.items():
             if depth < len(path):
@@ -190,6 +200,6 @@ def get_delta_channel_history(
                 found[channel]["seed"] = codec.loads(
                     value.kind, value.join(contents), path[depth].checkpoint.head
                 )
-        return found
+        return found, checkpoint_ids
 
     return (yield from work(collect, sum(map(len, contents.values()))))

@@ -44,8 +44,9 @@ class PutAnswer(Answer):
 
 
 class Same(Message):
-    """A value that the client has."""
+    """A value whose data the client has."""
 
+    type: str
     same: Digest
 
 
@@ -140,6 +141,7 @@ class ChannelHistory(Message):
     """The writes of a delta channel, oldest first, and its stored value."""
 
     writes: list[Write]
+    checkpoint_ids: list[str] = Field(description="The checkpoint of each write.")
     seed: Value | None = None
 
 

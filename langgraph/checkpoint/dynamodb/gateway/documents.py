@@ -64,7 +64,7 @@ def checkpoint_document(
             continue
         known = digest(value.data) if have else b""
         if known in have:
-            values[name] = {"same": known}
+            values[name] = {"type": value.type, "same": known}
         elif size and size + len(value.data) > bytes_max:
             left.append(name)
         else:

@@ -5,7 +5,7 @@ The documents are those of docs/wire.md.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime, timezone
 from functools import partial
@@ -17,7 +17,7 @@ from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.content import pack_typed
 from langgraph.checkpoint.dynamodb._operations import copy, delete, put, put_writes
-from langgraph.checkpoint.dynamodb._operations.delta_history import get_delta_channel_history
+from langgraph.checkpoint.dynamodb._operations.delta_history import find_history
 from langgraph.checkpoint.dynamodb._operations.directory import ThreadSummary, list_threads, set_thread
 from langgraph.checkpoint.dynamodb._operations.entries import with_owner
 from langgraph.checkpoint.dynamodb._operations.get import decode_tuple, get_tuple
@@ -104,8 +104,9 @@ class Operations:
     def delta_channel_history(self, storage: Storage, request: wire.DeltaChannelHistory) -> Op[Document]:
         """Read what delta channels are rebuilt from."""
         config = _config(request.thread_id, request.checkpoint_ns, request.checkpoint_id)
-        found = yield from get_delta_channel_history(storage, config, request.channels)
-        return {"channels": {name: _history_document(each) for name, each in found.items()}}
+        found, checkpoint_ids = yield from find_history(storage, config, request.channels)
+        documents = {name: _history_document(each, checkpoint_ids[name]) for name, each in found.items()}
+        return {"channels": documents}
 
     # Writing
 
@@ -212,9 +213,10 @@ def _config(thread_id: str, namespace: str | None, checkpoint_id: str | None) ->
     return {"configurable": configurable}
 
 
-def _history_document(history: Mapping[str, Any]) -> Document:
+def _history_document(history: Mapping[str, Any], checkpoint_ids: Sequence[str]) -> Document:
     document = {
-        "writes": [[task, channel, value_document(each)] for task, channel, each in history["writes"]]
+        "writes": [[task, channel, value_document(each)] for task, channel, each in history["writes"]],
+        "checkpoint_ids": checkpoint_ids,
     }
     return document | ({"seed": value_document(history["seed"])} if "seed" in history else {})
 

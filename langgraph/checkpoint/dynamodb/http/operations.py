@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, TypeAlias, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -39,14 +41,16 @@ from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, work
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointerError,
     CheckpointerInputError,
+    CheckpointNotFoundError,
     CheckpointSerializationError,
 )
 from langgraph.checkpoint.dynamodb.http.deltas import delta
 from langgraph.checkpoint.dynamodb.http.documents import can_be_packed, size_of
 from langgraph.checkpoint.dynamodb.http.memory import Known, LastValues
 from langgraph.checkpoint.dynamodb.http.prefix import ThreadPrefix
+from langgraph.checkpoint.dynamodb.http.sealing import Place
 from langgraph.checkpoint.dynamodb.http.service import Service, ask
-from langgraph.checkpoint.dynamodb.http.values import Place, Typed, Values
+from langgraph.checkpoint.dynamodb.http.values import Typed, Values
 
 Document: TypeAlias = dict[str, Any]
 
@@ -72,7 +76,6 @@ class Client:
     values: Values
     prefix: ThreadPrefix = field(default_factory=ThreadPrefix)
     owner_from: str | None = None
-    encrypt_metadata: bool | None = None
 
     def target(self, config: RunnableConfig) -> tuple[Partition, str | None]:
         """Return the namespace and the checkpoint that a config names, as the table has them."""
@@ -94,17 +97,9 @@ def get_tuple(client: Client, config: RunnableConfig) -> Op[CheckpointTuple | No
     known = client.memory.get(namespace)
     have = {each.digest: each for each in known.values.values() if len(each.data) >= _HAVE_BYTES_MIN}
     wanted = {**_place_of(partition), "checkpoint_id": checkpoint_id, "have": list(have)}
-    found = (yield from ask("get-tuple", wanted))["checkpoint"]
+    found = yield from _whole(wanted)
     if found is None:
         return None
-    while found["left"]:
-        rest = {**wanted, "checkpoint_id": found["checkpoint_id"], "channels": found["left"]}
-        more = (yield from ask("get-tuple", rest))["checkpoint"]
-        if more is None:
-            # It was deleted meanwhile.
-            return None
-        found["values"] |= more["values"]
-        found["left"] = more["left"]
     values = {name: _received(each, have) for name, each in found["values"].items()}
     versions = dict(found["checkpoint"].get("channel_versions", {}))
     client.memory.remember(namespace, Known(found["checkpoint_id"], versions, values))
@@ -114,7 +109,9 @@ def get_tuple(client: Client, config: RunnableConfig) -> Op[CheckpointTuple | No
 
 
 def _received(document: Document, have: Mapping[bytes, Typed]) -> Typed:
-    return have[document["same"]] if "same" in document else Typed(document["type"], document["data"])
+    # The seal of an encrypted value is in its type, and is new where the data are the same.
+    data = have[document["same"]].data if "same" in document else document["data"]
+    return Typed(document["type"], data)
 
 
 def _opened(values: Values, found: Document) -> CheckpointTuple:
@@ -123,13 +120,10 @@ def _opened(values: Values, found: Document) -> CheckpointTuple:
     checkpoint_id, parent_id = found["checkpoint_id"], found["parent_checkpoint_id"]
     place = partial(Place, partition.thread_id, partition.namespace)
     state = {name: values.loads(each, place(name)) for name, each in found["values"].items()}
-    metadata = found["metadata"]
-    if found.get("typed_metadata") is not None:
-        metadata = values.loads(found["typed_metadata"], place("", checkpoint_id))
     return CheckpointTuple(
         config=arguments.config_of(partition, checkpoint_id),
         checkpoint=cast("Checkpoint", {**found["checkpoint"], "channel_values": state}),
-        metadata=metadata,
+        metadata=values.loads_metadata(found, place("", checkpoint_id)),
         parent_config=None if parent_id is None else arguments.config_of(partition, parent_id),
         pending_writes=[
             (task, channel, values.loads(value, place(channel, checkpoint_id, task)))
@@ -255,8 +249,10 @@ def _history(
     place = partial(Place, partition.thread_id, partition.namespace)
     history: DeltaChannelHistory = {
         "writes": [
-            (task, channel, values.loads(value, place(channel, "", task)))
-            for task, channel, value in document["writes"]
+            (task, channel, values.loads(value, place(channel, checkpoint_id, task)))
+            for checkpoint_id, (task, channel, value) in zip(
+                document["checkpoint_ids"], document["writes"], strict=True
+            )
         ]
     }
     if document.get("seed") is not None:
@@ -298,19 +294,31 @@ def put(
     serializing = partial(_serialized, client.values, partition, given, known, versions, changed)
     values = yield from work(serializing, rough_bytes({name: given[name] for name in changed}))
     yield from client.service.about()
-    wanted: set[str] = set()
+    yield from _store(client, partition, document, Known(checkpoint_id, versions, values), known, changed)
+    return client.prefix.outside(arguments.config_of(partition, checkpoint_id))
+
+
+def _store(
+    client: Client,
+    partition: Partition,
+    document: Document,
+    new: Known,
+    known: Known,
+    changed: Collection[str],
+) -> Op[None]:
+    """Store a checkpoint whose values are serialized, given what is known of its parent and what has changed."""
+    values, wanted = new.values, set[str]()
+    what = f"checkpoint {new.checkpoint_id!r} of thread {partition.thread_id!r}"
     for _ in range(_PUT_ATTEMPTS_MAX):
         describing = partial(_sent, values, known, changed, wanted)
         sent = yield from work(describing, sum(len(values[name].data) for name in changed))
         asked = {**document, "values": sent, "kept": [name for name in values if name not in sent]}
-        what = f"checkpoint {checkpoint_id!r} of thread {partition.thread_id!r}"
         answer = yield from ask("put", (yield from client.service.fitting(asked, what)))
         if not answer["wanted"]:
-            client.memory.remember(namespace, Known(checkpoint_id, versions, values))
-            return client.prefix.outside(arguments.config_of(partition, checkpoint_id))
+            client.memory.remember((partition.thread_id, partition.namespace), new)
+            return
         wanted |= values.keys() & set(answer["wanted"])
-    msg = f"the gateway keeps asking for values of checkpoint {checkpoint_id!r} that it was sent; retry the call"
-    raise CheckpointerError(msg)
+    raise CheckpointerError(f"the gateway keeps asking for values of {what} that it was sent; retry the call")
 
 
 def _checkpoint_map(config: RunnableConfig) -> dict[str, str]:
@@ -359,7 +367,7 @@ def _metadata(
     client: Client, partition: Partition, checkpoint_id: str, metadata: CheckpointMetadata
 ) -> Document:
     """Return metadata as requests have it: typed as well if JSON cannot hold all of it, or if it is encrypted."""
-    is_sealed = client.values.encrypts if client.encrypt_metadata is None else client.encrypt_metadata
+    is_sealed = client.values.encrypts_metadata
     given: Mapping[str, Any] = metadata
     readable = {
         name: value
@@ -369,7 +377,7 @@ def _metadata(
         and can_be_packed({name: value})
         and (not is_sealed or name in _NEEDED_METADATA)
     }
-    if len(readable) == len(given):
+    if len(readable) == len(given) and not (is_sealed and client.values.seals):
         return {"metadata": readable}
     text = None if is_sealed else metadata_json(given)
     if text is not None:
@@ -473,7 +481,112 @@ def copy_thread(client: Client, source_thread_id: str, target_thread_id: str) ->
         raise CheckpointerInputError(msg)
     for each in (source, to):
         items.partition_of(each)
-    yield from _until_done("copy-thread", {"source_thread_id": source, "target_thread_id": to})
+    if client.values.seals:
+        yield from _copy_sealed(client, source, to)
+    else:
+        yield from _until_done("copy-thread", {"source_thread_id": source, "target_thread_id": to})
+
+
+def _copy_sealed(client: Client, source: str, target: str) -> Op[None]:
+    """Copy a thread whose values are bound to it: read each checkpoint, and seal and store it for the target.
+
+    They are stored in their order, so a reader sees the copy grow. If it breaks off, repeat it.
+
+    Raises:
+        CheckpointNotFoundError: The source has no checkpoint.
+    """
+    yield from client.service.about()
+    places: list[tuple[str, str]] = []
+    wanted: Document = {"thread_id": source, "checkpoint_ns": None, "channels": [], "limit": _PAGE_MAX}
+    more, after = True, None
+    while more:
+        page = yield from ask("list", {**wanted, "after": after})
+        places += [(each["checkpoint_id"], each["checkpoint_ns"]) for each in page[:-1]]
+        more = page[-1]["more"]
+        if more:
+            after = {name: page[-2][name] for name in ("checkpoint_id", "checkpoint_ns")}
+    if not places:
+        msg = f"thread {source!r} has no checkpoint to copy; check its id"
+        raise CheckpointNotFoundError(msg)
+    for checkpoint_id, namespace in sorted(places):
+        partition = items.partition_of(source, namespace)
+        found = yield from _whole(_place_of(partition) | {"checkpoint_id": checkpoint_id})
+        # What was deleted meanwhile is left out.
+        if found is not None:
+            yield from _store_copy(client, partition, items.partition_of(target, namespace), found)
+
+
+def _whole(wanted: Document) -> Op[Document | None]:
+    """Read a checkpoint with all its values."""
+    found: Document | None = (yield from ask("get-tuple", wanted))["checkpoint"]
+    while found is not None and found["left"]:
+        rest = {**wanted, "checkpoint_id": found["checkpoint_id"], "channels": found["left"]}
+        more = (yield from ask("get-tuple", rest))["checkpoint"]
+        # None if it was deleted meanwhile.
+        found = None if more is None else {**more, "values": found["values"] | more["values"]}
+    return found
+
+
+def _store_copy(client: Client, source: Partition, target: Partition, found: Document) -> Op[None]:
+    """Store a checkpoint and its pending writes for another thread."""
+    checkpoint_id, parent_id = found["checkpoint_id"], found["parent_checkpoint_id"]
+    versions = found["checkpoint"].get("channel_versions", {})
+    known = client.memory.get((target.thread_id, target.namespace))
+    if parent_id is None or known.checkpoint_id != parent_id:
+        known = Known()
+    changed = [
+        name
+        for name in found["values"]
+        if name not in known.values or known.versions.get(name, known) != versions.get(name)
+    ]
+
+    def moved(document: Document, channel: str, *write: str) -> Typed:
+        before, after = (Place(each.thread_id, each.namespace, channel, *write) for each in (source, target))
+        return client.values.moved(document, before, after)
+
+    def sealed() -> tuple[dict[str, Typed], Typed | None, list[tuple[str, list[Any]]]]:
+        values = {
+            name: moved(each, name) if name in changed else known.values[name]
+            for name, each in found["values"].items()
+        }
+        before, after = (
+            Place(each.thread_id, each.namespace, "", checkpoint_id) for each in (source, target)
+        )
+        by_task = groupby(found["pending_writes"], key=itemgetter(0))
+        writes = [
+            (
+                task,
+                [(channel, moved(each, channel, checkpoint_id, task).document) for _, channel, each in some],
+            )
+            for task, some in by_task
+        ]
+        return values, client.values.moved_metadata(found, before, after), writes
+
+    values, metadata, writes = yield from work(sealed, size_of(found["values"]))
+    # LangGraph stores in the metadata of a subgraph's checkpoint which checkpoints are above it.
+    above = {"checkpoint_map": found["metadata"].get("parents") or {}}
+    document: Document = {
+        **_place_of(target),
+        **above,
+        "parent_checkpoint_id": parent_id,
+        "checkpoint": found["checkpoint"],
+        "metadata": found["metadata"],
+        "typed_metadata": None if metadata is None else metadata.document,
+        "new_versions": {name: versions[name] for name in changed if name in versions},
+        "listed": client.owner_from is not None,
+    }
+    yield from _store(client, target, document, Known(checkpoint_id, versions, values), known, changed)
+    for task, some in writes:
+        asked = {
+            **_place_of(target),
+            **above,
+            "checkpoint_id": checkpoint_id,
+            "task_id": task,
+            "writes": some,
+        }
+        yield from ask(
+            "put-writes", (yield from client.service.fitting(asked, f"the writes of task {task!r}"))
+        )
 
 
 def _until_done(endpoint: str, document: Document) -> Op[None]:

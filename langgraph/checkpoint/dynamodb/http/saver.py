@@ -51,7 +51,7 @@ from langgraph.checkpoint.dynamodb.http.options import Auth
 from langgraph.checkpoint.dynamodb.http.prefix import ThreadPrefix
 from langgraph.checkpoint.dynamodb.http.service import ServiceClient
 from langgraph.checkpoint.dynamodb.http.transport import TIMEOUT_SECONDS
-from langgraph.checkpoint.dynamodb.http.values import Values
+from langgraph.checkpoint.dynamodb.http.values import Values, sealer_of
 from langgraph.checkpoint.dynamodb.locks import ThreadLocks
 
 
@@ -88,7 +88,8 @@ class HttpCheckpointSaver(ServiceClient, ThreadLocks, BaseCheckpointSaver[Any]):
         allow_unencrypted: Whether a saver with an `EncryptedSerializer` also reads data that is not encrypted. Use it
             only during a migration: somebody without the key may have written such data.
         cache_bytes: The maximum memory for the values of the newest checkpoint of recent threads, in bytes. They save
-            transfer: only what is new in a value is sent, and known values are not received again.
+            transfer: only what is new in a value is sent, and known values are not received again. With a cipher, 0
+            also hides which parts of two values are equal, and makes each step store all of them.
         on_event: As for `DynamoDBSaver`. The gateway reports units only to some clients.
         owner_from: As for `DynamoDBSaver`. Names do not have the `thread_prefix`. Credentials that the gateway binds to
             an owner need no option: new threads get that owner.
@@ -131,11 +132,14 @@ class HttpCheckpointSaver(ServiceClient, ThreadLocks, BaseCheckpointSaver[Any]):
             on_event=on_event,
             accounting=GatewayAccounting(),
         )
-        self._memory = LastValues(cache_bytes)
+        self._sealer = sealer_of(
+            self.serde, pieces_bytes_max=cache_bytes // 2, allow_unencrypted=allow_unencrypted
+        )
+        # With a cipher, the other half is for the pieces of the values.
+        self._memory = LastValues(cache_bytes if self._sealer is None else cache_bytes // 2)
         self._prefix = ThreadPrefix(thread_prefix)
         self._owner_from = owner_from
         self._encrypt_metadata = encrypt_metadata
-        self._allow_unencrypted = allow_unencrypted
 
     @property
     def holder(self) -> GatewayHolder:
@@ -148,10 +152,9 @@ class HttpCheckpointSaver(ServiceClient, ThreadLocks, BaseCheckpointSaver[Any]):
         return Client(
             self._service,
             self._memory,
-            Values(self.serde, allow_unencrypted=self._allow_unencrypted),
+            Values(self.serde, self._sealer, encrypt_metadata=self._encrypt_metadata),
             self._prefix,
             self._owner_from,
-            self._encrypt_metadata,
         )
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:

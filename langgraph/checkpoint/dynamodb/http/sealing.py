@@ -37,6 +37,7 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     SEGMENT_BYTES_MAX,
 )
 from langgraph.checkpoint.dynamodb._format.segments import Chunk, Piece, piece, split
+from langgraph.checkpoint.dynamodb._runtime.fork import start_in_every_process
 from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError, CheckpointerConfigurationError
 
 Typed: TypeAlias = tuple[str, bytes]
@@ -178,6 +179,11 @@ class Sealer:
             raise CheckpointerConfigurationError(msg) from error
 
 
+def is_sealed_type(kind: str) -> bool:
+    """Tell whether a value's type is that of a sealed one."""
+    return _SEALED in kind
+
+
 def _digest(place: Place, kind: str, body: bytes) -> bytes:
     """Return the digest of a sealed value and its place."""
     digest = sha256()
@@ -260,6 +266,10 @@ class _RememberedPieces:
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
+        start_in_every_process(self)
+
+    def start(self) -> None:
+        """Start empty; also after a fork, which may have come while another OS thread was changing the entries."""
         self._bytes = 0
         # By thread and namespace, the least recently used first.
         self._entries = OrderedDict[tuple[str, str], _KnownPieces]()

@@ -16,27 +16,12 @@ from langgraph.checkpoint.dynamodb._format.codec import UnreadableError
 from langgraph.checkpoint.dynamodb._format.shared_messages import SharedMessages
 from langgraph.checkpoint.dynamodb._format.unserializable import unserializable_part
 from langgraph.checkpoint.dynamodb.errors import CheckpointSerializationError
+from langgraph.checkpoint.dynamodb.http.sealing import Place, Sealer, is_sealed_type
 
 DIGEST_BYTES = 16
 Document: TypeAlias = dict[str, Any]
 
-
-@dataclass(frozen=True)
-class Place:
-    """The place of a value: a channel of a namespace; for a write, of a checkpoint and a task, too."""
-
-    thread_id: str
-    namespace: str
-    channel: str
-    """Empty for metadata."""
-    checkpoint_id: str = ""
-    task_id: str = ""
-
-    def __str__(self) -> str:
-        """Name the value, for errors."""
-        if self.task_id:
-            return f"the write to channel {self.channel!r}"
-        return f"channel {self.channel!r}" if self.channel else "the metadata"
+_NO_METADATA: Document = {"type": "json", "data": b"{}"}
 
 
 @dataclass(frozen=True)
@@ -57,19 +42,45 @@ class Typed:
         return {"type": self.type, "data": self.data}
 
 
-class Values:
-    """Serializes and deserializes values with one serializer."""
+def sealer_of(
+    serde: SerializerProtocol, *, pieces_bytes_max: int, allow_unencrypted: bool = False
+) -> Sealer | None:
+    """Return what seals values with the cipher of a serializer, if it has one; the other arguments are `Sealer`'s."""
+    if not isinstance(serde, EncryptedSerializer):
+        return None
+    return Sealer(serde.cipher, pieces_bytes_max=pieces_bytes_max, allow_unencrypted=allow_unencrypted)
 
-    def __init__(self, serde: SerializerProtocol, *, allow_unencrypted: bool = False) -> None:
-        """Take the serializer, and whether one that encrypts reads values that are not encrypted."""
-        self._serde = serde
-        self._loads: Callable[[tuple[str, bytes]], Any] = serde.loads_typed
-        self.encrypts = isinstance(serde, EncryptedSerializer)
-        self._refuses_plain = self.encrypts and not allow_unencrypted
+
+class Values:
+    """Serializes and deserializes values with one serializer, and seals them if there is a sealer."""
+
+    def __init__(
+        self,
+        serde: SerializerProtocol,
+        sealer: Sealer | None = None,
+        *,
+        encrypt_metadata: bool | None = None,
+    ) -> None:
+        """Take the serializer.
+
+        Args:
+            serde: The serializer. Of an `EncryptedSerializer`, the one inside is used, and the sealer encrypts.
+            sealer: Seals values for their places.
+            encrypt_metadata: Whether to pass metadata through the serializer too. `None` means if there is a sealer.
+        """
+        self._serde = serde.serde if sealer is not None and isinstance(serde, EncryptedSerializer) else serde
+        self._sealer = sealer
+        self._loads: Callable[[tuple[str, bytes]], Any] = self._serde.loads_typed
+        self.encrypts_metadata = sealer is not None if encrypt_metadata is None else encrypt_metadata
+
+    @property
+    def seals(self) -> bool:
+        """Whether values are bound to their places. Then only a client with the key can copy a thread."""
+        return self._sealer is not None
 
     def for_many(self) -> Values:
         """Return values for one OS thread at a time, which deserialize messages that many have only once."""
-        values = Values(self._serde, allow_unencrypted=not self._refuses_plain)
+        values = Values(self._serde, self._sealer, encrypt_metadata=self.encrypts_metadata)
         if type(self._serde) is JsonPlusSerializer:
             values._loads = SharedMessages(self._serde).loads_typed
         return values
@@ -91,27 +102,54 @@ class Values:
                 " write them"
             )
             raise CheckpointSerializationError(msg) from error
-        return Typed(kind, bytes(data))
+        return self._sealed(place, kind, bytes(data))
 
     def loads(self, document: Document, place: Place) -> Any:
         """Deserialize a value of an answer.
 
         Raises:
-            UnreadableError: The serializer cannot read it, or encrypts and the value is not encrypted.
+            UnreadableError: The serializer cannot read it.
+            CheckpointerConfigurationError: There is a sealer, and the value is not encrypted, or with another key.
+            CheckpointCorruptionError: The value was encrypted for another place, or was changed.
         """
-        kind, data = document["type"], document["data"]
-        if self._refuses_plain and "+" not in kind:
-            msg = (
-                f"{place} of thread {place.thread_id!r} is not encrypted, but the saver has a cipher: somebody without"
-                " the key may have written it. If the thread is from before there was a cipher, read it with"
-                " allow_unencrypted=True"
-            )
-            raise UnreadableError(msg)
+        return self._deserialized(place, self._opened(document, place))
+
+    def loads_metadata(self, document: Document, place: Place) -> Any:
+        """Return the metadata of a checkpoint's document; errors are those of `loads`."""
+        typed = document.get("typed_metadata")
+        if typed is None and self.encrypts_metadata:
+            # Somebody without the key could have left the sealed metadata out. This raises, unless that is allowed.
+            self._opened(_NO_METADATA, place)
+        if typed is None:
+            return document["metadata"]
+        if self.encrypts_metadata or is_sealed_type(typed["type"]):
+            return self.loads(typed, place)
+        return self._deserialized(place, (typed["type"], typed["data"]))
+
+    def moved(self, document: Document, place: Place, to: Place) -> Typed:
+        """Seal a value of an answer for another place; errors are those of `loads`."""
+        return self._sealed(to, *self._opened(document, place))
+
+    def moved_metadata(self, document: Document, place: Place, to: Place) -> Typed | None:
+        """Seal the typed metadata of a checkpoint's document for another place, if it has some."""
+        typed = document.get("typed_metadata")
+        if typed is None or not is_sealed_type(typed["type"]):
+            return None if typed is None else Typed(typed["type"], typed["data"])
+        return self.moved(typed, place, to)
+
+    def _sealed(self, place: Place, kind: str, data: bytes) -> Typed:
+        return Typed(kind, data) if self._sealer is None else Typed(*self._sealer.seal(place, (kind, data)))
+
+    def _opened(self, document: Document, place: Place) -> tuple[str, bytes]:
+        typed = document["type"], document["data"]
+        return typed if self._sealer is None else self._sealer.open(place, typed)
+
+    def _deserialized(self, place: Place, typed: tuple[str, bytes]) -> Any:
         try:
-            return self._loads((kind, data))
+            return self._loads(typed)
         except Exception as error:
             msg = (
-                f"{place} of thread {place.thread_id!r} is intact, but the saver's serde cannot read its {kind!r} data"
-                f" ({error}); give the saver the serde that the thread was written with"
+                f"{place} is intact, but the saver's serde cannot read its {typed[0]!r} data ({error}); give the saver"
+                " the serde that the thread was written with"
             )
             raise UnreadableError(msg) from error
