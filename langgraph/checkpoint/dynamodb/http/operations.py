@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import partial
 from itertools import groupby
-from operator import itemgetter
 from typing import Any, TypeAlias, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -508,12 +507,15 @@ def _copy_sealed(client: Client, source: str, target: str) -> Op[None]:
     if not places:
         msg = f"thread {source!r} has no checkpoint to copy; check its id"
         raise CheckpointNotFoundError(msg)
+    copied: dict[str, Document] = {}
     for checkpoint_id, namespace in sorted(places):
         partition = items.partition_of(source, namespace)
         found = yield from _whole(_place_of(partition) | {"checkpoint_id": checkpoint_id})
         # What was deleted meanwhile is left out.
         if found is not None:
-            yield from _store_copy(client, partition, items.partition_of(target, namespace), found)
+            before = copied.get(namespace)
+            yield from _store_copy(client, partition, items.partition_of(target, namespace), found, before)
+            copied[namespace] = found
 
 
 def _whole(wanted: Document) -> Op[Document | None]:
@@ -527,24 +529,27 @@ def _whole(wanted: Document) -> Op[Document | None]:
     return found
 
 
-def _store_copy(client: Client, source: Partition, target: Partition, found: Document) -> Op[None]:
-    """Store a checkpoint and its pending writes for another thread."""
+def _store_copy(
+    client: Client, source: Partition, target: Partition, found: Document, before: Document | None
+) -> Op[None]:
+    """Store a checkpoint and its pending writes for another thread, given the one that was copied before it."""
     checkpoint_id, parent_id = found["checkpoint_id"], found["parent_checkpoint_id"]
     versions = found["checkpoint"].get("channel_versions", {})
     known = client.memory.get((target.thread_id, target.namespace))
-    if parent_id is None or known.checkpoint_id != parent_id:
-        known = Known()
+    if before is None or not known.checkpoint_id == parent_id == before["checkpoint_id"]:
+        known, before = Known(), None
+    # The service has kept a value where its bytes are the same.
     changed = [
         name
-        for name in found["values"]
-        if name not in known.values or known.versions.get(name, known) != versions.get(name)
+        for name, each in found["values"].items()
+        if before is None or name not in known.values or before["values"].get(name) != each
     ]
 
     def moved(document: Document, channel: str, *write: str) -> Typed:
         before, after = (Place(each.thread_id, each.namespace, channel, *write) for each in (source, target))
         return client.values.moved(document, before, after)
 
-    def sealed() -> tuple[dict[str, Typed], Typed | None, list[tuple[str, list[Any]]]]:
+    def sealed() -> tuple[dict[str, Typed], Typed | None, list[tuple[str, str, list[Any]]]]:
         values = {
             name: moved(each, name) if name in changed else known.values[name]
             for name, each in found["values"].items()
@@ -552,13 +557,14 @@ def _store_copy(client: Client, source: Partition, target: Partition, found: Doc
         before, after = (
             Place(each.thread_id, each.namespace, "", checkpoint_id) for each in (source, target)
         )
-        by_task = groupby(found["pending_writes"], key=itemgetter(0))
+        pending = zip(found["task_paths"], found["pending_writes"], strict=True)
         writes = [
             (
+                path,
                 task,
-                [(channel, moved(each, channel, checkpoint_id, task).document) for _, channel, each in some],
+                [(name, moved(each, name, checkpoint_id, task).document) for _, (_, name, each) in some],
             )
-            for task, some in by_task
+            for (path, task), some in groupby(pending, key=lambda each: (each[0], each[1][0]))
         ]
         return values, client.values.moved_metadata(found, before, after), writes
 
@@ -572,18 +578,13 @@ def _store_copy(client: Client, source: Partition, target: Partition, found: Doc
         "checkpoint": found["checkpoint"],
         "metadata": found["metadata"],
         "typed_metadata": None if metadata is None else metadata.document,
-        "new_versions": {name: versions[name] for name in changed if name in versions},
+        "new_versions": {name: versions.get(name) for name in changed},
         "listed": client.owner_from is not None,
     }
     yield from _store(client, target, document, Known(checkpoint_id, versions, values), known, changed)
-    for task, some in writes:
-        asked = {
-            **_place_of(target),
-            **above,
-            "checkpoint_id": checkpoint_id,
-            "task_id": task,
-            "writes": some,
-        }
+    for path, task, some in writes:
+        what = {"checkpoint_id": checkpoint_id, "task_id": task, "task_path": path, "writes": some}
+        asked = {**_place_of(target), **above, **what}
         yield from ask(
             "put-writes", (yield from client.service.fitting(asked, f"the writes of task {task!r}"))
         )
