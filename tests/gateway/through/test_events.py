@@ -80,13 +80,13 @@ def test_units_are_those_that_the_service_consumes(make_saver: MakeSaver, side: 
 def test_nothing_is_measured_for_a_client_that_does_not_ask(make_saver: MakeSaver) -> None:
     saver = make_saver()
     asked = []
-    make = saver.transport.asend
+    make = saver.transport.asend_once
 
-    async def asend(call: Call) -> Any:
+    async def asend_once(call: Call) -> Any:
         asked.append("ReturnConsumedCapacity" in call.params)
         return await make(call)
 
-    saver.transport.asend = asend  # type: ignore[method-assign]
+    saver.transport.asend_once = asend_once  # type: ignore[method-assign]
     with gateway_service(saver) as url:
         for on_event in (None, Collected()):
             with HttpCheckpointSaver(url, on_event=on_event) as client:
