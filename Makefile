@@ -7,8 +7,9 @@ VENV_AIOBOTOCORE := .venv-aiobotocore
 VENV_BOTO3 := .venv-boto3
 VENV_SERVER := .venv-server
 NODE_PACKAGES := .venv-node
+EXAMPLE_PACKAGES := examples/javascript/node_modules
 # What `make test-all` needs beside what `make setup` makes.
-ENVIRONMENTS := $(addsuffix /.installed,$(VENV_BOTO3) $(VENV_SERVER) $(NODE_PACKAGES))
+ENVIRONMENTS := $(addsuffix /.installed,$(VENV_BOTO3) $(VENV_SERVER) $(NODE_PACKAGES) $(EXAMPLE_PACKAGES))
 BIN := $(VENV)/bin
 COMPILE := $(BIN)/uv pip compile pyproject.toml --python-version 3.10 --universal --quiet --upgrade --no-annotate \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make constraints"
@@ -102,6 +103,12 @@ $(NODE_PACKAGES)/.installed: constraints/node.txt
 	if command -v npm >/dev/null; then \
 		npm install --silent --no-audit --no-fund --no-package-lock --prefix $(NODE_PACKAGES) $$(cat $<); \
 	else mkdir -p $(NODE_PACKAGES) && echo "Going on without axe-core, which needs npm."; fi
+	touch $@
+
+# LangGraph.js and its tests of checkpointers, for the example.
+$(EXAMPLE_PACKAGES)/.installed: examples/javascript/package.json
+	if command -v npm >/dev/null; then npm install --silent --no-audit --no-fund --prefix $(<D); \
+	else mkdir -p $(@D) && echo "Going on without LangGraph.js, which needs npm."; fi
 	touch $@
 
 # Without DynamoDB Local everything still runs, on moto's server; what is missing is said, not fatal.
@@ -227,4 +234,4 @@ release-check: setup
 		--output-file build/sbom.cdx.json
 
 clean:
-	rm -rf .venv .venv-* .engines mutants .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
+	rm -rf .venv .venv-* $(EXAMPLE_PACKAGES) .engines mutants .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist

@@ -1,16 +1,16 @@
-"""A load balancer that gives every request to the next service, and counts what clients send.
+"""A load balancer that gives each request to a service at random, or by its thread, and counts what clients send.
 
-Requests of one connection go to different services too, which is the worst for whatever a service would remember. It
+Requests of one connection go to different services too. At random is the worst for what a service has in its cache. It
 runs on a thread of the benchmark.
 """
 
 from __future__ import annotations
 
 import asyncio
+import random
 import socket
 import threading
 from contextlib import contextmanager
-from itertools import cycle
 from typing import TYPE_CHECKING
 
 import httpx
@@ -34,11 +34,13 @@ class Balancer:
         sent_bytes: What clients have sent so far: first lines, headers and bodies.
     """
 
-    def __init__(self, addresses: Sequence[str]) -> None:
-        """Take where the services answer."""
+    def __init__(self, addresses: Sequence[str], *, by_thread: bool = False) -> None:
+        """Take where the services answer, and whether the header that names a thread chooses one of them."""
         self.address = ""
         self.sent_bytes = 0
-        self._services = cycle(addresses)
+        self._services = addresses
+        self._by_thread = by_thread
+        self._rng = random.Random(1)
         self._client: httpx.AsyncClient | None = None
 
     @contextmanager
@@ -68,7 +70,7 @@ class Balancer:
         self.sent_bytes += _size(scope) + len(body)
         request = self._client.build_request(
             scope["method"],
-            f"{next(self._services)}{scope['path']}",
+            f"{self._chosen(scope)}{scope['path']}",
             headers=[each for each in scope["headers"] if each[0] not in _OF_A_CONNECTION],
             content=body,
         )
@@ -78,6 +80,13 @@ class Balancer:
         async for part in response.aiter_raw():
             await send({"type": "http.response.body", "body": part, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
+
+    def _chosen(self, scope: Scope) -> str:
+        """Return the address of the service that a request goes to."""
+        thread = dict(scope["headers"]).get(b"x-thread") if self._by_thread else None
+        if thread is None:
+            return self._rng.choice(self._services)
+        return self._services[int(thread, 16) % len(self._services)]
 
 
 async def _body(receive: Receive) -> bytes:

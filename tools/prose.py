@@ -28,7 +28,8 @@ _ITEM = re.compile(r"\s*(?:[-*+]|\d+\.)\s+")
 def pages() -> list[Path]:
     """Return the Markdown pages that people read."""
     patterns = ("*.md", "docs/**/*.md", "infra/**/*.md", "examples/**/*.md", "benchmarks/**/*.md")
-    return sorted({page for pattern in patterns for page in ROOT.glob(pattern)})
+    found = {page for pattern in patterns for page in ROOT.glob(pattern)}
+    return sorted(page for page in found if "node_modules" not in page.parts)
 
 
 def prose(text: str) -> Iterator[tuple[int, str]]:

@@ -79,6 +79,8 @@ def test_an_error_names_the_table_that_the_environment_names(monkeypatch: pytest
 
 def test_times() -> None:
     assert moment(stored_at("1ef00000-0000-6000-8000-000000000000")) == "2024-04-21 16:55:47"
+    # The first id of a thread of LangGraph.js.
+    assert moment(stored_at("1ef00000-0000-6000-ffff-000000000000")) == "2024-04-21 16:55:47"
     assert [stored_at(each) for each in (None, "1", "00000000-0000-4000-8000-000000000000")] == [None] * 3
     assert moment(in_epoch_seconds(0)) == "1970-01-01 00:00:00"
     assert in_epoch_seconds(10**20) is None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from typing import Any
 
 import ormsgpack
@@ -70,7 +72,43 @@ def test_a_set_has_one_order_whatever_process_wrote_it() -> None:
 
 def test_older_forms_are_read_as_data() -> None:
     constructor = b'{"lc": 2, "type": "constructor", "id": ["os", "system"], "args": ["true"]}'
-    assert LookingSerializer().loads_typed(("json", constructor))["id"] == ["os", "system"]
+    assert LookingSerializer().loads_typed(("json", constructor)) == Stored("os.system", "true")
+
+
+# A message without its fields.
+ODD = Stored("langchain_core.messages.Odd", None)
+
+
+@pytest.mark.parametrize(
+    ("stored", "shown"),
+    [
+        ({"lc": 2, "type": "constructor", "id": ["Set"], "args": [[1, 2]]}, Stored("Set", [1, 2])),
+        (
+            {"lc": 2, "type": "constructor", "id": ["RegExp"], "args": ["a", "g"]},
+            Stored("RegExp", ["a", "g"]),
+        ),
+        ({"lc": 1, "type": "constructor", "id": ["a", "B"], "kwargs": {"c": 1}}, Stored("a.B", {"c": 1})),
+        ({"lc": 1, "type": "constructor", "id": ["langchain_core", "messages", "Odd"]}, ODD),
+        ({"lc": 2, "type": "undefined"}, None),
+        ({"lc": 2, "type": "delta_snapshot", "value": [1]}, [1]),
+        ({"lc": 1, "type": "constructor", "id": []}, {"lc": 1, "type": "constructor", "id": []}),
+    ],
+)
+def test_objects_of_javascript_are_read_as_data(stored: Any, shown: Any) -> None:
+    assert LookingSerializer().loads_typed(("json", json.dumps([stored]).encode())) == [shown]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("HumanMessage", "human"), ("AIMessageChunk", "ai"), ("ToolMessage", "tool")]
+)
+@pytest.mark.parametrize("path", [("langchain_core", "messages"), ("langchain", "schema", "messages")])
+def test_messages_in_json_are_messages(path: Sequence[str], name: str, kind: str) -> None:
+    fields = {"content": "hello", "id": "1"}
+    stored = {"lc": 1, "type": "constructor", "id": [*path, name], "kwargs": fields}
+    message = LookingSerializer().loads_typed(("json", json.dumps(stored).encode()))
+    assert message.is_message
+    assert as_json(message) == {"type": kind, **fields}
+    assert brief(message) == f"{kind}: hello"
 
 
 def test_an_encrypted_serializer_is_looked_through_and_ones_own_is_used_as_it_is() -> None:

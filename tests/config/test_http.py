@@ -85,15 +85,6 @@ def test_a_token_file_is_read_again(tmp_path: Path) -> None:
     assert shown == ["Bearer token-1", "Bearer token-1", "Bearer token-2"]
 
 
-def test_owners_and_their_key_are_configured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OWNER_KEY", "0123456789abcdef")
-    section = _section(owner_from="user_id", owner_key={"environment": "OWNER_KEY"})
-    with create_checkpointer(section) as saver:
-        assert isinstance(saver, HttpCheckpointSaver)
-        storage = saver.operations.gateway.storage(saver.serde)
-    assert (storage.owner_from, storage.owner_key) == ("user_id", b"0123456789abcdef")
-
-
 def test_a_key_encrypts_before_anything_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AGENTS_KEY", "0123456789abcdef")
     with create_checkpointer(_section(encryption_key={"environment": "AGENTS_KEY"})) as saver:

@@ -120,7 +120,7 @@ def test_a_cache_of_each_type(engine: Engine, name: str, options: dict[str, Any]
     if name == "postgres":
         with pytest.raises(CheckpointerConfigurationError) as caught:
             CacheConfig(type=name, config=options)
-        assert str(caught.value) == "type: is not a type of cache; use one of memory, sqlite, dynamodb"
+        assert str(caught.value) == "type: is not a type of cache; use one of memory, sqlite, dynamodb, http"
         return
     with create_cache({"type": name, "config": options}) as cache:
         assert cache is not None

@@ -31,7 +31,6 @@ HASHES = [hashlib.sha256(token.encode()).hexdigest() for token in TOKENS]
 # What the two secrets hold, by the names that the task definition gives them.
 SECRETS = {
     "LANGGRAPH_GATEWAY_PRINCIPALS": json.dumps({"bearer": {"agents": {"sha256": HASHES, "tenant": "acme"}}}),
-    "LANGGRAPH_GATEWAY_CURSOR_KEY": "k" * 64,
 }
 
 

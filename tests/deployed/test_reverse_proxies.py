@@ -194,11 +194,11 @@ def test_nginx_that_takes_smaller_bodies_is_named_with_what_to_change(
     make_saver: Callable[..., DynamoDBSaver],
     tmp_path: Path,
 ) -> None:
-    smaller = ("client_max_body_size 8m;", "")
+    smaller = ("client_max_body_size 64m;", "")
     with (
         gateway_service(make_saver(), **_GUARDED) as gateway,
         PROXIES[nginx](tmp_path, port, gateway, smaller),
-        pytest.raises(CheckpointerConfigurationError, match=r"413.*client_max_body_size 8m"),
+        pytest.raises(CheckpointerConfigurationError, match=r"413.*client_max_body_size 64m"),
     ):
         Conversation(remote, "thread-1").put(large=noise(3_000_000))
 

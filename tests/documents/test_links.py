@@ -7,12 +7,9 @@ import re
 import pytest
 
 from tests.support.documents import ROOT, anchors, links, read
+from tools.prose import pages
 
-PAGES = sorted(
-    str(page.relative_to(ROOT))
-    for pattern in ("*.md", "docs/**/*.md", "infra/**/*.md", "examples/**/*.md")
-    for page in ROOT.glob(pattern)
-)
+PAGES = [str(page.relative_to(ROOT)) for page in pages()]
 
 
 def broken(page: str, document: str) -> list[str]:

@@ -17,7 +17,6 @@ from langgraph.checkpoint.dynamodb._format import items, schema
 from langgraph.checkpoint.dynamodb._format.attributes import TYPES, kind_of
 from langgraph.checkpoint.dynamodb._format.items import Item
 from langgraph.checkpoint.dynamodb._operations import thread_lock
-from langgraph.checkpoint.dynamodb._operations.backend import LocalBackend
 from langgraph.checkpoint.dynamodb._operations.directory import set_thread
 from langgraph.checkpoint.dynamodb._operations.directory_table import enter_thread
 from langgraph.checkpoint.dynamodb._operations.verify import Verification, verify_thread
@@ -112,8 +111,8 @@ def threads() -> dict[tuple[str, str], Seen]:
     # Writes keep their checkpoint for longer.
     observer.harness.now += TTL_SECONDS / 2
     observer.run(process, process.put_writes("3", [("x", 1)], "late"))
-    observer.run(process, set_thread(LocalBackend(process.storage), THREAD, "ada", "Trains", None))
-    hold = thread_lock.hold_on(process.storage, THREAD, 60, 0)
+    observer.run(process, set_thread(process.storage, THREAD, "ada", "Trains", None))
+    hold = thread_lock.hold_on(THREAD, 60, 0, process.storage.rng.randbytes(thread_lock.TOKEN_BYTES))
     observer.run(process, thread_lock.acquire(process.storage, hold, 0))
     _copy(observer, process)
     observer.run(process, process.prune())

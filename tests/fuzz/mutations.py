@@ -13,7 +13,8 @@ import ormsgpack
 from hypothesis import strategies as st
 
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.codec import Codec, Ids, _compress, _envelope, seal_plain
+from langgraph.checkpoint.dynamodb._format.codec import Codec, Ids, _envelope, seal_plain
+from langgraph.checkpoint.dynamodb._format.compression import compress
 from langgraph.checkpoint.dynamodb._format.content import open_part
 from langgraph.checkpoint.dynamodb._format.items import Item, Part
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, RUN_ID, SORT_KEY
@@ -190,7 +191,7 @@ def _changed_packed(draw: Draw, data: bytes) -> bytes:
 
 def _sealed(draw: Draw, codec: Codec, raw: bytes, item: Item, name: str, ids: Ids = ((), ())) -> bytes:
     """Sealed bytes whose checksum is right, whatever else is not."""
-    compression, payload = _compress(raw)
+    compression, payload = compress(raw)
     sk = items.sort_key(item)
     sealed: bytes = draw(
         st.one_of(

@@ -27,7 +27,7 @@ from langgraph.checkpoint.dynamodb._operations.list import list_checkpoints
 from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, collected
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from tests.simulation.schedule import Choices
 from tests.simulation.simulator import TABLE, Simulator
 from tests.simulation.world import use_small_limits
@@ -35,7 +35,7 @@ from tests.support.checkpoints import METADATA, checkpoint_of, thread_config
 from tests.support.format_fixtures import BOUND_TO, KEY, read_items
 
 T = TypeVar("T")
-Operation = Callable[[LocalStorage], Op[Any]]
+Operation = Callable[[Storage], Op[Any]]
 
 ROUNDS_MAX = 2_000
 REQUESTS_MAX = 10_000

@@ -27,7 +27,8 @@ from langgraph.checkpoint.dynamodb import (
     ThreadBusyError,
 )
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.codec import Codec, _compress, _envelope, seal_plain
+from langgraph.checkpoint.dynamodb._format.codec import Codec, _envelope, seal_plain
+from langgraph.checkpoint.dynamodb._format.compression import compress
 from langgraph.checkpoint.dynamodb._format.items import Item, Part
 from langgraph.checkpoint.dynamodb._format.segments import is_index
 from tests.fuzz.mutations import VERIFIED, damaged_attributes, odd_keys, resealed
@@ -167,7 +168,7 @@ def _nested(code: int, depth: int) -> bytes:
 
 
 # The second says that there are 4 GiB to come.
-_BOMB = _compress(bytes(1 << 28))
+_BOMB = compress(bytes(1 << 28))
 _CLAIM = b"\x28\xb5\x2f\xfd\xa0\xff\xff\xff\xff\x01\x00\x00"
 ENDLESS: dict[str, Callable[[], Thread]] = {
     "index segments that name themselves": lambda: _with_indexes(lambda place, ids: ids[place]),

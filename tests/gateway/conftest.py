@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -11,8 +11,9 @@ from starlette.applications import Starlette
 from starlette.requests import HTTPConnection
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.gateway import Principal, app, create_gateway
-from langgraph.checkpoint.dynamodb.gateway.endpoints import Endpoint
 
 MakeClient = Callable[..., httpx.AsyncClient]
 
@@ -28,29 +29,26 @@ class Script:
         self.listed: list[dict[str, Any]] = []
         self.made = 0
 
-    def __call__(self, *_given: Any, **_options: Any) -> Script:
+    def __call__(self, *_given: Any) -> Script:
         """Take the place of the class."""
         return self
 
-    def __getattr__(self, name: str) -> Callable[[Any], Any]:
-        """Give the method of an endpoint."""
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        """Give the operation of an endpoint."""
         return self._list if name == "list" else self._run
 
-    async def run(self, _endpoint: Endpoint, request: Any) -> dict[str, Any]:
-        """Run the operation of an endpoint."""
-        return await self._run(request)
-
-    async def _run(self, request: Any) -> dict[str, Any]:
+    def _run(self, _storage: Storage, request: Any) -> Op[dict[str, Any]]:
+        yield from ()
         self.asked.append(request)
         if self.error is not None:
             raise self.error
         return self.answer
 
-    async def _list(self, request: Any, _prefix: str = "") -> AsyncIterator[dict[str, Any]]:
+    def _list(self, _storage: Storage, request: Any, _prefix: str = "") -> Stream[dict[str, Any]]:
         self.asked.append(request)
         for each in self.listed:
             self.made += 1
-            yield each
+            yield Emit(each)
         if self.error is not None:
             raise self.error
 

@@ -21,15 +21,21 @@ def _filled(fragment: bytes, before: bytes = b"", after: bytes = b"") -> bytes:
 
 def _wrong(value: Any) -> dict[str, Any]:
     """A request with as many mistakes as it may have values."""
-    return {"segments": [value] * 9_900, "reused": [value] * 9_900, "parts": {"writes": [value] * 9_900}}
+    return {"kept": [value] * 9_900, "values": {"x": [value] * 9_900}, "new_versions": [value] * 9_900}
 
 
 _TEXT = (b'{"thread_id":"', b'"}')
-_SEGMENTS = {
-    "thread_id": "t",
-    "thread": {"epoch": b"epoch"},
-    "segments": [{"id": bytes(8), "data": bytes(128 << 10)}] * 127,
+_CHECKPOINT = {"thread_id": "t", "checkpoint": {"id": "1"}, "metadata": {}, "new_versions": {}}
+_VALUES = {
+    **_CHECKPOINT,
+    "values": {str(each): {"type": "bytes", "data": bytes(1 << 20)} for each in range(63)},
 }
+# Each piece names as much of its base as is allowed for all.
+_PIECES = [[0, LIMITS.decompressed_bytes_max, b""]] * 9_900
+_DELTAS = {**_CHECKPOINT, "values": {"x": {"type": "bytes", "base": bytes(16), "pieces": _PIECES}}}
+# Inside a value there may be anything: nothing but metadata is read.
+_BOMB = b"\xdd\x00\x0f\xff\xff" + bytes((1 << 20) - 1)
+_METADATA = {**_CHECKPOINT, "values": {}, "typed_metadata": {"type": "msgpack", "data": _BOMB}}
 
 CRAFTED: dict[str, tuple[str, Media, bytes]] = {
     "JSON: quotation marks": ("get-tuple", JSON, _filled(b'"')),
@@ -44,23 +50,25 @@ CRAFTED: dict[str, tuple[str, Media, bytes]] = {
     "JSON: a long text": ("get-tuple", JSON, _filled(b"a", *_TEXT)),
     "JSON: a long key": ("get-tuple", JSON, _filled(b"a", b'{"', b'":1}')),
     "JSON: base64": (
-        "put-segments",
+        "put-writes",
         JSON,
         _filled(
             b"A",
-            b'{"thread_id":"t","thread":{"epoch":"AAAA"},"segments":[{"id":"AAAAAAAAAAA=","data":"',
-            b'"}]}',
+            b'{"thread_id":"t","checkpoint_id":"1","task_id":"t","writes":[["x",{"type":"bytes","data":"',
+            b'"}]]}',
         ),
     ),
-    "JSON: mistakes": ("put-writes", JSON, json.dumps(_wrong(0)).encode()),
+    "JSON: mistakes": ("put", JSON, json.dumps(_wrong(0)).encode()),
     "msgpack: empty lists": ("get-tuple", MSGPACK, _filled(b"\x90", b"\xdd\xff\xff\xff\xff")),
     "msgpack: values": ("get-tuple", MSGPACK, ormsgpack.packb([[[]] * 9_999] * 9)),
-    "msgpack: mistakes": ("put-writes", MSGPACK, ormsgpack.packb(_wrong({}))),
+    "msgpack: mistakes": ("put", MSGPACK, ormsgpack.packb(_wrong({}))),
     "msgpack: a long text": (
         "get-tuple",
         MSGPACK,
-        ormsgpack.packb({"thread_id": "a" * (16 << 20)})[: 16 << 20],
+        ormsgpack.packb({"thread_id": "a" * (64 << 20)})[: 64 << 20],
     ),
-    "msgpack: segments": ("put-segments", MSGPACK, ormsgpack.packb(_SEGMENTS)),
+    "msgpack: values of channels": ("put", MSGPACK, ormsgpack.packb(_VALUES)),
+    "msgpack: deltas": ("put", MSGPACK, ormsgpack.packb(_DELTAS)),
+    "msgpack: typed metadata": ("put", MSGPACK, ormsgpack.packb(_METADATA)),
 }
 """By what they are full of: the endpoint, the encoding and the body before compression."""

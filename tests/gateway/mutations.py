@@ -51,7 +51,7 @@ _ODD += [
     "x" * 3000,
     "AAAAAAAAAAA=",
     "1e9",
-    "checked",
+    "msgpack",
     "keep_last",
     "delete",
 ]

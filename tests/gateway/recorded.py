@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -14,6 +15,11 @@ from langgraph.checkpoint.dynamodb.http.connections import Connections
 from langgraph.checkpoint.dynamodb.http.transport import TIMEOUT_SECONDS
 from langgraph.store.dynamodb import erase
 from tests.support.checkpoints import Conversation, noise
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 T = TypeVar("T", HttpCheckpointSaver, HttpStore, HttpCache[Any])
 
@@ -30,7 +36,10 @@ class Recorded(httpx.ASGITransport):
         """Keep one, and send it."""
         if request.method == "POST":
             name = request.url.path.rpartition("/")[2]
-            self.documents.setdefault(name, []).append(ormsgpack.unpackb(request.content))
+            content = request.content
+            if request.headers.get("content-encoding") == "zstd":
+                content = zstd.decompress(content)
+            self.documents.setdefault(name, []).append(ormsgpack.unpackb(content))
         return await super().handle_async_request(request)
 
 
@@ -44,7 +53,7 @@ def connected(client: T, recorded: Recorded, monkeypatch: pytest.MonkeyPatch) ->
 
 
 async def converse(make_agent: Callable[[], HttpCheckpointSaver]) -> None:
-    """Let every method of a saver be called, with segments, writes and what they are made of."""
+    """Let every method of a saver be called, with large values, deltas and writes."""
     agent = make_agent()
     talk = Conversation(agent, "acme/1", "child:1")
     for step in range(3):
@@ -52,8 +61,9 @@ async def converse(make_agent: Callable[[], HttpCheckpointSaver]) -> None:
         await agent.aput_writes(config, [("log", noise(3000, step)), ("__error__", "x")], "task")
         await agent.aput_writes(config, [("__resume__", "y")], "task")
     assert [each async for each in agent.alist({"configurable": {"thread_id": "acme/1"}})]
-    # What remembers nothing reads segments.
+    # What remembers nothing reads all values.
     assert await make_agent().aget_tuple(talk.config) is not None
+    await agent.aget_delta_channel_history(config=talk.config, channels=["log"])
     await agent.aset_thread("acme/1", owner="acme/ada", title="Trains")
     await agent.aset_thread("acme/1", title="Planes")
     assert len((await agent.athreads(owner="acme/ada", with_status=True)).threads) == 1

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import types
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
+from annotated_types import MinLen
+
 from langgraph.checkpoint.dynamodb.gateway.wire import Message
 
-_BYTES = "AAAAAAAAAAA="
+# As many as a digest has.
+_BYTES = 16
 
 
 def example(model: type[Message], text: str = "acme/1") -> dict[str, Any]:
@@ -16,8 +20,8 @@ def example(model: type[Message], text: str = "acme/1") -> dict[str, Any]:
     return {
         name: _value(field.annotation, list(field.metadata), text)
         for name, field in model.model_fields.items()
-        # Where a list goes on is for the service to say, and what an index lists is tried by test_table_requests.py.
-        if name not in ("cursor", "IndexName")
+        # Where a list of threads goes on, the service says.
+        if name not in ("before", "plain")
     }
 
 
@@ -27,6 +31,8 @@ def _value(annotation: Any, metadata: list[Any], text: str) -> Any:
         return _value(arguments[0], [*metadata, *arguments[1:]], text)
     if origin in (Union, types.UnionType):
         return _value(next(each for each in arguments if each is not type(None)), metadata, text)
+    if origin is tuple:
+        return [_value(each, [], text) for each in arguments]
     if origin is list:
         return [_value(arguments[0], [], text)]
     if origin is dict:
@@ -35,7 +41,12 @@ def _value(annotation: Any, metadata: list[Any], text: str) -> Any:
         return arguments[0]
     if isinstance(annotation, type) and issubclass(annotation, Message):
         return example(annotation, text)
-    return {str: text, bytes: _BYTES, int: 1, float: 1.0, bool: True}[annotation]
+    if annotation is Any:
+        return text
+    if annotation is bytes:
+        lengths = (each.min_length for each in metadata if isinstance(each, MinLen))
+        return base64.b64encode(bytes(next(lengths, _BYTES))).decode()
+    return {str: text, int: 1, float: 1.0, bool: True}[annotation]
 
 
 def paths_of_texts(request: Any) -> list[tuple[str | int, ...]]:

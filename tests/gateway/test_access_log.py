@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
 from langgraph.checkpoint.dynamodb import errors
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, Wait
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError
 from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, metrics
 from langgraph.checkpoint.dynamodb.gateway.problems import problem_of
@@ -129,9 +131,9 @@ async def test_of_a_table_that_cannot_be_used_the_log_has_the_message(
 async def test_a_request_that_takes_too_long_is_ended(make_client: MakeClient, script: Script) -> None:
     ended: list[bool] = []
 
-    async def run(_request: Any) -> Any:
+    def run(*_asked: Any) -> Op[Any]:
         try:
-            await asyncio.Event().wait()
+            yield (Wait(Future(), 100.0),)
         finally:
             ended.append(True)
 

@@ -257,11 +257,10 @@ def test_a_tenant_owns_what_begins_with_its_name_and_a_slash() -> None:
     assert Principal("operator").owns("anything")
 
 
-def test_a_gateway_is_guarded_or_insecure_and_has_a_key_that_is_none_too_short(make_app: Any) -> None:
+def test_a_gateway_is_guarded_or_insecure(make_app: Any) -> None:
     for options, says in (
         ({"insecure": False}, "needs authenticate="),
         ({"insecure": True, "authenticate": always(ACME)}, "not both"),
-        ({"insecure": True, "cursor_key": b"short"}, "cursor_key is too short"),
     ):
         with pytest.raises(CheckpointerConfigurationError, match=says):
             make_app(**options)

@@ -16,7 +16,7 @@ import pytest
 from langgraph.checkpoint.dynamodb.gateway import Limits, compression
 from langgraph.checkpoint.dynamodb.gateway.compression import chosen_encoding
 from langgraph.checkpoint.dynamodb.gateway.media import JSON, MSGPACK
-from langgraph.checkpoint.dynamodb.gateway.wire import GetSegments, GetTuple, Prune
+from langgraph.checkpoint.dynamodb.gateway.wire import GetTuple, Prune
 from tests.gateway.conftest import MakeClient, Script
 
 if sys.version_info >= (3, 14):
@@ -55,12 +55,12 @@ async def test_bytes_are_bytes_in_one_and_base64_in_the_other(
     make_client: MakeClient, script: Script
 ) -> None:
     client = make_client()
-    ids = [b"12345678"]
-    for media, sent in ((MSGPACK, ids), (JSON, ["MTIzNDU2Nzg="])):
-        assert await post(client, ENCODE[media]({**MESSAGE, "ids": sent}), media, "get-segments") == (200, "")
-    assert script.asked == [GetSegments(thread_id="acme/1", ids=ids)] * 2
-    status, says = await post(client, ENCODE[JSON]({**MESSAGE, "ids": ["MTIz!"]}), JSON, "get-segments")
-    assert (status, says) == (400, "ids.0: Value error, not valid base64")
+    have = [b"1234567812345678"]
+    for media, sent in ((MSGPACK, have), (JSON, ["MTIzNDU2NzgxMjM0NTY3OA=="])):
+        assert await post(client, ENCODE[media]({**MESSAGE, "have": sent}), media) == (200, "")
+    assert script.asked == [GetTuple.model_validate({"thread_id": "acme/1", "have": have})] * 2
+    status, says = await post(client, ENCODE[JSON]({**MESSAGE, "have": ["MTIz!"]}), JSON)
+    assert (status, says) == (400, "have.0: Value error, not valid base64")
 
 
 @pytest.mark.parametrize("media", [JSON, MSGPACK], ids=lambda each: each.name)
@@ -113,14 +113,14 @@ def test_the_quickest_encoding_that_is_taken_is_chosen(accept: str, chosen: str 
         ("application/json; charset=latin-1", "*/*", 415),
         ("text/plain", "*/*", 415),
         ("", "*/*", 415),
-        ("application/vnd.langgraph-dynamodb.v2+msgpack", "*/*", 415),
+        ("application/vnd.langgraph-dynamodb.v1+msgpack", "*/*", 415),
         ("application/msgpack", "*/*", 415),
         ("application/json", "text/html, application/json;q=0.5", 200),
-        ("application/json", "application/vnd.langgraph-dynamodb.v2+msgpack", 406),
+        ("application/json", "application/vnd.langgraph-dynamodb.v1+msgpack", 406),
         ("application/json", "text/html", 406),
     ],
 )
-async def test_media_types_are_ours_of_this_version(
+async def test_media_types_are_ours(
     content_type: str, accept: str, status: int, make_client: MakeClient
 ) -> None:
     headers = {"content-type": content_type, "accept": accept}
@@ -384,21 +384,20 @@ async def test_every_kind_of_msgpack_is_passed_over_by_its_length(
 ) -> None:
     limits = Limits(items_max=100_000)
     # What stands behind the value is only found where the value ends.
-    body = ormsgpack.packb({"ids": [value, "the last one"], "thread_id": 7})
-    status, says = await post(make_client(insecure=True, limits=limits), body, MSGPACK, "get-segments")
+    body = ormsgpack.packb({"have": [value, "the last one"], "thread_id": 7})
+    status, says = await post(make_client(insecure=True, limits=limits), body, MSGPACK)
     assert status == 400
-    assert "ids.1: " in says
+    assert "have.1: " in says
     assert (await post(make_client(), body + b"\xc0", MSGPACK))[1].startswith("something follows")
 
 
 async def test_large_bodies_are_read_in_a_thread_and_mean_the_same(
     make_client: MakeClient, script: Script
 ) -> None:
-    segments = [{"id": each.to_bytes(8, "big"), "data": bytes(10_000)} for each in range(20)]
-    body = ormsgpack.packb({**MESSAGE, "thread": {"epoch": b"epoch"}, "segments": segments})
+    writes = [[f"channel {each}", {"type": "bytes", "data": bytes(10_000)}] for each in range(20)]
+    body = ormsgpack.packb({**MESSAGE, "checkpoint_id": "1", "task_id": "task", "writes": writes})
     for sent, encoding in ((body, ""), (zlib.compress(body, wbits=31), "gzip")):
-        assert await post(make_client(), sent, MSGPACK, "put-segments", content_encoding=encoding) == (
-            200,
-            "",
-        )
-    assert [[part.model_dump() for part in each.segments] for each in script.asked] == [segments] * 2
+        answer = await post(make_client(), sent, MSGPACK, "put-writes", content_encoding=encoding)
+        assert answer == (200, "")
+    asked = [[[channel, value.model_dump()] for channel, value in each.writes] for each in script.asked]
+    assert asked == [writes] * 2

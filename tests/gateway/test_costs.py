@@ -20,7 +20,7 @@ else:
     from backports import zstd
 
 # Several times what docs/gateway.md says, since machines differ.
-CPU_SECONDS_MAX = 1.0
+CPU_SECONDS_MAX = 4.0
 MEMORY_BYTES_MAX = 8 * LIMITS.decompressed_bytes_max
 
 
@@ -38,7 +38,7 @@ async def test_a_small_body_costs_little_cpu(
     endpoint: str, media: Media, body: bytes, make_client: MakeClient
 ) -> None:
     compressed = zstd.compress(body)
-    assert len(compressed) < 2000
+    assert len(compressed) < 10_000
     assert len(body) <= LIMITS.decompressed_bytes_max
     headers = {"content-type": media.name, "content-encoding": "zstd"}
     seconds = []

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator
+from concurrent.futures import Future
 
 import pytest
 from starlette.datastructures import Headers
 
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, Stream, Wait
 from langgraph.checkpoint.dynamodb.gateway.deadlines import HEADER, seconds_left
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 from langgraph.checkpoint.dynamodb.http import deadline
@@ -44,9 +45,9 @@ async def test_what_has_begun_ends_when_its_client_gives_it_up(
     """A deletion that waits for another one's claim would begin when its client has asked again and stored since."""
     ended = asyncio.Event()
 
-    async def wait(request: object) -> dict[str, object]:
+    def wait(_storage: object, request: object) -> Op[dict[str, object]]:
         try:
-            await asyncio.Event().wait()
+            yield (Wait(Future(), 100.0),)
         finally:
             ended.set()
         return {"never": request}
@@ -64,10 +65,9 @@ async def test_a_list_ends_when_its_client_gives_it_up_before_the_first_document
 ) -> None:
     ended = asyncio.Event()
 
-    async def listed(*_asked: object) -> AsyncIterator[object]:
+    def listed(*_asked: object) -> Stream[object]:
         try:
-            await asyncio.Event().wait()
-            yield {}
+            yield (Wait(Future(), 100.0),)
         finally:
             ended.set()
 

@@ -10,7 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from langgraph.checkpoint.dynamodb.gateway import Limits, wire
-from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS, Endpoint
+from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS, LABEL_ENDPOINTS, Endpoint
 from langgraph.checkpoint.dynamodb.gateway.readiness import Readiness
 from tests.gateway.conftest import MakeClient, Script
 from tests.gateway.requests import example
@@ -20,31 +20,20 @@ from tests.gateway.requests import example
 async def test_an_endpoint_gives_its_operation_the_model_of_the_request(
     endpoint: Endpoint, make_client: MakeClient, script: Script
 ) -> None:
-    script.answer = {"epoch": b"\xff\x00"}
+    script.answer = {"done": True, "data": b"\xff\x00"}
     answer = await make_client().post(f"/checkpoints/{endpoint.name}", json=example(endpoint.model))
     assert answer.status_code == 200, answer.text
     assert [type(each) for each in script.asked] == [endpoint.model]
     if endpoint.model is not wire.List:
-        assert answer.json() == {"epoch": "/wA="}
+        assert answer.json() == ({"done": True} if endpoint.is_joined else {"done": True, "data": "/wA="})
 
 
-@pytest.mark.parametrize("ttl_seconds", [0, -1, 31_622_400_001, 1e308, True, "60"])
-async def test_a_ttl_that_no_thread_can_have_is_refused(
-    make_client: MakeClient, script: Script, ttl_seconds: Any
-) -> None:
-    document = example(wire.Put) | {"thread": {"epoch": "AAAA", "ttl_seconds": ttl_seconds}}
-    answer = await make_client().post("/checkpoints/put", json=document)
-    assert answer.status_code in (400, 422), answer.text
-    assert "ttl_seconds" in answer.text
-    assert script.asked == []
-
-
-async def test_about_tells_the_version_the_table_and_the_limits(make_client: MakeClient) -> None:
+async def test_about_tells_the_version_and_the_limits(make_client: MakeClient) -> None:
     limits = Limits(requests_per_second=50, burst_requests=100)
     about = (await make_client(insecure=True, limits=limits).get("/about")).json()
     assert about == {
         "wire_version": wire.VERSION,
-        "table_name": "threads",
+        "features": [],
         "limits": limits.model_dump(),
         "owner": None,
     }
@@ -79,8 +68,8 @@ async def test_the_description_has_every_endpoint_with_its_model(make_client: Ma
     client = make_client(principal=None)
     described = (await client.get("/openapi.json")).json()
     assert described == (await client.get("/openapi.json")).json()
-    for endpoint in ENDPOINTS:
-        post = described["paths"][f"/checkpoints/{endpoint.name}"]["post"]
+    for endpoint in (*ENDPOINTS, *LABEL_ENDPOINTS):
+        post = described["paths"][endpoint.path]["post"]
         schemas = {each["schema"]["$ref"] for each in post["requestBody"]["content"].values()}
         assert schemas == {f"#/components/schemas/{endpoint.model.__name__}"}
         assert endpoint.model.__name__ in described["components"]["schemas"]

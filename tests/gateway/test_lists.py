@@ -1,16 +1,18 @@
-"""Lists: streams, cursors, what a tenant sees of them, and readers that are slow, gone or told of an error."""
+"""Lists: streams, and readers that are slow, gone or told of an error."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any
 
 import httpx
 import pytest
 from starlette.applications import Starlette
 
+from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Stream, Wait
 from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError, CheckpointNotFoundError
 from langgraph.checkpoint.dynamodb.gateway import Limits, Principal
 from langgraph.checkpoint.dynamodb.gateway.media import MSGPACK
@@ -40,13 +42,13 @@ async def test_a_list_is_a_stream_of_documents(
     accept: str, encoding: str, make_client: MakeClient, script: Script
 ) -> None:
     script.listed = [{"thread_id": "acme/1", "body": bytes(each)} for each in (1, 100_000)] + [
-        {"cursor": None}
+        {"end": True, "more": False}
     ]
     headers = {"accept": accept, "accept-encoding": encoding}
     answer = await make_client().post("/checkpoints/list", json={"thread_id": "acme/1"}, headers=headers)
     assert answer.headers.get("content-encoding") == (None if encoding == "identity" else encoding)
     assert [each.get("thread_id") for each in documents(answer)] == ["acme/1", "acme/1", None]
-    assert documents(answer)[-1] == {"cursor": None}
+    assert documents(answer)[-1] == {"end": True, "more": False}
 
 
 async def test_an_empty_list_is_an_empty_stream(make_client: MakeClient) -> None:
@@ -87,45 +89,6 @@ async def test_an_error_in_mid_stream_is_the_last_document(
 # Tenants
 
 
-async def test_by_run_a_tenant_sees_its_own(make_client: MakeClient, script: Script) -> None:
-    ids = ["other/1", "acme/1", "acme2/1", "acme/2", "acme", "acme/3"]
-    script.listed = [*({"thread_id": each} for each in ids), {"cursor": "7"}]
-    client = make_client(principal=ACME)
-    found = documents(await client.post("/checkpoints/list", json=BY_RUN))
-    assert [each["thread_id"] for each in found[:-1]] == ["acme/1", "acme/2", "acme/3"]
-    assert "cursor" in found[-1]
-    request = {**BY_RUN, "limit": 2}
-    *limited, last = documents(await client.post("/checkpoints/list", json=request))
-    assert [each["thread_id"] for each in limited] == ["acme/1", "acme/2"]
-    await client.post("/checkpoints/list", json={**request, "cursor": last["cursor"]})
-    # Four of them, of whoever, came before.
-    assert [(each.limit, each.cursor) for each in script.asked] == [(None, None), (None, None), (None, "4")]
-    assert "cursor" in documents(await client.post("/checkpoints/list", json={**BY_RUN, "limit": 0}))[0]
-    script.listed = [{"thread_id": "other/1"}]
-    assert documents(await client.post("/checkpoints/list", json=BY_RUN)) == []
-
-
-@pytest.mark.parametrize("limit", [0, 1, 2])
-async def test_by_run_a_tenant_does_not_learn_whether_others_have_more(
-    make_client: MakeClient, script: Script, limit: int
-) -> None:
-    client = make_client(principal=ACME)
-    answers = []
-    for others in (0, 3):
-        own, foreign = ([{"thread_id": f"{each}/1"}] for each in ("acme", "other"))
-        script.listed = [*own * limit, *foreign * others, {"cursor": None}]
-        answers.append(documents(await client.post("/checkpoints/list", json={**BY_RUN, "limit": limit})))
-    assert answers[0] == answers[1]
-    assert answers[0][-1] == {"cursor": None}
-
-
-async def test_what_names_no_thread_is_shown_to_no_tenant(make_client: MakeClient, script: Script) -> None:
-    script.listed = [{"thread_id": "acme/1"}, {"thread": "other/1", "body": "a state"}]
-    answer = await make_client(principal=ACME).post("/checkpoints/list", json=BY_RUN)
-    assert "problem" in documents(answer)[-1]
-    assert "a state" not in answer.text
-
-
 async def test_who_has_all_threads_sees_all_up_to_the_limit_of_the_operation(
     make_client: MakeClient, script: Script
 ) -> None:
@@ -135,56 +98,6 @@ async def test_who_has_all_threads_sees_all_up_to_the_limit_of_the_operation(
     )
     assert documents(answer) == [{"thread_id": "other/1"}]
     assert [each.limit for each in script.asked] == [2]
-
-
-# Cursors
-
-
-async def cursor_of(client: httpx.AsyncClient, request: Any) -> str:
-    found: str = documents(await client.post("/checkpoints/list", json=request))[-1]["cursor"]
-    return found
-
-
-async def test_a_cursor_goes_on_where_the_list_ended(make_client: MakeClient, script: Script) -> None:
-    script.listed = [{"cursor": "other/1 is the position"}]
-    client = make_client(principal=ACME)
-    request = {"thread_id": "acme/1", "limit": 5}
-    cursor = await cursor_of(client, request)
-    assert "other" not in cursor
-    answer = await client.post("/checkpoints/list", json={**request, "cursor": cursor, "limit": 9})
-    assert answer.status_code == 200
-    assert script.asked[-1].cursor == "other/1 is the position"
-
-
-async def test_a_cursor_is_for_its_principal_its_request_and_its_service(
-    make_client: MakeClient, script: Script
-) -> None:
-    script.listed = [{"cursor": "position"}]
-    key = {"cursor_key": b"0123456789abcdef"}
-    client = make_client(principal=ACME, **key)
-    request = {"thread_id": "acme/1"}
-    cursor = await cursor_of(client, request)
-    others: dict[str, tuple[httpx.AsyncClient, Any]] = {
-        "another thread": (client, {"thread_id": "acme/2"}),
-        "another filter": (client, {**request, "filter": {"step": 1}}),
-        "another namespace": (client, {**request, "checkpoint_ns": ""}),
-        "another principal": (make_client(principal=Principal("other", "acme"), **key), request),
-        "the same name of another tenant": (make_client(principal=Principal("acme-agents"), **key), request),
-        "another key": (make_client(principal=ACME), request),
-    }
-    for name, (who, what) in others.items():
-        answer = await who.post("/checkpoints/list", json={**what, "cursor": cursor})
-        assert answer.status_code == 400, name
-        assert answer.json()["detail"].startswith("cursor does not belong to this request")
-    same = make_client(principal=ACME, **key)
-    assert (await same.post("/checkpoints/list", json={**request, "cursor": cursor})).status_code == 200
-
-
-@pytest.mark.parametrize("cursor", ["", "x", "é", "gAAAAA==", "position", "\x00" * 100])
-async def test_nobody_makes_a_cursor_up(cursor: str, make_client: MakeClient, script: Script) -> None:
-    answer = await make_client().post("/checkpoints/list", json={"thread_id": "a", "cursor": cursor})
-    assert answer.status_code == 400
-    assert script.asked == []
 
 
 # Readers
@@ -255,10 +168,10 @@ async def test_a_reader_that_takes_nothing_is_not_waited_for(
 ) -> None:
     closed: list[bool] = []
 
-    async def listed(*_asked: Any) -> AsyncIterator[Any]:
+    def listed(*_asked: Any) -> Stream[Any]:
         try:
             while True:
-                yield {"thread_id": "acme/1"}
+                yield Emit({"thread_id": "acme/1"})
         finally:
             closed.append(True)
 
@@ -297,9 +210,9 @@ async def test_a_reader_that_has_gone_is_noted_and_ends_the_list(
 async def test_a_list_that_stands_still_ends_with_a_problem(
     make_app: Callable[..., Starlette], script: Script, client_of: Any
 ) -> None:
-    async def listed(*_asked: Any) -> AsyncIterator[Any]:
-        yield {"thread_id": "acme/1"}
-        await asyncio.Event().wait()
+    def listed(*_asked: Any) -> Stream[Any]:
+        yield Emit({"thread_id": "acme/1"})
+        yield (Wait(Future(), 100.0),)
 
     script.__dict__["_list"] = listed
     client = client_of(make_app(authenticate=always(ACME), limits=Limits(request_seconds_max=0.05)))

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -20,8 +21,12 @@ from langgraph.checkpoint.dynamodb import (
     DynamoDBSaver,
 )
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._operations.backend import LocalBackend
+from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
 from langgraph.checkpoint.dynamodb._operations.directory import set_thread
+from langgraph.checkpoint.dynamodb._operations.put import put as put_core
+from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
+from langgraph.checkpoint.dynamodb._operations.threads import PinnedEpochError
+from langgraph.checkpoint.dynamodb._runtime.cache import CachedThread
 from langgraph.checkpoint.dynamodb._runtime.drivers import Runner
 from langgraph.checkpoint.dynamodb.gateway import Principal, create_gateway, wire
 from langgraph.checkpoint.dynamodb.gateway.deadlines import HEADER
@@ -41,7 +46,6 @@ from tests.support.traffic import Traffic
 pytestmark = pytest.mark.engines("dynamodb-local")
 
 KEY = b"0123456789abcdef"
-SECRET = b"sixteen bytes or more"
 BY_NAME = {each.name: each for each in ENDPOINTS}
 # Without an owner, a principal has the threads of its tenant.
 PRINCIPALS = {
@@ -61,15 +65,13 @@ def connect(saver: DynamoDBSaver) -> Iterator[Connect]:
     """Give a function that makes the client of a principal. The requests to DynamoDB are recorded."""
     saver.storage.cache.facts.is_shared = False
     with contextlib.ExitStack() as stack:
-        urls: dict[Any, str] = {}
+        urls: list[str] = []
 
         def make(name: str, **options: Any) -> HttpCheckpointSaver:
-            key = options.get("owner_key") if options.pop("tells_the_gateway", True) else None
-            if key not in urls:
-                served = saver.with_storage(owner_key=key)
-                service = gateway_service(served, authenticate=by_token, plain_json=True)
-                urls[key] = stack.enter_context(service)
-            client = HttpCheckpointSaver(urls[key], auth=name, thread_prefix="acme/", **options)
+            if not urls:
+                service = gateway_service(saver, authenticate=by_token, plain_json=True)
+                urls.append(stack.enter_context(service))
+            client = HttpCheckpointSaver(urls[0], auth=name, thread_prefix="acme/", **options)
             return stack.enter_context(client)
 
         yield make
@@ -89,7 +91,7 @@ def test_new_threads_get_the_owner_and_lists_are_theirs(
     connect: Connect, side: Side, *, encrypts: bool
 ) -> None:
     serde = EncryptedSerializer.from_pycryptodome_aes(key=KEY) if encrypts else None
-    options: dict[str, Any] = {"serde": serde, "owner_key": SECRET if encrypts else None}
+    options: dict[str, Any] = {"serde": serde}
     ada, bob = connect("ada", **options), connect("bob", **options)
     config = put(ada, "one")
     ask(side, ada, "put_writes", config, [("x", noise(100_000))], "task")
@@ -185,16 +187,6 @@ def test_a_config_that_names_another_owner_is_refused(connect: Connect) -> None:
         ada.put(config, checkpoint_of("1", {}), METADATA, {})
 
 
-def test_the_gateway_needs_the_key_of_encrypted_owners(connect: Connect) -> None:
-    options: dict[str, Any] = {
-        "serde": EncryptedSerializer.from_pycryptodome_aes(key=KEY),
-        "owner_key": SECRET,
-        "tells_the_gateway": False,
-    }
-    with pytest.raises(CheckpointerConfigurationError, match="the same owner_key"):
-        put(connect("ada", **options), "one")
-
-
 def test_an_owner_is_changed_by_those_who_are_bound_to_none(connect: Connect) -> None:
     ada, bob = connect("ada"), connect("bob")
     put(ada, "one")
@@ -223,21 +215,31 @@ async def send(
         return await client.post(f"/checkpoints/{name}", content=ormsgpack.packb(document), headers=headers)
 
 
-ENTRY = {"owner": "acme/ada", "about": None}
+def stored(thread_id: str = "acme/1", **more: Any) -> dict[str, Any]:
+    """A request that stores something, and creates its thread if there is none."""
+    task = {"checkpoint_id": "1", "task_id": "task", "writes": [["x", {"type": "null", "data": b""}]]}
+    return {"thread_id": thread_id, **(task if "owner" not in more else {}), **more}
+
+
+def checkpointed(thread_id: str = "acme/1", **more: Any) -> dict[str, Any]:
+    """A request that stores a checkpoint."""
+    return {
+        "thread_id": thread_id,
+        "checkpoint": {"id": "1"},
+        "metadata": {},
+        "new_versions": {},
+        "values": {},
+        **more,
+    }
 
 
 @pytest.mark.parametrize("endpoint", [each.name for each in ENDPOINTS])
 async def test_every_endpoint_refuses_another_s_thread(gateway: httpx.ASGITransport, endpoint: str) -> None:
-    created = {"thread_id": "acme/1", "entry": ENTRY, "segments": []}
-    assert (await send(gateway, "ada", "put-segments", created)).status_code == 200
+    assert (await send(gateway, "ada", "put-writes", stored())).status_code == 200
     request = example(BY_NAME[endpoint].model, "acme/1")
-    for owner in ("acme/ada", "acme/bob"):
-        if "entry" in request:
-            request["entry"] = {"owner": owner}
-        if endpoint == "threads":
-            request["owner"] = "acme/ada"
-        if endpoint == "query":
-            request["ExpressionAttributeValues"] = {":pk": {"S": "acme/ada/%M#"}}
+    for owner in (None, "acme/ada", "acme/bob"):
+        if "owner" in request:
+            request["owner"] = "acme/ada" if endpoint == "threads" else owner
         if endpoint == "copy-thread":
             request["source_thread_id"] = "acme/2"
         answer = await send(gateway, "bob", endpoint, _in_msgpack(request))
@@ -250,25 +252,26 @@ def _in_msgpack(document: Any) -> Any:
         return {name: _in_msgpack(value) for name, value in document.items()}
     if isinstance(document, list):
         return list(map(_in_msgpack, document))
-    return bytes(8) if document == "AAAAAAAAAAA=" else document
+    return bytes(16) if document == "AAAAAAAAAAAAAAAAAAAAAA==" else document
 
 
-@pytest.mark.parametrize("entry", [None, {"owner": None}, {"owner": "acme/bob"}, {"owner": "acme/"}])
-async def test_a_new_thread_has_to_name_its_owner(
-    gateway: httpx.ASGITransport, entry: Any, own_client: Any, table_name: str
+@pytest.mark.parametrize("name", ["put", "set-thread"])
+@pytest.mark.parametrize("owner", ["acme/bob", "acme/", "ada"])
+async def test_a_new_thread_has_no_other_owner(
+    gateway: httpx.ASGITransport, name: str, owner: Any, own_client: Any, table_name: str
 ) -> None:
-    document = {"thread_id": "acme/1", "entry": entry, "segments": []}
-    answer = await send(gateway, "ada", "put-segments", document)
+    document = checkpointed(owner=owner) if name == "put" else {"thread_id": "acme/1", "owner": owner}
+    answer = await send(gateway, "ada", name, document)
     assert answer.status_code == 403
     assert "owner" in answer.json()["detail"]
     assert all_items(own_client, table_name) == []
 
 
-@pytest.mark.parametrize("name", ["put-segments", "set-thread", "get-tuple"])
+@pytest.mark.parametrize("name", ["put-writes", "set-thread", "get-tuple"])
 async def test_what_comes_after_its_deadline_creates_no_thread(
     gateway: httpx.ASGITransport, name: str, own_client: Any, table_name: str
 ) -> None:
-    document = {"thread_id": "acme/1"} if name == "get-tuple" else {"thread_id": "acme/1", "entry": ENTRY}
+    document = stored() if name == "put-writes" else {"thread_id": "acme/1"}
     late = {HEADER: str(time.time() - 1)}
     assert (await send(gateway, "ada", name, document, **late)).status_code == 503
     assert all_items(own_client, table_name) == []
@@ -286,10 +289,9 @@ async def test_whose_a_thread_is_is_found_out_before_the_deadline(
 
 
 async def test_a_thread_has_no_owner_of_another_tenant(gateway: httpx.ASGITransport) -> None:
-    document = {"thread_id": "other/1", "entry": ENTRY, "segments": []}
-    answer = await send(gateway, "operator", "put-segments", document)
+    answer = await send(gateway, "operator", "put", checkpointed("other/1", owner="acme/ada"))
     assert answer.status_code == 400
-    assert "of another tenant than the thread" in answer.json()["detail"]
+    assert "a name before a slash is a tenant" in answer.json()["detail"]
 
 
 @pytest.mark.parametrize("name", [each.name for each in ENDPOINTS if each.absent is not None])
@@ -298,7 +300,7 @@ async def test_what_does_not_exist_has_an_empty_answer(gateway: httpx.ASGITransp
     answer = await send(gateway, "ada", name, _in_msgpack(example(endpoint.model, "acme/1")))
     assert answer.status_code == 200, answer.text
     if name != "list":
-        document = answer.json() if endpoint.is_plain else ormsgpack.unpackb(answer.content)
+        document = ormsgpack.unpackb(answer.content)
         endpoint.answer.model_validate(document)
         assert document == endpoint.absent
 
@@ -319,13 +321,12 @@ class Others:
 
     def owned(self, thread: str, owner: str | None) -> None:
         """Let somebody create a thread."""
-        self.harness.run(set_thread(LocalBackend(self.storage()), thread, owner, None, None))
+        self.harness.run(set_thread(self.storage(), thread, owner, None, None))
 
     def begin(self, **request: Any) -> Run[Any]:
         """Begin to check a request that creates a thread."""
-        document = {"thread_id": "1", "entry": {"owner": "ada"}, **request}
-        message = wire.PutSegments.model_validate(document)
-        return self.harness.begin(admitted(self.storage(), "ada", BY_NAME["put-segments"], message))
+        message = wire.PutWrites.model_validate(stored("1", **request))
+        return self.harness.begin(admitted(self.storage(), "ada", BY_NAME["put-writes"], message))
 
 
 @pytest.mark.parametrize("owner", ["bob", None])
@@ -343,13 +344,34 @@ def test_what_is_stored_is_stored_under_the_thread_that_was_checked() -> None:
     others = Others()
     others.owned("1", "ada")
     [item] = others.harness.items("T", "1").values()
-    hint = {"epoch": b"12345678"}
-    assert others.begin().finish().thread.epoch == items.binary(item, items.EPOCH)
-    # A client may know of a parent's epoch, which is the same or has ended.
-    assert others.begin(thread=hint).finish().thread.epoch == b"12345678"
-    # Nobody builds on a pending epoch: the operation begins it.
+    assert others.begin().finish().pinned.epoch == items.binary(item, items.EPOCH)
+    # Nobody builds on a pending epoch, so it begins here.
     others.harness.change(item, pending={"N": "1"})
-    assert others.begin().finish().thread is None
+    assert others.begin().finish().pinned.epoch
+    [item] = others.harness.items("T", "1").values()
+    assert "pending" not in item
+
+
+@pytest.mark.parametrize("name", ["put", "put_writes", "set_thread", "copy_thread"])
+def test_what_is_stored_after_a_thread_became_another_s_is_not_acknowledged(name: str) -> None:
+    others = Others()
+    others.owned("source", "ada")
+    others.harness.run(put_core(others.storage(), thread_config("source"), checkpoint_of("1", {}), {}, {}))
+    # The epoch that was checked has ended since.
+    pinned = CachedThread(b"12345678", None)
+    others.owned("1", "bob")
+    before = others.harness.items("T", "1")
+    storage = replace(others.storage(), pinned=pinned, owner="ada")
+    operations: dict[str, Any] = {
+        "put": put_core(storage, thread_config("1"), checkpoint_of("1", {}), {}, {}),
+        "put_writes": put_writes(storage, thread_config("1", "", "1"), [("x", noise(200_000))], "t", ""),
+        "set_thread": set_thread(storage, "1", None, "mine", None),
+        "copy_thread": copy_thread(storage, "source", "1"),
+    }
+    with pytest.raises(PinnedEpochError):
+        others.harness.run(operations[name])
+    # Nothing of it is acknowledged, and the next deletion takes what was written of it.
+    assert others.harness.items("T", "1") == before
 
 
 def test_an_expired_thread_is_nobody_s() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from starlette.requests import HTTPConnection
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, Wait
 from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, listening
 from langgraph.checkpoint.dynamodb.gateway.holding import Holding
 from langgraph.checkpoint.dynamodb.gateway.pace import Pace
@@ -94,10 +96,10 @@ def test_bodies_that_trickle_keep_nobody_out(tenants: tuple[str, str], service: 
 def test_readers_that_do_not_read_keep_nobody_out(service: str, script: Script) -> None:
     begun: list[str] = []
 
-    async def listed(request: Any, *_asked: Any) -> AsyncIterator[Any]:
+    def listed(_storage: Any, request: Any, *_asked: Any) -> Stream[Any]:
         begun.append(request.thread_id)
         for _ in range(100):
-            yield {"thread_id": "acme/1", "data": "x" * (1 << 20)}
+            yield Emit({"thread_id": "acme/1", "data": "x" * (1 << 20)})
 
     script.__dict__["_list"] = listed
     with ExitStack() as stack:
@@ -116,12 +118,12 @@ def test_a_list_ends_when_its_reader_goes(service: str, script: Script) -> None:
     ended: list[bool] = []
     made = 0
 
-    async def listed(*_asked: Any) -> AsyncIterator[Any]:
+    def listed(*_asked: Any) -> Stream[Any]:
         nonlocal made
         try:
             for _ in range(1000):
                 made += 1
-                yield {"thread_id": "acme/1", "data": "x" * (1 << 20)}
+                yield Emit({"thread_id": "acme/1", "data": "x" * (1 << 20)})
         finally:
             ended.append(True)
 
@@ -152,7 +154,8 @@ async def test_an_answer_that_is_too_slow_to_send_ends() -> None:
 # Bytes
 
 
-def test_what_a_principal_holds_is_bounded_and_given_back() -> None:
+def test_what_a_principal_holds_is_bounded_and_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("langgraph.checkpoint.dynamodb.gateway.holding._BODIES_MAX", 16)
     holding = Holding(Limits(body_bytes_max=1000, decompressed_bytes_max=1 << 20))
     greedy, neighbour, other = Principal("a", "acme"), Principal("b", "acme"), Principal("a", "other")
 
@@ -177,7 +180,9 @@ def test_what_a_principal_holds_is_bounded_and_given_back() -> None:
 
 async def test_bodies_take_a_bounded_memory(make_client: MakeClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("langgraph.checkpoint.dynamodb.gateway.holding._BODIES_MAX", 4)
-    client = make_client(principal=Principal("a"), limits=Limits(decompressed_bytes_max=1 << 20))
+    client = make_client(
+        principal=Principal("a"), limits=Limits(body_bytes_max=8 << 20, decompressed_bytes_max=1 << 20)
+    )
     go_on = asyncio.Event()
 
     async def pieces() -> Any:
@@ -250,8 +255,8 @@ def test_neither_is_the_body_of_a_request_that_was_refused(service: str) -> None
 def test_a_request_that_takes_longer_is_served_and_its_connection_used_again(
     service: str, script: Script
 ) -> None:
-    async def run(_request: Any) -> dict[str, Any]:
-        await asyncio.sleep(0.3)
+    def run(*_asked: Any) -> Op[dict[str, Any]]:
+        yield (Wait(Future(), 0.3),)
         return {"slow": True}
 
     script.__dict__["_run"] = run

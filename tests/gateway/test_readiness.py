@@ -26,7 +26,9 @@ async def test_it_is_ready_while_the_table_answers(
     none = make_saver()
     change_storage(none, table=replace(none.storage.table, name="no-such-table"))
     answer = await client_of(create_gateway(none, insecure=True)).get("/ready")
-    assert (answer.status_code, answer.headers["retry-after"]) == (503, "2")
+    assert answer.status_code == 503
+    # Clients that come at once do not come again at once.
+    assert answer.headers["retry-after"] in ("1", "2", "3")
     assert "no-such-table" not in answer.text
     assert "no-such-table" in caplog.text
 

@@ -18,7 +18,6 @@ from tests.gateway.requests import example, paths_of_texts, replaced
 
 MINE, OTHERS = "acme/1", ("other/1", "acme2/1", "acme", "Acme/1", "/acme/1")
 ACME = Principal("acme-agents", "acme", RIGHTS)
-TABLE_ANSWERS = ("TableAnswer", "BatchGetItemAnswer", "BatchWriteItemAnswer")
 BY_NAME = {each.name: each for each in ENDPOINTS}
 
 
@@ -53,13 +52,9 @@ async def test_every_field_that_names_a_thread_is_checked(
     assert script.asked == []
 
 
-# Requests to the table for memories and cached nodes: test_table_requests.py.
-OF_TABLE = {each.name for each in ENDPOINTS if each.answer.__name__ in TABLE_ANSWERS}
-
-
 def test_there_are_fields_that_name_threads_in_all_endpoints_of_threads_but_two() -> None:
     named = {endpoint.name for endpoint, _ in FIELDS}
-    assert BY_NAME.keys() - named - OF_TABLE == {"delete-for-runs", "threads"}
+    assert BY_NAME.keys() - named == {"delete-for-runs", "threads"}
 
 
 OWNERS = [
@@ -86,8 +81,7 @@ async def test_every_field_that_names_an_owner_is_checked(
 
 
 def test_there_are_fields_that_name_owners_where_threads_are_created_and_listed() -> None:
-    creating = {"put", "put-writes", "put-segments", "copy-thread", "set-thread"}
-    assert {endpoint.name for endpoint, _ in OWNERS} == {*creating, "threads"}
+    assert {endpoint.name for endpoint, _ in OWNERS} == {"put", "set-thread", "threads"}
 
 
 @pytest.mark.parametrize(
@@ -97,7 +91,6 @@ def test_there_are_fields_that_name_owners_where_threads_are_created_and_listed(
         (Principal("one", rights=frozenset({"administer"})), 403),
         (Principal("one", rights=RIGHTS), 200),
         (ACME, 403),
-        (Principal("one", rights=RIGHTS, owner="ada"), 403),
     ],
 )
 async def test_the_list_of_all_threads_is_for_administrators_of_all(
@@ -151,7 +144,7 @@ def test_an_owner_of_no_tenant_cannot_name_one() -> None:
 def test_a_thread_is_told_apart_from_all_threads(endpoint: Endpoint) -> None:
     request = endpoint.model.model_validate(example(endpoint.model, MINE))
     expected: set[str | None] = {None} if endpoint.name == "delete-for-runs" else {MINE}
-    expected = set() if endpoint.name in {"threads", *OF_TABLE} else expected
+    expected = set() if endpoint.name == "threads" else expected
     assert set(endpoint.threads(request)) == expected
 
 

@@ -59,7 +59,7 @@ def test_the_drivers_run_operations_over_it(gateway: StandIn, side: Side) -> Non
 
 def test_a_connection_is_used_again_also_after_an_error_and_a_stream(gateway: StandIn) -> None:
     transport = Transport(gateway.address)
-    gateway.script = [document({}), stream({"number": 1}, {"cursor": None})]
+    gateway.script = [document({}), stream({"number": 1}, {"end": True})]
     transport.send(CALL)
     assert len(transport.send(Call("list", {}))) == 2
     transport.send(CALL)

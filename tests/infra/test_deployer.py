@@ -149,7 +149,7 @@ NAMED = {
     "lambda": [f"arn:aws:lambda:{REGION}:{ACCOUNT_ID}:function:{PREFIX}-gateway-Gateway-1"],
     "logs": [f"arn:aws:logs:{REGION}:{ACCOUNT_ID}:log-group:{PREFIX}-gateway-Log-1"],
     "s3": ["arn:aws:s3:::packages/langgraph-dynamodb/1.zip"],
-    "secretsmanager": [f"arn:aws:secretsmanager:{REGION}:{ACCOUNT_ID}:secret:CursorKey-1"],
+    "secretsmanager": [f"arn:aws:secretsmanager:{REGION}:{ACCOUNT_ID}:secret:AuditKey-1"],
     "sts": [f"arn:aws:iam::{ACCOUNT_ID}:role/{PREFIX}-smoke-1-agent"],
 }
 LINKED = "arn:aws:iam::{}:role/aws-service-role/{}/AWSServiceRole"

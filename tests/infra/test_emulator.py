@@ -204,27 +204,3 @@ def test_the_page_names_the_templates_that_the_emulator_makes() -> None:
     page = (INFRA.parent / "docs" / "tested.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `([\w-]+)` \| (created, updated, deleted|only read)", page, re.MULTILINE))
     assert rows == {name: "only read" if name in CANNOT else "created, updated, deleted" for name in TRIALS}
-
-
-@pytest.mark.search
-def test_another_cursor_key_reaches_the_function_only_by_its_version(
-    emulator: Client, stacks: Stacks
-) -> None:
-    template, given = load("gateway.yaml"), TRIALS["gateway"].given
-    assert stacks.create("rotated", template, given) == "CREATE_COMPLETE"
-    made = stacks.outputs("rotated")
-
-    def key() -> str:
-        found = emulator("lambda").get_function_configuration(FunctionName=made["FunctionName"])
-        return str(found["Environment"]["Variables"]["LANGGRAPH_GATEWAY_CURSOR_KEY"])
-
-    first, second = key(), "second" * 8
-    secrets = emulator("secretsmanager")
-    stored = secrets.put_secret_value(SecretId=made["CursorKeyArn"], SecretString=second)
-    # What once was the whole of the advice: success, and the old key.
-    assert stacks.update("rotated", template, {**given, "MemorySize": "512"}) == "UPDATE_COMPLETE"
-    assert key() == first
-    rotated = {**given, "MemorySize": "512", "CursorKeyVersion": stored["VersionId"]}
-    assert stacks.update("rotated", template, rotated) == "UPDATE_COMPLETE"
-    assert key() == second
-    stacks.destroy("rotated")

@@ -213,7 +213,6 @@ def test_tasks_read_who_may_call_from_the_secret_and_from_nowhere_else() -> None
     secrets = {each["Name"]: each["ValueFrom"] for each in container["Secrets"]}
     assert secrets == {
         "LANGGRAPH_GATEWAY_PRINCIPALS": PRINCIPALS_ARN,
-        "LANGGRAPH_GATEWAY_CURSOR_KEY": "gateway-CursorKey",
     }
     [statement] = stack.properties("SecretPolicy")["PolicyDocument"]["Statement"]
     assert statement["Action"] == "secretsmanager:GetSecretValue"
@@ -331,16 +330,6 @@ def test_alarms_notify_the_topic(make: Node) -> None:
         assert alarm["AlarmActions"] == alarm["OKActions"] == [TOPIC_ARN]
 
 
-def test_another_version_of_the_cursor_key_is_another_text_for_cloudformation() -> None:
-    """A dynamic reference is read again only where the property that holds it changes."""
-    name, version = "LANGGRAPH_GATEWAY_CURSOR_KEY", "a1b2c3d4-0000-4000-8000-000000000000"
-    assert variables_of(on_lambda())[name] == "{{resolve:secretsmanager:gateway-CursorKey:SecretString}}"
-    rotated = variables_of(on_lambda(CursorKeyVersion=version))[name]
-    assert rotated == "{{resolve:secretsmanager:gateway-CursorKey:SecretString:::" + version + "}}"
-    for stack in (STACKS["function URL"], STACKS["ECS"]):
-        assert stack.outputs["CursorKeyArn"] == "gateway-CursorKey"
-
-
 def test_the_function_runs_on_what_its_package_was_made_for() -> None:
     assert on_lambda(Runtime="python3.14").properties("Gateway")["Runtime"] == "python3.14"
 
@@ -350,7 +339,6 @@ def test_the_function_runs_on_what_its_package_was_made_for() -> None:
     [
         ({"Principals": "x" * 3001}, "where the claims of a token say who may do what"),
         ({"Runtime": "nodejs22.x"}, "must be a runtime of Lambda such as python3.13"),
-        ({"CursorKeyVersion": "new"}, "must be the VersionId"),
         ({"Entrance": "HTTP_API"}, "needs JwtIssuer and JwtAudiences"),
         ({**TOKENS, "ClientPrincipal": CLIENT}, "ClientPrincipal is for Entrance=FUNCTION_URL"),
         ({**TOKENS, "Entrance": "FUNCTION_URL"}, "does not accept JWTs"),

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import boto3
 import pytest
-from langgraph.checkpoint.base import empty_checkpoint
 
 from langgraph.cache.dynamodb import DynamoDBCache
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
@@ -56,11 +55,6 @@ def _lock(saver: DynamoDBSaver, *_: object) -> None:
         pass
 
 
-def _put_with_writes(saver: DynamoDBSaver) -> None:
-    held = empty_checkpoint()
-    saver.put_with_writes(_where(saver), held, {"source": "loop", "step": 9, "parents": {}}, {}, [])
-
-
 def _where(saver: DynamoDBSaver) -> Any:
     found = saver.get_tuple(config_of(THREAD))
     assert found is not None
@@ -101,7 +95,6 @@ SCANS: dict[str, Call] = {"saver.list of all": lambda saver, *_: list(saver.list
 WRITES: dict[str, Call] = {
     "saver.put": _put,
     "saver.put_writes": lambda saver, *_: saver.put_writes(_where(saver), [("messages", LARGE)], "task"),
-    "saver.put_with_writes": lambda saver, *_: _put_with_writes(saver),
     "saver.set_thread": lambda saver, *_: saver.set_thread(THREAD, owner=OWNER, title="Trains"),
     "saver.thread_lock": _lock,
     "saver.copy_thread": lambda saver, *_: saver.copy_thread(THREAD, f"{THREAD}-copy"),
@@ -141,6 +134,7 @@ OTHERS = {
     "setup",
     "start_ttl_sweeper",
     "stop_ttl_sweeper",
+    "storage_with",
     "with_allowlist",
     "with_storage",
 }

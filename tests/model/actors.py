@@ -9,7 +9,7 @@ from typing import Any
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache, Facts
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from tests.model.states import MakeFlow, Tokens
 from tests.simulation.history import Deletion, Put, Writes
 from tests.simulation.world import text
@@ -153,7 +153,7 @@ class Start:
 
     def _process(self, owner: int, clock: Callable[[], float]) -> Process:
         tokens = Tokens(owner)
-        storage = LocalStorage(
+        storage = Storage(
             codec=CODEC,
             cache=Cache(1 << 20, Facts(is_shared=False)),
             table=Table(TABLE, rng=tokens),

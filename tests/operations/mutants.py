@@ -21,7 +21,6 @@ from langgraph.checkpoint.dynamodb._operations import (
     get,
     item_builder,
     put,
-    put_with_writes,
     put_writes,
     reads,
     renew,
@@ -33,8 +32,7 @@ from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments, Name
 from langgraph.checkpoint.dynamodb._runtime.cache import CachedThread, SharedReads
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
-from langgraph.checkpoint.dynamodb.gateway import operations as gateway
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.protocol import Change, Thread
 
 Mutation: TypeAlias = Callable[[pytest.MonkeyPatch], None]
@@ -91,7 +89,7 @@ class _Current:
 def what_took_a_heads_place_is_not_kept(patch: pytest.MonkeyPatch) -> None:
     """A deletion restamps what it has read, and does not care for what it is now."""
 
-    def once(storage: LocalStorage, _inventory: object, item: Item, thread: Thread) -> Op[None]:
+    def once(storage: Storage, _inventory: object, item: Item, thread: Thread) -> Op[None]:
         change = protocol.restamp(item, thread)
         if change is not None:
             yield from storage.table.try_update(items.key_of(item), change)
@@ -108,7 +106,7 @@ def pending_epochs_are_confirmed(patch: pytest.MonkeyPatch) -> None:
     """A put is acknowledged under an epoch that is pending."""
 
     def confirm(
-        storage: LocalStorage, at: Partition, _epoch: bytes, _ends_at: int | None
+        storage: Storage, at: Partition, _epoch: bytes, _ends_at: int | None
     ) -> Op[CachedThread | None]:
         thread = yield from threads.read_thread(storage, at)
         return None if thread is None else threads._cached(storage, at, thread)
@@ -132,7 +130,7 @@ def segments_that_have_gone_are_ignored(patch: pytest.MonkeyPatch) -> None:
     extend_segments = threads.extend_segments
 
     def extend(
-        storage: LocalStorage, at: Partition, ids: Iterable[bytes], expires_at: int | None
+        storage: Storage, at: Partition, ids: Iterable[bytes], expires_at: int | None
     ) -> Op[set[bytes]]:
         yield from extend_segments(storage, at, ids, expires_at)
         return set()
@@ -155,7 +153,7 @@ def later_writes_prolong_a_tasks_item(patch: pytest.MonkeyPatch) -> None:
     """Each call gives the item of its task a new expiry, whatever that needs."""
     store_parts = commit_writes._store_parts
 
-    def prolong(storage: LocalStorage, writes: TaskWrites, thread: CachedThread, expiry: Expiry) -> Op[Any]:
+    def prolong(storage: Storage, writes: TaskWrites, thread: CachedThread, expiry: Expiry) -> Op[Any]:
         found = yield from store_parts(storage, writes, thread, expiry)
         yield from threads.extend(storage, writes.key, expiry.own)
         return found
@@ -172,7 +170,7 @@ def anybody_releases(patch: pytest.MonkeyPatch) -> None:
     """A release takes any claim, whose ever it is."""
     release = threads.release
 
-    def release_any(storage: LocalStorage, root: Partition, claim: bytes, **options: bool) -> Op[None]:
+    def release_any(storage: Storage, root: Partition, claim: bytes, **options: bool) -> Op[None]:
         thread = yield from threads.read_thread(storage, root)
         yield from release(storage, root, claim if thread is None else thread.claim or claim, **options)
 
@@ -182,9 +180,7 @@ def anybody_releases(patch: pytest.MonkeyPatch) -> None:
 def what_is_remembered_is_trusted(patch: pytest.MonkeyPatch) -> None:
     """A reader that remembers what a checkpoint needs does not ask whether it counts."""
 
-    def read_all(
-        loaded: LoadedSegments, storage: LocalStorage, checkpoint: StoredCheckpoint
-    ) -> Op[set[bytes]]:
+    def read_all(loaded: LoadedSegments, storage: Storage, checkpoint: StoredCheckpoint) -> Op[set[bytes]]:
         loaded.is_committed = loaded.epoch is not None
         return (yield from loaded.read(storage, checkpoint.ids(), from_cache=loaded.is_committed))
 
@@ -225,7 +221,7 @@ def pages_without_heads_are_read_on_from(patch: pytest.MonkeyPatch) -> None:
     """The newest checkpoint is looked for on a second page, behind one that has writes only."""
 
     def find_newest(
-        storage: LocalStorage, at: Partition, *, below: str | None, consistent: bool
+        storage: Storage, at: Partition, *, below: str | None, consistent: bool
     ) -> Op[StoredCheckpoint | None]:
         found = yield from NamespaceReader(storage, at, below=below, consistent=consistent).page()
         return found[0] if found else None
@@ -238,7 +234,7 @@ def expired_ancestors_are_served(patch: pytest.MonkeyPatch) -> None:
     live = reads._live
 
     def whatever_is_there(
-        storage: LocalStorage, head: Item, writes: Sequence[Item], *, as_ancestor: bool
+        storage: Storage, head: Item, writes: Sequence[Item], *, as_ancestor: bool
     ) -> StoredCheckpoint | None:
         return (
             StoredCheckpoint(head, writes) if as_ancestor else live(storage, head, writes, as_ancestor=False)
@@ -251,27 +247,10 @@ def what_is_kept_for_others_is_rebuilt(patch: pytest.MonkeyPatch) -> None:
     """The history of a checkpoint that has expired is given, as long as later ones are rebuilt from it."""
     find = reads.find
 
-    def find_kept(storage: LocalStorage, at: Partition, checkpoint_id: str) -> Op[StoredCheckpoint | None]:
+    def find_kept(storage: Storage, at: Partition, checkpoint_id: str) -> Op[StoredCheckpoint | None]:
         return (yield from find(storage, at, checkpoint_id, as_ancestor=True))
 
     patch.setattr(delta_history, "find", find_kept)
-
-
-def a_gateway_sends_expired_ancestors(patch: pytest.MonkeyPatch) -> None:
-    """A gateway sends whatever ancestors are still in the table."""
-    expired_ancestors_are_served(patch)
-
-
-def a_held_checkpoint_of_another_epoch_is_used(patch: pytest.MonkeyPatch) -> None:
-    """A gateway sends no segments of what its client has by its id, though it was stored again since."""
-    is_committed = gateway._is_committed
-
-    def is_committed_for(storage: LocalStorage, checkpoint: StoredCheckpoint, held: Any) -> Op[bool]:
-        return checkpoint.checkpoint_id == held.checkpoint_id or (
-            yield from is_committed(storage, checkpoint)
-        )
-
-    patch.setattr(gateway, "_is_committed_for", is_committed_for)
 
 
 def reads_that_were_sent_are_shared(patch: pytest.MonkeyPatch) -> None:
@@ -289,7 +268,7 @@ def a_cached_activity_counts(patch: pytest.MonkeyPatch) -> None:
     """A thread is taken for active because another operation of the process is about to note that."""
     touched = threads._touched
 
-    def touched_by_cache(storage: LocalStorage, partition: Partition, epoch: bytes, thread: Any) -> Any:
+    def touched_by_cache(storage: Storage, partition: Partition, epoch: bytes, thread: Any) -> Any:
         known = storage.cache.thread(partition.root)
         if known is not None and known.last_active is not None and thread is not None:
             thread = replace(thread, last_active=known.last_active)
@@ -301,15 +280,6 @@ def a_cached_activity_counts(patch: pytest.MonkeyPatch) -> None:
 def a_touch_is_given_up(patch: pytest.MonkeyPatch) -> None:
     """A put that a deletion overtakes does not touch the thread that the deletion keeps."""
     patch.setattr(threads, "_touch_kept", lambda *_: iter(()))
-
-
-def tasks_of_a_flush_share_reads(patch: pytest.MonkeyPatch) -> None:
-    """Operations of one `gather` wait for each other."""
-
-    def replace_others(given: Any, **changes: Any) -> Any:
-        return given if "shares_reads" in changes else replace(given, **changes)
-
-    patch.setattr(put_with_writes, "replace", replace_others)
 
 
 def renewals_leave_no_note(patch: pytest.MonkeyPatch) -> None:
@@ -327,7 +297,7 @@ def puts_ignore_renewals(patch: pytest.MonkeyPatch) -> None:
     after_put = renew.renew_after_put
 
     def ignore(
-        storage: LocalStorage,
+        storage: Storage,
         at: Partition,
         checkpoint_id: str,
         ends_at: int,
@@ -343,7 +313,7 @@ def renewals_pass_over_newer_ones(patch: pytest.MonkeyPatch) -> None:
     """Only the checkpoint itself is renewed."""
     needed = renew._needed
 
-    def last(storage: LocalStorage, thread: Thread, place: renew.Place) -> Op[list[StoredCheckpoint]]:
+    def last(storage: Storage, thread: Thread, place: renew.Place) -> Op[list[StoredCheckpoint]]:
         return (yield from needed(storage, thread, place))[-1:]
 
     patch.setattr(renew, "_needed", last)

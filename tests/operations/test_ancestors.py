@@ -16,20 +16,17 @@ def _chain(harness: Harness, *checkpoint_ids: str) -> None:
         parent = each
 
 
-def _back(
-    harness: Harness, reader: AncestorReader, checkpoint_id: str, last: str, count: int | None = None
-) -> list[str]:
+def _back(harness: Harness, reader: AncestorReader, checkpoint_id: str, last: str) -> list[str]:
     head = harness.items("C#")[f"C#{checkpoint_id}#"]
-    return [each.checkpoint_id for each in harness.run(reader.back(head, last, count))]
+    return [each.checkpoint_id for each in harness.run(reader.back(head, last))]
 
 
-def test_the_way_back_ends_with_the_wanted_ancestor_the_first_checkpoint_or_a_count() -> None:
+def test_the_way_back_ends_with_the_wanted_ancestor_or_the_first_checkpoint() -> None:
     harness = Harness()
     _chain(harness, "1", "2", "3", "4")
     reader = AncestorReader(harness.process().storage, PARTITION, below="4")
     assert _back(harness, reader, "4", "2") == ["3", "2"]
     assert _back(harness, reader, "4", "") == ["3", "2", "1"]
-    assert _back(harness, reader, "4", "", 1) == ["3"]
 
 
 def test_a_parent_with_a_greater_id_is_found_alone() -> None:

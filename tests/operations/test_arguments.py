@@ -213,16 +213,14 @@ def test_a_namespace_or_checkpoint_id_that_is_no_text_is_refused(
 
 @both_sides
 @pytest.mark.parametrize("value", [None, "", 1, [], "missing"], ids=repr)
-@pytest.mark.parametrize("method", ["put", "put_with_writes"])
 def test_a_checkpoint_without_an_id_is_refused(
-    saver: DynamoDBSaver, traffic: Traffic, method: str, value: Any, side: Side
+    saver: DynamoDBSaver, traffic: Traffic, value: Any, side: Side
 ) -> None:
     checkpoint: Any = {**checkpoint_of("1", {"a": 1}), "id": value}
     if value == "missing":
         del checkpoint["id"]
-    more: tuple[Any, ...] = () if method == "put" else ([],)
     with pytest.raises(CheckpointerInputError, match=r'checkpoint\["id"\] is .*; give text'):
-        ask(side, saver, method, thread_config(), checkpoint, METADATA, {}, *more)
+        ask(side, saver, "put", thread_config(), checkpoint, METADATA, {})
     assert traffic.requests == []
 
 

@@ -336,7 +336,7 @@ def test_a_deletion_takes_a_lock_that_is_free_and_leaves_one_that_is_held(*, is_
     harness = Harness()
     process = harness.process()
     harness.run(process.put("1", {"x": 1}))
-    hold = hold_on(process.storage, THREAD, 60.0, 0.0)
+    hold = hold_on(THREAD, 60.0, 0.0, process.storage.rng.randbytes(8))
     harness.run(acquire(process.storage, hold, 0.0))
     if not is_held:
         harness.run(release(process.storage, hold))

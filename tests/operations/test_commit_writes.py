@@ -14,7 +14,6 @@ from langgraph.checkpoint.dynamodb._operations.commit_writes import TaskWrites, 
 from langgraph.checkpoint.dynamodb._operations.item_builder import (
     ItemBuilder,
     SegmentRefs,
-    UnlistedExpiryError,
 )
 from langgraph.checkpoint.dynamodb._operations.threads import find_epoch
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
@@ -75,20 +74,6 @@ def test_parts_that_name_nothing_are_one_request() -> None:
     commit = harness.begin(commit_writes(process.storage, _composed(process, b"small"), thread))
     assert [_kind(each) for each in commit.trace()] == ["update_item W#"]
     assert commit.finish().stored
-
-
-def test_an_expiry_that_was_not_listed_is_told_before_anything_is_written() -> None:
-    """A client of the gateway lists the segments that it reuses only if they expire soon."""
-    harness = Harness()
-    process = harness.process(TTL_SECONDS)
-    harness.run(process.put("1", {}))
-    before = harness.model.items()
-    composed = _composed(process, BIG)
-    composed.refs.others_until = int(harness.now) + TTL_SECONDS
-    thread = harness.run(find_epoch(process.storage, composed.partition))
-    with pytest.raises(UnlistedExpiryError):
-        harness.run(commit_writes(process.storage, composed, thread))
-    assert harness.model.items() == before
 
 
 @pytest.mark.parametrize("data", [b"small", BIG], ids=["inline", "in segments"])

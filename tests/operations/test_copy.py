@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,13 +19,13 @@ from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._operations import copy as copying
-from langgraph.checkpoint.dynamodb._operations.copy import Progress, copy_part, copy_thread
+from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
 from langgraph.checkpoint.dynamodb._operations.get import get_tuple
 from langgraph.checkpoint.dynamodb._operations.list import list_checkpoints
 from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
 from langgraph.checkpoint.dynamodb._operations.reads import find
-from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, collected
+from langgraph.checkpoint.dynamodb._runtime.steps import Call, collected
 from tests.simulation.simulator import keys_of
 from tests.simulation.world import use_small_limits
 from tests.support.checkpoints import Conversation, all_items, checkpoint_of, noise, thread_config
@@ -175,28 +174,6 @@ def test_who_was_overtaken_by_itself_goes_on_without_hiding() -> None:
     assert _listed(harness, "copy") == ["2", "1", "0"]
 
 
-@pytest.mark.parametrize("ttl_seconds", [None, TTL_SECONDS])
-def test_a_copy_in_parts_is_that_in_one(ttl_seconds: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each part is a checkpoint, and made by another process, which knows how far the last one was."""
-    monkeypatch.setattr(copying, "_SEGMENTS_OF_SLICE", 0)
-    harness = Harness()
-    _fill_two_namespaces(harness, harness.process(ttl_seconds))
-    harness.run(harness.process(ttl_seconds).copy_thread("one"))
-    progress, parts, numbers = None, 0, []
-    while parts == 0 or progress is not None:
-        parts += 1
-        numbers.append(len(_listed(harness, "copy")))
-        progress = harness.run(_part(harness, progress, ttl_seconds))
-        harness.now += 10
-    # The subgraph's checkpoints, and then the root's.
-    assert numbers == [0, 0, 0, 0, 3, 3, 3]
-    for begins in ("T", "N#", "C#", "S#"):
-        one, copy = harness.items(begins, "one"), harness.items(begins, "copy")
-        assert len(copy) == len(one)
-        assert _without_ids(copy.values()) == _without_ids(one.values())
-    assert _contents(harness, "copy") == _contents(harness, "one") == _contents(harness, THREAD)
-
-
 @pytest.mark.parametrize("is_anew", [False, True], ids=["goes on", "begins anew"])
 def test_a_newest_checkpoint_that_the_source_loses_meanwhile_does_not_hide_the_copy(*, is_anew: bool) -> None:
     """It was hidden until the others were there; then there was nothing to show it for."""
@@ -311,34 +288,6 @@ def _stores_a_head(call: Call) -> bool:
     )
 
 
-@pytest.mark.parametrize("what", ["target deleted", "source deleted"])
-def test_what_changes_between_the_parts_of_a_copy_is_noticed(
-    what: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(copying, "_SEGMENTS_OF_SLICE", 0)
-    harness = Harness()
-    _fill_two_namespaces(harness, harness.process(TTL_SECONDS))
-    progress = None
-    for _ in range(5):
-        progress = harness.run(_part(harness, progress, TTL_SECONDS))
-    before = harness.items("S#", "copy").keys()
-    harness.run(
-        {
-            "target deleted": harness.process().delete_thread("copy"),
-            "source deleted": harness.process().delete_thread(),
-        }[what]
-    )
-    if what == "source deleted":
-        with pytest.raises(CheckpointNotFoundError, match="has no checkpoint to copy"):
-            harness.run(_all_parts(harness, progress))
-        assert harness.process().get(thread="copy") is None
-        return
-    harness.run(_all_parts(harness, progress))
-    assert _contents(harness, "copy") == _contents(harness, THREAD)
-    # Under other ids: a deletion of the first ones may stand still.
-    assert not before & harness.items("S#", "copy").keys()
-
-
 def test_the_newest_checkpoint_of_a_delta_channel_is_readable_for_as_long_as_others() -> None:
     harness = Harness()
     process = harness.process(TTL_SECONDS)
@@ -359,15 +308,29 @@ def _fill_two_namespaces(harness: Harness, process: Process) -> None:
             harness.run(process.put_writes(str(number), [("x", number)], namespace=namespace))
 
 
-def _part(
-    harness: Harness, progress: Progress | None, ttl_seconds: int | None = TTL_SECONDS
-) -> Op[Progress | None]:
-    return copy_part(harness.process(ttl_seconds).storage, THREAD, "copy", progress, until=0)
-
-
-def _all_parts(harness: Harness, progress: Progress | None) -> Op[None]:
-    while progress is not None:
-        progress = yield from _part(harness, progress)
+@pytest.mark.parametrize("what", ["target deleted", "source deleted"])
+def test_what_is_deleted_during_a_copy_is_noticed(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(copying, "_SEGMENTS_OF_SLICE", 0)
+    harness = Harness()
+    _fill_two_namespaces(harness, harness.process(TTL_SECONDS))
+    copy = harness.begin(harness.process(TTL_SECONDS).copy_thread("copy"))
+    copy.until(lambda call: _stores_a_head(call) and "C#1#" in str(call.params))
+    before = harness.items("S#", "copy").keys()
+    harness.run(
+        {
+            "target deleted": harness.process().delete_thread("copy"),
+            "source deleted": harness.process().delete_thread(),
+        }[what]
+    )
+    if what == "source deleted":
+        with pytest.raises(CheckpointNotFoundError, match="has no checkpoint to copy"):
+            copy.finish()
+        assert harness.process().get(thread="copy") is None
+        return
+    copy.finish()
+    assert _contents(harness, "copy") == _contents(harness, THREAD)
+    # Under other ids: a deletion of the first ones may stand still.
+    assert not before & harness.items("S#", "copy").keys()
 
 
 def _listed(harness: Harness, thread: str) -> list[str]:
@@ -385,11 +348,6 @@ def _contents(harness: Harness, thread: str) -> list[Any]:
         for number in range(4)
     ]
     return [each and (each.checkpoint, each.pending_writes) for each in found]
-
-
-def _without_ids(copied: Iterable[Any]) -> list[list[str]]:
-    """The attributes of items, and when they expire."""
-    return sorted(sorted([*each, str(each.get(TTL_ATTRIBUTE))]) for each in copied)
 
 
 def test_a_deletion_that_stands_still_takes_nothing_from_a_copy_made_again() -> None:

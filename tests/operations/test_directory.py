@@ -18,7 +18,6 @@ from langgraph.checkpoint.dynamodb import (
 )
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec
-from langgraph.checkpoint.dynamodb._operations.backend import LocalBackend
 from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
 from langgraph.checkpoint.dynamodb._operations.delete import delete_thread, prune
 from langgraph.checkpoint.dynamodb._operations.directory import (
@@ -27,10 +26,9 @@ from langgraph.checkpoint.dynamodb._operations.directory import (
     set_thread,
 )
 from langgraph.checkpoint.dynamodb._operations.put import put
-from langgraph.checkpoint.dynamodb._operations.put_with_writes import put_with_writes
 from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
 from langgraph.checkpoint.dynamodb._runtime.steps import Step
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from tests.support.checkpoints import METADATA, checkpoint_of, thread_config
 from tests.support.harness import ENCRYPTED, Harness, changes_thread, confirms
 
@@ -48,7 +46,7 @@ class Users:
         self._options = {"owner_from": "user_id", **options}
         self.storage = self.process()
 
-    def process(self, **options: Any) -> LocalStorage:
+    def process(self, **options: Any) -> Storage:
         """The storage of a process that remembers nothing."""
         codec = options.pop("codec", self._options.get("codec"))
         ttl_seconds = options.pop("ttl_seconds", self._options.get("ttl_seconds"))
@@ -65,7 +63,7 @@ class Users:
         return {**config, "metadata": metadata} if metadata else config
 
     def put(
-        self, thread: str, number: int, user: Any = "ada", storage: LocalStorage | None = None, **more: Any
+        self, thread: str, number: int, user: Any = "ada", storage: Storage | None = None, **more: Any
     ) -> Any:
         """The operation that stores a checkpoint of a thread."""
         parent = str(number - 1) if number > 1 else None
@@ -78,9 +76,9 @@ class Users:
 
     def describe(self, thread: str, owner: Any = None, title: Any = None, metadata: Any = None) -> None:
         """Say something of a thread."""
-        self.harness.run(set_thread(LocalBackend(self.process()), thread, owner, title, metadata))
+        self.harness.run(set_thread(self.process(), thread, owner, title, metadata))
 
-    def page(self, owner: Any = "ada", storage: LocalStorage | None = None, **asked: Any) -> ThreadPage:
+    def page(self, owner: Any = "ada", storage: Storage | None = None, **asked: Any) -> ThreadPage:
         """A page of a list, as a process that remembers nothing reads it."""
         defaults = {
             "status": None,
@@ -90,9 +88,7 @@ class Users:
             "with_status": False,
             "since": None,
         }
-        return self.harness.run(
-            list_threads(LocalBackend(storage or self.process()), owner, **{**defaults, **asked})
-        )
+        return self.harness.run(list_threads(storage or self.process(), owner, **{**defaults, **asked}))
 
     def threads(self, owner: Any = "ada", **asked: Any) -> list[str]:
         """The ids of the threads of a page."""
@@ -272,15 +268,6 @@ def test_a_thread_that_was_there_before_is_entered_by_the_next_put() -> None:
     assert users.threads() == ["one"]
 
 
-def test_a_flush_enters_its_thread() -> None:
-    users = Users()
-    checkpoint = checkpoint_of("1", {})
-    users.harness.run(
-        put_with_writes(users.storage, users.config("one", "ada"), checkpoint, METADATA, {}, [])
-    )
-    assert users.threads() == ["one"]
-
-
 @pytest.mark.parametrize("user", ["ada", 42])
 def test_the_owner_may_be_in_configurable_or_in_metadata(user: Any) -> None:
     users = Users()
@@ -375,7 +362,7 @@ def test_saying_the_same_again_writes_nothing() -> None:
 def test_two_descriptions_side_by_side_keep_both() -> None:
     users = Users()
     users.store("one")
-    first = users.harness.begin(set_thread(LocalBackend(users.process()), "one", None, "Trains", None))
+    first = users.harness.begin(set_thread(users.process(), "one", None, "Trains", None))
     first.until(changes_thread("about"))
     users.describe("one", metadata={"pinned": True})
     first.finish()
@@ -385,7 +372,7 @@ def test_two_descriptions_side_by_side_keep_both() -> None:
 
 def test_a_description_gives_up_where_deletions_keep_interfering() -> None:
     users = Users()
-    operation = users.harness.begin(set_thread(LocalBackend(users.process()), "one", "ada", None, None))
+    operation = users.harness.begin(set_thread(users.process(), "one", "ada", None, None))
 
     def interfere() -> None:
         while not operation.done:
@@ -540,7 +527,7 @@ def test_what_was_entered_before_a_saver_encrypted_is_entered_as_it_does() -> No
     codec = Codec(serde, allow_unencrypted=True)
     encrypting = users.process(codec=codec, owner_key=SECRET)
     assert users.threads(storage=encrypting) == []
-    users.harness.run(set_thread(LocalBackend(encrypting), "described", None, None, None))
+    users.harness.run(set_thread(encrypting, "described", None, None, None))
     users.harness.run(copy_thread(encrypting, "copied", "copy"))
     assert set(users.threads(storage=encrypting)) == {"described", "copy"}
     assert users.threads() == ["copied"]
@@ -578,7 +565,7 @@ def test_a_page_is_one_query() -> None:
     for number in range(30):
         users.store(f"thread {number}")
     calls = users.harness.begin(
-        list_threads(LocalBackend(users.process()), "ada", None, None, 20, None, False, None)
+        list_threads(users.process(), "ada", None, None, 20, None, False, None)
     ).trace()
     assert [(call.method, call.params["Limit"]) for call in calls] == [("query", 21)]
 

@@ -27,7 +27,7 @@ from langgraph.checkpoint.dynamodb._operations.entries import About, entry_of, r
 from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._operations.threads import ensure_epoch
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from tests.support.checkpoints import METADATA, checkpoint_of, thread_config
 from tests.support.harness import Harness
 
@@ -41,7 +41,7 @@ def harness() -> Harness:
     return Harness()
 
 
-def storage_of(harness: Harness) -> LocalStorage:
+def storage_of(harness: Harness) -> Storage:
     """A process that remembers nothing."""
     return harness.process().storage
 

@@ -30,13 +30,12 @@ from langgraph.checkpoint.dynamodb._format.segments import StoredValue, expand, 
 from langgraph.checkpoint.dynamodb._operations.item_builder import (
     ItemBuilder,
     SegmentRefs,
-    UnlistedExpiryError,
     store_segments,
 )
 from langgraph.checkpoint.dynamodb._operations.reads import open_segments
 from langgraph.checkpoint.dynamodb._operations.threads import find_epoch
 from langgraph.checkpoint.dynamodb._runtime.cache import CachedCheckpoint
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from tests.support.checkpoints import noise
 from tests.support.harness import CODEC, ENCRYPTED, THREAD, Harness
 
@@ -49,11 +48,11 @@ _CUT_BYTES_MAX = SEGMENT_BYTES_MIN + CUT_RANGE_BYTES
 TTL_SECONDS = 1000
 
 
-def _storage(codec: Codec = CODEC, ttl_seconds: int | None = None) -> LocalStorage:
+def _storage(codec: Codec = CODEC, ttl_seconds: int | None = None) -> Storage:
     return Harness().process(ttl_seconds, codec).storage
 
 
-def _builder(storage: LocalStorage, base: CachedCheckpoint | None = None) -> ItemBuilder:
+def _builder(storage: Storage, base: CachedCheckpoint | None = None) -> ItemBuilder:
     return ItemBuilder(storage, AT, items.key(AT.pk, SK), base)
 
 
@@ -343,7 +342,7 @@ def test_what_is_built_is_read_back_equal(
 # Storing
 
 
-def _put_value(harness: Harness, data: bytes) -> tuple[LocalStorage, SegmentRefs]:
+def _put_value(harness: Harness, data: bytes) -> tuple[Storage, SegmentRefs]:
     """Let a thread begin, and store a value's segments under its ttl."""
     process = harness.process(TTL_SECONDS)
     harness.run(process.put("1", {}))
@@ -352,7 +351,7 @@ def _put_value(harness: Harness, data: bytes) -> tuple[LocalStorage, SegmentRefs
     return process.storage, builder
 
 
-def _store(harness: Harness, storage: LocalStorage, refs: SegmentRefs) -> bool:
+def _store(harness: Harness, storage: Storage, refs: SegmentRefs) -> bool:
     thread = harness.run(find_epoch(storage, AT))
     expiry = items.Expiry.after(thread.ttl_seconds, harness.now)
     return harness.run(store_segments(storage, AT, refs, thread, expiry))
@@ -387,16 +386,6 @@ def test_reused_segments_live_as_long_as_the_item_or_are_told_to_be_missing(*, i
         ends = {int(harness.now) + 3 * TTL_SECONDS}
         assert {items.expires_at(each) for each in harness.items("S#").values()} == ends
     assert ({each: chunk.expires_at for each, chunk in refs.chunks.items()} == before) == is_gone
-
-
-def test_nothing_is_stored_if_a_segment_has_to_be_extended_that_was_not_listed() -> None:
-    harness = Harness()
-    storage, refs = _put_value(harness, BIG)
-    before = harness.model.items()
-    refs.others_until = int(harness.now) + TTL_SECONDS
-    with pytest.raises(UnlistedExpiryError):
-        _store(harness, storage, refs)
-    assert harness.model.items() == before
 
 
 # Calls of `put_writes` that depend on it

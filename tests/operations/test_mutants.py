@@ -8,7 +8,6 @@ from functools import partial
 import pytest
 
 from langgraph.checkpoint.dynamodb import CheckpointerError
-from tests.gateway.through import test_requests as test_gateway_requests
 from tests.operations import (
     mutants,
     test_cache,
@@ -78,9 +77,6 @@ CATCHERS: Mapping[Mutation, Callable[[], None]] = {
         is_listed=True,
         prunes=1,
     ),
-    mutants.tasks_of_a_flush_share_reads: (
-        test_threads.test_tasks_of_one_flush_confirm_without_waiting_for_each_other
-    ),
     mutants.the_first_special_write_wins: (
         test_put_writes.test_within_a_call_the_last_write_to_a_special_channel_wins
     ),
@@ -110,12 +106,6 @@ CATCHERS: Mapping[Mutation, Callable[[], None]] = {
     ),
     mutants.what_is_kept_for_others_is_rebuilt: (
         test_commit.test_a_checkpoint_that_is_kept_for_later_ones_has_no_history_of_its_own
-    ),
-    mutants.a_gateway_sends_expired_ancestors: (
-        test_gateway_requests.test_a_way_back_through_what_has_expired_is_an_error
-    ),
-    mutants.a_held_checkpoint_of_another_epoch_is_used: (
-        test_gateway_requests.test_what_a_client_holds_is_not_used_for_what_was_stored_again
     ),
 }
 

@@ -16,16 +16,16 @@ from langgraph.checkpoint.dynamodb import (
 from langgraph.checkpoint.dynamodb._format.limits import LOCK_SKEW_SECONDS, TTL_SECONDS_MAX
 from langgraph.checkpoint.dynamodb._operations.thread_lock import Hold, acquire, hold_on, release, renew
 from langgraph.checkpoint.dynamodb._runtime.steps import interrupted
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from tests.support.harness import THREAD, Harness
 
 TTL = 60.0
 
 
-def _runner(harness: Harness, skew_seconds: float = 0.0) -> tuple[LocalStorage, Hold]:
+def _runner(harness: Harness, skew_seconds: float = 0.0) -> tuple[Storage, Hold]:
     """A runner with a clock that differs from the stage's."""
     storage = replace(harness.process().storage, clock=lambda: harness.now + skew_seconds)
-    return storage, hold_on(storage, THREAD, TTL, 0.0)
+    return storage, hold_on(THREAD, TTL, 0.0, storage.rng.randbytes(8))
 
 
 def _is_free(harness: Harness, skew_seconds: float = 0.0) -> bool:
@@ -44,13 +44,13 @@ def _is_free(harness: Harness, skew_seconds: float = 0.0) -> bool:
 )
 def test_a_ttl_out_of_range_is_refused(ttl: Any) -> None:
     with pytest.raises(CheckpointerInputError, match=r"^ttl is .*seconds from 1 to 31,622,400,000"):
-        hold_on(Harness().process().storage, THREAD, ttl, 0.0)
+        hold_on(THREAD, ttl, 0.0, Harness().process().storage.rng.randbytes(8))
 
 
 def test_the_longest_ttl_holds_a_thread() -> None:
     harness = Harness()
     storage, _ = _runner(harness)
-    harness.run(acquire(storage, hold_on(storage, THREAD, TTL_SECONDS_MAX, 0.0), 0.0))
+    harness.run(acquire(storage, hold_on(THREAD, TTL_SECONDS_MAX, 0.0, storage.rng.randbytes(8)), 0.0))
     assert not _is_free(harness)
 
 

@@ -14,10 +14,8 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     READ_WAIT_SECONDS_MAX,
 )
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
-from langgraph.checkpoint.dynamodb._operations.put_with_writes import put_with_writes
-from tests.support.checkpoints import checkpoint_of, noise, thread_config
+from tests.support.checkpoints import noise
 from tests.support.harness import (
-    THREAD,
     Harness,
     Process,
     Run,
@@ -370,27 +368,6 @@ def test_a_shared_read_that_is_never_sent_is_waited_for_once() -> None:
     kept.go_on()
     assert [confirms(call) for call in kept.trace()] == [True]
     assert [confirms(call) for call in following.trace()] == [True]
-
-
-def test_tasks_of_one_flush_confirm_without_waiting_for_each_other() -> None:
-    """They run in one `gather`, where a wait would keep back the request that it is for."""
-    harness = Harness()
-    process = harness.process()
-    harness.run(process.put("0", {}, namespace="inner"))
-    place = thread_config(THREAD, "inner", "1")
-    held = [(place, [("x", 1)], f"task-{each}", "") for each in range(3)]
-    began = harness.now
-    checkpoint = checkpoint_of("1", {})
-    flush = put_with_writes(
-        process.storage,
-        thread_config(THREAD, "inner", "0"),
-        checkpoint,
-        {"source": "loop", "step": 1, "parents": {}},
-        {},
-        held,
-    )
-    harness.run(flush)
-    assert harness.now == began
 
 
 def test_after_an_outage_a_deletion_releases_its_claim_by_one_attempt() -> None:

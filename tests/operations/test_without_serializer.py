@@ -26,7 +26,7 @@ from langgraph.checkpoint.dynamodb._operations.delta_history import get_delta_ch
 from langgraph.checkpoint.dynamodb._operations.get import get_tuple
 from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from tests.fuzz.tables import PLAIN, Thread, loaded, run, threads, with_item
 from tests.simulation.schedule import Choices
 from tests.simulation.simulator import Simulator
@@ -112,7 +112,7 @@ def _counted(steps: Op[None], requests: list[int]) -> Op[None]:
             outcomes = yield round_
 
 
-def _storage(simulator: Simulator) -> LocalStorage:
+def _storage(simulator: Simulator) -> Storage:
     """The storage of a process that remembers nothing."""
     return replace(simulator.process().storage, codec=PLAIN)
 

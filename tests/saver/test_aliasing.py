@@ -10,7 +10,6 @@ from langgraph.checkpoint.base import Checkpoint
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._operations.put import put
-from langgraph.checkpoint.dynamodb._operations.put_with_writes import put_with_writes
 from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, Work
 from tests.support.checkpoints import METADATA, checkpoint_of, store, stored_values, thread_config
@@ -138,28 +137,3 @@ def test_what_a_caller_changes_while_writes_are_stored_is_stored_as_it_was_given
     found = make_saver().get_tuple(config)
     assert found is not None
     assert found.pending_writes == [("task", "list", ["given"]), ("task", "big", ["given " * 20_000])]
-
-
-def test_what_a_caller_changes_while_a_flush_makes_its_requests_is_stored_as_it_was_given(
-    make_saver: MakeSaver,
-) -> None:
-    saver = make_saver()
-    first = store(saver, thread_config(), "1", {})
-    last = thread_config(checkpoint_id="2")
-    given = _mutable()
-    held: list[Any] = [(each, [("list", ["given"])], "task", "") for each in (first, last)]
-
-    def meanwhile() -> None:
-        _spoil(*given)
-        for _, writes, *_ in held:
-            writes[0][1].append("changed")
-            writes.append(("more", "changed"))
-        held.clear()
-
-    operation = put_with_writes(saver.storage, first, *given, held)
-    _with_change(saver, operation, meanwhile)
-    _assert_as_given(make_saver())
-    for config in (first, last):
-        found = make_saver().get_tuple(config)
-        assert found is not None
-        assert found.pending_writes == [("task", "list", ["given"])]

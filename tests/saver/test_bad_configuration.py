@@ -55,22 +55,12 @@ def _assert_that_the_schema_is_named(client: DynamoDBClient, table_name: str, me
 
 
 @pytest.mark.parametrize("keys", OTHER_NAMES)
-@pytest.mark.parametrize("method", [each for each in OPERATIONS if each != "put_with_writes"])
+@pytest.mark.parametrize("method", OPERATIONS)
 def test_a_table_with_other_keys_is_named_with_what_makes_the_right_one(
     client: DynamoDBClient, other_table: Callable[..., str], method: str, keys: str
 ) -> None:
     name = other_table(**schema_of(new_table_name(), OTHER_NAMES[keys]))
     _assert_that_the_schema_is_named(client, name, method)
-
-
-# moto's server refuses a BatchGetItem for such a table without saying why, and a flush begins with one.
-@pytest.mark.engines("external", "dynamodb-local")
-@pytest.mark.parametrize("keys", OTHER_NAMES)
-def test_a_flush_names_a_table_with_other_keys_too(
-    client: DynamoDBClient, other_table: Callable[..., str], keys: str
-) -> None:
-    name = other_table(**schema_of(new_table_name(), OTHER_NAMES[keys]))
-    _assert_that_the_schema_is_named(client, name, "put_with_writes")
 
 
 # moto's server answers a query by text in a table whose keys are numbers with no items; AWS refuses it.

@@ -326,7 +326,7 @@ def test_a_lock_that_is_made_before_a_fork_is_had_by_one_process(
 
 def _take_away(saver: DynamoDBSaver) -> None:
     """Let somebody else take the lock, as if its ttl were over."""
-    hold = thread_lock.hold_on(saver.storage, "t", 60, 0)
+    hold = thread_lock.hold_on("t", 60, 0, saver.storage.rng.randbytes(8))
     hurried = {"#holder": "holder"}
     values = {":holder": {"B": hold.token}}
     saver.runner.run(

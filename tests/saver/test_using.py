@@ -88,5 +88,5 @@ def test_the_options_are_those_of_the_constructor() -> None:
 
 def test_the_methods_exist() -> None:
     named = _named(METHODS)
-    assert {"setup", "asetup", "close", "aclose", "put_with_writes"} <= {*named}
+    assert {"setup", "asetup", "close", "aclose"} <= {*named}
     assert [each for each in named if not callable(getattr(DynamoDBSaver, each, None))] == []

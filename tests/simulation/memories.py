@@ -33,8 +33,6 @@ from tests.simulation.simulator import FAIR, Faults, Process, Simulator
 
 Place: TypeAlias = tuple[tuple[str, ...], str]
 Flow: TypeAlias = Generator[Any, Any, None]
-Run: TypeAlias = Callable[[Op[Any]], Op[Any]]
-MakeRun: TypeAlias = Callable[[Simulator, Process], Run]
 
 PLACES: Sequence[Place] = ((("a", "b"), "k"), (("a", "b", "c"), "k"), (("a", "b", "c"), "l"), (("a",), "k"))
 PREFIXES: Sequence[tuple[str, ...]] = (("a",), ("a", "b"), ("a", "b", "c"))
@@ -132,23 +130,12 @@ class History:
         assert len(expected) == len({*expected}), "two puts have replaced the same revision"
 
 
-def on_the_table(_simulator: Simulator, _process: Process) -> Run:
-    """Return what runs the operations of a store that reaches the table itself."""
-    return _as_it_is
-
-
-def _as_it_is(operation: Op[Any]) -> Op[Any]:
-    return operation
-
-
 class MemoryWorld:
     """A table, stores in processes, and the history of what they promised."""
 
-    def __init__(self, choices: Choices, faults: Faults, make_run: MakeRun = on_the_table) -> None:
-        """Start with an empty table, and with what makes runners of the operations in a process."""
+    def __init__(self, choices: Choices, faults: Faults) -> None:
+        """Start with an empty table."""
         self.simulator = Simulator(choices, faults)
-        self._make_run = make_run
-        self._runs: dict[str, Run] = {}
         self.choices = choices
         self.history = History()
         self._numbers = 0
@@ -165,11 +152,51 @@ class MemoryWorld:
             )
         return self._storages[process.name]
 
-    def run(self, process: Process, operation: Op[Any]) -> Op[Any]:
-        """Run an operation of the store in a process."""
-        if process.name not in self._runs:
-            self._runs[process.name] = self._make_run(self.simulator, process)
-        return self._runs[process.name](operation)
+    # The operations of a store in a process
+
+    def delete(self, process: Process, place: Place) -> Op[Any]:
+        """Delete a memory; return nothing if something else came first."""
+        return put(self.storage(process), Put(address_of(*place), None))
+
+    def erase(self, process: Process, prefix: tuple[str, ...]) -> Op[Any]:
+        """Delete all memories under a prefix."""
+        return delete_namespace(self.storage(process), prefix)
+
+    def sweep(self, process: Process, prefix: tuple[str, ...]) -> Op[Any]:
+        """Delete the expired memories under a prefix."""
+        return sweep_ttl(self.storage(process), prefix)
+
+    def store(
+        self,
+        process: Process,
+        place: Place,
+        value: dict[str, Any],
+        vectors: Sequence[NewVector],
+        ttl_seconds: int | None,
+        expected: Expected | None,
+    ) -> Op[Any]:
+        """Store a memory; return nothing if something else came first."""
+        storage = self.storage(process)
+        raw = pack_value(storage.codec, value, "value")
+        return put(storage, Put(address_of(*place), raw, vectors, ttl_seconds, expected))
+
+    def read(self, process: Process, place: Place) -> Op[Any]:
+        """Read a memory, without renewing it."""
+        return reads.get(self.storage(process), [address_of(*place)])
+
+    def renew(self, process: Process, place: Place, found: Any) -> Op[Any]:
+        """Renew a memory that was read."""
+        del place
+        return reads.renew(self.storage(process), [found.memory])
+
+    def search(self, process: Process, prefix: tuple[str, ...], order: Any) -> Op[Any]:
+        """Search under a prefix."""
+        return search(self.storage(process), Search(prefix, limit=99, order=order))
+
+    def list(self, process: Process, prefix: tuple[str, ...]) -> Op[Any]:
+        """List the namespaces under a prefix."""
+        wanted = ListNamespacesOp((MatchCondition("prefix", prefix),))
+        return list_namespaces(self.storage(process), wanted)
 
     # Actors
 
@@ -187,18 +214,18 @@ class MemoryWorld:
     def deleter(self, process: Process, place: Place) -> Flow:
         """Delete a memory."""
         write = self._begin(place, None, None, None)
-        yield from self._finish(process, write, put(self.storage(process), Put(address_of(*place), None)))
+        yield from self._finish(process, write, self.delete(process, place))
 
     def eraser(self, process: Process, prefix: tuple[str, ...]) -> Flow:
         """Delete everything under a prefix."""
         writes = [self._begin(each, None, None, None) for each in PLACES if each[0][: len(prefix)] == prefix]
         for write in writes:
             write.is_erasure = True
-        yield from self._finish_all(process, writes, delete_namespace(self.storage(process), prefix))
+        yield from self._finish_all(process, writes, self.erase(process, prefix))
 
     def sweeper(self, process: Process, prefix: tuple[str, ...]) -> Flow:
         """Sweep."""
-        yield from self._tolerant(process, sweep_ttl(self.storage(process), prefix))
+        yield from self._tolerant(self.sweep(process, prefix))
 
     def reader(self, process: Process, place: Place, prefix: tuple[str, ...]) -> Flow:
         """Read a memory and renew it, search, and list namespaces."""
@@ -224,16 +251,9 @@ class MemoryWorld:
         """Put the next value, of about so many bytes, with the vectors of its number."""
         number = self._next()
         write = self._begin(place, number, ttl_seconds, None if expected is None else expected.revision)
-        storage = self.storage(process)
         value = {"n": write.number, "large": "".join(f"{write.number}-{each} " for each in range(size // 8))}
-        new = Put(
-            address_of(*place),
-            pack_value(storage.codec, value, "value"),
-            vectors(number),
-            ttl_seconds,
-            expected,
-        )
-        yield from self._finish(process, write, put(storage, new))
+        stored = self.store(process, place, value, vectors(number), ttl_seconds, expected)
+        yield from self._finish(process, write, stored)
 
     def _next(self) -> int:
         self._numbers += 1
@@ -249,24 +269,24 @@ class MemoryWorld:
 
     def _finish(self, process: Process, write: Write, operation: Op[str | None]) -> Op[None]:
         try:
-            revision = yield from self._tolerant(process, operation)
+            revision = yield from self._tolerant(operation)
             write.acknowledged = revision not in (None, FAILED)
         finally:
             write.ended, write.ended_at = self.simulator.moves, self.simulator.now
 
     def _finish_all(self, process: Process, writes: Sequence[Write], operation: Op[Any]) -> Op[None]:
         try:
-            done = yield from self._tolerant(process, operation)
+            done = yield from self._tolerant(operation)
             for write in writes:
                 write.acknowledged = done != FAILED
         finally:
             for write in writes:
                 write.ended, write.ended_at = self.simulator.moves, self.simulator.now
 
-    def _tolerant(self, process: Process, operation: Op[Any]) -> Op[Any]:
+    def _tolerant(self, operation: Op[Any]) -> Op[Any]:
         """Run an operation; return `FAILED` if a request failed, as they do here."""
         try:
-            return (yield from self.run(process, operation))
+            return (yield from operation)
         except _NETWORK_ERRORS:
             return FAILED
         except CheckpointerError as error:
@@ -276,8 +296,8 @@ class MemoryWorld:
             raise AssertionError(message) from error
 
     def _get(self, process: Process, place: Place, *, renew: bool) -> Op[reads.LoadedMemory | None]:
-        storage, began = self.storage(process), self.simulator.moment
-        found = yield from self._tolerant(process, reads.get(storage, [address_of(*place)]))
+        began = self.simulator.moment
+        found = yield from self._tolerant(self.read(process, place))
         if found == FAILED:
             return None
         self._check(place, found[0], began)
@@ -285,7 +305,7 @@ class MemoryWorld:
             renewal = len(self.history.renewals)
             self.history.renewals.append((place, _INFINITY))
             try:
-                yield from self._tolerant(process, reads.renew(storage, [found[0].memory]))
+                yield from self._tolerant(self.renew(process, place, found[0]))
             finally:
                 self.history.renewals[renewal] = (place, self.simulator.now)
         loaded: reads.LoadedMemory | None = found[0]
@@ -299,9 +319,7 @@ class MemoryWorld:
         began = self.simulator.moment
         orders = ("updated_at", "created_at", "key")
         order: Any = orders[self.choices.pick(len(orders))]
-        found = yield from self._tolerant(
-            process, search(self.storage(process), Search(prefix, limit=99, order=order))
-        )
+        found = yield from self._tolerant(self.search(process, prefix, order))
         if found == FAILED:
             return
         by_place = {(each.address.namespace, each.address.key): each for each, _ in found}
@@ -312,8 +330,7 @@ class MemoryWorld:
 
     def _list(self, process: Process, prefix: tuple[str, ...]) -> Op[None]:
         began = self.simulator.moment
-        wanted = ListNamespacesOp((MatchCondition("prefix", prefix),))
-        found = yield from self._tolerant(process, list_namespaces(self.storage(process), wanted))
+        found = yield from self._tolerant(self.list(process, prefix))
         if found == FAILED:
             return
         for place in PLACES:
@@ -357,7 +374,7 @@ class MemoryWorld:
         self.simulator.moves += 1
         self.simulator.run_alone(self.look(process))
         for prefix in (("a",), ("a", "b")):
-            self.simulator.run_alone(self.run(process, sweep_ttl(storage, prefix)))
+            self.simulator.run_alone(self.sweep(process, prefix))
         self.simulator.run_alone(self.look(process))
         self._check_leftovers(storage)
         self.history.check_conditions()
@@ -390,10 +407,10 @@ class MemoryWorld:
         assert beside == belonging, f"left over: {beside - belonging}; missing: {belonging - beside}"
 
 
-def random_memories(choices: Choices, make_run: MakeRun = on_the_table) -> MemoryWorld:
+def random_memories(choices: Choices, make_world: Callable[..., MemoryWorld] = MemoryWorld) -> MemoryWorld:
     """Let two to six actors use a store, and check everything."""
     faults = FAULTS[choices.pick(len(FAULTS))]
-    world = MemoryWorld(choices, replace(faults, patience=(0.0, 0.7, 0.9)[choices.pick(3)]), make_run)
+    world = make_world(choices, replace(faults, patience=(0.0, 0.7, 0.9)[choices.pick(3)]))
     simulator = world.simulator
     shared = simulator.process()
     for number in range(2 + choices.pick(5)):

@@ -21,7 +21,7 @@ from langgraph.checkpoint.dynamodb._operations.inventory import Inventory
 from langgraph.checkpoint.dynamodb._operations.threads import Claim
 from langgraph.checkpoint.dynamodb._runtime.cache import CachedThread
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.protocol import Thread
 
 Mutation: TypeAlias = Callable[[pytest.MonkeyPatch], None]
@@ -30,15 +30,15 @@ Mutation: TypeAlias = Callable[[pytest.MonkeyPatch], None]
 def head_first(patch: pytest.MonkeyPatch) -> None:
     """A put commits its head before what the head names is stored."""
     store, confirm = item_builder.store_segments, threads.confirm_epoch
-    left: dict[LocalStorage, Any] = {}
+    left: dict[Storage, Any] = {}
 
-    def store_nothing(storage: LocalStorage, *arguments: Any) -> Op[bool]:
+    def store_nothing(storage: Storage, *arguments: Any) -> Op[bool]:
         left[storage] = arguments
         yield from ()
         return True
 
     def confirm_late(
-        storage: LocalStorage, at: Partition, epoch: bytes, ends_at: int | None
+        storage: Storage, at: Partition, epoch: bytes, ends_at: int | None
     ) -> Op[CachedThread | None]:
         yield from store(storage, *left.pop(storage))
         return (yield from confirm(storage, at, epoch, ends_at))
@@ -48,7 +48,7 @@ def head_first(patch: pytest.MonkeyPatch) -> None:
 
 
 def _confirm_blindly(
-    storage: LocalStorage, _at: Partition, epoch: bytes, _ends_at: int | None
+    storage: Storage, _at: Partition, epoch: bytes, _ends_at: int | None
 ) -> Op[CachedThread | None]:
     yield from ()
     return CachedThread(epoch, storage.ttl_seconds)
@@ -67,9 +67,7 @@ def writes_do_not_confirm(patch: pytest.MonkeyPatch) -> None:
 def no_reread(patch: pytest.MonkeyPatch) -> None:
     """A deletion trusts what it read at first, and does not read again what is left."""
 
-    def subtract(
-        _storage: LocalStorage, _claim: Claim, namespaces: Sequence[_Namespace]
-    ) -> Op[list[Inventory]]:
+    def subtract(_storage: Storage, _claim: Claim, namespaces: Sequence[_Namespace]) -> Op[list[Inventory]]:
         for each in namespaces:
             before, gone = each.before, each.gone
             heads = {name: head for name, head in before.heads.items() if name not in gone}
@@ -86,14 +84,14 @@ def reread_before_the_epoch_ends(patch: pytest.MonkeyPatch) -> None:
     delete, read_again = collect._delete_checkpoints, collect._read_again
     since: dict[int, list[Inventory]] = {}
 
-    def delete_and_read(storage: LocalStorage, namespaces: Sequence[_Namespace]) -> Op[None]:
+    def delete_and_read(storage: Storage, namespaces: Sequence[_Namespace]) -> Op[None]:
         yield from delete(storage, namespaces)
         root = namespaces[0].before.partition
         thread = Thread(b"", False, frozenset(), None, None, None, None, has_ttl=True)
         since[id(namespaces)] = yield from read_again(storage, Claim(root, b"", thread, 0.0), namespaces)
 
     def read_nothing(
-        _storage: LocalStorage, _claim: Claim, namespaces: Sequence[_Namespace]
+        _storage: Storage, _claim: Claim, namespaces: Sequence[_Namespace]
     ) -> Op[list[Inventory]]:
         yield from ()
         return since.pop(id(namespaces))
@@ -109,18 +107,18 @@ def no_exclusion(patch: pytest.MonkeyPatch) -> None:
     release = threads.release
 
     def acquire_any(
-        storage: LocalStorage, root: Partition, _token: bytes = anyone, *, resets: bool = False
+        storage: Storage, root: Partition, _token: bytes = anyone, *, resets: bool = False
     ) -> Op[Claim]:
         return (yield from acquire(storage, root, anyone, resets=resets))
 
-    def release_any(storage: LocalStorage, root: Partition, _token: bytes, **options: bool) -> Op[None]:
+    def release_any(storage: Storage, root: Partition, _token: bytes, **options: bool) -> Op[None]:
         yield from release(storage, root, anyone, **options)
 
-    def end_any(storage: LocalStorage, claim: Claim) -> Op[Thread]:
+    def end_any(storage: Storage, claim: Claim) -> Op[Thread]:
         # Another deletion may have let go of it.
         return (yield from end(storage, (yield from acquire_any(storage, claim.root))))
 
-    def finalize_any(storage: LocalStorage, claim: Claim, _thread: Thread, **options: bool) -> Op[None]:
+    def finalize_any(storage: Storage, claim: Claim, _thread: Thread, **options: bool) -> Op[None]:
         claim = yield from acquire_any(storage, claim.root)
         yield from finalize(storage, claim, claim.thread, **options)
 
@@ -133,7 +131,7 @@ def no_exclusion(patch: pytest.MonkeyPatch) -> None:
 def nothing_is_restamped(patch: pytest.MonkeyPatch) -> None:
     """A deletion leaves what it keeps under the epoch that it ended."""
 
-    def leave(_storage: LocalStorage, _left: object, _thread: Thread) -> Op[None]:
+    def leave(_storage: Storage, _left: object, _thread: Thread) -> Op[None]:
         yield from ()
 
     patch.setattr(collect, "_restamp", leave)

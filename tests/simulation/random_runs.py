@@ -126,7 +126,6 @@ def _random_flow(world: World, choices: Choices, usual: str) -> ActorFlow:
     run_id = ("run", "other", OWN_RUN)[choices.pick(3)]
     flows: Sequence[ActorFlow] = (
         _copy_of(world),
-        lambda process: world.flush(process, ("one", namespace), run_id=run_id, tries=TRIES),
         lambda process: world.conversation(
             process, "one", 3, namespace=namespace, run_id=run_id, tries=TRIES
         ),

@@ -58,7 +58,6 @@ CALLS: Mapping[str, Call] = {
     "fork": put_fork,
     "first put": put_first,
     "inner put": put_inner,
-    "flush": lambda world, process: world.flush(process, ("one", "inner"), run_id="flush"),
     "prune": lambda world, process: world.prune(process, "one"),
     "prune to two": lambda world, process: world.prune(process, "one", 2),
     "delete_for_runs": lambda world, process: world.delete_for_runs(process, "old"),

@@ -20,7 +20,7 @@ from langgraph.checkpoint.dynamodb._format.schema import table_schema
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, Step, Wait, Work
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from tests.simulation.history import Moment, Violation
 from tests.simulation.schedule import Choices
 from tests.support.dynamodb_model import DynamoDBModel
@@ -82,7 +82,7 @@ class Process:
     """One process with the saver in it: what it remembers dies with it."""
 
     name: str
-    storage: LocalStorage
+    storage: Storage
     alive: bool = True
 
 
@@ -206,7 +206,7 @@ class Simulator:
         self._processes += 1
         name = f"process {self._processes}"
         rng = random.Random(name)
-        storage = LocalStorage(
+        storage = Storage(
             codec=CODEC,
             cache=Cache(self._memories_bytes[self.choices.pick(len(self._memories_bytes))]),
             table=Table(TABLE, rng=rng),

@@ -30,10 +30,6 @@ OPERATIONS: Mapping[str, tuple[Callable[[World], Any], Operation]] = {
         lambda world: world.next_writes(world.history.puts["one", "inner", "0005"], "another task"),
         lambda world, process, record: world.put_writes(process, record),
     ),
-    "put_with_writes": (
-        lambda world: world.next_writes(_next_put(world)),
-        lambda world, process, record: world.put_with_writes(process, record),
-    ),
     "prune": (lambda _: None, lambda world, process, _: world.prune(process, "one")),
     "delete_for_runs": (lambda _: None, lambda world, process, _: world.delete_for_runs(process, "run")),
     "delete_thread": (lambda _: None, lambda world, process, _: world.delete_thread(process, "one")),

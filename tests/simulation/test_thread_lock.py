@@ -16,7 +16,7 @@ from langgraph.checkpoint.dynamodb._operations.delete import delete_thread
 from langgraph.checkpoint.dynamodb._operations.thread_lock import acquire, hold_on, release, renew
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError
 from langgraph.checkpoint.dynamodb.protocol import Change
 from tests.simulation.history import Violation
@@ -54,11 +54,11 @@ class Locks:
         storage = replace(process.storage, clock=lambda: self.simulator.now + skew)
         self.simulator.start(name, process, self._runs(name, storage, skew))
 
-    def _runs(self, name: str, storage: LocalStorage, skew: float) -> Flow:
+    def _runs(self, name: str, storage: Storage, skew: float) -> Flow:
         """Take the lock a few times, renew it, and let it go or forget to."""
         choices = self.simulator.choices
         for _ in range(ROUNDS):
-            hold = hold_on(storage, THREAD, TTL_SECONDS, WAIT_SECONDS)
+            hold = hold_on(THREAD, TTL_SECONDS, WAIT_SECONDS, storage.rng.randbytes(8))
             with suppress(CheckpointerError, *NETWORK_ERRORS):
                 self._believe(name, (yield from acquire(storage, hold, WAIT_SECONDS)) - skew)
                 for _ in range(choices.pick(4)):
@@ -90,7 +90,7 @@ class Locks:
         process = self.simulator.process()
         self.simulator.start(name, process, self._deletion(process.storage))
 
-    def _deletion(self, storage: LocalStorage) -> Flow:
+    def _deletion(self, storage: Storage) -> Flow:
         with suppress(CheckpointerError, *NETWORK_ERRORS):
             yield from delete_thread(storage, THREAD)
 

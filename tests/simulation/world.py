@@ -334,21 +334,6 @@ class World:
         self.history.writes[record.thread, record.namespace, record.checkpoint_id, task_id] = writes
         return writes
 
-    def flush(self, process: Process, place: tuple[str, str], *, run_id: str = "run", tries: int = 1) -> Flow:
-        """Put the newest checkpoint of some that were kept back, with its writes and those of one that never came."""
-        began = self.simulator.moment
-        latest = yield from self.saver(process).get_tuple(config(*place))
-        self.history.check_latest(place, latest, began)
-        parent = None if latest is None else self.history.puts[(*place, latest.checkpoint["id"])]
-        _use_up(latest)
-        record = self.next_put(*place, parent, run_id)
-        writes = self.next_writes(record)
-        writes.began = self.simulator.moment
-        try:
-            yield from self.repeated(record, partial(self.put_with_writes, process, writes), tries)
-        finally:
-            writes.ended, writes.acknowledged, writes.clean = record.ended, record.acknowledged, record.clean
-
     def background(
         self, process: Process, place: tuple[str, str], length: int, *, run_id: str = "run", tries: int = 1
     ) -> Flow:
@@ -407,16 +392,6 @@ class World:
             record = self.next_put(thread, "inner", parent)
             yield from self.repeated(record, partial(self.put, process, record), tries)
             parent = record
-
-    def put_with_writes(self, process: Process, writes: Writes) -> Op[Any]:
-        """Store a checkpoint with a task's writes, and not those of a checkpoint that was never stored."""
-        record = self.history.puts[writes.thread, writes.namespace, writes.checkpoint_id]
-        self._note_ttl(process, record.thread)
-        held = [
-            (config(*record.place, each), writes.writes, writes.task_id, writes.task_path)
-            for each in ("0000", record.checkpoint_id)
-        ]
-        yield from self.saver(process).put_with_writes(*self._put_arguments(record), held)
 
     def put(self, process: Process, record: Put) -> Op[Any]:
         """Store a checkpoint, and let its caller use what it gave for something else afterwards."""

@@ -19,7 +19,7 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
 
 from langgraph.store.dynamodb import DynamoDBStore
-from langgraph.store.dynamodb.batch import Batch
+from langgraph.store.dynamodb.batch import Batch, run_batch
 from langgraph.store.dynamodb.storage import StoreStorage
 from tests.support.harness import Harness
 
@@ -110,7 +110,11 @@ def test_batches_give_the_same(
     harness.model.check_parameters = False
     process = harness.process().storage
     storage = StoreStorage(codec=process.codec, table=process.table, clock=process.clock, rng=process.rng)
-    compare(lambda batch: harness.run(Batch(storage, None, batch).run({}, {})), others(name), name, batches)
+
+    def run(batch: list[Any]) -> Any:
+        return harness.run(run_batch(storage, None, Batch(None, batch), {}, {}))
+
+    compare(run, others(name), name, batches)
 
 
 @pytest.mark.parametrize("name", ["memory", "sqlite"])

@@ -9,7 +9,7 @@ from typing import Any
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._runtime.drivers import Runner
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
-from langgraph.checkpoint.dynamodb.base_saver import BackendSaver
+from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
 
 
 def change_storage(saver: DynamoDBSaver, **changes: Any) -> None:
@@ -29,7 +29,7 @@ class _Changed:
 
 
 def change_requests(
-    saver: BackendSaver,
+    saver: TransportOwner,
     *,
     send: Callable[[Call], Any] | None = None,
     asend: Callable[[Call], Awaitable[Any]] | None = None,

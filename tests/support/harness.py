@@ -27,7 +27,7 @@ from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, Step, Stream, Wait, Work
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from tests.support.checkpoints import checkpoint_of, thread_config
 from tests.support.dynamodb_model import DynamoDBModel
 
@@ -52,7 +52,7 @@ class Harness:
         """Start a process that remembers nothing."""
         self._processes += 1
         rng = random.Random(self._processes)
-        storage = LocalStorage(
+        storage = Storage(
             codec=CODEC if codec is None else codec,
             cache=Cache(1 << 20),
             table=Table(TABLE, rng=rng),
@@ -168,7 +168,7 @@ class Process:
     """The saver's operations on one thread, unless another one is named, and what they remember."""
 
     harness: Harness
-    storage: LocalStorage
+    storage: Storage
 
     def put(
         self,

@@ -17,7 +17,7 @@ from typing import Any
 
 import ormsgpack
 
-MEDIA_TYPE = "application/vnd.langgraph-dynamodb.v1+msgpack"
+MEDIA_TYPE = "application/vnd.msgpack"
 STREAM_MEDIA_TYPE = f"{MEDIA_TYPE}-seq"
 
 
@@ -37,7 +37,7 @@ class Answer:
 UNREAD = Answer(status=0)
 DROPPED = Answer(status=-1)
 
-ABOUT = Answer(body=b'{"wire_version": 1}', headers={"Content-Type": "application/json"})
+ABOUT = Answer(body=b'{"wire_version": 2}', headers={"Content-Type": "application/json"})
 
 
 @dataclass(frozen=True)

@@ -30,10 +30,6 @@ WITH_CONFIG: dict[str, Callable[[RunnableConfig], dict[str, Any]]] = {
     "list": lambda config: {"config": config},
     "get_delta_channel_history": lambda config: {"config": config, "channels": ["log"]},
     "put": lambda config: _put_arguments(config, "1"),
-    "put_with_writes": lambda config: {
-        **_put_arguments(config, "2"),
-        "pending_writes": [(config, [("channel", 1)], "task-2", "")],
-    },
     "put_writes": lambda config: {"config": config, "writes": [("channel", 1)], "task_id": "task"},
 }
 

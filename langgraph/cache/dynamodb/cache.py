@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from langgraph.cache.base import BaseCache, FullKey, Namespace, ValueT
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from langgraph.cache.dynamodb.entries import CacheStorage, clear, get, put
+from langgraph.cache.dynamodb.entries import CacheStorage, Values, clear, get, put
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import (
     CACHE_CONNECT_SECONDS,
@@ -21,11 +22,10 @@ from langgraph.checkpoint.dynamodb._format.limits import (
 from langgraph.checkpoint.dynamodb._operations.setup import setup
 from langgraph.checkpoint.dynamodb._runtime.accounting import table_observer
 from langgraph.checkpoint.dynamodb._runtime.connection import bound_name, connect
-from langgraph.checkpoint.dynamodb._runtime.drivers import Transport
-from langgraph.checkpoint.dynamodb._runtime.events import Events, Observer, OnEvent
+from langgraph.checkpoint.dynamodb._runtime.events import Events, OnEvent
 from langgraph.checkpoint.dynamodb._runtime.options import check_codec_options, check_flag, check_on_event
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
-from langgraph.checkpoint.dynamodb._runtime.steps import Call
+from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op
 from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
 from langgraph.checkpoint.dynamodb._runtime.warm_up import first_read
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
@@ -38,36 +38,31 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 
-class TableCache(TransportOwner, BaseCache[ValueT]):
-    """A LangGraph node cache whose requests reach a table: directly, or through a gateway."""
+class TableCache(TransportOwner, BaseCache[ValueT], ABC):
+    """A LangGraph node cache whose values are in a table, which it reaches directly, or through a gateway."""
 
-    def __init__(
-        self,
-        transport: Transport,
-        table: Table,
-        *,
-        serde: SerializerProtocol | None,
-        consistent_read: bool,
-        allow_unencrypted: bool,
-        bound_to: str,
-        prefix: Sequence[str],
-        observer: Observer | None = None,
-    ) -> None:
-        """Take the transport and the table, and check what both kinds of caches are configured with."""
-        check_flag("consistent_read", consistent_read)
+    def __init__(self, *, serde: SerializerProtocol | None, prefix: Sequence[str]) -> None:
+        """Check what both kinds of caches are configured with."""
         given: object = prefix
         if isinstance(given, str) or not isinstance(given, Sequence) or not all(map(_is_label, given)):
             msg = f"prefix is {given!r}; give a tuple of labels"
             raise CheckpointerInputError(msg)
         super().__init__(serde=serde)
-        self._own(transport, observer)
-        self.storage = CacheStorage(
-            codec=Codec(self.serde, bound_to=bound_to, allow_unencrypted=allow_unencrypted),
-            table=table,
-            consistent_read=consistent_read,
-            prefix=tuple(prefix),
-        )
-        """The storage of the cache's operations; public inside the package."""
+        self._prefix = tuple(prefix)
+
+    # The operations of its methods
+
+    @abstractmethod
+    def _get(self, keys: Sequence[FullKey]) -> Op[dict[FullKey, ValueT]]:
+        """Read values."""
+
+    @abstractmethod
+    def _put(self, values: Values) -> Op[None]:
+        """Cache values."""
+
+    @abstractmethod
+    def _clear(self, namespaces: Sequence[Namespace] | None) -> Op[None]:
+        """Delete the values of namespaces, or of all under the prefix."""
 
     # LangGraph's contract
 
@@ -80,7 +75,7 @@ class TableCache(TransportOwner, BaseCache[ValueT]):
         Returns:
             The values that were found, by namespace and key.
         """
-        return self.runner.run(get(self.storage, keys))
+        return self.runner.run(self._get(keys), "get")
 
     async def aget(self, keys: Sequence[FullKey]) -> dict[FullKey, ValueT]:
         """Read the values that are cached and have not expired.
@@ -91,7 +86,7 @@ class TableCache(TransportOwner, BaseCache[ValueT]):
         Returns:
             The values that were found, by namespace and key.
         """
-        return await self.runner.arun(get(self.storage, keys))
+        return await self.runner.arun(self._get(keys), "get")
 
     def set(self, pairs: Mapping[FullKey, tuple[ValueT, int | None]]) -> None:
         """Cache values.
@@ -99,7 +94,7 @@ class TableCache(TransportOwner, BaseCache[ValueT]):
         Args:
             pairs: By namespace and key, the value and its ttl in seconds; `None` keeps it for ever.
         """
-        self.runner.run(put(self.storage, dict(pairs)), "set")
+        self.runner.run(self._put(dict(pairs)), "set")
 
     async def aset(self, pairs: Mapping[FullKey, tuple[ValueT, int | None]]) -> None:
         """Cache values.
@@ -107,7 +102,7 @@ class TableCache(TransportOwner, BaseCache[ValueT]):
         Args:
             pairs: By namespace and key, the value and its ttl in seconds; `None` keeps it for ever.
         """
-        await self.runner.arun(put(self.storage, dict(pairs)), "set")
+        await self.runner.arun(self._put(dict(pairs)), "set")
 
     def clear(self, namespaces: Sequence[Namespace] | None = None) -> None:
         """Delete the values of some namespaces, or of all under the cache's prefix.
@@ -117,7 +112,7 @@ class TableCache(TransportOwner, BaseCache[ValueT]):
         Args:
             namespaces: The namespaces, each by itself and not what is below it; `None` for all.
         """
-        self.runner.run(clear(self.storage, namespaces))
+        self.runner.run(self._clear(namespaces), "clear")
 
     async def aclear(self, namespaces: Sequence[Namespace] | None = None) -> None:
         """Delete the values of some namespaces, or of all under the cache's prefix.
@@ -127,7 +122,7 @@ class TableCache(TransportOwner, BaseCache[ValueT]):
         Args:
             namespaces: The namespaces, each by itself and not what is below it; `None` for all.
         """
-        await self.runner.arun(clear(self.storage, namespaces))
+        await self.runner.arun(self._clear(namespaces), "clear")
 
 
 def _is_label(label: object) -> bool:
@@ -208,17 +203,28 @@ class DynamoDBCache(TableCache[ValueT]):
         )
         check_codec_options(serde=serde, allow_unencrypted=allow_unencrypted, bound_to=bound_to)
         check_on_event(on_event)
-        super().__init__(
-            clients,
-            Table(table_name, retry_seconds),
-            serde=serde,
+        check_flag("consistent_read", consistent_read)
+        super().__init__(serde=serde, prefix=prefix)
+        # Without a prefix the first label is LangGraph's own.
+        self._own(clients, table_observer(on_event, table_name, "cache.", labels_are_tenants=bool(prefix)))
+        self.storage = CacheStorage(
+            codec=Codec(
+                self.serde, bound_to=bound_name(table_name, bound_to), allow_unencrypted=allow_unencrypted
+            ),
+            table=Table(table_name, retry_seconds),
             consistent_read=consistent_read,
-            allow_unencrypted=allow_unencrypted,
-            bound_to=bound_name(table_name, bound_to),
-            prefix=prefix,
-            # Without a prefix the first label is LangGraph's own.
-            observer=table_observer(on_event, table_name, "cache.", labels_are_tenants=bool(prefix)),
+            prefix=self._prefix,
         )
+        """The storage of the cache's operations; public inside the package."""
+
+    def _get(self, keys: Sequence[FullKey]) -> Op[dict[FullKey, ValueT]]:
+        return get(self.storage, keys)
+
+    def _put(self, values: Values) -> Op[None]:
+        return put(self.storage, values)
+
+    def _clear(self, namespaces: Sequence[Namespace] | None) -> Op[None]:
+        return clear(self.storage, namespaces)
 
     def _first_request(self) -> Call:
         return first_read(self.storage.table.name)

@@ -63,24 +63,24 @@ def get(storage: CacheStorage, keys: Sequence[FullKey]) -> Op[dict[FullKey, Any]
     wanted: dict[tuple[str, str], FullKey] = {}
     for namespace, name in keys:
         full_key = (tuple(namespace), name)
-        item_key = yield from _attempt(work(partial(entry_key, storage.prefix, full_key)), "read", full_key)
+        item_key = yield from attempt(work(partial(entry_key, storage.prefix, full_key)), "read", full_key)
         if item_key is not None:
             wanted[items.partition_key(item_key), items.sort_key(item_key)] = full_key
     item_keys = [items.key(pk, sk) for pk, sk in wanted]
     read = storage.table.batch_get(item_keys, consistent=storage.consistent_read)
-    found = yield from _attempt(read, "read", keys)
+    found = yield from attempt(read, "read", keys)
     values: dict[FullKey, Any] = {}
     for item in found or []:
         full_key = wanted[items.partition_key(item), items.sort_key(item)]
-        opened = yield from _attempt(
-            work(partial(_opened, storage, item), item_bytes(item)), "read", full_key
+        opened = yield from attempt(
+            work(partial(open_entry, storage, item), item_bytes(item)), "read", full_key
         )
         if opened:
             values[full_key] = opened[0]
     return values
 
 
-def _opened(storage: CacheStorage, item: Item) -> list[Any]:
+def open_entry(storage: CacheStorage, item: Item) -> list[Any]:
     """Return the value of an entry, in a list; an empty one if it has expired."""
     ends_us = items.number(item, _ENDS)
     if ends_us is not None and ends_us <= storage.clock() * 1_000_000:
@@ -96,20 +96,21 @@ def put(storage: CacheStorage, values: Values) -> Op[None]:
     """Cache values. What cannot be stored is logged and left out."""
     new: dict[tuple[str, str], Item] = {}
     for full_key, (value, ttl_seconds) in values.items():
-        item = yield from _attempt(_composed(storage, full_key, value, ttl_seconds), "store", full_key)
+        item = yield from attempt(_composed(storage, full_key, value, ttl_seconds), "store", full_key)
         if item is not None:
             new[items.partition_key(item), items.sort_key(item)] = item
-    yield from _attempt(_store(storage, list(new.values())), "store", list(values))
+    yield from attempt(store(storage, list(new.values())), "store", list(values))
 
 
-def _store(storage: CacheStorage, new: Sequence[Item]) -> Op[None]:
+def store(storage: CacheStorage, new: Sequence[Item]) -> Op[None]:
+    """Store entries, after the markers of their namespaces."""
     partitions = [items.partition_key(item) for item in new]
     marker = partial(items.key, sk=_MARKER)
     yield from ensure_listed(storage.table, CACHE_MARK, partitions, marker, storage.marked, storage.clock())
     yield from storage.table.batch_write(puts=new)
 
 
-def _attempt(operation: Op[T], verb: str, what: object) -> Op[T | None]:
+def attempt(operation: Op[T], verb: str, what: object) -> Op[T | None]:
     """Run an operation; log its error and return `None`: a cache that fails must not fail the run."""
     try:
         return (yield from operation)
@@ -120,10 +121,16 @@ def _attempt(operation: Op[T], verb: str, what: object) -> Op[T | None]:
 
 
 def _composed(storage: CacheStorage, full_key: FullKey, value: Any, ttl_seconds: float | None) -> Op[Item]:
-    return (yield from work(partial(_entry, storage, full_key, value, ttl_seconds), rough_bytes(value)))
+    return (yield from work(partial(entry_of, storage, full_key, value, ttl_seconds), rough_bytes(value)))
 
 
-def _entry(storage: CacheStorage, full_key: FullKey, value: Any, ttl_seconds: float | None) -> Item:
+def entry_of(storage: CacheStorage, full_key: FullKey, value: Any, ttl_seconds: float | None) -> Item:
+    """Return the entry of a value.
+
+    Raises:
+        ValueError: The ttl is out of range, or the value or its key is too large.
+        CheckpointSerializationError: The serializer cannot write the value.
+    """
     if ttl_seconds is not None:
         check_ttl("ttl", ttl_seconds, at_least=0)
     item_key = entry_key(storage.prefix, full_key)

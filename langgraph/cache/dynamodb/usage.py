@@ -8,10 +8,10 @@ from langgraph.checkpoint.dynamodb._format.labels import CACHE_MARK
 from langgraph.checkpoint.dynamodb._operations.listed_partitions import listed_items
 from langgraph.checkpoint.dynamodb._operations.usage import Sum, usage_by_kind
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 
 
-def cache_usage(storage: LocalStorage) -> Op[dict[str, Sum]]:
+def cache_usage(storage: Storage) -> Op[dict[str, Sum]]:
     """Read every partition of the node cache, and count its items and bytes by kind."""
     markers = yield from listed_items(storage.table, CACHE_MARK)
     return (yield from usage_by_kind(storage.table, map(partition_key, markers), _kind))

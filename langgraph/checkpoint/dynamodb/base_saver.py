@@ -1,4 +1,4 @@
-"""The base class of `DynamoDBSaver` and `HttpCheckpointSaver`: each method that LangGraph calls runs one operation.
+"""The methods of `DynamoDBSaver` that LangGraph and its callers use: each runs one operation on the saver's storage.
 
 `make format` writes the async methods from the others.
 """
@@ -23,19 +23,33 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from langgraph.checkpoint.dynamodb._operations.arguments import listed_config
-from langgraph.checkpoint.dynamodb._operations.directory import ThreadPage
-from langgraph.checkpoint.dynamodb._operations.operations import Operations
-from langgraph.checkpoint.dynamodb._operations.put_with_writes import HeldWrites
-from langgraph.checkpoint.dynamodb._operations.runs import RunSummary
+from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
+from langgraph.checkpoint.dynamodb._operations.delete import delete_for_runs, delete_thread, prune
+from langgraph.checkpoint.dynamodb._operations.delta_history import get_delta_channel_history
+from langgraph.checkpoint.dynamodb._operations.directory import ThreadPage, list_threads, set_thread
+from langgraph.checkpoint.dynamodb._operations.get import get_tuple
+from langgraph.checkpoint.dynamodb._operations.list import list_checkpoints
+from langgraph.checkpoint.dynamodb._operations.put import put
+from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
+from langgraph.checkpoint.dynamodb._operations.runs import RunSummary, list_runs
 from langgraph.checkpoint.dynamodb._runtime.drivers import Transport
 from langgraph.checkpoint.dynamodb._runtime.events import Observer
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
 
 CACHE_BYTES = 32 * 1024 * 1024
 
 
-class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
-    """A checkpoint saver whose operations use the table directly, or a gateway."""
+def next_version(current: Any) -> Any:
+    """Return the version after `current`: a whole number, or a padded string if the thread uses these."""
+    if isinstance(current, str):
+        count = int(current.split(".")[0]) + 1
+        return f"{count:032}.{random.random():016}"  # noqa: S311 - it only tells apart, as in LangGraph.
+    return 1 if current is None else current + 1
+
+
+class StorageSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
+    """A checkpoint saver whose methods run operations on a storage."""
 
     def __init__(
         self, serde: SerializerProtocol | None, transport: Transport, observer: Observer | None
@@ -46,8 +60,8 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
 
     @property
     @abstractmethod
-    def operations(self) -> Operations:
-        """The saver's operations, with its current serializer."""
+    def storage(self) -> Storage:
+        """The storage for operations, with the saver's current serializer."""
 
     # Reading
 
@@ -68,7 +82,7 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointFormatError: The data was stored by a newer release.
             CheckpointNotFoundError: Deletions of the thread kept interfering.
         """
-        return self.runner.run(self.operations.get_tuple(config))
+        return self.runner.run(get_tuple(self.storage, config))
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Read the checkpoint that the config names, or the newest one of its namespace.
@@ -87,7 +101,7 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointFormatError: The data was stored by a newer release.
             CheckpointNotFoundError: Deletions of the thread kept interfering.
         """
-        return await self.runner.arun(self.operations.get_tuple(config))
+        return await self.runner.arun(get_tuple(self.storage, config))
 
     def list(
         self,
@@ -120,7 +134,9 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointFormatError: As for `get_tuple`.
             CheckpointNotFoundError: As for `get_tuple`.
         """
-        return self.runner.stream(self.operations.list(listed_config(config), filter, before, limit))
+        return self.runner.stream(
+            list_checkpoints(self.storage, listed_config(config), filter, before, limit)
+        )
 
     def alist(
         self,
@@ -153,7 +169,9 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointFormatError: As for `aget_tuple`.
             CheckpointNotFoundError: As for `aget_tuple`.
         """
-        return self.runner.astream(self.operations.list(listed_config(config), filter, before, limit))
+        return self.runner.astream(
+            list_checkpoints(self.storage, listed_config(config), filter, before, limit)
+        )
 
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
@@ -173,7 +191,7 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointNotFoundError: A needed ancestor has expired or was deleted. A shorter state is never returned
                 instead.
         """
-        return self.runner.run(self.operations.get_delta_channel_history(config, channels))
+        return self.runner.run(get_delta_channel_history(self.storage, config, channels))
 
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
@@ -193,7 +211,7 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointNotFoundError: A needed ancestor has expired or was deleted. A shorter state is never returned
                 instead.
         """
-        return await self.runner.arun(self.operations.get_delta_channel_history(config, channels))
+        return await self.runner.arun(get_delta_channel_history(self.storage, config, channels))
 
     # Writing
 
@@ -225,7 +243,7 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointCorruptionError: The parent, whose values are inherited, is damaged.
             ThreadBusyError: Deletions of the thread, or other puts of the checkpoint, kept interfering.
         """
-        return self.runner.run(self.operations.put(config, checkpoint, metadata, new_versions))
+        return self.runner.run(put(self.storage, config, checkpoint, metadata, new_versions))
 
     async def aput(
         self,
@@ -255,75 +273,7 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointCorruptionError: The parent, whose values are inherited, is damaged.
             ThreadBusyError: Deletions of the thread, or other puts of the checkpoint, kept interfering.
         """
-        return await self.runner.arun(self.operations.put(config, checkpoint, metadata, new_versions))
-
-    def put_with_writes(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-        pending_writes: Sequence[HeldWrites],
-    ) -> RunnableConfig:
-        """Store a checkpoint with writes that were held back. `DeferredCheckpointSaver` calls this to flush.
-
-        It stores the writes first, so that a reader who finds the checkpoint finds them. It leaves out writes of
-        checkpoints that are not in the table, because no reader would find those: only the last checkpoint of a run is
-        stored.
-
-        Args:
-            config: As for `put`. If the parent was never stored, parts of the newest checkpoint are reused.
-            checkpoint: As for `put`.
-            metadata: As for `put`.
-            new_versions: The channels that changed since the last stored checkpoint.
-            pending_writes: The config, writes, task id and task path of each `put_writes` call.
-
-        Returns:
-            The config that names the stored checkpoint.
-
-        Raises:
-            CheckpointerInputError: An id is missing, or DynamoDB cannot store it.
-            CheckpointSerializationError: The serializer cannot write a value; nothing was stored.
-            CheckpointCorruptionError: The checkpoint whose parts are reused is damaged.
-            ThreadBusyError: Deletions of the thread, or other puts of the checkpoint, kept interfering.
-        """
-        return self.runner.run(
-            self.operations.put_with_writes(config, checkpoint, metadata, new_versions, pending_writes)
-        )
-
-    async def aput_with_writes(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-        pending_writes: Sequence[HeldWrites],
-    ) -> RunnableConfig:
-        """Store a checkpoint with writes that were held back. `DeferredCheckpointSaver` calls this to flush.
-
-        It stores the writes first, so that a reader who finds the checkpoint finds them. It leaves out writes of
-        checkpoints that are not in the table, because no reader would find those: only the last checkpoint of a run is
-        stored.
-
-        Args:
-            config: As for `aput`. If the parent was never stored, parts of the newest checkpoint are reused.
-            checkpoint: As for `aput`.
-            metadata: As for `aput`.
-            new_versions: The channels that changed since the last stored checkpoint.
-            pending_writes: The config, writes, task id and task path of each `aput_writes` call.
-
-        Returns:
-            The config that names the stored checkpoint.
-
-        Raises:
-            CheckpointerInputError: An id is missing, or DynamoDB cannot store it.
-            CheckpointSerializationError: The serializer cannot write a value; nothing was stored.
-            CheckpointCorruptionError: The checkpoint whose parts are reused is damaged.
-            ThreadBusyError: Deletions of the thread, or other puts of the checkpoint, kept interfering.
-        """
-        return await self.runner.arun(
-            self.operations.put_with_writes(config, checkpoint, metadata, new_versions, pending_writes)
-        )
+        return await self.runner.arun(put(self.storage, config, checkpoint, metadata, new_versions))
 
     def put_writes(
         self,
@@ -347,7 +297,7 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointCorruptionError: The task's stored writes, which have to be merged with these, are damaged.
             ThreadBusyError: Other calls for the same task, or deletions, kept interfering.
         """
-        self.runner.run(self.operations.put_writes(config, writes, task_id, task_path))
+        self.runner.run(put_writes(self.storage, config, writes, task_id, task_path))
 
     async def aput_writes(
         self,
@@ -371,7 +321,7 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointCorruptionError: The task's stored writes, which have to be merged with these, are damaged.
             ThreadBusyError: Other calls for the same task, or deletions, kept interfering.
         """
-        await self.runner.arun(self.operations.put_writes(config, writes, task_id, task_path))
+        await self.runner.arun(put_writes(self.storage, config, writes, task_id, task_path))
 
     # Deleting and copying
 
@@ -389,7 +339,7 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointerInputError: DynamoDB cannot store the id.
             ThreadBusyError: Another deletion of the thread did not end in time.
         """
-        self.runner.run(self.operations.delete_thread(thread_id))
+        self.runner.run(delete_thread(self.storage, thread_id))
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete a thread: checkpoints, writes and everything else, in every namespace.
@@ -405,7 +355,7 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointerInputError: DynamoDB cannot store the id.
             ThreadBusyError: Another deletion of the thread did not end in time.
         """
-        await self.runner.arun(self.operations.delete_thread(thread_id))
+        await self.runner.arun(delete_thread(self.storage, thread_id))
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints with one of these run ids in their metadata, in every thread.
@@ -423,7 +373,7 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointFormatError: The data was stored by a newer release.
             ThreadBusyError: Another deletion of a thread did not end in time.
         """
-        self.runner.run(self.operations.delete_for_runs(run_ids))
+        self.runner.run(delete_for_runs(self.storage, run_ids))
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints with one of these run ids in their metadata, in every thread.
@@ -441,7 +391,7 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointFormatError: The data was stored by a newer release.
             ThreadBusyError: Another deletion of a thread did not end in time.
         """
-        await self.runner.arun(self.operations.delete_for_runs(run_ids))
+        await self.runner.arun(delete_for_runs(self.storage, run_ids))
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy every checkpoint of a thread with its writes. Checkpoints that the target already has stay.
@@ -456,7 +406,7 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointCorruptionError: A checkpoint of the source is damaged.
             ThreadBusyError: Deletions of one of the threads kept interfering.
         """
-        self.runner.run(self.operations.copy_thread(source_thread_id, target_thread_id))
+        self.runner.run(copy_thread(self.storage, source_thread_id, target_thread_id))
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy every checkpoint of a thread with its writes. Checkpoints that the target already has stay.
@@ -471,7 +421,7 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointCorruptionError: A checkpoint of the source is damaged.
             ThreadBusyError: Deletions of one of the threads kept interfering.
         """
-        await self.runner.arun(self.operations.copy_thread(source_thread_id, target_thread_id))
+        await self.runner.arun(copy_thread(self.storage, source_thread_id, target_thread_id))
 
     def prune(
         self, thread_ids: Sequence[str], *, strategy: str = "keep_latest", keep_last: int | None = None
@@ -495,7 +445,7 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointCorruptionError: An ancestor that delta channels are rebuilt from is damaged.
             ThreadBusyError: Another deletion of a thread did not end in time.
         """
-        self.runner.run(self.operations.prune(thread_ids, strategy, keep_last))
+        self.runner.run(prune(self.storage, thread_ids, strategy, keep_last))
 
     async def aprune(
         self, thread_ids: Sequence[str], *, strategy: str = "keep_latest", keep_last: int | None = None
@@ -519,7 +469,7 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointCorruptionError: An ancestor that delta channels are rebuilt from is damaged.
             ThreadBusyError: Another deletion of a thread did not end in time.
         """
-        await self.runner.arun(self.operations.prune(thread_ids, strategy, keep_last))
+        await self.runner.arun(prune(self.storage, thread_ids, strategy, keep_last))
 
     # The directory of threads
 
@@ -547,7 +497,7 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointerInputError: An argument cannot be used; nothing was stored.
             ThreadBusyError: Other calls, or deletions of the thread, kept interfering.
         """
-        self.runner.run(self.operations.set_thread(thread_id, owner, title, metadata))
+        self.runner.run(set_thread(self.storage, thread_id, owner, title, metadata))
 
     async def aset_thread(
         self,
@@ -573,7 +523,7 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointerInputError: An argument cannot be used; nothing was stored.
             ThreadBusyError: Other calls, or deletions of the thread, kept interfering.
         """
-        await self.runner.arun(self.operations.set_thread(thread_id, owner, title, metadata))
+        await self.runner.arun(set_thread(self.storage, thread_id, owner, title, metadata))
 
     def threads(
         self,
@@ -611,7 +561,7 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointCorruptionError: An entry is damaged.
         """
         return self.runner.run(
-            self.operations.list_threads(owner, status, metadata, limit, before, with_status, since)
+            list_threads(self.storage, owner, status, metadata, limit, before, with_status, since)
         )
 
     async def athreads(
@@ -650,7 +600,7 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointCorruptionError: An entry is damaged.
         """
         return await self.runner.arun(
-            self.operations.list_threads(owner, status, metadata, limit, before, with_status, since)
+            list_threads(self.storage, owner, status, metadata, limit, before, with_status, since)
         )
 
     def runs(self, thread_id: str) -> Sequence[RunSummary]:
@@ -668,7 +618,7 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointerInputError: DynamoDB cannot store the id.
             CheckpointCorruptionError: A checkpoint is damaged.
         """
-        return self.runner.run(self.operations.list_runs(thread_id))
+        return self.runner.run(list_runs(self.storage, thread_id))
 
     async def aruns(self, thread_id: str) -> Sequence[RunSummary]:
         """List the runs of a thread whose checkpoints have a run id, the newest first.
@@ -685,7 +635,7 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointerInputError: DynamoDB cannot store the id.
             CheckpointCorruptionError: A checkpoint is damaged.
         """
-        return await self.runner.arun(self.operations.list_runs(thread_id))
+        return await self.runner.arun(list_runs(self.storage, thread_id))
 
     # Versions
 
@@ -700,7 +650,4 @@ class BackendSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             A version that is larger than `current`, in the same form.
         """
         del channel
-        if isinstance(current, str):
-            count = int(current.split(".")[0]) + 1
-            return f"{count:032}.{random.random():016}"  # noqa: S311 - it only tells apart, as in LangGraph.
-        return 1 if current is None else current + 1
+        return next_version(current)

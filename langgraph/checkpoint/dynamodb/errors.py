@@ -78,3 +78,10 @@ class ThreadLockLostError(CheckpointerError):
 
     Start the run again from the newest checkpoint. If a run can be frozen for long, pass a longer `ttl`.
     """
+
+
+class SearchLimitError(CheckpointerError):
+    """One search of the store would read more than its `search_bytes_max`.
+
+    Search a longer namespace, or read it in pages by `order="key"` and `after`.
+    """

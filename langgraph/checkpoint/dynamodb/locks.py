@@ -1,8 +1,8 @@
-"""The locks that `DynamoDBSaver.thread_lock` and `athread_lock` return, renewed in the background while a block runs.
+"""The locks that `thread_lock` and `athread_lock` return, renewed in the background while a block runs.
 
 This module decides when a hold is renewed, and what its loss means for the block. `_operations.thread_lock` defines
-what a hold is. Each block has its own hold, which belongs to the process that acquired it: a forked child neither has
-nor changes it.
+what a hold is, and `Holder` is how a lock reaches it: in the table, or through a gateway. Each block has its own hold,
+which belongs to the process that acquired it: a forked child neither has nor changes it.
 """
 
 from __future__ import annotations
@@ -11,17 +11,27 @@ import asyncio
 import logging
 import os
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from contextvars import copy_context
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 from typing_extensions import Self
 
-from langgraph.checkpoint.dynamodb._operations.thread_lock import Hold, acquire, another, release, renew
+from langgraph.checkpoint.dynamodb._operations.thread_lock import (
+    Hold,
+    acquire,
+    another,
+    hold_on,
+    release,
+    renew,
+)
+from langgraph.checkpoint.dynamodb._runtime.drivers import Runner
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, ThreadLockLostError
 
 logger = logging.getLogger(__name__)
@@ -30,11 +40,57 @@ logger = logging.getLogger(__name__)
 _RENEWED_AFTER = 1 / 3
 
 
+class Holder(Protocol):
+    """Reaches the holds on threads."""
+
+    def clock(self) -> float:
+        """Return the time in epoch seconds, by which holds end."""
+
+    def another(self, hold: Hold) -> Hold:
+        """Return another hold on the same thread."""
+
+    def acquire(self, hold: Hold, wait_seconds: float) -> Op[float]:
+        """Acquire a hold; return when it ends."""
+
+    def renew(self, hold: Hold) -> Op[float]:
+        """Renew a hold; return when it ends."""
+
+    def release(self, hold: Hold) -> Op[None]:
+        """Release a hold."""
+
+
+@dataclass(frozen=True)
+class TableHolder:
+    """Reaches the holds in the table."""
+
+    storage: Storage
+
+    def clock(self) -> float:
+        """Return the time in epoch seconds."""
+        return self.storage.clock()
+
+    def another(self, hold: Hold) -> Hold:
+        """Return another hold on the same thread."""
+        return another(self.storage.rng, hold)
+
+    def acquire(self, hold: Hold, wait_seconds: float) -> Op[float]:
+        """Acquire a hold."""
+        return acquire(self.storage, hold, wait_seconds)
+
+    def renew(self, hold: Hold) -> Op[float]:
+        """Renew a hold."""
+        return renew(self.storage, hold)
+
+    def release(self, hold: Hold) -> Op[None]:
+        """Release a hold."""
+        return release(self.storage, hold)
+
+
 class _Lock:
     """The state of a lock and its hold, for blocking and async locks."""
 
-    def __init__(self, storage: LocalStorage, hold: Hold, wait_seconds: float) -> None:
-        self._storage = storage
+    def __init__(self, holder: Holder, hold: Hold, wait_seconds: float) -> None:
+        self._holder = holder
         self._hold = hold
         self._wait_seconds = wait_seconds
         self._held_until = 0.0
@@ -46,7 +102,7 @@ class _Lock:
     @property
     def held(self) -> bool:
         """Whether the thread is held as far as this process knows, without a request."""
-        return self._is_ours and self._lost is None and self._storage.clock() < self._held_until
+        return self._is_ours and self._lost is None and self._holder.clock() < self._held_until
 
     @contextmanager
     def _beginning(self) -> Iterator[Op[float]]:
@@ -57,9 +113,9 @@ class _Lock:
                 " lock for another block"
             )
             raise CheckpointerInputError(msg)
-        self._hold, self._lost, self._process = another(self._storage, self._hold), None, os.getpid()
+        self._hold, self._lost, self._process = self._holder.another(self._hold), None, os.getpid()
         try:
-            yield acquire(self._storage, self._hold, self._wait_seconds)
+            yield self._holder.acquire(self._hold, self._wait_seconds)
         except BaseException:
             self._held_until = 0.0
             self._in_use.release()
@@ -73,7 +129,7 @@ class _Lock:
                 " not by this one; use another lock in this process"
             )
             raise ThreadLockLostError(msg)
-        return renew(self._storage, self._hold)
+        return self._holder.renew(self._hold)
 
     @property
     def _is_ours(self) -> bool:
@@ -121,10 +177,10 @@ class ThreadLock(_Lock):
     """One runner's lock on a thread: a context manager that renews it in its own OS thread while the block runs."""
 
     def __init__(
-        self, run: Callable[[Op[Any]], Any], storage: LocalStorage, hold: Hold, wait_seconds: float
+        self, run: Callable[[Op[Any]], Any], holder: Holder, hold: Hold, wait_seconds: float
     ) -> None:
         """Take the function that runs an operation, and the hold to acquire."""
-        super().__init__(storage, hold, wait_seconds)
+        super().__init__(holder, hold, wait_seconds)
         self._run = run
 
     def __enter__(self) -> Self:
@@ -144,7 +200,7 @@ class ThreadLock(_Lock):
                 self._keeper.start()
             except RuntimeError:
                 # The process cannot start another OS thread.
-                self._run(release(self._storage, self._hold))
+                self._run(self._holder.release(self._hold))
                 raise
         return self
 
@@ -178,7 +234,7 @@ class ThreadLock(_Lock):
                 if not self.held:
                     # The hold has run out, but perhaps nobody else has acquired it.
                     self.check()
-                self._run(release(self._storage, self._hold))
+                self._run(self._holder.release(self._hold))
 
     def _renew(self) -> None:
         while self._lost is None and not self._ended.wait(self._renewal_seconds):
@@ -195,12 +251,12 @@ class AsyncThreadLock(_Lock):
     def __init__(
         self,
         run: Callable[[Op[Any]], Coroutine[Any, Any, Any]],
-        storage: LocalStorage,
+        holder: Holder,
         hold: Hold,
         wait_seconds: float,
     ) -> None:
         """Take the function that runs an operation, and the hold to acquire."""
-        super().__init__(storage, hold, wait_seconds)
+        super().__init__(holder, hold, wait_seconds)
         self._run = run
 
     async def __aenter__(self) -> Self:
@@ -244,10 +300,78 @@ class AsyncThreadLock(_Lock):
                 if not self.held:
                     # The hold has run out, but perhaps nobody else has acquired it.
                     await self.check()
-                await self._run(release(self._storage, self._hold))
+                await self._run(self._holder.release(self._hold))
 
     async def _renew(self) -> None:
         while self._lost is None:
             await asyncio.sleep(self._renewal_seconds)
             with self._trying():
                 await self.check()
+
+
+class ThreadLocks(ABC):
+    """The methods of a saver that lock a thread."""
+
+    runner: Runner
+
+    @property
+    @abstractmethod
+    def holder(self) -> Holder:
+        """What reaches the locks of threads."""
+
+    def thread_lock(self, thread_id: str, *, ttl: float = 60.0, wait: float = 0.0) -> ThreadLock:
+        """Return a lock for a thread, which is held while its `with` block runs.
+
+        LangGraph does not keep two runs of a thread apart: the later checkpoint wins, and the other run's answer is
+        lost. So take the lock around `get_state` and `invoke`. It costs two requests if it is free, and one more for
+        each third of `ttl`. It keeps out only runners that use it too, and no deletions.
+
+        If the process is frozen for longer than `ttl`, it may lose the lock, but the block continues. Call `check()`
+        before any step that must not happen twice: it raises if the lock is lost, and so does the end of the block.
+
+        Args:
+            thread_id: The thread.
+            ttl: Seconds for which the lock is held without being renewed, at least 1. A process that dies keeps others
+                out for this long, and for 5 more seconds by which clocks may differ.
+            wait: The maximum number of seconds to wait for the lock.
+
+        Returns:
+            A context manager, for one block at a time. The lock belongs to the process that entered the block. A
+            forked child does not hold it: `check()` raises there, and so does leaving the block.
+
+        Raises:
+            CheckpointerInputError: `thread_id` is not an id, or `ttl` or `wait` is out of range.
+            ThreadBusyError: On entering: another runner held the lock all the time.
+            ThreadLockLostError: On leaving: another runner has acquired the lock meanwhile.
+        """
+        hold = hold_on(thread_id, ttl, wait)
+        return ThreadLock(self.runner.run, self.holder, hold, wait)
+
+    def athread_lock(self, thread_id: str, *, ttl: float = 60.0, wait: float = 0.0) -> AsyncThreadLock:
+        """Return a lock for a thread, which is held while its `async with` block runs.
+
+        LangGraph does not keep two runs of a thread apart: the later checkpoint wins, and the other run's answer is
+        lost. So take the lock around `aget_state` and `ainvoke`. It costs two requests if it is free, and one more for
+        each third of `ttl`. It keeps out only runners that use it too, and no deletions.
+
+        If the process is frozen for longer than `ttl`, it may lose the lock, but the block continues. Call
+        `await lock.check()` before any step that must not happen twice: it raises if the lock is lost, and so does the
+        end of the block.
+
+        Args:
+            thread_id: The thread.
+            ttl: Seconds for which the lock is held without being renewed, at least 1. A process that dies keeps others
+                out for this long, and for 5 more seconds by which clocks may differ.
+            wait: The maximum number of seconds to wait for the lock.
+
+        Returns:
+            A context manager, for one block at a time. The lock belongs to the process that entered the block. A
+            forked child does not hold it: `lock.check()` raises there, and so does leaving the block.
+
+        Raises:
+            CheckpointerInputError: `thread_id` is not an id, or `ttl` or `wait` is out of range.
+            ThreadBusyError: On entering: another runner held the lock all the time.
+            ThreadLockLostError: On leaving: another runner has acquired the lock meanwhile.
+        """
+        hold = hold_on(thread_id, ttl, wait)
+        return AsyncThreadLock(self.runner.arun, self.holder, hold, wait)

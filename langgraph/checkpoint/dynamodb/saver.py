@@ -15,9 +15,7 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     CHECKPOINT_BYTES_MAX,
     RETRY_SECONDS,
 )
-from langgraph.checkpoint.dynamodb._operations.operations import LocalOperations
 from langgraph.checkpoint.dynamodb._operations.setup import setup
-from langgraph.checkpoint.dynamodb._operations.thread_lock import hold_on
 from langgraph.checkpoint.dynamodb._runtime.accounting import table_observer
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache, Facts
 from langgraph.checkpoint.dynamodb._runtime.clients import Clients
@@ -33,10 +31,10 @@ from langgraph.checkpoint.dynamodb._runtime.options import (
 )
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb._runtime.warm_up import first_read
-from langgraph.checkpoint.dynamodb.base_saver import CACHE_BYTES, BackendSaver
-from langgraph.checkpoint.dynamodb.locks import AsyncThreadLock, ThreadLock
+from langgraph.checkpoint.dynamodb.base_saver import CACHE_BYTES, StorageSaver
+from langgraph.checkpoint.dynamodb.locks import TableHolder, ThreadLocks
 
 if TYPE_CHECKING:
     import boto3
@@ -46,7 +44,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 
-class DynamoDBSaver(BackendSaver):
+class DynamoDBSaver(ThreadLocks, StorageSaver):
     """A LangGraph checkpoint saver on one DynamoDB table, for `invoke` and `ainvoke` alike.
 
     You can use the saver as a plain object, for example at module level in a Lambda function, from several OS threads
@@ -183,7 +181,7 @@ class DynamoDBSaver(BackendSaver):
             "allow_unencrypted": allow_unencrypted,
             "bytes_max": checkpoint_bytes_max,
         }
-        self._storage = LocalStorage(
+        self._storage = Storage(
             codec=Codec(self.serde, **self._codec_options),
             cache=Cache(cache_bytes, Facts(is_shared=None if detect_other_savers else False)),
             table=Table(table_name, retry_seconds),
@@ -197,10 +195,14 @@ class DynamoDBSaver(BackendSaver):
         )
 
     @property
-    def storage(self) -> LocalStorage:
+    def storage(self) -> Storage:
         """The storage for operations, with the saver's current serializer; public inside the package."""
         # LangGraph copies the saver to give it another serializer.
-        return replace(self._storage, codec=Codec(self.serde, **self._codec_options))
+        return self.storage_with(Codec, self.serde)
+
+    def storage_with(self, kind: type[Codec], serde: SerializerProtocol) -> Storage:
+        """Return the storage with a codec of another kind; public inside the package."""
+        return replace(self._storage, codec=kind(serde, **self._codec_options))
 
     def with_storage(self, **changes: Any) -> DynamoDBSaver:
         """Return a saver with the same clients whose storage has other fields; public inside the package."""
@@ -212,9 +214,9 @@ class DynamoDBSaver(BackendSaver):
         return first_read(self._storage.table.name)
 
     @property
-    def operations(self) -> LocalOperations:
-        """The saver's operations, with its current serializer."""
-        return LocalOperations(self.storage)
+    def holder(self) -> TableHolder:
+        """What reaches the locks of threads; public inside the package."""
+        return TableHolder(self._storage)
 
     # The table
 
@@ -239,62 +241,3 @@ class DynamoDBSaver(BackendSaver):
                 active, or there are no credentials or no region.
         """
         await self.runner.arun(setup(self.storage.table))
-
-    # One runner at a time
-
-    def thread_lock(self, thread_id: str, *, ttl: float = 60.0, wait: float = 0.0) -> ThreadLock:
-        """Return a lock for a thread, which is held while its `with` block runs.
-
-        LangGraph does not keep two runs of a thread apart: the later checkpoint wins, and the other run's answer is
-        lost. So take the lock around `get_state` and `invoke`. It costs two requests if it is free, and one more for
-        each third of `ttl`. It keeps out only runners that use it too, and no deletions.
-
-        If the process is frozen for longer than `ttl`, it may lose the lock, but the block continues. Call `check()`
-        before any step that must not happen twice: it raises if the lock is lost, and so does the end of the block.
-
-        Args:
-            thread_id: The thread.
-            ttl: Seconds for which the lock is held without being renewed, at least 1. A process that dies keeps others
-                out for this long, and for 5 more seconds by which clocks may differ.
-            wait: The maximum number of seconds to wait for the lock.
-
-        Returns:
-            A context manager, for one block at a time. The lock belongs to the process that entered the block. A
-            forked child does not hold it: `check()` raises there, and so does leaving the block.
-
-        Raises:
-            CheckpointerInputError: `thread_id` is not an id, or `ttl` or `wait` is out of range.
-            ThreadBusyError: On entering: another runner held the lock all the time.
-            ThreadLockLostError: On leaving: another runner has acquired the lock meanwhile.
-        """
-        hold = hold_on(self._storage, thread_id, ttl, wait)
-        return ThreadLock(self.runner.run, self._storage, hold, wait)
-
-    def athread_lock(self, thread_id: str, *, ttl: float = 60.0, wait: float = 0.0) -> AsyncThreadLock:
-        """Return a lock for a thread, which is held while its `async with` block runs.
-
-        LangGraph does not keep two runs of a thread apart: the later checkpoint wins, and the other run's answer is
-        lost. So take the lock around `aget_state` and `ainvoke`. It costs two requests if it is free, and one more for
-        each third of `ttl`. It keeps out only runners that use it too, and no deletions.
-
-        If the process is frozen for longer than `ttl`, it may lose the lock, but the block continues. Call
-        `await lock.check()` before any step that must not happen twice: it raises if the lock is lost, and so does the
-        end of the block.
-
-        Args:
-            thread_id: The thread.
-            ttl: Seconds for which the lock is held without being renewed, at least 1. A process that dies keeps others
-                out for this long, and for 5 more seconds by which clocks may differ.
-            wait: The maximum number of seconds to wait for the lock.
-
-        Returns:
-            A context manager, for one block at a time. The lock belongs to the process that entered the block. A
-            forked child does not hold it: `lock.check()` raises there, and so does leaving the block.
-
-        Raises:
-            CheckpointerInputError: `thread_id` is not an id, or `ttl` or `wait` is out of range.
-            ThreadBusyError: On entering: another runner held the lock all the time.
-            ThreadLockLostError: On leaving: another runner has acquired the lock meanwhile.
-        """
-        hold = hold_on(self._storage, thread_id, ttl, wait)
-        return AsyncThreadLock(self.runner.arun, self._storage, hold, wait)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from langgraph.store.dynamodb.errors import SearchLimitError
+from langgraph.checkpoint.dynamodb.errors import SearchLimitError
 from langgraph.store.dynamodb.index import StoreIndexConfig
 from langgraph.store.dynamodb.reads import FoundItem, FoundItems, MemoryItem
 from langgraph.store.dynamodb.store import DynamoDBStore

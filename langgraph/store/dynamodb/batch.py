@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -27,13 +27,14 @@ from langgraph.checkpoint.dynamodb._operations.arguments import shortened
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.store.dynamodb import reads
-from langgraph.store.dynamodb.index import Embedded, Index
+from langgraph.store.dynamodb.index import Embedded, Embedder, Index
 from langgraph.store.dynamodb.keys import Address, address_of
 from langgraph.store.dynamodb.memory_items import Expected, pack_value
 from langgraph.store.dynamodb.namespaces import list_namespaces
 from langgraph.store.dynamodb.put import Put, Times, put
 from langgraph.store.dynamodb.register import register
 from langgraph.store.dynamodb.search import ORDERS, Order, Search, search
+from langgraph.store.dynamodb.similarity import NewVector
 from langgraph.store.dynamodb.storage import VALUE_BYTES_MAX, StoreStorage
 from langgraph.store.dynamodb.values import check_filter, plain
 
@@ -50,10 +51,12 @@ class NewMemory:
     ttl_seconds: int | None = None
     expected: Expected | None = None
     times: Times | None = None
+    revision: str | None = None
+    """The revision that the value gets; `None` for a random one."""
 
 
 def new_memory(
-    op: PutOp, index: Index | None, expected: Expected | None = None, times: Times | None = None
+    op: PutOp, index: Embedder | None, expected: Expected | None = None, times: Times | None = None
 ) -> NewMemory:
     """Check a put and take its value, which its caller may change later.
 
@@ -88,6 +91,18 @@ def check_labels(labels: object, name: str) -> None:
     if isinstance(labels, (str, bytes)) or not isinstance(labels, Sequence):
         msg = f"{name} is {shortened(labels)}; give a tuple of labels"
         raise CheckpointerInputError(msg)
+
+
+def checked_prefix(namespace_prefix: Sequence[str]) -> tuple[str, ...]:
+    """Return the labels of a prefix.
+
+    Raises:
+        InvalidNamespaceError: A label is one that LangGraph refuses.
+        CheckpointerInputError: It is no sequence of labels.
+    """
+    check_labels(namespace_prefix, "namespace_prefix")
+    validate_op_namespace(SearchOp(tuple(namespace_prefix)))
+    return tuple(namespace_prefix)
 
 
 def check_root_label(namespace: Sequence[str]) -> None:
@@ -126,18 +141,50 @@ def ttl_seconds(minutes: Any) -> int | None:
     return math.ceil(minutes * 60)
 
 
+def packed_vectors(
+    index: Index | None, new: Iterable[NewMemory], embedded: Embedded
+) -> list[Sequence[NewVector]]:
+    """Return the vectors of each memory, as they are stored."""
+    return [() if index is None else [index.pack(embedded[text]) for text in each.texts] for each in new]
+
+
+def _as_it_is(operation: Op[Any]) -> Op[Any]:
+    return operation
+
+
 def put_all(
-    storage: StoreStorage, index: Index | None, new: Sequence[NewMemory], embedded: Embedded
-) -> Op[list[str | None]]:
-    """Store and delete memories side by side; return their new revisions."""
+    storage: StoreStorage,
+    new: Sequence[NewMemory],
+    vectors: Sequence[Sequence[NewVector]],
+    guard: Callable[[Op[Any]], Op[Any]] = _as_it_is,
+) -> Op[list[Any]]:
+    """Store and delete memories side by side; return their new revisions.
+
+    Args:
+        storage: The storage.
+        new: The memories.
+        vectors: The vectors of each of them.
+        guard: Wraps the operation for each memory. It may return an error instead of raising it.
+    """
     packed = yield from gather([_packed(storage, each) for each in new])
     yield from register(storage, [each.address.pk for each in new if each.value is not None])
-    puts = []
-    for each, raw in zip(new, packed, strict=True):
-        vectors = [] if index is None else [index.pack(embedded[text]) for text in each.texts]
-        puts.append(
-            put(storage, Put(each.address, raw, vectors, each.ttl_seconds, each.expected, each.times))
+    puts = [
+        guard(
+            put(
+                storage,
+                Put(
+                    each.address,
+                    raw,
+                    own,
+                    each.ttl_seconds,
+                    each.expected,
+                    each.times,
+                    revision=each.revision,
+                ),
+            )
         )
+        for each, raw, own in zip(new, packed, vectors, strict=True)
+    ]
     return (yield from gather(puts))
 
 
@@ -187,7 +234,7 @@ def _check_counts(op: SearchOp | ListNamespacesOp) -> None:
             raise CheckpointerInputError(msg)
 
 
-def _check_list(op: ListNamespacesOp) -> None:
+def check_list(op: ListNamespacesOp) -> None:
     """Check what a list of namespaces asks for.
 
     Raises:
@@ -206,52 +253,68 @@ def _check_list(op: ListNamespacesOp) -> None:
         raise CheckpointerInputError(msg)
 
 
+@dataclass(frozen=True)
+class Get:
+    """A read of one memory that has been checked."""
+
+    address: Address
+    refresh_ttl: bool
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A search that has been checked, and the text to compare memories with."""
+
+    search: Search
+    query: str | None
+    refresh_ttl: bool
+
+
 class Batch:
-    """The operations of one batch. All is checked before the first request."""
+    """The operations of one batch, all checked, by their positions in it. A put has no result, and no position."""
 
     def __init__(
         self,
-        storage: StoreStorage,
-        index: Index | None,
+        index: Embedder | None,
         ops: Iterable[StoreOp],
         *,
         order: Order = "updated_at",
         after: StoredItem | None = None,
     ) -> None:
         """Check the operations, and take their values. `order` and `after` are for its searches."""
-        self._storage = storage
         self._index = index
         self._order: Order = order
         self._after = after
-        self._count = 0
+        self.count = 0
+        """How many operations it has."""
         self.ignores_query = False
         """Whether a search has a query, and the store no index."""
+        self.gets: dict[int, Get] = {}
+        self.searches: dict[int, Asked] = {}
+        self.lists: dict[int, ListNamespacesOp] = {}
         self._methods: set[str] = set()
-        self._gets: dict[int, tuple[Address, bool]] = {}
-        self._searches: dict[int, tuple[Search, str | None, bool]] = {}
-        self._lists: dict[int, ListNamespacesOp] = {}
         self._puts: dict[tuple[str, str], NewMemory] = {}
         for position, op in enumerate(ops):
             self._add(position, op)
-            self._count = position + 1
+            self.count = position + 1
 
     def _add(self, position: int, op: object) -> None:
         if isinstance(op, GetOp):
             self._methods.add("get")
             check_labels(op.namespace, "namespace")
             validate_op_namespace(op)
-            self._gets[position] = address_of(op.namespace, str(op.key)), op.refresh_ttl
+            self.gets[position] = Get(address_of(op.namespace, str(op.key)), op.refresh_ttl)
         elif isinstance(op, SearchOp):
             self._methods.add("search")
             wanted = new_search(op, order=self._order, after=self._after)
             query = op.query or None
             if query is not None and self._index is None:
                 self.ignores_query, query = True, None
-            self._searches[position] = wanted, query, op.refresh_ttl
+            self.searches[position] = Asked(wanted, query, op.refresh_ttl)
         elif isinstance(op, ListNamespacesOp):
             self._methods.add("list_namespaces")
-            _check_list(op)
-            self._lists[position] = op
+            check_list(op)
+            self.lists[position] = op
         elif isinstance(op, PutOp):
             new = new_memory(op, self._index)
             self._methods.add("put" if new.value is not None else "delete")
@@ -267,6 +330,11 @@ class Batch:
         return next(iter(self._methods)) if len(self._methods) == 1 else "batch"
 
     @property
+    def puts(self) -> Sequence[NewMemory]:
+        """The puts and deletions, one of each memory."""
+        return list(self._puts.values())
+
+    @property
     def texts(self) -> list[str]:
         """The texts of values to embed, each once."""
         return texts_of(self._puts.values())
@@ -274,35 +342,48 @@ class Batch:
     @property
     def queries(self) -> list[str]:
         """The queries to embed, each once."""
-        return list(dict.fromkeys(query for _, query, _ in self._searches.values() if query is not None))
+        return list(dict.fromkeys(each.query for each in self.searches.values() if each.query is not None))
 
-    def run(self, embedded: Embedded, queries: Embedded) -> Op[list[Result]]:
-        """Read the state before the batch, and then store."""
-        searches = [self._search(*each, queries) for each in self._searches.values()]
-        lists = [list_namespaces(self._storage, each) for each in self._lists.values()]
-        found: list[list[Any]] = yield from gather([self._get(), gather(searches), gather(lists)])
-        positions = [*self._gets, *self._searches, *self._lists]
-        results: list[Result] = [None] * self._count
-        for position, result in zip(positions, itertools.chain(*found), strict=True):
+    def results(self, found: Iterable[tuple[int, Result]]) -> list[Result]:
+        """Return the results of all operations, given those of the reads with their positions."""
+        results: list[Result] = [None] * self.count
+        for position, result in found:
             results[position] = result
-        yield from put_all(self._storage, self._index, list(self._puts.values()), embedded)
         return results
 
-    def _get(self) -> Op[list[Any]]:
-        if not self._gets:
-            return []
-        loaded = yield from reads.get(self._storage, [address for address, _ in self._gets.values()])
-        refreshed = [refresh_ttl for _, refresh_ttl in self._gets.values()]
-        found = [each for each, refresh in zip(loaded, refreshed, strict=True) if each and refresh]
-        yield from reads.renew(self._storage, [each.memory for each in found])
-        return [None if each is None else each.item() for each in loaded]
 
-    def _search(
-        self, wanted: Search, query: str | None, refresh_ttl: bool, queries: Embedded
-    ) -> Op[list[Any]]:
-        if self._index is not None and query is not None:
-            wanted = replace(wanted, similar_to=self._index.query(queries[query]))
-        found = yield from search(self._storage, wanted)
-        if refresh_ttl:
-            yield from reads.renew(self._storage, [loaded.memory for loaded, _ in found])
-        return [loaded.found(score) for loaded, score in found]
+def run_batch(
+    storage: StoreStorage, index: Index | None, batch: Batch, embedded: Embedded, queries: Embedded
+) -> Op[list[Result]]:
+    """Read the state before the batch, and then store."""
+    searches = [_search(storage, index, each, queries) for each in batch.searches.values()]
+    lists = [list_namespaces(storage, each) for each in batch.lists.values()]
+    reading: list[Op[list[Any]]] = [
+        _get(storage, list(batch.gets.values())),
+        gather(searches),
+        gather(lists),
+    ]
+    found = yield from gather(reading)
+    positions = [*batch.gets, *batch.searches, *batch.lists]
+    results = batch.results(zip(positions, itertools.chain(*found), strict=True))
+    yield from put_all(storage, batch.puts, packed_vectors(index, batch.puts, embedded))
+    return results
+
+
+def _get(storage: StoreStorage, wanted: Sequence[Get]) -> Op[list[Any]]:
+    if not wanted:
+        return []
+    loaded = yield from reads.get(storage, [each.address for each in wanted])
+    found = [each for each, get in zip(loaded, wanted, strict=True) if each and get.refresh_ttl]
+    yield from reads.renew(storage, [each.memory for each in found])
+    return [None if each is None else each.item() for each in loaded]
+
+
+def _search(storage: StoreStorage, index: Index | None, asked: Asked, queries: Embedded) -> Op[list[Any]]:
+    wanted = asked.search
+    if index is not None and asked.query is not None:
+        wanted = replace(wanted, similar_to=index.query(queries[asked.query]))
+    found = yield from search(storage, wanted)
+    if asked.refresh_ttl:
+        yield from reads.renew(storage, [loaded.memory for loaded, _ in found])
+    return [loaded.found(score) for loaded, score in found]

@@ -8,8 +8,8 @@ from langgraph.checkpoint.dynamodb._format.items import Item
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
+from langgraph.checkpoint.dynamodb.errors import SearchLimitError
 from langgraph.store.dynamodb import keys
-from langgraph.store.dynamodb.errors import SearchLimitError
 from langgraph.store.dynamodb.register import partitions_under
 from langgraph.store.dynamodb.storage import StoreStorage
 
@@ -20,6 +20,7 @@ class Budget:
     def __init__(self, storage: StoreStorage, namespace: Sequence[str]) -> None:
         """Start with nothing read."""
         self._left = storage.search_bytes_max
+        self._on_read = storage.on_read
         self._message = (
             f"A search of namespace {tuple(namespace)} reads more than search_bytes_max, {self._left} bytes. Search a"
             ' longer namespace, read it in pages with order="key" and after=, or give the store a larger'
@@ -32,6 +33,7 @@ class Budget:
         Raises:
             SearchLimitError: They are too many.
         """
+        self._on_read(size_bytes)
         self._left -= size_bytes
         if self._left < 0:
             raise SearchLimitError(self._message)

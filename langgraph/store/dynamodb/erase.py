@@ -11,8 +11,10 @@ called again where it ended.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Item
@@ -24,26 +26,56 @@ from langgraph.store.dynamodb.engine import remove
 from langgraph.store.dynamodb.keys import (
     MEMORIES,
     VECTORS,
+    Address,
     parse_address,
     parse_part_of,
     parse_vector,
     path_prefix,
 )
+from langgraph.store.dynamodb.keys import after as end_of
 from langgraph.store.dynamodb.memory_items import TOMBSTONE_SECONDS
 from langgraph.store.dynamodb.put import Put, put
 from langgraph.store.dynamodb.reads import belongings
 from langgraph.store.dynamodb.register import partitions_under, unregister
 from langgraph.store.dynamodb.storage import LEFTOVER_SECONDS, StoreStorage
 
+Part: TypeAlias = tuple[int, Address | None]
+
 
 def delete_namespace(storage: StoreStorage, namespace: Sequence[str]) -> Op[int]:
     """Delete every memory under a namespace, and what calls that died left; return how many memories there were."""
-    return (yield from _through(storage, namespace, _remove, _erase_leftovers))
+    removed, _ = yield from delete_part(storage, namespace)
+    return removed
 
 
 def sweep_ttl(storage: StoreStorage, namespace: Sequence[str]) -> Op[int]:
     """Delete memories under a namespace that have expired; return how many there were."""
-    return (yield from _through(storage, namespace, _remove_expired, _sweep_leftovers))
+    removed, _ = yield from sweep_part(storage, namespace)
+    return removed
+
+
+def delete_part(
+    storage: StoreStorage, namespace: Sequence[str], after: Address | None = None, until: float = math.inf
+) -> Op[Part]:
+    """Delete memories under a namespace, in the order of their keys, for a limited time.
+
+    Args:
+        storage: The storage.
+        namespace: The namespace.
+        after: The memory behind which to go on; `None` for the beginning.
+        until: When to stop, in epoch seconds.
+
+    Returns:
+        How many memories were deleted, and the one behind which to go on; `None` at the end.
+    """
+    return (yield from _through(storage, namespace, _remove, _erase_leftovers, after, until))
+
+
+def sweep_part(
+    storage: StoreStorage, namespace: Sequence[str], after: Address | None = None, until: float = math.inf
+) -> Op[Part]:
+    """Delete expired memories under a namespace for a limited time, as `delete_part` does."""
+    return (yield from _through(storage, namespace, _remove_expired, _sweep_leftovers, after, until))
 
 
 def _through(
@@ -51,18 +83,28 @@ def _through(
     namespace: Sequence[str],
     step: Callable[[StoreStorage, Item], Op[bool]],
     clean: Callable[[StoreStorage, Sequence[_Leftover]], Op[None]],
-) -> Op[int]:
+    after: Address | None,
+    until: float,
+) -> Op[Part]:
     removed = 0
     # Whatever the store's option for reads, a deletion misses nothing.
     strong = replace(storage, consistent_read=True)
     for pk in (yield from partitions_under(strong, namespace)):
-        query = Query(pk, prefix=path_prefix(MEMORIES, namespace))
+        prefix = path_prefix(MEMORIES, namespace)
+        query = Query(pk, prefix=prefix)
+        if after is not None and pk <= after.pk:
+            if pk < after.pk:
+                continue
+            # Behind it, since it may still be there, as a tombstone.
+            query = Query(pk, between=(max(prefix, f"{after.sk}\0"), end_of(prefix)))
         while not query.done:
             page = yield from storage.table.query_page(query)
             removed += sum((yield from gather([step(storage, item) for item in page])))
+            if page and storage.clock() >= until:
+                return removed, parse_address(page[-1])
         yield from clean(storage, (yield from _leftovers(storage, pk, namespace)))
         yield from unregister(storage, pk)
-    return removed
+    return removed, None
 
 
 def _remove(storage: StoreStorage, item: Item) -> Op[bool]:

@@ -1,4 +1,4 @@
-"""The configuration of vectors: which texts of a value are embedded, and by what."""
+"""The configuration of vectors: which texts of a value are embedded, by what, and who compares them."""
 
 from __future__ import annotations
 
@@ -34,19 +34,17 @@ class StoreIndexConfig(IndexConfig, total=False):
     """Who compares them; `"exact"`, this process, by default."""
 
 
-class Index:
+class Embedder:
     """Embeds texts of values, and queries."""
 
-    def __init__(self, config: StoreIndexConfig, *, is_encrypted: bool) -> None:
+    def __init__(self, config: StoreIndexConfig) -> None:
         """Check the configuration.
 
         Args:
             config: LangGraph's options, `distance_type`, and `search`.
-            is_encrypted: Whether the store encrypts values.
 
         Raises:
             CheckpointerInputError: It lacks `embed` or `dims`, or has an option that cannot be used.
-            CheckpointerConfigurationError: What the search needs is not installed, or it cannot keep encrypted values.
         """
         given: object = config
         if not isinstance(given, Mapping):
@@ -64,35 +62,19 @@ class Index:
         if embed is None:
             msg = 'index has no "embed"; give LangChain Embeddings, a function, or "provider:model"'
             raise CheckpointerInputError(msg)
+        self.config = config
         self.dims = dims
         self.embeddings: Embeddings = ensure_embeddings(embed)
         self._fields = _paths(config.get("fields"), "index has fields=") or [_WHOLE]
-        distance = config.get("distance_type", "cosine")
-        if distance not in DISTANCES:
-            msg = f"index has distance_type={distance!r}; give one of {', '.join(DISTANCES)}"
+        self.distance: Distance = config.get("distance_type", "cosine")
+        if self.distance not in DISTANCES:
+            msg = f"index has distance_type={self.distance!r}; give one of {', '.join(DISTANCES)}"
             raise CheckpointerInputError(msg)
-        search = config.get("search", "exact")
-        self.engine: VectorEngine | None = search if isinstance(search, VectorEngine) else None
-        self.vectors = self._vectors(search, distance)
-        if is_encrypted and search != "exact":
-            msg = (
-                f"index has search={search!r}, which keeps embeddings that are not encrypted, and serde encrypts; leave"
-                ' "search" out of index, to compare encrypted vectors exactly'
-            )
-            raise CheckpointerConfigurationError(msg)
-
-    def _vectors(self, search: object, distance: Distance) -> Vectors:
-        if self.engine is not None:
-            return EngineVectors(self.engine)
-        if search != "exact":
+        search: Any = config.get("search", "exact")
+        self.search: Literal["exact"] | VectorEngine = search
+        if search != "exact" and not isinstance(search, VectorEngine):
             msg = f'index has search={search!r}; give "exact", or an engine with put, delete and search'
             raise CheckpointerInputError(msg)
-        try:
-            exact = importlib.import_module("langgraph.store.dynamodb.vectors")
-        except ImportError as error:
-            msg = 'index needs numpy; install "langgraph-dynamodb[vectors]"'
-            raise CheckpointerConfigurationError(msg) from error
-        return cast("Vectors", exact.ExactVectors(distance))
 
     def texts(self, value: Mapping[str, Any], paths: Literal[False] | Sequence[str] | None) -> list[str]:
         """Return the texts of a value to embed, at the configured fields or at the paths of a put."""
@@ -125,24 +107,82 @@ class Index:
         found = await asyncio.gather(*map(self.embeddings.aembed_query, queries))
         return dict(zip(queries, found, strict=True))
 
-    def pack(self, embedding: Sequence[float]) -> NewVector:
-        """Return an embedding as it is stored."""
-        return self.vectors.pack(self._checked(embedding))
+    def checked(self, embedding: Sequence[float]) -> Sequence[float]:
+        """Return an embedding.
 
-    def query(self, embedding: Sequence[float]) -> Query:
-        """Return the query for memories that are similar to an embedding."""
-        return Query(self.vectors, self._checked(embedding))
-
-    def _checked(self, embedding: Sequence[float]) -> Sequence[float]:
+        Raises:
+            CheckpointerConfigurationError: It has another number of dimensions, or something that is no number.
+        """
         if len(embedding) != self.dims:
             msg = f"the embeddings have {len(embedding)} dimensions, and index has dims={self.dims}; give the same"
             raise CheckpointerConfigurationError(msg)
-        for each in embedding:
-            # No order has a place for what is not a number, and one such score would mix up all others.
-            if not _is_finite(each):
-                msg = f"embed returned an embedding with {each!r}; it must have finite numbers, up to {_NUMBER_MAX:g}"
-                raise CheckpointerConfigurationError(msg)
-        return embedding
+        return checked_numbers(embedding)
+
+
+class Index(Embedder):
+    """Embeds texts and queries, and knows who compares the embeddings."""
+
+    def __init__(self, config: StoreIndexConfig, *, is_encrypted: bool) -> None:
+        """Check the configuration.
+
+        Args:
+            config: As for `Embedder`.
+            is_encrypted: Whether the store encrypts values.
+
+        Raises:
+            CheckpointerInputError: As for `Embedder`.
+            CheckpointerConfigurationError: What the search needs is not installed, or it cannot keep encrypted values.
+        """
+        super().__init__(config)
+        self.engine = self.search if isinstance(self.search, VectorEngine) else None
+        self.vectors = self._vectors()
+        if is_encrypted and self.search != "exact":
+            msg = (
+                f"index has search={self.search!r}, which keeps embeddings that are not encrypted, and serde encrypts;"
+                ' leave "search" out of index, to compare encrypted vectors exactly'
+            )
+            raise CheckpointerConfigurationError(msg)
+
+    def _vectors(self) -> Vectors:
+        if self.engine is not None:
+            return EngineVectors(self.engine)
+        return exact_vectors(self.distance)
+
+    def pack(self, embedding: Sequence[float]) -> NewVector:
+        """Return an embedding as it is stored."""
+        return self.vectors.pack(self.checked(embedding))
+
+    def query(self, embedding: Sequence[float]) -> Query:
+        """Return the query for memories that are similar to an embedding."""
+        return Query(self.vectors, self.checked(embedding))
+
+
+def checked_numbers(embedding: Sequence[float]) -> Sequence[float]:
+    """Return an embedding.
+
+    Raises:
+        CheckpointerConfigurationError: It has something that is no finite number.
+    """
+    for each in embedding:
+        # No order has a place for what is not a number, and one such score would mix up all others.
+        if not _is_finite(each):
+            msg = f"embed returned an embedding with {each!r}; it must have finite numbers, up to {_NUMBER_MAX:g}"
+            raise CheckpointerConfigurationError(msg)
+    return embedding
+
+
+def exact_vectors(distance: Distance) -> Vectors:
+    """Return vectors that this process compares.
+
+    Raises:
+        CheckpointerConfigurationError: numpy is not installed.
+    """
+    try:
+        exact = importlib.import_module("langgraph.store.dynamodb.vectors")
+    except ImportError as error:
+        msg = 'index needs numpy; install "langgraph-dynamodb[vectors]"'
+        raise CheckpointerConfigurationError(msg) from error
+    return cast("Vectors", exact.ExactVectors(distance))
 
 
 def _is_finite(number: Any) -> bool:

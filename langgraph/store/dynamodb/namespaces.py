@@ -18,15 +18,32 @@ from langgraph.store.dynamodb.storage import StoreStorage
 _ANY = "*"
 
 
-def list_namespaces(storage: StoreStorage, wanted: ListNamespacesOp) -> Op[list[tuple[str, ...]]]:
-    """List namespaces that have memories: filtered, cut, without duplicates, sorted, and then limited."""
+def list_namespaces(
+    storage: StoreStorage, wanted: ListNamespacesOp, under: tuple[str, ...] = ()
+) -> Op[list[tuple[str, ...]]]:
+    """List namespaces that have memories: filtered, cut, without duplicates, sorted, and then limited.
+
+    Args:
+        storage: The storage.
+        wanted: What to list.
+        under: Labels that all of them begin with.
+    """
     conditions = wanted.match_conditions or ()
     prefix = max((_literal(each) for each in conditions if each.match_type == "prefix"), key=len, default=())
-    found = yield from namespaces_under(storage, prefix)
+    narrowed = narrower(prefix, under)
+    if narrowed is None:
+        return []
+    found = yield from namespaces_under(storage, narrowed)
     kept = {
         each[: wanted.max_depth] for each in found if all(_holds(condition, each) for condition in conditions)
     }
     return sorted(kept)[wanted.offset : wanted.offset + wanted.limit]
+
+
+def narrower(prefix: tuple[str, ...], under: tuple[str, ...]) -> tuple[str, ...] | None:
+    """Return the longer one of two prefixes; `None` if no namespace has both."""
+    length = min(len(prefix), len(under))
+    return max(prefix, under, key=len) if prefix[:length] == under[:length] else None
 
 
 def _literal(condition: MatchCondition) -> tuple[str, ...]:

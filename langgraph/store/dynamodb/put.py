@@ -51,6 +51,8 @@ class Put:
     times: Times | None = None
     kept_seconds: int | None = None
     """For how long to leave a new tombstone, even where nothing lives, so that no put that is under way commits."""
+    revision: str | None = None
+    """The revision that the value gets, so that a call that is repeated is known again; `None` for a random one."""
 
 
 def put(storage: StoreStorage, new: Put) -> Op[str | None]:
@@ -74,7 +76,8 @@ def put(storage: StoreStorage, new: Put) -> Op[str | None]:
             raise _busy(new.address, attempt, waited)
         attempt, waited = attempt + 1, waited + delay
         now = storage.clock()
-        revision = storage.rng.randbytes(8).hex()
+        # Vectors are stored under the revision, so each attempt needs another one.
+        revision = (new.revision if attempt == 1 else None) or storage.rng.randbytes(8).hex()
         composed = partial(_compose, storage, new, revision, now)
         parts, value = yield from work(composed, len(new.value or b""))
         yield from storage.table.batch_write(puts=parts)
@@ -87,6 +90,11 @@ def put(storage: StoreStorage, new: Put) -> Op[str | None]:
         change = _change(new, revision, value, storage.clock() + delay, seen)
         old: Item = {}
         conflict = yield from conflicting_item(_commit(storage, new.address, change, old, delay))
+        if conflict and memory_items.revision_of(conflict) == new.revision:
+            # An earlier call has stored this very value. What belongs to it stays.
+            own = yield from belongings(storage, conflict)
+            yield from remove(storage, [each for each in unused if items.key_of(each) not in own])
+            return new.revision
         if conflict is None or (conflict and memory_items.revision_of(conflict) == revision):
             # If it failed on this very value, the answer of an earlier attempt was lost, and the old item with it.
             replaced = yield from belongings(storage, old) if not conflict else parts_of(storage, conflict)

@@ -48,7 +48,7 @@ class MemoryItem(StoredItem):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle it with its revision."""
-        return _with_revision, (MemoryItem, self.dict(), self.revision)
+        return with_revision, (MemoryItem, self.dict(), self.revision)
 
 
 class FoundItem(SearchItem):
@@ -63,7 +63,7 @@ class FoundItem(SearchItem):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle it with its revision."""
-        return _with_revision, (FoundItem, self.dict(), self.revision)
+        return with_revision, (FoundItem, self.dict(), self.revision)
 
 
 class FoundItems(list[SearchItem]):
@@ -82,7 +82,8 @@ class FoundItems(list[SearchItem]):
         return cast("Iterator[FoundItem]", super().__iter__())
 
 
-def _with_revision(kind: type[M], fields: Mapping[str, Any], revision: str) -> M:
+def with_revision(kind: type[M], fields: Mapping[str, Any], revision: str) -> M:
+    """Return a memory with its revision."""
     item = kind(**fields)
     item.revision = revision
     return item
@@ -100,11 +101,11 @@ class LoadedMemory:
 
     def item(self) -> MemoryItem:
         """Return it as LangGraph's `get` does."""
-        return _with_revision(MemoryItem, self._fields(), self.memory.revision)
+        return with_revision(MemoryItem, self._fields(), self.memory.revision)
 
     def found(self, score: float | None = None) -> FoundItem:
         """Return it as LangGraph's `search` does."""
-        return _with_revision(FoundItem, {**self._fields(), "score": score}, self.memory.revision)
+        return with_revision(FoundItem, {**self._fields(), "score": score}, self.memory.revision)
 
     def _fields(self) -> Mapping[str, Any]:
         return {
@@ -130,14 +131,15 @@ def in_microseconds(time: datetime) -> int:
 def get(storage: StoreStorage, addresses: Sequence[Address]) -> Op[list[LoadedMemory | None]]:
     """Read memories by their keys; one of them by GetItem."""
     keys = {(each.pk, each.sk): each.item_key for each in addresses}
-    found = yield from _items(storage, list(keys.values()))
+    found = yield from read_items(storage, list(keys.values()))
     by_key = {(items.partition_key(item), items.sort_key(item)): item for item in found}
     loaded = yield from load(storage, by_key.values())
     by_address = {(each.address.pk, each.address.sk): each for each in loaded if each is not None}
     return [by_address.get((each.pk, each.sk)) for each in addresses]
 
 
-def _items(storage: StoreStorage, keys: Sequence[Item]) -> Op[list[Item]]:
+def read_items(storage: StoreStorage, keys: Sequence[Item]) -> Op[list[Item]]:
+    """Read the items of memories by their keys; one of them by GetItem."""
     if len(keys) != 1:
         return (yield from storage.table.batch_get(keys, consistent=storage.consistent_read))
     response = yield from storage.table.send("get_item", Key=keys[0], ConsistentRead=storage.consistent_read)

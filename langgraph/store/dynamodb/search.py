@@ -17,9 +17,9 @@ from langgraph.checkpoint.dynamodb._format.limits import PAGE_ITEMS_FIRST
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
+from langgraph.checkpoint.dynamodb.errors import SearchLimitError
 from langgraph.store.dynamodb import keys
 from langgraph.store.dynamodb.budget import Budget, read_under
-from langgraph.store.dynamodb.errors import SearchLimitError
 from langgraph.store.dynamodb.keys import Address
 from langgraph.store.dynamodb.memory_items import StoredMemory, parse_memory
 from langgraph.store.dynamodb.reads import LoadedMemory, in_microseconds, load

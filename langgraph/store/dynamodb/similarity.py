@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
+from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 from langgraph.store.dynamodb.budget import Budget
 from langgraph.store.dynamodb.reads import LoadedMemory
 from langgraph.store.dynamodb.storage import StoreStorage
@@ -21,6 +22,10 @@ Scores: TypeAlias = Mapping[tuple[str, str], Mapping[str, float]]
 """The best score of each value, by the memory's key and the value's revision."""
 Distance: TypeAlias = Literal["cosine", "l2", "inner_product"]
 DISTANCES: Sequence[Distance] = ("cosine", "l2", "inner_product")
+
+
+class DimensionsError(CheckpointerConfigurationError):
+    """The embeddings of memories have another number of dimensions than the query."""
 
 
 @dataclass(frozen=True)

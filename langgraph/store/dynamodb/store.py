@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
@@ -26,7 +27,6 @@ from langgraph.store.base import (
     Result,
     SearchOp,
     TTLConfig,
-    validate_op_namespace,
 )
 
 from langgraph.checkpoint.dynamodb._format.codec import Codec
@@ -36,25 +36,27 @@ from langgraph.checkpoint.dynamodb._runtime import options
 from langgraph.checkpoint.dynamodb._runtime.accounting import table_observer
 from langgraph.checkpoint.dynamodb._runtime.clients import Clients
 from langgraph.checkpoint.dynamodb._runtime.connection import bound_name, connect
-from langgraph.checkpoint.dynamodb._runtime.drivers import Transport
-from langgraph.checkpoint.dynamodb._runtime.events import Events, Observer, OnEvent
+from langgraph.checkpoint.dynamodb._runtime.events import Events, OnEvent
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
-from langgraph.checkpoint.dynamodb._runtime.steps import Call
+from langgraph.checkpoint.dynamodb._runtime.steps import Call, Stream
+from langgraph.checkpoint.dynamodb._runtime.steps import Op as Operation
 from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
 from langgraph.checkpoint.dynamodb._runtime.warm_up import first_read
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.store.dynamodb.batch import (
     Batch,
     NewMemory,
-    check_labels,
     check_root_label,
+    checked_prefix,
     new_memory,
+    packed_vectors,
     put_all,
+    run_batch,
     texts_of,
     ttl_seconds,
 )
 from langgraph.store.dynamodb.erase import delete_namespace, sweep_ttl
-from langgraph.store.dynamodb.index import Index, StoreIndexConfig
+from langgraph.store.dynamodb.index import Embedded, Embedder, Index, StoreIndexConfig
 from langgraph.store.dynamodb.memory_items import Expected
 from langgraph.store.dynamodb.reads import FoundItem, FoundItems, MemoryItem
 from langgraph.store.dynamodb.search import Order
@@ -74,34 +76,46 @@ logger = logging.getLogger(__name__)
 _TTL_OPTIONS = ("default_ttl", "omit_expired", "refresh_on_read", "sweep_interval_minutes")
 
 
-class TableStore(TransportOwner, BaseStore):
-    """A LangGraph store whose requests reach a table: directly, or through a gateway."""
+class TableStore(TransportOwner, BaseStore, ABC):
+    """A LangGraph store whose memories are in a table, which it reaches directly, or through a gateway."""
 
     supports_ttl = True
 
-    def __init__(
-        self,
-        transport: Transport,
-        storage: StoreStorage,
-        index: StoreIndexConfig | None,
-        ttl: TTLConfig | None,
-        observer: Observer | None = None,
-    ) -> None:
-        """Take the transport and the storage, and check what both kinds of stores are configured with."""
+    def __init__(self, index: Embedder | None, ttl: TTLConfig | None) -> None:
+        """Check what both kinds of stores are configured with."""
         super().__init__()
         self.ttl_config = _checked_ttl(ttl)
-        self._index = None if index is None else Index(index, is_encrypted=storage.codec.encrypts)
-        self._own(transport, observer)
-        self.index_config = index
+        self._embedder = index
+        self.index_config = None if index is None else index.config
         """The `index` that the store was given."""
         self._says_that_queries_are_ignored = True
-        self.storage = storage if self._index is None else replace(storage, engine=self._index.engine)
-        """The storage of the store's operations; public inside the package."""
+
+    # The operations of its methods
+
+    @abstractmethod
+    def _batch(self, batch: Batch, embedded: Embedded, queries: Embedded) -> Operation[list[Result]]:
+        """Run a batch."""
+
+    @abstractmethod
+    def _put_all(self, new: Sequence[NewMemory], embedded: Embedded) -> Operation[list[str | None]]:
+        """Store one memory under a condition, or memories of an export; return their new revisions."""
+
+    @abstractmethod
+    def _delete_namespace(self, namespace_prefix: tuple[str, ...]) -> Operation[int]:
+        """Delete the memories under a namespace; return how many there were."""
+
+    @abstractmethod
+    def _sweep_ttl(self, namespace_prefix: tuple[str, ...]) -> Operation[int]:
+        """Delete the expired memories under a namespace; return how many there were."""
+
+    @abstractmethod
+    def _export_items(self, namespace_prefix: tuple[str, ...]) -> Stream[dict[str, Any]]:
+        """Read the memories under a namespace as records."""
 
     @property
     def embeddings(self) -> Embeddings | None:
         """The embeddings that `index` names; `None` if the store has no index."""
-        return None if self._index is None else self._index.embeddings
+        return None if self._embedder is None else self._embedder.embeddings
 
     # LangGraph's contract: `get`, `put` and the other methods of `BaseStore` make batches of these
 
@@ -337,7 +351,7 @@ class TableStore(TransportOwner, BaseStore):
         Raises:
             InvalidNamespaceError: A label is one that LangGraph refuses.
         """
-        return self.runner.run(delete_namespace(self.storage, _checked_prefix(namespace_prefix)))
+        return self.runner.run(self._delete_namespace(checked_prefix(namespace_prefix)), "delete_namespace")
 
     async def adelete_namespace(self, namespace_prefix: Sequence[str]) -> int:
         """Delete every memory under a namespace, with its vectors; `()` deletes all.
@@ -355,7 +369,9 @@ class TableStore(TransportOwner, BaseStore):
         Raises:
             InvalidNamespaceError: A label is one that LangGraph refuses.
         """
-        return await self.runner.arun(delete_namespace(self.storage, _checked_prefix(namespace_prefix)))
+        return await self.runner.arun(
+            self._delete_namespace(checked_prefix(namespace_prefix)), "delete_namespace"
+        )
 
     def sweep_ttl(self, namespace_prefix: Sequence[str] = ()) -> int:
         """Delete expired memories, which DynamoDB does later by itself, and leftovers of processes that died.
@@ -371,7 +387,7 @@ class TableStore(TransportOwner, BaseStore):
         Raises:
             InvalidNamespaceError: A label is one that LangGraph refuses.
         """
-        return self.runner.run(sweep_ttl(self.storage, _checked_prefix(namespace_prefix)))
+        return self.runner.run(self._sweep_ttl(checked_prefix(namespace_prefix)), "sweep_ttl")
 
     async def asweep_ttl(self, namespace_prefix: Sequence[str] = ()) -> int:
         """Delete expired memories, which DynamoDB does later by itself, and leftovers of processes that died.
@@ -387,7 +403,7 @@ class TableStore(TransportOwner, BaseStore):
         Raises:
             InvalidNamespaceError: A label is one that LangGraph refuses.
         """
-        return await self.runner.arun(sweep_ttl(self.storage, _checked_prefix(namespace_prefix)))
+        return await self.runner.arun(self._sweep_ttl(checked_prefix(namespace_prefix)), "sweep_ttl")
 
     def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> Future[None]:
         """Start nothing: DynamoDB removes expired memories by itself. LangGraph's other stores need a sweeper.
@@ -427,7 +443,7 @@ class TableStore(TransportOwner, BaseStore):
         Raises:
             InvalidNamespaceError: A label is one that LangGraph refuses.
         """
-        exported = export_items(self.storage, _checked_prefix(namespace_prefix))
+        exported = self._export_items(checked_prefix(namespace_prefix))
         return self.runner.stream(exported, "export_items")
 
     def aexport_items(self, namespace_prefix: Sequence[str] = ()) -> AsyncIterator[dict[str, Any]]:
@@ -442,7 +458,7 @@ class TableStore(TransportOwner, BaseStore):
         Raises:
             InvalidNamespaceError: A label is one that LangGraph refuses.
         """
-        exported = export_items(self.storage, _checked_prefix(namespace_prefix))
+        exported = self._export_items(checked_prefix(namespace_prefix))
         return self.runner.astream(exported, "export_items")
 
     def import_items(self, records: Iterable[Mapping[str, Any]]) -> int:
@@ -461,7 +477,9 @@ class TableStore(TransportOwner, BaseStore):
         """
         source = iter(records)
         count = 0
-        while group := [imported(each, self._index) for each in itertools.islice(source, IMPORTED_AT_ONCE)]:
+        while group := [
+            imported(each, self._embedder) for each in itertools.islice(source, IMPORTED_AT_ONCE)
+        ]:
             count += sum(each is not None for each in self._store(group, "import_items"))
         return count
 
@@ -481,29 +499,32 @@ class TableStore(TransportOwner, BaseStore):
         """
         source = iter(records)
         count = 0
-        while group := [imported(each, self._index) for each in itertools.islice(source, IMPORTED_AT_ONCE)]:
+        while group := [
+            imported(each, self._embedder) for each in itertools.islice(source, IMPORTED_AT_ONCE)
+        ]:
             count += sum(each is not None for each in await self._astore(group, "import_items"))
         return count
 
-    # Texts are embedded before an operation runs, since an operation makes requests to the table only
+    # Texts are embedded before an operation runs, since an operation makes requests only
 
     def _run(self, batch: Batch) -> list[Result]:
-        if self._index is None:
-            return self.runner.run(batch.run({}, {}), batch.name)
-        embedded, queries = self._index.embed(batch.texts), self._index.embed_queries(batch.queries)
-        return self.runner.run(batch.run(embedded, queries), batch.name)
+        if self._embedder is None:
+            return self.runner.run(self._batch(batch, {}, {}), batch.name)
+        embedded = self._embedder.embed(batch.texts)
+        queries = self._embedder.embed_queries(batch.queries)
+        return self.runner.run(self._batch(batch, embedded, queries), batch.name)
 
     async def _arun(self, batch: Batch) -> list[Result]:
-        if self._index is None:
-            return await self.runner.arun(batch.run({}, {}), batch.name)
+        if self._embedder is None:
+            return await self.runner.arun(self._batch(batch, {}, {}), batch.name)
         embedded, queries = await asyncio.gather(
-            self._index.aembed(batch.texts), self._index.aembed_queries(batch.queries)
+            self._embedder.aembed(batch.texts), self._embedder.aembed_queries(batch.queries)
         )
-        return await self.runner.arun(batch.run(embedded, queries), batch.name)
+        return await self.runner.arun(self._batch(batch, embedded, queries), batch.name)
 
     def _checked(self, ops: Iterable[Op], order: Order = "updated_at", after: Item | None = None) -> Batch:
         """Check operations, and say once that queries need an index."""
-        batch = Batch(self.storage, self._index, ops, order=order, after=after)
+        batch = Batch(self._embedder, ops, order=order, after=after)
         if batch.ignores_query and self._says_that_queries_are_ignored:
             self._says_that_queries_are_ignored = False
             logger.warning(
@@ -513,12 +534,12 @@ class TableStore(TransportOwner, BaseStore):
         return batch
 
     def _store(self, new: Sequence[NewMemory], name: str) -> list[str | None]:
-        embedded = {} if self._index is None else self._index.embed(texts_of(new))
-        return self.runner.run(put_all(self.storage, self._index, new, embedded), name)
+        embedded = {} if self._embedder is None else self._embedder.embed(texts_of(new))
+        return self.runner.run(self._put_all(new, embedded), name)
 
     async def _astore(self, new: Sequence[NewMemory], name: str) -> list[str | None]:
-        embedded = {} if self._index is None else await self._index.aembed(texts_of(new))
-        return await self.runner.arun(put_all(self.storage, self._index, new, embedded), name)
+        embedded = {} if self._embedder is None else await self._embedder.aembed(texts_of(new))
+        return await self.runner.arun(self._put_all(new, embedded), name)
 
     def _conditional(
         self,
@@ -539,7 +560,7 @@ class TableStore(TransportOwner, BaseStore):
                 "value is None, which deletes, and so is revision; give the revision of the memory to delete"
             )
             raise CheckpointerInputError(msg)
-        new = new_memory(op, self._index, expected=Expected(revision))
+        new = new_memory(op, self._embedder, expected=Expected(revision))
         if value is not None:
             check_root_label(namespace)
         return new
@@ -642,7 +663,11 @@ class DynamoDBStore(TableStore):
             consistent_read=consistent_read,
             search_bytes_max=search_bytes_max,
         )
-        super().__init__(clients, storage, index, ttl, table_observer(on_event, table_name, "store."))
+        self._index = None if index is None else Index(index, is_encrypted=codec.encrypts)
+        super().__init__(self._index, ttl)
+        self._own(clients, table_observer(on_event, table_name, "store."))
+        self.storage = storage if self._index is None else replace(storage, engine=self._index.engine)
+        """The storage of the store's operations; public inside the package."""
 
     # The table
 
@@ -667,18 +692,29 @@ class DynamoDBStore(TableStore):
     def _first_request(self) -> Call:
         return first_read(self.storage.table.name)
 
+    # The operations
+
+    def _batch(self, batch: Batch, embedded: Embedded, queries: Embedded) -> Operation[list[Result]]:
+        return run_batch(self.storage, self._index, batch, embedded, queries)
+
+    def _put_all(self, new: Sequence[NewMemory], embedded: Embedded) -> Operation[list[str | None]]:
+        return put_all(self.storage, new, packed_vectors(self._index, new, embedded))
+
+    def _delete_namespace(self, namespace_prefix: tuple[str, ...]) -> Operation[int]:
+        return delete_namespace(self.storage, namespace_prefix)
+
+    def _sweep_ttl(self, namespace_prefix: tuple[str, ...]) -> Operation[int]:
+        return sweep_ttl(self.storage, namespace_prefix)
+
+    def _export_items(self, namespace_prefix: tuple[str, ...]) -> Stream[dict[str, Any]]:
+        return export_items(self.storage, namespace_prefix)
+
 
 def check_reading_options(*, consistent_read: Any, search_bytes_max: Any) -> None:
     """Raise if an option of how a store reads cannot be used."""
     options.check_flag("consistent_read", consistent_read)
     wanted = "give a whole number of bytes above 0"
     options.check_whole_number("search_bytes_max", search_bytes_max, at_least=1, wanted=wanted)
-
-
-def _checked_prefix(namespace_prefix: Sequence[str]) -> tuple[str, ...]:
-    check_labels(namespace_prefix, "namespace_prefix")
-    validate_op_namespace(SearchOp(tuple(namespace_prefix)))
-    return tuple(namespace_prefix)
 
 
 def _checked_ttl(ttl: TTLConfig | None) -> TTLConfig | None:

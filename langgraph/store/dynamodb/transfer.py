@@ -12,7 +12,7 @@ from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Stream
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.store.dynamodb.batch import NewMemory, new_memory
-from langgraph.store.dynamodb.index import Index
+from langgraph.store.dynamodb.index import Embedder
 from langgraph.store.dynamodb.keys import MEMORIES, path_prefix
 from langgraph.store.dynamodb.put import Times
 from langgraph.store.dynamodb.reads import LoadedMemory, in_microseconds, load, moment
@@ -33,10 +33,11 @@ def export_items(storage: StoreStorage, namespace: Sequence[str]) -> Stream[dict
             for start in range(0, len(page), _LOADED_AT_ONCE):
                 for each in (yield from load(storage, page[start : start + _LOADED_AT_ONCE])):
                     if each is not None:
-                        yield Emit(_record(each))
+                        yield Emit(record_of(each))
 
 
-def _record(loaded: LoadedMemory) -> dict[str, Any]:
+def record_of(loaded: LoadedMemory) -> dict[str, Any]:
+    """Return the record of a memory."""
     memory = loaded.memory
     return {
         "namespace": list(loaded.address.namespace),
@@ -51,7 +52,7 @@ def _record(loaded: LoadedMemory) -> dict[str, Any]:
     }
 
 
-def imported(record: Mapping[str, Any], index: Index | None) -> NewMemory:
+def imported(record: Mapping[str, Any], index: Embedder | None) -> NewMemory:
     """Check a record of an export.
 
     Raises:

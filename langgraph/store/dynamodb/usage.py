@@ -9,13 +9,13 @@ from langgraph.checkpoint.dynamodb._format.labels import REGISTER_MARK
 from langgraph.checkpoint.dynamodb._operations.listed_partitions import listed_items
 from langgraph.checkpoint.dynamodb._operations.usage import Sum, usage_by_kind
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.store.dynamodb.keys import ENTRIES, MEMORIES, VECTORS, entry_partition
 
 _KINDS = {VECTORS: "vectors", SEGMENTS: "segments of memories", ENTRIES: "partition entries"}
 
 
-def memory_usage(storage: LocalStorage) -> Op[dict[str, Sum]]:
+def memory_usage(storage: Storage) -> Op[dict[str, Sum]]:
     """Read every partition of memories, and count its items and bytes by kind."""
     entries = yield from listed_items(storage.table, REGISTER_MARK)
     partitions = [*map(entry_partition, entries), *map(partition_key, entries)]

@@ -20,11 +20,17 @@ from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
-from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 from langgraph.store.dynamodb.budget import Budget, read_under
 from langgraph.store.dynamodb.keys import VECTORS, parse_vector, vectors_prefix
 from langgraph.store.dynamodb.reads import LoadedMemory, get
-from langgraph.store.dynamodb.similarity import Candidates, Distance, NewVector, Scored, best_scores
+from langgraph.store.dynamodb.similarity import (
+    Candidates,
+    DimensionsError,
+    Distance,
+    NewVector,
+    Scored,
+    best_scores,
+)
 from langgraph.store.dynamodb.storage import StoreStorage
 
 _DIRECTION = np.dtype("<f2")
@@ -112,6 +118,6 @@ def _open(codec: Codec, item: Item, dims: int) -> tuple[float, Row]:
             f"a vector under {partition_key(item)!r} has {dimensions} dimensions, and index has dims={dims}; after a"
             " change of the model, embed the memories anew: call export_items, delete_namespace and import_items"
         )
-        raise CheckpointerConfigurationError(msg)
+        raise DimensionsError(msg)
     (length,) = _LENGTH.unpack_from(raw)
     return length, np.frombuffer(raw, _DIRECTION, offset=_LENGTH.size).astype(np.float32)

@@ -21,15 +21,15 @@ NO_CERTIFICATES = ssl.create_default_context()
 
 
 @pytest.fixture
-def serve_saver() -> Iterator[Callable[[DynamoDBSaver], str]]:
-    """Give a function that runs a gateway on a saver, and returns its address."""
+def serve_saver() -> Iterator[Callable[..., str]]:
+    """Give a function that runs a gateway on a saver, with options of the gateway, and returns its address."""
     with contextlib.ExitStack() as stack:
-        yield lambda saver: stack.enter_context(gateway_service(saver))
+        yield lambda saver, **options: stack.enter_context(gateway_service(saver, **options))
 
 
 @pytest.fixture
 def serve(
-    engine: Engine, table_name: str, sessions: dict[str, Any], serve_saver: Callable[[DynamoDBSaver], str]
+    engine: Engine, table_name: str, sessions: dict[str, Any], serve_saver: Callable[..., str]
 ) -> Callable[..., str]:
     """Give a function that runs a gateway for the table, with a saver of its own, and returns its address."""
 

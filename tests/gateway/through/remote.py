@@ -1,15 +1,16 @@
 """Simulated processes whose saver reaches the table through the gateway; both run on the model of DynamoDB.
 
-The client's operations ask endpoints, and each request is answered by a service process of its own, which knows nothing
-of any other request. Between the two, connections break before the effect and after it, clients give up requests that
-go on, and services die half-way. As the transport does, a client sends again what got no answer.
+The client's operations ask endpoints. Between it and the services connections break before the effect and after it,
+clients give up requests that go on, services die half-way, and the next request meets another service, which knows of
+the thread what it met itself. As the transport does, a client sends again what got no answer.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 import ormsgpack
@@ -20,20 +21,27 @@ from pydantic import ValidationError
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import CHECKPOINT_BYTES_MAX
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache
-from langgraph.checkpoint.dynamodb._runtime.steps import Call, Emit, Op, Step, Stream, gather
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb._runtime.steps import Call, Emit, Op, Step, collected, gather
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
-from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS
+from langgraph.checkpoint.dynamodb.gateway.deltas import check_deltas
+from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS, LABEL_ENDPOINTS, Endpoint
+from langgraph.checkpoint.dynamodb.gateway.holding import Held
+from langgraph.checkpoint.dynamodb.gateway.label_rights import Scope
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
+from langgraph.checkpoint.dynamodb.gateway.memories import Memories
+from langgraph.checkpoint.dynamodb.gateway.opaque import OpaqueCodec
 from langgraph.checkpoint.dynamodb.gateway.operations import Operations
 from langgraph.checkpoint.dynamodb.gateway.wire import VERSION
-from langgraph.checkpoint.dynamodb.http.operations import Gateway, RemoteOperations
-from langgraph.checkpoint.dynamodb.http.table import ask_table
+from langgraph.checkpoint.dynamodb.http import operations
+from langgraph.checkpoint.dynamodb.http.memory import LastValues
+from langgraph.checkpoint.dynamodb.http.service import Service
+from langgraph.checkpoint.dynamodb.http.values import Values, sealer_of
+from langgraph.store.dynamodb.storage import StoreStorage
 from tests.simulation.history import Violation
 from tests.simulation.savers import TableSaver
-from tests.simulation.simulator import FAIR, MEMORY_BYTES, TABLE, Process, Simulator
+from tests.simulation.simulator import FAIR, MEMORY_BYTES, Process, Simulator
 from tests.simulation.world import NETWORK_ERRORS
-from tests.support import harness
 
 T = TypeVar("T")
 
@@ -42,81 +50,83 @@ ATTEMPTS = 3
 # Per request, where there are faults: its connection breaks, or what serves it dies.
 TROUBLE = 0.1
 ROUNDS_MAX = 6
-# Small, so that what is small in the simulation comes in several answers and goes in several requests.
+# Per request: it meets another service than the one before.
+CHANGE = 0.2
+SERVICES = 2
+# Small, so that what is small in the simulation comes in several answers.
+LIMITS = Limits(body_bytes_max=2000)
+ANSWER_BYTES = 2000
 ABOUT = {
     "wire_version": VERSION,
-    "table_name": TABLE,
-    "limits": {"body_bytes_max": 189_000, "items_max": 4},
+    "features": [],
+    "limits": {"decompressed_bytes_max": 1 << 20},
     "owner": None,
 }
-ANSWER_BYTES = 1000
-# So that copies and prunes go on with the next request as soon as they can.
-PART_SECONDS = 0.0
 
-_ENDPOINTS = {each.name: each for each in ENDPOINTS}
+_ENDPOINTS = {each.name: each for each in (*ENDPOINTS, *LABEL_ENDPOINTS)}
 _SERDE = JsonPlusSerializer()
-OPTIONS = {"allow_unencrypted": False, "bytes_max": CHECKPOINT_BYTES_MAX}
+
+OPERATIONS: Mapping[str, Callable[..., Any]] = {
+    "get_tuple": operations.get_tuple,
+    "list": operations.list_checkpoints,
+    "put": operations.put,
+    "put_writes": operations.put_writes,
+    "delete_thread": operations.delete_thread,
+    "delete_for_runs": operations.delete_for_runs,
+    "prune": operations.prune,
+    "copy_thread": operations.copy_thread,
+    "set_thread": operations.set_thread,
+    "list_threads": operations.list_threads,
+    "list_runs": operations.list_runs,
+    "get_delta_channel_history": operations.get_delta_channel_history,
+}
 
 
-def gateway_of(process: Process | harness.Process) -> Gateway:
-    """What the client of a process knows of the service."""
-    storage = process.storage
-    options = {"clock": storage.clock, "rng": storage.rng, "owner_from": storage.owner_from}
-    return Gateway(storage.cache, OPTIONS, options)
+def client_of(storage: Storage, serde: Any = _SERDE) -> operations.Client:
+    """A client, as a process that has just started has it."""
+    sealer = sealer_of(serde, pieces_bytes_max=MEMORY_BYTES)
+    return operations.Client(
+        Service(), LastValues(MEMORY_BYTES), Values(serde, sealer), owner_from=storage.owner_from
+    )
 
 
 class RemoteSaver(TableSaver):
     """A saver that reaches the table through the gateway."""
 
     def __init__(self, simulator: Simulator, process: Process) -> None:
-        """Take the simulator, which runs what serves the requests, and the process, whose cache is used."""
+        """Take the simulator, which runs what serves the requests, and the process."""
         super().__init__(simulator, process)
-        self._service = _Service(simulator, process)
-        self.operations = RemoteOperations(gateway_of(process), _SERDE)
+        # A process has one saver, of which the world makes several.
+        made = (client_of(process.storage), Services(simulator, process))
+        client, services = vars(process).setdefault("remote", made)
+        self._services: Services = services
+        self.operations = {name: partial(operation, client) for name, operation in OPERATIONS.items()}
 
     @property
     def was_hurt(self) -> bool:
         """Whether requests of it broke of which an operation was not told."""
-        return self._service.was_hurt
+        return self._services.was_hurt
 
     @property
     def left_behind(self) -> int:
         """How many requests it gave up, without its operation being told, that somebody may still be carrying out."""
-        return self._service.left_behind
+        return self._services.left_behind
 
     def _run(self, operation: Generator[Any, Any, T]) -> Generator[Any, Any, T]:
-        return asking(operation, self._service.ask)
+        return asking(operation, self._services.ask)
 
 
-class RemoteTable:
-    """Runs the operations of a store whose requests to the table go through the gateway."""
+class Services:
+    """The services as the client in a process reaches them."""
 
     def __init__(self, simulator: Simulator, process: Process) -> None:
         """Take the simulator, which runs what serves the requests, and the process."""
-        self._service = _Service(simulator, process)
-
-    def __call__(self, operation: Op[T]) -> Op[T]:
-        """Run an operation."""
-        return asking(operation, self._ask)
-
-    def _ask(self, call: Call) -> Op[Any]:
-        """Make a request to the table, as the transport does it; return its outcome."""
-        try:
-            return (yield from asking(ask_table(call), self._service.ask))
-        except Violation:
-            raise
-        except Exception as error:  # noqa: BLE001 - it is the outcome.
-            return error
-
-
-class _Service:
-    """The service as the client in a process reaches it."""
-
-    def __init__(self, simulator: Simulator, process: Process) -> None:
         self._simulator = simulator
         self._storage = process.storage
         self._name = process.name
         self._served = 0
+        self._caches = [Cache(MEMORY_BYTES) for _ in range(SERVICES)]
+        self._now = 0
         self.was_hurt = False
         self.left_behind = 0
 
@@ -134,6 +144,8 @@ class _Service:
 
     def _attempt(self, call: Call) -> Op[Any]:
         choices, faults = self._simulator.choices, self._simulator.faults
+        if choices.chance(CHANGE):
+            self._now = choices.pick(SERVICES)
         troubled = faults is not FAIR and choices.chance(TROUBLE)
         trouble = ("cut before", "cut after", "given up", "killed")[choices.pick(4)] if troubled else None
         self._simulator.log.append(f"{self._name} asks {call.method} ({trouble or 'in peace'})")
@@ -147,11 +159,16 @@ class _Service:
         if trouble in ("given up", "killed"):
             # What was not begun when its client gave it up never is: it comes after its deadline.
             left = yield from _for_rounds(serving, 1 + choices.pick(ROUNDS_MAX))
-            if trouble == "given up" and left is not None:
+            # The service ends a request when its client gives it up. A put of a memory has to end then: what it stored
+            # later would be newer than what others have stored since.
+            goes_on = not call.method.startswith("store/")
+            if trouble == "given up" and left is not None and goes_on:
                 self.left_behind += 1
                 self._simulator.start(name, Process(name, self._storage), _going_on(serving, left))
             else:
                 serving.close()
+            if trouble == "killed":
+                self._caches[self._now] = Cache(MEMORY_BYTES)
             return lost
         try:
             answer = yield from serving
@@ -164,11 +181,10 @@ class _Service:
     # The service's side
 
     def _serve(self, name: str, call: Call) -> Op[Any]:
-        """Answer a request as a service process does that has just started."""
+        """Answer a request as the service does that it meets."""
         rng = random.Random(name)
-        storage = replace(
-            self._storage, cache=Cache(MEMORY_BYTES), table=replace(self._storage.table, rng=rng), rng=rng
-        )
+        table = replace(self._storage.table, rng=rng)
+        storage = replace(self._storage, cache=self._caches[self._now], table=table, rng=rng)
         try:
             return (yield from answered(storage, call))
         except (CheckpointerInputError, ValidationError) as error:
@@ -202,67 +218,45 @@ def _one(step: Step) -> Op[Any]:
     return outcomes[0]
 
 
-def answered(storage: LocalStorage, call: Call) -> Op[Any]:
+def answered(storage: Storage, call: Call, limits: Limits = LIMITS) -> Op[Any]:
     """Answer a request as the service of a table does, with what travels and without the wire."""
     if call.method == "about":
         return ABOUT
-    codec = Codec(_SERDE, bytes_max=CHECKPOINT_BYTES_MAX)
-    driver: Any = _Driver()
-    operations = Operations(
-        replace(storage, codec=codec),
-        driver,
-        limits=Limits(),
-        answer_bytes=ANSWER_BYTES,
-        part_seconds=PART_SECONDS,
-    )
+    storage = replace(storage, codec=OpaqueCodec(_SERDE, bytes_max=CHECKPOINT_BYTES_MAX))
     endpoint = _ENDPOINTS[call.method]
-    served = getattr(operations, endpoint.attribute)
     request = endpoint.model.model_validate(_sent(call.params))
-    if endpoint.name == "list":
-        answer = yield from _collected(served(request)).__await__()
-    else:
-        answer = yield from served(request)
+    if endpoint in LABEL_ENDPOINTS:
+        return _sent((yield from _labelled(storage, endpoint, request, limits)))
+    served = getattr(Operations(limits), endpoint.attribute)
+    check_deltas(request, Limits())
+    is_list = endpoint.name == "list"
+    answer = yield from (collected(served(storage, request)) if is_list else served(storage, request))
     sent = _sent(answer)
     # Whatever is answered in a test has the shape that the description says.
-    for document in sent if endpoint.name == "list" else [sent]:
+    for document in sent if is_list else [sent]:
         endpoint.answer.model_validate(document)
     return sent
 
 
-class _Driver:
-    """Hands the rounds of the service's lists on to whoever steps the coroutine that awaits them."""
-
-    async def astream(self, operation: Stream[T]) -> AsyncIterator[T]:
-        """Run a stream."""
-        outcomes: Any = None
-        while True:
-            try:
-                steps = operation.send(outcomes)
-            except StopIteration:
-                return
-            if isinstance(steps, Emit):
-                yield steps.value
-                outcomes = None
-            else:
-                outcomes = await _Rounds(_one_round(steps))
+def _labelled(storage: Storage, endpoint: Endpoint, request: Any, limits: Limits) -> Op[Any]:
+    memories = StoreStorage(
+        codec=Codec(_SERDE), table=storage.table, clock=storage.clock, rng=storage.rng, consistent_read=True
+    )
+    # An answer has little room, and a deletion stops after each page.
+    served = Memories(memories, limits, answer_bytes=ANSWER_BYTES, part_seconds=0)
+    answer = yield from getattr(served, endpoint.attribute)(request, Scope(()), _Held())
+    endpoint.answer.model_validate(_sent(answer))
+    return answer
 
 
-class _Rounds:
-    """An operation as something to await."""
+class _Held(Held):
+    """Counts nothing."""
 
-    def __init__(self, operation: Op[Any]) -> None:
-        self._operation = operation
+    def __init__(self) -> None:
+        """Hold nothing."""
 
-    def __await__(self) -> Op[Any]:
-        return (yield from self._operation)
-
-
-def _one_round(steps: Sequence[Step]) -> Op[Any]:
-    return (yield steps)
-
-
-async def _collected(documents: AsyncIterator[Any]) -> list[Any]:
-    return [each async for each in documents]
+    def add(self, count: int) -> None:
+        """Count nothing."""
 
 
 def _sent(document: Any) -> Any:

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from langgraph.cache.dynamodb.entries import CacheStorage
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb.gateway import labelled
 from langgraph.checkpoint.dynamodb.http import HttpCache
 from tests.cache import test_cache
 from tests.gateway.through.conftest import NO_CERTIFICATES
@@ -29,20 +31,35 @@ globals().update(
 
 @pytest.fixture
 async def make_cache(
-    serve: Callable[..., str], serve_saver: Callable[[DynamoDBSaver], str], table_name: str
-) -> AsyncIterator[Callable[..., HttpCache[Any]]]:
+    serve: Callable[..., str],
+    serve_saver: Callable[..., str],
+    table_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> AsyncIterator[Callable[..., Any]]:
     """Give a factory of caches through a gateway; it takes the cache's keywords, and they are closed after the test."""
     caches: list[HttpCache[Any]] = []
+    storages = list[CacheStorage]()
 
-    def make(**options: Any) -> HttpCache[Any]:
+    def storage(**fields: Any) -> CacheStorage:
+        storages.append(CacheStorage(**fields))
+        return storages[-1]
+
+    monkeypatch.setattr(labelled, "CacheStorage", storage)
+
+    def make(**options: Any) -> Any:
         if "client" in options:
             url = serve_saver(DynamoDBSaver(table_name, client=options.pop("client")))
         else:
             url = options.pop("endpoint_url", None) or serve(table_name=options.pop("table_name", table_name))
-        if "serde" in options:
-            options["bound_to"] = table_name
-        caches.append(HttpCache(url, client_options={"verify": NO_CERTIFICATES}, **options))
-        return caches[-1]
+        # Other processes may keep this machine busy.
+        patient: dict[str, Any] = {"timeout": 60, "retry_seconds": 60}
+        given = {"client_options": {"verify": NO_CERTIFICATES}} | patient | options
+        cache: Any = HttpCache(url, **given)
+        if storages:
+            # That of the service, whose clock tests change.
+            cache.storage = storages[-1]
+        caches.append(cache)
+        return cache
 
     yield make
     for cache in caches:

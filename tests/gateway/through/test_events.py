@@ -15,7 +15,7 @@ from langgraph.checkpoint.dynamodb.gateway import Principal
 from langgraph.checkpoint.dynamodb.gateway.bearer import BearerTokens
 from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
-from tests.support.checkpoints import Conversation, noise, store, thread_config
+from tests.support.checkpoints import store, thread_config
 from tests.support.gateway_service import gateway_service
 from tests.support.observed import Collected
 from tests.support.operations import OPERATIONS, Side, ask_all, both_sides
@@ -80,13 +80,13 @@ def test_units_are_those_that_the_service_consumes(make_saver: MakeSaver, side: 
 def test_nothing_is_measured_for_a_client_that_does_not_ask(make_saver: MakeSaver) -> None:
     saver = make_saver()
     asked = []
-    make = saver.transport.asend
+    make = saver.transport.asend_once
 
-    async def asend(call: Call) -> Any:
+    async def asend_once(call: Call) -> Any:
         asked.append("ReturnConsumedCapacity" in call.params)
         return await make(call)
 
-    saver.transport.asend = asend  # type: ignore[method-assign]
+    saver.transport.asend_once = asend_once  # type: ignore[method-assign]
     with gateway_service(saver) as url:
         for on_event in (None, Collected()):
             with HttpCheckpointSaver(url, on_event=on_event) as client:
@@ -126,20 +126,6 @@ def test_a_tenant_is_not_told_what_others_have(make_saver: MakeSaver) -> None:
     }
 
 
-def test_segments_are_told_alike_through_a_gateway(
-    make_remote: Callable[..., HttpCheckpointSaver], make_saver: MakeSaver
-) -> None:
-    told = []
-    for make in (make_saver, make_remote):
-        collected = Collected()
-        thread = Conversation(make(on_event=collected), f"acme/{make.__name__}")
-        thread.put(big=noise(100_000))
-        thread.put(other="x")
-        thread.saver.put_writes(thread.config, [("big", noise(100_000))], "task")
-        told.append([(each.segments_written > 0, each.segments_reused > 0) for each in collected.events])
-    assert told == [[(True, False), (False, True), (False, True)]] * 2
-
-
 def test_the_service_s_own_events_have_units_tenant_and_the_methods_names(
     make_saver: MakeSaver, collected: Collected
 ) -> None:
@@ -147,8 +133,7 @@ def test_the_service_s_own_events_have_units_tenant_and_the_methods_names(
     with gateway_service(saver) as url, HttpCheckpointSaver(url) as client:
         ask_all("sync", client, "acme/1")
     ended = [each for each in collected.events if each.outcome == "ok"]
-    # A put with writes is two requests, and the two of the service say that.
-    assert {each.operation for each in ended} == {*OPERATIONS, "put_segments"} - {"put_with_writes"}
+    assert {each.operation for each in ended} == {*OPERATIONS}
     assert [each.operation for each in collected.events if each.outcome == "began"] == DELETIONS
     put = collected.last("put")
     assert put.tenant == "acme"

@@ -54,11 +54,13 @@ def test_both_see_everything_and_store_the_same(
     table_name: str,
     make_saver: Callable[..., DynamoDBSaver],
     make_remote: Callable[..., HttpCheckpointSaver],
+    serve: Callable[..., str],
     *,
     encrypted: bool,
 ) -> None:
+    """With the key in the service, the client needs none."""
     serde = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef") if encrypted else None
-    _talk([make_remote(serde=serde), make_saver(serde=serde)], "mixed")
+    _talk([make_remote(serve(serde=serde)), make_saver(serde=serde)], "mixed")
     _talk([make_saver(serde=serde), make_saver(serde=serde)], "alone")
     mixed, mixed_bytes = _shapes(client, table_name, "mixed")
     alone, alone_bytes = _shapes(client, table_name, "alone")

@@ -15,20 +15,20 @@ METADATA: Any = {"source": "loop", "step": 1}
 
 
 def _arguments(checkpoint_id: str) -> tuple[Any, ...]:
-    held = [(thread_config("thread", "", checkpoint_id), [("x", checkpoint_id)], "task", "")]
     checkpoint = checkpoint_of(checkpoint_id, {"x": checkpoint_id})
-    return thread_config("thread"), checkpoint, METADATA, {"x": 1}, held
+    return thread_config("thread"), checkpoint, METADATA, {"x": 1}
 
 
 async def test_a_client_is_closed_with_its_context_and_may_be_used_again(
     make_remote: Callable[..., HttpCheckpointSaver],
 ) -> None:
-    saver = make_remote(encrypt_metadata=False, bound_to="another-table")
+    saver = make_remote(encrypt_metadata=False)
     with saver:
-        stored = saver.put_with_writes(*_arguments("1"))
+        stored = saver.put(*_arguments("1"))
         assert stored_values(saver, stored) == {"x": "1"}
     async with saver:
-        stored = await saver.aput_with_writes(*_arguments("2"))
+        stored = await saver.aput(*_arguments("2"))
+        await saver.aput_writes(stored, [("x", "2")], "task")
         found = await saver.aget_tuple(stored)
     assert found is not None
     assert found.pending_writes == [("task", "x", "2")]

@@ -45,7 +45,7 @@ async def test_a_list_of_all_threads_is_whole(
     assert len([*remote.list(None, limit=11)]) == 11
 
 
-def test_a_list_goes_on_in_another_process_that_has_another_key_of_cursors(
+def test_a_list_goes_on_in_another_process(
     make_saver: Callable[..., DynamoDBSaver], make_remote: Callable[..., HttpCheckpointSaver], serve: Any
 ) -> None:
     saver, remote = make_saver(), make_remote()

@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from langgraph.store.base import GetOp, ListNamespacesOp, MatchCondition, PutOp, SearchOp
+from typing_extensions import override
 
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb.gateway import operations, table_requests
-from tests.gateway.through.remote import RemoteTable
-from tests.simulation.memories import random_memories
+from langgraph.checkpoint.dynamodb.gateway import label_wire
+from langgraph.checkpoint.dynamodb.gateway.memories import Memories
+from langgraph.checkpoint.dynamodb.http import HttpStore
+from langgraph.store.dynamodb.batch import Batch, NewMemory, new_memory
+from langgraph.store.dynamodb.memory_items import Expected
+from langgraph.store.dynamodb.similarity import NewVector
+from tests.gateway.through.remote import Services, asking
+from tests.simulation.memories import MemoryWorld, Place, random_memories
 from tests.simulation.schedule import Choices, search
+from tests.simulation.simulator import Process
 from tests.support.seeds import VARIABLE, fresh_seed
 
 SCHEDULES = 30
 SEARCHED = 500
 MUTANT_SCHEDULES_MAX = 2000
+
+# What is embedded of a value, by position.
+TOPICS = ("a", "b", "c")
+EMBEDDED = {"a": [1.0, 0.0], "b": [0.0, 1.0], "c": [1.0, 1.0]}
+INDEX: Any = {"dims": 2, "embed": lambda texts: [EMBEDDED[each] for each in texts], "fields": ["topics[*]"]}
 
 
 @pytest.fixture(autouse=True)
@@ -25,8 +39,89 @@ def _small_values(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("langgraph.store.dynamodb.put.INLINE_VALUE_BYTES_MAX", 200)
 
 
+class RemoteMemories(MemoryWorld):
+    """A world whose stores reach the table through the gateway."""
+
+    def _ask(self, process: Process, operation: Callable[[Any], Op[Any]]) -> Op[Any]:
+        """Run an operation of the client in a process."""
+        made = (HttpStore("http://localhost", index=INDEX), Services(self.simulator, process))
+        client, services = vars(process).setdefault("store", made)
+        return asking(operation(client), services.ask)
+
+    def _batch(self, process: Process, op: Any) -> Op[Any]:
+        batch = Batch(None, [op])
+        results = yield from self._ask(process, lambda it: it._batch(batch, EMBEDDED, {}))  # noqa: SLF001
+        return results[0]
+
+    @override
+    def delete(self, process: Process, place: Place) -> Op[Any]:
+        yield from self._batch(process, PutOp(*place, None))
+        return "deleted"
+
+    @override
+    def erase(self, process: Process, prefix: tuple[str, ...]) -> Op[Any]:
+        return self._ask(process, lambda it: it._delete_namespace(prefix))  # noqa: SLF001
+
+    @override
+    def sweep(self, process: Process, prefix: tuple[str, ...]) -> Op[Any]:
+        return self._ask(process, lambda it: it._sweep_ttl(prefix))  # noqa: SLF001
+
+    @override
+    def store(
+        self,
+        process: Process,
+        place: Place,
+        value: dict[str, Any],
+        vectors: Sequence[NewVector],
+        ttl_seconds: int | None,
+        expected: Expected | None,
+    ) -> Op[Any]:
+        ttl = None if ttl_seconds is None else ttl_seconds / 60
+        op = PutOp(*place, value | {"topics": list(TOPICS[: len(vectors)])}, ttl=ttl)
+
+        def stored(client: Any) -> Op[Any]:
+            new: NewMemory = new_memory(op, client._embedder, expected)  # noqa: SLF001
+            batch = Batch(client._embedder, [op])  # noqa: SLF001
+            one: Op[Any] = client._put_all([new], EMBEDDED)  # noqa: SLF001
+            many: Op[Any] = client._batch(batch, EMBEDDED, {})  # noqa: SLF001
+            return many if expected is None else one
+
+        results = yield from self._ask(process, stored)
+        return results[0] if expected is not None else "stored"
+
+    @override
+    def read(self, process: Process, place: Place) -> Op[Any]:
+        return self._read(process, place, refresh_ttl=False)
+
+    def _read(self, process: Process, place: Place, *, refresh_ttl: bool) -> Op[Any]:
+        found = yield from self._batch(process, GetOp(*place, refresh_ttl))
+        return [None if found is None else _loaded(found)]
+
+    @override
+    def renew(self, process: Process, place: Place, found: Any) -> Op[Any]:
+        return self._read(process, place, refresh_ttl=True)
+
+    @override
+    def search(self, process: Process, prefix: tuple[str, ...], order: Any) -> Op[Any]:
+        batch = Batch(None, [SearchOp(prefix, limit=99, refresh_ttl=False)], order=order)
+        results = yield from self._ask(process, lambda it: it._batch(batch, {}, {}))  # noqa: SLF001
+        return [(_loaded(each), None) for each in results[0]]
+
+    @override
+    def list(self, process: Process, prefix: tuple[str, ...]) -> Op[Any]:
+        return self._batch(process, ListNamespacesOp((MatchCondition("prefix", prefix),)))
+
+
+def _loaded(found: Any) -> Any:
+    return SimpleNamespace(
+        value=found.value,
+        memory=SimpleNamespace(revision=found.revision),
+        address=SimpleNamespace(namespace=found.namespace, key=found.key),
+    )
+
+
 def _run(choices: Choices) -> None:
-    random_memories(choices, RemoteTable)
+    random_memories(choices, RemoteMemories)
 
 
 def test_random_schedules(tell: Callable[[str], None]) -> None:
@@ -47,30 +142,59 @@ def _search(schedules: int, tell: Callable[[str], None]) -> None:
 # A service that answers wrongly is noticed
 
 
-def conflicts_are_not_told(answer: dict[str, Any]) -> None:
-    """A condition that failed looks like one that held."""
-    if "conflict" in answer:
-        answer["conflict"] = None
+def conditions_are_ignored(patch: pytest.MonkeyPatch) -> None:
+    """A put replaces whatever is there."""
+    put_if = Memories.put_if
+
+    def ignoring(self: Memories, request: label_wire.PutIf, *more: Any) -> Op[Any]:
+        put = label_wire.StorePut(
+            op="put", namespace=request.namespace, key=request.key, value=request.value,
+            vectors=request.vectors, ttl_seconds=request.ttl_seconds,
+        )  # fmt: skip
+        yield from self.batch(label_wire.Batch(ops=[put]), *more)
+        return {"revision": request.new_revision}
+
+    assert put_if is not ignoring
+    patch.setattr(Memories, "put_if", ignoring)
 
 
-def unprocessed_writes_are_not_told(answer: dict[str, Any]) -> None:
-    """Writes of a batch that were not made look like others."""
-    if answer.keys() == {"left"}:
-        answer["left"] = []
+def what_is_left_is_not_told(patch: pytest.MonkeyPatch) -> None:
+    """Operations that were not run look like others."""
+    batch = Memories.batch
+
+    def forgetting(self: Memories, *given: Any) -> Op[Any]:
+        answer = yield from batch(self, *given)
+        return answer | {"left": []}
+
+    patch.setattr(Memories, "batch", forgetting)
+    patch.setattr(Memories, "_put", lambda self, puts: _some(self, puts))
 
 
-@pytest.mark.parametrize("mutation", [conflicts_are_not_told, unprocessed_writes_are_not_told])
+def _some(memories: Memories, puts: Any) -> Op[list[int]]:
+    yield from ()
+    return [position for position, _, _ in puts] if memories._storage.rng.random() < 0.3 else []  # noqa: SLF001
+
+
+def deletions_stop_early(patch: pytest.MonkeyPatch) -> None:
+    """A deletion that has stopped looks like one that is done."""
+    delete_namespace = Memories.delete_namespace
+
+    def stopping(self: Memories, *given: Any) -> Op[Any]:
+        answer = yield from delete_namespace(self, *given)
+        return answer | {"after": None}
+
+    patch.setattr(Memories, "delete_namespace", stopping)
+
+
+@pytest.mark.parametrize(
+    "mutation",
+    [conditions_are_ignored, what_is_left_is_not_told, deletions_stop_early],
+    ids=lambda it: it.__name__,
+)
 def test_a_wrong_answer_is_noticed(
-    mutation: Callable[[dict[str, Any]], None], monkeypatch: pytest.MonkeyPatch
+    mutation: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    carried_out = table_requests.carried_out
-
-    def carried_out_wrongly(*arguments: Any) -> Op[dict[str, Any]]:
-        answer = yield from carried_out(*arguments)
-        mutation(answer)
-        return answer
-
-    monkeypatch.setattr(operations, "carried_out", carried_out_wrongly)
+    mutation(monkeypatch)
     assert any(_fails(seed) for seed in range(MUTANT_SCHEDULES_MAX))
 
 

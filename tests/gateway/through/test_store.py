@@ -2,40 +2,116 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Any
 
 import pytest
-from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.store.base import GetOp, ListNamespacesOp, PutOp, SearchOp
 
 from langgraph.checkpoint.dynamodb import (
+    CheckpointerConfigurationError,
+    CheckpointerError,
     CheckpointerInputError,
     DynamoDBSaver,
 )
+from langgraph.checkpoint.dynamodb.gateway import Limits, labelled
 from langgraph.checkpoint.dynamodb.http import HttpStore
+from langgraph.checkpoint.dynamodb.http.transport import Transport
+from langgraph.store.dynamodb import DynamoDBStore
+from langgraph.store.dynamodb.storage import StoreStorage
 from tests.gateway.through.conftest import NO_CERTIFICATES
-from tests.store import test_contract
+from tests.store import test_contract, test_vectors
 from tests.store.conftest import embeddings
+from tests.store.test_engine import DictEngine
+from tests.store.test_vectors import indexed
 from tests.support.observed import Collected
 from tests.support.traffic import Traffic
 
 pytestmark = pytest.mark.engines("dynamodb-local")
 
+# numpy is the service's, which says what to install: test_memories.py in tests/gateway.
+OF_THE_CLIENT = ("test_vectors_and_their_store_without_numpy_say_what_to_install",)
 # The same tests, with the fixtures of this module.
-globals().update({name: each for name, each in vars(test_contract).items() if name.startswith("test_")})
-__all__ = ["embeddings"]
+globals().update(
+    {
+        name: each
+        for module in (test_contract, test_vectors)
+        for name, each in vars(module).items()
+        if name.startswith("test_") and name not in OF_THE_CLIENT
+    }
+)
+__all__ = ["embeddings", "indexed"]
+
+NAMESPACE = ("users", "u1")
+# The service's, and not the client's.
+LARGE: dict[str, Any] = dict.fromkeys(
+    ("search_bytes_max", "body_bytes_max", "decompressed_bytes_max"), 64 << 20
+)
+OF_THE_LIMITS = ("search_bytes_max", "body_bytes_max", "decompressed_bytes_max")
+OF_THE_SAVER = ("serde", "consistent_read", "allow_unencrypted")
 
 
 @pytest.fixture
-async def make_store(serve: Callable[..., str], table_name: str) -> AsyncIterator[Callable[..., HttpStore]]:
+def storages(monkeypatch: pytest.MonkeyPatch) -> list[StoreStorage]:
+    """Give the storages of all stores that services make."""
+    made = list[StoreStorage]()
+
+    def make(**fields: Any) -> StoreStorage:
+        made.append(StoreStorage(**fields))
+        return made[-1]
+
+    monkeypatch.setattr(labelled, "StoreStorage", make)
+    return made
+
+
+class Asked(list[str]):
+    """The endpoints that clients have asked."""
+
+    twice = False
+    answer: Any = None
+
+    def send(self, send: Callable[[Any], Any], call: Any) -> Any:
+        """Send a request; or again, as if the first answer had been lost; or answer it here."""
+        self.append(call.method)
+        if self.answer is not None:
+            return self.answer
+        answer = send(call)
+        return send(call) if self.twice else answer
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
+    """Give the endpoints that clients ask on OS threads."""
+    noted, send = Asked(), Transport.send
+    monkeypatch.setattr(Transport, "send", lambda self, call: noted.send(partial(send, self), call))
+    return noted
+
+
+@pytest.fixture
+async def make_store(
+    make_saver: Callable[..., DynamoDBSaver],
+    serve_saver: Callable[..., str],
+    storages: list[StoreStorage],
+    asked: Asked,
+    table_name: str,
+) -> AsyncIterator[Callable[..., Any]]:
     """Give a factory of stores through a gateway; it takes the store's keywords, and they are closed after the test."""
+    del asked
     stores: list[HttpStore] = []
 
-    def make(**options: Any) -> HttpStore:
-        if "serde" in options:
-            options["bound_to"] = table_name
-        stores.append(HttpStore(serve(), client_options={"verify": NO_CERTIFICATES}, **options))
-        return stores[-1]
+    def make(**options: Any) -> Any:
+        given = {name: options.pop(name) for name in OF_THE_SAVER if name in options}
+        limits = LARGE | {each: options.pop(each) for each in OF_THE_LIMITS if each in options}
+        own = options.pop("client", None)
+        saver = make_saver(**given) if own is None else DynamoDBSaver(table_name, client=own)
+        url = serve_saver(saver, limits=Limits(**limits))
+        store: Any = HttpStore(url, client_options={"verify": NO_CERTIFICATES}, **options)
+        # That of the service, whose clock tests change.
+        store.storage = storages[-1]
+        stores.append(store)
+        return store
 
     yield make
     for store in stores:
@@ -49,16 +125,10 @@ def store(make_store: Callable[..., HttpStore]) -> HttpStore:
 
 
 @pytest.fixture
-def watched(serve_saver: Callable[[DynamoDBSaver], str], saver: DynamoDBSaver, traffic: Traffic) -> HttpStore:
+def watched(make_store: Callable[..., HttpStore], own_client: Any, traffic: Traffic) -> HttpStore:
     """Give a store through a gateway whose every request to the table is in `traffic`."""
     del traffic
-    return HttpStore(serve_saver(saver), client_options={"verify": NO_CERTIFICATES})
-
-
-def test_a_cipher_needs_the_table_s_name() -> None:
-    serde = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
-    with pytest.raises(CheckpointerInputError, match="bound_to is missing"):
-        HttpStore("https://gateway.example", serde=serde)
+    return make_store(client=own_client)
 
 
 def test_each_call_has_an_event_with_its_units(make_store: Callable[..., HttpStore]) -> None:
@@ -66,10 +136,210 @@ def test_each_call_has_an_event_with_its_units(make_store: Callable[..., HttpSto
     store = make_store(on_event=events)
     store.put(("acme", "u1"), "k", {"n": 1})
     assert store.get(("acme", "u1"), "k") is not None
+    store.put(("acme",), "k", {}, ttl=1)
+    store.search(("acme", "u1"))
+    store.list_namespaces(prefix=("acme",))
     assert [(each.operation, each.outcome, each.tenant) for each in events.events] == [
-        ("store.put", "ok", "acme"), ("store.get", "ok", "acme"),
+        ("store.put", "ok", "acme"), ("store.get", "ok", "acme"), ("store.put", "ok", "acme"),
+        ("store.search", "ok", "acme"), ("store.list_namespaces", "ok", None),
     ]  # fmt: skip
-    put, get = events.events
+    put, get = events.events[:2]
     assert (put.read_units, get.write_units) == (None, None)
     assert put.write_units
     assert get.read_units
+    assert put.bytes_written
+
+
+def test_the_gateway_compares_vectors() -> None:
+    index: Any = {"dims": 3, "embed": lambda _: [[1.0]], "search": DictEngine()}
+    with pytest.raises(CheckpointerConfigurationError, match="the gateway compares vectors exactly"):
+        HttpStore("https://gateway.example", index=index)
+
+
+# Many operations, and large ones
+
+
+def test_a_batch_of_600_puts_takes_at_most_four_requests(store: HttpStore, asked: Asked) -> None:
+    store.batch([PutOp(NAMESPACE, f"{number}", {"text": "x" * 850, "n": number}) for number in range(600)])
+    assert len(asked) <= 4
+    assert asked.count("store/batch") == 3
+    asked.clear()
+    found = store.search(NAMESPACE, filter={"n": {"$gte": 590}}, limit=20)
+    assert len(found) == 10
+    assert asked == ["store/batch"]
+
+
+def test_reads_of_a_large_batch_see_the_state_before_its_puts(store: HttpStore, asked: Asked) -> None:
+    old: list[Any] = [PutOp(NAMESPACE, f"{number}", {"n": 0}) for number in range(300)]
+    store.batch(old)
+    asked.clear()
+    puts = [PutOp(NAMESPACE, f"{number}", {"n": 1}) for number in range(300)]
+    results: Any = store.batch([*puts, *(GetOp(NAMESPACE, f"{number}") for number in range(300))])
+    assert [each.value["n"] for each in results[300:]] == [0] * 300
+    assert asked == ["store/batch"] * 3
+    after = store.search(NAMESPACE, limit=1000)
+    assert {each.value["n"] for each in after} == {1}
+
+
+def test_what_does_not_fit_into_one_answer_is_asked_for_again(
+    make_store: Callable[..., HttpStore], asked: Asked
+) -> None:
+    store = make_store(body_bytes_max=30_000)
+    for number in range(12):
+        store.put(NAMESPACE, f"{number:02}", {"text": f"{number} " * 2000, "n": number})
+    asked.clear()
+    ops: list[Any] = [
+        SearchOp(NAMESPACE, limit=11),
+        *(GetOp(NAMESPACE, f"{number:02}") for number in range(12)),
+        PutOp(NAMESPACE, "00", {"n": "new"}),
+        ListNamespacesOp(),
+    ]
+    results: Any = store.batch(ops)
+    assert len(asked) > 5
+    assert [each.value["n"] for each in results[0]] == list(range(11, 0, -1))
+    assert [each.value["n"] for each in results[1:13]] == list(range(12))
+    assert results[13:] == [None, [NAMESPACE]]
+    for order in ("updated_at", "created_at", "key"):
+        found: Any = store.search(NAMESPACE, limit=99, order=order)
+        assert len({each.key for each in found}) == len(found) == 12
+
+
+def test_a_search_by_similarity_that_needs_many_answers(
+    make_store: Callable[..., HttpStore], embeddings: Any
+) -> None:
+    index = {"dims": 26, "embed": embeddings, "fields": ["topic"]}
+    store = make_store(body_bytes_max=30_000, index=index)
+    for number in range(8):
+        store.put(NAMESPACE, f"{number}", {"topic": "a" * 8 + "b" * number, "text": f"{number} " * 2500})
+    found = store.search(NAMESPACE, query="a", limit=6)
+    assert [each.key for each in found] == [f"{number}" for number in range(6)]
+    assert sorted(found, key=lambda each: -(each.score or 0)) == found
+
+
+def test_many_namespaces_come_in_many_answers(make_store: Callable[..., HttpStore], asked: Asked) -> None:
+    store = make_store(body_bytes_max=10_000)
+    namespaces = [("users", "u1", f"{number:03}", "x" * 100) for number in range(90)]
+    for start in range(0, 90, 10):
+        store.batch([PutOp(each, "k", {}) for each in namespaces[start : start + 10]])
+    asked.clear()
+    assert store.list_namespaces(limit=80, offset=5) == namespaces[5:85]
+    assert len(asked) > 1
+
+
+def test_a_value_over_the_limits_is_refused_by_name(
+    make_store: Callable[..., HttpStore], asked: Asked
+) -> None:
+    store = make_store(decompressed_bytes_max=600_000)
+    with pytest.raises(
+        CheckpointerInputError, match=r"the put of 'k' has .* bytes as it is sent, .*body_bytes_max"
+    ):
+        store.put(NAMESPACE, "k", {"text": "x" * 700_000})
+    assert asked == ["about"]
+    store.put(NAMESPACE, "k", {"text": "x" * 550_000})
+    with pytest.raises(CheckpointerInputError, match="put of 'k'"):
+        store.put_if(NAMESPACE, "k", {"text": "x" * 700_000}, revision=None)
+    # The gateway's limits are asked for once.
+    assert asked == ["about", "store/batch"]
+
+
+def test_a_memory_that_no_answer_can_hold_is_named(
+    make_store: Callable[..., HttpStore], make_direct: Callable[..., DynamoDBStore]
+) -> None:
+    make_direct().put(NAMESPACE, "large", {"text": "x" * 50_000})
+    store = make_store(body_bytes_max=10_000)
+    for read in (
+        lambda: store.get(NAMESPACE, "large"),
+        lambda: store.search(NAMESPACE),
+        lambda: list(store.export_items(NAMESPACE)),
+    ):
+        with pytest.raises(CheckpointerInputError, match=r"value of memory 'large' has 50\d* bytes"):
+            read()
+
+
+def test_a_deletion_goes_on_with_the_next_request(
+    store: Any, asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.batch([PutOp(("users", f"u{number % 3}", "x"), f"{number}", {}) for number in range(30)])
+    # Every look at the clock is past the end of the time for one request.
+    now = iter(range(2_000_000_000, 10**10, 1000))
+    object.__setattr__(store.storage, "clock", lambda: float(next(now)))
+    asked.clear()
+    assert store.delete_namespace(("users",)) == 30
+    assert asked == ["store/delete-namespace"] * 4
+
+
+def test_an_export_comes_in_parts(store: HttpStore, asked: Asked) -> None:
+    store.batch([PutOp(("users", f"u{number % 3}"), f"{number:02}", {"n": number}) for number in range(40)])
+    asked.clear()
+    records = list(store.export_items(("users",)))
+    assert sorted(each["value"]["n"] for each in records) == list(range(40))
+    assert asked == ["store/export-items"] * 3
+    store.delete_namespace(())
+    assert store.import_items(records) == 40
+
+
+# Beside a store on the table
+
+
+@pytest.fixture
+async def make_direct(
+    engine: Any, table_name: str, sessions: dict[str, Any]
+) -> AsyncIterator[Callable[..., DynamoDBStore]]:
+    """Give a factory of stores on the table itself."""
+    stores: list[DynamoDBStore] = []
+
+    def make(**options: Any) -> DynamoDBStore:
+        reach = {"endpoint_url": engine.endpoint_url, "region_name": engine.region_name, **sessions}
+        stores.append(DynamoDBStore(table_name, **reach, **options))
+        return stores[-1]
+
+    yield make
+    for each in stores:
+        await each.aclose()
+
+
+def test_either_store_reads_what_the_other_one_stored(
+    make_store: Callable[..., HttpStore], make_direct: Callable[..., DynamoDBStore], embeddings: Any
+) -> None:
+    index = {"dims": 26, "embed": embeddings, "fields": ["topic"]}
+    near, far = make_direct(index=index), make_store(index=index)
+    far.put(NAMESPACE, "far", {"topic": "zz", "n": 1.5}, ttl=60)
+    near.put(NAMESPACE, "near", {"topic": "zy", "n": [None, True, 2**60]})
+    assert near.search(NAMESPACE, query="z") == far.search(NAMESPACE, query="z")
+    assert [each.key for each in far.search(NAMESPACE, query="z")] == ["far", "near"]
+    assert list(near.export_items()) == list(far.export_items())
+    found: Any = near.get(NAMESPACE, "far")
+    assert far.put_if(NAMESPACE, "far", {"n": 2}, revision=found.revision)
+    assert near.put_if(NAMESPACE, "far", {"n": 3}, revision=found.revision) is None
+
+
+def test_a_put_if_whose_answer_was_lost_is_known_again(
+    store: HttpStore, asked: Asked, client: Any, table_name: str
+) -> None:
+    large = {"text": "".join(chr(33 + number * number % 90) for number in range(300_000))}
+    store.put(("users", "u1", "x"), "k", large)
+    stored = client.scan(TableName=table_name)["Count"]
+    store.delete(("users", "u1", "x"), "k")
+    asked.twice = True
+    revision = store.put_if(NAMESPACE, "k", large, revision=None)
+    assert revision is not None
+    found: Any = store.get(NAMESPACE, "k")
+    assert (found.revision, found.value) == (revision, large)
+    # The second call has left nothing: there is the tombstone, and once what a value of this size takes.
+    assert client.scan(TableName=table_name)["Count"] == stored + 1
+    assert store.put_if(NAMESPACE, "k", None, revision=revision)
+    assert store.get(NAMESPACE, "k") is None
+
+
+def test_an_answer_without_any_result_ends_the_call(store: HttpStore, asked: Asked) -> None:
+    asked.answer = {"results": [None], "left": [0]}
+    with pytest.raises(CheckpointerError, match="the gateway ran no operation of a batch"):
+        store.get(NAMESPACE, "k")
+
+
+def test_a_value_is_sent_as_the_text_of_its_json(store: HttpStore) -> None:
+    value = {"nan": float("inf"), "text": "\u2028 \U0001f600", "deep": json.loads("[" * 200 + "]" * 200)}
+    store.put(NAMESPACE, "k", value)
+    found = store.get(NAMESPACE, "k")
+    assert found is not None
+    assert found.value == value

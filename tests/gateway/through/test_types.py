@@ -65,7 +65,8 @@ def test_a_configured_client_is_as_strict(
     file = tmp_path / "key"
     file.write_text(KEY)
     cipher = EncryptedSerializer.from_pycryptodome_aes(key=KEY.encode())
-    fill(make_saver(serde=cipher if encrypts else None))
+    with HttpCheckpointSaver(serve(), serde=cipher) as encrypting:
+        fill(encrypting if encrypts else make_saver())
     options = {**serde, **({"encryption_key": {"file": str(file), "encoding": "text"}} if encrypts else {})}
     with create_checkpointer({"type": "http", "config": {"url": serve(), **options}}) as remote:
         assert remote is not None

@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import math
 import struct
-import sys
 from collections.abc import Sequence
 from copy import copy
 from hashlib import blake2b
@@ -25,7 +24,7 @@ from langgraph.checkpoint.serde.base import CipherProtocol, SerializerProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from langgraph.checkpoint.dynamodb._format.dictionary import DICTIONARY
+from langgraph.checkpoint.dynamodb._format.compression import compress, decompress
 from langgraph.checkpoint.dynamodb._format.items import (
     CHECKSUM_BYTES,
     SEGMENTS,
@@ -50,24 +49,14 @@ from langgraph.checkpoint.dynamodb.errors import (
     CheckpointSerializationError,
 )
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
-
 _ENVELOPE = struct.Struct(">BBB")
 # The versions of a unit: not encrypted; and encrypted, with a digest of its place in front of the content.
 _UNBOUND, _BOUND = 1, 2
 _BINDING_BYTES = 16
-_STORED, _ZSTD = 0, 1
-_ZSTD_LEVEL = 3
 # A checkpoint without its values is plain data, so LangGraph's serializer need not make any type for it.
 _STRICT = JsonPlusSerializer(allowed_msgpack_modules=None)
 # How many elements from each end of a container are sampled for an estimate.
 _SAMPLE = 3
-# The decompressor refuses a frame that asks for a larger window than the maximum size of a sealed unit.
-_ZSTD_OPTIONS: dict[int, int] = {zstd.DecompressionParameter.window_log_max: RAW_BYTES_MAX.bit_length()}
-
 
 Ids: TypeAlias = tuple[Sequence[bytes], Sequence[bytes]]
 """The ids of the segments that hold an attribute's own content, and of those that the content refers to."""
@@ -83,9 +72,6 @@ class EncryptedError(UnreadableError):
 
 class Codec:
     """Encodes and decodes with one serializer. Each call makes a new one, so a changed serializer takes effect."""
-
-    # Whether it can open sealed content.
-    opens = True
 
     def __init__(
         self,
@@ -143,6 +129,15 @@ class Codec:
             )
             raise UnreadableError(msg) from error
 
+    def loads_write(self, kind: str, data: bytes, item: Item, task_path: str) -> Any:
+        """Deserialize a pending write of an item, given its task's path, as `loads` does."""
+        del task_path
+        return self.loads(kind, data, item)
+
+    def loads_metadata(self, kind: str, data: bytes, item: Item) -> Any:
+        """Deserialize metadata that JSON could not represent."""
+        return self.loads(kind, data, item)
+
     def for_many(self) -> Codec:
         """Return a codec for one OS thread at a time, which deserializes messages that many values have only once."""
         codec = copy(self)
@@ -169,7 +164,7 @@ class Codec:
             name: The name of the attribute.
             ids: The segments that the attribute names, index segments expanded. Encrypted content is bound to them.
         """
-        compression, payload = _compress(raw)
+        compression, payload = compress(raw)
         if self._cipher is None:
             return _envelope(_UNBOUND, compression, b"", payload, sort_key(item))
         cipher_name, payload = self._cipher.encrypt(self._binding(compression, item, name, ids) + payload)
@@ -252,7 +247,7 @@ class Codec:
 
 def seal_plain(raw: bytes, sk: str) -> bytes:
     """Seal bytes that have to be readable without a key."""
-    compression, payload = _compress(raw)
+    compression, payload = compress(raw)
     return _envelope(_UNBOUND, compression, b"", payload, sk)
 
 
@@ -291,31 +286,12 @@ def _verified(sealed: bytes, item: Item) -> tuple[bytes, bytes]:
     return header, payload
 
 
-def _dictionary() -> zstd.ZstdDict:
-    """Return the dictionary, for one use: its lock must not be copied by a fork while another OS thread holds it."""
-    return zstd.ZstdDict(DICTIONARY, is_raw=True)
-
-
-def _compress(raw: bytes) -> tuple[int, bytes]:
-    # As a prefix, it costs less to set up and the result is smaller; a reader sees no difference.
-    compressed = zstd.compress(raw, _ZSTD_LEVEL, zstd_dict=_dictionary().as_prefix)
-    return (_ZSTD, compressed) if len(compressed) < len(raw) else (_STORED, raw)
-
-
 def _decompress(compression: int, payload: bytes, item: Item) -> bytes:
-    if compression == _STORED:
-        return payload
-    if compression != _ZSTD:
-        raise damaged(item, f"its compression {compression} is unknown")
     bytes_max = SEGMENT_BYTES_MAX if sort_key(item).startswith(SEGMENTS) else RAW_BYTES_MAX
     try:
-        decompressor = zstd.ZstdDecompressor(_dictionary(), _ZSTD_OPTIONS)
-        raw = decompressor.decompress(payload, bytes_max + 1)
-    except zstd.ZstdError as error:
-        raise damaged(item, f"it cannot be decompressed ({error})") from error
-    if not decompressor.eof or len(raw) > bytes_max:
-        raise damaged(item, "its compressed data is larger, decompressed, than it may be")
-    return raw
+        return decompress(compression, payload, bytes_max)
+    except ValueError as error:
+        raise damaged(item, str(error)) from error
 
 
 def rough_bytes(value: Any, depth: int = 3) -> int:

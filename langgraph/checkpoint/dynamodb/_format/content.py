@@ -87,7 +87,12 @@ def read_metadata(codec: Codec, item: Item, contents: Contents) -> CheckpointMet
     if part is None:
         raise items.damaged(item, "it has no metadata")
     raw = part_content(codec, item, items.SEALED_METADATA, part, contents)
-    return cast("CheckpointMetadata", unpack_object(codec, item, raw))
+
+    def load(data: Any) -> dict[str, Any]:
+        kind, serialized = _row(data, str, bytes)
+        return _object(codec.loads_metadata(kind, serialized, item))
+
+    return cast("CheckpointMetadata", _parse(codec, item, raw, load))
 
 
 def pack_typed(kind: str, data: bytes) -> bytes:
@@ -187,7 +192,8 @@ def pending_writes(
         ]
     found.sort(key=lambda each: each[0])
     return [
-        (order[1], write.channel, codec.loads(write.kind, write.data, item)) for order, item, write in found
+        (order[1], write.channel, codec.loads_write(write.kind, write.data, item, write.task_path))
+        for order, item, write in found
     ]
 
 
@@ -255,7 +261,7 @@ def _text(data: Any) -> str:
 
 
 def _object(data: Any) -> dict[str, Any]:
-    if type(data) is not dict:
+    if not isinstance(data, dict):
         msg = f"{type(data).__name__} instead of an object"
         raise ValueError(msg)
     return data

@@ -17,7 +17,8 @@ from langgraph.checkpoint.serde.jsonplus import (
     JsonPlusSerializer,
 )
 
-_MESSAGES = ("langchain_core.messages.",)
+# The second one is how Python names messages in JSON.
+_MESSAGES = ("langchain_core.messages.", "langchain.schema.messages.")
 # For classes of these modules, the arguments that they are made from say everything.
 _PLAIN = re.compile(r"(uuid|datetime|decimal|pathlib|ipaddress|zoneinfo|collections|builtins)\.")
 
@@ -61,7 +62,7 @@ class LookingSerializer(JsonPlusSerializer):
         """Read a value. Data in other formats than msgpack, such as a pickle, is returned as its bytes."""
         kind, content = data
         if kind == "json":
-            return json.loads(content)
+            return json.loads(content, object_hook=_constructed)
         if kind in ("null", "bytes", "bytearray", "msgpack"):
             return super().loads_typed(data)
         return Stored(kind, content)
@@ -108,6 +109,30 @@ def _unpack(code: int, data: bytes, inner: Callable[[int, bytes], Any]) -> Any:
             return Stored(f"{module}.{name}", made_of)
     # An extension of another package.
     return Stored(f"extension {code}", content)
+
+
+def _constructed(value: dict[str, Any]) -> Any:
+    """Return the object that an object of JSON stands for, as LangGraph.js and older releases of LangGraph write it."""
+    match value:
+        case {"lc": 1 | 2, "type": "constructor", "id": [str(), *_] as path}:
+            return _stored(".".join(map(str, path)), value)
+        case {"lc": 2, "type": "undefined"}:
+            return None
+        case {"lc": 2, "type": "delta_snapshot", "value": snapshot}:
+            return snapshot
+    return value
+
+
+def _stored(kind: str, value: dict[str, Any]) -> Stored:
+    content = value.get("kwargs") or value.get("args")
+    if isinstance(content, list) and len(content) == 1:
+        [content] = content
+    found = Stored(kind, content)
+    if not found.is_message:
+        return found
+    # JavaScript knows a message's type by its class.
+    name = kind.rpartition(".")[2].removesuffix("Chunk").removesuffix("Message")
+    return Stored(kind, {"type": name.lower(), **found.content})
 
 
 def _packed(value: Any) -> bytes:

@@ -15,7 +15,8 @@ def stored_at(checkpoint_id: str | None) -> datetime | None:
         parsed = UUID(checkpoint_id or "")
     except ValueError:
         return None
-    if parsed.version != 6:
+    # `UUID.version` is None for the first id of a thread of LangGraph.js, whose variant is none of RFC 9562.
+    if (parsed.int >> 76) & 0xF != 6:
         return None
     steps = (parsed.int >> 80 << 12) | (parsed.int >> 64 & 0xFFF)
     return _UUID6_EPOCH + timedelta(microseconds=steps // 10)

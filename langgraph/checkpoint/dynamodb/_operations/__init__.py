@@ -2,7 +2,7 @@
 
 Each operation is a generator of steps (`_runtime.steps`), so it is written once for both drivers.
 
-    put, put_writes, put_with_writes    compose items; `item_builder` makes their parts and segments
+    put, put_writes                     compose items; `item_builder` makes their parts and segments
     commit, commit_writes               store composed items, without a serializer or a key
     get, list, delta_history            read; `reads` finds checkpoints and loads the segments they name
     delete                              delete_thread, delete_for_runs, prune: choose checkpoints for `collect`

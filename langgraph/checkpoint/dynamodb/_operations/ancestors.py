@@ -8,13 +8,13 @@ from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._operations.reads import NamespaceReader, StoredCheckpoint, find
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 
 
 class AncestorReader:
     """Reads checkpoints of a namespace by id: in pages, newest first, and one alone if it is out of order."""
 
-    def __init__(self, storage: LocalStorage, partition: Partition, *, below: str | None = None) -> None:
+    def __init__(self, storage: Storage, partition: Partition, *, below: str | None = None) -> None:
         """Start below a checkpoint, or at the newest one."""
         self._storage = storage
         self._partition = partition
@@ -38,10 +38,10 @@ class AncestorReader:
             return (yield from find(self._storage, self._partition, checkpoint_id, as_ancestor=True))
         return self.read[checkpoint_id]
 
-    def back(self, head: Item, last: str, count: int | None = None) -> Op[list[StoredCheckpoint]]:
-        """Walk back from a head's parent to the ancestor `last`, to the first checkpoint, or for `count` steps."""
+    def back(self, head: Item, last: str) -> Op[list[StoredCheckpoint]]:
+        """Walk back from a head's parent to the ancestor `last`, or to the first checkpoint."""
         path, passed = list[StoredCheckpoint](), {items.checkpoint_id_of(head)}
-        while (not path or path[-1].checkpoint_id != last) and len(path) != count:
+        while not path or path[-1].checkpoint_id != last:
             parent_id = items.text(head, items.PARENT)
             if parent_id is None or parent_id in passed:
                 # This is the first checkpoint, or one that was put again as a child of its own descendants.

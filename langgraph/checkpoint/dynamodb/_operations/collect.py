@@ -41,7 +41,7 @@ from langgraph.checkpoint.dynamodb._operations.threads import (
     unregister_namespace,
 )
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
 from langgraph.checkpoint.dynamodb.protocol import Thread
 
@@ -73,7 +73,7 @@ class _Namespace:
         return not (self.after.checkpoint_ids or self.after.segments.keys() - self.freed)
 
 
-def collect(storage: LocalStorage, thread_id: str, choose: Chooser) -> Op[None]:
+def collect(storage: Storage, thread_id: str, choose: Chooser) -> Op[None]:
     """Delete chosen checkpoints of a thread, with their writes and the segments that only they name."""
     now = storage.clock()
 
@@ -85,7 +85,7 @@ def collect(storage: LocalStorage, thread_id: str, choose: Chooser) -> Op[None]:
     yield from _collect(storage, thread_id, choose, unneeded)
 
 
-def collect_all(storage: LocalStorage, thread_id: str) -> Op[None]:
+def collect_all(storage: Storage, thread_id: str) -> Op[None]:
     """Delete everything of a thread. There is no need to read which segments its items name."""
 
     def everything(before: Sequence[Inventory]) -> Choice:
@@ -98,7 +98,7 @@ def collect_all(storage: LocalStorage, thread_id: str) -> Op[None]:
 
 
 def _collect(
-    storage: LocalStorage,
+    storage: Storage,
     thread_id: str,
     choose: Chooser,
     unneeded: Callable[[_Namespace], set[bytes]],
@@ -124,7 +124,7 @@ def _collect(
 
 
 def _delete(
-    storage: LocalStorage,
+    storage: Storage,
     claim: Claim,
     choose: Chooser,
     unneeded: Callable[[_Namespace], set[bytes]],
@@ -160,7 +160,7 @@ def _delete(
 
 
 def _read_and_choose(
-    storage: LocalStorage, claim: Claim, choose: Chooser, *, with_indexes: bool
+    storage: Storage, claim: Claim, choose: Chooser, *, with_indexes: bool
 ) -> Op[list[_Namespace]]:
     markers = yield from namespace_markers(storage, claim.root)
     within = [claim.root, *(marked_namespace(claim.root, each) for each in markers)]
@@ -179,7 +179,7 @@ def _read_and_choose(
     ]
 
 
-def _read_again(storage: LocalStorage, claim: Claim, namespaces: Sequence[_Namespace]) -> Op[list[Inventory]]:
+def _read_again(storage: Storage, claim: Claim, namespaces: Sequence[_Namespace]) -> Op[list[Inventory]]:
     """Read each namespace again; return the inventories of namespaces that were registered since."""
     after = yield from gather([scan_namespace(storage, each.before.partition) for each in namespaces])
     for each, inventory in zip(namespaces, after, strict=True):
@@ -190,7 +190,7 @@ def _read_again(storage: LocalStorage, claim: Claim, namespaces: Sequence[_Names
     return (yield from gather([scan_namespace(storage, partition) for partition in new]))
 
 
-def _restamp(storage: LocalStorage, left: Iterable[Inventory], thread: Thread) -> Op[None]:
+def _restamp(storage: Storage, left: Iterable[Inventory], thread: Thread) -> Op[None]:
     """Restamp committed items. The next put can build on them then, and readers report damage to them."""
     stale = [
         (each, item)
@@ -203,7 +203,7 @@ def _restamp(storage: LocalStorage, left: Iterable[Inventory], thread: Thread) -
         yield from gather([_restamp_item(storage, each, item, thread) for each, item in some])
 
 
-def _restamp_item(storage: LocalStorage, inventory: Inventory, item: Item, thread: Thread) -> Op[None]:
+def _restamp_item(storage: Storage, inventory: Inventory, item: Item, thread: Thread) -> Op[None]:
     """Restamp an item, or the item that has replaced it since it was read.
 
     A slow put may replace its own head, or another process's, although its epoch has ended. The deletion has relied on
@@ -224,7 +224,7 @@ def _restamp_item(storage: LocalStorage, inventory: Inventory, item: Item, threa
     raise ThreadBusyError(msg)
 
 
-def _delete_checkpoints(storage: LocalStorage, namespaces: Sequence[_Namespace]) -> Op[None]:
+def _delete_checkpoints(storage: Storage, namespaces: Sequence[_Namespace]) -> Op[None]:
     # Kept checkpoints too: they are cached under the epoch that ends now, so a put that reused them would run twice.
     for each in namespaces:
         for checkpoint_id in each.before.checkpoint_ids:
@@ -235,7 +235,7 @@ def _delete_checkpoints(storage: LocalStorage, namespaces: Sequence[_Namespace])
     yield from storage.table.batch_write(deletes=[item for some in writes for item in some])
 
 
-def _delete_abandoned(storage: LocalStorage, namespace: _Namespace, read_at: float) -> Op[None]:
+def _delete_abandoned(storage: Storage, namespace: _Namespace, read_at: float) -> Op[None]:
     """Delete writes that were abandoned when they were read, unless they have been changed since.
 
     Their age is taken at the time of the read, not now: their head may have been stored since.
@@ -254,7 +254,7 @@ def _delete_abandoned(storage: LocalStorage, namespace: _Namespace, read_at: flo
             namespace.gone.add(checkpoint_id)
 
 
-def _delete_untouched(storage: LocalStorage, writes: Item) -> Op[bool]:
+def _delete_untouched(storage: Storage, writes: Item) -> Op[bool]:
     """Delete a task's writes unless they have changed; return whether they still exist."""
     other = yield from storage.table.try_delete(items.key_of(writes), protocol.delete_untouched(writes))
     return bool(other)
@@ -269,7 +269,7 @@ def abandoned_writes(inventory: Inventory, now: float) -> set[str]:
     }
 
 
-def _cut_parents(storage: LocalStorage, namespace: _Namespace) -> Op[None]:
+def _cut_parents(storage: Storage, namespace: _Namespace) -> Op[None]:
     """Remove the link to the parent from kept checkpoints whose parent is deleted.
 
     A checkpoint whose delta channels are rebuilt from its ancestors keeps the link. Reading them must fail at the gap,
@@ -282,7 +282,7 @@ def _cut_parents(storage: LocalStorage, namespace: _Namespace) -> Op[None]:
             yield from storage.table.try_update(items.key_of(head), protocol.cut_parent())
 
 
-def _delete_heads(storage: LocalStorage, namespaces: Sequence[_Namespace]) -> Op[None]:
+def _delete_heads(storage: Storage, namespaces: Sequence[_Namespace]) -> Op[None]:
     """Delete heads: in each namespace the newest committed one after all below it, then those above it one by one.
 
     A deletion that dies half-way then leaves the newest state readable, or none, and never an older one. Above the

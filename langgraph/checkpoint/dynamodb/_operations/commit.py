@@ -6,10 +6,9 @@ thread's epoch is confirmed (see `protocol.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format import items
@@ -24,7 +23,7 @@ from langgraph.checkpoint.dynamodb._operations.threads import (
 )
 from langgraph.checkpoint.dynamodb._runtime.cache import CachedThread, Lifetime
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
 
 
@@ -60,11 +59,10 @@ class Committed:
 
 
 def commit(
-    storage: LocalStorage,
+    storage: Storage,
     head: Head,
     thread: CachedThread | None,
     started_at: float,
-    store_writes: Callable[[], Op[Any]] | None = None,
 ) -> Op[Committed]:
     """Store the segments that a head names, then the head, and confirm the thread's epoch.
 
@@ -74,10 +72,6 @@ def commit(
         thread: The thread under whose epoch its reused segments are safe. `None`: it reuses none, and the thread is
             not known.
         started_at: When storing its segments began, in epoch seconds.
-        store_writes: Stores writes that have to exist before the checkpoint does.
-
-    Raises:
-        UnlistedExpiryError: See `store_segments`.
     """
     partition = head.partition
     if thread is None:
@@ -85,8 +79,6 @@ def commit(
     expiry = Expiry.after(thread.ttl_seconds, storage.clock())
     if not (yield from store_segments(storage, partition, head.refs, thread, expiry)):
         return Committed(thread, None, Lifetime(expiry.readable))
-    if store_writes is not None:
-        yield from store_writes()
     item = items.with_lifetime(head.item, thread.ttl_seconds, expiry)
     history_expires_at = yield from _extend_history(storage, head, item, thread.epoch, expiry)
     lifetime = Lifetime(expiry.readable, history_expires_at)
@@ -107,7 +99,7 @@ def commit(
     return committed
 
 
-def _put_head(storage: LocalStorage, partition: Partition, head: Item, epoch: bytes) -> Op[bool]:
+def _put_head(storage: Storage, partition: Partition, head: Item, epoch: bytes) -> Op[bool]:
     """Store a head, or replace another head of the same checkpoint, unless the epoch has ended.
 
     Once it has ended, the other head may be committed and all that a deletion has kept of the namespace, while this one
@@ -130,9 +122,7 @@ def _put_head(storage: LocalStorage, partition: Partition, head: Item, epoch: by
     raise ThreadBusyError(msg)
 
 
-def _extend_history(
-    storage: LocalStorage, head: Head, item: Item, epoch: bytes, expiry: Expiry
-) -> Op[int | None]:
+def _extend_history(storage: Storage, head: Head, item: Item, epoch: bytes, expiry: Expiry) -> Op[int | None]:
     """Extend the ancestors that the checkpoint's delta channels are rebuilt from; return when the first one expires."""
     own = items.expires_at(item)
     if head.parent is None or not head.has_delta_channels:

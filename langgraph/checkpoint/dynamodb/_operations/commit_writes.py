@@ -30,7 +30,7 @@ from langgraph.checkpoint.dynamodb._operations.threads import (
 )
 from langgraph.checkpoint.dynamodb._runtime.cache import CachedThread
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Outcome:
     """Stored writes that kept the parts from being stored."""
 
 
-def commit_writes(storage: LocalStorage, writes: TaskWrites, thread: CachedThread | None) -> Op[Outcome]:
+def commit_writes(storage: Storage, writes: TaskWrites, thread: CachedThread | None) -> Op[Outcome]:
     """Store the segments that parts of a task's writes name, and then the parts.
 
     Args:
@@ -91,15 +91,11 @@ def commit_writes(storage: LocalStorage, writes: TaskWrites, thread: CachedThrea
         writes: The parts.
         thread: The thread under whose epoch the segments that they reuse are safe. `None`: they reuse none, and the
             thread is not known.
-
-    Raises:
-        UnlistedExpiryError: See `store_segments`.
     """
     partition = writes.partition
     if thread is None:
         thread = yield from find_epoch(storage, partition)
-    # Parts that name segments, or are in a namespace with a marker, depend on more than their own item. `needs` does
-    # not tell: a client of the gateway may have sent the segments ahead, and then does not list them again.
+    # Parts that name segments, or are in a namespace with a marker, depend on more than their own item.
     must_confirm = bool(partition.namespace or any(part.ids for part in writes.parts.values()))
     expiry = Expiry.after(thread.ttl_seconds, storage.clock())
     # Writes may come before the first checkpoint of their namespace.
@@ -120,7 +116,7 @@ def commit_writes(storage: LocalStorage, writes: TaskWrites, thread: CachedThrea
     return Outcome(stored=True, thread=thread)
 
 
-def _renew(storage: LocalStorage, writes: TaskWrites, thread: CachedThread) -> Op[None]:
+def _renew(storage: Storage, writes: TaskWrites, thread: CachedThread) -> Op[None]:
     """Count writes as a use of their thread."""
     if thread.ttl_seconds is None:
         return
@@ -129,7 +125,7 @@ def _renew(storage: LocalStorage, writes: TaskWrites, thread: CachedThread) -> O
 
 
 def _store_parts(
-    storage: LocalStorage, writes: TaskWrites, thread: CachedThread, expiry: Expiry
+    storage: Storage, writes: TaskWrites, thread: CachedThread, expiry: Expiry
 ) -> Op[Item | None]:
     """Set parts of a task's writes.
 
@@ -157,7 +153,7 @@ def _store_parts(
     return (yield from storage.table.try_put(item, protocol.Change("", condition, names, values)))
 
 
-def _touch(storage: LocalStorage, writes: TaskWrites) -> Op[Item | None]:
+def _touch(storage: Storage, writes: TaskWrites) -> Op[Item | None]:
     """Keep stored writes from being taken for abandoned; return an empty item if they have been deleted."""
     now = storage.clock()
     if (items.number(writes.old, items.CREATED_AT) or 0) > int(now) - UPLOAD_SECONDS_MAX:
@@ -165,7 +161,7 @@ def _touch(storage: LocalStorage, writes: TaskWrites) -> Op[Item | None]:
     return (yield from storage.table.try_update(writes.key, protocol.touch_writes(now)))
 
 
-def _meet(storage: LocalStorage, writes: TaskWrites, found: Item, thread: CachedThread) -> Op[Outcome]:
+def _meet(storage: Storage, writes: TaskWrites, found: Item, thread: CachedThread) -> Op[Outcome]:
     """Read the stored writes of the task, as far as the parts have to be merged with them."""
     if not found or items.is_expired(found, storage.clock()):
         # The item has been deleted or has expired, and so may its segments.
@@ -185,7 +181,7 @@ def _meet(storage: LocalStorage, writes: TaskWrites, found: Item, thread: Cached
     return Outcome(stored=False, thread=known, found=Found(found, contents=contents, is_safe=is_safe))
 
 
-def _contents(storage: LocalStorage, partition: Partition, found: Item) -> Op[Mapping[bytes, bytes] | None]:
+def _contents(storage: Storage, partition: Partition, found: Item) -> Op[Mapping[bytes, bytes] | None]:
     """Read the segments of a task's stored regular writes; return `None` if these were never committed."""
     part = items.parse_part(found, items.WRITES)
     if part is None:
@@ -202,7 +198,7 @@ def _contents(storage: LocalStorage, partition: Partition, found: Item) -> Op[Ma
     return loaded.contents
 
 
-def _fit_expiry(storage: LocalStorage, writes: TaskWrites, found: Item, expiry: Expiry) -> Op[None]:
+def _fit_expiry(storage: Storage, writes: TaskWrites, found: Item, expiry: Expiry) -> Op[None]:
     """Let the stored writes live as long as the new ones: extend them and their segments, or let them expire earlier.
 
     They expire later than the new ones where they arrived after the deletion of their thread, which had a longer ttl

@@ -11,10 +11,9 @@ The source may be in another table, such as a restored one, whose encrypted cont
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from langgraph.checkpoint.dynamodb import protocol
@@ -44,6 +43,7 @@ from langgraph.checkpoint.dynamodb._operations.reads import (
     open_segment,
 )
 from langgraph.checkpoint.dynamodb._operations.threads import (
+    check_pinned,
     confirm_epoch,
     ensure_epoch,
     namespaces,
@@ -52,7 +52,7 @@ from langgraph.checkpoint.dynamodb._operations.threads import (
 from langgraph.checkpoint.dynamodb._runtime.cache import CachedThread
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointerInputError,
     CheckpointNotFoundError,
@@ -66,21 +66,15 @@ _SEGMENTS_OF_SLICE = 4 * _SEGMENTS_AT_ONCE
 
 
 @dataclass(frozen=True)
-class Progress:
-    """The progress of a copy, from which another call can continue."""
+class _Attempt:
+    """An attempt to copy a thread."""
 
-    # The ids of the copy's segments are derived from it, so a segment gets the same id in every call of an attempt.
+    # The ids of the copy's segments are derived from it.
     seed: bytes
-    # The target's epoch when the attempt began.
+    # The target's epoch and ttl when the attempt began.
     epoch: bytes
     ttl_seconds: int | None
     began_at: float
-    attempts: int = 1
-    # The namespace that is being copied, and the checkpoint below which to continue.
-    namespace: str | None = None
-    below: str | None = None
-    # The namespace's newest checkpoint, while it hides the others; "" if none is hidden, None before the first one.
-    hidden: str | None = None
 
     @property
     def expiry(self) -> Expiry:
@@ -89,35 +83,18 @@ class Progress:
 
 
 def copy_thread(
-    storage: LocalStorage,
+    storage: Storage,
     source_thread_id: str,
     target_thread_id: str,
     *,
-    source_storage: LocalStorage | None = None,
+    source_storage: Storage | None = None,
 ) -> Op[None]:
-    """Copy every checkpoint of a thread, with its writes, to another thread. The source may be in another table."""
-    yield from copy_part(storage, source_thread_id, target_thread_id, source_storage=source_storage)
-
-
-def copy_part(
-    storage: LocalStorage,
-    source_thread_id: str,
-    target_thread_id: str,
-    progress: Progress | None = None,
-    *,
-    until: float = math.inf,
-    source_storage: LocalStorage | None = None,
-) -> Op[Progress | None]:
-    """Copy a thread, or continue a copy, until some time; return the progress, or `None` at the end.
-
-    Each call copies some checkpoints, even if it is late, so repeated calls complete the copy.
+    """Copy every checkpoint of a thread, with its writes, to another thread. The source may be in another table.
 
     Args:
         storage: The storage of the target.
         source_thread_id: The thread to copy.
         target_thread_id: The thread to create.
-        progress: The progress that the last call returned; `None` to start.
-        until: When to stop, in epoch seconds.
         source_storage: The storage of the source, if it is in another table.
     """
     read = storage if source_storage is None else source_storage
@@ -127,26 +104,22 @@ def copy_part(
         msg = f"source and target are both thread {source_thread_id!r}; give another id for the copy"
         raise CheckpointerInputError(msg)
     within = yield from namespaces(read, source)
-    if progress is None:
-        yield from _check_source(read, within)
-        progress = _begin(storage, (yield from ensure_epoch(storage, target)), 1)
-    while progress.attempts <= ATTEMPTS_MAX:
-        is_whole, stopped = True, None
-        try:
-            stopped = yield from _copy_namespaces(read, storage, within, target, progress, until)
-        except ChangedMeanwhileError:
-            is_whole = False
-        thread = yield from confirm_epoch(storage, target, progress.epoch, progress.expiry.own)
-        if is_whole and thread is not None and _may_stay(progress, thread):
-            if stopped is None:
-                yield from carry_entry(
-                    read, storage, source, target, progress.epoch, progress.expiry.readable
-                )
-            return stopped
+    thread: CachedThread | None = None
+    for _ in range(ATTEMPTS_MAX):
         yield from _check_source(read, within)
         if thread is None:
             thread = yield from ensure_epoch(storage, target)
-        progress = _begin(storage, thread, progress.attempts + 1)
+        check_pinned(storage, thread.epoch)
+        attempt = _Attempt(storage.rng.randbytes(16), thread.epoch, thread.ttl_seconds, storage.clock())
+        is_whole = True
+        try:
+            yield from _copy_namespaces(read, storage, within, target, attempt)
+        except ChangedMeanwhileError:
+            is_whole = False
+        thread = yield from confirm_epoch(storage, target, attempt.epoch, attempt.expiry.own)
+        if is_whole and thread is not None and _may_stay(attempt, thread):
+            yield from carry_entry(read, storage, source, target, attempt.epoch, attempt.expiry.readable)
+            return
     msg = (
         f"thread {source_thread_id!r} could not be copied to {target_thread_id!r}: one of them was deleted or"
         f" pruned during each of {ATTEMPTS_MAX} attempts; try again when that has ended"
@@ -154,41 +127,22 @@ def copy_part(
     raise ThreadBusyError(msg)
 
 
-def _may_stay(progress: Progress, thread: CachedThread) -> bool:
+def _may_stay(attempt: _Attempt, thread: CachedThread) -> bool:
     """Tell whether what was copied is committed, and lives as long as what was renewed in the target meanwhile."""
-    outlives = thread.kept_until is None or not expires_before(progress.expiry.readable, thread.kept_until)
-    return outlives and protocol.is_reusable(progress.epoch, thread.epoch)
-
-
-def _begin(storage: LocalStorage, thread: CachedThread, attempts: int) -> Progress:
-    return Progress(storage.rng.randbytes(16), thread.epoch, thread.ttl_seconds, storage.clock(), attempts)
+    outlives = thread.kept_until is None or not expires_before(attempt.expiry.readable, thread.kept_until)
+    return outlives and protocol.is_reusable(attempt.epoch, thread.epoch)
 
 
 def _copy_namespaces(
-    read: LocalStorage,
-    storage: LocalStorage,
-    within: Sequence[Partition],
-    target: Partition,
-    progress: Progress,
-    until: float,
-) -> Op[Progress | None]:
-    """Copy the remaining namespaces; return the progress when time is up, or `None` at the end."""
+    read: Storage, storage: Storage, within: Sequence[Partition], target: Partition, attempt: _Attempt
+) -> Op[None]:
     # The root comes last: whoever reads its newest checkpoint must find the checkpoints of its subgraphs.
     for partition in sorted(within, key=lambda each: each.namespace, reverse=True):
-        if progress.namespace is not None and partition.namespace > progress.namespace:
-            continue
-        if partition.namespace != progress.namespace:
-            progress = replace(progress, namespace=partition.namespace, below=None, hidden=None)
-        copy = _Copy(
-            read, storage, partition, items.partition_of(target.thread_id, partition.namespace), progress
-        )
-        stopped = yield from copy.run(until)
-        if stopped is not None:
-            return stopped
-    return None
+        to = items.partition_of(target.thread_id, partition.namespace)
+        yield from _Copy(read, storage, partition, to, attempt).run()
 
 
-def _check_source(storage: LocalStorage, within: Sequence[Partition]) -> Op[None]:
+def _check_source(storage: Storage, within: Sequence[Partition]) -> Op[None]:
     """Raise if a thread has no checkpoints or the saver lacks its key, before anything is written."""
     for partition in within:
         for checkpoint in (yield from NamespaceReader(storage, partition, as_ancestors=True).page())[:1]:
@@ -203,65 +157,60 @@ def _check_source(storage: LocalStorage, within: Sequence[Partition]) -> Op[None
 
 
 class _Copy:
-    """The copy of one namespace, continued from its progress."""
+    """The copy of one namespace."""
 
     def __init__(
         self,
-        read: LocalStorage,
-        storage: LocalStorage,
+        read: Storage,
+        storage: Storage,
         source: Partition,
         target: Partition,
-        progress: Progress,
+        attempt: _Attempt,
     ) -> None:
         self._read = read
         self._storage = storage
         self._source = source
         self._target = target
-        self._progress = progress
-        self._expiry = progress.expiry
+        self._attempt = attempt
+        self._expiry = attempt.expiry
+        # The namespace's newest checkpoint, while it hides the others; "" if none is hidden, None before the first one.
+        self._hidden: str | None = None
         self._copied: set[bytes] = set()
         self._indexes: dict[bytes, bytes] = {}
 
-    def run(self, until: float) -> Op[Progress | None]:
-        """Copy the namespace; return the progress when time is up, or `None` at the end.
+    def run(self) -> Op[None]:
+        """Copy the namespace.
 
         Raises:
             ChangedMeanwhileError: The namespace has changed and has to be read again.
         """
         # Register first, even if the source is empty now: an earlier attempt may have left items in the target.
-        if self._target.namespace and self._progress.below is None:
+        if self._target.namespace:
             yield from register_namespace(self._storage, self._target, self._expiry.shared)
-        history = NamespaceReader(
-            self._read, self._source, below=self._progress.below, first_page=None, as_ancestors=True
-        )
+        history = NamespaceReader(self._read, self._source, first_page=None, as_ancestors=True)
         while not history.done:
             page = yield from history.page()
             for checkpoints in _slices(page):
                 counted = yield from self._copy_segments_of(checkpoints)
                 yield from self._store(counted, is_all=len(page) == 1 and history.done)
-                self._progress = replace(self._progress, below=checkpoints[-1].checkpoint_id)
-                if self._storage.clock() >= until:
-                    return self._progress
-        if self._progress.hidden:
-            yield from self._show(self._progress.hidden)
-        if self._progress.hidden is not None:
+        if self._hidden:
+            yield from self._show(self._hidden)
+        if self._hidden is not None:
             yield from self._check_shown()
-        return None
 
     def _store(self, checkpoints: Sequence[StoredCheckpoint], *, is_all: bool) -> Op[None]:
         """Store checkpoints whose segments are stored: their writes, and then their heads."""
         size = sum(each.sealed_bytes() for each in checkpoints)
         heads, writes = yield from work(partial(self._heads_and_writes, checkpoints), size)
         yield from self._storage.table.batch_write(puts=writes)
-        if heads and self._progress.hidden is None:
+        if heads and self._hidden is None:
             # The newest head first: a copy that dies half-way must not show an older state as the latest.
             newest, *heads = heads
             yield from self._remove_stale(newest)
             is_hidden = False if is_all else (yield from self._hide(newest))
             if not is_hidden:
                 yield from self._storage.table.batch_write(puts=[newest])
-            hidden = items.checkpoint_id_of(newest) if is_hidden else ""
-            self._progress = replace(self._progress, hidden=hidden)
+            self._hidden = items.checkpoint_id_of(newest) if is_hidden else ""
         yield from self._storage.table.batch_write(puts=heads)
 
     def _hide(self, newest: Item) -> Op[bool]:
@@ -366,7 +315,7 @@ class _Copy:
 
     def _new_id(self, segment_id: bytes) -> bytes:
         """Return the id of a segment's copy."""
-        return derived_id(self._progress.seed, segment_id)
+        return derived_id(self._attempt.seed, segment_id)
 
     def _heads_and_writes(self, checkpoints: Sequence[StoredCheckpoint]) -> tuple[list[Item], list[Item]]:
         """Return the copies of checkpoints' heads, and of their writes."""
@@ -378,7 +327,7 @@ class _Copy:
 
     def _head(self, head: Item) -> Item:
         """Return a head's copy for the target. It has expired for readers if the original has."""
-        copy = items.with_lifetime(self._item(head), self._progress.ttl_seconds, self._expiry)
+        copy = items.with_lifetime(self._item(head), self._attempt.ttl_seconds, self._expiry)
         if items.is_expired(head, self._storage.clock()):
             copy[items.READABLE_UNTIL] = head[items.READABLE_UNTIL]
         return copy
@@ -390,7 +339,7 @@ class _Copy:
         copy[PARTITION_KEY] = {"S": self._target.pk}
         for name, part in items.parts_of(item):
             copy[name] = self._part(item, copy, name, part).attribute(items.sort_key(item))
-        copy |= {name: {"B": self._progress.epoch} for name in items.EPOCHS if name in item}
+        copy |= {name: {"B": self._attempt.epoch} for name in items.EPOCHS if name in item}
         return copy
 
     def _part(self, source: Item, target: Item, name: str, part: Part) -> Part:

@@ -12,7 +12,7 @@ from langgraph.checkpoint.dynamodb._operations.error_collector import ErrorColle
 from langgraph.checkpoint.dynamodb._operations.inventory import Inventory
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 
 Age = Callable[[str], bool]
@@ -25,12 +25,12 @@ def is_of_any_age(checkpoint_id: str) -> bool:
     return True
 
 
-def delete_thread(storage: LocalStorage, thread_id: str) -> Op[None]:
+def delete_thread(storage: Storage, thread_id: str) -> Op[None]:
     """Delete a thread with everything that it ever stored."""
     yield from collect_all(storage, checked_id(thread_id, "thread_id"))
 
 
-def delete_for_runs(storage: LocalStorage, run_ids: Sequence[str]) -> Op[None]:
+def delete_for_runs(storage: Storage, run_ids: Sequence[str]) -> Op[None]:
     """Delete the checkpoints of runs, in every thread."""
     wanted = checked_ids(run_ids, "run_ids")
     indexed = [each for each in wanted if items.indexable_run_id({RUN_ID: each}) is not None]
@@ -57,7 +57,7 @@ def delete_for_runs(storage: LocalStorage, run_ids: Sequence[str]) -> Op[None]:
     collector.raise_first()
 
 
-def prune(storage: LocalStorage, thread_ids: Sequence[str], strategy: str, keep_last: int | None) -> Op[None]:
+def prune(storage: Storage, thread_ids: Sequence[str], strategy: str, keep_last: int | None) -> Op[None]:
     """Keep only the newest checkpoints of each namespace of some threads, or none."""
     wanted = checked_ids(thread_ids, "thread_ids")
     count = checked_count(strategy, keep_last)
@@ -71,7 +71,7 @@ def prune(storage: LocalStorage, thread_ids: Sequence[str], strategy: str, keep_
     collector.raise_first()
 
 
-def prune_thread(storage: LocalStorage, thread_id: str, count: int, is_old: Age = is_of_any_age) -> Op[None]:
+def prune_thread(storage: Storage, thread_id: str, count: int, is_old: Age = is_of_any_age) -> Op[None]:
     """Prune a thread: keep the newest `count` checkpoints of each namespace, and those that are not old."""
 
     def choose(before: Sequence[Inventory]) -> Choice:

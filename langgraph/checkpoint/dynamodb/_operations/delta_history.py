@@ -7,17 +7,15 @@ shorter state.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointMetadata, DeltaChannelHistory, PendingWrite
 
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.content import (
     Body,
     delta_counters,
@@ -38,7 +36,7 @@ from langgraph.checkpoint.dynamodb._operations.reads import (
     load,
 )
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
 
 
@@ -60,40 +58,13 @@ class Ancestor:
     body: Body
 
 
-class Source(Protocol):
-    """Reads checkpoints and their segments: from the table, or through a gateway."""
+class Ancestors(AncestorReader):
+    """Reads the ancestors of a checkpoint with their bodies."""
 
-    known: LoadedSegments
-
-    @property
-    def read(self) -> Mapping[str, StoredCheckpoint]:
-        """The checkpoints that were read so far, by id."""
-
-    def start(self, checkpoint_id: str | None) -> Op[StoredCheckpoint | None]:
-        """Return the checkpoint whose ancestors are wanted, or the newest one."""
-
-    def checkpoint(self, checkpoint_id: str, at_least: Callable[[], int]) -> Op[StoredCheckpoint | None]:
-        """Return the items of a checkpoint. Each page that has to be read has `at_least()` items or more."""
-
-    def segments(
-        self, checkpoint: StoredCheckpoint, ids: Iterable[bytes], *, indexes_only: bool = False
-    ) -> Op[StoredCheckpoint]:
-        """Read some of the segments that a checkpoint names; return it without writes that were never acknowledged."""
-
-
-def deleted_meanwhile(partition: Partition, checkpoint_id: str) -> CheckpointNotFoundError:
-    """Return the error about a checkpoint of which a part has gone since its reading began."""
-    return CheckpointNotFoundError(
-        f"checkpoint {checkpoint_id!r} of thread {partition.thread_id!r} was deleted while it was read; retry the call"
-    )
-
-
-class TableSource(AncestorReader):
-    """The source of a process with access to the table."""
-
-    def __init__(self, storage: LocalStorage, partition: Partition, *, below: str | None = None) -> None:
+    def __init__(self, storage: Storage, partition: Partition, *, below: str | None = None) -> None:
         """Start below a checkpoint, or at the newest one."""
         super().__init__(storage, partition, below=below)
+        self._codec = storage.codec
         self.known = LoadedSegments(partition.pk)
 
     def start(self, checkpoint_id: str | None) -> Op[StoredCheckpoint | None]:
@@ -123,20 +94,14 @@ class TableSource(AncestorReader):
         except ChangedMeanwhileError:
             whole = None
         if whole is None:
-            raise deleted_meanwhile(self._partition, checkpoint.checkpoint_id)
+            msg = (
+                f"checkpoint {checkpoint.checkpoint_id!r} of thread {self._partition.thread_id!r} was deleted while it"
+                " was read; retry the call"
+            )
+            raise CheckpointNotFoundError(msg)
         return whole
 
-
-class Ancestors:
-    """Reads the ancestors of a checkpoint with their bodies."""
-
-    def __init__(self, source: Source, codec: Codec, partition: Partition) -> None:
-        """Take the source, the codec and the namespace."""
-        self._source = source
-        self._codec = codec
-        self._partition = partition
-
-    def back(self, head: Item, channels: Iterable[str]) -> Op[list[Ancestor]]:
+    def with_bodies(self, head: Item, channels: Iterable[str]) -> Op[list[Ancestor]]:
         """Walk back from a head's parent until every channel has a stored value, or to the first checkpoint.
 
         Raises:
@@ -150,9 +115,7 @@ class Ancestors:
                 # This is the first checkpoint, or one that was put again as a child of its own descendants.
                 break
             passed.add(parent_id)
-            checkpoint = yield from self._source.checkpoint(
-                parent_id, partial(self._items_back, head, remaining)
-            )
+            checkpoint = yield from self.checkpoint(parent_id, partial(self._items_back, head, remaining))
             if checkpoint is None:
                 if (yield from self._is_first(head)):
                     break
@@ -162,9 +125,9 @@ class Ancestors:
                     " table; resume from a checkpoint that has a snapshot, or start a new thread"
                 )
                 raise CheckpointNotFoundError(msg)
-            checkpoint = yield from self._source.segments(checkpoint, checkpoint.ids(), indexes_only=True)
-            checkpoint = yield from self._source.segments(checkpoint, checkpoint.own_ids())
-            body = read_body(self._codec, checkpoint.head, self._source.known.contents)
+            checkpoint = yield from self.segments(checkpoint, checkpoint.ids(), indexes_only=True)
+            checkpoint = yield from self.segments(checkpoint, checkpoint.own_ids())
+            body = read_body(self._codec, checkpoint.head, self.known.contents)
             path.append(Ancestor(checkpoint, body))
             remaining -= body.values.keys()
             head = checkpoint.head
@@ -172,48 +135,46 @@ class Ancestors:
 
     def _is_first(self, head: Item) -> Op[bool]:
         """Tell whether a head belongs to a run that found nothing stored, although its config named a checkpoint."""
-        checkpoint = yield from self._source.segments(
-            StoredCheckpoint(head), StoredCheckpoint(head).own_ids()
-        )
-        step = read_metadata(self._codec, checkpoint.head, self._source.known.contents).get("step")
+        checkpoint = yield from self.segments(StoredCheckpoint(head), StoredCheckpoint(head).own_ids())
+        step = read_metadata(self._codec, checkpoint.head, self.known.contents).get("step")
         return isinstance(step, int) and step < 0
 
     def load_value(self, ancestor: Ancestor, channel: str) -> Op[None]:
         """Read the segments of a channel's stored value."""
-        yield from self._source.segments(ancestor.checkpoint, ancestor.body.values[channel].segments)
+        yield from self.segments(ancestor.checkpoint, ancestor.body.values[channel].segments)
 
     def _items_back(self, head: Item, channels: AbstractSet[str]) -> int:
         """Estimate how many items the ancestors of a head have; return 0 if that is not known yet."""
-        contents = self._source.known.contents
+        contents = self.known.contents
         if not StoredCheckpoint(head).own_ids() <= contents.keys():
             return 0
         steps = _steps_since(read_metadata(self._codec, head, contents), channels)
         # Assume a head and one task's writes each, or more if the checkpoints read so far have more, plus a quarter.
-        checkpoints = self._source.read.values()
+        checkpoints = self.read.values()
         read = sum(len(checkpoint.members) for checkpoint in checkpoints)
         per_step = max(2, -(-read // max(1, len(checkpoints))))
         return PAGE_ITEMS_FIRST + steps * per_step * 5 // 4
 
 
 def get_delta_channel_history(
-    storage: LocalStorage, config: RunnableConfig, channels: Sequence[str]
+    storage: Storage, config: RunnableConfig, channels: Sequence[str]
 ) -> Op[Mapping[str, DeltaChannelHistory]]:
     """Collect each channel's nearest stored value and the writes since."""
+    found, _ = yield from find_history(storage, config, channels)
+    return found
+
+
+def find_history(
+    storage: Storage, config: RunnableConfig, channels: Sequence[str]
+) -> Op[tuple[Mapping[str, DeltaChannelHistory], Mapping[str, Sequence[str]]]]:
+    """Collect as `get_delta_channel_history` does, and return also, by channel, the checkpoint id of each write."""
     partition, checkpoint_id = target(config), checkpoint_id_in(config)
-    source = TableSource(storage, partition, below=checkpoint_id)
-    return (yield from collect_history(source, storage.codec, partition, checkpoint_id, channels))
-
-
-def collect_history(
-    source: Source, codec: Codec, partition: Partition, checkpoint_id: str | None, channels: Sequence[str]
-) -> Op[Mapping[str, DeltaChannelHistory]]:
-    """Collect each channel's nearest stored value and the writes since."""
-    channels = checked_channels(channels)
+    channels, codec = checked_channels(channels), storage.codec
     if not channels:
-        return {}
-    ancestors = Ancestors(source, codec, partition)
-    start = yield from source.start(checkpoint_id)
-    path = [] if start is None else (yield from ancestors.back(start.head, channels))
+        return {}, {}
+    ancestors = Ancestors(storage, partition, below=checkpoint_id)
+    start = yield from ancestors.start(checkpoint_id)
+    path = [] if start is None else (yield from ancestors.with_bodies(start.head, channels))
     # How far back each channel's writes are needed: the ancestor with the stored value has the first of them.
     depths = {
         channel: next((depth for depth, each in enumerate(path) if channel in each.body.values), len(path))
@@ -222,14 +183,16 @@ def collect_history(
     for channel, depth in depths.items():
         if depth < len(path):
             yield from ancestors.load_value(path[depth], channel)
-    contents = source.known.contents
+    contents = ancestors.known.contents
 
-    def collect() -> dict[str, DeltaChannelHistory]:
+    def collect() -> tuple[dict[str, DeltaChannelHistory], dict[str, list[str]]]:
         writes: dict[str, list[PendingWrite]] = {channel: [] for channel in channels}
+        checkpoint_ids: dict[str, list[str]] = {channel: [] for channel in channels}
         for depth, each in reversed(list(enumerate(path))):
             wanted = frozenset(channel for channel in channels if depth <= depths[channel])
             for write in pending_writes(codec, each.checkpoint.writes, contents, wanted):
                 writes[write[1]].append(write)
+                checkpoint_ids[write[1]].append(each.checkpoint.checkpoint_id)
         found: dict[str, DeltaChannelHistory] = {channel: {"writes": writes[channel]} for channel in channels}
         for channel, depth in depths.items():
             if depth < len(path):
@@ -237,6 +200,6 @@ def collect_history(
                 found[channel]["seed"] = codec.loads(
                     value.kind, value.join(contents), path[depth].checkpoint.head
                 )
-        return found
+        return found, checkpoint_ids
 
     return (yield from work(collect, sum(map(len, contents.values()))))

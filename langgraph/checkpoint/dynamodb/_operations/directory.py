@@ -1,7 +1,6 @@
 """`set_thread` and `threads`: describe a thread, and list threads by their last activity.
 
-This module seals and opens entries, which may need a key. `directory_table.py` stores and reads them, and a `Backend`
-reaches it.
+This module seals and opens entries, which may need a key. `directory_table.py` stores and reads them.
 """
 
 from __future__ import annotations
@@ -21,8 +20,12 @@ from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX, PARTITION
 from langgraph.checkpoint.dynamodb._format.moments import in_epoch_seconds
 from langgraph.checkpoint.dynamodb._format.schema import LAST_ACTIVE, OWNER
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_filter, checked_id, shortened
-from langgraph.checkpoint.dynamodb._operations.backend import Backend
-from langgraph.checkpoint.dynamodb._operations.directory_table import ThreadPosition
+from langgraph.checkpoint.dynamodb._operations.directory_table import (
+    ThreadPosition,
+    describe,
+    look_up,
+    read_entries,
+)
 from langgraph.checkpoint.dynamodb._operations.entries import (
     About,
     described,
@@ -31,7 +34,8 @@ from langgraph.checkpoint.dynamodb._operations.entries import (
     owner_key,
     read_about,
 )
-from langgraph.checkpoint.dynamodb._runtime.steps import Op
+from langgraph.checkpoint.dynamodb._operations.threads import check_pinned
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointCorruptionError,
@@ -45,7 +49,7 @@ PAGE_THREADS_MAX = 1000
 # How far back a list of all threads goes if it is not told: each day is a query.
 DAYS_LISTED = 30
 # The last second that has a day.
-_MOMENT_MAX = 253_402_300_799
+MOMENT_MAX = 253_402_300_799
 # A cursor names a thread. JSON writes a byte of its key in up to three, as \u00e9 for the two of é, and Base64 makes
 # three bytes four. The rest is the time.
 _CURSOR_CHARACTERS_MAX = 4 * (3 * PARTITION_KEY_BYTES_MAX + 64) // 3
@@ -86,21 +90,25 @@ class ThreadPage:
 
 
 def set_thread(
-    backend: Backend, thread_id: str, owner: Any, title: Any, metadata: Mapping[str, Any] | None
+    storage: Storage, thread_id: str, owner: Any, title: Any, metadata: Mapping[str, Any] | None
 ) -> Op[None]:
-    """Set a thread's owner, title and metadata. Arguments that are `None` change nothing."""
-    storage = backend.storage
+    """Set a thread's owner, title and metadata. Arguments that are `None` change nothing.
+
+    Raises:
+        PinnedEpochError: The epoch has ended that the storage is pinned to.
+    """
     root = items.partition_of(checked_id(thread_id, "thread_id"))
     # Refuse what cannot be stored before the thread is created for it.
     new = entry_of(storage, root, described(About(storage.owner), root, owner, title, metadata))
     entry, old = new, None
     for _ in range(ATTEMPTS_MAX):
-        old = yield from backend.describe(root, entry, old)
+        old = yield from describe(storage, root, entry, old)
         if old is None:
             return
         if LAST_ACTIVE not in old:
             entry, old = new, None
             continue
+        check_pinned(storage, items.binary(old, items.EPOCH))
         known = read_about(storage.codec, old)
         about = described(known, root, owner, title, metadata)
         entry = entry_of(storage, root, about)
@@ -132,7 +140,7 @@ def _parse_cursor(cursor: Any) -> ThreadPosition:
     try:
         last_active, thread_id = _unpacked(cursor)
         items.partition_of(thread_id)
-        if type(last_active) is int and 0 <= last_active <= _MOMENT_MAX:
+        if type(last_active) is int and 0 <= last_active <= MOMENT_MAX:
             return ThreadPosition(last_active, thread_id)
     except (TypeError, AttributeError, ValueError, RecursionError):
         pass
@@ -144,7 +152,7 @@ def _parse_cursor(cursor: Any) -> ThreadPosition:
 class _Listing:
     """The arguments of a list, and the threads found so far."""
 
-    backend: Backend
+    storage: Storage
     owner: str | None
     status: str | None
     metadata: Mapping[str, Any]
@@ -159,11 +167,11 @@ class _Listing:
 
     def page(self, position: ThreadPosition | None) -> Op[ThreadPage]:
         """Read one thread more than the page has, which tells whether the list goes on, or to its end."""
-        key = None if self.owner is None else owner_key(self.backend.storage, self.owner)
+        key = None if self.owner is None else owner_key(self.storage, self.owner)
         is_first = position is None
         is_last, count = False, min(self.limit + 1, PAGE_THREADS_MAX)
         while not is_last and len(self.found) <= self.limit:
-            read = yield from self.backend.entries(key, self.since, position, count)
+            read = yield from read_entries(self.storage, key, self.since, position, count)
             is_last, count = read.is_last, min(2 * count, PAGE_THREADS_MAX)
             position = ThreadPosition.of(read.entries[-1]) if read.entries else position
             yield from self._add(read.entries)
@@ -182,7 +190,7 @@ class _Listing:
             if (summary := self._summary(each)) is not None
         ]
         if self.looks_up:
-            newest = yield from self.backend.newest([summary.thread_id for _, summary in new])
+            newest = yield from gather([look_up(self.storage, summary.thread_id) for _, summary in new])
             new = [
                 (position, replace(summary, status=each.status, step=each.step))
                 for (position, summary), each in zip(new, newest, strict=True)
@@ -194,10 +202,10 @@ class _Listing:
         root = items.parse_partition(items.partition_key(item))
         last_active = items.number(item, LAST_ACTIVE) or 0
         is_hidden = items.COPY in item and not self.for_operators
-        if is_hidden or _has_expired(item, last_active, self.backend.storage.clock()):
+        if is_hidden or _has_expired(item, last_active, self.storage.clock()):
             return None
         try:
-            about = read_about(self.backend.storage.codec, item)
+            about = read_about(self.storage.codec, item)
         except CheckpointCorruptionError as error:
             # Its owner is not known: somebody may have forged the entry.
             if self.for_operators:
@@ -257,7 +265,7 @@ def _has(metadata: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
 
 
 def list_threads(
-    backend: Backend,
+    storage: Storage,
     owner: Any,
     status: str | None,
     metadata: Mapping[str, Any] | None,
@@ -273,31 +281,43 @@ def list_threads(
     Users see neither the copies that an interrupted set-ttl left nor threads whose entry is damaged. Operators who
     erase a person's data need both. A damaged entry has no owner.
     """
-    name = backend.storage.owner if owner is None else checked_id(owner, "owner")
+    name = storage.owner if owner is None else checked_id(owner, "owner")
+    wanted = check_listing(status, metadata, limit, before, since)
+    listing = _Listing(
+        storage,
+        name,
+        status,
+        wanted,
+        limit,
+        with_status or status is not None,
+        _oldest(storage, name, since),
+        for_operators,
+    )
+    return (yield from listing.page(None if before is None else _parse_cursor(before)))
+
+
+def check_listing(status: Any, metadata: Any, limit: Any, before: Any, since: Any) -> dict[str, Any]:
+    """Check the arguments of a list of threads, and return the metadata that its threads must have.
+
+    Raises:
+        CheckpointerInputError: One of them cannot be used; the message names it.
+    """
     if status is not None and status not in STATUSES:
         msg = f"status is {status!r}; give {', '.join(map(repr, STATUSES))}, or None for all"
         raise CheckpointerInputError(msg)
     if type(limit) is not int or not 1 <= limit <= PAGE_THREADS_MAX:
         msg = f"limit is {limit!r}; give a whole number from 1 to {PAGE_THREADS_MAX:,}"
         raise CheckpointerInputError(msg)
-    listing = _Listing(
-        backend,
-        name,
-        status,
-        _wanted(metadata),
-        limit,
-        with_status or status is not None,
-        _oldest(backend.storage, name, since),
-        for_operators,
-    )
-    return (yield from listing.page(None if before is None else _parse_cursor(before)))
+    if since is not None and (not isinstance(since, datetime) or since.tzinfo is None):
+        msg = f"since is {since!r}; give a datetime with a time zone, or None"
+        raise CheckpointerInputError(msg)
+    if before is not None:
+        _parse_cursor(before)
+    return _wanted(metadata)
 
 
-def _oldest(storage: Storage, owner: str | None, since: Any) -> int:
+def _oldest(storage: Storage, owner: str | None, since: datetime | None) -> int:
     """Return the time in epoch seconds at which a list ends."""
     if since is None:
         return 0 if owner is not None else int(storage.clock()) - DAYS_LISTED * 24 * 3600
-    if not isinstance(since, datetime) or since.tzinfo is None:
-        msg = f"since is {since!r}; give a datetime with a time zone, or None"
-        raise CheckpointerInputError(msg)
-    return min(max(0, int(since.timestamp())), _MOMENT_MAX)
+    return min(max(0, int(since.timestamp())), MOMENT_MAX)

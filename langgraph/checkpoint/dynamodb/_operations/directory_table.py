@@ -40,7 +40,7 @@ from langgraph.checkpoint.dynamodb._operations.reads import NamespaceReader, Sto
 from langgraph.checkpoint.dynamodb._operations.threads import began_at, ensure_epoch, find_epoch
 from langgraph.checkpoint.dynamodb._runtime.requests import Pages
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, CheckpointNotFoundError
 
 # How far back a list of all threads may go: each day is a query, and a page may have to read them all.
@@ -70,7 +70,7 @@ class EntryPage:
 
 
 def read_entries(
-    storage: LocalStorage, owner: str | None, since: int, before: ThreadPosition | None, count: int
+    storage: Storage, owner: str | None, since: int, before: ThreadPosition | None, count: int
 ) -> Op[EntryPage]:
     """Read entries until there are as many as wanted, or to the end of the list.
 
@@ -109,7 +109,7 @@ def read_entries(
 
 
 def _partitions(
-    storage: LocalStorage, owner: str | None, since: int, before: ThreadPosition | None
+    storage: Storage, owner: str | None, since: int, before: ThreadPosition | None
 ) -> Iterator[tuple[str, str, str]]:
     """Yield the index, hash attribute and hash key of each query: one for an owner, one a day for all threads."""
     if owner is not None:
@@ -143,7 +143,7 @@ def _pages(partition: tuple[str, str, str], since: int, start: ThreadPosition | 
     return Pages(params, count)
 
 
-def describe(storage: LocalStorage, root: Partition, entry: Item, old: Item | None) -> Op[Item | None]:
+def describe(storage: Storage, root: Partition, entry: Item, old: Item | None) -> Op[Item | None]:
     """Enter a thread in the directory, or replace the entry that it has.
 
     Args:
@@ -179,7 +179,7 @@ class Newest:
     step: int | None = None
 
 
-def look_up(storage: LocalStorage, thread_id: str) -> Op[Newest]:
+def look_up(storage: Storage, thread_id: str) -> Op[Newest]:
     """Read the status and step of a thread's newest checkpoint."""
     found = yield from read_newest(storage, thread_id)
     if found is None:
@@ -188,15 +188,15 @@ def look_up(storage: LocalStorage, thread_id: str) -> Op[Newest]:
     return Newest(status_of(found), (metadata or {}).get("step"))
 
 
-def read_newest(storage: LocalStorage, thread_id: str) -> Op[StoredCheckpoint | None]:
+def read_newest(storage: Storage, thread_id: str) -> Op[StoredCheckpoint | None]:
     """Read the newest checkpoint of a thread, by one eventually consistent query."""
     found = yield from NamespaceReader(storage, items.partition_of(thread_id), consistent=False).page()
     return found[0] if found else None
 
 
 def carry_entry(
-    read: LocalStorage,
-    storage: LocalStorage,
+    read: Storage,
+    storage: Storage,
     source: Partition,
     target: Partition,
     epoch: bytes,
@@ -229,7 +229,7 @@ def carry_entry(
     yield from _enter(storage, target, epoch, (entry, last_active, created_at, ends_at))
 
 
-def enter_thread(storage: LocalStorage, thread_id: str, owner_from: str) -> Op[str | None]:
+def enter_thread(storage: Storage, thread_id: str, owner_from: str) -> Op[str | None]:
     """Enter a thread that has checkpoints in the directory, as puts with that option would have.
 
     The newest checkpoint whose metadata name an owner counts: an approver or an operator may have gone on with a thread
@@ -274,7 +274,7 @@ def enter_thread(storage: LocalStorage, thread_id: str, owner_from: str) -> Op[s
 
 
 def _named_owner(
-    storage: LocalStorage, page: Sequence[StoredCheckpoint], history: NamespaceReader, owner_from: str
+    storage: Storage, page: Sequence[StoredCheckpoint], history: NamespaceReader, owner_from: str
 ) -> Op[Any]:
     """Return the owner that the newest checkpoint names of those that name one, as the metadata have it."""
     while True:
@@ -288,7 +288,7 @@ def _named_owner(
 
 
 def _enter(
-    storage: LocalStorage, root: Partition, epoch: bytes, listed: tuple[Item, float, float, int | None]
+    storage: Storage, root: Partition, epoch: bytes, listed: tuple[Item, float, float, int | None]
 ) -> Op[Item | None]:
     """Enter a thread in the directory, unless it is there, when it returns its item, or has been deleted.
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
-from typing import Any, TypeVar
+from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 
@@ -27,8 +27,6 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError,
 
 _DIGEST_BYTES = 16
 
-S = TypeVar("S", bound=Storage)
-
 
 @dataclass(frozen=True)
 class About:
@@ -39,13 +37,8 @@ class About:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
-def with_entry(storage: S, config: RunnableConfig, prefix: str = "") -> S:
+def with_entry(storage: Storage, config: RunnableConfig) -> Storage:
     """Return a storage that enters a new thread in the directory with the owner that a config names.
-
-    Args:
-        storage: The storage.
-        config: The config of a put, with the thread's id as the table has it.
-        prefix: The prefix of the owner in the table, which the name in the config does not have.
 
     Raises:
         CheckpointerConfigurationError: See `owner_key`.
@@ -53,13 +46,26 @@ def with_entry(storage: S, config: RunnableConfig, prefix: str = "") -> S:
     """
     if storage.owner_from is None:
         return storage
-    root = items.partition_of(target(config).thread_id)
-    places = (config.get("configurable"), config.get("metadata"))
-    values = (place.get(storage.owner_from) for place in places if isinstance(place, Mapping))
-    owner = next((each for each in values if each is not None), None)
-    about = About(
-        storage.owner if owner is None else checked_owner(prefix + checked_id(owner, "owner"), root)
+    return with_owner(
+        storage, items.partition_of(target(config).thread_id), owner_in(config, storage.owner_from)
     )
+
+
+def owner_in(config: RunnableConfig, owner_from: str) -> Any:
+    """Return the owner that a config names under a key; `None` if it names none."""
+    places = (config.get("configurable"), config.get("metadata"))
+    values = (place.get(owner_from) for place in places if isinstance(place, Mapping))
+    return next((each for each in values if each is not None), None)
+
+
+def with_owner(storage: Storage, root: Partition, owner: Any) -> Storage:
+    """Return a storage that enters a new thread in the directory with an owner, or with that of the storage.
+
+    Raises:
+        CheckpointerConfigurationError: See `owner_key`.
+        CheckpointerInputError: The owner is not a name, is too long, or is of another tenant than the thread.
+    """
+    about = About(storage.owner if owner is None else checked_owner(owner, root))
     # What cannot be stored is refused now. It is sealed where the thread is entered, which few puts do.
     _text_of(root, about)
     if about.owner is not None:

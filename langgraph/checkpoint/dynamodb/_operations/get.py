@@ -27,7 +27,7 @@ from langgraph.checkpoint.dynamodb._operations.reads import (
 )
 from langgraph.checkpoint.dynamodb._runtime.cache import CachedCheckpoint, Lifetime
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
 
 
@@ -70,7 +70,7 @@ def _tuple(
     )
 
 
-def get_tuple(storage: LocalStorage, config: RunnableConfig) -> Op[CheckpointTuple | None]:
+def get_tuple(storage: Storage, config: RunnableConfig) -> Op[CheckpointTuple | None]:
     """Read the checkpoint that a config names, or the newest of its namespace."""
     partition = target(config)
     read = yield from read_checkpoint(storage, partition, checkpoint_id_in(config))
@@ -82,10 +82,10 @@ def get_tuple(storage: LocalStorage, config: RunnableConfig) -> Op[CheckpointTup
 
 
 def read_checkpoint(
-    storage: LocalStorage,
+    storage: Storage,
     partition: Partition,
     checkpoint_id: str | None,
-    load_some: Callable[[LocalStorage, StoredCheckpoint, LoadedSegments], Op[StoredCheckpoint | None]]
+    load_some: Callable[[Storage, StoredCheckpoint, LoadedSegments], Op[StoredCheckpoint | None]]
     | None = None,
     *,
     as_ancestor: bool = False,
@@ -153,9 +153,7 @@ def decode_tuple(
     )
 
 
-def read_entry(
-    storage: LocalStorage, partition: Partition, checkpoint_id: str
-) -> Op[CachedCheckpoint | None]:
+def read_entry(storage: Storage, partition: Partition, checkpoint_id: str) -> Op[CachedCheckpoint | None]:
     """Read a stored checkpoint and return its cache entry, with the plaintexts of its segments."""
     for _ in range(ATTEMPTS_MAX):
         head = yield from storage.table.get(partition.pk, items.checkpoint_prefix(checkpoint_id))

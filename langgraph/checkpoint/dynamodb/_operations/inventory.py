@@ -14,7 +14,7 @@ from langgraph.checkpoint.dynamodb._format.segments import reach
 from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.protocol import Thread, is_committed
 
 # Everything but the data of segments, which is most of a thread's bytes.
@@ -95,7 +95,7 @@ class Inventory:
 
 
 def scan_namespace(
-    storage: LocalStorage, partition: Partition, *, with_indexes: bool = True, measured: bool = False
+    storage: Storage, partition: Partition, *, with_indexes: bool = True, measured: bool = False
 ) -> Op[Inventory]:
     """Read the items of a namespace, and the index segments that they name.
 

@@ -37,7 +37,7 @@ from langgraph.checkpoint.dynamodb._format.segments import (
 from langgraph.checkpoint.dynamodb._operations.threads import ensure_registered, extend_segments
 from langgraph.checkpoint.dynamodb._runtime.cache import CachedCheckpoint, CachedSegment, CachedThread
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage, Storage
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 
 
 @dataclass
@@ -46,8 +46,6 @@ class SegmentRefs:
 
     segments: dict[bytes, Item] = field(default_factory=dict)
     chunks: dict[bytes, Chunk] = field(default_factory=dict)
-    # When the first segment that is not in `chunks` expires, in epoch seconds; None: never, or there are none.
-    others_until: int | None = None
 
     def stored(self) -> dict[bytes, CachedSegment]:
         """Return the cache entries of the new segments."""
@@ -292,12 +290,8 @@ def seal_segment(codec: Codec, partition: Partition, segment_id: bytes, content:
     return codec.seal(content, items.key(partition.pk, sk), items.DATA)
 
 
-class UnlistedExpiryError(Exception):
-    """A segment's expiry must be extended, but its id was not listed: a client of the gateway lists few."""
-
-
 def store_segments(
-    storage: LocalStorage,
+    storage: Storage,
     partition: Partition,
     refs: SegmentRefs,
     thread: CachedThread,
@@ -315,12 +309,7 @@ def store_segments(
 
     Returns:
         Whether all segments exist. A reused one may have been removed.
-
-    Raises:
-        UnlistedExpiryError: Nothing was written.
     """
-    if expires_before(refs.others_until, expiry.own):
-        raise UnlistedExpiryError
     yield from ensure_registered(storage, partition, thread, expiry)
     if refs.segments:
         now = storage.clock()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple
@@ -43,9 +43,10 @@ from langgraph.checkpoint.dynamodb._operations.reads import (
 from langgraph.checkpoint.dynamodb._operations.threads import namespaces
 from langgraph.checkpoint.dynamodb._runtime.requests import Pages, Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, gather, work
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 
 T = TypeVar("T")
+Matches: TypeAlias = Callable[[Mapping[str, Any], Mapping[str, Any]], bool]
 
 # The first page of a list without a limit; its consumer may stop at any time.
 _PAGE_ITEMS_UNLIMITED = 16
@@ -56,7 +57,7 @@ _SEGMENT_BYTES_KEPT = 64 * 1024 * 1024
 
 
 def list_checkpoints(
-    storage: LocalStorage,
+    storage: Storage,
     config: RunnableConfig | None,
     metadata_filter: Mapping[str, Any] | None,
     before: RunnableConfig | None,
@@ -68,7 +69,7 @@ def list_checkpoints(
 
 
 def select(
-    storage: LocalStorage,
+    storage: Storage,
     config: RunnableConfig | None,
     metadata_filter: Mapping[str, Any],
     before: str | None,
@@ -76,13 +77,17 @@ def select(
     decode: Callable[[Partition, Codec, StoredCheckpoint, LoadedSegments], T],
     after: tuple[str, str] | None = None,
     prefix: str = "",
+    matches: Matches | None = None,
 ) -> Stream[T]:
     """List the checkpoints that match, newest first, as `decode` returns them.
 
     `after` is the id and the namespace of the last checkpoint of an earlier list of this thread. The list continues
-    behind it. A list without a thread reads only threads whose ids begin with `prefix`.
+    behind it. A list without a thread reads only threads whose ids begin with `prefix`. `matches` compares metadata
+    with the filter; by default each key must have the same value.
     """
-    selection = _Selection(storage, metadata_filter, before, limit, decode, after, prefix)
+    selection = _Selection(
+        storage, metadata_filter, before, limit, decode, after, prefix, matches or has_values
+    )
     if config is None:
         return selection.of_table()
     partition, checkpoint_id = target(config), checkpoint_id_in(config)
@@ -91,20 +96,27 @@ def select(
     return selection.of_namespaces([partition], checkpoint_id)
 
 
+def has_values(metadata: Mapping[str, Any], metadata_filter: Mapping[str, Any]) -> bool:
+    """Tell whether metadata have the keys and values of a filter."""
+    return all(metadata.get(name) == value for name, value in metadata_filter.items())
+
+
 class _Selection(Generic[T]):
     """The arguments of a list, how many checkpoints are left of its limit, and the segments that were read for it."""
 
     def __init__(
         self,
-        storage: LocalStorage,
+        storage: Storage,
         metadata_filter: Mapping[str, Any],
         before: str | None,
         limit: int | None,
         decode: Callable[[Partition, Codec, StoredCheckpoint, LoadedSegments], T],
         after: tuple[str, str] | None,
         prefix: str,
+        matches: Matches,
     ) -> None:
         self._decode = decode
+        self._has_metadata = matches
         self._storage = replace(storage, codec=storage.codec.for_many())
         self._filter = metadata_filter
         self._before = before
@@ -250,13 +262,11 @@ class _Selection(Generic[T]):
     def _matches(self, partition: Partition, checkpoint: StoredCheckpoint) -> Op[bool]:
         loaded = self._known(partition.pk)
         part = items.parse_part(checkpoint.head, items.SEALED_METADATA)
-        if part is not None and not self._storage.codec.opens:
-            return True
         if part is not None and (yield from loaded.read(self._storage, part.ids)):
             # A deletion is under way, or the table is damaged. Reading the whole checkpoint tells which.
             return True
         metadata = read_metadata(self._storage.codec, checkpoint.head, loaded.contents)
-        return all(metadata.get(name) == value for name, value in self._filter.items())
+        return self._has_metadata(cast("Mapping[str, Any]", metadata), self._filter)
 
     def _read(self, partition: Partition, checkpoint: StoredCheckpoint) -> Op[T | None]:
         """Read and decode a checkpoint; return `None` if it was deleted meanwhile."""

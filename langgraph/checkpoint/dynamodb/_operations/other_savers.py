@@ -28,7 +28,7 @@ from langgraph.checkpoint.dynamodb._format.schema import (
 from langgraph.checkpoint.dynamodb._runtime.failures import error_code
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 
 logger = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ _warned: set[str] = set()
 _warned_of_expiry: set[str] = set()
 
 
-def look_for_other_savers(storage: LocalStorage, partition: Partition | None) -> Op[None]:
+def look_for_other_savers(storage: Storage, partition: Partition | None) -> Op[None]:
     """Look for other savers' items of a namespace that seems new or empty, or of the whole table.
 
     A table that is known to be this saver's alone is not asked.
@@ -112,7 +112,7 @@ def _says_no_index(outcome: Any) -> bool:
     return says_so or error_code(outcome) == "ResourceNotFoundException"
 
 
-def _warn_once(storage: LocalStorage) -> None:
+def _warn_once(storage: Storage) -> None:
     if storage.table.name not in _warned:
         _warned.add(storage.table.name)
         logger.warning(
@@ -125,7 +125,7 @@ def _warn_once(storage: LocalStorage) -> None:
         )
 
 
-def _warn_if_nothing_is_removed(storage: LocalStorage, outcome: Any) -> None:
+def _warn_if_nothing_is_removed(storage: Storage, outcome: Any) -> None:
     """Log once if DynamoDB removes nothing from the table. A caller without the right to know it is told nothing."""
     if not isinstance(outcome, Mapping) or storage.table.name in _warned_of_expiry:
         return

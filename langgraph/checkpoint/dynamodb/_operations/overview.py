@@ -27,7 +27,7 @@ from langgraph.checkpoint.dynamodb._operations.threads import namespaces, read_t
 from langgraph.checkpoint.dynamodb._runtime.failures import error_code
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Emit, Op, Stream, gather
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointCorruptionError,
     CheckpointerConfigurationError,
@@ -79,7 +79,7 @@ class Overview:
     """Why the thread cannot be read."""
 
 
-def extent(storage: LocalStorage) -> Op[Extent | None]:
+def extent(storage: Storage) -> Op[Extent | None]:
     """Read the size of the table; return `None` if the caller has no permission."""
     outcomes = yield (Call("describe_table", {"TableName": storage.table.name}),)
     # No policy of the template allows DescribeTable.
@@ -89,7 +89,7 @@ def extent(storage: LocalStorage) -> Op[Extent | None]:
     return Extent(description["ItemCount"], description["TableSizeBytes"])
 
 
-def scan_threads(storage: LocalStorage) -> Stream[ScannedPage]:
+def scan_threads(storage: Storage) -> Stream[ScannedPage]:
     """Find every thread by a parallel scan, as far as the consumer asks."""
     seen: set[str] = set()
     parts = [heads_of_table(Segment=part, TotalSegments=SCAN_SEGMENTS) for part in range(SCAN_SEGMENTS)]
@@ -112,7 +112,7 @@ def _newest_of(found: Iterable[Item]) -> dict[str, str]:
     return newest
 
 
-def threads_of_run(storage: LocalStorage, run_id: str) -> Op[list[str]]:
+def threads_of_run(storage: Storage, run_id: str) -> Op[list[str]]:
     """Find the threads in which a run stored checkpoints, by the index."""
     query = Query(
         checked_id(run_id, "run_id"), consistent=False, index=(RUN_INDEX, RUN_ID), attributes=(PARTITION_KEY,)
@@ -124,7 +124,7 @@ def _threads_of(found: Iterable[Item]) -> list[str]:
     return list(dict.fromkeys(items.parse_partition(items.partition_key(item)).thread_id for item in found))
 
 
-def is_stored(storage: LocalStorage, thread_id: str) -> Op[bool]:
+def is_stored(storage: Storage, thread_id: str) -> Op[bool]:
     """Tell whether the table has more of a thread than its epoch and its lock, which outlive a deletion.
 
     A thread that nobody stored a checkpoint for may be in the directory.
@@ -142,7 +142,7 @@ def _first(partition: Partition, prefix: str) -> Query:
     return Query(partition.pk, prefix=prefix, first_page=1, attributes=(PARTITION_KEY,))
 
 
-def overview(storage: LocalStorage, thread_id: str) -> Op[Overview]:
+def overview(storage: Storage, thread_id: str) -> Op[Overview]:
     """Return the overview of one thread. Damage is noted and not raised, so that a list can show the others."""
     found = Overview(thread_id)
     try:
@@ -155,7 +155,7 @@ def overview(storage: LocalStorage, thread_id: str) -> Op[Overview]:
     return found
 
 
-def _look_over(storage: LocalStorage, partition: Partition, found: Overview) -> Op[list[Item]]:
+def _look_over(storage: Storage, partition: Partition, found: Overview) -> Op[list[Item]]:
     """Count the items of a namespace, and return its newest head with its writes."""
     newest: list[Item] = []
     query = Query(partition.pk, consistent=False)
@@ -188,7 +188,7 @@ def _describe(found: Overview, newest: Sequence[Item], now: float) -> None:
     found.waiting = task_states(writes).status == "waiting"
 
 
-def measure_thread(storage: LocalStorage, thread_id: str) -> Op[list[Inventory]]:
+def measure_thread(storage: Storage, thread_id: str) -> Op[list[Inventory]]:
     """Return measured inventories of a thread's namespaces, the root's first, with committed checkpoints marked."""
     root = items.partition_of(checked_id(thread_id, "thread_id"))
     within = yield from namespaces(storage, root)
@@ -216,7 +216,7 @@ class Line:
     expires_at: int | None
 
 
-def lines(storage: LocalStorage, partition: Partition) -> Stream[Line]:
+def lines(storage: Storage, partition: Partition) -> Stream[Line]:
     """List a namespace's checkpoints, newest first, without their values."""
     history = NamespaceReader(storage, partition, first_page=None, consistent=False)
     while not history.done:
@@ -235,7 +235,7 @@ def lines(storage: LocalStorage, partition: Partition) -> Stream[Line]:
             )
 
 
-def readable_metadata(storage: LocalStorage, head: Item) -> Op[CheckpointMetadata | None]:
+def readable_metadata(storage: Storage, head: Item) -> Op[CheckpointMetadata | None]:
     """Read the metadata of a checkpoint; return `None` if they are encrypted with another key."""
     loaded = LoadedSegments(items.partition_key(head))
     part = items.parse_part(head, items.SEALED_METADATA)

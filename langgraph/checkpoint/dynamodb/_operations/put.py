@@ -8,7 +8,7 @@ the put composes and stores the checkpoint again from segments that are safe.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -48,15 +48,26 @@ from langgraph.checkpoint.dynamodb._operations.arguments import (
     namespaces_above,
     target,
 )
-from langgraph.checkpoint.dynamodb._operations.backend import Backend, LocalBackend
-from langgraph.checkpoint.dynamodb._operations.commit import Committed, Head
+from langgraph.checkpoint.dynamodb._operations.commit import Committed, Head, commit
 from langgraph.checkpoint.dynamodb._operations.entries import with_entry
+from langgraph.checkpoint.dynamodb._operations.get import read_entry
 from langgraph.checkpoint.dynamodb._operations.item_builder import ItemBuilder
+from langgraph.checkpoint.dynamodb._operations.reads import NamespaceReader
+from langgraph.checkpoint.dynamodb._operations.threads import PinnedEpochError
 from langgraph.checkpoint.dynamodb._runtime.cache import PUT, CachedCheckpoint, CachedThread
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage, Storage
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
 from langgraph.checkpoint.dynamodb.protocol import is_reusable
+
+
+class WantedValuesError(Exception):
+    """The parent does not have values that the caller did not give, because it takes them for the parent's."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        """Take the names of the channels."""
+        super().__init__(", ".join(names))
+        self.names = names
 
 
 @dataclass(frozen=True)
@@ -79,7 +90,8 @@ class Request:
     versions: Mapping[str, Any]
     new_channels: AbstractSet[str]
     values: Mapping[str, Any]
-    store_writes: Callable[[], Op[Any]] | None = None
+    # Other channels that have a value, which the caller did not give: the parent's.
+    kept: AbstractSet[str] = frozenset()
     # Values are serialized once for all attempts, and before the first request, since the caller may change them later.
     # Values that the cached parent already holds are skipped: they are needed only if the thread is deleted meanwhile.
     serialized: dict[str, tuple[str, bytes]] = field(default_factory=dict)
@@ -135,7 +147,7 @@ class _Composed:
 
 
 def put(
-    storage: LocalStorage,
+    storage: Storage,
     config: RunnableConfig,
     checkpoint: Checkpoint,
     metadata: CheckpointMetadata,
@@ -143,7 +155,7 @@ def put(
 ) -> Op[RunnableConfig]:
     """Store a checkpoint. When this returns, it is whole and stays so until it is deleted."""
     request = snapshot_arguments(storage, config, checkpoint, metadata, new_versions)
-    return (yield from store(LocalBackend(with_entry(storage, config)), request))
+    return (yield from store(with_entry(storage, config), request))
 
 
 def snapshot_arguments(
@@ -152,8 +164,12 @@ def snapshot_arguments(
     checkpoint: Checkpoint,
     metadata: CheckpointMetadata,
     new_versions: ChannelVersions,
+    kept: Iterable[str] = (),
 ) -> Request:
-    """Check and snapshot the arguments of a `put` call. Values are referenced, not serialized yet."""
+    """Check and snapshot the arguments of a `put` call. Values are referenced, not serialized yet.
+
+    `kept` names channels whose values are not among those of the checkpoint, but the parent's.
+    """
     partition, parent_id = target(config), checkpoint_id_in(config)
     checkpoint_id = id_of(checkpoint)
     key = items.key(partition.pk, items.checkpoint_prefix(checkpoint_id))
@@ -173,17 +189,22 @@ def snapshot_arguments(
         dict(checkpoint["channel_versions"]),
         set(new_versions),
         dict(checkpoint["channel_values"]),
+        frozenset(kept),
     )
 
 
-def store(backend: Backend, request: Request) -> Op[RunnableConfig]:
-    """Store the checkpoint of a `put` call. The writes of its `store_writes` are stored before the checkpoint is."""
-    with backend.storage.cache.working(PUT, request.partition.pk, backend.storage.clock()):
-        return (yield from _store(backend, request))
+def store(storage: Storage, request: Request) -> Op[RunnableConfig]:
+    """Store the checkpoint of a `put` call.
+
+    Raises:
+        WantedValuesError: Values that the caller did not give are not the parent's.
+        PinnedEpochError: The epoch has ended that the storage is pinned to.
+    """
+    with storage.cache.working(PUT, request.partition.pk, storage.clock()):
+        return (yield from _store(storage, request))
 
 
-def _store(backend: Backend, request: Request) -> Op[RunnableConfig]:
-    storage = backend.storage
+def _store(storage: Storage, request: Request) -> Op[RunnableConfig]:
     partition, checkpoint_id = request.partition, request.checkpoint_id
     parent = None
     if request.parent_id is not None:
@@ -191,17 +212,24 @@ def _store(backend: Backend, request: Request) -> Op[RunnableConfig]:
     if parent is None and request.parent_id is not None:
         # Serialize before the first request: LangGraph may change a value while we wait.
         yield from work(partial(request.dumps_all, storage.codec), rough_bytes(request.values))
-        parent = yield from backend.read_entry(partition, request.parent_id)
-        parent = parent or (yield from _newest_parts(backend, partition))
+        parent = yield from read_entry(storage, partition, request.parent_id)
+        parent = parent or (yield from _newest_parts(storage, partition))
     # The segments of a parent are safe under its own epoch.
     known = None if parent is None else CachedThread(parent.epoch, parent.ttl_seconds)
     thread = known or storage.cache.thread(partition.root)
+    if storage.pinned is not None and not _is_under(thread, storage.pinned):
+        thread = storage.pinned
+        if request.parent_id is not None:
+            # Its values may have to be stored again, for which they are needed.
+            parent = yield from read_entry(storage, partition, request.parent_id)
     for _ in range(ATTEMPTS_MAX):
-        committed = yield from _attempt(backend, request, parent, thread)
+        committed = yield from _attempt(storage, request, parent, thread)
         if committed.is_confirmed:
             return config_of(partition, checkpoint_id)
+        if storage.pinned is not None:
+            raise PinnedEpochError
         thread = committed.thread
-        request, parent = yield from _read_again(backend, request)
+        request, parent = yield from _read_again(storage, request)
     msg = (
         f"checkpoint {checkpoint_id!r} of thread {partition.thread_id!r} could not be stored: the thread was deleted or"
         f" pruned during each of {ATTEMPTS_MAX} attempts; try again when that has ended"
@@ -209,13 +237,22 @@ def _store(backend: Backend, request: Request) -> Op[RunnableConfig]:
     raise ThreadBusyError(msg)
 
 
-def _newest_parts(backend: Backend, partition: Partition) -> Op[CachedCheckpoint | None]:
+def _is_under(thread: CachedThread | None, pinned: CachedThread) -> bool:
+    return thread is not None and is_reusable(thread.epoch, pinned.epoch)
+
+
+def _newest_parts(storage: Storage, partition: Partition) -> Op[CachedCheckpoint | None]:
     """Return the newest checkpoint's segments for reuse, if the parent was never stored. No value is inherited."""
-    entry = yield from backend.newest_entry(partition)
+    found = yield from NamespaceReader(storage, partition).page()
+    if not found:
+        return None
+    newest_id = found[0].checkpoint_id
+    entry = storage.cache.checkpoint(partition.pk, newest_id)
+    entry = entry or (yield from read_entry(storage, partition, newest_id))
     return entry and replace(entry, versions={}, sources={})
 
 
-def _read_again(backend: Backend, request: Request) -> Op[tuple[Request, CachedCheckpoint | None]]:
+def _read_again(storage: Storage, request: Request) -> Op[tuple[Request, CachedCheckpoint | None]]:
     """Read the base of the next attempt after a deletion: the parent as it is now, or else the put's own head.
 
     If the parent was deleted and the stored head was not, only that head may still hold the inherited values. The
@@ -223,25 +260,25 @@ def _read_again(backend: Backend, request: Request) -> Op[tuple[Request, CachedC
     """
     if request.parent_id is None:
         return request, None
-    backend.storage.cache.forget((request.partition.pk, request.parent_id))
-    parent = yield from backend.read_entry(request.partition, request.parent_id)
+    storage.cache.forget((request.partition.pk, request.parent_id))
+    parent = yield from read_entry(storage, request.partition, request.parent_id)
     if parent is not None:
         return request, parent
     if not request.delta_channels:
         request = replace(request, parent_id=None)
-    return request, (yield from backend.read_entry(request.partition, request.checkpoint_id))
+    return request, (yield from read_entry(storage, request.partition, request.checkpoint_id))
 
 
 def _attempt(
-    backend: Backend, request: Request, parent: CachedCheckpoint | None, thread: CachedThread | None
+    storage: Storage, request: Request, parent: CachedCheckpoint | None, thread: CachedThread | None
 ) -> Op[Committed]:
     """Compose the checkpoint and store it under the thread's epoch, which is read first if it is not known."""
-    storage, started_at = backend.storage, backend.storage.clock()
+    started_at = storage.clock()
     epoch = None if thread is None else thread.epoch
     # A value that cannot be serialized raises here, before anything is stored.
     compose = partial(_compose, storage, request, parent, epoch)
     composed = yield from work(compose, _size(request, parent))
-    committed = yield from backend.commit(composed.head, thread, started_at, request.store_writes)
+    committed = yield from commit(storage, composed.head, thread, started_at)
     if committed.is_confirmed:
         entry = composed.entry(request, committed)
         storage.cache.remember_checkpoint(request.partition.pk, request.checkpoint_id, entry)
@@ -340,32 +377,41 @@ def _store_values(
     reusable: Collection[bytes],
 ) -> tuple[dict[str, StoredValue], bool]:
     """Decide how the checkpoint stores each channel's value; tell whether all of them stay in the head."""
-    inherited: dict[str, StoredValue] = {}
+    inherited = _inherited(request, parent)
+    reused = {
+        name: each for name, each in inherited.items() if all(map(reusable.__contains__, each.segments))
+    }
+    wanted = request.kept - inherited.keys()
+    if wanted:
+        raise WantedValuesError(sorted(wanted))
     serialized: dict[str, tuple[str, bytes]] = {}
-    names = dict.fromkeys((*request.versions, *request.values))
+    names = dict.fromkeys((*request.versions, *request.values, *request.kept))
     for name in names:
-        if parent is not None and _is_inherited(request, parent, name):
-            before = parent.values.get(name)
-            if before is not None and all(each in reusable for each in before.segments):
-                inherited[name] = before
-            elif before is not None:
-                serialized[name] = (before.kind, before.join(parent.contents))
-        elif name in request.values:
+        if parent is not None and name in inherited.keys() - reused.keys():
+            serialized[name] = (inherited[name].kind, inherited[name].join(parent.contents))
+        elif name in request.values.keys() - reused.keys():
             serialized[name] = request.dumps(codec, name)
     size = sum(len(data) for _, data in serialized.values())
     if parent is not None:
-        size += bytes_of(inherited.values(), parent.chunks)
+        size += bytes_of(reused.values(), parent.chunks)
     codec.check_size(size, request.key)
     # One request reads a thread with a small state. That of a subgraph is read only when it is resumed.
     inline = size <= INLINE_STATE_BYTES_MAX and not request.partition.namespace
     stored: dict[str, StoredValue] = {}
     for name in names:
-        if name in inherited:
-            stored[name] = builder.inherit(inherited[name])
+        if name in reused:
+            stored[name] = builder.inherit(reused[name])
         elif name in serialized:
             before = None if parent is None else parent.values.get(name)
             stored[name] = builder.value(*serialized[name], before, inline=inline)
     return stored, inline
+
+
+def _inherited(request: Request, parent: CachedCheckpoint | None) -> dict[str, StoredValue]:
+    """Return the values that the checkpoint inherits from its parent, by channel."""
+    if parent is None:
+        return {}
+    return {name: value for name, value in parent.values.items() if _is_inherited(request, parent, name)}
 
 
 def _is_inherited(request: Request, parent: CachedCheckpoint, name: str) -> bool:
@@ -378,7 +424,6 @@ def _is_inherited(request: Request, parent: CachedCheckpoint, name: str) -> bool
         and name in request.versions
         and name in parent.versions
         and request.versions[name] == parent.versions[name]
-        and (name in parent.values or name not in request.values)
     )
 
 

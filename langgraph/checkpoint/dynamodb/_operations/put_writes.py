@@ -30,12 +30,12 @@ from langgraph.checkpoint.dynamodb._operations.arguments import (
     namespaces_above,
     target,
 )
-from langgraph.checkpoint.dynamodb._operations.backend import Backend, LocalBackend
-from langgraph.checkpoint.dynamodb._operations.commit_writes import Found, TaskWrites
+from langgraph.checkpoint.dynamodb._operations.commit_writes import Found, TaskWrites, commit_writes
 from langgraph.checkpoint.dynamodb._operations.item_builder import ItemBuilder
+from langgraph.checkpoint.dynamodb._operations.threads import PinnedEpochError
 from langgraph.checkpoint.dynamodb._runtime.cache import PUT, Cache, CachedCheckpoint, CachedThread
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, Wait, work
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, ThreadBusyError
 from langgraph.checkpoint.dynamodb.protocol import is_reusable
 
@@ -44,7 +44,7 @@ Serialized: TypeAlias = tuple[dict[int, Write], dict[int, Write]]
 
 
 def put_writes(
-    storage: LocalStorage,
+    storage: Storage,
     config: RunnableConfig,
     writes: Sequence[tuple[str, Any]],
     task_id: str,
@@ -53,19 +53,14 @@ def put_writes(
     """Store a task's writes. Special ones replace stored ones; of regular ones the first with an index stays."""
     taken = yield from snapshot_arguments(storage.codec, config, writes, task_id, task_path)
     if taken is not None:
-        yield from store_after_put(LocalBackend(storage), *taken)
+        yield from store_after_put(storage, *taken)
 
 
 def snapshot_arguments(
     codec: Codec, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str
 ) -> Op[tuple[Partition, Sequence[Partition], str, str, Serialized] | None]:
     """Check and serialize the arguments of a `put_writes` call; return `None` if there are no writes."""
-    partition, checkpoint_id = target(config), checkpoint_id_in(config)
-    if checkpoint_id is None:
-        msg = 'config["configurable"]["checkpoint_id"] is missing; give the checkpoint that the writes belong to'
-        raise CheckpointerInputError(msg)
-    items.writes_sk(checkpoint_id, checked_text(task_id, "task_id"))
-    checked_text(task_path, "task_path")
+    partition, checkpoint_id = checked_task(config, task_id, task_path)
     if not writes:
         return None
     size = sum(rough_bytes(value) for _, value in writes)
@@ -73,8 +68,23 @@ def snapshot_arguments(
     return partition, namespaces_above(partition, config), checkpoint_id, task_id, serialized
 
 
+def checked_task(config: RunnableConfig, task_id: str, task_path: str) -> tuple[Partition, str]:
+    """Return the namespace and the checkpoint that a task's writes belong to.
+
+    Raises:
+        CheckpointerInputError: The config names no checkpoint, or an argument cannot be stored.
+    """
+    partition, checkpoint_id = target(config), checkpoint_id_in(config)
+    if checkpoint_id is None:
+        msg = 'config["configurable"]["checkpoint_id"] is missing; give the checkpoint that the writes belong to'
+        raise CheckpointerInputError(msg)
+    items.writes_sk(checkpoint_id, checked_text(task_id, "task_id"))
+    checked_text(task_path, "task_path")
+    return partition, checkpoint_id
+
+
 def store_after_put(
-    backend: Backend,
+    storage: Storage,
     partition: Partition,
     above: Sequence[Partition],
     checkpoint_id: str,
@@ -87,7 +97,6 @@ def store_after_put(
     store again what it stores. After a put that fails, or takes too long, they do. One that has taken that long already
     is not waited for: it may be on an event loop that was stopped and kept.
     """
-    storage = backend.storage
     until = storage.clock() + PUT_WAIT_SECONDS_MAX
     while _gains_by_put(storage.cache, partition, checkpoint_id, serialized):
         now = storage.clock()
@@ -98,7 +107,7 @@ def store_after_put(
         if not put.done():
             # The wait ran out, or this thread must not wait.
             break
-    yield from store(backend, partition, checkpoint_id, task_id, serialized, above=above)
+    yield from store(storage, partition, checkpoint_id, task_id, serialized, above=above)
 
 
 def _gains_by_put(cache: Cache, partition: Partition, checkpoint_id: str, serialized: Serialized) -> bool:
@@ -110,21 +119,24 @@ def _gains_by_put(cache: Cache, partition: Partition, checkpoint_id: str, serial
 
 
 def store(
-    backend: Backend,
+    storage: Storage,
     partition: Partition,
     checkpoint_id: str,
     task_id: str,
     serialized: Serialized,
-    old: Item | None = None,
     above: Sequence[Partition] = (),
 ) -> Op[None]:
-    """Store a task's serialized writes. They replace `old` if given, and are added to stored writes otherwise."""
-    storage = backend.storage
+    """Store a task's serialized writes, added to those that are stored.
+
+    Raises:
+        PinnedEpochError: The epoch has ended that the storage is pinned to.
+    """
     sk = items.writes_sk(checkpoint_id, task_id)
-    call = _Call(serialized, int(storage.clock() * 1000), old or {})
+    call = _Call(serialized, int(storage.clock() * 1000))
     head, thread = _reusable(storage.cache, partition, checkpoint_id), storage.cache.thread(partition.root)
     if thread is None and head is not None:
         thread = CachedThread(head.epoch, head.ttl_seconds)
+    thread = storage.pinned or thread
     for _ in range(MERGE_ATTEMPTS_MAX):
         # Writes that may replace acknowledged ones must not name segments that a deletion may be removing.
         reuses = not call.special and not call.old and call.size_bytes > INLINE_STATE_BYTES_MAX
@@ -133,11 +145,13 @@ def store(
         parts = yield from work(partial(_parts, builder, call, base), call.size_bytes)
         order = call.order if call.special else None
         writes = TaskWrites(partition, sk, parts, builder, order, call.old, call.replaces, above)
-        outcome = yield from backend.commit_writes(writes, thread)
+        outcome = yield from commit_writes(storage, writes, thread)
         if outcome.stored:
             return
-        thread = outcome.thread
+        thread = storage.pinned or outcome.thread
         if outcome.found is None:
+            if storage.pinned is not None:
+                raise PinnedEpochError
             # Store all of it again: a deletion may have removed segments that it names.
             call.begin({})
         elif outcome.found.is_gone:
@@ -155,18 +169,17 @@ def store(
 class _Call:
     """The writes that are still to be stored, by index, and the task's item when it was last read."""
 
-    def __init__(self, given: Serialized, order: int, old: Item) -> None:
+    def __init__(self, given: Serialized, order: int) -> None:
         """Start with all writes that were given.
 
         Args:
             given: The writes.
             order: The call's place among calls with special writes: a later call has a higher one. A request of an
                 earlier call may arrive last and must not win.
-            old: The item that they replace; empty for none.
         """
         self._given = given
         self.order = order
-        self.begin(old)
+        self.begin({})
 
     def begin(self, old: Item) -> None:
         """Start over with all writes, for a task without an item, or with an old one that they replace."""

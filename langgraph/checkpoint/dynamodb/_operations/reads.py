@@ -26,7 +26,7 @@ from langgraph.checkpoint.dynamodb._format.segments import Chunk, expand, is_ind
 from langgraph.checkpoint.dynamodb._runtime.cache import CachedSegment
 from langgraph.checkpoint.dynamodb._runtime.requests import Query, Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, both, work
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError
 from langgraph.checkpoint.dynamodb.protocol import Thread, is_committed, is_reusable
 
@@ -78,7 +78,7 @@ class NamespaceReader:
 
     def __init__(
         self,
-        storage: LocalStorage,
+        storage: Storage,
         partition: Partition,
         *,
         below: str | None = None,
@@ -150,7 +150,7 @@ class NamespaceReader:
 
 
 def find_newest(
-    storage: LocalStorage, partition: Partition, *, below: str | None, consistent: bool
+    storage: Storage, partition: Partition, *, below: str | None, consistent: bool
 ) -> Op[StoredCheckpoint | None]:
     """Read the items of the newest live checkpoint, or of the newest one with a smaller id than `below`.
 
@@ -171,7 +171,7 @@ def find_newest(
 
 
 def find(
-    storage: LocalStorage,
+    storage: Storage,
     partition: Partition,
     checkpoint_id: str,
     *,
@@ -187,7 +187,7 @@ def find(
 
 
 def _live(
-    storage: LocalStorage, head: Item, writes: Sequence[Item], *, as_ancestor: bool
+    storage: Storage, head: Item, writes: Sequence[Item], *, as_ancestor: bool
 ) -> StoredCheckpoint | None:
     """Return the items of a checkpoint that have not expired, or `None` if its head has."""
     now = storage.clock()
@@ -227,9 +227,7 @@ class LoadedSegments:
         """Start with none, for the segments of a head."""
         return cls(items.partition_key(head), items.binary(head, items.EPOCH))
 
-    def read(
-        self, storage: LocalStorage, ids: Iterable[bytes], *, from_cache: bool = False
-    ) -> Op[set[bytes]]:
+    def read(self, storage: Storage, ids: Iterable[bytes], *, from_cache: bool = False) -> Op[set[bytes]]:
         """Read segments, and those that index segments among them name; return the ids of missing ones.
 
         Segments never change, so eventually consistent reads are enough, and the cache if `from_cache` is set.
@@ -253,7 +251,7 @@ class LoadedSegments:
             wanted = _named_by_indexes(contents) - self.contents.keys() - missing
         return missing
 
-    def read_indexes(self, storage: LocalStorage, ids: Iterable[bytes]) -> Op[set[bytes]]:
+    def read_indexes(self, storage: Storage, ids: Iterable[bytes]) -> Op[set[bytes]]:
         """Read the index segments among some, without a key; return the ids of missing ones."""
         wanted = set(filter(is_index, expand(ids, self.contents))) - self.contents.keys()
         missing: set[bytes] = set()
@@ -265,7 +263,7 @@ class LoadedSegments:
             wanted = set(filter(is_index, _named_by_indexes(contents))) - self.contents.keys() - missing
         return missing
 
-    def read_all(self, storage: LocalStorage, checkpoint: StoredCheckpoint) -> Op[set[bytes]]:
+    def read_all(self, storage: Storage, checkpoint: StoredCheckpoint) -> Op[set[bytes]]:
         """Read every segment that a checkpoint names; return the ids of missing ones.
 
         Uses the cache only if the checkpoint is committed. A deletion may have removed segments of any other one, and a
@@ -294,7 +292,7 @@ class LoadedSegments:
         return [each for each in expand(ids, self.contents) if each not in self.contents]
 
     def _page(
-        self, storage: LocalStorage, wanted: Collection[bytes], *, from_cache: bool
+        self, storage: Storage, wanted: Collection[bytes], *, from_cache: bool
     ) -> Op[dict[bytes, Item]]:
         """Read a page of the partition's segments, if that is likely to be cheaper than reading them by their keys.
 
@@ -310,7 +308,7 @@ class LoadedSegments:
         return _by_id((yield from storage.table.query_page(query)))
 
     def _cached(
-        self, storage: LocalStorage, wanted: Collection[bytes], *, from_cache: bool
+        self, storage: Storage, wanted: Collection[bytes], *, from_cache: bool
     ) -> Mapping[bytes, CachedSegment]:
         if self.epoch is None or not from_cache:
             return {}
@@ -319,10 +317,7 @@ class LoadedSegments:
     def _open(
         self, codec: Codec, read: Mapping[bytes, Item], cached: Mapping[bytes, CachedSegment]
     ) -> dict[bytes, bytes]:
-        from_cache = {
-            each: {**items.key(self._pk, items.segment_sk(each)), items.DATA: {"B": segment.sealed}}
-            for each, segment in cached.items()
-        }
+        from_cache = _items_of(self._pk, cached)
         contents: dict[bytes, bytes] = {}
         size = 0
         for segment_id, item in {**from_cache, **read}.items():
@@ -331,6 +326,21 @@ class LoadedSegments:
             # The limit holds for the values, the body that describes them and the writes, each by itself.
             codec.check_size(size // 3, item)
         return contents
+
+
+def _items_of(pk: str, cached: Mapping[bytes, CachedSegment]) -> dict[bytes, Item]:
+    return {
+        each: {**items.key(pk, items.segment_sk(each)), items.DATA: {"B": segment.sealed}}
+        for each, segment in cached.items()
+    }
+
+
+def open_cached(
+    storage: Storage, partition: Partition, epoch: bytes, ids: Iterable[bytes]
+) -> dict[bytes, bytes]:
+    """Return the plaintexts of those segments that are cached under an epoch."""
+    cached = storage.cache.segments(partition.pk, epoch, ids)
+    return open_segments(storage.codec, _items_of(partition.pk, cached).values())
 
 
 def segment_items(table: Table, pk: str, ids: Iterable[bytes]) -> Op[list[Item]]:
@@ -383,7 +393,7 @@ def _opened(codec: Codec | None, segment_id: bytes, segment: Item) -> bytes:
 
 
 def load(
-    storage: LocalStorage, checkpoint: StoredCheckpoint, loaded: LoadedSegments
+    storage: Storage, checkpoint: StoredCheckpoint, loaded: LoadedSegments
 ) -> Op[StoredCheckpoint | None]:
     """Read every segment that a checkpoint names.
 
@@ -407,7 +417,7 @@ def load(
 
 
 def lost_parts(
-    storage: LocalStorage, item: Item, loaded: LoadedSegments, names: Sequence[str] = items.PARTS
+    storage: Storage, item: Item, loaded: LoadedSegments, names: Sequence[str] = items.PARTS
 ) -> Op[set[str]]:
     """Return the names of those parts of a head or writes item that lack segments, as they were never acknowledged.
 
@@ -422,7 +432,7 @@ def lost_parts(
     return set(lost)
 
 
-def judge(storage: LocalStorage, item: Item, lost: Mapping[str, Sequence[bytes]]) -> Op[None]:
+def judge(storage: Storage, item: Item, lost: Mapping[str, Sequence[bytes]]) -> Op[None]:
     """Find out why segments of an item's parts are missing; return if the parts were never acknowledged.
 
     Raises:

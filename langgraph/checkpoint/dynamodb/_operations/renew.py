@@ -38,7 +38,7 @@ from langgraph.checkpoint.dynamodb._operations.threads import (
 from langgraph.checkpoint.dynamodb._runtime.cache import PUT, RENEWAL, CachedThread
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, Wait, gather
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
 from langgraph.checkpoint.dynamodb.protocol import Thread
 
@@ -55,7 +55,7 @@ class Place:
 
 
 def renew_after_put(
-    storage: LocalStorage,
+    storage: Storage,
     partition: Partition,
     checkpoint_id: str,
     ends_at: int,
@@ -83,7 +83,7 @@ def renew_after_put(
 
 
 def renew_after_writes(
-    storage: LocalStorage,
+    storage: Storage,
     partition: Partition,
     checkpoint_id: str,
     thread: CachedThread,
@@ -105,7 +105,7 @@ def renew_after_writes(
         yield from _renew(storage, partition, due, 0)
 
 
-def _may_be_due(storage: LocalStorage, thread: CachedThread, place: Place) -> bool:
+def _may_be_due(storage: Storage, thread: CachedThread, place: Place) -> bool:
     """Tell whether a renewal may be due, by what this process knows without a request."""
     cache, pk = storage.cache, place.partition.pk
     checkpoint_id = place.checkpoint_id or cache.latest(pk)
@@ -118,12 +118,12 @@ def _may_be_due(storage: LocalStorage, thread: CachedThread, place: Place) -> bo
     )
 
 
-def _due_before(storage: LocalStorage, ttl_seconds: int | None) -> float:
+def _due_before(storage: Storage, ttl_seconds: int | None) -> float:
     """Return the time, in epoch seconds, before which nothing that a run needs may expire."""
     return storage.clock() + (ttl_seconds or 0) * (1 - 1 / _SHARE)
 
 
-def _renew(storage: LocalStorage, partition: Partition, due: Sequence[Place], least: int) -> Op[None]:
+def _renew(storage: Storage, partition: Partition, due: Sequence[Place], least: int) -> Op[None]:
     """Renew those places that expire before `least`, or have lived for a tenth of the ttl."""
     for _ in range(ATTEMPTS_MAX):
         thread = (yield from read_thread(storage, partition)) if due else None
@@ -141,9 +141,7 @@ def _renew(storage: LocalStorage, partition: Partition, due: Sequence[Place], le
     raise ThreadBusyError(msg)
 
 
-def _still_due(
-    storage: LocalStorage, thread: Thread, places: Sequence[Place], before: float
-) -> Op[list[Place]]:
+def _still_due(storage: Storage, thread: Thread, places: Sequence[Place], before: float) -> Op[list[Place]]:
     """Return the places that are due by what is stored, and remember when the others expire."""
     due = []
     for place in places:
@@ -157,7 +155,7 @@ def _still_due(
     return due
 
 
-def _needed(storage: LocalStorage, thread: Thread, place: Place) -> Op[list[StoredCheckpoint]]:
+def _needed(storage: Storage, thread: Thread, place: Place) -> Op[list[StoredCheckpoint]]:
     """Read a committed checkpoint and those above it, the newest first; none if it is not there, or being copied.
 
     If the place names no checkpoint, it is the newest committed one. Heads above that were never acknowledged are
@@ -192,7 +190,7 @@ def _needed(storage: LocalStorage, thread: Thread, place: Place) -> Op[list[Stor
 
 
 def _renew_places(
-    storage: LocalStorage, partition: Partition, thread: Thread, places: Sequence[Place]
+    storage: Storage, partition: Partition, thread: Thread, places: Sequence[Place]
 ) -> Op[bool]:
     """Renew places; return whether that is done. If it is not, something has changed since it was read."""
     expiry = Expiry.after(thread.ttl_seconds, storage.clock())
@@ -212,9 +210,7 @@ def _renew_places(
     return True
 
 
-def _note(
-    storage: LocalStorage, partition: Partition, thread: Thread, until: int, expiry: Expiry
-) -> Op[bool]:
+def _note(storage: Storage, partition: Partition, thread: Thread, until: int, expiry: Expiry) -> Op[bool]:
     """Note at the thread until when something is kept, and let the thread item and its entry live as long.
 
     Returns:
@@ -236,7 +232,7 @@ def _note(
 
 
 def _renew_checkpoint(
-    storage: LocalStorage,
+    storage: Storage,
     partition: Partition,
     thread: Thread,
     checkpoint: StoredCheckpoint,
@@ -263,13 +259,13 @@ def _renew_checkpoint(
     return head not in whole or (yield from _extended(storage, head, until, expiry))
 
 
-def _extended(storage: LocalStorage, item: Item, until: int, expiry: Expiry) -> Op[bool]:
+def _extended(storage: Storage, item: Item, until: int, expiry: Expiry) -> Op[bool]:
     change = protocol.renew(item, until, expiry.own)
     return (yield from storage.table.try_update(items.key_of(item), change)) is None
 
 
 def extend_named(
-    storage: LocalStorage, partition: Partition, epoch: bytes, members: Sequence[Item], expiry: Expiry
+    storage: Storage, partition: Partition, epoch: bytes, members: Sequence[Item], expiry: Expiry
 ) -> Op[list[Item]]:
     """Extend the segments that heads and writes name, where they would expire first.
 
@@ -292,7 +288,7 @@ def extend_named(
 
 
 def extend_ancestors(
-    storage: LocalStorage,
+    storage: Storage,
     partition: Partition,
     epoch: bytes,
     head: Item,
@@ -319,7 +315,7 @@ def extend_ancestors(
     return expiry.own
 
 
-def _ancestors(storage: LocalStorage, partition: Partition, head: Item) -> Op[Sequence[StoredCheckpoint]]:
+def _ancestors(storage: Storage, partition: Partition, head: Item) -> Op[Sequence[StoredCheckpoint]]:
     """Read the ancestors that a head's delta channels are rebuilt from; return none if one of them is missing.
 
     The checkpoint can still be stored then. Reading its delta channels raises the error.

@@ -10,7 +10,7 @@ from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
 from langgraph.checkpoint.dynamodb._operations.overview import status_of
 from langgraph.checkpoint.dynamodb._operations.reads import NamespaceReader
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class RunSummary:
     """`idle`, `waiting` for a human or `failed`, as of its last checkpoint."""
 
 
-def list_runs(storage: LocalStorage, thread_id: str) -> Op[list[RunSummary]]:
+def list_runs(storage: Storage, thread_id: str) -> Op[list[RunSummary]]:
     """List the runs of a thread, the one with the newest checkpoint first."""
     root = items.partition_of(checked_id(thread_id, "thread_id"))
     runs: dict[str, RunSummary] = {}

@@ -9,6 +9,8 @@ those of the holder's clock. A runner that takes over waits for longer than cloc
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -23,10 +25,11 @@ from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
 from langgraph.checkpoint.dynamodb._runtime.options import check_seconds, check_ttl
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import ThreadBusyError, ThreadLockLostError
 from langgraph.checkpoint.dynamodb.protocol import Change
 
+TOKEN_BYTES = 8
 _NAMES = {"#holder": items.HOLDER, "#until": items.HELD_UNTIL}
 # Nobody holds the thread, or the holder has not renewed its hold.
 _IS_FREE = "attribute_not_exists(#holder) OR #until < :dead"
@@ -46,20 +49,23 @@ class Hold:
         return items.key(self.root.pk, items.LOCK)
 
 
-def hold_on(storage: LocalStorage, thread_id: str, ttl: float, wait: float) -> Hold:
-    """Return a hold on a thread, not acquired yet; raise `CheckpointerInputError` for bad arguments."""
+def hold_on(thread_id: str, ttl: float, wait: float, token: bytes = b"") -> Hold:
+    """Return a hold on a thread, not acquired yet; raise `CheckpointerInputError` for bad arguments.
+
+    It has no token before `another` gives it one.
+    """
     check_ttl("ttl", ttl, at_least=LOCK_TTL_SECONDS_MIN)
     check_seconds("wait", wait, at_least=0)
     root = items.partition_of(checked_id(thread_id, "thread_id"))
-    return another(storage, Hold(root, ttl, b""))
+    return Hold(root, ttl, token)
 
 
-def another(storage: LocalStorage, hold: Hold) -> Hold:
+def another(rng: random.Random, hold: Hold) -> Hold:
     """Return another hold on the same thread with the same ttl, and with a token of its own."""
-    return replace(hold, token=storage.rng.randbytes(8))
+    return replace(hold, token=rng.randbytes(TOKEN_BYTES))
 
 
-def acquire(storage: LocalStorage, hold: Hold, wait_seconds: float) -> Op[float]:
+def acquire(storage: Storage, hold: Hold, wait_seconds: float) -> Op[float]:
     """Acquire a hold on a thread, waiting for the current holder.
 
     Returns:
@@ -68,38 +74,91 @@ def acquire(storage: LocalStorage, hold: Hold, wait_seconds: float) -> Op[float]
     Raises:
         ThreadBusyError: The thread was not free in time.
     """
+
+    def attempt(delay_seconds: float) -> Op[Attempt]:
+        return try_to_acquire(storage, hold, delay_seconds)
+
+    def give_up(error: BaseException) -> Op[None]:
+        return release(storage.after(error), hold)
+
+    return (yield from waited_for(hold, wait_seconds, storage.clock, storage.table.backoff, attempt, give_up))
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """The outcome of an attempt to acquire a hold."""
+
+    held_until: float | None
+    """When the hold ends, in epoch seconds; `None` if another runner has the thread."""
+    free_in_seconds: float = 0.0
+    """In how many seconds that runner's hold ends by any clock, if it has died."""
+
+
+def waited_for(
+    hold: Hold,
+    wait_seconds: float,
+    clock: Callable[[], float],
+    backoff: Callable[[int], float],
+    attempt: Callable[[float], Op[Attempt]],
+    give_up: Callable[[BaseException], Op[None]],
+) -> Op[float]:
+    """Try to acquire a hold until it is acquired, or the time is over.
+
+    Args:
+        hold: The hold.
+        wait_seconds: For how long to try.
+        clock: Returns the time in seconds.
+        backoff: Returns how many seconds to wait before an attempt.
+        attempt: Tries once, after a delay in seconds.
+        give_up: Releases what an attempt may have acquired whose response was lost, after its error.
+
+    Returns:
+        When the hold ends, in epoch seconds.
+
+    Raises:
+        ThreadBusyError: The thread was not free in time.
+    """
     try:
-        return (yield from _acquire(storage, hold, wait_seconds))
+        return (yield from _waited_for(hold, wait_seconds, clock, backoff, attempt))
     except (GeneratorExit, ThreadBusyError):
         raise
     except BaseException as error:
-        # A request whose response was lost may have acquired it.
         with suppress(Exception):
-            yield from release(storage.after(error), hold)
+            yield from give_up(error)
         raise
 
 
-def _acquire(storage: LocalStorage, hold: Hold, wait_seconds: float) -> Op[float]:
-    until, attempt, delay = storage.clock() + wait_seconds, 0, 0.0
+def _waited_for(
+    hold: Hold,
+    wait_seconds: float,
+    clock: Callable[[], float],
+    backoff: Callable[[int], float],
+    attempt: Callable[[float], Op[Attempt]],
+) -> Op[float]:
+    until, number, delay = clock() + wait_seconds, 0, 0.0
     while True:
-        held_until, other = yield from _try(storage, hold, delay)
-        if other is None:
-            return held_until
-        attempt += 1
-        delay = min(storage.table.backoff(attempt), until - storage.clock())
+        outcome = yield from attempt(delay)
+        if outcome.held_until is not None:
+            return outcome.held_until
+        number += 1
+        delay = min(backoff(number), until - clock())
         if delay <= 0:
             break
-    seconds = (items.number(other, items.HELD_UNTIL) or 0) / 1000 + LOCK_SKEW_SECONDS - storage.clock()
     msg = (
         f"thread {hold.root.thread_id!r} is held by another runner, after {wait_seconds:g} s of waiting. Try again when"
-        f" that runner has ended. If its process has died, the thread is free in {max(seconds, 0):.0f} s"
+        f" that runner has ended. If its process has died, the thread is free in {outcome.free_in_seconds:.0f} s"
     )
     raise ThreadBusyError(msg)
 
 
-def _try(storage: LocalStorage, hold: Hold, delay_seconds: float) -> Op[tuple[float, Item | None]]:
+def try_to_acquire(storage: Storage, hold: Hold, delay_seconds: float = 0.0) -> Op[Attempt]:
+    """Acquire a hold if nobody else has the thread after a delay."""
     now = storage.clock() + delay_seconds
-    return (yield from _hold(storage, hold, now, _IS_FREE, _dead(now), delay_seconds))
+    held_until, other = yield from _hold(storage, hold, now, _IS_FREE, _dead(now), delay_seconds)
+    if other is None:
+        return Attempt(held_until)
+    dead_at = (items.number(other, items.HELD_UNTIL) or 0) / 1000 + LOCK_SKEW_SECONDS
+    return Attempt(None, max(dead_at - storage.clock(), 0.0))
 
 
 def _dead(now: float) -> Item:
@@ -107,7 +166,7 @@ def _dead(now: float) -> Item:
     return {":dead": {"N": str(int((now - LOCK_SKEW_SECONDS) * 1000))}}
 
 
-def renew(storage: LocalStorage, hold: Hold) -> Op[float]:
+def renew(storage: Storage, hold: Hold) -> Op[float]:
     """Renew a hold for another ttl from now on.
 
     Returns:
@@ -119,18 +178,22 @@ def renew(storage: LocalStorage, hold: Hold) -> Op[float]:
     # A request that arrives late must not shorten the hold.
     ours = "#holder = :holder AND #until < :until"
     held_until, other = yield from _hold(storage, hold, storage.clock(), ours, {}, 0.0)
-    if other is None:
-        return held_until
-    msg = (
+    if other is not None:
+        raise lost(hold)
+    return held_until
+
+
+def lost(hold: Hold) -> ThreadLockLostError:
+    """Return the error of a hold that somebody else has now."""
+    return ThreadLockLostError(
         f"thread {hold.root.thread_id!r} is no longer held: this process did not renew its lock for"
         f" {hold.ttl_seconds:g} s, and another runner may have continued the thread. Store nothing more. Read the"
         " newest checkpoint and start again from it"
     )
-    raise ThreadLockLostError(msg)
 
 
 def _hold(
-    storage: LocalStorage, hold: Hold, now: float, condition: str, values: Item, delay_seconds: float
+    storage: Storage, hold: Hold, now: float, condition: str, values: Item, delay_seconds: float
 ) -> Op[tuple[float, Item | None]]:
     """Hold the thread from now on if a condition is true.
 
@@ -157,7 +220,7 @@ def _hold(
     return held_until / 1000, other
 
 
-def release(storage: LocalStorage, hold: Hold) -> Op[None]:
+def release(storage: Storage, hold: Hold) -> Op[None]:
     """Release a thread, unless another runner has acquired it. An interruption waits for the release."""
     try:
         yield from _release(storage, hold)
@@ -170,14 +233,14 @@ def release(storage: LocalStorage, hold: Hold) -> Op[None]:
         raise
 
 
-def _release(storage: LocalStorage, hold: Hold) -> Op[None]:
+def _release(storage: Storage, hold: Hold) -> Op[None]:
     values = {":holder": {"B": hold.token}}
     yield from storage.table.try_update(
         hold.key, Change("REMOVE #holder, #until", "#holder = :holder", _NAMES, values)
     )
 
 
-def remove_free(storage: LocalStorage, lock: Item) -> Op[None]:
+def remove_free(storage: Storage, lock: Item) -> Op[None]:
     """Delete the lock item of a thread, unless somebody holds the lock."""
     change = Change("", _IS_FREE, _NAMES, _dead(storage.clock()))
     yield from storage.table.try_delete(items.key_of(lock), change)

@@ -25,14 +25,28 @@ from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_othe
 from langgraph.checkpoint.dynamodb._runtime.cache import CachedThread
 from langgraph.checkpoint.dynamodb._runtime.requests import Query, none_if_condition_failed
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, Wait, gather
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError, ThreadBusyError
 from langgraph.checkpoint.dynamodb.protocol import Thread
 
 logger = logging.getLogger("langgraph.checkpoint.dynamodb")
 
 
-def read_thread(storage: LocalStorage, partition: Partition) -> Op[Thread | None]:
+class PinnedEpochError(Exception):
+    """The epoch of a thread has ended to which an operation is pinned, so it may not store anything more."""
+
+
+def check_pinned(storage: Storage, epoch: bytes) -> None:
+    """Raise if an operation is pinned to another epoch than a thread has.
+
+    Raises:
+        PinnedEpochError: It is.
+    """
+    if storage.pinned is not None and not protocol.is_reusable(storage.pinned.epoch, epoch):
+        raise PinnedEpochError
+
+
+def read_thread(storage: Storage, partition: Partition) -> Op[Thread | None]:
     """Read the thread item of a namespace's thread, strongly consistent."""
     item = yield from storage.table.get(partition.root, items.THREAD)
     return None if item is None else Thread.parse(item)
@@ -41,7 +55,7 @@ def read_thread(storage: LocalStorage, partition: Partition) -> Op[Thread | None
 # The epoch
 
 
-def ensure_epoch(storage: LocalStorage, partition: Partition) -> Op[CachedThread]:
+def ensure_epoch(storage: Storage, partition: Partition) -> Op[CachedThread]:
     """Return the thread's epoch and ttl for a put to build on.
 
     A thread without an epoch is created with one and with this saver's ttl. A pending epoch becomes active. Another
@@ -80,7 +94,7 @@ def ensure_epoch(storage: LocalStorage, partition: Partition) -> Op[CachedThread
     raise ThreadBusyError(msg)
 
 
-def find_epoch(storage: LocalStorage, partition: Partition) -> Op[CachedThread]:
+def find_epoch(storage: Storage, partition: Partition) -> Op[CachedThread]:
     """Return the thread's epoch and ttl for writes to build on, creating the thread if needed.
 
     The thread of writes exists in most cases, and a read costs a fifth of the conditional write of `ensure_epoch`.
@@ -92,7 +106,7 @@ def find_epoch(storage: LocalStorage, partition: Partition) -> Op[CachedThread]:
 
 
 def confirm_epoch(
-    storage: LocalStorage, partition: Partition, epoch: bytes, ends_at: int | None
+    storage: Storage, partition: Partition, epoch: bytes, ends_at: int | None
 ) -> Op[CachedThread | None]:
     """Read the thread after a put or writes were stored under an epoch; they are acknowledged if it still has it.
 
@@ -119,7 +133,7 @@ def confirm_epoch(
     return _cached(storage, partition, thread)
 
 
-def _cached(storage: LocalStorage, partition: Partition, thread: Thread) -> CachedThread:
+def _cached(storage: Storage, partition: Partition, thread: Thread) -> CachedThread:
     """Cache a thread and return its entry; log once if its ttl is not this saver's."""
     cache = storage.cache
     if thread.ttl_seconds != storage.ttl_seconds and not cache.facts.has_told_of_ttl:
@@ -139,7 +153,7 @@ def _cached(storage: LocalStorage, partition: Partition, thread: Thread) -> Cach
 # The directory
 
 
-def _read_and_touch(storage: LocalStorage, partition: Partition, epoch: bytes) -> Op[Thread | None]:
+def _read_and_touch(storage: Storage, partition: Partition, epoch: bytes) -> Op[Thread | None]:
     """Read the thread item after a commit, and note in the directory that the thread is active, if that is due.
 
     A process that knows when the thread was active last needs no further request: the update returns the item.
@@ -153,8 +167,6 @@ def _read_and_touch(storage: LocalStorage, partition: Partition, epoch: bytes) -
         touched = None if change is None else (yield from _touch(storage, partition, known, change))
         if touched is not None:
             return touched
-    if not storage.shares_reads:
-        return (yield from _read_touched(storage, partition, epoch))
     now = storage.clock()
     read, leads, last = reads.join(root, now, now - READ_WAIT_SECONDS_MAX)
     if not leads:
@@ -174,13 +186,13 @@ def _read_and_touch(storage: LocalStorage, partition: Partition, epoch: bytes) -
         reads.end(root, read, answer)
 
 
-def _read_touched(storage: LocalStorage, partition: Partition, epoch: bytes) -> Op[Thread | None]:
+def _read_touched(storage: Storage, partition: Partition, epoch: bytes) -> Op[Thread | None]:
     thread = yield from read_thread(storage, partition)
     return (yield from _touched(storage, partition, epoch, thread))
 
 
 def _touched(
-    storage: LocalStorage, partition: Partition, epoch: bytes, thread: Thread | None
+    storage: Storage, partition: Partition, epoch: bytes, thread: Thread | None
 ) -> Op[Thread | None]:
     """Note in the directory that a thread is active, if that is due by its item, and return the item as it is then.
 
@@ -197,7 +209,7 @@ def _touched(
     return touched or thread
 
 
-def _activity(storage: LocalStorage, partition: Partition, thread: Thread) -> Op[protocol.Change | None]:
+def _activity(storage: Storage, partition: Partition, thread: Thread) -> Op[protocol.Change | None]:
     """Return the change that enters a thread in the directory, or notes that it is active; `None` if none is due."""
     if thread.last_active is not None:
         return _due_touch(storage, thread, thread.last_active)
@@ -209,16 +221,14 @@ def _activity(storage: LocalStorage, partition: Partition, thread: Thread) -> Op
     return protocol.list_thread(thread.epoch, entry, now, now if began is None else began)
 
 
-def _due_touch(
-    storage: LocalStorage, thread: CachedThread | Thread, last_active: int
-) -> protocol.Change | None:
+def _due_touch(storage: Storage, thread: CachedThread | Thread, last_active: int) -> protocol.Change | None:
     """Return the change that notes that a thread in the directory is active; `None` if none is due."""
     now = storage.clock()
     due = now - activity_seconds(storage.activity_seconds, thread.ttl_seconds)
     return None if last_active > due else protocol.touch_thread(thread.epoch, now, due)
 
 
-def began_at(storage: LocalStorage, partition: Partition) -> Op[float | None]:
+def began_at(storage: Storage, partition: Partition) -> Op[float | None]:
     """Return when a thread's oldest checkpoint was made, in epoch seconds.
 
     Return `None` if the thread has no checkpoint, or if LangGraph did not make the id, which tells the time. A time in
@@ -237,7 +247,7 @@ def began_at(storage: LocalStorage, partition: Partition) -> Op[float | None]:
     return None if made is None else min(made.timestamp(), storage.clock())
 
 
-def _tell_of_missing_owner(storage: LocalStorage, partition: Partition, entry: Item) -> None:
+def _tell_of_missing_owner(storage: Storage, partition: Partition, entry: Item) -> None:
     """Log once that a thread enters the directory without an owner though the saver looks for one."""
     facts = storage.cache.facts
     if storage.owner_from is None or OWNER in entry or facts.has_told_of_missing_owner:
@@ -253,7 +263,7 @@ def _tell_of_missing_owner(storage: LocalStorage, partition: Partition, entry: I
 
 
 def _touch(
-    storage: LocalStorage, partition: Partition, thread: CachedThread | Thread, change: protocol.Change
+    storage: Storage, partition: Partition, thread: CachedThread | Thread, change: protocol.Change
 ) -> Op[Thread | None]:
     """Change a thread in the directory; return its item, or `None` if another call has changed it meanwhile."""
     # Other puts of this process, side by side with this one, need not touch the thread too.
@@ -263,7 +273,7 @@ def _touch(
     return None if response is None else Thread.parse(response["Attributes"])
 
 
-def _touch_kept(storage: LocalStorage, partition: Partition, epoch: bytes) -> Op[None]:
+def _touch_kept(storage: Storage, partition: Partition, epoch: bytes) -> Op[None]:
     """Touch a thread whose epoch a deletion has ended since it was read: the deletion may keep what was committed."""
     for _ in range(ATTEMPTS_MAX):
         thread = yield from read_thread(storage, partition)
@@ -300,7 +310,7 @@ class Claim:
     """In epoch seconds."""
 
 
-def acquire_claim(storage: LocalStorage, root: Partition, token: bytes, *, resets: bool) -> Op[Claim]:
+def acquire_claim(storage: Storage, root: Partition, token: bytes, *, resets: bool) -> Op[Claim]:
     """Claim the thread for a deletion, waiting for one that is under way.
 
     Args:
@@ -331,7 +341,7 @@ def acquire_claim(storage: LocalStorage, root: Partition, token: bytes, *, reset
 
 
 def _try_claim(
-    storage: LocalStorage, root: Partition, token: bytes, delay_seconds: float, *, resets: bool
+    storage: Storage, root: Partition, token: bytes, delay_seconds: float, *, resets: bool
 ) -> Op[Thread | None]:
     """Claim the thread item and return it.
 
@@ -363,9 +373,7 @@ def _try_claim(
     return thread
 
 
-def _parsed_or_reset(
-    storage: LocalStorage, root: Partition, item: Item, *, resets: bool
-) -> Op[Thread | None]:
+def _parsed_or_reset(storage: Storage, root: Partition, item: Item, *, resets: bool) -> Op[Thread | None]:
     """Parse a thread item for a deletion, or reset it if it is damaged and may be reset: return `None` then."""
     try:
         return Thread.parse_for_deletion(item)
@@ -378,7 +386,7 @@ def _parsed_or_reset(
     return None
 
 
-def check_claim(storage: LocalStorage, claim: Claim) -> Op[None]:
+def check_claim(storage: Storage, claim: Claim) -> Op[None]:
     """Make sure that no other deletion has ended an epoch since the thread was claimed.
 
     If one has, what this deletion considers committed may not be. Makes no request while the claim cannot have run
@@ -398,7 +406,7 @@ def check_claim(storage: LocalStorage, claim: Claim) -> Op[None]:
         raise ThreadBusyError(msg)
 
 
-def end_epoch(storage: LocalStorage, claim: Claim) -> Op[Thread]:
+def end_epoch(storage: Storage, claim: Claim) -> Op[Thread]:
     """End the thread's epoch and extend the claim; return the thread with its new, pending epoch.
 
     Raises:
@@ -416,7 +424,7 @@ def end_epoch(storage: LocalStorage, claim: Claim) -> Op[Thread]:
     return thread
 
 
-def finalize(storage: LocalStorage, claim: Claim, thread: Thread, *, is_empty: bool) -> Op[None]:
+def finalize(storage: Storage, claim: Claim, thread: Thread, *, is_empty: bool) -> Op[None]:
     """Finalize: from here on only the new epoch says what is committed. Comes before any segment is deleted.
 
     Raises:
@@ -437,7 +445,7 @@ def _claim_lost(root: Partition) -> ThreadBusyError:
     return ThreadBusyError(msg)
 
 
-def release(storage: LocalStorage, root: Partition, token: bytes, *, is_empty: bool) -> Op[None]:
+def release(storage: Storage, root: Partition, token: bytes, *, is_empty: bool) -> Op[None]:
     """Release the claim. If the thread is empty, remove its item instead, unless a put has begun its epoch."""
     if (
         is_empty
@@ -451,12 +459,12 @@ def release(storage: LocalStorage, root: Partition, token: bytes, *, is_empty: b
 # Namespaces
 
 
-def namespace_markers(storage: LocalStorage, partition: Partition) -> Op[list[Item]]:
+def namespace_markers(storage: Storage, partition: Partition) -> Op[list[Item]]:
     """Read the markers of a thread's namespaces. The root namespace has none."""
     return (yield from storage.table.query_all(Query(partition.root, prefix=items.NAMESPACES)))
 
 
-def namespaces(storage: LocalStorage, partition: Partition) -> Op[list[Partition]]:
+def namespaces(storage: Storage, partition: Partition) -> Op[list[Partition]]:
     """Read the namespaces of a thread, the root first."""
     markers = yield from namespace_markers(storage, partition)
     return [items.partition_of(partition.thread_id), *(marked_namespace(partition, each) for each in markers)]
@@ -468,7 +476,7 @@ def marked_namespace(partition: Partition, marker: Item) -> Partition:
 
 
 def ensure_registered(
-    storage: LocalStorage, partition: Partition, thread: CachedThread, expiry: Expiry
+    storage: Storage, partition: Partition, thread: CachedThread, expiry: Expiry
 ) -> Op[None]:
     """Register a namespace, unless this process has done so under the thread's epoch.
 
@@ -482,7 +490,7 @@ def ensure_registered(
         storage.cache.remember_namespace(partition.root, thread, partition.namespace, expires_at)
 
 
-def register_namespace(storage: LocalStorage, partition: Partition, expires_at: int | None) -> Op[int | None]:
+def register_namespace(storage: Storage, partition: Partition, expires_at: int | None) -> Op[int | None]:
     """Create or refresh a namespace's marker and return its expiry. Never shortens an existing expiry.
 
     Raises:
@@ -502,7 +510,7 @@ def register_namespace(storage: LocalStorage, partition: Partition, expires_at: 
     raise ThreadBusyError(msg)
 
 
-def unregister_namespace(storage: LocalStorage, marker: Item) -> Op[None]:
+def unregister_namespace(storage: Storage, marker: Item) -> Op[None]:
     """Delete a namespace's marker, unless the namespace has been registered again."""
     yield from storage.table.try_delete(items.key_of(marker), protocol.unregister(marker))
 
@@ -510,14 +518,14 @@ def unregister_namespace(storage: LocalStorage, marker: Item) -> Op[None]:
 # Expiry
 
 
-def extend(storage: LocalStorage, item_key: Item, expires_at: int | None) -> Op[bool]:
+def extend(storage: Storage, item_key: Item, expires_at: int | None) -> Op[bool]:
     """Extend an item's expiry, never shortening it; return whether the item exists."""
     other = yield from storage.table.try_update(item_key, protocol.extend(expires_at))
     return other is None or bool(other)
 
 
 def extend_segments(
-    storage: LocalStorage, partition: Partition, ids: Iterable[bytes], expires_at: int | None
+    storage: Storage, partition: Partition, ids: Iterable[bytes], expires_at: int | None
 ) -> Op[set[bytes]]:
     """Extend the expiry of segments; return the ids of those that no longer exist."""
     wanted = sorted(ids)

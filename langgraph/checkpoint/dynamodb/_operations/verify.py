@@ -43,7 +43,7 @@ from langgraph.checkpoint.dynamodb._operations.threads import (
 )
 from langgraph.checkpoint.dynamodb._runtime.requests import Pages, Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, work
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointCorruptionError,
     CheckpointFormatError,
@@ -133,7 +133,7 @@ class Verification:
             self.flaw(str(error))
 
 
-def scan_partitions(storage: LocalStorage) -> Stream[tuple[Sequence[str], int]]:
+def scan_partitions(storage: Storage) -> Stream[tuple[Sequence[str], int]]:
     """Find every partition by a parallel scan.
 
     Each round emits the partition keys that it found, some of them again, and how many items it read.
@@ -154,7 +154,7 @@ def scan_partitions(storage: LocalStorage) -> Stream[tuple[Sequence[str], int]]:
         yield Emit((list(dict.fromkeys(found)), len(found)))
 
 
-def verify_thread(storage: LocalStorage, thread_id: str, scanned: Collection[str] = ()) -> Op[Verification]:
+def verify_thread(storage: Storage, thread_id: str, scanned: Collection[str] = ()) -> Op[Verification]:
     """Read everything of a thread and check it.
 
     Args:
@@ -186,7 +186,7 @@ def verify_thread(storage: LocalStorage, thread_id: str, scanned: Collection[str
     return found
 
 
-def repair_thread(storage: LocalStorage, verified: Verification) -> Op[None]:
+def repair_thread(storage: Storage, verified: Verification) -> Op[None]:
     """Remove items that nothing can reach, by a deletion that deletes no checkpoint.
 
     Registers namespaces without a marker first. Their content stays, since it may be read, and a deletion of the thread
@@ -205,7 +205,7 @@ def repair_thread(storage: LocalStorage, verified: Verification) -> Op[None]:
     yield from collect(storage, verified.thread_id, nothing)
 
 
-def _register(storage: LocalStorage, partition: Partition) -> Op[None]:
+def _register(storage: Storage, partition: Partition) -> Op[None]:
     """Register a namespace until the last of its items expires; do nothing if it is empty."""
     stored = yield from storage.table.query_all(Query(partition.pk, attributes=(TTL_ATTRIBUTE,)))
     last: int | None = 0
@@ -219,7 +219,7 @@ def _register(storage: LocalStorage, partition: Partition) -> Op[None]:
 
 
 def _verify_namespace(
-    storage: LocalStorage, partition: Partition, thread: Thread | None, found: Verification
+    storage: Storage, partition: Partition, thread: Thread | None, found: Verification
 ) -> Op[Inventory]:
     inventory = Inventory(partition)
     query = Query(partition.pk, consistent=False)
@@ -289,7 +289,7 @@ def _lives(head: Item, now: float, *, as_ancestor: bool = False) -> bool:
 
 
 def _whole(
-    storage: LocalStorage, checkpoint: StoredCheckpoint, inventory: Inventory, loaded: LoadedSegments
+    storage: Storage, checkpoint: StoredCheckpoint, inventory: Inventory, loaded: LoadedSegments
 ) -> Op[StoredCheckpoint | None]:
     """Return the acknowledged items of a checkpoint, or `None` if it was never acknowledged and lacks segments."""
     items.check_format(checkpoint.head)
@@ -301,7 +301,7 @@ def _whole(
 
 
 def _is_first(
-    storage: LocalStorage, checkpoint: StoredCheckpoint, loaded: LoadedSegments, found: Verification
+    storage: Storage, checkpoint: StoredCheckpoint, loaded: LoadedSegments, found: Verification
 ) -> Op[bool]:
     """Decode a checkpoint's items, and tell whether it may belong to a run that found nothing stored."""
     try:
@@ -360,7 +360,7 @@ def _missing_ancestor(
     return None
 
 
-def _count_leftovers(storage: LocalStorage, inventory: Inventory, found: Verification) -> None:
+def _count_leftovers(storage: Storage, inventory: Inventory, found: Verification) -> None:
     """Count segments that nothing names and writes without a head, the old ones apart from the recent."""
     without_head = inventory.writes.keys() - inventory.heads.keys()
     now = storage.clock()

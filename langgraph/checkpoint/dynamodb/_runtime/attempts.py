@@ -40,6 +40,7 @@ class Attempts:
         retry_seconds: float,
         is_transient: Callable[[Exception], bool],
         remedy: Callable[[Exception], str],
+        number: int = 0,
     ) -> None:
         """Start with the first attempt.
 
@@ -47,16 +48,24 @@ class Attempts:
             retry_seconds: For how many seconds to start further attempts.
             is_transient: Tells whether the same request may succeed a moment after an error.
             remedy: Returns what to do about an error that does not pass, for the log.
+            number: How many attempts have failed before.
         """
         self._retry_seconds = retry_seconds
         self._is_transient = is_transient
         self._remedy = remedy
-        self._number = 0
+        self.number = number
+        """How many attempts have failed."""
         self._began = time.monotonic()
 
-    def seconds_to_next(self, error: Exception, at_least: float = 0.0) -> float | None:
-        """Return how many seconds to wait after a failed attempt, `at_least` or more; `None` if it was the last one."""
-        self._number += 1
+    def seconds_to_next(self, error: Exception, at_least: float = 0.0, number: int = 0) -> float | None:
+        """Return how many seconds to wait after a failed attempt, or `None` if it was the last one.
+
+        Args:
+            error: The error of the attempt.
+            at_least: How long to wait at least. The wait is longer at random, so that not all come back at once.
+            number: How many attempts have failed, if another process has made some of them.
+        """
+        self.number = max(self.number + 1, number)
         wait = self._seconds_to_next(error, at_least)
         note_failure(error, wait)
         return wait
@@ -64,7 +73,7 @@ class Attempts:
     @property
     def spent(self) -> str:
         """How many attempts have failed, and how long they took, for the error."""
-        count = "1 attempt" if self._number == 1 else f"{self._number} attempts"
+        count = "1 attempt" if self.number == 1 else f"{self.number} attempts"
         return f"{count} in {time.monotonic() - self._began:.1f} s"
 
     def _seconds_to_next(self, error: Exception, at_least: float) -> float | None:
@@ -77,7 +86,7 @@ class Attempts:
         if passed > RETRY_SECONDS_QUIET:
             self._warn(error, left)
         # The last attempt starts when the time is up, and not a wait before that.
-        return max(at_least, min(backoff_seconds(self._number, _rng), left))
+        return max(at_least * (1 + _rng.random() / 2), min(backoff_seconds(self.number, _rng), left))
 
     def _warn(self, error: Exception, seconds_left: float) -> None:
         """Log the error while the request is retried, at a limited rate however many requests fail."""

@@ -203,6 +203,15 @@ class Clients:
                     raise
             await asyncio.sleep(wait)
 
+    @property
+    def has_own_retries(self) -> bool:
+        """Whether the clients of event loops send requests again by themselves."""
+        return self._has_own_retries(native=self._is_native)
+
+    async def asend_once(self, call: Call) -> Any:
+        """Make a request on the running event loop, once."""
+        return await self._asend(call)
+
     async def _asend(self, call: Call) -> Any:
         if not self._is_native:
             return await asyncio.to_thread(self._send, call)

@@ -9,7 +9,6 @@ import asyncio
 import time
 from collections.abc import (
     AsyncGenerator,
-    AsyncIterator,
     Awaitable,
     Callable,
     Generator,
@@ -39,6 +38,7 @@ from langgraph.checkpoint.dynamodb._runtime.steps import (
 T = TypeVar("T")
 
 Asend: TypeAlias = Callable[[Call], Awaitable[Any]]
+Sleep: TypeAlias = Callable[[float], Awaitable[None]]
 
 # Every stream of a saver is a list.
 _LIST = "list"
@@ -70,20 +70,28 @@ class Runner:
         self,
         transport: Transport,
         observer: Observer | None = None,
-        wrap: Callable[[Asend], Asend] | None = None,
+        asend: Asend | None = None,
+        sleep: Sleep = asyncio.sleep,
     ) -> None:
-        """Take the transport that makes their requests, the observer that measures them, and a wrapper of `asend`."""
+        """Take the transport that makes their requests, and the observer that measures them.
+
+        Args:
+            transport: The transport.
+            observer: The observer, if there is one.
+            asend: Makes requests on event loops instead of the transport.
+            sleep: Waits on event loops.
+        """
         self._transport = transport
         self._observer = observer
-        send, asend = transport.send, transport.asend if wrap is None else wrap(transport.asend)
+        send, asend = transport.send, transport.asend if asend is None else asend
         if observer is not None:
             send, asend = partial(observer.send, send), partial(observer.asend, asend)
         self._blocking = BlockingDriver(send, transport.pool)
-        self._async = AsyncDriver(asend)
+        self._async = AsyncDriver(asend, sleep)
 
-    def wrapped(self, wrap: Callable[[Asend], Asend]) -> Runner:
-        """Return a runner as this one, but with a wrapper around the requests that it makes on event loops."""
-        return Runner(self._transport, self._observer, wrap)
+    def asking(self, asend: Asend, sleep: Sleep) -> Runner:
+        """Return a runner as this one, but with another way to make requests, and to wait, on event loops."""
+        return Runner(self._transport, self._observer, asend, sleep)
 
     def run(self, operation: Op[T], name: str | None = None) -> T:
         """Run an operation to its end and return its result.
@@ -111,7 +119,7 @@ class Runner:
         with self._observer.ending(meter, "interrupted"), self._observer.running(meter):
             return await self._async.run(operation)
 
-    def astream(self, operation: Stream[T], name: str = _LIST) -> AsyncIterator[T]:
+    def astream(self, operation: Stream[T], name: str = _LIST) -> AsyncGenerator[T, None]:
         """Run a stream on the running event loop as far as its consumer reads. `name` is the one in its event."""
         values = self._async.stream(operation)
         return values if self._observer is None else _aobserved(values, self._observer, name)
@@ -138,7 +146,9 @@ def _observed(values: Generator[T, None, None], observer: Observer, name: str) -
             yield value
 
 
-async def _aobserved(values: AsyncGenerator[T, None], observer: Observer, name: str) -> AsyncIterator[T]:
+async def _aobserved(
+    values: AsyncGenerator[T, None], observer: Observer, name: str
+) -> AsyncGenerator[T, None]:
     meter = observer.begin(name)
     with observer.ending(meter, "ok"):
         async with aclosing(values):
@@ -228,9 +238,10 @@ class BlockingDriver:
 class AsyncDriver:
     """Runs operations on the running event loop, and larger pieces of CPU work in OS threads."""
 
-    def __init__(self, send: Callable[[Call], Awaitable[Any]]) -> None:
-        """Take the function that makes a request."""
+    def __init__(self, send: Callable[[Call], Awaitable[Any]], sleep: Sleep = asyncio.sleep) -> None:
+        """Take functions that make a request, and that wait."""
         self._send = send
+        self._sleep = sleep
 
     async def run(self, operation: Op[T]) -> T:
         """Run an operation to its end and return its result."""
@@ -300,7 +311,7 @@ class AsyncDriver:
         if isinstance(step, Wait):
             return await _await(step)
         if step.delay_seconds:
-            await asyncio.sleep(step.delay_seconds)
+            await self._sleep(step.delay_seconds)
         # A separate task: an interruption must not end the request before the operation has decided what to do.
         requests.append(asyncio.ensure_future(self._request(step)))
         return await asyncio.shield(requests[-1])

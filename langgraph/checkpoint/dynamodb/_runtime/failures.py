@@ -206,6 +206,14 @@ def not_dynamodb(table_name: str, answer: object) -> str:
     )
 
 
+def throttling(error: Exception) -> str | None:
+    """Return what to do about throttling, without the names of resources; `None` for other errors."""
+    if error_code(error) not in THROTTLED:
+        return None
+    remedies = dict.fromkeys(_throttle_remedy(reason) for reason, _ in _throttling_reasons(error))
+    return "; ".join(remedies or [_THROTTLE_REMEDY])
+
+
 def outage_remedy(table_name: str, error: Exception) -> str:
     """Return what to do about a transient error that does not pass."""
     table_name, text = located(table_name, error), text_of(error)

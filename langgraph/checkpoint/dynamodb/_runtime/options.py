@@ -110,15 +110,20 @@ def check_storage_options(
     cache_bytes: Any,
     on_event: Any,
 ) -> None:
-    """Raise if an option that both savers have cannot be used."""
+    """Raise if an option about what is stored cannot be used."""
     check_on_event(on_event)
     check_codec_options(serde=serde, allow_unencrypted=allow_unencrypted, bound_to=bound_to)
     if encrypt_metadata is not None:
         check_flag("encrypt_metadata", encrypt_metadata)
     check_flag("share_equal_pieces", share_equal_pieces)
-    wanted = "give a whole number of bytes"
-    check_whole_number("checkpoint_bytes_max", checkpoint_bytes_max, at_least=1, wanted=f"{wanted} above 0")
-    check_whole_number("cache_bytes", cache_bytes, at_least=0, wanted=f"{wanted}, 0 or more")
+    wanted = "give a whole number of bytes above 0"
+    check_whole_number("checkpoint_bytes_max", checkpoint_bytes_max, at_least=1, wanted=wanted)
+    check_cache_bytes(cache_bytes)
+
+
+def check_cache_bytes(value: Any) -> None:
+    """Raise if a value is not the size of a cache."""
+    check_whole_number("cache_bytes", value, at_least=0, wanted="give a whole number of bytes, 0 or more")
 
 
 def check_on_event(value: Any) -> None:

@@ -10,17 +10,22 @@ from dataclasses import dataclass, field, replace
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.items import Item
 from langgraph.checkpoint.dynamodb._format.limits import ACTIVITY_SECONDS
-from langgraph.checkpoint.dynamodb._runtime.cache import Cache
+from langgraph.checkpoint.dynamodb._runtime.cache import Cache, CachedThread
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb.errors import CheckpointerUnavailableError
 
 
 @dataclass(frozen=True, kw_only=True)
 class Storage:
-    """The codec, cache, clock and id source that composing and opening need, in any process."""
+    """All that operations need: the table, codec, cache, clock, id source, and a saver's options."""
 
     codec: Codec
     cache: Cache
+    table: Table
+    ttl_seconds: int | None = None
+    """The ttl that a new thread gets; `None` for none."""
+    consistent_read: bool = True
+    """Whether heads and writes are read strongly consistent."""
     encrypt_metadata: bool | None = None
     """Whether metadata go through the codec; `None`: if it encrypts."""
     share_equal_pieces: bool = True
@@ -33,27 +38,16 @@ class Storage:
     """The key of a config whose value names the owner of its thread; `None` keeps new threads out of the directory."""
     owner_key: bytes | None = None
     """The key of the digests that stand for owners, if the codec encrypts."""
+    activity_seconds: int = ACTIVITY_SECONDS
+    """How old a thread's last activity may be in the directory before a put renews it."""
     owner: str | None = None
     """The owner of new threads whose config names none, and whose threads a list shows that is not told."""
     entry: Callable[[], Item] | None = None
     """Makes what the directory holds of a thread that is new in it: its owner. `None` keeps the thread out of it."""
+    pinned: CachedThread | None = None
+    """The only state of its thread that an operation may store under. `None`: whatever epoch the thread has."""
 
-
-@dataclass(frozen=True, kw_only=True)
-class LocalStorage(Storage):
-    """The storage of a process with access to the table: it adds the table, and options for threads and reads."""
-
-    table: Table
-    ttl_seconds: int | None = None
-    """The ttl that a new thread gets; `None` for none."""
-    consistent_read: bool = True
-    """Whether heads and writes are read strongly consistent."""
-    activity_seconds: int = ACTIVITY_SECONDS
-    """How old a thread's last activity may be in the directory before a put renews it."""
-    shares_reads: bool = True
-    """Whether an operation may wait for what another one reads. Two in one `gather` would wait for each other."""
-
-    def after(self, error: BaseException) -> LocalStorage:
+    def after(self, error: BaseException) -> Storage:
         """Return the storage with which an operation cleans up after an error.
 
         If a request was retried for all of `retry_seconds` already, the caller must not wait for as long again.

@@ -14,7 +14,7 @@ from langgraph.checkpoint.dynamodb._format.pricing import READ_UNIT_DOLLARS, rea
 from langgraph.checkpoint.dynamodb._operations.overview import Extent, extent
 from langgraph.checkpoint.dynamodb._runtime.failures import has_no_response, not_dynamodb
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, Stream
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
 from langgraph.checkpoint.dynamodb.cli.connection import ConnectionOptions, in_options, open_saver, open_store
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
@@ -165,7 +165,7 @@ class CommandContext:
         return read_only_saver
 
     @property
-    def storage(self) -> LocalStorage:
+    def storage(self) -> Storage:
         """The storage that operations below the saver take."""
         return self.saver.storage
 

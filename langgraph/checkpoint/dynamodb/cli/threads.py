@@ -13,7 +13,6 @@ import typer
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.moments import in_epoch_seconds, stored_at
 from langgraph.checkpoint.dynamodb._format.schema import OWNER
-from langgraph.checkpoint.dynamodb._operations.backend import LocalBackend
 from langgraph.checkpoint.dynamodb._operations.directory import ThreadSummary, list_threads
 from langgraph.checkpoint.dynamodb._operations.overview import (
     Overview,
@@ -134,12 +133,11 @@ def of_directory(
     for_operators: bool = False,
 ) -> Iterator[ThreadSummary]:
     """Yield threads of the directory, newest activity first; for operators with what users do not see."""
-    backend = LocalBackend(context.read_only_saver.storage)
     oldest = None if since is None else _before_now(since)
     cursor: str | None = None
     while True:
         operation = list_threads(
-            backend,
+            context.read_only_saver.storage,
             owner,
             status,
             None,

@@ -1,22 +1,37 @@
-"""The type `http`: the options of `HttpCheckpointSaver` as a file has them, for agents without AWS access."""
+"""The type `http`: the options of saver, store and cache as a file has them, for agents without AWS access."""
 
 from __future__ import annotations
 
 import ssl
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, SecretStr
+from pydantic import BeforeValidator, Field, SecretStr
 
-from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS
-from langgraph.checkpoint.dynamodb.config.fields import Seconds, SecondsOrZero, made_function
-from langgraph.checkpoint.dynamodb.config.keys import read_key
+from langgraph.checkpoint.dynamodb._format.limits import CACHE_RETRY_SECONDS, RETRY_SECONDS
+from langgraph.checkpoint.dynamodb.config.fields import Seconds, SecondsOrZero, made_function, split
 from langgraph.checkpoint.dynamodb.config.serde import made_serde
-from langgraph.checkpoint.dynamodb.config.storage import StorageOptions, openers
-from langgraph.checkpoint.dynamodb.config.types import Alternatives, CheckpointerType, OptionError
+from langgraph.checkpoint.dynamodb.config.storage import (
+    EventOptions,
+    SaverOptions,
+    SerializerOptions,
+    openers,
+)
+from langgraph.checkpoint.dynamodb.config.stores import DistanceIndexOptions, StoreOptions
+from langgraph.checkpoint.dynamodb.config.types import (
+    Alternatives,
+    CacheType,
+    CheckpointerType,
+    Made,
+    OptionError,
+    Options,
+    StoreType,
+)
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
-from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver, SigV4
+from langgraph.checkpoint.dynamodb.http import HttpCache, HttpCheckpointSaver, HttpStore, SigV4
+from langgraph.checkpoint.dynamodb.http.cache import CACHE_TIMEOUT_SECONDS
 from langgraph.checkpoint.dynamodb.http.transport import TIMEOUT_SECONDS
 
 
@@ -45,8 +60,8 @@ class AuthOptions(Alternatives):
     )
 
 
-class HttpOptions(StorageOptions):
-    """The options of `HttpCheckpointSaver`'s constructor, `encryption_key`, and options of the connection."""
+class ConnectionOptions(Options):
+    """The options of the connection to a gateway."""
 
     url: str = Field(
         pattern="^https?://[^/]", description="The gateway's address, such as https://gateway.example."
@@ -76,33 +91,73 @@ class HttpOptions(StorageOptions):
     headers: dict[str, SecretStr] | None = Field(
         default=None, description="Headers of every request, by their names; never shown."
     )
+
+
+class HttpOptions(ConnectionOptions, SaverOptions):
+    """The options of `HttpCheckpointSaver`'s constructor, `encryption_key`, and options of the connection."""
+
     thread_prefix: str = Field(
         default="",
         description="A prefix for every thread id in the table, such as acme/ with a token of the tenant acme.",
     )
 
 
-# The constructor takes these in another form.
-_OWN = ("auth", "ca_file", "proxy", "headers", "serde", "encryption_key", "owner_key", "on_event")
+class HttpStoreOptions(ConnectionOptions, StoreOptions, EventOptions):
+    """The options of `HttpStore`'s constructor, and of the connection."""
+
+    index: DistanceIndexOptions | None = Field(
+        default=None, description="Makes the store search by similarity: dims, embed, fields, distance_type."
+    )
 
 
-def _made(options: HttpOptions) -> HttpCheckpointSaver:
-    """Make a saver from its options. Only a key in Secrets Manager takes a request.
+class HttpCacheOptions(ConnectionOptions, SerializerOptions):
+    """The options of `HttpCache`'s constructor, `encryption_key`, and options of the connection."""
+
+    timeout: Seconds = Field(
+        default=CACHE_TIMEOUT_SECONDS, description="Seconds to wait for the next piece of an answer."
+    )
+    retry_seconds: SecondsOrZero = Field(
+        default=CACHE_RETRY_SECONDS,
+        description="The seconds for which to retry a request; then it is a miss.",
+    )
+    prefix: Annotated[tuple[str, ...], BeforeValidator(split)] = Field(
+        default=(),
+        description="Labels in front of every namespace, such as the tenant.",
+    )
+
+
+# The constructors take these in another form.
+_OWN = ("auth", "ca_file", "proxy", "headers", "serde", "encryption_key", "on_event", "index", "ttl")
+
+
+def _made_saver(options: HttpOptions) -> HttpCheckpointSaver:
+    serde = made_serde(options.serde, options.encryption_key, is_strict=True)
+    return _made(HttpCheckpointSaver, options, options.on_event, serde=serde)
+
+
+def _made_store(options: HttpStoreOptions) -> HttpStore:
+    return _made(HttpStore, options, options.on_event, index=options.index_config(), ttl=options.ttl_config())
+
+
+def _made_cache(options: HttpCacheOptions) -> HttpCache[Any]:
+    serde = made_serde(options.serde, options.encryption_key)
+    return _made(HttpCache[Any], options, options.on_event, serde=serde)
+
+
+def _made(constructor: Callable[..., Made], options: ConnectionOptions, on_event: Any, **more: Any) -> Made:
+    """Make an object from its options. Only a key in Secrets Manager takes a request.
 
     Raises:
         OptionError: An option cannot be used.
     """
-    given: dict[str, Any] = {name: getattr(options, name) for name in options.model_fields_set - {*_OWN}}
-    given["serde"] = made_serde(options.serde, options.encryption_key, is_strict=True)
-    given["on_event"] = made_function("on_event", options.on_event)
-    if options.owner_key is not None:
-        given["owner_key"] = read_key(options.owner_key, None, "owner_key")
+    given = {name: getattr(options, name) for name in options.model_fields_set - {*_OWN}} | more
+    given["on_event"] = made_function("on_event", on_event)
     try:
-        return HttpCheckpointSaver(auth=_auth(options.auth), client_options=_client_options(options), **given)
+        return constructor(auth=_auth(options.auth), client_options=_client_options(options), **given)
     except CheckpointerInputError as error:
         # The message begins with the option's name, unless it is about the token.
         name, _, says = str(error).partition(" ")
-        if name not in HttpOptions.model_fields:
+        if name not in type(options).model_fields:
             name, says = "auth" if "auth=" in str(error) else "headers", str(error)
         raise OptionError(name, says) from error
 
@@ -125,7 +180,7 @@ def _read_token(name: str) -> str:
         raise CheckpointerInputError(msg) from error
 
 
-def _client_options(options: HttpOptions) -> dict[str, Any]:
+def _client_options(options: ConnectionOptions) -> dict[str, Any]:
     given: dict[str, Any] = {}
     if options.headers is not None:
         given["headers"] = {name: each.get_secret_value() for name, each in options.headers.items()}
@@ -140,4 +195,7 @@ def _client_options(options: HttpOptions) -> dict[str, Any]:
     return given
 
 
-CHECKPOINTER = CheckpointerType(HttpOptions, *openers(_made), install='"langgraph-dynamodb[http]"')
+_INSTALL = '"langgraph-dynamodb[http]"'
+CHECKPOINTER = CheckpointerType(HttpOptions, *openers(_made_saver), install=_INSTALL)
+STORE = StoreType(HttpStoreOptions, *openers(_made_store), install=_INSTALL)
+CACHE = CacheType(HttpCacheOptions, *openers(_made_cache), install=_INSTALL)

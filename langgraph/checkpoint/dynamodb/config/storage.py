@@ -22,8 +22,18 @@ from langgraph.checkpoint.dynamodb.config.serde import Serde
 from langgraph.checkpoint.dynamodb.config.types import Options
 
 
-class CodecOptions(Options):
-    """The options that every constructor has, and `encryption_key`, which none has."""
+class EventOptions(Options):
+    """The option that every constructor has."""
+
+    on_event: Reference | None = Field(
+        default=None,
+        description="A function that receives an event for each operation, or a class whose objects do, as"
+        " module:name.",
+    )
+
+
+class SerializerOptions(EventOptions):
+    """The serializer, and `encryption_key`, which no constructor has."""
 
     serde: Serde | None = Field(
         default=None,
@@ -34,37 +44,34 @@ class CodecOptions(Options):
         default=None,
         description="Where the AES key is. With it, this process encrypts everything except ids, sizes and times.",
     )
+
+
+class ValueOptions(SerializerOptions):
+    """The options of the constructors of classes that open what they read, whatever has stored it."""
+
     allow_unencrypted: bool = Field(
         default=False,
         description="Whether to read unencrypted data too, although there is a key; only during a migration.",
     )
+
+
+class CodecOptions(ValueOptions):
+    """The options of constructors of classes that reach the table themselves."""
+
     bound_to: str | None = Field(
         default=None,
         min_length=1,
         description="The name of the table that encrypted data is bound to, if it is another one: the table from which"
         " this one was restored or copied.",
     )
-    on_event: Reference | None = Field(
-        default=None,
-        description="A function that receives an event for each operation, or a class whose objects do, as"
-        " module:name.",
-    )
 
 
-class StorageOptions(CodecOptions):
-    """The options of both savers' constructors about what is stored."""
+class SaverOptions(ValueOptions):
+    """The options of both savers' constructors."""
 
     encrypt_metadata: bool | None = Field(
         default=None,
         description="Whether to pass metadata through the serializer too; by default if the serializer encrypts.",
-    )
-    share_equal_pieces: bool = Field(
-        default=True,
-        description="Whether to reuse a stored piece that is equal to a new one, instead of storing it again.",
-    )
-    checkpoint_bytes_max: Positive = Field(
-        default=CHECKPOINT_BYTES_MAX,
-        description="The most bytes that a checkpoint's values, or its pending writes, may have.",
     )
     cache_bytes: NotNegative = Field(
         default=CACHE_BYTES,
@@ -77,6 +84,19 @@ class StorageOptions(CodecOptions):
             "The key of a config that names a thread's owner, such as user_id; without it, puts"
             " enter no thread in the directory."
         ),
+    )
+
+
+class StorageOptions(SaverOptions, CodecOptions):
+    """The options of a saver about what is stored in its table."""
+
+    share_equal_pieces: bool = Field(
+        default=True,
+        description="Whether to reuse a stored piece that is equal to a new one, instead of storing it again.",
+    )
+    checkpoint_bytes_max: Positive = Field(
+        default=CHECKPOINT_BYTES_MAX,
+        description="The most bytes that a checkpoint's values, or its pending writes, may have.",
     )
     owner_key: EncryptionKey | None = Field(
         default=None,
@@ -93,14 +113,14 @@ def openers(
     """
 
     @contextmanager
-    def opened(options: CodecOptions) -> Iterator[Any]:
+    def opened(options: ValueOptions) -> Iterator[Any]:
         with make(options) as made:
             if getattr(options, "setup", False):
                 made.setup()
             yield made
 
     @asynccontextmanager
-    async def aopened(options: CodecOptions) -> AsyncIterator[Any]:
+    async def aopened(options: ValueOptions) -> AsyncIterator[Any]:
         # In a thread, since a key may be in a file, or behind a request.
         async with await asyncio.to_thread(make, options) as made:
             if getattr(options, "setup", False):

@@ -142,8 +142,8 @@ class TypeRegistry:
 CHECKPOINTERS = TypeRegistry(
     "checkpointer", ("memory", "sqlite", "postgres", "dynamodb", "http"), CheckpointerType
 )
-STORES = TypeRegistry("store", ("memory", "sqlite", "postgres", "dynamodb"), StoreType)
-CACHES = TypeRegistry("cache", ("memory", "sqlite", "dynamodb"), CacheType)
+STORES = TypeRegistry("store", ("memory", "sqlite", "postgres", "dynamodb", "http"), StoreType)
+CACHES = TypeRegistry("cache", ("memory", "sqlite", "dynamodb", "http"), CacheType)
 
 
 def _load(registered: list[EntryPoint]) -> object:

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, RootModel
 
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
-from langgraph.checkpoint.dynamodb.gateway.wire import (
-    AttributeValue,
-    Bytes,
-    CopyProgress,
-    Message,
-    SegmentId,
-    ThreadHint,
-)
+from langgraph.checkpoint.dynamodb.gateway.wire import Digest, Message, Object, Value
 
 
 class Units(Message):
@@ -32,281 +25,151 @@ class Answer(Message):
     )
 
 
-class StoredSegment(Message):
-    """A segment as it is stored."""
-
-    id: SegmentId
-    data: Bytes
-    expires_at: int | None = Field(description="In epoch seconds; null: never.")
+class Done(Answer):
+    """The operation is done."""
 
 
-class SegmentExpiry(Message):
-    """A segment's expiry."""
+class Joined(Answer):
+    """The answer of an operation that may take longer than one request."""
 
-    id: SegmentId
-    expires_at: int | None
-
-
-class StoredCheckpoint(Message):
-    """A checkpoint's items, the head first, and its segments, as many as fit."""
-
-    thread_id: str
-    checkpoint_ns: str
-    checkpoint_id: str
-    items: list[dict[str, AttributeValue]]
-    left: list[str] = Field(description="The tasks whose writes did not fit.")
-    segments: list[StoredSegment]
-    complete: bool = Field(description="Whether all segments that the items name came with them.")
-    committed: bool = Field(description="Whether its head has the thread's epoch.")
+    done: bool = Field(description="Whether it is done. If not, send the same request again, which joins it.")
 
 
-class GetTupleAnswer(Answer):
-    """A checkpoint; null where there is none."""
+class PutAnswer(Answer):
+    """The checkpoint is stored, unless values are wanted."""
 
-    checkpoint: StoredCheckpoint | None
-    thread: ThreadHint | None
-
-
-class GetSegmentsAnswer(Answer):
-    """Segments, and the ids of those that did not fit. An id in neither is no longer stored."""
-
-    segments: list[StoredSegment]
-    left: list[SegmentId]
+    wanted: list[str] = Field(
+        description="The channels whose values the service needs whole: nothing was stored."
+    )
 
 
-class ListEnd(Answer):
-    """The last document of a list."""
+class Same(Message):
+    """A value whose data the client has."""
 
-    cursor: str | None = Field(description="Where the next page begins; null: there is none.")
-
-
-class ListFailed(Message):
-    """The last document of a list that failed on the way."""
-
-    problem: dict[str, Any] = Field(description="The reason, as a problem body would give it.")
+    type: str
+    same: Digest
 
 
-class ListDocument(RootModel[StoredCheckpoint | ListEnd | ListFailed]):
-    """One document of the stream."""
+Write = Annotated[tuple[str, str, Value], Field(strict=False)]
 
 
-class DeltaChannelHistoryAnswer(Answer):
-    """Ancestors, the nearest first."""
-
-    checkpoints: list[StoredCheckpoint]
-    ended: bool
-
-
-class Sealed(Message):
-    """An encrypted value. The gateway has no key."""
-
-    sealed: Literal[True]
-    bytes: int = Field(description="Its stored size in bytes.")
-
-
-class Omission(Message):
-    """The reason why a value is not shown."""
-
-    reason: Literal["sealed", "too_large", "unreadable", "delta_channel"]
-    bytes: int = Field(description="Its stored size in bytes.")
-
-
-class Omitted(Message):
-    """A value that is not shown."""
-
-    omitted: Omission
-
-
-class PlainWrite(Message):
-    """A pending write of a task."""
-
-    task_id: str
-    channel: str
-    value: Any
-
-
-class OmittedWrite(Omitted):
-    """A pending write of a task that is not shown. Without a channel: all writes of the task."""
-
-    task_id: str
-    channel: str | None = None
-
-
-class SealedWrite(Sealed):
-    """A pending write of a task that is encrypted. Without a channel: all writes of the task."""
-
-    task_id: str
-    channel: str | None = None
-
-
-class PlainInterrupt(Message):
-    """An interrupt: a task's question to a human."""
-
-    task_id: str
-    id: str | None = Field(description="The id that an answer names it by.")
-    value: Any
-
-
-class OmittedInterrupt(Omitted):
-    """An interrupt that is not shown."""
-
-    task_id: str
-    id: str | None
-
-
-class SealedInterrupt(Sealed):
-    """An interrupt that is encrypted."""
-
-    task_id: str
-    id: str | None
-
-
-class PlainCheckpoint(Message):
-    """A checkpoint as plain JSON."""
+class Checkpoint(Message):
+    """A checkpoint with its pending writes."""
 
     thread_id: str
     checkpoint_ns: str
     checkpoint_id: str
     parent_checkpoint_id: str | None
-    ts: str | None = Field(description="When LangGraph created it; null if that is sealed.")
-    metadata: Sealed | Omitted | dict[str, Any]
-    values: Sealed | Omitted | dict[str, Any] = Field(description="The values by channel.")
-    omitted: dict[str, Omission] = Field(description="The channels whose values are not shown.")
-    pending_writes: list[SealedWrite | OmittedWrite | PlainWrite]
-    interrupts: list[SealedInterrupt | OmittedInterrupt | PlainInterrupt] | None = Field(
-        description="The questions of tasks to a human; null if all writes of some task are sealed or omitted."
-    )
+    checkpoint: Object = Field(description="The checkpoint without its channel_values.")
+    metadata: Object
+    typed_metadata: Value | None = Field(None, description="All metadata, if JSON cannot hold them.")
+    values: dict[str, Value | Same]
+    left: list[str] = Field(description="The channels whose values did not fit, or were not wanted.")
+    pending_writes: list[Write] = Field(description="Task id, channel and value of each.")
+    task_paths: list[str] = Field(description="The path of each pending write's task.")
 
 
-class GetPlainAnswer(Answer):
-    """A checkpoint; null where there is none."""
+class Omission(Message):
+    """The reason why a value is not shown, and how many bytes are stored of it."""
 
-    checkpoint: PlainCheckpoint | None
-
-
-class ListPlainAnswer(Answer):
-    """A page of checkpoints."""
-
-    checkpoints: list[PlainCheckpoint]
-    cursor: str | None = Field(description="Where the next page begins; null: there is none.")
+    reason: Literal["too_large", "unreadable", "sealed", "delta_channel"]
+    bytes: int
 
 
-class WantsReused(Answer):
-    """Nothing was stored: the service needs the expiries of all segments that are reused."""
+class Omitted(Message):
+    """A text that is shown instead of a value."""
 
-    wants_reused: Literal[True]
-
-
-class Committed(Answer):
-    """The outcome of storing a checkpoint."""
-
-    under: ThreadHint = Field(description="The thread under whose epoch it was stored.")
-    thread: ThreadHint | None = Field(description="The thread afterwards; null: nothing can be built on it.")
-    confirmed: bool = Field(description="Whether no deletion came between, so that the checkpoint stays.")
-    ends_at: int | None
-    history_expires_at: int | None
-    segments: list[SegmentExpiry]
+    omitted: Omission
 
 
-class PutAnswer(RootModel[Committed | WantsReused]):
-    """The answer of put."""
+class PlainWrite(Message):
+    """A pending write as JSON."""
+
+    task_id: str
+    channel: str
+    value: Any = None
+    omitted: Omission | None = None
 
 
-class FoundSegment(Message):
-    """A segment of the writes that a task already has."""
+class PlainInterrupt(Message):
+    """The question of a waiting task to a human."""
 
-    id: SegmentId
-    data: Bytes
-
-
-class FoundWrites(Message):
-    """The writes that a task already has."""
-
-    item: dict[str, AttributeValue] | None
-    is_gone: bool
-    is_safe: bool
-    segments: list[FoundSegment] | None = Field(
-        description="The segments of the regular writes, as many as fit; null: they were never committed."
-    )
+    task_id: str
+    id: str | None
+    value: Any = None
+    omitted: Omission | None = None
 
 
-class WritesOutcome(Answer):
-    """The outcome of storing a task's writes."""
-
-    stored: bool
-    thread: ThreadHint | None
-    segments: list[SegmentExpiry]
-    found: FoundWrites | None
-
-
-class PutWritesAnswer(RootModel[WritesOutcome | WantsReused]):
-    """The answer of put-writes."""
-
-
-class PutSegmentsAnswer(Answer):
-    """The expiries of the segments."""
-
-    thread: ThreadHint | None
-    segments: list[SegmentExpiry]
-
-
-class Done(Answer):
-    """It is done."""
-
-
-class CopyThreadAnswer(Answer):
-    """How far the copy is. Null: it is complete."""
-
-    progress: CopyProgress | None
-
-
-class PruneAnswer(Answer):
-    """The threads that there was no time for."""
-
-    left: list[str]
-
-
-class ThreadItem(Message):
-    """The attributes of a thread item that the directory shows."""
-
-    epoch: AttributeValue | None = None
-    about: AttributeValue | None = None
-    last_active: AttributeValue | None = None
-    owner: AttributeValue | None = None
-
-
-class SetThreadAnswer(Answer):
-    """The entry that was found instead of the one to be replaced; null: it is done."""
-
-    found: ThreadItem | None
-
-
-class ListedThread(Message):
-    """An entry of the directory."""
+class PlainCheckpoint(Message):
+    """A checkpoint as JSON."""
 
     thread_id: str
-    item: dict[str, AttributeValue]
+    checkpoint_ns: str
+    checkpoint_id: str
+    parent_checkpoint_id: str | None
+    ts: str | None
+    metadata: Object
+    values: Object
+    omitted: dict[str, Omission]
+    pending_writes: list[PlainWrite]
+    interrupts: list[PlainInterrupt]
+
+
+class GetTupleAnswer(Answer):
+    """The checkpoint; null if there is none."""
+
+    checkpoint: Checkpoint | PlainCheckpoint | None
+
+
+class End(Answer):
+    """The last document of a list."""
+
+    end: Literal[True]
+    more: bool = Field(description="Whether the list goes on behind its last checkpoint.")
+
+
+class ListProblem(Message):
+    """The last document of a list that failed."""
+
+    problem: Object
+
+
+class ListDocument(RootModel[Checkpoint | PlainCheckpoint | End | ListProblem]):
+    """A document of a list: a checkpoint, or the last one."""
+
+
+class ChannelHistory(Message):
+    """The writes of a delta channel, oldest first, and its stored value."""
+
+    writes: list[Write]
+    checkpoint_ids: list[str] = Field(description="The checkpoint of each write.")
+    seed: Value | None = None
+
+
+class DeltaChannelHistoryAnswer(Answer):
+    """The values and writes from which delta channels are rebuilt."""
+
+    channels: dict[str, ChannelHistory]
+
+
+class Thread(Message):
+    """A thread in a list. Times are epoch seconds."""
+
+    thread_id: str
+    owner: str | None
+    title: str | None
+    metadata: Object
+    created_at: float | None
+    last_active: float | None
+    status: Literal["idle", "waiting", "failed"] | None
+    step: int | None
 
 
 class ThreadsAnswer(Answer):
-    """Entries of the directory, those that a list leaves out included."""
+    """A page of a list of threads."""
 
-    entries: list[ListedThread]
-    is_last: bool
-
-
-class NewestCheckpoint(Message):
-    """The newest checkpoint of a thread."""
-
-    thread_id: str
-    status: Literal["idle", "waiting", "failed"]
-    head: dict[str, AttributeValue] = Field(description="Its head without the body.")
-
-
-class ThreadStatusAnswer(Answer):
-    """The newest checkpoints of the threads that have one."""
-
-    threads: list[NewestCheckpoint]
+    threads: list[Thread]
+    cursor: str | None = Field(description="Continues the list, as `before`; null at its end.")
 
 
 class Run(Message):
@@ -325,42 +188,11 @@ class RunsAnswer(Answer):
     runs: list[Run]
 
 
-class TableResponse(Message):
-    """The fields of DynamoDB's response."""
-
-    Item: dict[str, AttributeValue] | None = None
-    Items: list[dict[str, AttributeValue]] | None = None
-    LastEvaluatedKey: dict[str, AttributeValue] | None = None
-    Attributes: dict[str, AttributeValue] | None = None
-
-
-class TableAnswer(Answer):
-    """The response of DynamoDB to one request."""
-
-    response: TableResponse
-    conflict: dict[str, AttributeValue] | None = Field(
-        description="The item on which the condition failed, empty if there is none; null: it held."
-    )
-
-
-class BatchGetItemAnswer(Answer):
-    """Items, and the keys of those that did not fit or that DynamoDB did not read."""
-
-    items: list[dict[str, AttributeValue]]
-    left: list[dict[str, AttributeValue]]
-
-
-class BatchWriteItemAnswer(Answer):
-    """The writes that DynamoDB did not make."""
-
-    left: list[dict[str, Any]]
-
-
 class About(Message):
-    """The service's version, table and limits."""
+    """The service's version and limits."""
 
     wire_version: int
-    table_name: str
+    features: list[str] = Field(description="Fields of requests that came after the first release.")
     limits: Limits
     owner: str | None = Field(description="The owner that these credentials are bound to.")
 

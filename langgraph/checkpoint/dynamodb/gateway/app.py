@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, cast
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -16,25 +17,41 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointNotFoundError
-from langgraph.checkpoint.dynamodb.gateway import bodies, deadlines, lists, media, metrics, wire
+from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
+from langgraph.checkpoint.dynamodb._operations.threads import PinnedEpochError
+from langgraph.checkpoint.dynamodb._runtime.steps import Op
+from langgraph.checkpoint.dynamodb.errors import (
+    CheckpointerConfigurationError,
+    CheckpointNotFoundError,
+    ThreadBusyError,
+)
+from langgraph.checkpoint.dynamodb.gateway import bodies, deadlines, metrics, wire
 from langgraph.checkpoint.dynamodb.gateway.access_log import AccessLog, answer, note
 from langgraph.checkpoint.dynamodb.gateway.admission import Admission, principal_of
+from langgraph.checkpoint.dynamodb.gateway.asking import asking, patient, sleep
 from langgraph.checkpoint.dynamodb.gateway.audit import followed
 from langgraph.checkpoint.dynamodb.gateway.authentication import Authenticate, anybody_on_this_machine
 from langgraph.checkpoint.dynamodb.gateway.concurrency import Concurrency
-from langgraph.checkpoint.dynamodb.gateway.cursors import Cursors
+from langgraph.checkpoint.dynamodb.gateway.deltas import check_deltas
 from langgraph.checkpoint.dynamodb.gateway.description import describe
-from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS, Endpoint
-from langgraph.checkpoint.dynamodb.gateway.holding import Holding
+from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS, LABEL_ENDPOINTS, Endpoint
+from langgraph.checkpoint.dynamodb.gateway.holding import Held, Holding
+from langgraph.checkpoint.dynamodb.gateway.joining import Joining
+from langgraph.checkpoint.dynamodb.gateway.label_wire import Labelled
+from langgraph.checkpoint.dynamodb.gateway.labelled import LabelOperations
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
+from langgraph.checkpoint.dynamodb.gateway.opaque import opaque_storage
 from langgraph.checkpoint.dynamodb.gateway.operations import Operations
-from langgraph.checkpoint.dynamodb.gateway.ownership import admitted
-from langgraph.checkpoint.dynamodb.gateway.principals import Principal, check_right, check_threads
+from langgraph.checkpoint.dynamodb.gateway.ownership import Admitted, admitted
+from langgraph.checkpoint.dynamodb.gateway.principals import (
+    Principal,
+    check_right,
+    check_rights,
+    check_threads,
+)
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError, forbidden
 from langgraph.checkpoint.dynamodb.gateway.rates import Rates
 from langgraph.checkpoint.dynamodb.gateway.readiness import Readiness
-from langgraph.checkpoint.dynamodb.gateway.table_requests import check_labels, visible_to
 from langgraph.checkpoint.dynamodb.gateway.units import Units, asked_units, counted, counting
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
@@ -54,7 +71,6 @@ def create_gateway(
     authenticate: Authenticate | None = None,
     insecure: bool = False,
     limits: Limits | None = None,
-    cursor_key: bytes | None = None,
     open_metrics: bool = False,
     plain_json: bool = False,
     audit_key: bytes | None = None,
@@ -73,14 +89,13 @@ def create_gateway(
         ```
 
     Args:
-        saver: The saver whose table is served. Its serializer is not used. It is closed when the application ends.
+        saver: The saver whose table is served. Clients serialize values, so only the cipher of its serializer is used.
+            It is closed when the application ends.
         authenticate: An async function that returns a request's `Principal`, or None for the answer 401.
         insecure: Instead of authenticating, let anybody on this machine do anything. For development.
         limits: The limits of one request, one tenant and one principal.
-        cursor_key: A secret of 16 bytes or more that signs cursors. All processes of one service need the same. Without
-            one, each process makes its own, and a cursor is valid only for the process that issued it.
         open_metrics: Whether `/metrics` needs no credentials; otherwise it needs the right to administer all tenants.
-        plain_json: Whether to decode unencrypted checkpoints, and serve them as plain JSON.
+        plain_json: Whether readers may have values as plain JSON.
         audit_key: A secret. With it, the access log has a keyed digest of each thread's id, and the ids of AWS's
             requests. All processes of one service need the same.
 
@@ -88,20 +103,16 @@ def create_gateway(
         An ASGI application.
 
     Raises:
-        CheckpointerConfigurationError: Neither `authenticate` nor `insecure` is set, or both are, or the key is too
-            short.
+        CheckpointerConfigurationError: Neither `authenticate` nor `insecure` is set, or both are; or the saver's
+            serializer encrypts in another way than LangGraph's own.
     """
     if (authenticate is None) is not insecure:
         raise CheckpointerConfigurationError(
             "give authenticate= or insecure, not both" if insecure else _UNGUARDED
         )
-    if cursor_key is not None and len(cursor_key) < 16:
-        msg = "cursor_key is too short; give 16 random bytes or more"
-        raise CheckpointerConfigurationError(msg)
     service = _Service(
         saver,
         limits or Limits(),
-        Cursors(cursor_key or secrets.token_bytes(32)),
         open_metrics=open_metrics,
         plain_json=plain_json,
         audit_key=audit_key,
@@ -116,7 +127,6 @@ class _Service:
         self,
         saver: DynamoDBSaver,
         limits: Limits,
-        cursors: Cursors,
         *,
         open_metrics: bool,
         plain_json: bool,
@@ -126,16 +136,20 @@ class _Service:
         self._audit_key = audit_key
         self._limits = limits
         self._rates = Rates(limits)
-        self._cursors = cursors
         self._open_metrics = open_metrics
-        self._endpoints = [each for each in ENDPOINTS if plain_json or not each.is_plain]
-        self._operations = Operations(
-            saver.storage,
-            saver.runner.wrapped(lambda asend: followed(counted(asend))),
-            limits=limits,
+        self._plain_json = plain_json
+        self._endpoints = [*ENDPOINTS, *LABEL_ENDPOINTS]
+        self._storage = opaque_storage(saver)
+        retry_seconds = self._storage.table.retry_seconds
+        self._runner = saver.runner.asking(followed(counted(patient(saver.transport, retry_seconds))), sleep)
+        self._operations = Operations(limits)
+        self._labels = LabelOperations(
+            saver,
+            limits,
             answer_bytes=limits.body_bytes_max // 2,
             part_seconds=min(_PART_SECONDS, limits.request_seconds_max / 4),
         )
+        self._joining = Joining()
         self._readiness = Readiness(saver)
         self._metrics = metrics.Metrics()
         self._places = Concurrency(limits)
@@ -151,8 +165,7 @@ class _Service:
             Route(_DESCRIPTION, self._openapi),
         ]
         routes += [
-            Route(f"/checkpoints/{each.name}", partial(self._serve_in_time, each), methods=["POST"])
-            for each in self._endpoints
+            Route(each.path, partial(self._serve_in_time, each), methods=["POST"]) for each in self._endpoints
         ]
         app = Starlette(
             routes=routes,
@@ -191,68 +204,140 @@ class _Service:
 
     async def _serve(self, endpoint: Endpoint, request: Request) -> Response:
         principal = principal_of(request)
-        check_right(principal, endpoint.right)
+        if endpoint.rights is None:
+            check_right(principal, endpoint.right)
         with self._holding.request(principal) as held:
             # Received before the request takes a place, so a slow sender keeps nobody else waiting.
             body = await bodies.receive(request, self._limits, held)
-            async with self._places.place(principal):
+            async with self._places.place(principal) as place:
                 message = await self._decoder.message(body, endpoint.model, held)
+                held.add(check_deltas(message, self._limits))
+                self._check_plain(message)
+                check_rights(principal, endpoint, message)
                 check_threads(principal, endpoint, message)
-                check_labels(principal, message)
-                if principal.owner_name is not None:
-                    # It may create the thread, so it has the same deadline as what follows.
-                    seconds = self._seconds_left(request)
-                    admission = admitted(self._saver.storage, principal.owner_name, endpoint, message)
-                    checking = self._saver.runner.arun(admission, "check_owner")
-                    known = await asyncio.wait_for(checking, seconds)
-                    if known is None:
-                        return await _absent(endpoint, request)
-                    message = known
                 seconds = self._seconds_left(request)
                 units = asked_units(request, principal)
+                # A deletion that waits for another one must not begin after its client has given up and asked again.
                 if not isinstance(message, wire.List):
-                    if isinstance(message, wire.ListPlain):
-                        running = lists.answer_page(
-                            request, message, self._operations.list_plain, self._cursors
-                        )
-                    else:
-                        running = self._operations.run(endpoint, message)
-                    # A deletion that waits for another one must not begin after its client has given up and asked
-                    # again.
-                    with counting(units):
+                    with counting(units), asking(place, seconds, request.headers):
+                        running = self._answered(endpoint, message, principal, seconds, held)
                         document = await asyncio.wait_for(running, seconds)
-                    if isinstance(message, wire.Query) and message.IndexName is not None:
-                        listed = document["response"]["Items"]
-                        document["response"]["Items"] = visible_to(principal, listed)
                     if units is not None:
                         document = units.added_to(document)
-                    return await bodies.answer(request, document, media.JSON if endpoint.is_plain else None)
+                    return await bodies.answer(request, document)
+                with asking(place, seconds, request.headers):
+                    admitted = await asyncio.wait_for(self._admitted(endpoint, message, principal), seconds)
+            return await self._listed(request, endpoint, admitted, units, seconds)
 
-            def listing(asked: wire.List) -> AsyncIterator[dict[str, Any]]:
-                return self._in_turns(principal, self._operations.list(asked, principal.prefix), units)
+    async def _answered(
+        self, endpoint: Endpoint, message: wire.Message, principal: Principal, seconds: float, held: Held
+    ) -> dict[str, Any]:
+        """Run the operation of an endpoint and return the answer's document.
 
-            return await lists.answer_list(request, message, listing, self._cursors, seconds)
+        Raises:
+            CheckpointNotFoundError: The endpoint needs a thread that does not exist.
+            ThreadBusyError: The thread was deleted or pruned at every attempt.
+        """
+        if isinstance(message, Labelled):
+            running = self._labels.operation(endpoint, message, principal, held)
+            return await self._runner.arun(running, endpoint.attribute)
+        for _ in range(ATTEMPTS_MAX):
+            admitted = await self._admitted(endpoint, message, principal)
+            if admitted is None and endpoint.absent is None:
+                raise CheckpointNotFoundError("the thread has no checkpoint to copy; check its id")
+            if admitted is None:
+                return dict(endpoint.absent or {})
+            operation = partial(
+                getattr(self._operations, endpoint.attribute),
+                replace(self._storage, owner=principal.owner_name, pinned=admitted.pinned),
+                admitted.request,
+            )
+            try:
+                if not endpoint.is_joined:
+                    return await self._run(endpoint, operation)
+                key = json.dumps(
+                    [principal.name, principal.tenant, principal.owner, endpoint.name, message.model_dump()]
+                )
+                part = min(_PART_SECONDS, seconds / 4)
+                done = await self._joining.done(key, partial(self._run, endpoint, operation), part)
+            except PinnedEpochError:
+                continue
+            return {"done": done}
+        raise ThreadBusyError(
+            "the thread was deleted or pruned at every attempt; try again when that has ended"
+        )
+
+    async def _admitted(
+        self, endpoint: Endpoint, message: wire.Message, principal: Principal
+    ) -> Admitted | None:
+        """Return a request as far as the threads that it names exist, if its principal is bound to an owner."""
+        if principal.owner_name is None:
+            return Admitted(message)
+        # It may create the thread, so it has the same deadline as what follows.
+        checking = admitted(self._storage, principal.owner_name, endpoint, message)
+        return await self._runner.arun(checking, "check_owner")
+
+    async def _run(self, endpoint: Endpoint, operation: Callable[[], Op[dict[str, Any]]]) -> dict[str, Any]:
+        return await self._runner.arun(operation(), endpoint.method)
+
+    def _check_plain(self, message: wire.Message) -> None:
+        if getattr(message, "plain", False) and not self._plain_json:
+            raise forbidden("this service does not show values as JSON; its operator sets plain_json")
+
+    async def _listed(
+        self,
+        request: Request,
+        endpoint: Endpoint,
+        admitted: Admitted | None,
+        units: Units | None,
+        seconds: float,
+    ) -> Response:
+        """Return the response for a list, once its first document is there."""
+        principal = principal_of(request)
+        documents = _one(dict(endpoint.absent or {}))
+        if admitted is not None:
+            storage = replace(self._storage, owner=principal.owner_name)
+            listing = self._operations.list(storage, cast("wire.List", admitted.request), principal.prefix)
+            documents = self._in_turns(request, self._runner.astream(listing), units)
+        # An error before the first document can still be answered with its own status.
+        first = await asyncio.wait_for(anext(documents, None), seconds)
+
+        async def rest() -> AsyncGenerator[dict[str, Any], None]:
+            document = first
+            try:
+                while document is not None:
+                    yield document
+                    document = await asyncio.wait_for(anext(documents, None), seconds)
+            except Exception as error:  # noqa: BLE001 - the status is sent, so the error is the last document.
+                record = request.state.record
+                yield {"problem": note(record, error).document(record.request_id)}
+            finally:
+                await documents.aclose()
+
+        return bodies.stream(request, rest())
 
     def _seconds_left(self, request: Request) -> float:
         return min(deadlines.seconds_left(request.headers), self._limits.request_seconds_max)
 
     async def _in_turns(
-        self, principal: Principal, documents: AsyncIterator[dict[str, Any]], units: Units | None
-    ) -> AsyncIterator[dict[str, Any]]:
+        self, request: Request, documents: AsyncGenerator[dict[str, Any], None], units: Units | None
+    ) -> AsyncGenerator[dict[str, Any], None]:
         """Yield documents, each made in a place of its own: no place is held while the client reads."""
-        while True:
-            async with self._places.place(principal):
-                with counting(units):
-                    document = await anext(documents, None)
-            if document is None:
-                return
-            yield document if units is None or "cursor" not in document else units.added_to(document)
+        async with aclosing(documents):
+            while True:
+                async with self._places.place(principal_of(request)) as place:
+                    seconds = self._limits.request_seconds_max
+                    with counting(units), asking(place, seconds, request.headers):
+                        document = await anext(documents, None)
+                if document is None:
+                    return
+                yield document if units is None or "end" not in document else units.added_to(document)
 
     async def _about(self, request: Request) -> Response:
         return _json(
             {
                 "wire_version": wire.VERSION,
-                "table_name": self._saver.storage.table.name,
+                "features": list(wire.FEATURES),
                 "limits": self._limits.model_dump(),
                 "owner": principal_of(request).owner_name,
             }
@@ -283,22 +368,8 @@ class _Service:
         return PlainTextResponse(self._metrics.text(self._places.waiting()), media_type=metrics.MEDIA_TYPE)
 
 
-async def _absent(endpoint: Endpoint, request: Request) -> Response:
-    """Answer a request for a thread that does not exist.
-
-    Raises:
-        CheckpointNotFoundError: The endpoint needs the thread.
-    """
-    if endpoint.absent is None:
-        raise CheckpointNotFoundError("the thread has no checkpoint to copy; check its id")
-    if endpoint.model is not wire.List:
-        return await bodies.answer(request, endpoint.absent, media.JSON if endpoint.is_plain else None)
-    document = endpoint.absent
-
-    async def documents() -> AsyncIterator[Any]:
-        yield document
-
-    return bodies.stream(request, documents())
+async def _one(document: dict[str, Any]) -> AsyncGenerator[dict[str, Any], None]:
+    yield document
 
 
 def _json(document: dict[str, Any]) -> Response:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
@@ -115,10 +115,10 @@ def _place(loc: Iterable[int | str]) -> str:
     return ".".join(str(each)[:NAME_CHARACTERS_MAX] for each in loc)
 
 
-async def answer(request: Request, document: Any, media: Media | None = None) -> Response:
-    """Return the response for a document, in the given media type or in the one that the client accepts."""
-    media = media or _media(request)
-    body = media.encode(document)
+async def answer(request: Request, document: Any) -> Response:
+    """Return the response for a document, in the media type that the client accepts."""
+    media = _media(request)
+    body = await _encoded(media, document)
     headers = {"Vary": "Accept, Accept-Encoding"}
     encoding = compression.chosen_encoding(request.headers.get("accept-encoding", ""))
     if encoding is not None and len(body) >= _COMPRESSED_BYTES_MIN:
@@ -127,7 +127,7 @@ async def answer(request: Request, document: Any, media: Media | None = None) ->
     return Response(body, media_type=media.name, headers=headers)
 
 
-def stream(request: Request, documents: AsyncIterator[Any]) -> Response:
+def stream(request: Request, documents: AsyncGenerator[Any, None]) -> Response:
     """Return the response for a stream of documents. Each is made when the client has read the one before."""
     media = _media(request)
     headers = {"Vary": "Accept, Accept-Encoding", "Cache-Control": "no-store"}
@@ -152,13 +152,34 @@ class _Stream(StreamingResponse):
 
 
 async def _pieces(
-    media: Media, outflow: compression.Outflow | None, documents: AsyncIterator[Any]
+    media: Media, outflow: compression.Outflow | None, documents: AsyncGenerator[Any, None]
 ) -> AsyncGenerator[bytes, None]:
-    async for document in documents:
-        piece = media.framed(media.encode(document))
-        yield piece if outflow is None else await _compressed(outflow, piece, is_last=False)
+    async with aclosing(documents):
+        async for document in documents:
+            piece = media.framed(await _encoded(media, document))
+            yield piece if outflow is None else await _compressed(outflow, piece, is_last=False)
     if outflow is not None:
         yield outflow.end()
+
+
+async def _encoded(media: Media, document: Any) -> bytes:
+    if _is_small(document):
+        return media.encode(document)
+    return await to_thread.run_sync(media.encode, document)
+
+
+def _is_small(document: Any) -> bool:
+    """Tell whether a document has few bytes of values, so that encoding it takes little time."""
+    left = _THREADED_BYTES
+    found = [document]
+    while found and left > 0:
+        value = found.pop()
+        if isinstance(value, (dict, list)):
+            found += value.values() if isinstance(value, dict) else value
+        elif isinstance(value, (bytes, str)):
+            left -= len(value)
+        left -= 1
+    return left > 0
 
 
 async def _compressed(outflow: compression.Outflow, data: bytes, *, is_last: bool) -> bytes:

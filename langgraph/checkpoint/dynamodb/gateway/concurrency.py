@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import TypeAlias, TypeVar
 
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
@@ -38,19 +38,25 @@ class Concurrency:
         return {tenant: sum(map(len, own.values())) for tenant, own in self._waiting.items()}
 
     @asynccontextmanager
-    async def place(self, who: Principal) -> AsyncIterator[None]:
+    async def place(self, who: Principal) -> AsyncIterator[Place]:
         """Hold a place for a principal while the block runs.
 
         Raises:
             ProblemError: Too many requests wait already, or this one waited too long; a 503.
         """
-        await self._enter(who)
+        await self.enter(who)
+        place = Place(self, who)
         try:
-            yield
+            yield place
         finally:
-            self._leave(who)
+            place.end()
 
-    async def _enter(self, who: Principal) -> None:
+    async def enter(self, who: Principal) -> None:
+        """Take a place for a principal, when it is its turn.
+
+        Raises:
+            ProblemError: Too many requests wait already, or this one waited too long; a 503.
+        """
         # If a place is free, those who wait have their share already.
         if self._shares.may_take(who):
             self._shares.take(who)
@@ -67,7 +73,7 @@ class Concurrency:
                 self._forget(who, turn)
             elif turn.exception() is None:
                 # The turn came just as its request was cancelled.
-                self._leave(who)
+                self.leave(who)
             raise
         finally:
             timer.cancel()
@@ -89,7 +95,8 @@ class Concurrency:
         if not turn.done():
             turn.set_exception(overloaded())
 
-    def _leave(self, who: Principal) -> None:
+    def leave(self, who: Principal) -> None:
+        """Give back a place of a principal, to whose turn it is."""
         self._shares.give_back(who)
         while (next_ := self._next()) is not None:
             turn = self._waiting[next_.tenant][next_][0]
@@ -123,6 +130,65 @@ class Concurrency:
             own.pop(who, None)
         if not own:
             self._waiting.pop(who.tenant, None)
+
+
+class Place:
+    """The place of one request, which is given back while all that the request does is wait to ask the table again."""
+
+    def __init__(self, places: Concurrency, who: Principal) -> None:
+        """Begin with a place of a principal."""
+        self._places = places
+        self._who = who
+        self._busy = 0
+        self._resting = 0
+        self._is_held = True
+        self._is_over = False
+        self._taking = asyncio.Lock()
+
+    @contextmanager
+    def busy(self) -> Iterator[None]:
+        """Need the place while the block runs."""
+        self._busy += 1
+        try:
+            yield
+        finally:
+            self._busy -= 1
+            self._give_back()
+
+    async def rest(self, seconds: float) -> None:
+        """Wait without the place, if nothing else of the request needs it, and take it again.
+
+        Raises:
+            ProblemError: There is no place after the wait; a 503.
+        """
+        self._resting += 1
+        self._give_back()
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            self._resting -= 1
+        async with self._taking:
+            if not self._is_held and not self._is_over:
+                await self._places.enter(self._who)
+                self._is_held = True
+                self._end_if_over()
+
+    def end(self) -> None:
+        """Give back the place for good."""
+        self._is_over = True
+        if self._is_held:
+            self._is_held = False
+            self._places.leave(self._who)
+
+    def _end_if_over(self) -> None:
+        # The request may have ended while it waited for the place.
+        if self._is_over:
+            self.end()
+
+    def _give_back(self) -> None:
+        if self._is_held and self._resting and not self._busy:
+            self._is_held = False
+            self._places.leave(self._who)
 
 
 def _greediest(sizes: dict[K, int], who: K) -> K:

@@ -76,7 +76,7 @@ def describe(endpoints: Iterable[Endpoint], *, open_metrics: bool) -> dict[str, 
     }
     models = dict.fromkeys(own_models)
     for each in endpoints:
-        paths[f"/checkpoints/{each.name}"] = {"post": _posted(each)}
+        paths[each.path] = {"post": _posted(each)}
         models |= dict.fromkeys((each.model, each.answer))
     _, definitions = models_json_schema([(each, "validation") for each in models], ref_template=_REFERENCES)
     return {
@@ -96,12 +96,11 @@ def describe(endpoints: Iterable[Endpoint], *, open_metrics: bool) -> dict[str, 
 
 def _posted(endpoint: Endpoint) -> dict[str, Any]:
     is_stream = endpoint.model is List
-    encodings = (media.JSON,) if endpoint.is_plain else media.MEDIA
-    names = [each.stream_name if is_stream else each.name for each in encodings]
+    names = [each.stream_name if is_stream else each.name for each in media.MEDIA]
     return _operation(
-        endpoint.name,
+        endpoint.name.replace("/", "-"),
         {name: {"schema": _reference(endpoint.answer)} for name in names},
-        description=f"Needs the right to {endpoint.right}.",
+        description=_rights(endpoint),
         security=_SECURITY,
         parameters=[_UNITS],
         requestBody={
@@ -109,6 +108,12 @@ def _posted(endpoint: Endpoint) -> dict[str, Any]:
             "content": {each.name: {"schema": _reference(endpoint.model)} for each in media.MEDIA},
         },
     )
+
+
+def _rights(endpoint: Endpoint) -> str:
+    if endpoint.rights is not None:
+        return "Needs the right to read, to write, or both, as its operations do."
+    return f"Needs the right to {endpoint.right}."
 
 
 def _operation(name: str, content: dict[str, Any], **more: Any) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel
 
-from langgraph.checkpoint.dynamodb.gateway import answers, wire
+from langgraph.checkpoint.dynamodb.gateway import answers, label_wire, wire
+from langgraph.checkpoint.dynamodb.gateway.lock import Lock, LockAnswer
 
 Right: TypeAlias = Literal["read", "write", "administer"]
 
@@ -34,9 +35,21 @@ def _none(_request: Any) -> Iterable[str | None]:
     return ()
 
 
+# The saver's methods that have another name than their endpoint.
+_METHODS = {
+    "delta-channel-history": "get_delta_channel_history",
+    "runs": "list_runs",
+    "threads": "list_threads",
+}
+
+
+def _rights_of_batch(request: label_wire.Batch) -> Iterable[Right]:
+    return {"write" if isinstance(each, label_wire.StorePut) else "read" for each in request.ops}
+
+
 @dataclass(frozen=True)
 class Endpoint:
-    """One operation as `POST /checkpoints/{name}`."""
+    """One operation as `POST /checkpoints/{name}`, or as `POST /{name}` if the name has a slash."""
 
     name: str
     model: type[wire.Message]
@@ -47,67 +60,67 @@ class Endpoint:
     """Returns every thread that a request names. None stands for all threads."""
     absent: Mapping[str, Any] | None = None
     """The answer of an endpoint that creates no thread, where its thread does not exist. None: an error."""
-    is_plain: bool = False
-    """Whether it opens stored values. Such an endpoint exists only if the service is configured with `plain_json`."""
+    is_joined: bool = False
+    """Whether it may take longer than one request, and a repeated request joins it."""
+
+    rights: Callable[[Any], Iterable[Right]] | None = None
+    """Returns the rights that a request needs, where that depends on the request."""
+
+    @property
+    def path(self) -> str:
+        """The path that it is served at."""
+        return f"/{self.name}" if "/" in self.name else f"/checkpoints/{self.name}"
 
     @property
     def attribute(self) -> str:
-        """The name of the method of `Operations` that serves it."""
-        return self.name.replace("-", "_")
+        """The name of the method that serves it."""
+        return self.name.rpartition("/")[2].replace("-", "_")
+
+    @property
+    def method(self) -> str:
+        """The name of the saver's method, for events."""
+        return _METHODS.get(self.name, self.attribute)
 
 
 ENDPOINTS = (
-    Endpoint(
-        "get-tuple",
-        wire.GetTuple,
-        answers.GetTupleAnswer,
-        "read",
-        absent={"checkpoint": None, "thread": None},
-    ),
-    Endpoint(
-        "get-segments",
-        wire.GetSegments,
-        answers.GetSegmentsAnswer,
-        "read",
-        absent={"segments": [], "left": []},
-    ),
-    Endpoint("list", wire.List, answers.ListDocument, "read", absent={"cursor": None}),
+    Endpoint("get-tuple", wire.GetTuple, answers.GetTupleAnswer, "read", absent={"checkpoint": None}),
+    Endpoint("list", wire.List, answers.ListDocument, "read", absent={"end": True, "more": False}),
     Endpoint(
         "delta-channel-history",
         wire.DeltaChannelHistory,
         answers.DeltaChannelHistoryAnswer,
         "read",
-        absent={"checkpoints": [], "ended": True},
-    ),
-    Endpoint(
-        "get-plain", wire.GetPlain, answers.GetPlainAnswer, "read", absent={"checkpoint": None}, is_plain=True
-    ),
-    Endpoint(
-        "list-plain",
-        wire.ListPlain,
-        answers.ListPlainAnswer,
-        "read",
-        absent={"checkpoints": [], "cursor": None},
-        is_plain=True,
+        absent={"channels": {}},
     ),
     Endpoint("put", wire.Put, answers.PutAnswer, "write"),
-    Endpoint("put-writes", wire.PutWrites, answers.PutWritesAnswer, "write"),
-    Endpoint("put-segments", wire.PutSegments, answers.PutSegmentsAnswer, "write"),
+    Endpoint("put-writes", wire.PutWrites, answers.Done, "write"),
     Endpoint("delete-thread", wire.DeleteThread, answers.Done, "administer", absent={}),
     Endpoint("delete-for-runs", wire.DeleteForRuns, answers.Done, "administer", _all),
-    Endpoint("copy-thread", wire.CopyThread, answers.CopyThreadAnswer, "administer", _source_and_target),
-    Endpoint("prune", wire.Prune, answers.PruneAnswer, "administer", _threads, absent={"left": []}),
-    Endpoint("set-thread", wire.SetThread, answers.SetThreadAnswer, "write"),
-    Endpoint("threads", wire.Threads, answers.ThreadsAnswer, "read", _none),
     Endpoint(
-        "thread-status", wire.ThreadStatus, answers.ThreadStatusAnswer, "read", _threads, {"threads": []}
+        "copy-thread", wire.CopyThread, answers.Joined, "administer", _source_and_target, is_joined=True
     ),
+    Endpoint(
+        "prune", wire.Prune, answers.Joined, "administer", _threads, absent={"done": True}, is_joined=True
+    ),
+    Endpoint("set-thread", wire.SetThread, answers.Done, "write"),
+    Endpoint("threads", wire.Threads, answers.ThreadsAnswer, "read", _none),
     Endpoint("runs", wire.Runs, answers.RunsAnswer, "read", absent={"runs": []}),
-    Endpoint("get-item", wire.GetItem, answers.TableAnswer, "read", _none),
-    Endpoint("batch-get-item", wire.BatchGetItem, answers.BatchGetItemAnswer, "read", _none),
-    Endpoint("query", wire.Query, answers.TableAnswer, "read", _none),
-    Endpoint("put-item", wire.PutItem, answers.TableAnswer, "write", _none),
-    Endpoint("update-item", wire.UpdateItem, answers.TableAnswer, "write", _none),
-    Endpoint("delete-item", wire.DeleteItem, answers.TableAnswer, "write", _none),
-    Endpoint("batch-write-item", wire.BatchWriteItem, answers.BatchWriteItemAnswer, "write", _none),
+    Endpoint("lock", Lock, LockAnswer, "write"),
+)
+LABEL_ENDPOINTS = (
+    Endpoint("store/batch", label_wire.Batch, label_wire.BatchAnswer, "read", _none, rights=_rights_of_batch),
+    Endpoint("store/put-if", label_wire.PutIf, label_wire.PutIfAnswer, "write", _none),
+    Endpoint(
+        "store/delete-namespace",
+        label_wire.DeleteNamespace,
+        label_wire.DeleteNamespaceAnswer,
+        "write",
+        _none,
+    ),
+    Endpoint("store/sweep-ttl", label_wire.SweepTtl, label_wire.DeleteNamespaceAnswer, "write", _none),
+    Endpoint("store/export-items", label_wire.ExportItems, label_wire.ExportItemsAnswer, "read", _none),
+    Endpoint("store/import-items", label_wire.ImportItems, label_wire.ImportItemsAnswer, "write", _none),
+    Endpoint("cache/get", label_wire.CacheGet, label_wire.CacheGetAnswer, "read", _none),
+    Endpoint("cache/set", label_wire.CacheSet, label_wire.CacheSetAnswer, "write", _none),
+    Endpoint("cache/clear", label_wire.CacheClear, answers.Done, "write", _none),
 )

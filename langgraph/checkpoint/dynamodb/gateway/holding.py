@@ -12,8 +12,9 @@ from langgraph.checkpoint.dynamodb.gateway.shares import Shares
 
 # The memory of a request without its body: its connection, its task and its headers.
 _REQUEST_BYTES = 64 << 10
-# All requests together may take as much memory as this many bodies of the largest size.
-_BODIES_MAX = 16
+# All requests together may have as many bytes as this many bodies of the largest size. While it is served, a body needs
+# up to five times its size in memory.
+_BODIES_MAX = 4
 
 
 class Held:

@@ -11,9 +11,11 @@ from langgraph.checkpoint.dynamodb.config.types import Options
 class Limits(Options):
     """The limits of one request and of one principal. `GET /about` shows them to clients."""
 
-    body_bytes_max: Positive = Field(default=8 << 20, description="The largest body, in bytes as it is sent.")
+    body_bytes_max: Positive = Field(
+        default=64 << 20, description="The largest body, in bytes as it is sent."
+    )
     decompressed_bytes_max: Positive = Field(
-        default=16 << 20, description="The largest body, in bytes once it is decompressed."
+        default=64 << 20, description="The largest body, in bytes once it is decompressed."
     )
     nesting_max: Positive = Field(
         default=32, le=100, description="How deeply lists and mappings may be nested."
@@ -23,6 +25,9 @@ class Limits(Options):
     )
     values_max: Positive = Field(
         default=100_000, description="How many values, lists, mappings and their keys a body may have in all."
+    )
+    search_bytes_max: Positive = Field(
+        default=16 << 20, description="How many bytes one search of memories may read from the table."
     )
     request_seconds_max: Seconds = Field(
         default=50,

@@ -15,7 +15,6 @@ from pydantic_core import from_json
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 from langgraph.checkpoint.dynamodb.gateway.size_limits import check_json, check_msgpack
-from langgraph.checkpoint.dynamodb.gateway.wire import VERSION
 
 
 @dataclass(frozen=True)
@@ -68,8 +67,8 @@ JSON = Media(
     check_json,
 )
 MSGPACK = Media(
-    f"application/vnd.langgraph-dynamodb.v{VERSION}+msgpack",
-    f"application/vnd.langgraph-dynamodb.v{VERSION}+msgpack-seq",
+    "application/vnd.msgpack",
+    "application/vnd.msgpack-seq",
     ormsgpack.unpackb,
     ormsgpack.packb,
     lambda document: struct.pack(">I", len(document)) + document,
@@ -83,7 +82,7 @@ def media_of_body(content_type: str) -> Media:
     """Return the encoding that a Content-Type names.
 
     Raises:
-        ProblemError: It is not an encoding of this service, or of another version; a 415.
+        ProblemError: It is not an encoding of this service; a 415.
     """
     name, _, parameters = content_type.lower().partition(";")
     charset = parameters.replace(" ", "").replace('"', "").partition("charset=")[2]

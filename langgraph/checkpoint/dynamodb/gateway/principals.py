@@ -85,6 +85,16 @@ def check_right(principal: Principal, right: Right) -> None:
         raise forbidden(f"this request needs the right to {right}, which these credentials do not have")
 
 
+def check_rights(principal: Principal, endpoint: Endpoint, request: Message) -> None:
+    """Raise if a principal lacks a right that a request needs, where that depends on the request.
+
+    Raises:
+        ProblemError: The principal lacks it.
+    """
+    for right in () if endpoint.rights is None else endpoint.rights(request):
+        check_right(principal, right)
+
+
 def check_threads(principal: Principal, endpoint: Endpoint, request: Message) -> None:
     """Raise if a request names a thread of another tenant, or all threads.
 
@@ -96,9 +106,8 @@ def check_threads(principal: Principal, endpoint: Endpoint, request: Message) ->
         _check_list_without_thread(principal, request)
         named.remove(None)
     _check_named(principal, named)
-    entry = getattr(request, "entry", None)
-    owner = request.owner if isinstance(request, Threads) else entry and entry.owner
-    if isinstance(request, Threads) and owner is None:
+    owner = getattr(request, "owner", None)
+    if isinstance(request, Threads) and owner is None and principal.owner is None:
         check_right(principal, "administer")
         _check_named(principal, [None])
     if owner is not None and not principal.owns(owner):

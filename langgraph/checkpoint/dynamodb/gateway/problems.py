@@ -7,18 +7,25 @@ state. Unforeseen errors have no detail: the log has their traceback, under the 
 from __future__ import annotations
 
 import asyncio
+import random
 from http import HTTPStatus
 from typing import Any
 
+from langgraph.store.base import InvalidNamespaceError
+
 from langgraph.checkpoint.dynamodb import errors
-from langgraph.checkpoint.dynamodb._runtime.failures import is_transient
+from langgraph.checkpoint.dynamodb._format.codec import UnreadableError
+from langgraph.checkpoint.dynamodb._runtime.failures import is_transient, throttling
+from langgraph.store.dynamodb.similarity import DimensionsError
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:langgraph-dynamodb:error:"
-# Long enough for throttling to pass, and short enough for a turn of a conversation.
-RETRY_AFTER_SECONDS = 2
+# From one to the other: long enough for an overload to pass, and short enough for a turn of a conversation.
+RETRY_AFTER_SECONDS = (1, 3)
 # If the gateway cannot use its table, the message names the account's roles: that is for the log only.
 _UNUSABLE = "the gateway cannot use its table; its log says why, under this request_id"
+
+_rng = random.SystemRandom()
 
 _TITLES: dict[type[errors.CheckpointerError], str] = {
     errors.CheckpointerError: "The gateway cannot serve this request now",
@@ -31,6 +38,7 @@ _TITLES: dict[type[errors.CheckpointerError], str] = {
     errors.CheckpointFormatError: "Stored data is of a newer release",
     errors.ThreadBusyError: "Somebody else has the thread",
     errors.ThreadLockLostError: "The thread's lock was lost",
+    errors.SearchLimitError: "A search would read too much",
 }
 # A problem with one thread is no failure of the service, which serves all others. So none of these is a 5xx.
 _STATUSES: dict[type[errors.CheckpointerError], HTTPStatus] = {
@@ -41,6 +49,7 @@ _STATUSES: dict[type[errors.CheckpointerError], HTTPStatus] = {
     errors.CheckpointFormatError: HTTPStatus.CONFLICT,
     errors.ThreadBusyError: HTTPStatus.CONFLICT,
     errors.ThreadLockLostError: HTTPStatus.CONFLICT,
+    errors.SearchLimitError: HTTPStatus.UNPROCESSABLE_ENTITY,
 }
 
 
@@ -53,6 +62,7 @@ class ProblemError(Exception):
         kind: The class of errors.py that the client raises.
         retry_seconds: After how many seconds trying again may help.
         headers: Headers that the status requires.
+        more: Further fields of the body.
     """
 
     def __init__(
@@ -63,6 +73,7 @@ class ProblemError(Exception):
         *,
         retry_seconds: float | None = None,
         headers: dict[str, str] | None = None,
+        more: dict[str, Any] | None = None,
     ) -> None:
         """Store the contents of the answer."""
         super().__init__(detail)
@@ -70,6 +81,7 @@ class ProblemError(Exception):
         self.detail = detail
         self.kind = kind
         self.headers = dict(headers or {})
+        self._more = dict(more or {})
         if retry_seconds is not None:
             self.headers["Retry-After"] = str(max(1, -int(-retry_seconds // 1)))
 
@@ -80,6 +92,7 @@ class ProblemError(Exception):
             "title": _TITLES[self.kind],
             "status": self.status,
             "request_id": request_id,
+            **self._more,
         }
         if self.detail is not None:
             # The detail may quote the client's text, and half a surrogate pair is not valid UTF-8.
@@ -91,11 +104,16 @@ def problem_of(error: Exception) -> ProblemError:
     """Return the problem that answers an error."""
     if isinstance(error, ProblemError):
         return error
+    if isinstance(error, InvalidNamespaceError):
+        return ProblemError(400, str(error))
+    if isinstance(error, (UnreadableError, DimensionsError)):
+        # It names what the request is about. The client has another key than who stored it, or the service has none; or
+        # the client embeds by another model.
+        return ProblemError(409, str(error), errors.CheckpointerConfigurationError)
     if isinstance(error, errors.CheckpointerConfigurationError):
         return ProblemError(500, _UNUSABLE, errors.CheckpointerConfigurationError)
     if isinstance(error, errors.CheckpointerUnavailableError) or is_transient(error):
-        detail = "the table throttles or does not answer; send the request again"
-        return _unavailable(detail, errors.CheckpointerUnavailableError)
+        return unanswered(error, 0)
     for kind, status in _STATUSES.items():
         if isinstance(error, kind):
             return ProblemError(status, str(error), kind)
@@ -106,10 +124,23 @@ def problem_of(error: Exception) -> ProblemError:
     return ProblemError(500, None, errors.CheckpointerError)
 
 
+def unanswered(error: Exception, attempts: int) -> ProblemError:
+    """Return the problem for a request that the table did not answer, or throttled, after so many attempts."""
+    # The saver's error comes from that of its last attempt, unless only a part of a batch was left.
+    cause = throttling(error.__cause__ if isinstance(error.__cause__, Exception) else error)
+    if cause is None:
+        detail, more = "the gateway's table does not answer; send the request again", {}
+    else:
+        detail, more = f"DynamoDB throttles the gateway's table: {cause}", {"throttled": True}
+    return _unavailable(detail, errors.CheckpointerUnavailableError, attempts=attempts, **more)
+
+
 def _unavailable(
-    detail: str, kind: type[errors.CheckpointerError] = errors.CheckpointerError
+    detail: str, kind: type[errors.CheckpointerError] = errors.CheckpointerError, **more: Any
 ) -> ProblemError:
-    return ProblemError(503, detail, kind, retry_seconds=RETRY_AFTER_SECONDS)
+    # At random, so that not all clients come back at once.
+    seconds = _rng.randint(*RETRY_AFTER_SECONDS)
+    return ProblemError(503, detail, kind, retry_seconds=seconds, more=more)
 
 
 def overloaded() -> ProblemError:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from langchain_core.runnables import RunnableConfig
 
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError
-from langgraph.checkpoint.dynamodb.gateway.problems import RETRY_AFTER_SECONDS, ProblemError
+from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
 logger = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ class Readiness:
             await self._refresh()
         if not self._is_ready:
             msg = "the table does not answer, or cannot be used; the gateway's log says why"
-            raise ProblemError(503, msg, CheckpointerError, retry_seconds=RETRY_AFTER_SECONDS)
+            raise ProblemError(503, msg, CheckpointerError, retry_seconds=_KEPT_SECONDS)
 
     async def _refresh(self) -> None:
         if self._clock() - self._asked_at >= _KEPT_SECONDS:

@@ -132,10 +132,6 @@ class GatewayOptions(Options):
     limits: Limits = Field(
         default=Limits(), description="How much one request, and one principal, may ask for."
     )
-    cursor_key: Annotated[SecretStr, Field(min_length=16)] | None = Field(
-        default=None,
-        description="A secret that signs cursors, the same in all processes; without one, each creates its own.",
-    )
     audit_key: Annotated[SecretStr, Field(min_length=16)] | None = Field(
         default=None,
         description="A secret. With it, the access log has a keyed digest of each thread's id, and the ids of AWS's"
@@ -144,8 +140,7 @@ class GatewayOptions(Options):
     open_metrics: bool = Field(default=False, description="Whether /metrics needs no credentials.")
     plain_json: bool = Field(
         default=False,
-        description="Whether to serve checkpoints that are not encrypted as plain JSON, to principals that may read"
-        " them.",
+        description="Whether principals that may read checkpoints may have their values as plain JSON.",
     )
 
     def gateway(self, saver: DynamoDBSaver, *, insecure: bool = False) -> Starlette:
@@ -154,13 +149,11 @@ class GatewayOptions(Options):
         Raises:
             CheckpointerConfigurationError: No principal is configured and `insecure` is not set, or both are.
         """
-        key = self.cursor_key
         return create_gateway(
             saver,
             authenticate=self.principals.authenticate(),
             insecure=insecure,
             limits=self.limits,
-            cursor_key=None if key is None else key.get_secret_value().encode(),
             audit_key=None if self.audit_key is None else self.audit_key.get_secret_value().encode(),
             open_metrics=self.open_metrics,
             plain_json=self.plain_json,

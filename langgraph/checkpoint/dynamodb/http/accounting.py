@@ -1,11 +1,10 @@
-"""The accounting of requests to a gateway: their threads, units, bytes and segments."""
+"""The accounting of requests to a gateway: their threads, units and bytes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
-from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._runtime.events import Meter
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb.http.documents import packed
@@ -31,7 +30,7 @@ class GatewayAccounting:
         return ()
 
     def count(self, meter: Meter, call: Call, response: Any) -> None:
-        """Count units, bytes of documents, and segments."""
+        """Count units and bytes of documents."""
         units = (response[-1] if isinstance(response, list) else response).get("units") or {}
         if units.get("read") is not None:
             meter.read_units = (meter.read_units or 0.0) + units["read"]
@@ -39,20 +38,3 @@ class GatewayAccounting:
             meter.write_units = (meter.write_units or 0.0) + units["write"]
         meter.bytes_written += len(packed(call.params))
         meter.bytes_read += len(packed(response))
-        sent = call.params.get("segments")
-        if isinstance(sent, list):
-            meter.written |= {each["id"] for each in sent}
-        meter.named |= items.named_ids(_stored_by(call))
-
-
-def _stored_by(call: Call) -> list[items.Item]:
-    """Return the item that a request stores, with its parts only."""
-    params = call.params
-    if call.method == "put":
-        sk, parts = items.checkpoint_prefix(params["checkpoint_id"]), params["head"]
-    elif call.method == "put-writes":
-        sk, parts = items.writes_sk(params["checkpoint_id"], params["task_id"]), params["parts"]
-    else:
-        return []
-    key = items.key(items.partition_of(params["thread_id"], params["checkpoint_ns"]).pk, sk)
-    return [{**key, **{name: {"B": part} for name, part in parts.items() if isinstance(part, bytes)}}]

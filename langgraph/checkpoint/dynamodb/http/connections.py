@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from langgraph.checkpoint.dynamodb._format.limits import PARALLEL_REQUESTS, POOL_CONNECTIONS
 from langgraph.checkpoint.dynamodb._runtime.fork import start_in_every_process, without_forks
 from langgraph.checkpoint.dynamodb._runtime.loops import LoopEnd
+from langgraph.checkpoint.dynamodb.http.reply import Reply
 
 if TYPE_CHECKING:
     import httpx
@@ -57,12 +58,16 @@ class Connections:
 
     # Blocking
 
-    def send(self, request: Request) -> httpx.Response:
+    def send(self, request: Request) -> Reply:
         """Send a request and wait for its whole response."""
         while True:
             client = self._blocking_client()
             try:
-                return client.send(client.build_request(**request()))
+                response = client.send(client.build_request(**request()), stream=True)
+                try:
+                    return Reply(response.status_code, response.headers, b"".join(response.iter_raw()))
+                finally:
+                    response.close()
             except RuntimeError:
                 # Another thread has closed it meanwhile.
                 if not client.is_closed:
@@ -98,7 +103,7 @@ class Connections:
 
     # Async
 
-    async def asend(self, request: Request) -> httpx.Response:
+    async def asend(self, request: Request) -> Reply:
         """Send a request on the running event loop and wait for its whole response."""
         while True:
             connections = await self._loop_connections()
@@ -174,9 +179,14 @@ class _LoopConnections:
         self._end = LoopEnd.of(loop)
         self._end.open.add(self)
 
-    async def send(self, request: Request) -> httpx.Response:
+    async def send(self, request: Request) -> Reply:
         async with self._turns:
-            return await self.client.send(self.client.build_request(**request()))
+            response = await self.client.send(self.client.build_request(**request()), stream=True)
+            try:
+                body = b"".join([each async for each in response.aiter_raw()])
+                return Reply(response.status_code, response.headers, body)
+            finally:
+                await response.aclose()
 
     async def close(self) -> None:
         self._end.open.discard(self)

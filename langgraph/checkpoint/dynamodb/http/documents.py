@@ -1,22 +1,38 @@
 """The wire format: documents in msgpack, and streams of them. It knows neither HTTP nor the meaning of documents.
 
-In a stream, each document is preceded by its length in four bytes. The last document has only a `cursor`, and `units`
-if they were asked for, or a `problem` if the service failed on the way. A stream without it is incomplete.
+In a stream, each document is preceded by its length in four bytes. The last document has `end`, or a `problem` if the
+service failed on the way. A stream without it is incomplete.
 """
 
 from __future__ import annotations
 
 import json
+import sys
+import zlib
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import ormsgpack
 
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 
-MEDIA_TYPE = "application/vnd.langgraph-dynamodb.v1+msgpack"
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+MEDIA_TYPE = "application/vnd.msgpack"
 STREAM_MEDIA_TYPE = f"{MEDIA_TYPE}-seq"
 
 _LENGTH_BYTES = 4
+_ZSTD_LEVEL = 3
+# zlib's number for a window of 32 KiB inside gzip's own format.
+_GZIP_WINDOW = 31
+# By encoding, what makes a decompressor. Those of zlib and zstd have the same methods.
+_DECOMPRESSORS: Mapping[str, Callable[[], Any]] = {
+    "gzip": lambda: zlib.decompressobj(_GZIP_WINDOW),
+    "zstd": zstd.ZstdDecompressor,
+}
 
 
 class BadDocumentError(ValueError):
@@ -49,6 +65,33 @@ def can_be_packed(document: Any) -> bool:
     return True
 
 
+def compressed(data: bytes) -> bytes:
+    """Compress a body for the service."""
+    return zstd.compress(data, _ZSTD_LEVEL)
+
+
+def decompressed(data: bytes, encoding: str) -> bytes:
+    """Decompress a body of the service, given its Content-Encoding.
+
+    Raises:
+        CutOffError: The body ends too early.
+        BadDocumentError: It is not what its encoding says.
+    """
+    name = encoding.strip().lower()
+    if name in ("", "identity"):
+        return data
+    if name not in _DECOMPRESSORS:
+        raise BadDocumentError(f"it is compressed as {encoding}")
+    decompressor = _DECOMPRESSORS[name]()
+    try:
+        content: bytes = decompressor.decompress(data)
+    except (zlib.error, zstd.ZstdError) as error:
+        raise BadDocumentError(f"it is not compressed as {encoding}: {error}") from error
+    if not decompressor.eof:
+        raise CutOffError("the compressed body is not complete")
+    return content
+
+
 def parsed(data: bytes) -> Any:
     """Decode a document in JSON, the format in which the gateway describes itself."""
     try:
@@ -74,7 +117,7 @@ def unpacked_stream(data: bytes) -> list[dict[str, Any]]:
     """
     documents: list[dict[str, Any]] = []
     start = 0
-    while not documents or documents[-1].keys() - {"units"} not in ({"cursor"}, {"problem"}):
+    while not documents or not is_last(documents[-1]):
         begin = start + _LENGTH_BYTES
         end = begin + int.from_bytes(data[start:begin], "big")
         if len(data) < max(begin, end):
@@ -85,3 +128,17 @@ def unpacked_stream(data: bytes) -> list[dict[str, Any]]:
         documents.append(document)
         start = end
     return documents
+
+
+def is_last(document: Mapping[str, Any]) -> bool:
+    """Tell whether a document is the last one of a stream."""
+    return "end" in document or "problem" in document
+
+
+def size_of(document: Any) -> int:
+    """Return how many bytes the values of a document have, to decide where to encode it."""
+    if isinstance(document, (bytes, str)):
+        return len(document)
+    if isinstance(document, (dict, list, tuple)):
+        return sum(map(size_of, document.values() if isinstance(document, dict) else document))
+    return 1

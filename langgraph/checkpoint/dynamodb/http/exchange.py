@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import ssl
 import uuid
+from collections.abc import Mapping
 from functools import cached_property
+from hashlib import sha256
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from langgraph.checkpoint.dynamodb._runtime.attempts import Attempts
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
@@ -17,21 +19,26 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError,
 from langgraph.checkpoint.dynamodb.http import documents
 from langgraph.checkpoint.dynamodb.http.deadline import ServiceClock
 from langgraph.checkpoint.dynamodb.http.problems import REQUEST_ID, TurnedAwayError, failure_in, failure_of
-
-if TYPE_CHECKING:
-    import httpx
+from langgraph.checkpoint.dynamodb.http.reply import Reply
 
 _ABOUT = "about"
 _LIST = "list"
 _JSON = "application/json"
 _UNITS = "X-Units"
+# How many attempts of the call have failed. The service waits between its own as long as it would after so many.
+_ATTEMPTS = "X-Attempts"
+# Processes of a service share nothing but the table. Proxies send requests with the same value to the same process.
+_THREAD = "X-Thread"
+_THREADS = ("thread_id", "source_thread_id")
+_THREAD_CHARACTERS = 16
 _DECODERS = {
     _JSON: documents.parsed,
     documents.MEDIA_TYPE: documents.unpacked,
     documents.STREAM_MEDIA_TYPE: documents.unpacked_stream,
 }
-# Responses need no compression: stored data is compressed or encrypted already.
-_HEADERS = {"Accept-Encoding": "identity", "User-Agent": "langgraph-dynamodb"}
+_HEADERS = {"Accept-Encoding": "zstd, gzip", "User-Agent": "langgraph-dynamodb"}
+# A smaller body is not worth compressing.
+_COMPRESSED_BYTES_MIN = 1024
 
 
 class Exchange:
@@ -44,34 +51,38 @@ class Exchange:
         self._url = url
         self._clock = clock
         self._retry_seconds = 0.0 if call.is_sent_once else retry_seconds
-        is_about = call.method == _ABOUT
         self._media_type = {_ABOUT: _JSON, _LIST: documents.STREAM_MEDIA_TYPE}.get(
             call.method, documents.MEDIA_TYPE
         )
         # One id for all attempts, by which the logs of the gateway and of proxies can be searched.
-        headers = {**_HEADERS, "Accept": self._media_type, REQUEST_ID: uuid.uuid4().hex}
+        self.request_id = uuid.uuid4().hex
+        headers = {**_HEADERS, "Accept": self._media_type, REQUEST_ID: self.request_id}
         if asks_units:
             headers[_UNITS] = "1"
         self._request: dict[str, Any] = {"method": "GET", "url": f"{url}/{_ABOUT}", "headers": headers}
-        if not is_about:
-            self._request = {
-                "method": "POST",
-                "url": f"{url}/checkpoints/{call.method}",
-                "headers": {**headers, "Content-Type": documents.MEDIA_TYPE},
-                "content": documents.packed(call.params),
-            }
+        if call.method != _ABOUT:
+            path = call.method if "/" in call.method else f"checkpoints/{call.method}"
+            content = documents.packed(call.params)
+            headers["Content-Type"] = documents.MEDIA_TYPE
+            headers |= _affinity(call)
+            if len(content) >= _COMPRESSED_BYTES_MIN:
+                content = documents.compressed(content)
+                headers["Content-Encoding"] = "zstd"
+            self._request |= {"method": "POST", "url": f"{url}/{path}", "content": content}
 
     def request(self) -> dict[str, Any]:
         """Return the keyword arguments of httpx's `build_request`, for an attempt that starts now."""
         # Attempts start here, not in the constructor: a request that waited long for its turn gets as many retries.
-        _ = self._attempts
-        return {**self._request, "headers": {**self._request["headers"], **self._clock.headers()}}
+        headers = {**self._request["headers"], **self._clock.headers()}
+        if self._attempts.number:
+            headers[_ATTEMPTS] = str(self._attempts.number)
+        return {**self._request, "headers": headers}
 
     @cached_property
     def _attempts(self) -> Attempts:
         return Attempts(self._retry_seconds, _is_transient, lambda error: str(self._told(error)))
 
-    def document(self, response: httpx.Response) -> Any:
+    def document(self, response: Reply) -> Any:
         """Return the document of a response, or those of a list; raise the exception for an error response."""
         self._check(response)
         document = _DECODERS[self._media_type](response.content)
@@ -79,11 +90,11 @@ class Exchange:
             raise failure_in(document[-1]["problem"], self._url)
         return document
 
-    def _check(self, response: httpx.Response) -> None:
+    def _check(self, response: Reply) -> None:
         """Raise the exception for a response without documents."""
         self._clock.learn(response.headers)
         if response.status_code != HTTPStatus.OK:
-            raise failure_of(response, self._url)
+            raise failure_of(response, self._url, self.request_id)
         media_type = response.headers.get("Content-Type", "")
         if media_type.partition(";")[0].strip().lower() != self._media_type:
             msg = (
@@ -94,8 +105,10 @@ class Exchange:
 
     def seconds_to_next(self, error: Exception) -> float:
         """Return how many seconds to wait after a failed attempt, or raise the caller's exception."""
-        after_seconds = error.after_seconds if isinstance(error, TurnedAwayError) else 0.0
-        wait = self._attempts.seconds_to_next(error, after_seconds)
+        after_seconds, attempts = 0.0, 0
+        if isinstance(error, TurnedAwayError):
+            after_seconds, attempts = error.after_seconds, error.attempts
+        wait = self._attempts.seconds_to_next(error, after_seconds, attempts)
         if wait is None:
             told = self._told(error)
             raise told from (None if told is error else error)
@@ -120,6 +133,14 @@ class Exchange:
                 " the environment"
             )
         return error
+
+
+def _affinity(call: Call) -> Mapping[str, str]:
+    """Return the header by which a proxy sends requests of a thread to one process."""
+    named = next((call.params[each] for each in _THREADS if call.params.get(each) is not None), None)
+    if named is None:
+        return {}
+    return {_THREAD: sha256(named.encode("utf-8", "replace")).hexdigest()[:_THREAD_CHARACTERS]}
 
 
 def _is_transient(error: Exception) -> bool:

@@ -1,12 +1,13 @@
-"""The saver's operations through the gateway: the client composes and opens, and the service does the rest."""
+"""The saver's methods through the gateway: serialize what is sent, ask the service, deserialize what is received."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from functools import partial
-from typing import Any, TypeVar
+from itertools import groupby
+from typing import Any, TypeAlias, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -15,536 +16,651 @@ from langgraph.checkpoint.base import (
     CheckpointMetadata,
     CheckpointTuple,
     DeltaChannelHistory,
+    get_checkpoint_metadata,
 )
-from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from langgraph.checkpoint.dynamodb import errors
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.codec import Codec, rough_bytes
-from langgraph.checkpoint.dynamodb._format.content import read_writes
+from langgraph.checkpoint.dynamodb._format.codec import metadata_json, rough_bytes
 from langgraph.checkpoint.dynamodb._format.items import Partition
-from langgraph.checkpoint.dynamodb._operations import arguments, put, put_with_writes, put_writes
+from langgraph.checkpoint.dynamodb._operations import arguments
 from langgraph.checkpoint.dynamodb._operations.delete import checked_count
-from langgraph.checkpoint.dynamodb._operations.delta_history import collect_history, deleted_meanwhile
-from langgraph.checkpoint.dynamodb._operations.directory import ThreadPage, list_threads, set_thread
-from langgraph.checkpoint.dynamodb._operations.entries import with_entry
+from langgraph.checkpoint.dynamodb._operations.directory import (
+    MOMENT_MAX,
+    ThreadPage,
+    ThreadSummary,
+    check_listing,
+)
+from langgraph.checkpoint.dynamodb._operations.entries import About as AboutThread
+from langgraph.checkpoint.dynamodb._operations.entries import checked_owner, described, owner_in
 from langgraph.checkpoint.dynamodb._operations.error_collector import ErrorCollector
-from langgraph.checkpoint.dynamodb._operations.get import decode, decode_tuple, read_bytes
-from langgraph.checkpoint.dynamodb._operations.put_with_writes import HeldWrites
-from langgraph.checkpoint.dynamodb._operations.put_writes import Serialized
-from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments, StoredCheckpoint
+from langgraph.checkpoint.dynamodb._operations.list import has_values
+from langgraph.checkpoint.dynamodb._operations.put_writes import checked_task
 from langgraph.checkpoint.dynamodb._operations.runs import RunSummary
-from langgraph.checkpoint.dynamodb._runtime.cache import Cache
-from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, collected, work
-from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.checkpoint.dynamodb.http.backend import About, RemoteBackend, ask, place_of
-from langgraph.checkpoint.dynamodb.http.documents import can_be_packed
+from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, work
+from langgraph.checkpoint.dynamodb.errors import (
+    CheckpointerError,
+    CheckpointerInputError,
+    CheckpointNotFoundError,
+    CheckpointSerializationError,
+)
+from langgraph.checkpoint.dynamodb.http.deltas import delta
+from langgraph.checkpoint.dynamodb.http.documents import can_be_packed, size_of
+from langgraph.checkpoint.dynamodb.http.memory import Known, LastValues
 from langgraph.checkpoint.dynamodb.http.prefix import ThreadPrefix
+from langgraph.checkpoint.dynamodb.http.sealing import Place
+from langgraph.checkpoint.dynamodb.http.service import Service, ask
+from langgraph.checkpoint.dynamodb.http.values import Typed, Values
 
-T = TypeVar("T")
+Document: TypeAlias = dict[str, Any]
 
-WIRE_VERSION = 1
+# A service that wants values wants all of them at once. A deletion meanwhile may make it want more.
+_PUT_ATTEMPTS_MAX = 4
+# The digest of a smaller value takes as many bytes as the value.
+_HAVE_BYTES_MIN = 256
 # The first page of a list without a limit; its consumer may stop at any time. Later ones grow.
 _PAGE_FIRST = 8
 _PAGE_MAX = 256
-# Checkpoints of a list share segments, so segments are kept for this many namespaces, up to this many bytes each.
-_NAMESPACES_KEPT = 16
-_SEGMENT_BYTES_KEPT = 64 * 1024 * 1024
-# The number of ancestors in the first page; later pages grow.
-_ANCESTORS_FIRST = 8
-_ANCESTORS_MAX = 512
 # How many threads one request names; their ids may be long.
 _PRUNED_AT_ONCE = 1000
-
-
-@dataclass
-class Gateway:
-    """One service, with the client's cache and options for composing."""
-
-    cache: Cache
-    codec_options: Mapping[str, Any]
-    """The keyword arguments of a codec, except for `bound_to`."""
-    storage_options: Mapping[str, Any] = field(default_factory=dict)
-    """The keyword arguments of a storage, except for codec and cache."""
-    bound_to: str | None = None
-    prefix: ThreadPrefix = field(default_factory=ThreadPrefix)
-    about: About | None = None
-
-    def storage(self, serde: SerializerProtocol) -> Storage:
-        """Return the storage for operations. Encrypted data is bound to the table, once its name is known."""
-        table_name = self.bound_to or ("" if self.about is None else self.about.table_name)
-        codec = Codec(serde, bound_to=table_name, **self.codec_options)
-        owner = None if self.about is None else self.about.owner
-        return Storage(codec=codec, cache=self.cache, owner=owner, **self.storage_options)
-
-    def backend(self, serde: SerializerProtocol) -> Op[RemoteBackend]:
-        """Return the backend for one call. The first call of a process asks the service for its description."""
-        if self.about is None:
-            answer = yield from ask("about", {})
-            if answer["wire_version"] != WIRE_VERSION:
-                msg = (
-                    f"the gateway speaks version {answer['wire_version']} of the wire format, and this client"
-                    f" {WIRE_VERSION}; use the same release of langgraph-dynamodb in both"
-                )
-                raise errors.CheckpointerConfigurationError(msg)
-            limits = answer["limits"]
-            self.about = About(
-                answer["table_name"].rpartition("/")[2],
-                limits["body_bytes_max"],
-                limits["items_max"],
-                answer["owner"],
-            )
-        return RemoteBackend(self.storage(serde), self.about)
+# The metadata that the service needs to index and to expire a checkpoint, even if the client encrypts them.
+_NEEDED_METADATA = ("run_id", "counters_since_delta_snapshot", "parents")
 
 
 @dataclass(frozen=True)
-class RemoteOperations:
-    """The operations of a saver through the gateway."""
+class Client:
+    """All that the operations of a saver need."""
 
-    gateway: Gateway
-    serde: SerializerProtocol
+    service: Service
+    memory: LastValues
+    values: Values
+    prefix: ThreadPrefix = field(default_factory=ThreadPrefix)
+    owner_from: str | None = None
 
-    def _target(self, config: RunnableConfig) -> tuple[Partition, str | None]:
+    def target(self, config: RunnableConfig) -> tuple[Partition, str | None]:
         """Return the namespace and the checkpoint that a config names, as the table has them."""
-        inside = self.gateway.prefix.inside(config)
-        return arguments.target(inside), arguments.checkpoint_id_in(config)
+        return arguments.target(self.prefix.inside(config)), arguments.checkpoint_id_in(config)
 
-    def get_tuple(self, config: RunnableConfig) -> Op[CheckpointTuple | None]:
-        """Read the checkpoint that a config names, or the newest of its namespace."""
-        partition, checkpoint_id = self._target(config)
-        backend = yield from self.gateway.backend(self.serde)
-        read = yield from backend.read(partition, checkpoint_id)
-        if read is None:
-            return None
-        found, entry = yield from work(
-            partial(decode, partition, backend.storage.codec, *read), read_bytes(*read)
-        )
-        self.gateway.cache.remember_checkpoint(partition.pk, read[0].checkpoint_id, entry)
-        return self.gateway.prefix.shown(found)
 
-    def list(
-        self,
-        config: RunnableConfig | None,
-        metadata_filter: Mapping[str, Any] | None,
-        before: RunnableConfig | None,
-        limit: int | None,
-    ) -> Stream[CheckpointTuple]:
-        """List the checkpoints that match, newest first. Invalid arguments raise here, before the first step."""
-        matching = arguments.checked_filter(metadata_filter)
-        # Values that cannot be sent, such as a set, are compared only here. All others are compared here, too.
-        asked = {name: value for name, value in matching.items() if can_be_packed({name: value})}
-        wanted: dict[str, Any] = {"filter": asked, "before": arguments.checked_before(before)}
-        arguments.checked_limit(limit)
-        if config is not None:
-            partition, checkpoint_id = self._target(config)
-            namespace = None if config["configurable"].get("checkpoint_ns") is None else partition.namespace
-            wanted |= {
-                "thread_id": partition.thread_id,
-                "checkpoint_ns": namespace,
-                "checkpoint_id": checkpoint_id,
-            }
-        # A list of all threads is one page. With a limit it would end too early if checkpoints are left out here.
-        page_limit = limit if config is not None or not (matching or self.gateway.prefix) else None
-        listed = self._listed(wanted, page_limit, decode_tuple)
-        return _matching(listed, matching, self.gateway.prefix, limit)
-
-    def _listed(
-        self,
-        wanted: Mapping[str, Any],
-        limit: int | None,
-        decode: Callable[[Partition, Codec, StoredCheckpoint, LoadedSegments], T],
-    ) -> Stream[T]:
-        """List checkpoints page by page, as `decode` returns them."""
-        backend = yield from self.gateway.backend(self.serde)
-        pages, segments = _Pages(wanted, limit), dict[str, LoadedSegments]()
-        codec = backend.storage.codec.for_many()
-        while not pages.done:
-            for document in (yield from pages.next()):
-                partition = items.partition_of(document["thread_id"], document["checkpoint_ns"])
-                if partition.pk not in segments and len(segments) > _NAMESPACES_KEPT:
-                    segments.clear()
-                loaded = segments.setdefault(partition.pk, LoadedSegments(partition.pk))
-                checkpoint = yield from backend.whole(partition, document)
-                yield from backend.open(partition, loaded, document["segments"])
-                if checkpoint is None or (yield from backend.fill(partition, loaded, checkpoint.ids())):
-                    read = yield from backend.read(partition, document["checkpoint_id"], "checked")
-                    if read is None:
-                        # It was deleted meanwhile.
-                        continue
-                    checkpoint, loaded = read
-                sealed_bytes = sum(len(loaded.contents.get(each, b"")) for each in checkpoint.ids())
-                decoding = partial(decode, partition, codec, checkpoint, loaded)
-                yield Emit((yield from work(decoding, sealed_bytes)))
-                if sum(map(len, loaded.contents.values())) > _SEGMENT_BYTES_KEPT:
-                    segments.clear()
-
-    def get_delta_channel_history(
-        self, config: RunnableConfig, channels: Sequence[str]
-    ) -> Op[Mapping[str, DeltaChannelHistory]]:
-        """Collect each channel's nearest stored value and the writes since."""
-        partition, checkpoint_id = self._target(config)
-        backend = yield from self.gateway.backend(self.serde)
-        source = _GatewaySource(backend, partition)
-        return (yield from collect_history(source, backend.storage.codec, partition, checkpoint_id, channels))
-
-    def put(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> Op[RunnableConfig]:
-        """Store a checkpoint."""
-        inside = self.gateway.prefix.inside(config)
-        stored = yield from self._put(inside, checkpoint, metadata, new_versions)
-        return self.gateway.prefix.outside(stored)
-
-    def _put(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> Op[RunnableConfig]:
-        storage = self.gateway.storage(self.serde)
-        request = put.snapshot_arguments(storage, config, checkpoint, metadata, new_versions)
-        if self.gateway.about is None:
-            # Serialize before the first request: LangGraph may change a value while we wait.
-            yield from work(partial(request.dumps_all, storage.codec), rough_bytes(request.values))
-        backend = yield from self._backend_for(config)
-        return (yield from put.store(backend, request))
-
-    def _backend_for(self, config: RunnableConfig) -> Op[RemoteBackend]:
-        """Return the backend for a put, which enters a new thread in the directory as its config says."""
-        backend = yield from self.gateway.backend(self.serde)
-        return replace(backend, storage=with_entry(backend.storage, config, self.gateway.prefix.text))
-
-    def put_writes(
-        self,
-        config: RunnableConfig,
-        writes: Sequence[tuple[str, Any]],
-        task_id: str,
-        task_path: str,
-    ) -> Op[None]:
-        """Store a task's writes."""
-        inside = self.gateway.prefix.inside(config)
-        taken = yield from put_writes.snapshot_arguments(
-            self.gateway.storage(self.serde).codec, inside, writes, task_id, task_path
-        )
-        if taken is not None:
-            backend = yield from self.gateway.backend(self.serde)
-            yield from put_writes.store_after_put(backend, *taken)
-
-    def put_with_writes(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-        pending_writes: Iterable[HeldWrites],
-    ) -> Op[RunnableConfig]:
-        """Store a checkpoint, and before it those writes whose checkpoint exists."""
-        inside = self.gateway.prefix.inside
-        held = [
-            (inside(each_config), writes, task_id, path)
-            for each_config, writes, task_id, path in pending_writes
-        ]
-        taken = yield from put_with_writes.snapshot_arguments(
-            self.gateway.storage(self.serde), inside(config), checkpoint, metadata, new_versions, held
-        )
-        backend = yield from self._backend_for(inside(config))
-        return self.gateway.prefix.outside((yield from put_with_writes.store(backend, *taken)))
-
-    def delete_thread(self, thread_id: str) -> Op[None]:
-        """Delete a thread."""
-        checked = self.gateway.prefix.added(thread_id, "thread_id")
-        yield from self._deleting(ask("delete-thread", {"thread_id": checked}), [checked])
-
-    def delete_for_runs(self, run_ids: Sequence[str]) -> Op[None]:
-        """Delete the checkpoints of runs."""
-        yield from self._deleting(
-            ask("delete-for-runs", {"run_ids": arguments.checked_ids(run_ids, "run_ids")})
-        )
-
-    def prune(self, thread_ids: Sequence[str], strategy: str, keep_last: int | None) -> Op[None]:
-        """Remove old checkpoints."""
-        checked_count(strategy, keep_last)
-        checked = [
-            self.gateway.prefix.added(each, "an id")
-            for each in arguments.checked_ids(thread_ids, "thread_ids")
-        ]
-        yield from self._deleting(_prune(checked, {"strategy": strategy, "keep_last": keep_last}), checked)
-
-    def _deleting(self, deletion: Op[Any], thread_ids: Sequence[str] | None = None) -> Op[None]:
-        """Run a deletion and drop the cache of the threads, or of all: even if it fails, some items may be deleted."""
-        try:
-            yield from deletion
-        finally:
-            roots = [""] if thread_ids is None else [items.partition_of(each).root for each in thread_ids]
-            for root in roots:
-                self.gateway.cache.forget_all(root)
-
-    def set_thread(
-        self, thread_id: str, owner: Any, title: Any, metadata: Mapping[str, Any] | None
-    ) -> Op[None]:
-        """Say whose thread it is and what it is about."""
-        inside = self.gateway.prefix.added(thread_id, "thread_id")
-        named = None if owner is None else self.gateway.prefix.added(owner, "owner")
-        backend = yield from self.gateway.backend(self.serde)
-        yield from set_thread(backend, inside, named, title, metadata)
-
-    def list_threads(
-        self,
-        owner: Any,
-        status: str | None,
-        metadata: Mapping[str, Any] | None,
-        limit: Any,
-        before: str | None,
-        with_status: bool,
-        since: datetime | None,
-    ) -> Op[ThreadPage]:
-        """List the threads of an owner, or all threads with the prefix, newest activity first."""
-        prefix = self.gateway.prefix
-        named = None if owner is None else prefix.added(owner, "owner")
-        backend = yield from self.gateway.backend(self.serde)
-        page = yield from list_threads(backend, named, status, metadata, limit, before, with_status, since)
-        shown = [
-            replace(
-                each,
-                thread_id=prefix.removed(each.thread_id),
-                owner=None if each.owner is None else prefix.removed(each.owner),
-            )
-            for each in page.threads
-            if prefix.has(each.thread_id)
-        ]
-        return replace(page, threads=shown)
-
-    def list_runs(self, thread_id: str) -> Op[Sequence[RunSummary]]:
-        """List the runs of a thread."""
-        inside = self.gateway.prefix.added(thread_id, "thread_id")
-        items.partition_of(inside)
-        answer = yield from ask("runs", {"thread_id": inside})
-        return [RunSummary(**each) for each in answer["runs"]]
-
-    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> Op[None]:
-        """Copy a thread: by the service if nothing is encrypted, otherwise by reading and storing it."""
-        source = self.gateway.prefix.added(source_thread_id, "source_thread_id")
-        to = self.gateway.prefix.added(target_thread_id, "target_thread_id")
-        if source == to:
-            msg = f"source and target are both thread {source!r}; give another id for the copy"
-            raise errors.CheckpointerInputError(msg)
-        if not self.gateway.storage(self.serde).codec.encrypts:
-            backend = yield from self.gateway.backend(self.serde)
-            entry = backend.entry_of(items.partition_of(to))
-            yield from _copy_parts({"source_thread_id": source, "target_thread_id": to, "entry": entry})
-            return
-        listing = self._listed({"thread_id": source}, None, _decode_with_writes)
-        found = yield from collected(listing)
-        if not found:
-            msg = f"thread {source!r} has no checkpoint to copy; check its id"
-            raise errors.CheckpointNotFoundError(msg)
-        # The newest comes first, and the root's come last: a reader of an incomplete copy must not take an older state
-        # for the latest.
-        for partition, checkpoint, writes in sorted(found, key=lambda each: not each[0].namespace):
-            yield from self._copy(items.partition_of(to, partition.namespace), checkpoint, writes)
-
-    def _copy(
-        self,
-        to: Partition,
-        found: CheckpointTuple,
-        writes: Mapping[str, Serialized],
-    ) -> Op[None]:
-        """Store a checkpoint's writes, and then the checkpoint, in another thread."""
-        backend = yield from self.gateway.backend(self.serde)
-        checkpoint, parent = found.checkpoint, found.parent_config
-        there = (yield from backend.read(to, checkpoint["id"], "none")) if writes else None
-        old = {} if there is None else {items.task_id_of(item): item for item in there[0].writes}
-        for task_id, serialized in writes.items():
-            yield from put_writes.store(backend, to, checkpoint["id"], task_id, serialized, old.get(task_id))
-        config = arguments.config_of(to, "" if parent is None else parent["configurable"]["checkpoint_id"])
-        yield from self._put(config, checkpoint, found.metadata, checkpoint["channel_versions"])
+def _place_of(partition: Partition) -> Document:
+    return {"thread_id": partition.thread_id, "checkpoint_ns": partition.namespace}
 
 
 # Reading
 
 
-def _matching(
-    found: Stream[CheckpointTuple],
-    metadata_filter: Mapping[str, Any],
-    prefix: ThreadPrefix,
+def get_tuple(client: Client, config: RunnableConfig) -> Op[CheckpointTuple | None]:
+    """Read the checkpoint that a config names, or the newest of its namespace."""
+    partition, checkpoint_id = client.target(config)
+    yield from client.service.about()
+    namespace = (partition.thread_id, partition.namespace)
+    known = client.memory.get(namespace)
+    have = {each.digest: each for each in known.values.values() if len(each.data) >= _HAVE_BYTES_MIN}
+    wanted = {**_place_of(partition), "checkpoint_id": checkpoint_id, "have": list(have)}
+    found = yield from _whole(wanted)
+    if found is None:
+        return None
+    values = {name: _received(each, have) for name, each in found["values"].items()}
+    versions = dict(found["checkpoint"].get("channel_versions", {}))
+    client.memory.remember(namespace, Known(found["checkpoint_id"], versions, values))
+    documents = {name: each.document for name, each in values.items()}
+    opening = partial(_opened, client.values, {**found, "values": documents})
+    return client.prefix.shown((yield from work(opening, size_of(documents))))
+
+
+def _received(document: Document, have: Mapping[bytes, Typed]) -> Typed:
+    # The seal of an encrypted value is in its type, and is new where the data are the same.
+    data = have[document["same"]].data if "same" in document else document["data"]
+    return Typed(document["type"], data)
+
+
+def _opened(values: Values, found: Document) -> CheckpointTuple:
+    """Return a checkpoint with its values deserialized."""
+    partition = items.partition_of(found["thread_id"], found["checkpoint_ns"])
+    checkpoint_id, parent_id = found["checkpoint_id"], found["parent_checkpoint_id"]
+    place = partial(Place, partition.thread_id, partition.namespace)
+    state = {name: values.loads(each, place(name)) for name, each in found["values"].items()}
+    return CheckpointTuple(
+        config=arguments.config_of(partition, checkpoint_id),
+        checkpoint=cast("Checkpoint", {**found["checkpoint"], "channel_values": state}),
+        metadata=values.loads_metadata(found, place("", checkpoint_id)),
+        parent_config=None if parent_id is None else arguments.config_of(partition, parent_id),
+        pending_writes=[
+            (task, channel, values.loads(value, place(channel, checkpoint_id, task)))
+            for task, channel, value in found["pending_writes"]
+        ],
+    )
+
+
+def list_checkpoints(
+    client: Client,
+    config: RunnableConfig | None,
+    metadata_filter: Mapping[str, Any] | None,
+    before: RunnableConfig | None,
     limit: int | None,
 ) -> Stream[CheckpointTuple]:
-    """Leave out checkpoints that do not match: the service knows no prefix, and cannot open sealed metadata."""
-    left = limit
-    outcomes: Any = None
+    """List the checkpoints that match, newest first. Invalid arguments raise here, before the first step."""
+    matching = arguments.checked_filter(metadata_filter)
+    asked = {name: value for name, value in matching.items() if _is_json(value)}
+    wanted: Document = {"filter": asked, "before": arguments.checked_before(before)}
+    arguments.checked_limit(limit)
+    config = arguments.listed_config(config)
+    if config is None:
+        return _list_of_all(client, wanted, matching, limit)
+    partition, checkpoint_id = client.target(config)
+    # What was not given is not the root namespace, but all of them.
+    has_namespace = config["configurable"].get("checkpoint_ns") is not None
+    wanted |= {
+        "thread_id": partition.thread_id,
+        "checkpoint_ns": partition.namespace if has_namespace else None,
+        "checkpoint_id": checkpoint_id,
+    }
+    return _list_of_thread(client, wanted, matching, limit)
+
+
+def _is_json(value: Any) -> bool:
+    """Tell whether JSON says the same as a value of a filter: a tuple equals no list, and a set has no JSON."""
+    is_exact = metadata_json(value) is not None and not _has_tuples(value)
+    return is_exact and can_be_packed(value)
+
+
+def _has_tuples(value: Any) -> bool:
+    if isinstance(value, (dict, list)):
+        return any(map(_has_tuples, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, tuple)
+
+
+def _list_of_thread(
+    client: Client, wanted: Document, matching: Mapping[str, Any], limit: int | None
+) -> Stream[CheckpointTuple]:
+    """List checkpoints of a thread page by page."""
+    yield from client.service.about()
+    values, left, after = client.values.for_many(), limit, None
+    count = _PAGE_FIRST if limit is None else min(limit, _PAGE_MAX)
     while left is None or left > 0:
-        try:
-            step = found.send(outcomes)
-        except StopIteration:
+        page = yield from ask("list", {**wanted, "limit": count, "after": after})
+        for document in page[:-1]:
+            found = yield from _listed(values, document)
+            if has_values(cast("Mapping[str, Any]", found.metadata), matching) and left != 0:
+                left = None if left is None else left - 1
+                yield Emit(client.prefix.shown(found))
+        if not page[-1]["more"]:
             return
-        if not isinstance(step, Emit):
-            outcomes = yield step
+        after = {name: page[-2][name] for name in ("checkpoint_id", "checkpoint_ns")}
+        count = min(2 * count, _PAGE_MAX)
+
+
+def _list_of_all(
+    client: Client, wanted: Document, matching: Mapping[str, Any], limit: int | None
+) -> Stream[CheckpointTuple]:
+    """List checkpoints of all threads, in one stream."""
+    yield from client.service.about()
+    values, left = client.values.for_many(), limit
+    if left == 0:
+        return
+    # With a limit, the stream would end too early if checkpoints are left out here.
+    page = yield from ask("list", {**wanted, "limit": None if matching or client.prefix else limit})
+    for document in page[:-1]:
+        if not client.prefix.has(document["thread_id"]):
             continue
-        outcomes = None
-        metadata: Mapping[str, Any] = step.value.metadata
-        if prefix.has(step.value.config["configurable"]["thread_id"]) and all(
-            metadata.get(name) == value for name, value in metadata_filter.items()
-        ):
+        found = yield from _listed(values, document)
+        if has_values(cast("Mapping[str, Any]", found.metadata), matching):
+            yield Emit(client.prefix.shown(found))
             left = None if left is None else left - 1
-            yield Emit(prefix.shown(step.value))
+            if left == 0:
+                return
 
 
-class _Pages:
-    """The pages of a list.
+def _listed(values: Values, document: Document) -> Op[CheckpointTuple]:
+    while document["left"]:
+        # A value of it did not fit into the stream's answer.
+        place = {name: document[name] for name in ("thread_id", "checkpoint_ns", "checkpoint_id")}
+        more = (yield from ask("get-tuple", {**place, "channels": document["left"]}))["checkpoint"]
+        if more is None:
+            break
+        document["values"] |= more["values"]
+        document["left"] = more["left"]
+    return (yield from work(partial(_opened, values, document), size_of(document["values"])))
 
-    A service with another key refuses the cursor. The list then starts again as near to its place as `before` allows,
-    which is above all checkpoints with the last id, and skips those that it has returned.
+
+def get_delta_channel_history(
+    client: Client, config: RunnableConfig, channels: Sequence[str]
+) -> Op[Mapping[str, DeltaChannelHistory]]:
+    """Collect each channel's nearest stored value and the writes since."""
+    partition, checkpoint_id = client.target(config)
+    names = arguments.checked_channels(channels)
+    if not names:
+        return {}
+    yield from client.service.about()
+    wanted = {**_place_of(partition), "checkpoint_id": checkpoint_id, "channels": list(names)}
+    found = (yield from ask("delta-channel-history", wanted))["channels"]
+
+    def opened() -> dict[str, DeltaChannelHistory]:
+        return {name: _history(client.values, partition, name, found.get(name)) for name in names}
+
+    return (yield from work(opened, size_of(found)))
+
+
+def _history(
+    values: Values, partition: Partition, name: str, document: Document | None
+) -> DeltaChannelHistory:
+    if document is None:
+        return {"writes": []}
+    place = partial(Place, partition.thread_id, partition.namespace)
+    history: DeltaChannelHistory = {
+        "writes": [
+            (task, channel, values.loads(value, place(channel, checkpoint_id, task)))
+            for checkpoint_id, (task, channel, value) in zip(
+                document["checkpoint_ids"], document["writes"], strict=True
+            )
+        ]
+    }
+    if document.get("seed") is not None:
+        history["seed"] = values.loads(document["seed"], place(name))
+    return history
+
+
+# Writing
+
+
+def put(
+    client: Client,
+    config: RunnableConfig,
+    checkpoint: Checkpoint,
+    metadata: CheckpointMetadata,
+    new_versions: ChannelVersions,
+) -> Op[RunnableConfig]:
+    """Store a checkpoint. Only what is new in its values is sent, if the service has the parent's."""
+    (partition, parent_id), checkpoint_id = client.target(config), arguments.id_of(checkpoint)
+    items.checkpoint_prefix(checkpoint_id)
+    fields = {name: value for name, value in checkpoint.items() if name != "channel_values"}
+    document: Document = {
+        **_place_of(partition),
+        "parent_checkpoint_id": parent_id,
+        "checkpoint_map": _checkpoint_map(config),
+        "checkpoint": _as_json(fields, "the checkpoint"),
+        **_metadata(client, partition, checkpoint_id, get_checkpoint_metadata(config, metadata)),
+        "new_versions": _as_json(dict(new_versions), "new_versions"),
+        "listed": client.owner_from is not None,
+        "owner": _owner(client, config, partition),
+    }
+    given, namespace = dict(checkpoint["channel_values"]), (partition.thread_id, partition.namespace)
+    known = client.memory.get(namespace)
+    if parent_id is None or known.checkpoint_id != parent_id:
+        known = Known()
+    # Serialize before the first request: LangGraph may change a value while we wait.
+    changed = {name for name in given if name in new_versions}
+    versions = document["checkpoint"]["channel_versions"]
+    serializing = partial(_serialized, client.values, partition, given, known, versions, changed)
+    values = yield from work(serializing, rough_bytes({name: given[name] for name in changed}))
+    yield from client.service.about()
+    yield from _store(client, partition, document, Known(checkpoint_id, versions, values), known, changed)
+    return client.prefix.outside(arguments.config_of(partition, checkpoint_id))
+
+
+def _store(
+    client: Client,
+    partition: Partition,
+    document: Document,
+    new: Known,
+    known: Known,
+    changed: Collection[str],
+) -> Op[None]:
+    """Store a checkpoint whose values are serialized, given what is known of its parent and what has changed."""
+    values, wanted = new.values, set[str]()
+    what = f"checkpoint {new.checkpoint_id!r} of thread {partition.thread_id!r}"
+    for _ in range(_PUT_ATTEMPTS_MAX):
+        describing = partial(_sent, values, known, changed, wanted)
+        sent = yield from work(describing, sum(len(values[name].data) for name in changed))
+        asked = {**document, "values": sent, "kept": [name for name in values if name not in sent]}
+        answer = yield from ask("put", (yield from client.service.fitting(asked, what)))
+        if not answer["wanted"]:
+            client.memory.remember((partition.thread_id, partition.namespace), new)
+            return
+        wanted |= values.keys() & set(answer["wanted"])
+    raise CheckpointerError(f"the gateway keeps asking for values of {what} that it was sent; retry the call")
+
+
+def _checkpoint_map(config: RunnableConfig) -> dict[str, str]:
+    """Return LangGraph's map of the namespaces above a subgraph's to their checkpoints."""
+    given = config["configurable"].get("checkpoint_map")
+    if not isinstance(given, Mapping):
+        return {}
+    return {str(name): str(each) for name, each in given.items()}
+
+
+def _serialized(
+    values: Values,
+    partition: Partition,
+    given: Mapping[str, Any],
+    known: Known,
+    versions: Mapping[str, Any],
+    changed: Iterable[str],
+) -> dict[str, Typed]:
+    """Return the bytes of all values, of kept ones as the service is known to have them."""
+    found: dict[str, Typed] = {}
+    for name, value in given.items():
+        is_known = name in known.values and known.versions.get(name, known) == versions.get(name)
+        if is_known and name not in changed:
+            found[name] = known.values[name]
+        else:
+            found[name] = values.dumps(value, Place(partition.thread_id, partition.namespace, name))
+    return found
+
+
+def _sent(
+    values: Mapping[str, Typed], known: Known, changed: Iterable[str], wanted: Iterable[str]
+) -> dict[str, Document]:
+    """Return the values that are sent: what the service wants whole, and what has changed, if possible as a delta."""
+    sent = {name: values[name].document for name in wanted}
+    for name in changed:
+        base, value = known.values.get(name), values[name]
+        pieces = None if base is None or name in sent else delta(base.data, value.data)
+        if base is not None and pieces is not None:
+            sent[name] = {"type": value.type, "base": base.digest, "pieces": pieces}
+        else:
+            sent[name] = value.document
+    return sent
+
+
+def _metadata(
+    client: Client, partition: Partition, checkpoint_id: str, metadata: CheckpointMetadata
+) -> Document:
+    """Return metadata as requests have it: typed as well if JSON cannot hold all of it, or if it is encrypted."""
+    is_sealed = client.values.encrypts_metadata
+    given: Mapping[str, Any] = metadata
+    readable = {
+        name: value
+        for name, value in given.items()
+        if type(name) is str
+        and metadata_json(value) is not None
+        and can_be_packed({name: value})
+        and (not is_sealed or name in _NEEDED_METADATA)
+    }
+    if len(readable) == len(given) and not (is_sealed and client.values.seals):
+        return {"metadata": readable}
+    text = None if is_sealed else metadata_json(given)
+    if text is not None:
+        # All of it is JSON, and msgpack cannot hold its whole numbers.
+        return {"metadata": readable, "typed_metadata": Typed("json", text.encode()).document}
+    place = Place(partition.thread_id, partition.namespace, "", checkpoint_id)
+    return {"metadata": readable, "typed_metadata": client.values.dumps(metadata, place).document}
+
+
+def _owner(client: Client, config: RunnableConfig, partition: Partition) -> str | None:
+    """Return the owner that a config names, as the table has it."""
+    named = None if client.owner_from is None else owner_in(config, client.owner_from)
+    if named is None:
+        return None
+    return checked_owner(client.prefix.added(named, "owner"), items.partition_of(partition.thread_id))
+
+
+def _as_json(value: Any, what: str) -> Any:
+    """Return plain data in JSON's own types.
+
+    Raises:
+        CheckpointSerializationError: It has something that JSON cannot hold.
     """
-
-    def __init__(self, wanted: Mapping[str, Any], limit: int | None) -> None:
-        """Take the arguments of every page, and the maximum number of checkpoints in the list."""
-        self.done = False
-        self._wanted = wanted
-        self._limit = limit
-        self._count = limit or _PAGE_FIRST
-        self._cursor: str | None = None
-        # The id and the namespace of the last checkpoint, and how many checkpoints with its id were returned.
-        self._last: tuple[str, str] | None = None
-        self._same_id = 0
-        self._above: str | None = wanted.get("before")
-        self._refused_at: tuple[str, str] | None = None
-
-    def next(self) -> Op[list[Any]]:
-        """Ask for a page and return its checkpoints.
-
-        Raises:
-            CheckpointerInputError: The list's arguments are refused, or cursors are refused again without progress.
-        """
-        try:
-            documents = yield from self._page()
-        except errors.CheckpointerInputError:
-            # The first page was not refused, so the service refuses the cursor.
-            if self._cursor is None or self._refused_at == self._last:
-                raise
-            self._refused_at = self._last
-            self._cursor, self._wanted = None, {**self._wanted, "before": self._above}
-            documents = [each for each in (yield from self._page()) if not self._has_given(each)]
-        # A list of all threads is one page: the start of another one would move with checkpoints stored meanwhile.
-        self.done = self._cursor is None or "thread_id" not in self._wanted
-        for document in documents:
-            self._note(document)
-        return documents
-
-    def _page(self) -> Op[list[Any]]:
-        size = self._limit
-        if "thread_id" in self._wanted:
-            size = min(self._count, _PAGE_MAX) + (self._same_id if self._cursor is None else 0)
-        page = {**self._wanted, "limit": size, "cursor": self._cursor}
-        documents: list[Any] = yield from ask("list", page)
-        self._cursor, self._count = documents[-1]["cursor"], min(2 * self._count, _PAGE_MAX)
-        return documents[:-1]
-
-    def _has_given(self, document: Mapping[str, Any]) -> bool:
-        last_id, namespace = self._last or ("", "")
-        checkpoint_id: str = document["checkpoint_id"]
-        return checkpoint_id > last_id or (
-            checkpoint_id == last_id and document["checkpoint_ns"] <= namespace
+    if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
+        return {name: _as_json(each, what) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_as_json(each, what) for each in value]
+    if metadata_json(value) is None:
+        msg = (
+            f"{what} has a {type(value).__name__} beside its values, and the gateway takes only JSON there; it was not"
+            " stored"
         )
-
-    def _note(self, document: Mapping[str, Any]) -> None:
-        """Note a returned checkpoint as the list's place."""
-        last, self._last = self._last, (document["checkpoint_id"], document["checkpoint_ns"])
-        if last is not None and last[0] != self._last[0]:
-            self._above, self._same_id = last[0], 0
-        self._same_id += 1
+        raise CheckpointSerializationError(msg)
+    return value
 
 
-class _GatewaySource:
-    """The ancestors of a checkpoint, read page by page from the gateway."""
+def put_writes(
+    client: Client, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str
+) -> Op[None]:
+    """Store a task's writes."""
+    partition, checkpoint_id = checked_task(client.prefix.inside(config), task_id, task_path)
+    if not writes:
+        return
+    given = tuple(writes)
 
-    def __init__(self, backend: RemoteBackend, partition: Partition) -> None:
-        self.known = LoadedSegments(partition.pk)
-        self.read: dict[str, StoredCheckpoint] = {}
-        self._backend = backend
-        self._partition = partition
-        self._last: str | None = None
-        self._ended = False
-        self._count = _ANCESTORS_FIRST
+    def serialized() -> list[Any]:
+        place = partial(Place, partition.thread_id, partition.namespace)
+        return [
+            (channel, client.values.dumps(value, place(channel, checkpoint_id, task_id)).document)
+            for channel, value in given
+        ]
 
-    def start(self, checkpoint_id: str | None) -> Op[StoredCheckpoint | None]:
-        """Return the checkpoint whose ancestors are wanted, or the newest one."""
-        yield from self._page({"checkpoint_id": checkpoint_id})
-        return next(iter(self.read.values()), None)
-
-    def checkpoint(self, checkpoint_id: str, at_least: Callable[[], int]) -> Op[StoredCheckpoint | None]:
-        """Return the items of the next ancestor."""
-        del at_least
-        while checkpoint_id not in self.read and not self._ended:
-            yield from self._page({"after": self._last})
-        return self.read.get(checkpoint_id)
-
-    def segments(
-        self, checkpoint: StoredCheckpoint, ids: Iterable[bytes], *, indexes_only: bool = False
-    ) -> Op[StoredCheckpoint]:
-        """Read segments that did not come with the items. Most index segments do, and those of the items' own content.
-
-        Raises:
-            CheckpointNotFoundError: The segments were deleted meanwhile.
-        """
-        if (yield from self._backend.fill(self._partition, self.known, ids, indexes_only=indexes_only)):
-            raise deleted_meanwhile(self._partition, checkpoint.checkpoint_id)
-        return checkpoint
-
-    def _page(self, wanted: Mapping[str, Any]) -> Op[None]:
-        document = {**place_of(self._partition), **wanted, "count": self._count}
-        answer = yield from ask("delta-channel-history", document)
-        self._count = min(4 * self._count, _ANCESTORS_MAX)
-        self._ended = answer["ended"]
-        for document in answer["checkpoints"]:
-            self._last = document["checkpoint_id"]
-            checkpoint = yield from self._backend.whole(self._partition, document)
-            if checkpoint is None:
-                raise deleted_meanwhile(self._partition, document["checkpoint_id"])
-            self.read.setdefault(checkpoint.checkpoint_id, checkpoint)
-            yield from self._backend.open(self._partition, self.known, document["segments"])
+    sent = yield from work(serialized, sum(rough_bytes(value) for _, value in given))
+    task = {"checkpoint_id": checkpoint_id, "task_id": task_id, "task_path": task_path}
+    document = {**_place_of(partition), "checkpoint_map": _checkpoint_map(config), **task, "writes": sent}
+    yield from ask(
+        "put-writes", (yield from client.service.fitting(document, f"the writes of task {task_id!r}"))
+    )
 
 
 # Deleting and copying
 
 
-def _prune(thread_ids: Sequence[str], how: Mapping[str, Any]) -> Op[None]:
-    """Prune as many threads with each request as the service has time for; continue after one that fails."""
-    collector, left = ErrorCollector(), list(thread_ids)
-    while left:
-        some, left = left[:_PRUNED_AT_ONCE], left[_PRUNED_AT_ONCE:]
-        # A thread that cannot be pruned is the first of its request: the service returns the others as left.
-        others = some[1:]
+def delete_thread(client: Client, thread_id: str) -> Op[None]:
+    """Delete a thread."""
+    checked = client.prefix.added(thread_id, "thread_id")
+    items.partition_of(checked)
+    client.memory.forget(checked)
+    yield from ask("delete-thread", {"thread_id": checked})
+
+
+def delete_for_runs(client: Client, run_ids: Sequence[str]) -> Op[None]:
+    """Delete the checkpoints of runs."""
+    checked = arguments.checked_ids(run_ids, "run_ids")
+    client.memory.forget()
+    yield from ask("delete-for-runs", {"run_ids": checked})
+
+
+def prune(client: Client, thread_ids: Sequence[str], strategy: str, keep_last: int | None) -> Op[None]:
+    """Remove old checkpoints."""
+    checked_count(strategy, keep_last)
+    checked = [client.prefix.added(each, "an id") for each in arguments.checked_ids(thread_ids, "thread_ids")]
+    for each in checked:
+        items.partition_of(each)
+        client.memory.forget(each)
+    collector = ErrorCollector()
+    for start in range(0, len(checked), _PRUNED_AT_ONCE):
+        some = checked[start : start + _PRUNED_AT_ONCE]
         with collector.capture(f"thread {some[0]!r}"):
-            others = (yield from ask("prune", {"thread_ids": some, **how}))["left"]
-        left = [*others, *left]
+            how = {"strategy": strategy, "keep_last": keep_last}
+            yield from _until_done("prune", {"thread_ids": some, **how})
     collector.raise_first()
 
 
-def _copy_parts(document: Mapping[str, Any]) -> Op[None]:
-    """Let the service copy a thread in parts: each request continues where the last one stopped."""
-    progress = None
-    while True:
-        progress = (yield from ask("copy-thread", {**document, "progress": progress}))["progress"]
-        if progress is None:
-            return
+def copy_thread(client: Client, source_thread_id: str, target_thread_id: str) -> Op[None]:
+    """Copy a thread."""
+    source = client.prefix.added(source_thread_id, "source_thread_id")
+    to = client.prefix.added(target_thread_id, "target_thread_id")
+    if source == to:
+        msg = f"source and target are both thread {source!r}; give another id for the copy"
+        raise CheckpointerInputError(msg)
+    for each in (source, to):
+        items.partition_of(each)
+    if client.values.seals:
+        yield from _copy_sealed(client, source, to)
+    else:
+        yield from _until_done("copy-thread", {"source_thread_id": source, "target_thread_id": to})
 
 
-def _decode_with_writes(
-    partition: Partition, codec: Codec, checkpoint: StoredCheckpoint, loaded: LoadedSegments
-) -> tuple[Partition, CheckpointTuple, Mapping[str, Serialized]]:
-    """Decode a checkpoint, and its tasks' writes in their serialized form."""
-    tasks: dict[str, Serialized] = {}
-    for item in checkpoint.writes:
-        regular = {each.index: each for each in read_writes(codec, item, items.WRITES, loaded.contents)}
-        special = {
-            each.index: each
-            for name in items.SPECIAL_WRITES.values()
-            for each in read_writes(codec, item, name, loaded.contents)
+def _copy_sealed(client: Client, source: str, target: str) -> Op[None]:
+    """Copy a thread whose values are bound to it: read each checkpoint, and seal and store it for the target.
+
+    They are stored in their order, so a reader sees the copy grow. If it breaks off, repeat it.
+
+    Raises:
+        CheckpointNotFoundError: The source has no checkpoint.
+    """
+    yield from client.service.about()
+    places: list[tuple[str, str]] = []
+    wanted: Document = {"thread_id": source, "checkpoint_ns": None, "channels": [], "limit": _PAGE_MAX}
+    more, after = True, None
+    while more:
+        page = yield from ask("list", {**wanted, "after": after})
+        places += [(each["checkpoint_id"], each["checkpoint_ns"]) for each in page[:-1]]
+        more = page[-1]["more"]
+        if more:
+            after = {name: page[-2][name] for name in ("checkpoint_id", "checkpoint_ns")}
+    if not places:
+        msg = f"thread {source!r} has no checkpoint to copy; check its id"
+        raise CheckpointNotFoundError(msg)
+    copied: dict[str, Document] = {}
+    for checkpoint_id, namespace in sorted(places):
+        partition = items.partition_of(source, namespace)
+        found = yield from _whole(_place_of(partition) | {"checkpoint_id": checkpoint_id})
+        # What was deleted meanwhile is left out.
+        if found is not None:
+            before = copied.get(namespace)
+            yield from _store_copy(client, partition, items.partition_of(target, namespace), found, before)
+            copied[namespace] = found
+
+
+def _whole(wanted: Document) -> Op[Document | None]:
+    """Read a checkpoint with all its values."""
+    found: Document | None = (yield from ask("get-tuple", wanted))["checkpoint"]
+    while found is not None and found["left"]:
+        rest = {**wanted, "checkpoint_id": found["checkpoint_id"], "channels": found["left"]}
+        more = (yield from ask("get-tuple", rest))["checkpoint"]
+        # None if it was deleted meanwhile.
+        found = None if more is None else {**more, "values": found["values"] | more["values"]}
+    return found
+
+
+def _store_copy(
+    client: Client, source: Partition, target: Partition, found: Document, before: Document | None
+) -> Op[None]:
+    """Store a checkpoint and its pending writes for another thread, given the one that was copied before it."""
+    checkpoint_id, parent_id = found["checkpoint_id"], found["parent_checkpoint_id"]
+    versions = found["checkpoint"].get("channel_versions", {})
+    known = client.memory.get((target.thread_id, target.namespace))
+    if before is None or not known.checkpoint_id == parent_id == before["checkpoint_id"]:
+        known, before = Known(), None
+    # The service has kept a value where its bytes are the same.
+    changed = [
+        name
+        for name, each in found["values"].items()
+        if before is None or name not in known.values or before["values"].get(name) != each
+    ]
+
+    def moved(document: Document, channel: str, *write: str) -> Typed:
+        before, after = (Place(each.thread_id, each.namespace, channel, *write) for each in (source, target))
+        return client.values.moved(document, before, after)
+
+    def sealed() -> tuple[dict[str, Typed], Typed | None, list[tuple[str, str, list[Any]]]]:
+        values = {
+            name: moved(each, name) if name in changed else known.values[name]
+            for name, each in found["values"].items()
         }
-        tasks[items.task_id_of(item)] = (regular, special)
-    return partition, decode_tuple(partition, codec, checkpoint, loaded), tasks
+        before, after = (
+            Place(each.thread_id, each.namespace, "", checkpoint_id) for each in (source, target)
+        )
+        pending = zip(found["task_paths"], found["pending_writes"], strict=True)
+        writes = [
+            (
+                path,
+                task,
+                [(name, moved(each, name, checkpoint_id, task).document) for _, (_, name, each) in some],
+            )
+            for (path, task), some in groupby(pending, key=lambda each: (each[0], each[1][0]))
+        ]
+        return values, client.values.moved_metadata(found, before, after), writes
+
+    values, metadata, writes = yield from work(sealed, size_of(found["values"]))
+    # LangGraph stores in the metadata of a subgraph's checkpoint which checkpoints are above it.
+    above = {"checkpoint_map": found["metadata"].get("parents") or {}}
+    document: Document = {
+        **_place_of(target),
+        **above,
+        "parent_checkpoint_id": parent_id,
+        "checkpoint": found["checkpoint"],
+        "metadata": found["metadata"],
+        "typed_metadata": None if metadata is None else metadata.document,
+        "new_versions": {name: versions.get(name) for name in changed},
+        "listed": client.owner_from is not None,
+    }
+    yield from _store(client, target, document, Known(checkpoint_id, versions, values), known, changed)
+    for path, task, some in writes:
+        what = {"checkpoint_id": checkpoint_id, "task_id": task, "task_path": path, "writes": some}
+        asked = {**_place_of(target), **above, **what}
+        yield from ask(
+            "put-writes", (yield from client.service.fitting(asked, f"the writes of task {task!r}"))
+        )
+
+
+def _until_done(endpoint: str, document: Document) -> Op[None]:
+    """Repeat a request until the service has done what takes longer than one."""
+    while not (yield from ask(endpoint, document))["done"]:
+        pass
+
+
+# The directory
+
+
+def set_thread(
+    client: Client, thread_id: str, owner: Any, title: Any, metadata: Mapping[str, Any] | None
+) -> Op[None]:
+    """Say whose thread it is and what it is about."""
+    inside = client.prefix.added(thread_id, "thread_id")
+    named = None if owner is None else client.prefix.added(owner, "owner")
+    # Checked here, so that errors name the arguments as the caller has them.
+    described(AboutThread(), items.partition_of(inside), named, title, metadata)
+    told = None if metadata is None else _as_json(metadata, "metadata")
+    yield from ask("set-thread", {"thread_id": inside, "owner": named, "title": title, "metadata": told})
+
+
+def list_threads(
+    client: Client,
+    owner: Any,
+    status: str | None,
+    metadata: Mapping[str, Any] | None,
+    limit: Any,
+    before: str | None,
+    with_status: bool,
+    since: datetime | None,
+) -> Op[ThreadPage]:
+    """List the threads of an owner, or all threads with the prefix, newest activity first."""
+    named = None if owner is None else client.prefix.added(owner, "owner")
+    wanted = check_listing(status, metadata, limit, before, since)
+    document = {
+        "owner": named,
+        "status": status,
+        "metadata": wanted or None,
+        "limit": limit,
+        "before": before,
+        "with_status": with_status,
+        "since": None if since is None else min(max(0.0, since.timestamp()), MOMENT_MAX),
+    }
+    answer = yield from ask("threads", document)
+    shown = [
+        _summary(client.prefix, each) for each in answer["threads"] if client.prefix.has(each["thread_id"])
+    ]
+    return ThreadPage(shown, answer["cursor"])
+
+
+def _summary(prefix: ThreadPrefix, document: Document) -> ThreadSummary:
+    def moment(seconds: float | None) -> datetime | None:
+        return None if seconds is None else datetime.fromtimestamp(seconds, timezone.utc)
+
+    owner = document["owner"]
+    return ThreadSummary(
+        prefix.removed(document["thread_id"]),
+        None if owner is None else prefix.removed(owner),
+        document["title"],
+        document["metadata"],
+        moment(document["created_at"]),
+        moment(document["last_active"]),
+        document["status"],
+        document["step"],
+    )
+
+
+def list_runs(client: Client, thread_id: str) -> Op[Sequence[RunSummary]]:
+    """List the runs of a thread."""
+    inside = client.prefix.added(thread_id, "thread_id")
+    items.partition_of(inside)
+    names = ("run_id", "first_checkpoint_id", "last_checkpoint_id", "checkpoints", "status")
+    answer = yield from ask("runs", {"thread_id": inside})
+    return [RunSummary(*(each[name] for name in names)) for each in answer["runs"]]

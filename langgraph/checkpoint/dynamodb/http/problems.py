@@ -6,6 +6,7 @@ of it, such as a load balancer, responds in its own format, of which only the st
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Mapping
 from datetime import datetime, timezone
@@ -17,7 +18,7 @@ from langgraph.checkpoint.dynamodb import errors
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerError
 
 if TYPE_CHECKING:
-    import httpx
+    from langgraph.checkpoint.dynamodb.http.reply import Reply
 
 REQUEST_ID = "X-Request-Id"
 
@@ -29,33 +30,43 @@ _WORDS_MAX = 1000
 class TurnedAwayError(Exception):
     """The gateway does not serve a request at the moment."""
 
-    def __init__(self, failure: CheckpointerError, after_seconds: float) -> None:
-        """Take the error to raise if retries do not help, and how long the gateway asks to wait, in seconds."""
+    def __init__(self, failure: CheckpointerError, problem: Mapping[str, Any], after_seconds: float) -> None:
+        """Take the error to raise if retries do not help, the problem, and how many seconds the gateway asks to wait.
+
+        A client that counts attempts waits by itself if the gateway's table throttles, as a saver on the table does.
+        """
         super().__init__(str(failure))
         self.failure = failure
-        self.after_seconds = after_seconds
+        is_throttled = problem.get("throttled") is True
+        self.after_seconds = 0.0 if is_throttled else after_seconds
+        attempts = problem.get("attempts")
+        self.attempts = attempts if isinstance(attempts, int) else 0
+        """How many attempts at the table have failed, those of earlier requests of the call included."""
+        # By this, events count it as DynamoDB's own error.
+        self.response = {"Error": {"Code": "ThrottlingException"}} if is_throttled else {}
 
 
-def failure_of(response: httpx.Response, url: str) -> Exception:
+def failure_of(response: Reply, url: str, request_id: str) -> Exception:
     """Return the exception for an error response.
 
     Args:
-        response: The response, which has been read.
+        response: The response.
         url: The gateway's address.
+        request_id: The request's id.
     """
-    failure = _failure(response, url)
+    failure = _failure(response, url, request_id)
     if response.status_code in _PASSING:
-        return TurnedAwayError(failure, _after_seconds(response))
+        return TurnedAwayError(failure, _problem(response), _after_seconds(response))
     return failure
 
 
 def failure_in(problem: Mapping[str, Any], url: str) -> Exception:
     """Return the exception for a problem at the end of a stream."""
     failure = _named(problem) or CheckpointerError(f"the gateway at {url} failed: {_words(problem)}")
-    return TurnedAwayError(failure, 0.0) if problem.get("status") in _PASSING else failure
+    return TurnedAwayError(failure, problem, 0.0) if problem.get("status") in _PASSING else failure
 
 
-def _failure(response: httpx.Response, url: str) -> CheckpointerError:
+def _failure(response: Reply, url: str, request_id: str) -> CheckpointerError:
     import httpx  # noqa: PLC0415 - it is loaded by now.
 
     problem, status = _problem(response), response.status_code
@@ -73,11 +84,10 @@ def _failure(response: httpx.Response, url: str) -> CheckpointerError:
     if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE and not problem:
         msg = (
             f"a proxy in front of the gateway at {url} refuses a body of this size ({says}); let it accept the"
-            " gateway's body_bytes_max, 8 MiB by default (nginx: client_max_body_size 8m), or lower body_bytes_max in"
-            " the gateway's limits, and the client sends smaller parts"
+            " gateway's body_bytes_max, 64 MiB by default (nginx: client_max_body_size 64m), or keep less in the state"
         )
         return CheckpointerConfigurationError(msg)
-    request_id = response.headers.get(REQUEST_ID) or response.request.headers[REQUEST_ID]
+    request_id = response.headers.get(REQUEST_ID) or request_id
     named = _named(problem)
     if named is not None:
         if sys.version_info >= (3, 11):
@@ -91,12 +101,12 @@ def _failure(response: httpx.Response, url: str) -> CheckpointerError:
     return CheckpointerError(f"the gateway at {url} answered {says} (request id {request_id}){remedy}")
 
 
-def _problem(response: httpx.Response) -> Mapping[str, Any]:
+def _problem(response: Reply) -> Mapping[str, Any]:
     """Return the problem in a response's body; empty if there is none."""
     if "problem+json" not in response.headers.get("Content-Type", ""):
         return {}
     try:
-        problem = response.json()
+        problem = json.loads(response.content)
     except ValueError:
         return {}
     return problem if isinstance(problem, dict) else {}
@@ -115,7 +125,7 @@ def _words(problem: Mapping[str, Any]) -> str:
     return str(problem.get("detail") or problem.get("title") or "")[:_WORDS_MAX]
 
 
-def _after_seconds(response: httpx.Response) -> float:
+def _after_seconds(response: Reply) -> float:
     """Return how many seconds to wait before the next attempt, by the header, which has seconds or a date."""
     text = response.headers.get("Retry-After", "")
     if text.isdecimal():

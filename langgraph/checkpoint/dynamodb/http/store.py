@@ -1,34 +1,45 @@
-"""`HttpStore`: the store for agents without AWS access, with the requests of `DynamoDBStore` through the gateway."""
+"""`HttpStore`: the store for agents without AWS access. The gateway runs its operations."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import array
+import json
+import secrets
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
-from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from langgraph.store.base import TTLConfig
+from langgraph.store.base import ListNamespacesOp, Result, TTLConfig
+from typing_extensions import override
 
-from langgraph.checkpoint.dynamodb._format.codec import Codec
-from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS, SEARCH_BYTES_MAX
-from langgraph.checkpoint.dynamodb._runtime.accounting import table_observer
+from langgraph.checkpoint.dynamodb._format.codec import Codec, rough_bytes
+from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS
 from langgraph.checkpoint.dynamodb._runtime.events import Events, OnEvent
-from langgraph.checkpoint.dynamodb._runtime.options import check_codec_options, check_on_event
-from langgraph.checkpoint.dynamodb._runtime.requests import Table
+from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, gather, work
+from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerError
+from langgraph.checkpoint.dynamodb.http.labels import Document, LabelAccounting, in_requests
 from langgraph.checkpoint.dynamodb.http.options import Auth
-from langgraph.checkpoint.dynamodb.http.table import TableTransport, check_binding
+from langgraph.checkpoint.dynamodb.http.service import ServiceClient, ask
 from langgraph.checkpoint.dynamodb.http.transport import TIMEOUT_SECONDS
-from langgraph.store.dynamodb.index import StoreIndexConfig
-from langgraph.store.dynamodb.storage import StoreStorage
-from langgraph.store.dynamodb.store import TableStore, check_reading_options
+from langgraph.store.dynamodb.batch import Asked, Batch, Get, NewMemory
+from langgraph.store.dynamodb.index import Embedded, Embedder, StoreIndexConfig
+from langgraph.store.dynamodb.memory_items import pack_value
+from langgraph.store.dynamodb.reads import FoundItem, MemoryItem, moment, with_revision
+from langgraph.store.dynamodb.store import TableStore
+
+# As a store on the table, with a serializer that can write every number.
+_CODEC = Codec(JsonPlusSerializer(pickle_fallback=True))
+# What a request has of an operation beside its values, vectors and labels.
+_OPERATION_BYTES = 400
 
 
-class HttpStore(TableStore):
+class HttpStore(ServiceClient, TableStore):
     """A LangGraph store that reaches the table through the gateway, for sync and async code alike.
 
-    It stores the same items as `DynamoDBStore`. The client serializes, compresses, encrypts and compares values and
-    vectors, and the gateway never opens them. Each method behaves like that of `DynamoDBStore`, with the same results
-    and errors.
+    The client embeds texts, and the gateway stores, filters and compares. So it reads the values, and encrypts them in
+    the table if it has a key. Each method behaves like that of `DynamoDBStore`, with the same results and errors.
 
     Example:
         ```python
@@ -45,19 +56,13 @@ class HttpStore(TableStore):
         retry_seconds: For how many seconds to retry a request that gets no response, or one that says to retry.
         allow_http: Whether to send `auth` over http:// to another machine. Everybody on the way can read it.
         client_options: Keyword arguments of httpx's clients: `headers`, `http2`, `proxy`, `trust_env`, `verify`.
-        index: As for `DynamoDBStore`, as are the options from here on.
+        index: As for `DynamoDBStore`. `search` can only be `"exact"`: the gateway compares.
         ttl: LangGraph's `TTLConfig`: `default_ttl` in minutes and `refresh_on_read`.
-        serde: LangGraph's `EncryptedSerializer` encrypts values and vectors before they are sent.
-        consistent_read: Whether reads are strongly consistent.
-        allow_unencrypted: Whether a store with a cipher reads values that are not encrypted.
-        bound_to: The name of the gateway's table, to which encrypted values are bound. Needed with a cipher.
-        search_bytes_max: The maximum number of bytes that one search may read; one that needs more raises
-            `SearchLimitError`.
         on_event: As for `DynamoDBStore`. The gateway reports units only to some clients.
 
     Raises:
         CheckpointerInputError: An option has a value that cannot be used.
-        CheckpointerConfigurationError: `index` is given and numpy is not installed.
+        CheckpointerConfigurationError: `index` asks for another search than the gateway has.
     """
 
     def __init__(
@@ -71,37 +76,270 @@ class HttpStore(TableStore):
         client_options: Mapping[str, Any] | None = None,
         index: StoreIndexConfig | None = None,
         ttl: TTLConfig | None = None,
-        serde: SerializerProtocol | None = None,
-        consistent_read: bool = True,
-        allow_unencrypted: bool = False,
-        bound_to: str | None = None,
-        search_bytes_max: int = SEARCH_BYTES_MAX,
         on_event: OnEvent | Events | None = None,
     ) -> None:
         """Check the options. Nothing is opened before the first call."""
-        transport = TableTransport(
+        self._index = None if index is None else Embedder(index)
+        if self._index is not None and self._index.search != "exact":
+            msg = (
+                f"index has search={self._index.search!r}, and the gateway compares vectors exactly, by itself: an"
+                ' engine would not see what others put; leave "search" out of index'
+            )
+            raise CheckpointerConfigurationError(msg)
+        super().__init__(self._index, ttl)
+        self._connect(
             url,
             auth=auth,
             timeout=timeout,
             retry_seconds=retry_seconds,
             allow_http=allow_http,
             client_options=client_options,
-            asks_units=on_event is not None,
+            on_event=on_event,
+            accounting=LabelAccounting(),
+            events_prefix="store.",
         )
-        check_codec_options(serde=serde, allow_unencrypted=allow_unencrypted, bound_to=bound_to)
-        check_reading_options(consistent_read=consistent_read, search_bytes_max=search_bytes_max)
-        check_on_event(on_event)
-        check_binding(serde, bound_to)
-        codec = Codec(
-            JsonPlusSerializer() if serde is None else serde,
-            bound_to=bound_to or "",
-            allow_unencrypted=allow_unencrypted,
+
+    @override
+    def _batch(self, batch: Batch, embedded: Embedded, queries: Embedded) -> Op[list[Result]]:
+        sent = [_Sent(position, _get(each)) for position, each in batch.gets.items()]
+        sent += [_Sent(position, self._search(each, queries)) for position, each in batch.searches.items()]
+        sent += [_Sent(position, _list(each)) for position, each in batch.lists.items()]
+        # The reads come first, also if there are several requests.
+        puts = yield from gather([self._put(each, embedded) for each in batch.puts])
+        sent += [_Sent(None, {"op": "put", **each}) for each in puts]
+        found: dict[int, Any] = {}
+        for group in (yield from in_requests(self._service, sent, _Sent.size, _Sent.name)):
+            yield from _run(group, found)
+        return batch.results(found.items())
+
+    @override
+    def _put_all(self, new: Sequence[NewMemory], embedded: Embedded) -> Op[list[str | None]]:
+        if len(new) == 1 and new[0].expected is not None:
+            document = yield from self._put(new[0], embedded)
+            document |= {"revision": new[0].expected.revision, "new_revision": secrets.token_hex(8)}
+            groups = yield from in_requests(self._service, [_Sent(None, document)], _Sent.size, _Sent.name)
+            answer = yield from ask("store/put-if", groups[0][0].document)
+            return [answer["revision"]]
+        records = yield from gather([self._record(each, embedded) for each in new])
+        sent = [_Sent(None, each) for each in records]
+        stored: list[str | None] = []
+        for group in (yield from in_requests(self._service, sent, _Sent.size, _Sent.name)):
+            answer = yield from ask("store/import-items", {"records": [each.document for each in group]})
+            stored += ["stored" if each else None for each in answer["stored"]]
+        return stored
+
+    @override
+    def _delete_namespace(self, namespace_prefix: tuple[str, ...]) -> Op[int]:
+        return _removed("store/delete-namespace", namespace_prefix)
+
+    @override
+    def _sweep_ttl(self, namespace_prefix: tuple[str, ...]) -> Op[int]:
+        return _removed("store/sweep-ttl", namespace_prefix)
+
+    @override
+    def _export_items(self, namespace_prefix: tuple[str, ...]) -> Stream[dict[str, Any]]:
+        after: Any = None
+        while True:
+            request = {"namespace_prefix": list(namespace_prefix), "after": after}
+            answer = yield from ask("store/export-items", request)
+            for each in answer["records"]:
+                yield Emit(each | {"value": json.loads(each["value"])})
+            after = answer["after"]
+            if after is None:
+                return
+
+    # Documents
+
+    def _search(self, asked: Asked, queries: Embedded) -> Document:
+        wanted = asked.search
+        document: Document = {
+            "op": "search",
+            "namespace_prefix": list(wanted.namespace),
+            "filter": None if wanted.filter is None else _text(wanted.filter),
+            "limit": wanted.limit,
+            "offset": wanted.offset,
+            "refresh_ttl": asked.refresh_ttl,
+            "order": wanted.order,
+            "after": None,
+        }
+        if wanted.after is not None:
+            document["after"] = _shown(
+                wanted.after.namespace,
+                wanted.after.key,
+                wanted.after.created_at.isoformat(),
+                wanted.after.updated_at.isoformat(),
+            )
+        if self._index is not None and asked.query is not None:
+            document |= {
+                "vector": _packed(self._index.checked(queries[asked.query])),
+                "distance": self._index.distance,
+            }
+        return document
+
+    def _put(self, new: NewMemory, embedded: Embedded) -> Op[Document]:
+        return {
+            "namespace": list(new.address.namespace),
+            "key": new.address.key,
+            "value": (yield from _value_text(new)),
+            "vectors": self._vectors(new, embedded),
+            "ttl_seconds": new.ttl_seconds,
+        }
+
+    def _record(self, new: NewMemory, embedded: Embedded) -> Op[Document]:
+        times: Any = new.times
+        expires_at = times.expires_at
+        return {
+            "namespace": list(new.address.namespace),
+            "key": new.address.key,
+            "value": (yield from _value_text(new)),
+            "vectors": self._vectors(new, embedded),
+            "created_at": moment(times.created_us).isoformat(),
+            "updated_at": moment(times.updated_us).isoformat(),
+            "ttl_minutes": None if new.ttl_seconds is None else new.ttl_seconds / 60,
+            "expires_at": None if expires_at is None else moment(expires_at * 1_000_000).isoformat(),
+        }
+
+    def _vectors(self, new: NewMemory, embedded: Embedded) -> list[bytes]:
+        if self._index is None:
+            return []
+        return [_packed(self._index.checked(embedded[text])) for text in new.texts]
+
+
+class _Sent:
+    """An operation to send, and the position of its result; `None` for a put."""
+
+    def __init__(self, position: int | None, document: Document) -> None:
+        self.position = position
+        self.document = document
+
+    def size(self) -> int:
+        """Return about how many bytes a request has of it."""
+        document = self.document
+        labels = document.get("namespace") or document.get("namespace_prefix") or ()
+        texts = (document.get("value"), document.get("filter"), document.get("vector"))
+        return (
+            _OPERATION_BYTES
+            + 4 * len(document.get("key", ""))
+            + sum(4 * len(each) + 5 for each in labels)
+            + sum(len(each) for each in texts if each is not None)
+            + sum(len(each) + 5 for each in document.get("vectors", ()))
         )
-        storage = StoreStorage(
-            codec=codec,
-            table=Table(f"of the gateway at {url}", retry_seconds),
-            consistent_read=consistent_read,
-            search_bytes_max=search_bytes_max,
-        )
-        observer = table_observer(on_event, None, "store.", asks_units=False)
-        super().__init__(transport, storage, index, ttl, observer)
+
+    def name(self) -> str:
+        """Return what to call it in an error."""
+        return f"the {self.document.get('op', 'put')} of {self.document.get('key', 'a namespace')!r}"
+
+    def going_on(self, found: Sequence[Any]) -> _Sent:
+        """Return the operation that reads what did not fit into an answer, after so many results."""
+        document = self.document | {"limit": self.document["limit"] - len(found)}
+        last = found[-1]
+        if "vector" in document or document["op"] == "list_namespaces":
+            document["offset"] += len(found)
+        else:
+            document |= {
+                "offset": 0,
+                "after": _shown(last["namespace"], last["key"], last["created_at"], last["updated_at"]),
+            }
+        return _Sent(self.position, document)
+
+
+def _run(group: Sequence[_Sent], found: dict[int, Any]) -> Op[None]:
+    """Run operations by as many requests as the answers need; fill in the results of reads."""
+    while group:
+        answer = yield from ask("store/batch", {"ops": [each.document for each in group]})
+        left = {*answer["left"]}
+        again: list[_Sent] = []
+        for position, (sent, result) in enumerate(zip(group, answer["results"], strict=True)):
+            if position in left:
+                again.append(sent)
+            elif sent.position is not None:
+                _fill_in(found, sent, result)
+                if isinstance(result, Mapping) and result.get("more"):
+                    again.append(sent.going_on(result["found"]))
+        if len(left) == len(group):
+            msg = "the gateway ran no operation of a batch; retry the call with fewer operations"
+            raise CheckpointerError(msg)
+        group = again
+
+
+def _fill_in(found: dict[int, Any], sent: _Sent, result: Any) -> None:
+    position: Any = sent.position
+    if sent.document["op"] == "get":
+        found[position] = None if result is None else with_revision(MemoryItem, *_fields(result))
+    elif sent.document["op"] == "search":
+        more = [with_revision(FoundItem, *_fields(each, scored=True)) for each in result["found"]]
+        found[position] = [*found.get(position, ()), *more]
+    else:
+        found[position] = [*found.get(position, ()), *map(tuple, result["found"])]
+
+
+def _fields(document: Document, *, scored: bool = False) -> tuple[dict[str, Any], str]:
+    fields = {
+        "namespace": tuple(document["namespace"]),
+        "key": document["key"],
+        "value": json.loads(document["value"]),
+        "created_at": datetime.fromisoformat(document["created_at"]),
+        "updated_at": datetime.fromisoformat(document["updated_at"]),
+    }
+    return fields | ({"score": document["score"]} if scored else {}), document["revision"]
+
+
+def _removed(endpoint: str, namespace_prefix: Sequence[str]) -> Op[int]:
+    removed = 0
+    after: Any = None
+    while True:
+        request = {"namespace_prefix": list(namespace_prefix), "after": after}
+        answer = yield from ask(endpoint, request)
+        removed += int(answer["deleted"])
+        after = answer["after"]
+        if after is None:
+            return removed
+
+
+def _get(wanted: Get) -> Document:
+    return {
+        "op": "get",
+        "namespace": list(wanted.address.namespace),
+        "key": wanted.address.key,
+        "refresh_ttl": wanted.refresh_ttl,
+    }
+
+
+def _list(wanted: ListNamespacesOp) -> Document:
+    return {
+        "op": "list_namespaces",
+        "match_conditions": [
+            {"match_type": each.match_type, "path": list(each.path)} for each in wanted.match_conditions or ()
+        ],
+        "max_depth": wanted.max_depth,
+        "limit": wanted.limit,
+        "offset": wanted.offset,
+    }
+
+
+def _shown(namespace: Sequence[str], key: str, created_at: str, updated_at: str) -> Document:
+    return {"namespace": list(namespace), "key": key, "created_at": created_at, "updated_at": updated_at}
+
+
+def _value_text(new: NewMemory) -> Op[str | None]:
+    value = new.value
+    if value is None:
+        return None
+
+    def made() -> str:
+        # The gateway would refuse the same, after it has stored what was in an earlier request.
+        pack_value(_CODEC, value, f"value of memory {new.address.key!r}")
+        return _text(value)
+
+    return (yield from work(made, rough_bytes(value)))
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _packed(embedding: Sequence[float]) -> bytes:
+    numbers = array.array("f", embedding)
+    if sys.byteorder == "big":  # pragma: no cover - tests run on little-endian machines.
+        numbers.byteswap()
+    return numbers.tobytes()

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS
+from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS, THREADED_WORK_BYTES
 from langgraph.checkpoint.dynamodb._runtime.options import check_flag, check_seconds
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
-from langgraph.checkpoint.dynamodb.http import options
+from langgraph.checkpoint.dynamodb.http import documents, options
 from langgraph.checkpoint.dynamodb.http.connections import Connections
 from langgraph.checkpoint.dynamodb.http.deadline import ServiceClock
 from langgraph.checkpoint.dynamodb.http.exchange import Exchange
@@ -23,8 +24,15 @@ from langgraph.checkpoint.dynamodb.http.exchange import Exchange
 if TYPE_CHECKING:
     import httpx
 
+T = TypeVar("T")
+
 # API Gateway responds within about 30 seconds or not at all, a function URL within about a minute.
 TIMEOUT_SECONDS = 30.0
+
+
+async def _in_thread(size_bytes: int, function: Callable[[], T]) -> T:
+    """Run a function, in an OS thread if it has much to do."""
+    return await asyncio.to_thread(function) if size_bytes > THREADED_WORK_BYTES else function()
 
 
 class Transport:
@@ -124,10 +132,11 @@ class Transport:
                 call; or the response is not from a gateway.
             CheckpointerError: There was no response, or one that describes an error, raised as its own class.
         """
-        exchange = self._exchange(call)
+        exchange = await _in_thread(documents.size_of(call.params), partial(self._exchange, call))
         while True:
             try:
-                return exchange.document(await self._connections.asend(exchange.request))
+                reply = await self._connections.asend(exchange.request)
+                return await _in_thread(len(reply.body), partial(exchange.document, reply))
             except Exception as error:  # noqa: BLE001 - it is raised there, unless it may pass.
                 wait = exchange.seconds_to_next(error)
             await asyncio.sleep(wait)

@@ -17,7 +17,6 @@ from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
 from langgraph.checkpoint.dynamodb._operations import put_writes
 from langgraph.checkpoint.dynamodb._operations.arguments import config_of
-from langgraph.checkpoint.dynamodb._operations.backend import LocalBackend
 from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
 from langgraph.checkpoint.dynamodb._operations.directory_table import carry_entry
 from langgraph.checkpoint.dynamodb._operations.get import decode_tuple
@@ -36,7 +35,7 @@ from langgraph.checkpoint.dynamodb._operations.usage import account_of
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache
 from langgraph.checkpoint.dynamodb._runtime.drivers import BlockingDriver
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, work
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError, ThreadBusyError
 from langgraph.checkpoint.dynamodb.migrate.capacity import Budget
 from langgraph.checkpoint.dynamodb.migrate.record import Record, Ref, WritePosition, record_of
@@ -75,7 +74,7 @@ class TableStore(SaverStore):
         return response
 
     @property
-    def _storage(self) -> LocalStorage:
+    def _storage(self) -> Storage:
         return self.mover.storage
 
     @property
@@ -197,9 +196,8 @@ class TableStore(SaverStore):
         """Store the writes of a checkpoint that is already stored, in exactly their positions."""
         partition = items.partition_of(thread_id, record.namespace)
         for task_id, serialized in _serialized(self._storage.codec, record).items():
-            backend = LocalBackend(self._storage)
             self._driver.run(
-                put_writes.store(backend, partition, record.checkpoint["id"], task_id, serialized)
+                put_writes.store(self._storage, partition, record.checkpoint["id"], task_id, serialized)
             )
 
 
@@ -213,7 +211,7 @@ def _serialized(codec: Codec, record: Record) -> dict[str, put_writes.Serialized
     return tasks
 
 
-def _refs(storage: LocalStorage, thread_id: str) -> Op[list[Ref]]:
+def _refs(storage: Storage, thread_id: str) -> Op[list[Ref]]:
     found = list[Ref]()
     for partition in (yield from namespaces(storage, items.partition_of(thread_id))):
         history = NamespaceReader(storage, partition, first_page=None, as_ancestors=True)
@@ -226,7 +224,7 @@ def _refs(storage: LocalStorage, thread_id: str) -> Op[list[Ref]]:
 
 
 def _record(
-    storage: LocalStorage, partition: Partition, checkpoint_id: str, loaded: LoadedSegments
+    storage: Storage, partition: Partition, checkpoint_id: str, loaded: LoadedSegments
 ) -> Op[Record | None]:
     for _ in range(ATTEMPTS_MAX):
         checkpoint = yield from find(storage, partition, checkpoint_id, as_ancestor=True)

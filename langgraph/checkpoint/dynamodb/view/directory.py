@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from langgraph.checkpoint.dynamodb._operations.backend import LocalBackend
 from langgraph.checkpoint.dynamodb._operations.directory import ThreadSummary, list_threads
 from langgraph.checkpoint.dynamodb._operations.directory_table import look_up
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError, CheckpointFormatError
 from langgraph.checkpoint.dynamodb.view.documents import Directory, ListedThread
 
@@ -18,12 +17,12 @@ _SEARCHED_THREADS = 200
 _LOOKED_AT_MAX = 1000
 
 
-def directory(storage: LocalStorage, owner: str | None, title: str, before: str | None) -> Op[Directory]:
+def directory(storage: Storage, owner: str | None, title: str, before: str | None) -> Op[Directory]:
     """Return a page of an owner's threads, or of all: those with a text in their title, whatever its case."""
     limit, wanted = (_SEARCHED_THREADS if title else PAGE_THREADS), title.casefold()
-    backend, found, looked_at = LocalBackend(storage), list[ThreadSummary](), 0
+    found, looked_at = list[ThreadSummary](), 0
     while True:
-        page = yield from list_threads(backend, owner, None, None, limit, before, False, None)
+        page = yield from list_threads(storage, owner, None, None, limit, before, False, None)
         looked_at, before = looked_at + len(page.threads), page.cursor
         found += [each for each in page.threads if wanted in (each.title or "").casefold()]
         if before is None or len(found) >= PAGE_THREADS or looked_at >= _LOOKED_AT_MAX:
@@ -32,7 +31,7 @@ def directory(storage: LocalStorage, owner: str | None, title: str, before: str 
     return Directory(threads=threads, looked_at=looked_at, before=before)
 
 
-def _listed(storage: LocalStorage, summary: ThreadSummary) -> Op[ListedThread]:
+def _listed(storage: Storage, summary: ThreadSummary) -> Op[ListedThread]:
     """Look up the status of a thread. One that is damaged hides no other."""
     problem = None
     try:

@@ -15,7 +15,7 @@ from langgraph.checkpoint.dynamodb._format.moments import in_epoch_seconds
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointerError,
     CheckpointerInputError,
@@ -43,7 +43,7 @@ _LOOKED_AT_MAX = 1000
 _LABELS_MAX = 1000
 
 
-def store_storage(storage: LocalStorage) -> StoreStorage:
+def store_storage(storage: Storage) -> StoreStorage:
     """Return the storage of a store on the viewer's table, with the saver's key. It reads eventually consistent."""
     return StoreStorage(codec=storage.codec, table=storage.table, consistent_read=False)
 

@@ -26,7 +26,7 @@ from langgraph.checkpoint.dynamodb._operations.reads import (
 )
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError, CheckpointFormatError
 from langgraph.checkpoint.dynamodb.view.caches import Caches, Segment, Value
 
@@ -54,7 +54,7 @@ class Task:
 class NamespaceView:
     """A namespace, as far as it was read."""
 
-    def __init__(self, storage: LocalStorage, partition: Partition, caches: Caches) -> None:
+    def __init__(self, storage: Storage, partition: Partition, caches: Caches) -> None:
         """Read nothing yet.
 
         Args:

@@ -16,7 +16,7 @@ from langgraph.checkpoint.dynamodb._operations.entries import About, is_of_tenan
 from langgraph.checkpoint.dynamodb._operations.reads import StoredCheckpoint
 from langgraph.checkpoint.dynamodb._operations.threads import namespaces
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, Stream
-from langgraph.checkpoint.dynamodb._runtime.storage import LocalStorage
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.view.caches import Caches
@@ -30,7 +30,7 @@ _THREADS_MAX = 8
 class ThreadView:
     """A thread: its namespaces, each as far as it was read."""
 
-    def __init__(self, storage: LocalStorage, thread_id: str, caches: Caches) -> None:
+    def __init__(self, storage: Storage, thread_id: str, caches: Caches) -> None:
         """Read nothing yet."""
         self.root = items.partition_of(checked_id(thread_id, "thread_id"))
         self._storage = storage

@@ -15,6 +15,7 @@ from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.content import Body, Write
 from langgraph.checkpoint.dynamodb._format.inert import Stored
 from langgraph.checkpoint.dynamodb._format.moments import in_epoch_seconds, stored_at
+from langgraph.checkpoint.dynamodb._format.plain import asked
 from langgraph.checkpoint.dynamodb._format.schema import RUN_ID
 from langgraph.checkpoint.dynamodb._operations.reads import StoredCheckpoint
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
@@ -186,18 +187,18 @@ def task_document(
                 except CheckpointerError as error:
                     yield Stored("unreadable", str(error))
 
-    asked = [part for each in values(INTERRUPT) for part in _several(each)]
+    interrupts = [part for each in values(INTERRUPT) for part in _several(each)]
     error = next(values(ERROR), None)
     special = (INTERRUPT, RESUME, ERROR, _ERROR_NODE)
     finished = is_finished(task)
     return documents.Task(
         task_id=task.task_id,
         node=node_of(task, sends),
-        asked=[shower.node(_question(each), (INTERRUPT, "value")) for each in asked],
+        asked=[shower.node(asked(each), (INTERRUPT, "value")) for each in interrupts],
         answered=[shower.node(part, (RESUME,)) for each in values(RESUME) for part in _several(each)],
         error=None if error is None else shower.node(error, (ERROR,)),
         finished=finished,
-        waiting=bool(asked) and not finished,
+        waiting=bool(interrupts) and not finished,
         writes=sorted({write.channel for write in task.writes} - set(special)),
     )
 
@@ -205,13 +206,6 @@ def task_document(
 def _several(value: Any) -> Sequence[Any]:
     content = inside(value)
     return list(content) if isinstance(content, LISTS) else [value]
-
-
-def _question(interrupt: Any) -> Any:
-    """Return an interrupt's question, without LangGraph's wrapper."""
-    content = inside(interrupt)
-    is_wrapped = isinstance(interrupt, Stored) and isinstance(content, Mapping) and "value" in content
-    return content["value"] if is_wrapped else interrupt
 
 
 def _sends(
@@ -227,6 +221,9 @@ def _sends(
 
 def _send_node(send: Any) -> str | None:
     content = inside(send)
+    if isinstance(content, Mapping):
+        # JavaScript's.
+        return _text(content.get("node"))
     return _text(content[0]) if isinstance(content, list) and content else None
 
 

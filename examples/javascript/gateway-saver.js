@@ -1,0 +1,322 @@
+/**
+ * A checkpointer for LangGraph.js that stores its threads through the gateway of langgraph-dynamodb.
+ *
+ * It serializes values, and the service does the rest. docs/wire.md describes the requests.
+ */
+
+import { createHash } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import { isDeepStrictEqual } from "node:util";
+import { gzipSync } from "node:zlib";
+
+import { BaseCheckpointSaver, TASKS, getCheckpointId, maxChannelVersion } from "@langchain/langgraph-checkpoint";
+
+const WIRE_VERSION = 2;
+const TIMEOUT_MS = 60_000;
+// The service's clock is known to the second.
+const UNSURE_MS = 2_000;
+const ATTEMPTS_MAX = 5;
+const MAY_BE_REPEATED = [429, 502, 503, 504];
+// A smaller body is not worth compressing.
+const GZIP_BYTES_MIN = 1_000;
+// The service wants all values that it does not have at once. A deletion meanwhile may make it want more.
+const PUT_ATTEMPTS_MAX = 4;
+const PAGE_MAX = 100;
+
+/** An error that the gateway answered with, or no answer. */
+export class GatewayError extends Error {
+  /**
+   * @param {string} message
+   * @param {{type?: string, status?: number, requestId?: string, cause?: unknown}} [problem] The class of the error,
+   *   such as "ThreadBusyError", the HTTP status, and the id by which the service's log names the request.
+   */
+  constructor(message, { type = "CheckpointerError", status, requestId, cause } = {}) {
+    super(message, { cause });
+    this.name = "GatewayError";
+    Object.assign(this, { type, status, requestId });
+  }
+
+  static of({ type, title, detail, status, request_id: requestId }) {
+    return new GatewayError(detail ?? title, { type: type?.split(":").at(-1), status, requestId });
+  }
+}
+
+export class GatewaySaver extends BaseCheckpointSaver {
+  #url;
+  #token;
+  #about;
+  #serviceAheadMs;
+
+  /**
+   * @param {string} url The gateway's address.
+   * @param {{
+   *   token?: string | (() => string | Promise<string>),
+   *   serde?: import("@langchain/langgraph-checkpoint").SerializerProtocol,
+   * }} [options] The bearer token, or a function that returns one, and the serializer.
+   */
+  constructor(url, { token, serde } = {}) {
+    super(serde);
+    this.#url = url.replace(/\/+$/, "");
+    this.#token = token;
+  }
+
+  async getTuple(config) {
+    const { thread_id, checkpoint_ns = "" } = config.configurable ?? {};
+    if (thread_id === undefined) return undefined;
+    const checkpoint_id = getCheckpointId(config) || null;
+    const { checkpoint } = await this.#ask("get-tuple", { thread_id, checkpoint_ns, checkpoint_id });
+    return checkpoint === null ? undefined : this.#tuple(checkpoint);
+  }
+
+  async *list(config, { limit = Infinity, before, filter = {} } = {}) {
+    const { thread_id, checkpoint_ns } = config.configurable ?? {};
+    const request = { thread_id: thread_id ?? null, filter, before: (before && getCheckpointId(before)) || null };
+    if (thread_id !== undefined) {
+      Object.assign(request, { checkpoint_ns, checkpoint_id: getCheckpointId(config) || null });
+    }
+    let left = limit;
+    for await (const found of left > 0 ? this.#listed(request, limit) : []) {
+      // A list of all threads has all their namespaces.
+      if (checkpoint_ns !== undefined && found.checkpoint_ns !== checkpoint_ns) continue;
+      const tuple = await this.#tuple(found);
+      // The service cannot filter by metadata that it cannot read.
+      if (!Object.entries(filter).every(([name, value]) => isDeepStrictEqual(tuple.metadata[name], value))) continue;
+      yield tuple;
+      left -= 1;
+      if (left === 0) return;
+    }
+  }
+
+  async put(config, checkpoint, metadata, newVersions) {
+    const { thread_id, checkpoint_ns = "" } = placeOf(config);
+    const parent_checkpoint_id = getCheckpointId(config) || null;
+    const { channel_values, ...fields } = checkpoint;
+    // All of them, even if only some are sent: the agent may change the others before the service wants them.
+    const serialized = {};
+    for (const [name, value] of Object.entries(channel_values)) serialized[name] = await this.#dumps(value);
+    const sent = new Set(Object.keys(serialized).filter((name) => name in newVersions));
+    // What is not new is the parent's. LangGraph.js has no version of a channel that has never changed.
+    const isStored = (name) => sent.has(name) || (parent_checkpoint_id !== null && name in checkpoint.channel_versions);
+    const names = Object.keys(serialized).filter(isStored);
+    const request = {
+      thread_id,
+      checkpoint_ns,
+      parent_checkpoint_id,
+      checkpoint: fields,
+      ...(await this.#metadata(metadata)),
+      new_versions: newVersions,
+    };
+    for (let attempt = 1; attempt <= PUT_ATTEMPTS_MAX; attempt += 1) {
+      const values = Object.fromEntries([...sent].map((name) => [name, serialized[name]]));
+      const kept = names.filter((name) => !sent.has(name));
+      const { wanted } = await this.#ask("put", { ...request, values, kept });
+      if (wanted.length === 0) return { configurable: { thread_id, checkpoint_ns, checkpoint_id: checkpoint.id } };
+      for (const name of wanted) sent.add(name);
+    }
+    throw new GatewayError(`The gateway keeps asking for values of checkpoint "${checkpoint.id}". Retry the call.`);
+  }
+
+  async putWrites(config, writes, task_id, task_path = "") {
+    const { thread_id, checkpoint_ns = "" } = placeOf(config);
+    const checkpoint_id = getCheckpointId(config);
+    if (!checkpoint_id) throw new Error("config.configurable.checkpoint_id is missing; give the id of the checkpoint");
+    const serialized = [];
+    for (const [channel, value] of writes) serialized.push([channel, await this.#dumps(value)]);
+    await this.#ask("put-writes", { thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, writes: serialized });
+  }
+
+  async deleteThread(thread_id) {
+    await this.#ask("delete-thread", { thread_id });
+  }
+
+  // Values
+
+  async #dumps(value) {
+    const [type, data] = await this.serde.dumpsTyped(value);
+    return { type, data: Buffer.from(data).toString("base64") };
+  }
+
+  async #loads({ type, data }, what) {
+    try {
+      return await this.serde.loadsTyped(type, new Uint8Array(Buffer.from(data, "base64")));
+    } catch (cause) {
+      const said = `${what} has "${type}" data that this serializer cannot read: ${cause.message}`;
+      throw new GatewayError(said, { cause });
+    }
+  }
+
+  /** Metadata as JSON, by which lists filter; sealed if the serializer does not write JSON. */
+  async #metadata(metadata) {
+    const typed_metadata = await this.#dumps(metadata);
+    if (typed_metadata.type !== "json") return { metadata: {}, typed_metadata };
+    return { metadata: JSON.parse(Buffer.from(typed_metadata.data, "base64").toString()) };
+  }
+
+  async #tuple(found) {
+    const { thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id } = found;
+    const placeWith = (id) => ({ configurable: { thread_id, checkpoint_ns, checkpoint_id: id } });
+    // What does not fit into one answer comes in others.
+    let { values, left } = found;
+    while (left.length > 0) {
+      const answer = await this.#ask("get-tuple", { thread_id, checkpoint_ns, checkpoint_id, channels: left });
+      if (answer.checkpoint === null) throw new GatewayError(`Checkpoint "${checkpoint_id}" was deleted meanwhile.`);
+      ({ left } = answer.checkpoint);
+      values = { ...values, ...answer.checkpoint.values };
+    }
+    const channel_values = {};
+    for (const [name, value] of Object.entries(values)) {
+      channel_values[name] = await this.#loads(value, `Channel "${name}" of thread "${thread_id}"`);
+    }
+    const typed = found.typed_metadata ?? asJson(found.metadata);
+    const tuple = {
+      config: placeWith(checkpoint_id),
+      checkpoint: { ...found.checkpoint, channel_values },
+      metadata: await this.#loads(typed, `The metadata of a checkpoint of thread "${thread_id}"`),
+      pendingWrites: await this.#writes(found),
+    };
+    if (parent_checkpoint_id !== null) {
+      tuple.parentConfig = placeWith(parent_checkpoint_id);
+      if (tuple.checkpoint.v < 4) await this.#addPendingSends(tuple);
+    }
+    return tuple;
+  }
+
+  async #writes({ thread_id, pending_writes }) {
+    const read = async ([task, channel, value]) => [
+      task,
+      channel,
+      await this.#loads(value, `A write to channel "${channel}" of thread "${thread_id}"`),
+    ];
+    return Promise.all(pending_writes.map(read));
+  }
+
+  /** Before version 4 of LangGraph's checkpoints, the sends of a step were pending writes of its parent. */
+  async #addPendingSends({ checkpoint, parentConfig }) {
+    const answer = await this.#ask("get-tuple", { ...parentConfig.configurable, channels: [] });
+    const writes = answer.checkpoint === null ? [] : await this.#writes(answer.checkpoint);
+    checkpoint.channel_values[TASKS] = writes.filter(([, channel]) => channel === TASKS).map(([, , value]) => value);
+    const versions = Object.values(checkpoint.channel_versions);
+    checkpoint.channel_versions[TASKS] =
+      versions.length > 0 ? maxChannelVersion(...versions) : this.getNextVersion(undefined);
+  }
+
+  // Requests
+
+  async #ask(operation, request) {
+    await this.#check();
+    return this.#send(`/checkpoints/${operation}`, request, (response) => response.json());
+  }
+
+  /** The documents of a list. The list of a thread comes in pages, and that of all threads in one stream. */
+  async *#listed(request, limit) {
+    await this.#check();
+    const page = request.thread_id === null ? null : Math.min(limit, PAGE_MAX);
+    let [more, after] = [true, null];
+    while (more) {
+      const body = { ...request, after, limit: page };
+      more = undefined;
+      for await (const document of lines(await this.#send("/checkpoints/list", body, (response) => response.body))) {
+        if (document.problem) throw GatewayError.of(document.problem);
+        if (document.end) {
+          ({ more } = document);
+        } else {
+          yield document;
+          after = { checkpoint_id: document.checkpoint_id, checkpoint_ns: document.checkpoint_ns };
+        }
+      }
+      if (more === undefined) throw new GatewayError("The gateway's answer was cut off. Retry the call.");
+    }
+  }
+
+  /** Makes sure, once, that the service speaks this version of the wire. */
+  async #check() {
+    this.#about ??= this.#send("/about", undefined, (response) => response.json());
+    try {
+      const { wire_version } = await this.#about;
+      if (wire_version !== WIRE_VERSION) {
+        throw new GatewayError(`The gateway speaks version ${wire_version} of the wire, and this is ${WIRE_VERSION}.`);
+      }
+    } catch (error) {
+      this.#about = undefined;
+      throw error;
+    }
+  }
+
+  async #send(path, request, read) {
+    for (let attempt = 1; ; attempt += 1) {
+      const answer = await this.#attempt(path, request, read).catch((cause) => ({ cause, mayRepeat: true }));
+      if ("value" in answer) return answer.value;
+      const { cause, mayRepeat, waitSeconds = 0 } = answer;
+      if (!mayRepeat || attempt === ATTEMPTS_MAX) {
+        if (cause instanceof GatewayError) throw cause;
+        throw new GatewayError(`No answer from ${this.#url}: ${cause.message}`, { cause });
+      }
+      // A little more at random, so that clients that were refused together do not come back together.
+      await sleep(1_000 * waitSeconds + Math.random() * 100 * 2 ** attempt);
+    }
+  }
+
+  async #attempt(path, request, read) {
+    const headers = {};
+    const token = typeof this.#token === "function" ? await this.#token() : this.#token;
+    if (token !== undefined) headers.Authorization = `Bearer ${token}`;
+    // A list may take as long as its reader.
+    const isList = path.endsWith("/list");
+    if (this.#serviceAheadMs !== undefined && !isList) {
+      // The service ends what this client no longer waits for.
+      headers["X-Deadline"] = (Date.now() + this.#serviceAheadMs + TIMEOUT_MS - UNSURE_MS) / 1_000;
+    }
+    // Requests of a thread go to the same process, if a proxy looks for it.
+    if (request?.thread_id) headers["X-Thread"] = digest(request.thread_id);
+    let body;
+    if (request !== undefined) {
+      headers["Content-Type"] = "application/json";
+      body = Buffer.from(JSON.stringify(request));
+      if (body.length >= GZIP_BYTES_MIN) {
+        headers["Content-Encoding"] = "gzip";
+        body = gzipSync(body);
+      }
+    }
+    const signal = isList ? undefined : AbortSignal.timeout(TIMEOUT_MS);
+    const method = body === undefined ? "GET" : "POST";
+    const response = await fetch(this.#url + path, { method, headers, body, signal });
+    const now = Date.parse(response.headers.get("Date"));
+    if (!Number.isNaN(now)) this.#serviceAheadMs = now - Date.now();
+    if (response.ok) return { value: await read(response) };
+    // A proxy's error may have another form.
+    const problem = await response.json().catch(() => ({ title: `HTTP status ${response.status}` }));
+    return {
+      cause: GatewayError.of({ ...problem, status: response.status }),
+      mayRepeat: MAY_BE_REPEATED.includes(response.status),
+      waitSeconds: Number(response.headers.get("Retry-After")) || 0,
+    };
+  }
+}
+
+function placeOf(config) {
+  const { configurable } = config;
+  if (!configurable?.thread_id) throw new Error("config.configurable.thread_id is missing; give the id of the thread");
+  return configurable;
+}
+
+function asJson(document) {
+  return { type: "json", data: Buffer.from(JSON.stringify(document)).toString("base64") };
+}
+
+function digest(threadId) {
+  return createHash("sha256").update(threadId).digest("hex").slice(0, 16);
+}
+
+/** The documents of a stream, each of which is a line. */
+async function* lines(body) {
+  // A document may come in many pieces.
+  let pieces = [];
+  for await (const text of body.pipeThrough(new TextDecoderStream())) {
+    const [end, ...others] = text.split("\n");
+    pieces.push(end);
+    for (const start of others) {
+      yield JSON.parse(pieces.join(""));
+      pieces = [start];
+    }
+  }
+}

@@ -1,0 +1,162 @@
+/** The requests of the checkpointer, by a service that gives scripted answers. */
+
+import { createServer } from "node:http";
+import { gunzipSync } from "node:zlib";
+
+import { GatewaySaver } from "./gateway-saver.js";
+
+describe("the requests of a checkpointer", () => {
+  const config = { configurable: { thread_id: "t", checkpoint_ns: "" } };
+  const value = { type: "json", data: Buffer.from('"x"').toString("base64") };
+  const about = { wire_version: 2 };
+  const stored = {
+    thread_id: "t",
+    checkpoint_ns: "",
+    checkpoint_id: "1",
+    parent_checkpoint_id: null,
+    checkpoint: { v: 4, id: "1" },
+    metadata: {},
+    values: {},
+    left: [],
+    pending_writes: [],
+  };
+
+  /** Runs a service that gives these answers, each a document, or a status with headers; returns what it was asked. */
+  async function served(answers, use) {
+    const asked = [];
+    const server = createServer(async (request, response) => {
+      const chunks = await request.toArray();
+      const body = Buffer.concat(chunks);
+      const text = request.headers["content-encoding"] === "gzip" ? gunzipSync(body) : body;
+      asked.push({ path: request.url, headers: request.headers, body: text.length > 0 ? JSON.parse(text) : null });
+      const { status = 200, headers = {}, lines, ...document } = answers.shift();
+      response.writeHead(status, headers);
+      response.end(lines ?? JSON.stringify(document));
+    });
+    await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+    try {
+      await use(new GatewaySaver(`http://127.0.0.1:${server.address().port}/`, { token: () => "secret" }));
+    } finally {
+      server.closeAllConnections();
+      server.close();
+    }
+    expect(answers).toEqual([]);
+    return asked;
+  }
+
+  function lines(...documents) {
+    return documents.map((each) => `${JSON.stringify(each)}\n`).join("");
+  }
+
+  async function listed(saver, ...rest) {
+    const found = [];
+    for await (const each of saver.list(...rest)) found.push(each);
+    return found;
+  }
+
+  it("are sent again while the service is busy", async () => {
+    const busy = { status: 503, headers: { "Retry-After": "0" } };
+    const asked = await served([about, busy, { status: 502, lines: "<html>" }, { checkpoint: null }], async (saver) => {
+      expect(await saver.getTuple(config)).toBeUndefined();
+    });
+    const [, ...tried] = asked.map(({ path }) => path);
+    expect(tried).toEqual(Array(3).fill("/checkpoints/get-tuple"));
+  });
+
+  it("say who sends them, for which thread and until when", async () => {
+    const before = Date.now() / 1_000;
+    const [first, second] = await served([about, { checkpoint: null }], (saver) => saver.getTuple(config));
+    expect(first.headers["x-deadline"]).toBeUndefined();
+    expect(first.headers.authorization).toBe("Bearer secret");
+    // The first characters of the SHA-256 of "t".
+    expect(second.headers["x-thread"]).toBe("e3b98a4da31a127d");
+    expect(Number(second.headers["x-deadline"])).toBeGreaterThan(before);
+  });
+
+  it("end with the error that the service names", async () => {
+    const problem = { type: "urn:langgraph-dynamodb:error:ThreadBusyError", detail: "busy", request_id: "r" };
+    const refused = { ...problem, status: 409, headers: { "Content-Type": "application/problem+json" } };
+    await served([about, refused], async (saver) => {
+      const error = { type: "ThreadBusyError", status: 409, requestId: "r", message: "busy" };
+      await expect(saver.getTuple(config)).rejects.toMatchObject(error);
+    });
+  });
+
+  it("name a service of another version", async () => {
+    await served([{ wire_version: 3 }, about, { checkpoint: null }], async (saver) => {
+      await expect(saver.getTuple(config)).rejects.toThrow("version 3");
+      // It may have been replaced.
+      expect(await saver.getTuple(config)).toBeUndefined();
+    });
+  });
+
+  it("send the values that the service wants", async () => {
+    const checkpoint = { v: 4, id: "2", channel_values: { a: "x", b: "x" }, channel_versions: { a: 1, b: 2 } };
+    const [, first, second] = await served([about, { wanted: ["a"] }, { wanted: [] }], (saver) => {
+      const parent = { configurable: { ...config.configurable, checkpoint_id: "1" } };
+      return saver.put(parent, checkpoint, {}, { b: 2 });
+    });
+    expect(first.body).toMatchObject({ values: { b: value }, kept: ["a"], parent_checkpoint_id: "1" });
+    expect(second.body).toMatchObject({ values: { a: value, b: value }, kept: [] });
+  });
+
+  it("keep no channel without a version", async () => {
+    const checkpoint = { v: 4, id: "2", channel_values: { __pregel_tasks: [] }, channel_versions: {} };
+    const [, { body }] = await served([about, { wanted: [] }], (saver) => {
+      return saver.put({ configurable: { ...config.configurable, checkpoint_id: "1" } }, checkpoint, {}, {});
+    });
+    expect(body).toMatchObject({ values: {}, kept: [] });
+  });
+
+  it("ask for what did not fit into an answer", async () => {
+    const part = { checkpoint: { ...stored, left: ["a"] } };
+    const rest = { checkpoint: { ...stored, values: { a: value } } };
+    const [, , last] = await served([about, part, rest], async (saver) => {
+      expect((await saver.getTuple(config)).checkpoint.channel_values).toEqual({ a: "x" });
+    });
+    expect(last.body).toMatchObject({ checkpoint_id: "1", channels: ["a"] });
+  });
+
+  it("list page by page", async () => {
+    const page = (more) => ({ lines: lines(stored, { end: true, more }) });
+    const [, , last] = await served([about, page(true), page(false)], async (saver) => {
+      expect(await listed(saver, config, { limit: 3 })).toHaveLength(2);
+    });
+    expect(last.body).toMatchObject({ limit: 3, after: { checkpoint_id: "1", checkpoint_ns: "" } });
+  });
+
+  it("leave out what the service could not compare", async () => {
+    const metadata = (source) => {
+      return { type: "json", data: Buffer.from(JSON.stringify({ source })).toString("base64") };
+    };
+    const found = ["loop", "input", "loop"].map((source) => ({ ...stored, typed_metadata: metadata(source) }));
+    await served([about, { lines: lines(...found, { end: true, more: false }) }], async (saver) => {
+      const tuples = await listed(saver, config, { filter: { source: "loop" }, limit: 2 });
+      expect(tuples.map((each) => each.metadata)).toEqual([{ source: "loop" }, { source: "loop" }]);
+    });
+  });
+
+  it("notice a list that was cut off, and one that failed", async () => {
+    const cut = { lines: lines(stored) };
+    const failed = { lines: lines({ problem: { status: 500, title: "Oh" } }) };
+    await served([about, cut, failed], async (saver) => {
+      await expect(listed(saver, config)).rejects.toThrow("cut off");
+      await expect(listed(saver, config)).rejects.toThrow("Oh");
+    });
+  });
+
+  it("name a value that JavaScript cannot read", async () => {
+    const python = { ...stored, values: { a: { type: "msgpack", data: "" } } };
+    await served([about, { checkpoint: python }], async (saver) => {
+      await expect(saver.getTuple(config)).rejects.toThrow('Channel "a" of thread "t" has "msgpack" data');
+    });
+  });
+
+  it("name a service that does not answer", async () => {
+    let gone;
+    await served([], async (saver) => {
+      gone = saver;
+    });
+    await expect(gone.getTuple(config)).rejects.toThrow("No answer from");
+  });
+});

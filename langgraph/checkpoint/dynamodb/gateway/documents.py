@@ -1,0 +1,101 @@
+"""Documents of checkpoints with opaque values, as answers have them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from hashlib import sha256
+from typing import Any, TypeAlias
+
+from langgraph.checkpoint.base import CheckpointTuple
+
+from langgraph.checkpoint.dynamodb._format.plain import as_json
+from langgraph.checkpoint.dynamodb.gateway.opaque import Typed, TypedMetadata, TypedWrite
+from langgraph.checkpoint.dynamodb.gateway.wire import DIGEST_BYTES
+
+Document: TypeAlias = dict[str, Any]
+
+# What msgpack can hold of whole numbers.
+_INTEGERS = range(-(1 << 63), 1 << 64)
+
+
+def digest(data: bytes) -> bytes:
+    """Return the digest by which client and service name a value."""
+    return sha256(data).digest()[:DIGEST_BYTES]
+
+
+def value_document(value: Typed | TypedWrite) -> Document:
+    """Return the document of a value."""
+    return {"type": value.type, "data": value.data}
+
+
+def size_of(found: CheckpointTuple) -> int:
+    """Return how many bytes the values and writes of a checkpoint have."""
+    writes = sum(len(value.data) for _, _, value in found.pending_writes or ())
+    return writes + sum(len(each.data) for each in found.checkpoint["channel_values"].values())
+
+
+def place_document(found: CheckpointTuple) -> Document:
+    """Return the ids of a checkpoint."""
+    configurable = found.config["configurable"]
+    parent = found.parent_config
+    return {
+        "thread_id": configurable["thread_id"],
+        "checkpoint_ns": configurable["checkpoint_ns"],
+        "checkpoint_id": configurable["checkpoint_id"],
+        "parent_checkpoint_id": None if parent is None else parent["configurable"]["checkpoint_id"],
+    }
+
+
+def checkpoint_document(
+    found: CheckpointTuple, channels: Collection[str] | None, have: Collection[bytes], bytes_max: int
+) -> Document:
+    """Return the document of a checkpoint.
+
+    Args:
+        found: The checkpoint, with opaque values.
+        channels: The channels whose values are wanted; `None` for all.
+        have: The digests of values that the client has.
+        bytes_max: How many bytes of values fit. One fits in any case.
+    """
+    values, left, size = Document(), list[str](), 0
+    for name, value in found.checkpoint["channel_values"].items():
+        if channels is not None and name not in channels:
+            continue
+        known = digest(value.data) if have else b""
+        if known in have:
+            values[name] = {"type": value.type, "same": known}
+        elif size and size + len(value.data) > bytes_max:
+            left.append(name)
+        else:
+            values[name] = value_document(value)
+            size += len(value.data)
+    rest = {name: each for name, each in found.checkpoint.items() if name != "channel_values"}
+    return {
+        **place_document(found),
+        "checkpoint": as_json(rest),
+        **_metadata_documents(found.metadata),
+        "values": values,
+        "left": left,
+        "pending_writes": [
+            [task, channel, value_document(value)] for task, channel, value in found.pending_writes or ()
+        ],
+        "task_paths": [value.task_path for *_, value in found.pending_writes or ()],
+    }
+
+
+def _metadata_documents(metadata: Mapping[str, Any]) -> Document:
+    """Return metadata, and its typed bytes if not all of it can be sent as it is."""
+    sent = {name: each for name, each in as_json(metadata).items() if _fits(each)}
+    if isinstance(metadata, TypedMetadata):
+        return {"metadata": sent, "typed_metadata": value_document(metadata.typed)}
+    if len(sent) < len(metadata):
+        return {"metadata": sent, "typed_metadata": {"type": "json", "data": json.dumps(metadata).encode()}}
+    return {"metadata": sent}
+
+
+def _fits(value: Any) -> bool:
+    """Tell whether msgpack can hold the whole numbers of a value."""
+    if isinstance(value, (dict, list)):
+        return all(map(_fits, value.values() if isinstance(value, dict) else value))
+    return not isinstance(value, int) or value in _INTEGERS

@@ -1,0 +1,289 @@
+"""The messages for memories and cached nodes, which namespaces of labels keep, and not threads.
+
+They are LangGraph's own operations. The client embeds texts, and sends vectors; the service reads, compares and
+filters. docs/wire.md says what the fields mean.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import Field
+
+from langgraph.checkpoint.dynamodb._format.limits import TTL_SECONDS_MAX
+from langgraph.checkpoint.dynamodb.gateway.answers import Answer
+from langgraph.checkpoint.dynamodb.gateway.wire import Bytes, Message, Number, Text
+
+OPERATIONS_MAX = 250
+"""How many operations, records, keys or entries one request may have: each may take a request to the table."""
+
+Labels: TypeAlias = list[str]
+# Json, since a value may be nested more deeply than a request, and have larger numbers.
+JsonText: TypeAlias = Annotated[str, Field(description="JSON, as text.")]
+Vectors: TypeAlias = Annotated[
+    list[Bytes], Field(description="Embeddings: the 32-bit floats of each, little-endian.")
+]
+TtlSeconds: TypeAlias = Annotated[int, Field(ge=1, le=TTL_SECONDS_MAX)]
+Revision: TypeAlias = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
+
+
+class Labelled(Message):
+    """Base class of the requests about namespaces of labels."""
+
+
+class Place(Message):
+    """A memory's namespace and key, or a cached node's."""
+
+    namespace: Labels
+    key: str
+
+
+class Shown(Message):
+    """A memory, as the page before ended with it."""
+
+    namespace: Labels
+    key: str
+    created_at: str
+    updated_at: str
+
+
+# The store
+
+
+class StoreGet(Message):
+    """Read a memory."""
+
+    op: Literal["get"]
+    namespace: Labels
+    key: str
+    refresh_ttl: bool = True
+
+
+class StoreSearch(Message):
+    """Search under a namespace."""
+
+    op: Literal["search"]
+    namespace_prefix: Labels
+    filter: JsonText | None = None
+    limit: Number = 10
+    offset: Number = 0
+    refresh_ttl: bool = True
+    vector: Bytes | None = Field(None, description="The embedding to compare memories with, as in a put.")
+    distance: Literal["cosine", "l2", "inner_product"] = "cosine"
+    order: Literal["updated_at", "created_at", "key"] = "updated_at"
+    after: Shown | None = Field(None, description="The last memory of the page before.")
+
+
+class StorePut(Message):
+    """Store a memory, or delete it."""
+
+    op: Literal["put"]
+    namespace: Labels
+    key: str
+    value: JsonText | None = Field(description="The text of a JSON object; null deletes.")
+    vectors: Vectors = Field([])
+    ttl_seconds: TtlSeconds | None = Field(None, description="Null: it never expires.")
+
+
+class MatchCondition(Message):
+    """A condition on a namespace."""
+
+    match_type: Literal["prefix", "suffix"]
+    path: Labels
+
+
+class StoreListNamespaces(Message):
+    """List namespaces."""
+
+    op: Literal["list_namespaces"]
+    match_conditions: list[MatchCondition] = Field([])
+    max_depth: Number | None = None
+    limit: Number = 100
+    offset: Number = 0
+
+
+StoreOp: TypeAlias = Annotated[
+    StoreGet | StoreSearch | StorePut | StoreListNamespaces, Field(discriminator="op")
+]
+
+
+class Batch(Labelled):
+    """Run operations of the store: first the reads, and then the puts."""
+
+    ops: Annotated[list[StoreOp], Field(max_length=OPERATIONS_MAX)]
+
+
+class PutIf(Labelled):
+    """Store or delete a memory if it still has a revision."""
+
+    namespace: Labels
+    key: str
+    value: JsonText | None = Field(description="The text of a JSON object; null deletes.")
+    vectors: Vectors = Field([])
+    ttl_seconds: TtlSeconds | None = None
+    revision: Text | None = Field(description="The revision that you read; null: there must be no memory.")
+    new_revision: Revision = Field(
+        description="8 random bytes in hexadecimal. If you repeat the request, it is known by them."
+    )
+
+
+class DeleteNamespace(Labelled):
+    """Delete every memory under a namespace."""
+
+    namespace_prefix: Labels
+    after: Place | None = Field(None, description="Where the last answer stopped.")
+
+
+class SweepTtl(DeleteNamespace):
+    """Delete expired memories under a namespace."""
+
+
+class ExportItems(DeleteNamespace):
+    """Read every memory under a namespace with its times."""
+
+
+class Record(Message):
+    """A memory with its times. Times are those of ISO 8601."""
+
+    namespace: Labels
+    key: str
+    value: JsonText
+    created_at: str
+    updated_at: str
+    ttl_minutes: float | None
+    expires_at: str | None
+
+
+class NewRecord(Record):
+    """A memory to import."""
+
+    vectors: Vectors = Field([])
+
+
+class ImportItems(Labelled):
+    """Store memories with their times, unless a newer one is there."""
+
+    records: Annotated[list[NewRecord], Field(max_length=OPERATIONS_MAX)]
+
+
+class Memory(Message):
+    """A memory. Times are those of ISO 8601."""
+
+    namespace: Labels
+    key: str
+    value: JsonText
+    created_at: str
+    updated_at: str
+    revision: str
+    score: float | None = Field(None, description="How similar it is; null: it was not compared.")
+
+
+class FoundMemories(Message):
+    """What a search found."""
+
+    found: list[Memory]
+    more: bool = Field(description="Whether more did not fit. Search on, after the last one.")
+
+
+class FoundNamespaces(Message):
+    """A list of namespaces."""
+
+    found: list[Labels]
+    more: bool = Field(description="Whether more did not fit. List on, from a larger offset.")
+
+
+class BatchAnswer(Answer):
+    """The results, in the order of the operations."""
+
+    results: list[Memory | FoundMemories | FoundNamespaces | None]
+    left: list[Number] = Field(
+        description="The positions of operations that were not run, for lack of room: send them again."
+    )
+
+
+class PutIfAnswer(Answer):
+    """The memory's new revision; null if another put or a deletion came first."""
+
+    revision: str | None
+
+
+class DeleteNamespaceAnswer(Answer):
+    """How many memories were deleted."""
+
+    deleted: Number
+    after: Place | None = Field(description="Where it stopped: send the request again with it. Null: done.")
+
+
+class ExportItemsAnswer(Answer):
+    """Memories, in the order of their keys."""
+
+    records: list[Record]
+    after: Place | None = Field(description="Where it stopped: send the request again with it. Null: done.")
+
+
+class ImportItemsAnswer(Answer):
+    """For each record, whether it was stored."""
+
+    stored: list[bool]
+
+
+# The node cache
+
+
+class Typed(Message):
+    """A value as the client's serializer returns it."""
+
+    type: str
+    data: Bytes
+
+
+class CacheGet(Labelled):
+    """Read cached values."""
+
+    keys: Annotated[list[Place], Field(max_length=OPERATIONS_MAX)]
+
+
+class Entry(Place):
+    """A value to cache."""
+
+    type: str
+    data: Bytes
+    ttl_seconds: Annotated[float, Field(ge=0, le=TTL_SECONDS_MAX)] | None = Field(
+        None, description="Null: it never expires."
+    )
+
+
+class CacheSet(Labelled):
+    """Cache values."""
+
+    entries: Annotated[list[Entry], Field(max_length=OPERATIONS_MAX)]
+
+
+class CacheClear(Labelled):
+    """Delete cached values."""
+
+    namespaces: list[Labels] | None = Field(
+        None, description="The namespaces, each by itself. Null: all under the prefix."
+    )
+    prefix: Labels = Field([], description="The labels that all namespaces begin with.")
+
+
+class Refused(Message):
+    """Why one of several was not read, or not stored."""
+
+    position: Number
+    reason: str
+
+
+class CacheGetAnswer(Answer):
+    """The values in the order of the keys; null where nothing is cached."""
+
+    values: list[Typed | None]
+    refused: list[Refused]
+    left: list[Number] = Field(description="The positions of keys for whose values there was no room.")
+
+
+class CacheSetAnswer(Answer):
+    """All values are cached but those that are refused."""
+
+    refused: list[Refused]

@@ -1,0 +1,119 @@
+"""The node cache's operations on messages from the wire. The service stores values as the client serialized them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeAlias
+
+from langgraph.cache.dynamodb import entries
+from langgraph.cache.dynamodb.entries import CacheStorage
+from langgraph.checkpoint.dynamodb._format.items import Item, partition_key, sort_key
+from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
+from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerError
+from langgraph.checkpoint.dynamodb.gateway import label_wire as wire
+from langgraph.checkpoint.dynamodb.gateway.holding import Held
+from langgraph.checkpoint.dynamodb.gateway.label_rights import Scope
+from langgraph.checkpoint.dynamodb.gateway.opaque import Typed
+
+Document: TypeAlias = dict[str, Any]
+# An entry has up to 390 KB, and what does not fit into an answer is read, and paid for, again.
+_READ_AT_ONCE = 16
+
+
+class Nodes:
+    """One method for each of the cache's endpoints: it takes the request, and returns an operation."""
+
+    def __init__(self, storage: CacheStorage, *, answer_bytes: int) -> None:
+        """Store the storage that is served, whose serializer takes and returns types and bytes.
+
+        Args:
+            storage: The storage.
+            answer_bytes: After how many bytes of values an answer ends.
+        """
+        self._storage = storage
+        self._answer_bytes = answer_bytes
+
+    def get(self, request: wire.CacheGet, scope: Scope, held: Held) -> Op[Document]:
+        """Read the values that are cached, as many as fit."""
+        values: list[Document | None] = [None] * len(request.keys)
+        refused: list[Document] = []
+        left: list[int] = []
+        size = 0
+        for start in range(0, len(request.keys), _READ_AT_ONCE):
+            group = range(start, min(start + _READ_AT_ONCE, len(request.keys)))
+            if size > self._answer_bytes:
+                left += group
+                continue
+            found = yield from self._read([request.keys[each] for each in group], scope, held)
+            for position, item in zip(group, found, strict=True):
+                if item is not None and size > self._answer_bytes:
+                    left.append(position)
+                elif item is not None:
+                    opened = yield from _tried(work(partial(self._open, item), item_bytes(item)))
+                    if isinstance(opened, str):
+                        refused.append({"position": position, "reason": opened})
+                    elif opened is not None:
+                        values[position] = opened
+                        held.add(len(opened["data"]))
+                        size += len(opened["data"])
+        return {"values": values, "refused": refused, "left": left}
+
+    def _read(self, keys: Sequence[wire.Place], scope: Scope, held: Held) -> Op[list[Item | None]]:
+        wanted = []
+        for each in keys:
+            scope.check(each.namespace)
+            wanted.append(entries.entry_key((), (tuple(each.namespace), each.key)))
+        places = [(partition_key(each), sort_key(each)) for each in wanted]
+        unique = dict(zip(places, wanted, strict=True))
+        found = yield from self._storage.table.batch_get(
+            list(unique.values()), consistent=self._storage.consistent_read
+        )
+        held.add(sum(map(item_bytes, found)))
+        by_key = {(partition_key(item), sort_key(item)): item for item in found}
+        return [by_key.get(each) for each in places]
+
+    def _open(self, item: Item) -> Document | None:
+        for kind, data in entries.open_entry(self._storage, item):
+            return {"type": kind, "data": data}
+        return None
+
+    def set(self, request: wire.CacheSet, scope: Scope, held: Held) -> Op[Document]:
+        """Cache values."""
+        del held
+        new: dict[tuple[str, str], Item] = {}
+        refused: list[Document] = []
+        for position, each in enumerate(request.entries):
+            scope.check(each.namespace)
+            full_key, value = (tuple(each.namespace), each.key), Typed(each.type, each.data)
+            made = partial(entries.entry_of, self._storage, full_key, value, each.ttl_seconds)
+            item = yield from _tried(work(made, len(each.data)))
+            if isinstance(item, str):
+                refused.append({"position": position, "reason": item})
+            else:
+                new[partition_key(item), sort_key(item)] = item
+        yield from entries.store(self._storage, list(new.values()))
+        return {"refused": refused}
+
+    def clear(self, request: wire.CacheClear, scope: Scope, held: Held) -> Op[Document]:
+        """Delete values."""
+        del held
+        for each in [request.prefix] if request.namespaces is None else request.namespaces:
+            scope.check(each)
+        storage = replace(self._storage, prefix=tuple(request.prefix) if request.namespaces is None else ())
+        namespaces = None if request.namespaces is None else [tuple(each) for each in request.namespaces]
+        yield from entries.clear(storage, namespaces)
+        return {}
+
+
+def _tried(operation: Op[Any]) -> Op[Any]:
+    """Run an operation on one value; return why it failed, as a text, if it did."""
+    try:
+        return (yield from operation)
+    except CheckpointerConfigurationError as error:
+        # Its message may be about the service's key.
+        return f"{type(error).__name__}: the gateway cannot open it"
+    except (CheckpointerError, ValueError) as error:
+        return f"{type(error).__name__}: {error}"

@@ -1,0 +1,116 @@
+"""Opaque values: the service stores typed bytes as the client's serializer made them, and never opens them.
+
+The ordinary operations run with this codec: they cut, compress, encrypt and read values as always, and only the
+serializer is missing. Metadata is the exception: lists filter by it, so it is read as inert data, as far as it is
+small and not encrypted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from typing_extensions import override
+
+from langgraph.checkpoint.dynamodb._format.codec import Codec
+from langgraph.checkpoint.dynamodb._format.inert import LookingSerializer
+from langgraph.checkpoint.dynamodb._format.items import Item
+from langgraph.checkpoint.dynamodb._operations.list import has_values
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
+from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
+from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
+from langgraph.checkpoint.dynamodb.gateway.size_limits import count_msgpack
+from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
+
+# Larger or deeper typed metadata is not read: a byte of it can become a list of 56 bytes in memory.
+_METADATA_BYTES_MAX = 64 << 10
+_METADATA_NESTING_MAX = 32
+_LOOKING = LookingSerializer()
+
+
+class Typed(NamedTuple):
+    """A value as a serializer returned it."""
+
+    type: str
+    data: bytes
+
+
+class TypedWrite(NamedTuple):
+    """A pending write as a serializer returned it, with its task's path."""
+
+    type: str
+    data: bytes
+    task_path: str
+
+
+class TypedMetadata(dict[str, Any]):
+    """Metadata that JSON could not represent: its typed bytes, and what could be read of it as inert data."""
+
+    def __init__(self, typed: Typed, readable: Mapping[str, Any] | None) -> None:
+        """Take the bytes, and the inert data; `None` if they cannot be read."""
+        super().__init__(readable or {})
+        self.typed = typed
+        self.is_readable = readable is not None
+
+
+class OpaqueCodec(Codec):
+    """A codec that hands typed values through."""
+
+    @override
+    def dumps(self, value: Any, name: str, path: str = "value") -> tuple[str, bytes]:
+        if isinstance(value, Typed):
+            return value
+        # The checkpoint without its values, or metadata: both come as JSON.
+        return super().dumps(value, name, path)
+
+    @override
+    def loads(self, kind: str, data: bytes, item: Item, *, plain: bool = False) -> Any:
+        return super().loads(kind, data, item, plain=True) if plain else Typed(kind, data)
+
+    @override
+    def loads_write(self, kind: str, data: bytes, item: Item, task_path: str) -> Any:
+        return TypedWrite(kind, data, task_path)
+
+    @override
+    def loads_metadata(self, kind: str, data: bytes, item: Item) -> Any:
+        return TypedMetadata(Typed(kind, data), _inert_metadata(kind, data))
+
+
+def _inert_metadata(kind: str, data: bytes) -> Mapping[str, Any] | None:
+    """Return metadata as inert data; `None` if it is not LangGraph's, encrypted, too large or too deep."""
+    if len(data) > _METADATA_BYTES_MAX:
+        return None
+    try:
+        if kind == "msgpack":
+            count_msgpack(data, _METADATA_NESTING_MAX, _METADATA_BYTES_MAX)
+        found = _LOOKING.loads_typed((kind, data))
+    except (ProblemError, ValueError, RecursionError):
+        return None
+    is_object = isinstance(found, dict) and all(isinstance(each, str) for each in found)
+    return found if is_object else None
+
+
+def may_match(metadata: Mapping[str, Any], metadata_filter: Mapping[str, Any]) -> bool:
+    """Tell whether metadata has the values of a filter. What only its client can read, its client has to compare."""
+    is_unreadable = isinstance(metadata, TypedMetadata) and not metadata.is_readable
+    return is_unreadable or has_values(metadata, metadata_filter)
+
+
+def opaque_storage(saver: DynamoDBSaver) -> Storage:
+    """Return a saver's storage for opaque values: its cipher stays, and its serializer is not used.
+
+    Raises:
+        CheckpointerConfigurationError: The saver has a subclass of `EncryptedSerializer`, whose cipher may not be all.
+    """
+    serde: Any = JsonPlusSerializer()
+    if isinstance(saver.serde, EncryptedSerializer):
+        if type(saver.serde) is not EncryptedSerializer:
+            msg = (
+                f"the gateway's saver has a {type(saver.serde).__name__}, and only the cipher of LangGraph's own"
+                " EncryptedSerializer can encrypt values that the clients serialize; give it that one"
+            )
+            raise CheckpointerConfigurationError(msg)
+        serde = EncryptedSerializer(saver.serde.cipher, serde)
+    return saver.storage_with(OpaqueCodec, serde)

@@ -1,0 +1,155 @@
+"""Values as the client sends and receives them: serialized by its serializer, and opaque to the service."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from typing import Any, TypeAlias
+
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+from langgraph.checkpoint.dynamodb._format.codec import UnreadableError
+from langgraph.checkpoint.dynamodb._format.shared_messages import SharedMessages
+from langgraph.checkpoint.dynamodb._format.unserializable import unserializable_part
+from langgraph.checkpoint.dynamodb.errors import CheckpointSerializationError
+from langgraph.checkpoint.dynamodb.http.sealing import Place, Sealer, is_sealed_type
+
+DIGEST_BYTES = 16
+Document: TypeAlias = dict[str, Any]
+
+_NO_METADATA: Document = {"type": "json", "data": b"{}"}
+
+
+@dataclass(frozen=True)
+class Typed:
+    """A serialized value."""
+
+    type: str
+    data: bytes
+
+    @cached_property
+    def digest(self) -> bytes:
+        """The digest by which client and service name the value."""
+        return sha256(self.data).digest()[:DIGEST_BYTES]
+
+    @property
+    def document(self) -> Document:
+        """The value as requests have it."""
+        return {"type": self.type, "data": self.data}
+
+
+def sealer_of(
+    serde: SerializerProtocol, *, pieces_bytes_max: int, allow_unencrypted: bool = False
+) -> Sealer | None:
+    """Return what seals values with the cipher of a serializer, if it has one; the other arguments are `Sealer`'s."""
+    if not isinstance(serde, EncryptedSerializer):
+        return None
+    return Sealer(serde.cipher, pieces_bytes_max=pieces_bytes_max, allow_unencrypted=allow_unencrypted)
+
+
+class Values:
+    """Serializes and deserializes values with one serializer, and seals them if there is a sealer."""
+
+    def __init__(
+        self,
+        serde: SerializerProtocol,
+        sealer: Sealer | None = None,
+        *,
+        encrypt_metadata: bool | None = None,
+    ) -> None:
+        """Take the serializer.
+
+        Args:
+            serde: The serializer. Of an `EncryptedSerializer`, the one inside is used, and the sealer encrypts.
+            sealer: Seals values for their places.
+            encrypt_metadata: Whether to pass metadata through the serializer too. `None` means if there is a sealer.
+        """
+        self._serde = serde.serde if sealer is not None and isinstance(serde, EncryptedSerializer) else serde
+        self._sealer = sealer
+        self._loads: Callable[[tuple[str, bytes]], Any] = self._serde.loads_typed
+        self.encrypts_metadata = sealer is not None if encrypt_metadata is None else encrypt_metadata
+
+    @property
+    def seals(self) -> bool:
+        """Whether values are bound to their places. Then only a client with the key can copy a thread."""
+        return self._sealer is not None
+
+    def for_many(self) -> Values:
+        """Return values for one OS thread at a time, which deserialize messages that many have only once."""
+        values = Values(self._serde, self._sealer, encrypt_metadata=self.encrypts_metadata)
+        if type(self._serde) is JsonPlusSerializer:
+            values._loads = SharedMessages(self._serde).loads_typed
+        return values
+
+    def dumps(self, value: Any, place: Place) -> Typed:
+        """Serialize a value.
+
+        Raises:
+            CheckpointSerializationError: The serializer cannot write it; the message names it.
+        """
+        try:
+            kind, data = self._serde.dumps_typed(value)
+        except Exception as error:
+            path = place.channel or "metadata"
+            where, part = unserializable_part(value, path, self._serde.dumps_typed)
+            msg = (
+                f"{place} cannot be serialized: {where} is a {type(part).__module__}.{type(part).__qualname__}"
+                f" ({error}); it was not stored. Keep such objects out of the state, or give the saver a serde that can"
+                " write them"
+            )
+            raise CheckpointSerializationError(msg) from error
+        return self._sealed(place, kind, bytes(data))
+
+    def loads(self, document: Document, place: Place) -> Any:
+        """Deserialize a value of an answer.
+
+        Raises:
+            UnreadableError: The serializer cannot read it.
+            CheckpointerConfigurationError: There is a sealer, and the value is not encrypted, or with another key.
+            CheckpointCorruptionError: The value was encrypted for another place, or was changed.
+        """
+        return self._deserialized(place, self._opened(document, place))
+
+    def loads_metadata(self, document: Document, place: Place) -> Any:
+        """Return the metadata of a checkpoint's document; errors are those of `loads`."""
+        typed = document.get("typed_metadata")
+        if typed is None and self.encrypts_metadata:
+            # Somebody without the key could have left the sealed metadata out. This raises, unless that is allowed.
+            self._opened(_NO_METADATA, place)
+        if typed is None:
+            return document["metadata"]
+        if self.encrypts_metadata or is_sealed_type(typed["type"]):
+            return self.loads(typed, place)
+        return self._deserialized(place, (typed["type"], typed["data"]))
+
+    def moved(self, document: Document, place: Place, to: Place) -> Typed:
+        """Seal a value of an answer for another place; errors are those of `loads`."""
+        return self._sealed(to, *self._opened(document, place))
+
+    def moved_metadata(self, document: Document, place: Place, to: Place) -> Typed | None:
+        """Seal the typed metadata of a checkpoint's document for another place, if it has some."""
+        typed = document.get("typed_metadata")
+        if typed is None or not is_sealed_type(typed["type"]):
+            return None if typed is None else Typed(typed["type"], typed["data"])
+        return self.moved(typed, place, to)
+
+    def _sealed(self, place: Place, kind: str, data: bytes) -> Typed:
+        return Typed(kind, data) if self._sealer is None else Typed(*self._sealer.seal(place, (kind, data)))
+
+    def _opened(self, document: Document, place: Place) -> tuple[str, bytes]:
+        typed = document["type"], document["data"]
+        return typed if self._sealer is None else self._sealer.open(place, typed)
+
+    def _deserialized(self, place: Place, typed: tuple[str, bytes]) -> Any:
+        try:
+            return self._loads(typed)
+        except Exception as error:
+            msg = (
+                f"{place} is intact, but the saver's serde cannot read its {typed[0]!r} data ({error}); give the saver"
+                " the serde that the thread was written with"
+            )
+            raise UnreadableError(msg) from error

@@ -1,0 +1,115 @@
+"""The checkpointer for LangGraph.js: LangGraph.js's own tests, the example's agent, and what was recorded of it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from tests.conftest import REQUIRE_LOCAL_VARIABLE
+from tests.support.gateway_service import gateway_service
+from tests.support.javascript import ACTIONS, EXAMPLE, record, recorded
+
+# LangGraph.js's tests take a minute. Python's of a recorded thread run without them: tests/gateway/through and
+# tests/view have a test_javascript.py.
+pytestmark = [pytest.mark.search, pytest.mark.engines("dynamodb-local")]
+
+NODE_MIN = 20
+# The methods that LangGraph.js's tests are of.
+METHODS = ("put", "putWrites", "getTuple", "list", "deleteThread", "getDeltaChannelHistory")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _packages() -> None:
+    """Skip where the packages are missing, which only a machine without Node is excused for."""
+    if not (EXAMPLE / "node_modules" / ".bin" / "vitest").exists() or shutil.which("npm") is None:
+        says = "the packages of examples/javascript are not installed: `make test-all` does it where npm is"
+        if os.environ.get(REQUIRE_LOCAL_VARIABLE) == "1":
+            pytest.fail(says)
+        pytest.skip(says)
+    version = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True).stdout  # noqa: S607
+    if int(version.removeprefix("v").split(".")[0]) < NODE_MIN:
+        pytest.skip(f"LangGraph.js's tests need Node {NODE_MIN}, and this is {version.strip()}")
+
+
+@pytest.fixture
+def address(make_saver: Callable[..., DynamoDBSaver]) -> Iterator[str]:
+    """Give the address of a gateway on an empty table."""
+    with gateway_service(make_saver()) as address:
+        yield address
+
+
+def npm_test(file: Path, *arguments: str, **environment: str) -> Any:
+    """Run the tests of the example, and return their report."""
+    reporters = ("--reporter=json", f"--outputFile={file}")
+    done = subprocess.run(  # noqa: S603  # Our own example.
+        ["npm", "test", "--", *reporters, *arguments],  # noqa: S607
+        cwd=EXAMPLE,
+        env={**os.environ, "PYTHON": sys.executable, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert file.exists(), done.stdout
+    report = json.loads(file.read_text())
+    failures = [
+        (each["fullName"], each["failureMessages"])
+        for suite in report["testResults"]
+        for each in suite["assertionResults"]
+        if each["status"] == "failed"
+    ]
+    assert (failures, done.returncode) == ([], 0), done.stdout
+    return report
+
+
+def test_the_tests_of_langgraph_js_pass_on_a_gateway_that_they_start(tmp_path: Path) -> None:
+    report = npm_test(tmp_path / "report.json")
+    assert report["numPassedTests"] == report["numTotalTests"]
+    suites = {
+        title
+        for suite in report["testResults"]
+        for each in suite["assertionResults"]
+        for title in each["ancestorTitles"]
+    }
+    assert suites >= {f"GatewaySaver#{method}" for method in METHODS}
+
+
+def test_they_use_a_gateway_that_they_are_given(address: str, tmp_path: Path) -> None:
+    only = ("gateway-saver", "-t", "an agent")
+    report = npm_test(tmp_path / "report.json", *only, LANGGRAPH_GATEWAY_URL=address, PYTHON="none")
+    assert report["numPassedTests"] == 1
+
+
+def test_the_agent_asks_and_resumes_in_another_process_and_was_recorded_as_it_is(
+    address: str, tmp_path: Path
+) -> None:
+    asked = ["asks: Book Lisbon?", "human: Where to?", "ai: Lisbon is warm."]
+    assert record(address, tmp_path) == [*asked, *asked[1:], "tool: booked"]
+    for action in ACTIONS:
+        assert shapes(recorded(action, tmp_path)) == shapes(recorded(action))
+
+
+def shapes(requests: list[Any]) -> list[Any]:
+    """Return requests without what is new in each run: ids and times."""
+    return [_shape(each) for each in requests]
+
+
+def _shape(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_shape(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if value.keys() == {"type", "data"}:
+        return {"type": value["type"], "data": _shape(json.loads(base64.b64decode(value["data"])))}
+    new = ("id", "ts", "checkpoint_id", "parent_checkpoint_id", "task_id")
+    return {name: _shape(each) for name, each in value.items() if name not in new}

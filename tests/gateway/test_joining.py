@@ -1,0 +1,96 @@
+"""Joining: an operation that takes longer than a request goes on, and a repeated request joins it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
+from langgraph.checkpoint.dynamodb.gateway.joining import Joining
+
+
+class Work:
+    """Something that takes as long as a test wants."""
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self.started = 0
+        self.ended = asyncio.Event()
+        self.cancelled = asyncio.Event()
+
+    async def run(self) -> None:
+        """Wait for the end."""
+        self.started += 1
+        try:
+            await self.ended.wait()
+        except asyncio.CancelledError:
+            self.cancelled.set()
+            raise
+
+
+async def test_what_ends_in_time_is_done() -> None:
+    work, joining = Work(), Joining()
+    work.ended.set()
+    for count in (1, 2):
+        assert await joining.done("key", work.run, 10.0)
+        assert work.started == count
+
+
+async def test_a_repeated_request_joins_and_another_one_does_not() -> None:
+    work, other, joining = Work(), Work(), Joining()
+    assert not await joining.done("key", work.run, 0.01)
+    second = asyncio.create_task(joining.done("key", work.run, 10.0))
+    assert not await joining.done("another", other.run, 0.01)
+    assert not second.done()
+    work.ended.set()
+    assert await second
+    assert (work.started, other.started) == (1, 1)
+
+
+async def test_two_may_wait_for_the_same() -> None:
+    work, joining = Work(), Joining()
+    waiting = [asyncio.create_task(joining.done("key", work.run, 10.0)) for _ in range(2)]
+    await asyncio.sleep(0)
+    work.ended.set()
+    assert await asyncio.gather(*waiting) == [True, True]
+    assert work.started == 1
+
+
+async def test_its_error_is_that_of_who_joins() -> None:
+    joining, begin = Joining(), asyncio.Event()
+
+    async def fail() -> None:
+        await begin.wait()
+        raise ThreadBusyError("busy")
+
+    assert not await joining.done("key", fail, 0.01)
+    begin.set()
+    with pytest.raises(ThreadBusyError, match="busy"):
+        await joining.done("key", fail, 10.0)
+
+
+async def test_what_nobody_joins_any_more_is_ended() -> None:
+    """A client that has given up must not find later that something was deleted after all."""
+    work, joining = Work(), Joining()
+    assert not await joining.done("key", work.run, 0.01)
+    await work.cancelled.wait()
+    assert not await joining.done("key", work.run, 0.01)
+    assert work.started == 2
+
+
+async def test_a_result_that_nobody_takes_is_forgotten_without_a_word(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    joining = Joining()
+    begin = asyncio.Event()
+
+    async def fail() -> None:
+        await begin.wait()
+        raise ThreadBusyError("busy")
+
+    assert not await joining.done("key", fail, 0.05)
+    begin.set()
+    await asyncio.sleep(0.1)
+    assert await joining.done("key", lambda: asyncio.sleep(0), 1.0)
+    assert caplog.records == []

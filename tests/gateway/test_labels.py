@@ -1,0 +1,436 @@
+"""Memories and cached nodes: of one principal's labels only, within limits, and bad requests are named."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import httpx
+import pytest
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from starlette.requests import HTTPConnection
+
+from langgraph.cache.dynamodb import entries
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY
+from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, create_gateway, labelled
+from langgraph.checkpoint.dynamodb.gateway.endpoints import LABEL_ENDPOINTS
+from langgraph.checkpoint.dynamodb.gateway.labelled import Recent
+from langgraph.store.dynamodb import DynamoDBStore
+from tests.gateway.requests import found, places_of_values, replaced
+from tests.support.checkpoints import all_items, noise
+from tests.support.traffic import Traffic
+
+pytestmark = pytest.mark.engines("dynamodb-local")
+
+PRINCIPALS = {
+    "acme": Principal("acme", "acme"),
+    "other": Principal("other", "other"),
+    "ada": Principal("ada", "acme", owner="ada"),
+    # A wildcard of list_namespaces, which is an owner like any other.
+    "star": Principal("star", "acme", owner="*"),
+    "bob": Principal("bob", owner="bob"),
+    "reader": Principal("reader", "acme", frozenset({"read"})),
+    "writer": Principal("writer", "acme", frozenset({"write"})),
+    "all": Principal("all"),
+}
+ANSWERS = {each.name: each.answer for each in LABEL_ENDPOINTS}
+VECTOR = struct.pack("<3f", 1, 0, 0)
+
+Send = Callable[..., Any]
+
+
+async def by_token(request: HTTPConnection) -> Principal | None:
+    """Authenticate by a token that is the principal's name."""
+    return PRINCIPALS.get(request.headers.get("authorization", "").removeprefix("Bearer "))
+
+
+@pytest.fixture
+def make_send(saver: DynamoDBSaver) -> Callable[..., Send]:
+    """Give a factory of functions that send a request to a gateway as somebody; it takes limits."""
+
+    def make(on: DynamoDBSaver | None = None, **limits: Any) -> Send:
+        app = create_gateway(on or saver, authenticate=by_token, limits=Limits(**limits))
+
+        async def send(who: str, name: str, document: Any) -> httpx.Response:
+            transport = httpx.ASGITransport(app=app)
+            async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+                answer = await client.post(
+                    f"/{name}", json=_sendable(document), headers={"authorization": f"Bearer {who}"}
+                )
+            if answer.status_code == 200:
+                ANSWERS[name].model_validate_json(answer.content, strict=False)
+            return answer
+
+        return send
+
+    return make
+
+
+@pytest.fixture
+def send(make_send: Callable[..., Send]) -> Send:
+    """Give a function that sends a request to a gateway as somebody."""
+    return make_send()
+
+
+def _sendable(value: Any) -> Any:
+    import base64  # noqa: PLC0415 - for this alone.
+
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, dict):
+        return {name: _sendable(each) for name, each in value.items()}
+    return [_sendable(each) for each in value] if isinstance(value, list) else value
+
+
+def documents(*labels: str) -> Mapping[str, Any]:
+    """Return a request of each endpoint under some labels."""
+    at = {"namespace": [*labels, "notes"], "key": "k"}
+    times = {"created_at": "2026-01-01T00:00:00+00:00", "updated_at": "2026-01-01T00:00:00+00:00"}
+    put = {**at, "value": '{"n": 1}', "vectors": [VECTOR], "ttl_seconds": 60}
+    return {
+        "store/batch": {
+            "ops": [
+                {"op": "put", **put},
+                {"op": "get", **at},
+                {
+                    "op": "search", "namespace_prefix": [*labels], "filter": '{"n": 1}', "vector": VECTOR,
+                    "after": {**at, **times}, "order": "key",
+                },
+                {"op": "list_namespaces", "match_conditions": [{"match_type": "prefix", "path": [*labels]}]},
+            ]
+        },
+        "store/put-if": {**put, "revision": None, "new_revision": "0123456789abcdef"},
+        "store/export-items": {"namespace_prefix": [*labels], "after": {**at, "key": "a"}},
+        "store/import-items": {
+            "records": [{**at, **times, "value": "{}", "ttl_minutes": 1.0, "expires_at": None, "vectors": [VECTOR]}]
+        },
+        "store/sweep-ttl": {"namespace_prefix": [*labels], "after": None},
+        "store/delete-namespace": {"namespace_prefix": [*labels], "after": {**at, "key": "a"}},
+        "cache/set": {"entries": [{**at, "type": "msgpack", "data": b"\x01", "ttl_seconds": 60}]},
+        "cache/get": {"keys": [at]},
+        "cache/clear": {"namespaces": [[*labels, "notes"]], "prefix": [*labels]},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("who", "labels"),
+    [("acme", ("acme",)), ("ada", ("acme", "ada")), ("star", ("acme", "*")), ("all", ("any",))],
+)
+async def test_everybody_has_their_own(who: str, labels: tuple[str, ...], send: Send) -> None:
+    assert documents().keys() == ANSWERS.keys()
+    for name, document in documents(*labels).items():
+        # A search by similarity has the order of scores.
+        if name == "store/batch":
+            document["ops"][2] |= {"order": "updated_at", "after": None}
+        answer = await send(who, name, document)
+        assert answer.status_code == 200, (name, answer.text)
+
+
+@pytest.mark.parametrize("others", [("other",), ("acme2",), ("acme", "bob"), ("acme",), ()], ids=str)
+async def test_what_is_others_is_refused(
+    others: tuple[str, ...], send: Send, own_client: Any, table_name: str, traffic: Traffic
+) -> None:
+    traffic.clear()
+    for name, document in documents(*others).items():
+        if name == "store/batch":
+            for op in document["ops"][:2]:
+                answer = await send("ada", name, {"ops": [op]})
+                assert answer.status_code == 403
+        elif name != "store/export-items":
+            answer = await send("ada", name, document)
+            assert answer.status_code == 403, name
+            assert "their namespaces begin with ('acme', 'ada')" in answer.json()["detail"]
+    assert traffic.requests == []
+    assert all_items(own_client, table_name) == []
+
+
+async def test_reads_under_a_shorter_prefix_find_ones_own(send: Send) -> None:
+    for who, labels in (
+        ("acme", ("acme", "bob")),
+        ("ada", ("acme", "ada")),
+        ("star", ("acme", "*")),
+        ("other", ("other",)),
+    ):
+        assert (await send(who, "store/batch", {"ops": [put_of(*labels)]})).status_code == 200
+
+    async def found_by(who: str, *prefix: str) -> Any:
+        ops = [
+            {"op": "search", "namespace_prefix": [*prefix]},
+            {"op": "list_namespaces"},
+            {"op": "list_namespaces", "match_conditions": [{"match_type": "prefix", "path": [*prefix]}]},
+        ]
+        results = (await send(who, "store/batch", {"ops": ops})).json()["results"]
+        exported = (await send(who, "store/export-items", {"namespace_prefix": [*prefix]})).json()["records"]
+        searched = sorted(each["namespace"] for each in results[0]["found"])
+        assert sorted(each["namespace"] for each in exported) == searched
+        if prefix:
+            assert results[2]["found"] == searched
+        return searched, results[1]["found"]
+
+    ada, star, bob, other = (
+        ["acme", "ada", "notes"], ["acme", "*", "notes"], ["acme", "bob", "notes"], ["other", "notes"],
+    )  # fmt: skip
+    assert await found_by("ada") == ([ada], [ada])
+    assert await found_by("ada", "acme") == ([ada], [ada])
+    assert await found_by("ada", "other") == ([], [ada])
+    assert await found_by("star", "acme") == ([star], [star])
+    assert await found_by("acme") == ([star, ada, bob], [star, ada, bob])
+    assert await found_by("acme", "other") == ([], [star, ada, bob])
+    assert await found_by("all") == ([star, ada, bob, other], [star, ada, bob, other])
+
+
+def put_of(*labels: str, **more: Any) -> dict[str, Any]:
+    """Return a put under some labels."""
+    return {"op": "put", "namespace": [*labels, "notes"], "key": "k", "value": "{}"} | more
+
+
+async def test_an_owner_of_no_tenant_has_none(send: Send) -> None:
+    # The name might be that of a tenant.
+    for name, document in documents("bob").items():
+        answer = await send("bob", name, document)
+        assert answer.status_code == 403
+        assert "give these credentials a tenant" in answer.json()["detail"]
+
+
+async def test_a_batch_needs_the_rights_of_its_operations(send: Send) -> None:
+    put, get = documents("acme")["store/batch"]["ops"][:2]
+    for who, ops, status in (
+        ("reader", [get], 200), ("reader", [put], 403), ("reader", [get, put], 403), ("reader", [], 200),
+        ("writer", [put], 200), ("writer", [get], 403), ("writer", [get, put], 403), ("acme", [get, put], 200),
+    ):  # fmt: skip
+        assert (await send(who, "store/batch", {"ops": ops})).status_code == status
+    for name, document in documents("acme").items():
+        right = next(each.right for each in LABEL_ENDPOINTS if each.name == name)
+        for who in ("reader", "writer"):
+            if name != "store/batch":
+                answer = await send(who, name, document)
+                assert (answer.status_code == 200) == who.startswith(right[:4]), (who, name)
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+async def test_whatever_is_exchanged_a_request_reaches_its_labels_only(
+    name: str, send: Send, traffic: Traffic
+) -> None:
+    for document in documents("other").values():
+        assert (await send("other", "store/batch", {"ops": [put_of("other")]})).status_code == 200
+        del document
+    good = documents("acme")[name]
+    statuses = set()
+    for place in places_of_values(good):
+        for value in (
+            "other",
+            ["other", "notes"],
+            "other/notes/%M#",
+            {"namespace": ["other"], "key": "k"},
+            None,
+        ):
+            if not place or type(found(good, place)) is not type(value):
+                continue
+            traffic.clear()
+            answer = await send("acme", name, replaced(good, place, value))
+            assert answer.status_code < 500, (place, value, answer.text)
+            statuses.add(answer.status_code)
+            for request in traffic.requests:
+                assert all(each.startswith("acme/") for each in _named(request.params)), request
+            assert '"namespace":["other"' not in answer.text
+    # An export of what is others' has nothing in it.
+    assert statuses & {400, 403} or name == "store/export-items"
+
+
+def _named(params: Any) -> list[str]:
+    """Return the partition keys that a request to DynamoDB names."""
+    if params.get("IndexName"):
+        return []
+    if "KeyConditionExpression" in params:
+        assert params["ExpressionAttributeNames"]["#pk"] == PARTITION_KEY
+        return [params["ExpressionAttributeValues"][":pk"]["S"]]
+    return _keys(params)
+
+
+def _keys(value: Any) -> list[str]:
+    if isinstance(value, dict):
+        own = [value[PARTITION_KEY]["S"]] if PARTITION_KEY in value else []
+        return own + [each for name in value if name != PARTITION_KEY for each in _keys(value[name])]
+    return [each for inner in value for each in _keys(inner)] if isinstance(value, list) else []
+
+
+# What is no request
+
+
+@pytest.mark.parametrize(("op", "says"), [
+    (put_of("acme", value="{"), "value of memory 'k' is not JSON"),
+    (put_of("acme", value="[1]"), "value of memory 'k' is a list; give a dict"),
+    (put_of("acme", value='{"a": ' + "[" * 300 + "]" * 300 + "}"), "nested deeper than 255"),
+    (put_of("acme", value='{"a": ' + "[" * 100 + "1" + "]" * 101 + "}"), "closes more"),
+    (put_of("acme", value='{"a": ["\\ud800"]}'), "lone surrogate"),
+    (put_of("acme", vectors=[b""]), "a vector has 0 bytes"),
+    (put_of("acme", vectors=[b"123"]), "a vector has 3 bytes"),
+    (put_of("acme", vectors=[struct.pack("<f", float("nan"))]), "finite numbers"),
+    (put_of("acme", ttl_seconds=0), "ttl_seconds"),
+    (put_of("acme", "a.b"), "Namespace labels cannot contain periods"),
+    (put_of("acme", key="k" * 2000), "makes a key of"),
+    ({"op": "get", "namespace": ["acme", ""], "key": "k"}, "Namespace labels cannot be empty"),
+    ({"op": "search", "namespace_prefix": ["acme"], "filter": "["}, "filter is not JSON"),
+    ({"op": "search", "namespace_prefix": ["acme"], "filter": "[]"}, "filter is a list"),
+    ({"op": "search", "namespace_prefix": ["acme"], "filter": '{"n": {"$in": [1]}}'}, "no operator '$in'"),
+    ({"op": "search", "namespace_prefix": ["acme"], "after": {
+        "namespace": ["acme"], "key": "k", "created_at": "now", "updated_at": "now"}}, "after has a time that is none"),
+    ({"op": "search", "namespace_prefix": ["acme"], "order": "size"}, "order"),
+    ({"op": "list_namespaces", "match_conditions": [{"match_type": "prefix", "path": ["a.b"]}]}, "cannot contain"),
+    ({"op": "drop"}, "ops.1"),
+], ids=lambda each: str(each)[:60])  # fmt: skip
+async def test_bad_operations_are_named_and_nothing_is_stored(
+    op: Any, says: str, send: Send, own_client: Any, table_name: str
+) -> None:
+    answer = await send("acme", "store/batch", {"ops": [put_of("acme"), op]})
+    assert answer.status_code in (400, 422), answer.text
+    assert says in answer.json()["detail"]
+    assert all_items(own_client, table_name) == []
+
+
+async def test_a_deletion_without_a_revision_is_refused(send: Send) -> None:
+    document = documents("acme")["store/put-if"] | {"value": None}
+    answer = await send("acme", "store/put-if", document)
+    assert (answer.status_code, "give the revision" in answer.json()["detail"]) == (400, True)
+
+
+async def test_too_many_operations_are_refused(send: Send) -> None:
+    answer = await send("acme", "store/batch", {"ops": [put_of("acme")] * 251})
+    assert answer.status_code == 400
+    assert "at most 250" in answer.json()["detail"]
+
+
+async def test_the_last_put_of_a_memory_counts(send: Send) -> None:
+    ops = [put_of("acme", value=f'{{"n": {number}}}') for number in range(3)]
+    assert (await send("acme", "store/batch", {"ops": ops})).json() == {"results": [None] * 3, "left": []}
+    get = {"op": "get", "namespace": ["acme", "notes"], "key": "k"}
+    answer = await send("acme", "store/batch", {"ops": [get]})
+    assert answer.json()["results"][0]["value"] == '{"n":2}'
+
+
+async def test_a_gateway_without_numpy_says_what_to_install(
+    send: Send, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "langgraph.store.dynamodb.vectors", None)
+    answer = await send("acme", "store/batch", {"ops": [put_of("acme", vectors=[VECTOR])]})
+    assert answer.status_code == 400
+    assert 'install "langgraph-dynamodb[vectors]"' in answer.json()["detail"]
+    assert (await send("acme", "store/batch", {"ops": [put_of("acme")]})).status_code == 200
+
+
+# What the service holds
+
+
+async def test_what_a_search_reads_counts_as_memory_of_its_principal(make_send: Callable[..., Send]) -> None:
+    send = make_send(decompressed_bytes_max=10_000, body_bytes_max=10_000, search_bytes_max=10**9)
+    texts = [noise(500, number).hex()[:700] for number in range(10)]
+    for number, text in enumerate(texts):
+        put = put_of("acme", key=f"{number}", value=f'{{"text": "{text}"}}')
+        assert (await send("acme", "store/batch", {"ops": [put]})).status_code == 200
+    ops = [{"op": "search", "namespace_prefix": ["acme"], "limit": 1}] * 8
+    # More than all of its searches together may hold, since each reads all.
+    answers = await asyncio.gather(*(send("acme", "store/batch", {"ops": ops}) for _ in range(40)))
+    assert {each.status_code for each in answers} == {200, 503}
+    assert (await send("acme", "store/batch", {"ops": ops[:1]})).status_code == 200
+
+
+async def test_a_search_over_its_limit_is_named(make_send: Callable[..., Send]) -> None:
+    send = make_send(search_bytes_max=1000)
+    for number in range(3):
+        put = put_of("acme", key=f"{number}", value=f'{{"text": "{noise(300, number).hex()}"}}')
+        assert (await send("acme", "store/batch", {"ops": [put]})).status_code == 200
+    answer = await send("acme", "store/batch", {"ops": [{"op": "search", "namespace_prefix": ["acme"]}]})
+    assert answer.status_code == 422
+    assert answer.json()["type"].endswith("SearchLimitError")
+
+
+def test_what_was_listed_is_remembered_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(labelled, "_LISTED_MAX", 3)
+    recent = Recent()
+    for number in range(5):
+        recent[f"{number}"] = 1.0
+    assert list(recent) == ["2", "3", "4"]
+
+
+# What is stored
+
+
+async def test_the_key_of_the_service_encrypts(
+    make_send: Callable[..., Send], make_saver: Callable[..., DynamoDBSaver], own_client: Any, table_name: str
+) -> None:
+    cipher = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
+    encrypting, plain = make_send(make_saver(serde=cipher)), make_send()
+    entry = documents("acme")["cache/set"]["entries"][0] | {"data": b"swordfish"}
+    for send in (encrypting,):
+        assert (
+            await send("acme", "store/batch", {"ops": [put_of("acme", value='{"s": "swordfish"}')]})
+        ).status_code == 200
+        assert (await send("acme", "cache/set", {"entries": [entry]})).json() == {"refused": []}
+    assert "swordfish" not in str(all_items(own_client, table_name))
+    get = {"op": "get", "namespace": ["acme", "notes"], "key": "k"}
+    keys = documents("acme")["cache/get"]
+    assert "swordfish" in (await encrypting("acme", "store/batch", {"ops": [get]})).text
+    assert (await encrypting("acme", "cache/get", keys)).json()["values"][0]["type"] == "msgpack"
+    answer = await plain("acme", "store/batch", {"ops": [get]})
+    assert answer.status_code == 409
+    answer = await plain("acme", "cache/get", keys)
+    assert answer.json()["values"] == [None]
+    assert answer.json()["refused"] == [
+        {"position": 0, "reason": "EncryptedError: the gateway cannot open it"}
+    ]
+
+
+async def test_a_memory_that_is_no_json_is_damaged(
+    send: Send, engine: Any, table_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("langgraph.store.dynamodb.batch.plain", lambda value, _: value)
+    reach = {"endpoint_url": engine.endpoint_url, "region_name": engine.region_name}
+    with DynamoDBStore(table_name, **reach) as store:
+        await store.aput(("acme", "notes"), "k", {"set": {1}})
+        await store.aclose()
+    answer = await send(
+        "acme", "store/batch", {"ops": [{"op": "get", "namespace": ["acme", "notes"], "key": "k"}]}
+    )
+    assert answer.status_code == 409
+    assert "its value is no JSON data" in answer.json()["detail"]
+
+
+async def test_cached_values_that_cannot_be_kept_are_named(
+    send: Send, own_client: Any, table_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at: dict[str, Any] = {"namespace": ["acme", "n"], "type": "msgpack"}
+    new: list[dict[str, Any]] = [
+        {**at, "key": "large", "data": noise(500_000)},
+        {**at, "key": "k", "data": b"\x01", "ttl_seconds": 0},
+    ]
+    answer = await send("acme", "cache/set", {"entries": new})
+    assert [each["position"] for each in answer.json()["refused"]] == [0]
+    assert "over the limit" in answer.json()["refused"][0]["reason"]
+    keys = [{"namespace": ["acme", "n"], "key": each} for each in ("k", "large", "k")]
+    # It has expired at once.
+    assert (await send("acme", "cache/get", {"keys": keys})).json()["values"] == [None] * 3
+    assert (
+        await send("acme", "cache/set", {"entries": [{**new[1], "ttl_seconds": None}]})
+    ).status_code == 200
+    (item,) = [
+        each for each in all_items(own_client, table_name) if each["SK"]["S"].startswith(entries.ENTRIES)
+    ]
+    own_client.put_item(TableName=table_name, Item={**item, "data": {"B": item["data"]["B"][:-1]}})
+    answer = await send("acme", "cache/get", {"keys": keys})
+    assert [each["position"] for each in answer.json()["refused"]] == [0, 2]
+    assert "CheckpointCorruptionError" in answer.json()["refused"][0]["reason"]
+
+
+async def test_a_prefix_is_cleared_as_a_whole(send: Send) -> None:
+    entries_ = [
+        {"namespace": ["acme", each], "key": "k", "type": "msgpack", "data": b"\x01"} for each in ("a", "b")
+    ]
+    assert (await send("acme", "cache/set", {"entries": entries_})).status_code == 200
+    assert (await send("acme", "cache/clear", {"prefix": []})).status_code == 403
+    assert (await send("acme", "cache/clear", {"prefix": ["acme"]})).status_code == 200
+    keys = [{"namespace": each["namespace"], "key": "k"} for each in entries_]
+    assert (await send("acme", "cache/get", {"keys": keys})).json()["values"] == [None, None]

@@ -1,0 +1,174 @@
+"""The messages of the first release of the wire: today's service takes its requests, and today's client its answers.
+
+`first_release.json` was recorded once and is never recorded anew: `python -m tests.gateway.through.test_first_release`
+writes it where it does not exist.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, collected
+from langgraph.checkpoint.dynamodb.gateway import wire
+from langgraph.checkpoint.dynamodb.http import operations
+from tests.gateway.through.remote import ABOUT, answered, asking, client_of
+from tests.support.checkpoints import checkpoint_of, noise, thread_config
+from tests.support.harness import THREAD, Harness
+
+FILE = Path(__file__).with_name("first_release.json")
+METADATA: Any = {"source": "loop", "step": 1, "run_id": "run"}
+Ask = Callable[[Call], Op[Any]]
+
+
+def converse(client: operations.Client, run: Callable[[Op[Any]], Any]) -> list[Any]:
+    """Call every method, and return what the ones that read return."""
+    log = [noise(400, each).hex() for each in range(8)]
+    config = thread_config(THREAD)
+    for step in range(3):
+        checkpoint = checkpoint_of(f"{step}", {"log": log[: 5 + step], "kept": "x" * 300})
+        checkpoint["channel_versions"] = {"log": step + 1, "kept": 1}
+        new: dict[str, str | int | float] = {"log": step + 1} if step else {"log": 1, "kept": 1}
+        metadata: Any = {**METADATA, "step": step, **({"tags": {"a"}} if step == 2 else {})}
+        config = run(operations.put(client, config, checkpoint, metadata, new))
+    run(operations.put_writes(client, config, [("log", ["new"]), ("__interrupt__", "?")], "task", "path"))
+    run(operations.set_thread(client, THREAD, "ada", "Trains", {"pinned": True}))
+    reader = operations.Client(client.service, client_of_nothing().memory, client.values)
+    found = run(operations.get_tuple(reader, thread_config(THREAD)))
+    listed = run(collected(operations.list_checkpoints(reader, thread_config(THREAD), {"step": 1}, None, 5)))
+    history = run(operations.get_delta_channel_history(reader, config, ["log", "none"]))
+    runs = run(operations.list_runs(client, THREAD))
+    page = run(operations.list_threads(client, "ada", None, None, 5, None, True, None))
+    run(operations.copy_thread(client, THREAD, "copy"))
+    run(operations.prune(client, ["copy"], "keep_latest", None))
+    run(operations.delete_for_runs(client, ["another run"]))
+    run(operations.delete_thread(client, "copy"))
+    threads = [(each.thread_id, each.owner, each.title, each.metadata, each.status) for each in page.threads]
+    return [
+        (found.checkpoint["channel_values"], found.metadata, found.pending_writes),
+        [(each.checkpoint["id"], each.metadata) for each in listed],
+        history,
+        [(each.run_id, each.checkpoints, each.status) for each in runs],
+        threads,
+    ]
+
+
+def client_of_nothing() -> operations.Client:
+    """A client that remembers nothing."""
+    return client_of(Harness().process().storage)
+
+
+def told(document: Any) -> Any:
+    """A document in JSON, in which bytes are marked."""
+    if isinstance(document, bytes):
+        return {"bytes": base64.b64encode(document).decode()}
+    if isinstance(document, dict):
+        return {name: told(each) for name, each in document.items()}
+    return [told(each) for each in document] if isinstance(document, (list, tuple)) else document
+
+
+def read(document: Any) -> Any:
+    """The document that was told."""
+    if isinstance(document, dict) and document.keys() == {"bytes"}:
+        return base64.b64decode(document["bytes"])
+    if isinstance(document, dict):
+        return {name: read(each) for name, each in document.items()}
+    return list(map(read, document)) if isinstance(document, list) else document
+
+
+def record() -> tuple[list[Any], list[Any]]:
+    """Return the messages of a conversation, and what its client returned."""
+    harness, messages = Harness(), list[Any]()
+    storage = harness.process().storage
+
+    def ask(call: Call) -> Op[Any]:
+        answer = yield from answered(storage, call)
+        messages.append([call.method, told(dict(call.params)), told(answer)])
+        return answer
+
+    returned = converse(client_of(storage), lambda operation: harness.run(asking(operation, ask)))
+    return messages, returned
+
+
+@pytest.fixture(scope="module")
+def messages() -> list[Any]:
+    """Give the recorded messages: endpoint, request and answer of each."""
+    recorded: list[Any] = read(json.loads(FILE.read_text()))
+    return recorded
+
+
+def contains(whole: Any, part: Any) -> bool:
+    """Tell whether an answer has all that another one has; it may have more fields, and times differ."""
+    if isinstance(part, dict):
+        return isinstance(whole, dict) and all(
+            name in whole and (name in ("created_at", "last_active") or contains(whole[name], each))
+            for name, each in part.items()
+        )
+    if isinstance(part, (list, tuple)):
+        return len(whole) == len(part) and all(map(contains, whole, part))
+    return bool(whole == part)
+
+
+def test_every_endpoint_was_recorded(messages: list[Any]) -> None:
+    assert {name for name, *_ in messages} == {
+        "about",
+        "put",
+        "put-writes",
+        "get-tuple",
+        "list",
+        "delta-channel-history",
+        "set-thread",
+        "threads",
+        "runs",
+        "copy-thread",
+        "prune",
+        "delete-for-runs",
+        "delete-thread",
+    }
+
+
+def test_todays_service_takes_the_requests_and_answers_at_least_the_same(messages: list[Any]) -> None:
+    harness = Harness()
+    storage = harness.process().storage
+    for name, request, answer in messages:
+        if name != "about":
+            now = harness.run(answered(storage, Call(name, request)))
+            assert contains(now, answer), (name, now, answer)
+    assert ABOUT["wire_version"] == wire.VERSION
+
+
+def test_todays_client_understands_the_answers_and_what_later_ones_may_add(messages: list[Any]) -> None:
+    harness, left = Harness(), list(messages)
+
+    def ask(call: Call) -> Op[Any]:
+        yield from ()
+        name, _, answer = left.pop(0)
+        assert call.method == name
+        return extended(answer)
+
+    returned = converse(client_of_nothing(), lambda operation: harness.run(asking(operation, ask)))
+    assert left == []
+    assert returned == record()[1]
+
+
+def extended(answer: Any) -> Any:
+    """An answer with more fields than there were, as a later release may send."""
+    if isinstance(answer, list):
+        return list(map(extended, answer))
+    if not isinstance(answer, dict):
+        return answer
+    more: dict[str, Any] = {
+        name: [*map(extended, each)] for name, each in answer.items() if name in ("threads", "runs")
+    }
+    if isinstance(answer.get("checkpoint"), dict) and "values" in answer["checkpoint"]:
+        more["checkpoint"] = {**answer["checkpoint"], "later": 1}
+    return {**answer, **more, "later": {"a": 1}}
+
+
+if __name__ == "__main__" and not FILE.exists():
+    FILE.write_text(json.dumps(record()[0], indent=1) + "\n")

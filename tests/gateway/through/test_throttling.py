@@ -1,0 +1,307 @@
+"""A table that throttles: through the gateway it gets as many requests as from a saver on the table, and no more.
+
+The endpoint is the model of DynamoDB, and time is virtual.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Coroutine
+from email.utils import formatdate
+from itertools import count
+from typing import Any, TypeVar
+
+import httpx
+import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError
+from langgraph.store.base import PutOp
+
+from langgraph.checkpoint.dynamodb import CheckpointerError, DynamoDBSaver
+from langgraph.checkpoint.dynamodb._format.schema import table_schema
+from langgraph.checkpoint.dynamodb._runtime import attempts, clients
+from langgraph.checkpoint.dynamodb._runtime.attempts import Attempts
+from langgraph.checkpoint.dynamodb._runtime.steps import Call
+from langgraph.checkpoint.dynamodb.gateway import Limits, create_gateway
+from langgraph.checkpoint.dynamodb.gateway.problems import overloaded
+from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver, HttpStore
+from langgraph.checkpoint.dynamodb.http.reply import Reply
+from langgraph.checkpoint.dynamodb.http.transport import TIMEOUT_SECONDS
+from langgraph.store.dynamodb import DynamoDBStore
+from tests.support.checkpoints import checkpoint_of, thread_config
+from tests.support.dynamodb_model import DynamoDBModel
+from tests.support.observed import Collected
+from tests.support.virtual_time import run_in_virtual_time
+
+T = TypeVar("T")
+
+TABLE = "threads"
+URL = "http://localhost"
+# What an operator of a Lambda function sets, and of ECS: infra/gateway.yaml, infra/gateway-ecs.yaml.
+TEMPLATES = {"lambda": Limits(request_seconds_max=25), "ecs": Limits()}
+TIMES_THE_DIRECT_MAX = 1.2
+
+
+class Endpoint:
+    """DynamoDB, which throttles what a test says, for as long as it says."""
+
+    def __init__(self, throttles: Callable[[Call], bool]) -> None:
+        """Start with an empty table."""
+        self.model = DynamoDBModel(table_schema(TABLE), lambda: 1_700_000_000.0)
+        self.throttles = throttles
+        self.until = 0.0
+        self.requests: list[tuple[float, Call]] = []
+        self.error: Callable[[Call], Exception] = throttled
+
+    async def answer(self, call: Call) -> Any:
+        """Answer a request, once."""
+        now = asyncio.get_running_loop().time()
+        self.requests.append((now, call))
+        await asyncio.sleep(0.01)
+        if now < self.until and self.throttles(call):
+            raise self.error(call)
+        params = {name: value for name, value in call.params.items() if name != "ReturnConsumedCapacity"}
+        return self.model.handle(call.method, params)
+
+
+def throttled(call: Call) -> ClientError:
+    """Return DynamoDB's error for a hot partition."""
+    reason = {
+        "reason": "TableWriteKeyRangeThroughputExceeded",
+        "resource": "arn:aws:dynamodb:eu-west-1:123456789012:table/t",
+    }
+    response: Any = {
+        "Error": {"Code": "ThrottlingException", "Message": "Throughput exceeds the limit"},
+        "ThrottlingReasons": [reason],
+        "ResponseMetadata": {"HTTPStatusCode": 400},
+    }
+    return ClientError(response, call.method)
+
+
+@pytest.fixture
+def make_endpoint(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Endpoint]:
+    """Give a factory of endpoints; the last one answers all savers and stores."""
+    made: list[Endpoint] = []
+
+    async def answer(_clients: Any, call: Call) -> Any:
+        return await made[-1].answer(call)
+
+    def make() -> Endpoint:
+        made.append(Endpoint(lambda _: False))
+        return made[-1]
+
+    monkeypatch.setattr(clients.Clients, "_asend", answer)
+    return make
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> Callable[[Coroutine[Any, Any, Any]], Any]:
+    """Give a function that runs a coroutine in virtual time."""
+    return lambda main: run_in_virtual_time(main, monkeypatch)
+
+
+class Services:
+    """A gateway in this process, and what its clients wait for."""
+
+    def __init__(self, limits: Limits) -> None:
+        """Start a service on a saver of its own."""
+        app = create_gateway(DynamoDBSaver(TABLE, region_name="eu-west-1"), insecure=True, limits=limits)
+        self._transport = httpx.ASGITransport(app=app, client=("127.0.0.1", 1))
+
+    def connect(self, client: T) -> T:
+        """Let a client reach the service."""
+        connections: Any = getattr(client, "transport")._connections  # noqa: B009, SLF001 - where requests leave.
+        connections.asend = self._send
+        return client
+
+    async def _send(self, request: Callable[[], dict[str, Any]]) -> Reply:
+        async with httpx.AsyncClient(transport=self._transport, base_url=URL) as http:
+            sent = http.build_request(**request())
+            try:
+                return await asyncio.wait_for(self._reply(http, sent), TIMEOUT_SECONDS)
+            except asyncio.TimeoutError as error:
+                raise httpx.ReadTimeout("", request=sent) from error
+
+    async def _reply(self, http: httpx.AsyncClient, sent: httpx.Request) -> Reply:
+        response = await http.send(sent, stream=True)
+        body = b"".join([each async for each in response.aiter_raw()])
+        # A server tells its time, by which the client tells its deadline.
+        response.headers["Date"] = formatdate(time.time(), usegmt=True)
+        return Reply(response.status_code, response.headers, body)
+
+
+async def put(saver: Any, number: int, thread: str = "t") -> None:
+    """Put a checkpoint."""
+    state = {"n": number, "text": f"{number} " * 10}
+    versions: Any = dict.fromkeys(state, number)
+    await saver.aput(thread_config(thread), checkpoint_of(f"{number:03}", state), {}, versions)
+
+
+def direct(**options: Any) -> DynamoDBSaver:
+    """Make a saver on the table."""
+    return DynamoDBSaver(TABLE, region_name="eu-west-1", **options)
+
+
+def remote(**options: Any) -> HttpCheckpointSaver:
+    """Make a saver that reaches the table through a gateway."""
+    return HttpCheckpointSaver(URL, **options)
+
+
+def is_write(call: Call) -> bool:
+    """Tell whether a request stores something."""
+    return "write" in call.method or call.method in ("put_item", "update_item", "delete_item")
+
+
+def every_second() -> Callable[[Call], bool]:
+    """Return what throttles every second request."""
+    numbers = count()
+    return lambda _: next(numbers) % 2 == 0
+
+
+class Course:
+    """What a table that throttles was asked, and what came of it."""
+
+    def __init__(
+        self, endpoint: Endpoint, throttles: Callable[[Call], bool], seconds: float, puts: int
+    ) -> None:
+        """Let the endpoint throttle for a time while a thread gets checkpoints."""
+        self._endpoint = endpoint
+        self._throttles = throttles
+        self._seconds = seconds
+        self._puts = puts
+        self.error: Exception | None = None
+        self.requests = 0
+
+    async def run(self, saver: Any, *, is_warm: bool) -> None:
+        """Put checkpoints."""
+        if is_warm:
+            await put(saver, 0)
+        self._endpoint.throttles = self._throttles
+        self._endpoint.until = asyncio.get_running_loop().time() + self._seconds
+        before = len(self._endpoint.requests)
+        try:
+            for number in range(1, 1 + self._puts):
+                await put(saver, number)
+        except (CheckpointerError, ClientError) as error:
+            self.error = error
+        self.requests = len(self._endpoint.requests) - before
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+@pytest.mark.parametrize(
+    ("throttles", "seconds", "puts", "is_warm"),
+    [
+        pytest.param(lambda: lambda _: True, 1000, 1, True, id="for long"),
+        pytest.param(lambda: lambda _: True, 20, 3, True, id="for a while"),
+        pytest.param(lambda: is_write, 1000, 1, False, id="writes for long"),
+        pytest.param(lambda: is_write, 40, 3, True, id="writes for a while"),
+        pytest.param(every_second, 1000, 20, True, id="every second request"),
+    ],
+)
+def test_a_table_that_throttles_gets_as_many_requests_as_from_a_saver_on_it(
+    template: str,
+    throttles: Callable[[], Callable[[Call], bool]],
+    seconds: float,
+    puts: int,
+    is_warm: bool,
+    make_endpoint: Callable[[], Endpoint],
+    run: Callable[[Coroutine[Any, Any, Any]], Any],
+) -> None:
+    near = Course(make_endpoint(), throttles(), seconds, puts)
+    run(near.run(direct(), is_warm=is_warm))
+    far = Course(make_endpoint(), throttles(), seconds, puts)
+    run(far.run(Services(TEMPLATES[template]).connect(remote()), is_warm=is_warm))
+    assert far.requests <= TIMES_THE_DIRECT_MAX * near.requests
+    assert (far.error is None) == (near.error is None) == (seconds < 60 or puts == 20)
+
+
+@pytest.mark.parametrize("is_throttled", [is_write, lambda _: True], ids=["writes", "all"])
+def test_a_hot_thread_does_not_delay_another_one_of_its_principal(
+    is_throttled: Callable[[Call], bool],
+    make_endpoint: Callable[[], Endpoint],
+    run: Callable[[Coroutine[Any, Any, Any]], Any],
+) -> None:
+    async def main() -> float:
+        endpoint, loop = make_endpoint(), asyncio.get_running_loop()
+        service = Services(Limits(in_flight_max=4))
+        hot, cold = service.connect(remote(retry_seconds=20)), service.connect(remote())
+        await put(cold, 0, "cold")
+        endpoint.throttles = lambda call: "hot" in str(call.params) and is_throttled(call)
+        endpoint.until = loop.time() + 1000
+        puts = [asyncio.create_task(put(hot, number, "hot")) for number in range(60)]
+        await asyncio.sleep(3)
+        began = loop.time()
+        await put(cold, 1, "cold")
+        passed = loop.time() - began
+        assert not any(each.done() for each in puts)
+        errors = await asyncio.gather(*puts, return_exceptions=True)
+        assert all(isinstance(each, CheckpointerError) for each in errors)
+        await put(cold, 2, "cold")
+        return passed
+
+    # What the requests to the table take, and no wait for a turn.
+    assert run(main()) < 0.2
+
+
+def test_the_agent_is_told_that_the_table_throttles(
+    make_endpoint: Callable[[], Endpoint],
+    run: Callable[[Coroutine[Any, Any, Any]], Any],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(attempts, "_silent_until", 0.0)
+    events = Collected()
+    course = Course(make_endpoint(), lambda _: True, 1000, 1)
+    with caplog.at_level(logging.WARNING):
+        run(course.run(Services(Limits()).connect(remote(on_event=events)), is_warm=True))
+    says = "DynamoDB throttles the gateway's table: one partition key gets more requests than DynamoDB allows"
+    assert says in str(course.error)
+    # The account of the table is nobody's business.
+    assert "123456789012" not in str(course.error)
+    warnings = [each.getMessage() for each in caplog.records if "Trying again" in each.getMessage()]
+    assert any(says in each for each in warnings)
+    event = events.last("put")
+    assert event.throttled > 10
+    assert event.waited_seconds > 30
+
+
+def test_a_table_that_does_not_answer_is_told_apart(
+    make_endpoint: Callable[[], Endpoint], run: Callable[[Coroutine[Any, Any, Any]], Any]
+) -> None:
+    endpoint = make_endpoint()
+    endpoint.error = lambda _: EndpointConnectionError(endpoint_url="http://table")
+    course = Course(endpoint, lambda _: True, 1000, 1)
+    run(course.run(Services(Limits()).connect(remote(retry_seconds=3)), is_warm=True))
+    assert "the gateway's table does not answer" in str(course.error)
+
+
+def test_a_large_batch_goes_on_where_it_was(
+    make_endpoint: Callable[[], Endpoint], run: Callable[[Coroutine[Any, Any, Any]], Any]
+) -> None:
+    ops = [PutOp(("acme", "u1"), f"{number}", {"n": number}) for number in range(200)]
+
+    async def main(store: Any, endpoint: Endpoint) -> int:
+        await store.aput(("acme", "u1"), "first", {})
+        endpoint.throttles, endpoint.until = every_second(), asyncio.get_running_loop().time() + 1000
+        before = len(endpoint.requests)
+        await store.abatch(ops)
+        return len(endpoint.requests) - before
+
+    endpoint = make_endpoint()
+    near = run(main(DynamoDBStore(TABLE, region_name="eu-west-1"), endpoint))
+    endpoint = make_endpoint()
+    far = run(main(Services(Limits()).connect(HttpStore(URL)), endpoint))
+    assert far <= TIMES_THE_DIRECT_MAX * near
+
+
+def test_not_all_clients_come_back_at_once() -> None:
+    waits = set()
+    for _ in range(100):
+        after = float(overloaded().headers["Retry-After"])
+        assert 1 <= after <= 3
+        wait = Attempts(60, lambda _: True, str).seconds_to_next(Exception(), after)
+        assert wait is not None
+        assert after <= wait <= 1.5 * after
+        waits.add(wait)
+    assert len(waits) > 90

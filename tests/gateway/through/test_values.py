@@ -1,0 +1,506 @@
+"""Values between client and service: what is sent, what the service wants, and what it makes of crafted requests.
+
+Both run on a DynamoDB in memory, with nothing in between, and a test may change what is sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from typing import Any, TypeVar
+
+import ormsgpack
+import pytest
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from pydantic import ValidationError
+
+from langgraph.checkpoint.dynamodb._runtime.cache import Cache
+from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, collected
+from langgraph.checkpoint.dynamodb.errors import (
+    CheckpointerConfigurationError,
+    CheckpointerError,
+    CheckpointerInputError,
+    CheckpointSerializationError,
+)
+from langgraph.checkpoint.dynamodb.gateway.limits import Limits
+from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
+from langgraph.checkpoint.dynamodb.http import operations
+from langgraph.checkpoint.dynamodb.http.documents import size_of
+from langgraph.checkpoint.dynamodb.http.memory import Known, LastValues
+from langgraph.checkpoint.dynamodb.http.values import Typed, Values, sealer_of
+from tests.gateway.through import remote
+from tests.gateway.through.remote import answered, asking, client_of
+from tests.support.checkpoints import checkpoint_of, noise, thread_config
+from tests.support.harness import THREAD, Harness
+
+T = TypeVar("T")
+
+METADATA: Any = {"source": "loop", "step": 1}
+SERDE = JsonPlusSerializer()
+PLACE = (THREAD, "")
+
+
+@dataclass
+class Pair:
+    """A client and a service that keeps its cache, until it is replaced."""
+
+    harness: Harness = field(default_factory=Harness)
+    serde: Any = SERDE
+    limits: Limits = field(default_factory=Limits)
+    change: Callable[[Call], Call] = lambda call: call
+    asked: list[Call] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Start both."""
+        self.storage = self.harness.process().storage
+        self.client = client_of(self.storage, self.serde)
+
+    def another_service(self) -> None:
+        """Let the next requests meet a service that has just started."""
+        self.storage = replace(self.storage, cache=Cache(1 << 20))
+
+    def run(self, operation: Op[T]) -> T:
+        """Run an operation of the client to its end."""
+        return self.harness.run(asking(operation, self._asked))
+
+    def ask(self, endpoint: str, **document: Any) -> Any:
+        """Send a request by hand."""
+        return self.harness.run(answered(self.storage, Call(endpoint, document), self.limits))
+
+    def _asked(self, call: Call) -> Op[Any]:
+        call = self.change(call)
+        self.asked.append(call)
+        try:
+            return (yield from answered(self.storage, call, self.limits))
+        except CheckpointerError as error:
+            return error
+
+    def put(
+        self, step: int, values: dict[str, Any], new: Sequence[str] | None = None, thread: str = THREAD
+    ) -> list[Call]:
+        """Store a checkpoint whose parent is the one before; return the requests for it."""
+        config = thread_config(thread, "", str(step - 1) if step else None)
+        checkpoint = checkpoint_of(str(step), values)
+        new_versions: dict[str, str | int | float] = dict.fromkeys(values if new is None else new, step + 1)
+        checkpoint["channel_versions"] = {name: new_versions.get(name, 1) for name in values}
+        before = len(self.asked)
+        self.run(operations.put(self.client, config, checkpoint, METADATA, new_versions))
+        return [each for each in self.asked[before:] if each.method == "put"]
+
+    def values(self, client: operations.Client | None = None) -> dict[str, Any]:
+        """Read the newest values with a client, by default one that remembers nothing."""
+        config = thread_config(THREAD)
+        found = self.run(operations.get_tuple(client or client_of(self.storage, self.serde), config))
+        assert found is not None
+        return found.checkpoint["channel_values"]
+
+
+def log(count: int) -> list[str]:
+    """Messages of a thread."""
+    return [noise(500, each).hex() for each in range(count)]
+
+
+# What is sent
+
+
+def test_a_later_step_sends_what_it_adds() -> None:
+    pair = Pair()
+    sizes = []
+    for step in range(6):
+        [call] = pair.put(step, {"log": log(10 + step), "kept": "x" * 5000}, None if step == 0 else ["log"])
+        sizes.append(size_of(call.params))
+    assert sizes[0] > 15_000
+    assert max(sizes[1:]) < 2500
+    assert pair.values() == {"log": log(15), "kept": "x" * 5000}
+
+
+def test_messages_removed_in_front_and_changed_in_the_middle_are_deltas() -> None:
+    pair = Pair()
+    messages = log(30)
+    pair.put(0, {"log": messages})
+    for step in (1, 2):
+        if step == 1:
+            messages.pop(0)
+        else:
+            messages[9] = "new"
+        [call] = pair.put(step, {"log": list(messages)})
+        assert size_of(call.params) < 3000
+        assert pair.values() == {"log": messages}
+
+
+def test_a_service_that_has_just_started_takes_the_base_from_the_table() -> None:
+    pair = Pair()
+    pair.put(0, {"log": log(40), "kept": noise(9000)})
+    pair.another_service()
+    [call] = pair.put(1, {"log": log(41), "kept": noise(9000)}, ["log"])
+    assert "pieces" in call.params["values"]["log"]
+    assert pair.values() == {"log": log(41), "kept": noise(9000)}
+
+
+def test_values_that_the_service_does_not_have_are_sent_whole() -> None:
+    pair = Pair()
+    pair.put(0, {"log": log(40), "kept": noise(9000)})
+    pair.harness.run(pair.harness.process().delete_thread())
+    pair.another_service()
+    first, second = pair.put(1, {"log": log(41), "kept": noise(9000)}, ["log"])
+    assert (first.params["values"].keys(), first.params["kept"]) == ({"log"}, ["kept"])
+    assert (second.params["values"].keys(), second.params["kept"]) == ({"log", "kept"}, [])
+    assert pair.values() == {"log": log(41), "kept": noise(9000)}
+
+
+def test_a_base_that_was_stored_again_by_somebody_else_is_not_used() -> None:
+    pair, other = Pair(), Pair()
+    other.harness, other.storage = pair.harness, pair.storage
+    pair.put(0, {"log": log(40)})
+    other.put(0, {"log": [each.upper() for each in log(40)]})
+    calls = pair.put(1, {"log": log(41)})
+    assert len(calls) == 2
+    assert pair.values() == {"log": log(41)}
+
+
+def test_what_the_agent_changes_while_the_service_wants_more_is_not_stored() -> None:
+    pair = Pair()
+    kept = {"messages": ["as it was"]}
+    pair.put(0, {"log": log(40), "kept": kept})
+    # A client that knows nothing of the thread, and a parent that is gone.
+    pair.client = client_of(pair.storage)
+    pair.harness.run(pair.harness.process().delete_thread())
+    pair.another_service()
+
+    def change(call: Call) -> Call:
+        kept["messages"].append("changed")
+        return call
+
+    pair.change = change
+    assert len(pair.put(1, {"log": log(41), "kept": kept}, ["log"])) == 2
+    assert pair.values() == {"log": log(41), "kept": {"messages": ["as it was"]}}
+
+
+def test_a_service_that_never_has_enough_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    pair = Pair()
+
+    def wants(*_given: Any) -> Op[Any]:
+        yield from ()
+        return {"wanted": ["log"]} if _given[1].method == "put" else remote.ABOUT
+
+    monkeypatch.setattr("tests.gateway.through.test_values.answered", wants)
+    with pytest.raises(CheckpointerError, match="keeps asking"):
+        pair.put(0, {"log": []})
+
+
+def test_a_reader_gets_what_it_does_not_have() -> None:
+    pair = Pair()
+    pair.put(0, {"log": log(40), "kept": noise(9000)})
+    writer = pair.client
+    pair.client = client_of(pair.storage)
+    assert pair.values(pair.client) == {"log": log(40), "kept": noise(9000)}
+    have = pair.client.memory.get(PLACE)
+    pair.client = writer
+    pair.put(1, {"log": log(41), "kept": noise(9000)}, ["log"])
+    found = pair.ask("get-tuple", thread_id=THREAD, have=[each.digest for each in have.values.values()])
+    values = found["checkpoint"]["values"]
+    assert values["kept"] == {"type": "bytes", "same": have.values["kept"].digest}
+    assert values["log"].keys() == {"type", "data"}
+    reader = replace(writer, memory=LastValues(1 << 20))
+    reader.memory.remember(PLACE, have)
+    assert pair.values(reader) == {"log": log(41), "kept": noise(9000)}
+
+
+def test_what_does_not_fit_into_an_answer_is_asked_for() -> None:
+    pair = Pair(limits=Limits(body_bytes_max=20_000))
+    values = {f"channel {number}": noise(6000, number) for number in range(7)}
+    pair.put(0, values)
+    assert pair.values() == values
+    assert sum(each.method == "get-tuple" for each in pair.asked) == 7
+    before = len(pair.asked)
+    listed = operations.list_checkpoints(client_of(pair.storage), thread_config(THREAD), None, None, None)
+    [found] = pair.run(collected(listed))
+    assert found.checkpoint["channel_values"] == values
+    assert {each.method for each in pair.asked[before:]} == {"list", "get-tuple", "about"}
+
+
+def test_a_list_goes_on_where_an_answer_was_full() -> None:
+    pair = Pair(limits=Limits(body_bytes_max=20_000))
+    for step in range(9):
+        pair.put(step, {"x": noise(6000, step)})
+    listed = operations.list_checkpoints(client_of(pair.storage), thread_config(THREAD), None, None, None)
+    found = pair.run(collected(listed))
+    assert [each.checkpoint["channel_values"]["x"] for each in found] == [
+        noise(6000, step) for step in reversed(range(9))
+    ]
+    assert sum(each.method == "list" for each in pair.asked) > 3
+
+
+@pytest.mark.parametrize(
+    "what",
+    [{"after": {"checkpoint_id": "1", "checkpoint_ns": ""}}, {"checkpoint_ns": ""}, {"checkpoint_id": "1"}],
+)
+def test_a_list_of_all_threads_cannot_be_of_a_part_of_each(what: dict[str, Any]) -> None:
+    with pytest.raises(CheckpointerInputError, match=f"{next(iter(what))} needs a thread_id"):
+        Pair().ask("list", **what)
+
+
+def test_a_request_that_is_too_large_is_refused_by_its_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(remote.ABOUT, "limits", {"decompressed_bytes_max": 200_000})
+    pair = Pair()
+    with pytest.raises(CheckpointerInputError, match=r"checkpoint '0' of .* raise body_bytes_max"):
+        pair.put(0, {"x": noise(200_000)})
+    assert [each.method for each in pair.asked] == ["about"]
+
+
+def test_another_version_of_the_wire_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(remote.ABOUT, "wire_version", 99)
+    with pytest.raises(CheckpointerConfigurationError, match="speaks version 99 of the wire format"):
+        Pair().values()
+
+
+def test_a_checkpoint_has_only_json_beside_its_values() -> None:
+    pair = Pair()
+    checkpoint: Any = {**checkpoint_of("1", {}), "more": {1, 2}}
+    with pytest.raises(CheckpointSerializationError, match="the checkpoint has a set"):
+        pair.run(operations.put(pair.client, thread_config(THREAD), checkpoint, METADATA, {}))
+    assert pair.asked == []
+
+
+def test_the_memory_is_bounded() -> None:
+    memory = LastValues(20_000)
+    for number in range(5):
+        memory.remember((f"thread {number}", ""), Known("1", {}, {"x": Typed("bytes", bytes(8000))}))
+    known = [memory.get((f"thread {number}", "")).checkpoint_id for number in range(5)]
+    assert known == ["", "", "", "1", "1"]
+    memory.remember(("large", ""), Known("1", {}, {"x": Typed("bytes", bytes(30_000))}))
+    assert memory.get(("large", "")).checkpoint_id == ""
+
+
+# Crafted requests
+
+
+def crafted(**more: Any) -> dict[str, Any]:
+    """A put of a child of the first checkpoint."""
+    return {
+        "thread_id": THREAD,
+        "parent_checkpoint_id": "0",
+        "checkpoint": {"id": "1", "channel_versions": {"log": 2}},
+        "metadata": {},
+        "new_versions": {"log": 2},
+        "values": {},
+        **more,
+    }
+
+
+def digest(value: Any) -> bytes:
+    """The digest of a value as the client names it."""
+    return sha256(SERDE.dumps_typed(value)[1]).digest()[:16]
+
+
+@pytest.mark.parametrize("pieces", [[[0, 1 << 50, b""]], [[1 << 50, 1, b""]], [[0, 41_000, b""]]])
+def test_a_delta_copies_nothing_that_its_base_does_not_have(pieces: Any) -> None:
+    pair = Pair()
+    pair.put(0, {"log": log(40)})
+    delta = {"type": "msgpack", "base": digest(log(40)), "pieces": pieces}
+    error = ProblemError if pieces[0][1] > 1 << 30 else CheckpointerInputError
+    with pytest.raises(error, match="bytes"):
+        pair.ask("put", **crafted(values={"log": delta}))
+    assert pair.harness.process().get("1") is None
+
+
+def test_a_delta_that_names_gigabytes_is_refused_before_it_is_built() -> None:
+    pair = Pair()
+    pair.put(0, {"log": log(40)})
+    delta = {"type": "msgpack", "base": digest(log(40)), "pieces": [[0, 40_000, b""]] * 5000}
+    with pytest.raises(ProblemError, match="200,000,000 bytes"):
+        pair.ask("put", **crafted(values={"log": delta}))
+
+
+@pytest.mark.parametrize("where", ["another thread", "another namespace", "another channel", "nowhere"])
+def test_a_base_is_only_what_the_parent_has_in_the_channel(where: str) -> None:
+    """Whoever knows a digest does not get what it is of."""
+    pair = Pair()
+    pair.put(0, {"log": log(2)})
+    places = {
+        "another thread": ("0", "other", ""),
+        "another namespace": ("0", THREAD, "inner"),
+        "another channel": ("9", THREAD, ""),
+    }
+    if where in places:
+        checkpoint_id, thread, namespace = places[where]
+        process = pair.harness.process()
+        values = {"log": log(40)} if where != "another channel" else {"secret": log(40)}
+        pair.harness.run(process.put(checkpoint_id, values, thread=thread, namespace=namespace))
+    delta = {"type": "msgpack", "base": digest(log(40)), "pieces": [[0, 100, b""]]}
+    assert pair.ask("put", **crafted(values={"log": delta})) == {"wanted": ["log"]}
+    assert pair.harness.process().get("1") is None
+
+
+def test_values_that_are_kept_and_not_there_are_wanted_all_at_once() -> None:
+    pair = Pair()
+    delta = {"type": "msgpack", "base": bytes(16), "pieces": []}
+    document = crafted(values={"log": delta}, kept=["a", "b"], parent_checkpoint_id=None)
+    assert pair.ask("put", **document) == {"wanted": ["a", "b", "log"]}
+
+
+@pytest.mark.parametrize(
+    ("field_name", "value"),
+    [
+        ("checkpoint", {}),
+        ("checkpoint", {"id": ""}),
+        ("checkpoint", {"id": "1", "channel_versions": []}),
+        ("values", {"log": {"type": "msgpack"}}),
+        ("values", {"log": {"type": "msgpack", "data": b"", "base": bytes(16), "pieces": []}}),
+        ("values", {"log": {"type": "msgpack", "base": b"short", "pieces": []}}),
+        ("values", {"log": {"type": "msgpack", "base": bytes(16), "pieces": [[-1, 1, b""]]}}),
+        ("unknown", 1),
+    ],
+)
+def test_what_is_no_request_is_refused(field_name: str, value: Any) -> None:
+    with pytest.raises(ValidationError):
+        Pair().ask("put", **crafted(**{field_name: value}))
+
+
+# Metadata
+
+DEEP = b"\x91" * 5000 + b"\xc0"
+BOMB = b"\xdd\x00\x00\xff\x00" + bytes(0xFF00)
+HOSTILE = {
+    "a deep list": ("msgpack", DEEP),
+    "a deep list as JSON": ("json", b"[" * 9000),
+    "many values": ("msgpack", BOMB),
+    "too large": ("msgpack", ormsgpack.packb({"a": bytes(70_000)})),
+    "no msgpack": ("msgpack", b"\xc1"),
+    "no object": ("msgpack", ormsgpack.packb([1])),
+    "keys that are no text": ("msgpack", ormsgpack.packb({1: 2}, option=ormsgpack.OPT_NON_STR_KEYS)),
+    "objects in each other": (
+        "msgpack",
+        ormsgpack.packb({"a": ormsgpack.Ext(0, b"\x93\xa1a\xa1B\x91" + DEEP)}),
+    ),
+    "encrypted": ("msgpack+aes", bytes(50)),
+    "a pickle": ("pickle", b"cos\nsystem\n(S'x'\ntR."),
+}
+
+
+@pytest.mark.parametrize(("kind", "data"), HOSTILE.values(), ids=HOSTILE)
+def test_typed_metadata_is_returned_as_it_came_and_costs_little(kind: str, data: bytes) -> None:
+    pair = Pair()
+    typed = {"type": kind, "data": data}
+    assert pair.ask("put", **crafted(metadata={"step": 1}, typed_metadata=typed)) == {"wanted": []}
+    found = pair.ask("get-tuple", thread_id=THREAD)["checkpoint"]
+    assert found["typed_metadata"] == typed
+    # Only its client can tell whether it matches.
+    *listed, _ = pair.ask("list", thread_id=THREAD, filter={"a": 1})
+    assert len(listed) in (0, 1)
+    shown = pair.ask("get-tuple", thread_id=THREAD, plain=True)["checkpoint"]
+    assert size_of(shown) < 200_000
+
+
+@pytest.mark.parametrize("encrypts", [False, True])
+def test_a_filter_finds_typed_metadata(*, encrypts: bool) -> None:
+    serde = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef") if encrypts else SERDE
+    pair = Pair(serde=serde)
+    for number in range(4):
+        metadata: Any = {"source": "loop", "of": number % 2, "when": {1, 2}}
+        config, checkpoint = thread_config(THREAD), checkpoint_of(str(number), {})
+        pair.run(operations.put(pair.client, config, checkpoint, metadata, {}))
+    for wanted in ({"of": 1}, {"of": 1, "when": {1, 2}}):
+        listed = operations.list_checkpoints(pair.client, thread_config(THREAD), wanted, None, 1)
+        [found] = pair.run(collected(listed))
+        assert (found.checkpoint["id"], found.metadata) == ("3", {"source": "loop", "of": 1, "when": {1, 2}})
+    # What can be read is filtered by the service.
+    *asked, _ = pair.ask("list", thread_id=THREAD, filter={"of": 1})
+    assert len(asked) == (4 if encrypts else 2)
+
+
+def test_whole_numbers_that_msgpack_cannot_hold_are_kept() -> None:
+    pair = Pair()
+    process = pair.harness.process()
+    pair.harness.run(process.put("1", {}, of=2**70))
+    found = pair.run(operations.get_tuple(pair.client, thread_config(THREAD)))
+    assert found is not None
+    assert found.metadata.items() >= {"of": 2**70}.items()
+    metadata: Any = {"of": 2**70}
+    pair.run(
+        operations.put(pair.client, thread_config(THREAD, "", "1"), checkpoint_of("2", {}), metadata, {})
+    )
+    found = pair.run(operations.get_tuple(client_of(pair.storage), thread_config(THREAD)))
+    assert found is not None
+    assert found.metadata.items() >= {"of": 2**70}.items()
+
+
+def test_a_client_with_a_cipher_refuses_what_is_not_encrypted() -> None:
+    pair = Pair()
+    pair.put(0, {"x": 1})
+    serde = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
+    encrypting = client_of(pair.storage, serde)
+    with pytest.raises(CheckpointerConfigurationError, match="is not encrypted, or not for its place"):
+        pair.values(encrypting)
+    sealer = sealer_of(serde, pieces_bytes_max=0, allow_unencrypted=True)
+    lenient = replace(encrypting, values=Values(serde, sealer))
+    assert pair.values(lenient) == {"x": 1}
+
+
+def test_metadata_that_somebody_left_out_is_not_taken_for_none() -> None:
+    serde = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
+    pair = Pair(serde=serde)
+    pair.put(0, {"x": 1})
+
+    def without_metadata(call: Call) -> Op[Any]:
+        answer = yield from answered(pair.storage, call)
+        if call.method == "get-tuple":
+            del answer["checkpoint"]["typed_metadata"]
+        return answer
+
+    reading = operations.get_tuple(pair.client, thread_config(THREAD))
+    with pytest.raises(
+        CheckpointerConfigurationError, match=r"the metadata of checkpoint '0'.* not encrypted"
+    ):
+        pair.harness.run(asking(reading, without_metadata))
+
+
+@pytest.mark.parametrize(
+    ("encrypts_metadata", "more"),
+    [(False, {"large": 2**70}), (False, {"tags": {"a"}}), (True, {"tags": {"a"}})],
+)
+def test_the_history_of_a_delta_channel_is_sealed_for_its_checkpoints(
+    *, encrypts_metadata: bool, more: dict[str, Any]
+) -> None:
+    serde = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
+    pair = Pair(serde=serde)
+    client = replace(
+        pair.client,
+        values=Values(serde, sealer_of(serde, pieces_bytes_max=1 << 20), encrypt_metadata=encrypts_metadata),
+    )
+    config = thread_config(THREAD)
+    metadata: Any = {"step": 1, **more}
+    for number in range(3):
+        new: dict[str, str | int | float] = {} if number else {"log": 1}
+        checkpoint = checkpoint_of(str(number), {} if number else {"log": ["seed"]})
+        config = pair.run(operations.put(client, config, checkpoint, metadata, new))
+        pair.run(operations.put_writes(client, config, [("log", [number])], f"task {number}", ""))
+    history = pair.run(operations.get_delta_channel_history(client, config, ["log"]))
+    assert history == {"log": {"writes": [("task 0", "log", [0]), ("task 1", "log", [1])], "seed": ["seed"]}}
+    found = pair.run(operations.get_tuple(client, config))
+    assert found is not None
+    assert found.metadata == metadata
+
+
+def test_a_copy_leaves_out_what_is_deleted_meanwhile() -> None:
+    serde = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
+    pair = Pair(serde=serde)
+    sealer = sealer_of(serde, pieces_bytes_max=1 << 20)
+    client = replace(pair.client, values=Values(serde, sealer, encrypt_metadata=False))
+    metadata: Any = {"large": 2**70}
+    for number in range(2):
+        checkpoint, new = checkpoint_of(str(number), {"x": number}), {"x": number + 1}
+        pair.run(operations.put(client, thread_config(THREAD), checkpoint, metadata, dict(new)))
+
+    def without_first(call: Call) -> Op[Any]:
+        if call.method == "get-tuple" and call.params["checkpoint_id"] == "0":
+            return {"checkpoint": None}
+        return (yield from answered(pair.storage, call))
+
+    pair.harness.run(asking(operations.copy_thread(client, THREAD, "copy"), without_first))
+    [copied] = pair.run(
+        collected(operations.list_checkpoints(client, thread_config("copy"), None, None, None))
+    )
+    assert (copied.checkpoint["channel_values"], copied.metadata) == ({"x": 1}, metadata)

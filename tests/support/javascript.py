@@ -1,0 +1,64 @@
+"""A thread that LangGraph.js wrote: what the agent of examples/javascript sent to the gateway, recorded.
+
+To record it again, start a gateway with `make gateway`, and run `python -m tests.support.javascript ADDRESS`. It needs
+the packages of the example, which `make test-all` installs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb.gateway import wire
+from langgraph.checkpoint.dynamodb.gateway.limits import Limits
+from langgraph.checkpoint.dynamodb.gateway.opaque import opaque_storage
+from langgraph.checkpoint.dynamodb.gateway.operations import Operations
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "javascript"
+RECORDED = ROOT / "tests" / "fixtures" / "javascript"
+RECORDER = Path(__file__).with_name("record_requests.mjs")
+# The agent's actions: it asks, and it gets the answer.
+ACTIONS = ("start", "yes")
+_MODELS: dict[str, type[wire.Message]] = {"put": wire.Put, "put-writes": wire.PutWrites}
+
+
+def recorded(action: str, folder: Path = RECORDED) -> list[Any]:
+    """Return the requests of an action of the agent that stored something."""
+    return [json.loads(line) for line in (folder / f"{action}.jsonl").read_text().splitlines()]
+
+
+def store_recorded(saver: DynamoDBSaver, thread_id: str, *actions: str) -> None:
+    """Store what the gateway stored for actions of the agent."""
+    operations, storage = Operations(Limits()), opaque_storage(saver)
+    for each in (request for action in actions for request in recorded(action)):
+        request = _MODELS[each["operation"]].model_validate({**each["request"], "thread_id": thread_id})
+        operation = getattr(operations, each["operation"].replace("-", "_"))
+        saver.runner.run(operation(storage, request))
+
+
+def record(address: str, folder: Path) -> list[str]:
+    """Let the agent do all of its actions with a gateway, record its requests, and return what it printed."""
+    printed: list[str] = []
+    for action in ACTIONS:
+        file = folder / f"{action}.jsonl"
+        file.unlink(missing_ok=True)
+        done = subprocess.run(  # noqa: S603  # Our own example.
+            ["node", "--import", str(RECORDER), "agent.js", address, action, "trip-1"],  # noqa: S607
+            cwd=EXAMPLE,
+            env={**os.environ, "LANGGRAPH_RECORDING": str(file)},
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+        printed += done.stdout.splitlines()
+    return printed
+
+
+if __name__ == "__main__":
+    record(sys.argv[1], RECORDED)

@@ -1,0 +1,63 @@
+"""An event loop whose clock stands still while there is something to do, and jumps to the next timer when there is not.
+
+Nothing waits, so a test of minutes takes moments, and takes the same course on a busy machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+from collections.abc import Coroutine
+from types import SimpleNamespace
+from typing import Any, TypeVar
+
+import pytest
+
+from langgraph.checkpoint.dynamodb._runtime import attempts
+from langgraph.checkpoint.dynamodb.gateway import asking
+
+T = TypeVar("T")
+
+# How long to look for what an OS thread does, before the clock jumps.
+_LOOK_SECONDS = 0.02
+
+
+class _Selector(selectors.DefaultSelector):
+    """Lets time pass instead of waiting."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 1000.0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        found = super().select(0 if timeout == 0 else _LOOK_SECONDS)
+        if not found and timeout:
+            self.now += timeout
+        return found
+
+
+class _Loop(asyncio.SelectorEventLoop):
+    """Goes by the clock of its selector."""
+
+    def __init__(self, selector: _Selector) -> None:
+        super().__init__(selector)
+        self._clock = selector
+
+    def time(self) -> float:
+        return self._clock.now
+
+
+def run_in_virtual_time(main: Coroutine[Any, Any, T], monkeypatch: pytest.MonkeyPatch) -> T:
+    """Run a coroutine on such a loop, by whose clock the package's own retries go, too."""
+    selector = _Selector()
+    loop = _Loop(selector)
+    clock = SimpleNamespace(monotonic=loop.time)
+    with monkeypatch.context() as patch:
+        patch.setattr(attempts, "time", clock)
+        patch.setattr(asking, "time", clock)
+        try:
+            return loop.run_until_complete(main)
+        finally:
+            loop.run_until_complete(loop.shutdown_asyncgens())
+            loop.run_until_complete(loop.shutdown_default_executor())
+            loop.close()
