@@ -310,7 +310,7 @@ async def test_a_body_that_is_too_large_is_refused_before_it_is_read(make_client
         headers = {"content-type": JSON.name, **headers}
         answer = await client.post("/checkpoints/get-tuple", content=pieces(), headers=headers)
         assert answer.status_code == 413
-        assert "over 2,000 bytes; send it in parts" in answer.json()["detail"]
+        assert "over 2,000 bytes; send less in one request" in answer.json()["detail"]
         assert len(read) <= pieces_max
 
 

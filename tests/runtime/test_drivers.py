@@ -258,16 +258,14 @@ def test_the_blocking_driver_waits_before_a_delayed_request_only(monkeypatch: py
     assert log == ["now", "wait 7.5", "later"]
 
 
-def test_the_async_driver_waits_before_a_delayed_request_only(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_async_driver_waits_before_a_delayed_request_only() -> None:
     log: list[str] = []
+
+    async def send(call: Call) -> None:
+        log.append(call.method)
 
     async def sleep(seconds: float) -> None:
         log.append(f"wait {seconds}")
 
-    with monkeypatch.context() as patched:
-        patched.setattr(asyncio, "sleep", sleep)
-        run_async(
-            rounds_of([Call("now", {})], [Call("later", {}, delay_seconds=7.5)]),
-            lambda call: log.append(call.method),
-        )
+    await AsyncDriver(send, sleep).run(rounds_of([Call("now", {})], [Call("later", {}, delay_seconds=7.5)]))
     assert log == ["now", "wait 7.5", "later"]

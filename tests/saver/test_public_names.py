@@ -13,6 +13,7 @@ import langgraph.checkpoint.dynamodb as package
 from langgraph.checkpoint.dynamodb import CheckpointerError, DynamoDBSaver
 from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
 from langgraph.checkpoint.dynamodb.base_saver import StorageSaver
+from langgraph.checkpoint.dynamodb.locks import ThreadLocks
 
 EXPORTED = {
     "CacheConfig",
@@ -67,7 +68,7 @@ OPTIONS = {
     "activity_seconds": 900,
 }
 # What is public inside the package only.
-INSIDE = {"storage", "storage_with", "with_storage"}
+INSIDE = {"holder", "runner", "storage", "storage_with", "with_storage"}
 # What the base class makes from other methods; whatever else it has is ours to write.
 INHERITED = {"config_specs", "get", "aget", "with_allowlist"}
 
@@ -78,7 +79,7 @@ def _public_names(*kinds: type) -> set[str]:
 
 
 # `HttpCheckpointSaver` has most of it too.
-OURS = _public_names(DynamoDBSaver, StorageSaver, TransportOwner)
+OURS = _public_names(DynamoDBSaver, StorageSaver, ThreadLocks, TransportOwner)
 
 
 def test_the_version_is_that_of_the_installed_package() -> None:

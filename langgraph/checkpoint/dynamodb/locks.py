@@ -317,7 +317,7 @@ class ThreadLocks(ABC):
     @property
     @abstractmethod
     def holder(self) -> Holder:
-        """What reaches the locks of threads."""
+        """The access to the locks of threads."""
 
     def thread_lock(self, thread_id: str, *, ttl: float = 60.0, wait: float = 0.0) -> ThreadLock:
         """Return a lock for a thread, which is held while its `with` block runs.

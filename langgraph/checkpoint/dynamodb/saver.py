@@ -215,7 +215,7 @@ class DynamoDBSaver(ThreadLocks, StorageSaver):
 
     @property
     def holder(self) -> TableHolder:
-        """What reaches the locks of threads; public inside the package."""
+        """The access to the locks of threads; public inside the package."""
         return TableHolder(self._storage)
 
     # The table

@@ -37,7 +37,7 @@ _ANSWER_SECONDS = 0.5
 
 @dataclass
 class _Asking:
-    """What one request of a client has done at the table."""
+    """The record of what one request of a client has done at the table."""
 
     place: Place
     until: float

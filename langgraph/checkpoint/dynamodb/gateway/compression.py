@@ -55,7 +55,7 @@ def decompressed(data: bytes, encoding: str, bytes_max: int) -> bytes:
     # One byte above the limit shows that there is more.
     content = _decompressed(data, encoding, bytes_max + 1) if encoding else data
     if len(content) > bytes_max:
-        msg = f"the body is over {bytes_max:,} bytes once it is decompressed; send it in parts"
+        msg = f"the body is over {bytes_max:,} bytes once it is decompressed; send less in one request"
         raise ProblemError(413, msg)
     return content
 
@@ -76,7 +76,7 @@ def _decompressed(data: bytes, encoding: str, bytes_max: int) -> bytes:
 
 def too_large(bytes_max: int) -> ProblemError:
     """Return the problem for a body that is too large as it is sent."""
-    return ProblemError(413, f"the body is over {bytes_max:,} bytes; send it in parts")
+    return ProblemError(413, f"the body is over {bytes_max:,} bytes; send less in one request")
 
 
 class Outflow:

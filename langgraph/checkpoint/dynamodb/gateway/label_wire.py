@@ -179,7 +179,7 @@ class Memory(Message):
 
 
 class FoundMemories(Message):
-    """What a search found."""
+    """The memories that a search found."""
 
     found: list[Memory]
     more: bool = Field(description="Whether more did not fit. Search on, after the last one.")

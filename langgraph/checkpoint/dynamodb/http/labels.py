@@ -1,4 +1,4 @@
-"""What the clients of the store and of the node cache share: sending many things in requests that are not too large.
+"""Shared by the clients of the store and of the node cache: sending many things in requests that are not too large.
 
 A request has a bounded number of operations, and a body of a bounded size, which the gateway tells.
 """

@@ -143,7 +143,7 @@ class HttpCheckpointSaver(ServiceClient, ThreadLocks, BaseCheckpointSaver[Any]):
 
     @property
     def holder(self) -> GatewayHolder:
-        """What reaches the locks of threads."""
+        """The access to the locks of threads."""
         return GatewayHolder(self._prefix)
 
     @property
