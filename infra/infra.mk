@@ -150,7 +150,7 @@ deploy-lambda-agent: $(LAMBDA_PACKAGE).zip
 	$(call DEPLOY_ON_LAMBDA,$<,$(STACK)-lambda-agent,infra/examples/lambda-agent/template.yaml,$(LAMBDA_PARAMETERS))
 
 $(GATEWAY_PACKAGE).zip: $(LAMBDA_SOURCES)
-	$(call INSTALL_FOR_LAMBDA,$(GATEWAY_PACKAGE),aioboto3$(comma)gateway-lambda)
+	$(call INSTALL_FOR_LAMBDA,$(GATEWAY_PACKAGE),aioboto3$(comma)gateway-lambda$(comma)vectors)
 	$(call ZIP_FOR_LAMBDA,$(GATEWAY_PACKAGE))
 
 # PRINCIPALS is a file that says who may call; docs/gateway.md has one.

@@ -100,6 +100,12 @@ def test_the_container_runs_as_the_user_that_the_image_has() -> None:
     ]
 
 
+def test_the_image_can_compare_embeddings() -> None:
+    installed = re.search(r"'/src\[(.*)\]'", IMAGE)
+    assert installed is not None
+    assert "vectors" in installed[1].split(",")
+
+
 def test_the_image_is_built_from_what_the_build_is_given() -> None:
     given = (INFRA / "gateway" / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()
     let_in = {line.removeprefix("!") for line in given if line.startswith("!")}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -15,7 +16,7 @@ from langgraph.checkpoint.dynamodb import errors
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, Wait
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError
 from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, metrics
-from langgraph.checkpoint.dynamodb.gateway.problems import problem_of
+from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError, problem_of
 from langgraph.checkpoint.dynamodb.observe.bounded import BoundedTenants
 from tests.gateway.conftest import MakeClient, Script
 
@@ -90,6 +91,13 @@ def test_an_error_has_a_status_and_says_when_to_come_again(
     problem = problem_of(error)
     assert problem.status == status
     assert ("Retry-After" in problem.headers) == is_tried_again
+
+
+@pytest.mark.parametrize("seconds", [0, 0.1, 7.5])
+def test_clients_that_were_refused_at_once_are_told_to_come_again_at_different_times(seconds: float) -> None:
+    told = {ProblemError(503, "x", retry_seconds=seconds).headers["Retry-After"] for _ in range(100)}
+    first = max(1, math.ceil(seconds))
+    assert told == {str(first), str(first + 1), str(first + 2)}
 
 
 def test_an_outage_of_the_table_does_not_name_the_table() -> None:

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import Future
+from typing import Any
 
 import pytest
 
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, Wait
 from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
+from langgraph.checkpoint.dynamodb.gateway import Principal
 from langgraph.checkpoint.dynamodb.gateway.joining import Joining
+from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS
+from tests.gateway.conftest import MakeClient, Script
+
+ONE, OTHER = Principal("one", rights=RIGHTS), Principal("other", rights=RIGHTS)
 
 
 class Work:
@@ -46,6 +54,34 @@ async def test_a_repeated_request_joins_and_another_one_does_not() -> None:
     work.ended.set()
     assert await second
     assert (work.started, other.started) == (1, 1)
+
+
+async def test_a_prune_that_takes_long_is_joined_by_the_same_request_of_the_same_principal(
+    make_client: MakeClient, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("langgraph.checkpoint.dynamodb.gateway.app._PART_SECONDS", 1.0)
+    go_on: Future[None] = Future()
+    begun: list[Any] = []
+
+    def run(_storage: object, request: Any) -> Op[dict[str, Any]]:
+        begun.append(request)
+        yield (Wait(go_on, 60),)
+        return {"done": True}
+
+    script.__dict__["_run"] = run
+    principals = iter([ONE, ONE, OTHER, ONE])
+    client = make_client(authenticate=lambda _: asyncio.sleep(0, next(principals)))
+
+    async def ask() -> Any:
+        return (await client.post("/checkpoints/prune", json={"thread_ids": ["a"]})).json()["done"]
+
+    assert not await ask()
+    assert not any(await asyncio.gather(ask(), ask()))
+    # Nobody joins what another principal has begun.
+    assert len(begun) == 2
+    go_on.set_result(None)
+    assert await ask()
+    assert len(begun) == 2
 
 
 async def test_two_may_wait_for_the_same() -> None:

@@ -160,7 +160,7 @@ async def status_of(keys: KeySet, name: str | None) -> int:
         return 401 if await keys.key(name) is None else 200
     except ProblemError as problem:
         # It says when somebody may ask the issuer again.
-        return problem.status if problem.headers["Retry-After"] == "10" else 0
+        return problem.status if problem.headers["Retry-After"] in ("10", "11", "12") else 0
 
 
 async def test_strangers_do_not_make_it_ask_the_issuer_again_and_again(clock: Clock) -> None:

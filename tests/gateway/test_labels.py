@@ -36,6 +36,7 @@ PRINCIPALS = {
     "reader": Principal("reader", "acme", frozenset({"read"})),
     "writer": Principal("writer", "acme", frozenset({"write"})),
     "all": Principal("all"),
+    "admin": Principal("admin", rights=frozenset({"read", "write", "administer"})),
 }
 ANSWERS = {each.name: each.answer for each in LABEL_ENDPOINTS}
 VECTOR = struct.pack("<3f", 1, 0, 0)

@@ -213,7 +213,8 @@ async def test_an_answer_for_which_there_is_no_room_is_told_by_its_status(
         content=BODY,
         headers={"content-type": "application/json", "accept-encoding": "identity"},
     )
-    assert (answer.status_code, answer.headers["retry-after"]) == (503, "2")
+    assert answer.status_code == 503
+    assert "retry-after" in answer.headers
 
 
 # Headers

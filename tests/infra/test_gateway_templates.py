@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from fnmatch import fnmatchcase
 
 import pytest
 
 from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions
+from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS, LABEL_ENDPOINTS
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from tests.infra.authorization import Request, is_allowed
 from tests.infra.rendering import Node, Stack, StackRefusedError, load, render
@@ -32,6 +34,7 @@ NETWORK = {
 }
 CLIENT = "arn:aws:iam::210987654321:role/agents"
 READER_ARN = TABLE_STACK.outputs["ReaderPolicyArn"]
+ALL_ENDPOINTS = (*ENDPOINTS, *LABEL_ENDPOINTS)
 TOPIC_ARN = "arn:aws:sns:us-east-1:123456789012:oncall"
 
 # Under which dimensions AWS publishes a metric. An alarm on any others never gets data and never goes off.
@@ -157,7 +160,9 @@ def test_an_http_api_lets_in_nobody_without_a_token_and_nobody_to_anything_else(
         "Audience": ["gateway", "agents"],
     }
     routes = stack.of_type("AWS::ApiGatewayV2::Route").values()
-    assert {route["RouteKey"] for route in routes} == {"POST /checkpoints/{operation}", "GET /about"}
+    assert {route["RouteKey"] for route in routes} == {"POST /{part}/{operation}", "GET /about"}
+    # It has one route for all parts, each of which has a name and an operation.
+    assert {each.path.count("/") for each in ALL_ENDPOINTS} == {2}
     assert {route["AuthorizationType"] for route in routes} == {"JWT"}
     assert {route["AuthorizerId"] for route in routes} == {"gateway-HttpApiAuthorizer"}
     assert not stack.of_type("AWS::Lambda::Url")
@@ -203,7 +208,10 @@ def test_the_load_balancer_leads_to_what_agents_call_and_not_to_metrics() -> Non
     assert answer["FixedResponseConfig"]["StatusCode"] == "404"
     [condition] = stack.properties("AgentsRule")["Conditions"]
     paths = condition["PathPatternConfig"]["Values"]
-    assert {"/checkpoints/*", "/about"} <= set(paths)
+    called = {"/about", *(each.path for each in ALL_ENDPOINTS)}
+    assert {path for path in called if any(fnmatchcase(path, each) for each in paths)} == called
+    # What AWS takes in a rule.
+    assert len(paths) <= 5
     assert not [path for path in paths if "metrics" in path or path in {"/*", "*"}]
 
 

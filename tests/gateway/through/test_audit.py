@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import httpx
 import pytest
 from botocore.exceptions import ClientError
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
+from langgraph.checkpoint.dynamodb.gateway import Principal, create_gateway
 from langgraph.checkpoint.dynamodb.gateway.audit import Trail, followed, following
+from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
+from tests.gateway.conftest import always
 from tests.gateway.through.conftest import NO_CERTIFICATES
-from tests.support.checkpoints import store, thread_config
+from tests.support.checkpoints import checkpoint_of, store, thread_config
 from tests.support.gateway_service import gateway_service
 
 if TYPE_CHECKING:
@@ -53,6 +58,21 @@ def test_the_log_joins_a_thread_and_awss_requests_if_there_is_a_key(
     assert all(each["aws_request_ids"] for each in logged)
     ids = [each for line in logged for each in line["aws_request_ids"]]
     assert len(ids) == len(set(ids))
+
+
+@pytest.mark.engines("dynamodb-local")
+async def test_a_request_that_joins_another_has_its_thread_in_the_log(
+    make_saver: Callable[..., DynamoDBSaver], lines: Callable[[], list[dict[str, Any]]]
+) -> None:
+    saver = make_saver()
+    await saver.aput(thread_config("thread"), checkpoint_of("1", {}), {}, {})
+    app = create_gateway(saver, authenticate=always(Principal("a", rights=RIGHTS)), audit_key=KEY)
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(app=app), base_url="http://localhost"
+    ) as client:
+        prunes = [client.post("/checkpoints/prune", json={"thread_ids": ["thread"]}) for _ in range(2)]
+        assert [each.status_code for each in await asyncio.gather(*prunes)] == [200, 200]
+    assert [each["threads"] for each in lines()] == [[DIGEST], [DIGEST]]
 
 
 async def test_a_request_that_aws_refuses_is_in_the_trail() -> None:

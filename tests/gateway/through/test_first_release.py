@@ -1,7 +1,7 @@
 """The messages of the first release of the wire: today's service takes its requests, and today's client its answers.
 
-`first_release.json` was recorded once and is never recorded anew: `python -m tests.gateway.through.test_first_release`
-writes it where it does not exist.
+From the first release on, `first_release.json` stays as it is. Until then, delete it when the wire changes, and record
+it again: `python -m tests.gateway.through.test_first_release`.
 """
 
 from __future__ import annotations

@@ -244,6 +244,23 @@ def test_a_hot_thread_does_not_delay_another_one_of_its_principal(
     assert run(main()) < 0.2
 
 
+def test_a_copy_that_goes_on_does_not_begin_again(
+    make_endpoint: Callable[[], Endpoint], run: Callable[[Coroutine[Any, Any, Any]], Any]
+) -> None:
+    async def copied(saver: Any) -> int:
+        endpoint, loop = make_endpoint(), asyncio.get_running_loop()
+        for number in range(3):
+            await put(saver, number)
+        before = len(endpoint.requests)
+        # For longer than one request may take.
+        endpoint.throttles, endpoint.until = is_write, loop.time() + 40
+        await saver.acopy_thread("t", "copy")
+        return sum(not is_write(call) for _, call in endpoint.requests[before:])
+
+    near = run(copied(direct()))
+    assert run(copied(Services(Limits(request_seconds_max=25)).connect(remote()))) == near
+
+
 def test_the_agent_is_told_that_the_table_throttles(
     make_endpoint: Callable[[], Endpoint],
     run: Callable[[Coroutine[Any, Any, Any]], Any],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
@@ -29,7 +30,7 @@ from langgraph.checkpoint.dynamodb.gateway import bodies, deadlines, metrics, wi
 from langgraph.checkpoint.dynamodb.gateway.access_log import AccessLog, answer, note
 from langgraph.checkpoint.dynamodb.gateway.admission import Admission, principal_of
 from langgraph.checkpoint.dynamodb.gateway.asking import asking, patient, sleep
-from langgraph.checkpoint.dynamodb.gateway.audit import followed
+from langgraph.checkpoint.dynamodb.gateway.audit import followed, note_threads
 from langgraph.checkpoint.dynamodb.gateway.authentication import Authenticate, anybody_on_this_machine
 from langgraph.checkpoint.dynamodb.gateway.concurrency import Concurrency
 from langgraph.checkpoint.dynamodb.gateway.deltas import check_deltas
@@ -215,11 +216,14 @@ class _Service:
                 self._check_plain(message)
                 check_rights(principal, endpoint, message)
                 check_threads(principal, endpoint, message)
+                note_threads(endpoint.threads(message))
                 seconds = self._seconds_left(request)
                 units = asked_units(request, principal)
                 # A deletion that waits for another one must not begin after its client has given up and asked again.
                 if not isinstance(message, wire.List):
-                    with counting(units), asking(place, seconds, request.headers):
+                    # What goes on after the request's end does not end with it.
+                    until = math.inf if endpoint.is_joined else seconds
+                    with counting(units), asking(place, until, request.headers):
                         running = self._answered(endpoint, message, principal, seconds, held)
                         document = await asyncio.wait_for(running, seconds)
                     if units is not None:

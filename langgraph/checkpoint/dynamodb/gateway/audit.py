@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -32,10 +32,13 @@ class Trail:
 
     def add(self, call: Call, metadata: dict[str, Any]) -> None:
         """Note a request to the table, and what AWS calls it."""
-        for thread_id in _ACCOUNTING.threads_of(call):
-            self.threads.add(hmac.new(self.key, thread_id.encode(), hashlib.sha256).hexdigest())
+        self.add_threads(_ACCOUNTING.threads_of(call))
         if "RequestId" in metadata:
             self.request_ids.append(metadata["RequestId"])
+
+    def add_threads(self, thread_ids: Iterable[str]) -> None:
+        """Note threads that were reached."""
+        self.threads |= {hmac.new(self.key, each.encode(), hashlib.sha256).hexdigest() for each in thread_ids}
 
     def fields(self) -> dict[str, list[str]]:
         """Return what the access log has of it."""
@@ -53,6 +56,13 @@ def following(trail: Trail | None) -> Iterator[None]:
         yield
     finally:
         _trail.reset(token)
+
+
+def note_threads(thread_ids: Iterable[str | None]) -> None:
+    """Note the threads that a request names. It may share a read, or a copy, that another request has begun."""
+    trail = _trail.get()
+    if trail is not None:
+        trail.add_threads(each for each in thread_ids if each is not None)
 
 
 def followed(asend: Asend) -> Asend:

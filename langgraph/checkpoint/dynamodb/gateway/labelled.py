@@ -6,6 +6,7 @@ from collections import OrderedDict
 from typing import Any
 
 from langgraph.cache.dynamodb.entries import CacheStorage
+from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.gateway.endpoints import Endpoint
 from langgraph.checkpoint.dynamodb.gateway.holding import Held
@@ -14,7 +15,7 @@ from langgraph.checkpoint.dynamodb.gateway.label_wire import Labelled
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.memories import Memories
 from langgraph.checkpoint.dynamodb.gateway.nodes import Nodes
-from langgraph.checkpoint.dynamodb.gateway.opaque import opaque_storage
+from langgraph.checkpoint.dynamodb.gateway.opaque import inert_serde, opaque_storage
 from langgraph.checkpoint.dynamodb.gateway.principals import Principal
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 from langgraph.store.dynamodb.storage import StoreStorage
@@ -42,7 +43,7 @@ class LabelOperations:
         """Make a store and a cache on a saver's table, with its cipher."""
         storage = saver.storage
         memories = StoreStorage(
-            codec=storage.codec,
+            codec=saver.storage_with(Codec, inert_serde(saver)).codec,
             table=storage.table,
             clock=storage.clock,
             rng=storage.rng,

@@ -8,10 +8,11 @@ small and not encrypted.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
+from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from typing_extensions import override
 
 from langgraph.checkpoint.dynamodb._format.codec import Codec
@@ -101,10 +102,21 @@ def may_match(metadata: Mapping[str, Any], metadata_filter: Mapping[str, Any]) -
 def opaque_storage(saver: DynamoDBSaver) -> Storage:
     """Return a saver's storage for opaque values: its cipher stays, and its serializer is not used.
 
+    Clients say who owns a thread, so the saver's own way to find an owner is not used either.
+
     Raises:
         CheckpointerConfigurationError: The saver has a subclass of `EncryptedSerializer`, whose cipher may not be all.
     """
-    serde: Any = JsonPlusSerializer()
+    serde = inert_serde(saver)
+    return replace(saver.storage_with(OpaqueCodec, serde), owner_from=None)
+
+
+def inert_serde(saver: DynamoDBSaver) -> SerializerProtocol:
+    """Return a serializer that makes no object of what it reads, with a saver's cipher.
+
+    Raises:
+        CheckpointerConfigurationError: The saver has a subclass of `EncryptedSerializer`, whose cipher may not be all.
+    """
     if isinstance(saver.serde, EncryptedSerializer):
         if type(saver.serde) is not EncryptedSerializer:
             msg = (
@@ -112,5 +124,5 @@ def opaque_storage(saver: DynamoDBSaver) -> Storage:
                 " EncryptedSerializer can encrypt values that the clients serialize; give it that one"
             )
             raise CheckpointerConfigurationError(msg)
-        serde = EncryptedSerializer(saver.serde.cipher, serde)
-    return saver.storage_with(OpaqueCodec, serde)
+        return EncryptedSerializer(saver.serde.cipher, _LOOKING)
+    return _LOOKING

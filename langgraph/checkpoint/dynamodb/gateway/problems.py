@@ -7,6 +7,7 @@ state. Unforeseen errors have no detail: the log has their traceback, under the 
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 from http import HTTPStatus
 from typing import Any
@@ -20,8 +21,10 @@ from langgraph.store.dynamodb.similarity import DimensionsError
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:langgraph-dynamodb:error:"
-# From one to the other: long enough for an overload to pass, and short enough for a turn of a conversation.
-RETRY_AFTER_SECONDS = (1, 3)
+# Long enough for an overload to pass, and short enough for a turn of a conversation.
+_PAUSE_SECONDS = 1
+# How much longer, at random, each client is told to wait, so that not all come back at once.
+_SPREAD_SECONDS = 2
 # If the gateway cannot use its table, the message names the account's roles: that is for the log only.
 _UNUSABLE = "the gateway cannot use its table; its log says why, under this request_id"
 
@@ -60,7 +63,7 @@ class ProblemError(Exception):
         status: The status of the answer.
         detail: What is wrong and how to fix it, without anything of a thread's state.
         kind: The class of errors.py that the client raises.
-        retry_seconds: After how many seconds trying again may help.
+        retry_seconds: After how many seconds at the earliest trying again may help.
         headers: Headers that the status requires.
         more: Further fields of the body.
     """
@@ -83,7 +86,8 @@ class ProblemError(Exception):
         self.headers = dict(headers or {})
         self._more = dict(more or {})
         if retry_seconds is not None:
-            self.headers["Retry-After"] = str(max(1, -int(-retry_seconds // 1)))
+            spread = _rng.randint(0, _SPREAD_SECONDS)
+            self.headers["Retry-After"] = str(max(1, math.ceil(retry_seconds)) + spread)
 
     def document(self, request_id: str) -> dict[str, Any]:
         """Return the body of the answer."""
@@ -138,9 +142,7 @@ def unanswered(error: Exception, attempts: int) -> ProblemError:
 def _unavailable(
     detail: str, kind: type[errors.CheckpointerError] = errors.CheckpointerError, **more: Any
 ) -> ProblemError:
-    # At random, so that not all clients come back at once.
-    seconds = _rng.randint(*RETRY_AFTER_SECONDS)
-    return ProblemError(503, detail, kind, retry_seconds=seconds, more=more)
+    return ProblemError(503, detail, kind, retry_seconds=_PAUSE_SECONDS, more=more)
 
 
 def overloaded() -> ProblemError:

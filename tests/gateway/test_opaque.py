@@ -1,0 +1,119 @@
+"""The service makes no object of what a client sends, and its log names no thread that a client stores."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from langgraph.checkpoint.serde import jsonplus
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb.gateway import create_gateway
+from tests.gateway.conftest import always
+from tests.gateway.test_labels import PRINCIPALS
+
+pytestmark = pytest.mark.engines("dynamodb-local")
+
+# LangGraph's serializer makes objects of both.
+MADE = {
+    "lc": 2,
+    "type": "constructor",
+    "id": ["langchain_core", "messages", "human", "HumanMessage"],
+    "kwargs": {"content": "x"},
+}
+LOADED = {**MADE, "lc": 1, "id": ["langchain", "schema", "messages", "HumanMessage"]}
+TYPED = {"type": "json", "data": base64.b64encode(json.dumps([MADE, LOADED]).encode()).decode()}
+METADATA = {"type": "json", "data": base64.b64encode(json.dumps({"a": MADE, "b": LOADED}).encode()).decode()}
+PUT = {
+    "thread_id": "t",
+    "checkpoint": {"id": "1", "a": MADE, "b": LOADED, "channel_versions": {"x": 1}},
+    "metadata": {"a": MADE},
+    "new_versions": {"x": 1},
+    "values": {"x": TYPED},
+    "listed": True,
+}
+REQUESTS: list[tuple[str, dict[str, Any]]] = [
+    ("checkpoints/put", PUT),
+    ("checkpoints/put", {**PUT, "thread_id": "typed", "typed_metadata": METADATA}),
+    (
+        "checkpoints/put-writes",
+        {"thread_id": "t", "checkpoint_id": "1", "task_id": "task", "writes": [["x", TYPED]]},
+    ),
+    ("checkpoints/set-thread", {"thread_id": "t", "metadata": {"a": MADE, "b": LOADED}}),
+    ("checkpoints/threads", {"metadata": {"a": MADE}}),
+    *(
+        ("checkpoints/get-tuple", {"thread_id": thread, "plain": plain})
+        for thread in ("t", "typed")
+        for plain in (False, True)
+    ),
+    ("checkpoints/list", {"thread_id": "typed", "filter": {"a": MADE}}),
+    ("checkpoints/list", {"filter": {"a": MADE}}),
+    ("checkpoints/delta-channel-history", {"thread_id": "t", "checkpoint_id": "1", "channels": ["x"]}),
+    ("checkpoints/copy-thread", {"source_thread_id": "t", "target_thread_id": "copy"}),
+    ("checkpoints/runs", {"thread_id": "t"}),
+    ("checkpoints/prune", {"thread_ids": ["t"]}),
+    (
+        "store/batch",
+        {
+            "ops": [
+                {"op": "put", "namespace": ["n"], "key": "k", "value": json.dumps({"a": MADE, "b": LOADED})}
+            ]
+        },
+    ),
+    (
+        "store/batch",
+        {
+            "ops": [
+                {"op": "get", "namespace": ["n"], "key": "k"},
+                {"op": "search", "namespace_prefix": ["n"], "filter": json.dumps({"a": MADE})},
+            ]
+        },
+    ),
+    ("store/export-items", {"namespace_prefix": ["n"]}),
+    ("cache/set", {"entries": [{"namespace": ["n"], "key": "k", **TYPED}]}),
+    ("cache/get", {"keys": [{"namespace": ["n"], "key": "k"}]}),
+]
+
+
+async def test_no_object_is_made_of_what_a_client_sends(
+    make_saver: Callable[..., DynamoDBSaver], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Any] = []
+    loads_typed = JsonPlusSerializer.loads_typed
+
+    def noted(serde: JsonPlusSerializer, data: tuple[str, bytes]) -> Any:
+        if type(serde) is JsonPlusSerializer:
+            made.append(data)
+        return loads_typed(serde, data)
+
+    monkeypatch.setattr(JsonPlusSerializer, "loads_typed", noted)
+    monkeypatch.setattr(jsonplus, "LC_REVIVER", made.append)
+    for name, request in REQUESTS:
+        # A new one each time, which remembers nothing.
+        answer = await _post(make_saver(), name, request, principal="admin", plain_json=True)
+        assert answer.status_code == 200, (name, answer.text)
+    assert made == []
+
+
+async def test_the_log_does_not_name_a_thread_that_enters_the_directory(
+    make_saver: Callable[..., DynamoDBSaver], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whether a thread without an owner is a mistake, the client knows, and the saver of the service does not."""
+    answer = await _post(make_saver(owner_from="user_id"), "checkpoints/put", {**PUT, "thread_id": "secret"})
+    assert answer.status_code == 200
+    assert "secret" not in caplog.text
+
+
+async def _post(
+    saver: DynamoDBSaver, name: str, request: Any, *, principal: str = "all", **options: Any
+) -> httpx.Response:
+    app = create_gateway(saver, authenticate=always(PRINCIPALS[principal]), **options)
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(app=app), base_url="http://localhost"
+    ) as client:
+        return await client.post(f"/{name}", json=request)
