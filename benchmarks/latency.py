@@ -194,7 +194,7 @@ def _rounds(name: str, seen: set[int]) -> Figure:
     reached = least <= min(seen) and max(seen) <= most
     remark = (
         f"with more than {INDEX_GROUP} segments, some 180 KB here, their ids are in an index segment, which has to be"
-        " read before them (docs/decisions/0003)"
+        " read before them (docs/decisions/0001)"
         if name in _READS
         else ""
     )

@@ -103,8 +103,8 @@ def figures(ours: dict[str, Relay], aws: Relay, gzip: Relay) -> list[Figure]:
             1001,
             ours[NEW].conversation.read_units,
             remark="420 are looks, 60 heads, and the rest the bytes of each turn's state, compressed, once; level 6 of"
-            " zstd would save what is missing, for a third more CPU (docs/decisions/0014), and segments twice as large,"
-            " for 7% more write units (docs/decisions/0008)",
+            " zstd would save what is missing, for a third more CPU, and segments twice as large, for 7% more write"
+            " units (docs/decisions/0001)",
         ),
         at_least(
             "fewer dollars, one process, than the AWS saver with gzip", 12, gzip.dollars / ours[ONE].dollars

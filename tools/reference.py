@@ -191,7 +191,7 @@ def permissions() -> Iterator[str]:
     """List what each IAM policy allows, from the templates."""
     yield "# IAM actions\n"
     yield "This page is for administrators who review permissions. It is generated from the templates."
-    yield "`langgraph-dynamodb template --policy ROLE` prints a whole policy. [Roles](../roles.md)"
+    yield "`langgraph-dynamodb template --policy ROLE` prints a whole policy. [Permissions](../permissions.md)"
     yield "says whom each policy is for.\n"
     for role in ROLES:
         yield f"## {role}\n"

@@ -1,8 +1,6 @@
-"""No relative link of a document leads to a file or a heading that is not there, and no test is named that is not."""
+"""No relative link of a document leads to a file or a heading that is not there."""
 
 from __future__ import annotations
-
-import re
 
 import pytest
 
@@ -28,18 +26,6 @@ def _resolves(page: str, link: str) -> bool:
 @pytest.mark.parametrize("page", PAGES)
 def test_every_relative_link_resolves(page: str) -> None:
     assert broken(page, read(page)) == []
-
-
-@pytest.mark.parametrize("page", [each for each in PAGES if "/decisions/" in each])
-def test_every_test_that_a_decision_names_exists(page: str) -> None:
-    # A file is named before its tests.
-    parts = re.split(r"`(tests/[\w/]+\.py)`", read(page))
-    named = [
-        (file, name)
-        for file, said in zip(parts[1::2], parts[2::2], strict=True)
-        for name in re.findall(r"`(test_\w+)`", said)
-    ]
-    assert [name for file, name in named if f"def {name}(" not in read(file)] == []
 
 
 def test_a_broken_link_is_found() -> None:

@@ -8,7 +8,7 @@ What is stored. A thread has one *thread item*, and for each namespace a partiti
 also has a *marker* beside the thread item, by which a deletion finds it.
 
 The problem. A put reuses segments that its parent names. A deletion removes segments that nothing names any more. They
-must not meet, and neither may lock the other out or pay for a transaction (docs/decisions/0016).
+must not meet, and neither may lock the other out or pay for a transaction (docs/decisions/0006).
 
 The rule. The thread item has a random *epoch*. A head carries the epoch under which its segments were known to be safe:
 its parent's. A deletion ends the epoch before it removes any segment. After a put has stored its head it reads the

@@ -17,7 +17,7 @@ BATCH_WRITE_BYTES_MAX = 700_000
 
 # A value is cut into segments at positions that its content determines (docs/decisions/0001): at least the minimum
 # after the last cut, and at most the range later. The minimum doubles, up to that of large segments, while at least
-# this many of its size are still to be cut (docs/decisions/0029).
+# this many of its size are still to be cut.
 SEGMENT_BYTES_MIN = 4 * 1024
 LARGE_SEGMENT_BYTES_MIN = 32 * 1024
 LARGE_SEGMENTS_MIN = 8

@@ -1,7 +1,7 @@
 """The directory in the table: entries as they are stored, in the order in which lists show them.
 
 The entry of a thread is its thread item, which two sparse indexes show: by owner, and by the day of its last activity
-(docs/decisions/0021). Puts enter a thread and note that it is active (`threads.py`). No list scans the table.
+(docs/decisions/0011). Puts enter a thread and note that it is active (`threads.py`). No list scans the table.
 """
 
 from __future__ import annotations

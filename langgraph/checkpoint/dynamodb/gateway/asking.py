@@ -5,7 +5,7 @@
 - Later the service does. If the client began anew, it would repeat what was done, and a large put might never end.
 
 So each failed request is sent again by one of the two. Both wait as a saver on the table does: the client tells how
-many attempts there were, and the service goes on counting, and tells it in its answer. See docs/decisions/0032.
+many attempts there were, and the service goes on counting, and tells it in its answer. See docs/decisions/0009.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Ownership: a principal that is bound to an owner reaches that owner's threads only, for reading and for writing.
 
 Each request of such a principal first reads the items of the threads that it names. Nothing that the client sends, and
-nothing that this process remembers, says whose a thread is now (docs/decisions/0024).
+nothing that this process remembers, says whose a thread is now (docs/decisions/0009).
 """
 
 from __future__ import annotations
