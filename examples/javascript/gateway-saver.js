@@ -155,16 +155,9 @@ export class GatewaySaver extends BaseCheckpointSaver {
   async #tuple(found) {
     const { thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id } = found;
     const placeWith = (id) => ({ configurable: { thread_id, checkpoint_ns, checkpoint_id: id } });
-    // What does not fit into one answer comes in others.
-    let { values, left } = found;
-    while (left.length > 0) {
-      const answer = await this.#ask("get-tuple", { thread_id, checkpoint_ns, checkpoint_id, channels: left });
-      if (answer.checkpoint === null) throw new GatewayError(`Checkpoint "${checkpoint_id}" was deleted meanwhile.`);
-      ({ left } = answer.checkpoint);
-      values = { ...values, ...answer.checkpoint.values };
-    }
+    found = await this.#completed(found);
     const channel_values = {};
-    for (const [name, value] of Object.entries(values)) {
+    for (const [name, value] of Object.entries(found.values)) {
       channel_values[name] = await this.#loads(value, `Channel "${name}" of thread "${thread_id}"`);
     }
     const typed = found.typed_metadata ?? asJson(found.metadata);
@@ -179,6 +172,21 @@ export class GatewaySaver extends BaseCheckpointSaver {
       if (tuple.checkpoint.v < 4) await this.#addPendingSends(tuple);
     }
     return tuple;
+  }
+
+  /** A checkpoint with what did not fit into one answer, and comes in others. */
+  async #completed(found) {
+    const { thread_id, checkpoint_ns, checkpoint_id } = found;
+    const shown = () => [...Object.values(found.values), ...found.pending_writes.map(([, , value]) => value)];
+    const known = new Map();
+    while (shown().some((value) => value.left)) {
+      for (const { data } of shown()) if (data !== undefined) known.set(digestOf(data), data);
+      const have = [...known.keys()];
+      ({ checkpoint: found } = await this.#ask("get-tuple", { thread_id, checkpoint_ns, checkpoint_id, have }));
+      if (found === null) throw new GatewayError(`Checkpoint "${checkpoint_id}" was deleted meanwhile.`);
+    }
+    for (const value of shown()) value.data ??= known.get(value.same);
+    return found;
   }
 
   async #writes({ thread_id, pending_writes }) {
@@ -305,6 +313,12 @@ function asJson(document) {
 
 function digest(threadId) {
   return createHash("sha256").update(threadId).digest("hex").slice(0, 16);
+}
+
+/** The digest by which a request names data: the first 16 bytes of their SHA-256. */
+function digestOf(data) {
+  const whole = createHash("sha256").update(Buffer.from(data, "base64")).digest();
+  return whole.subarray(0, 16).toString("base64");
 }
 
 /** The documents of a stream, each of which is a line. */

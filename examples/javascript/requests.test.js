@@ -17,7 +17,6 @@ describe("the requests of a checkpointer", () => {
     checkpoint: { v: 4, id: "1" },
     metadata: {},
     values: {},
-    left: [],
     pending_writes: [],
   };
 
@@ -109,12 +108,17 @@ describe("the requests of a checkpointer", () => {
   });
 
   it("ask for what did not fit into an answer", async () => {
-    const part = { checkpoint: { ...stored, left: ["a"] } };
-    const rest = { checkpoint: { ...stored, values: { a: value } } };
+    const left = { type: "json", left: true };
+    // The first 16 bytes of the SHA-256 of the value's data.
+    const same = { type: "json", same: "ui30kDosFOhtw7zKWJEbRA==" };
+    const part = { checkpoint: { ...stored, values: { a: value }, pending_writes: [["task", "b", left]] } };
+    const rest = { checkpoint: { ...stored, values: { a: same }, pending_writes: [["task", "b", value]] } };
     const [, , last] = await served([about, part, rest], async (saver) => {
-      expect((await saver.getTuple(config)).checkpoint.channel_values).toEqual({ a: "x" });
+      const found = await saver.getTuple(config);
+      expect(found.checkpoint.channel_values).toEqual({ a: "x" });
+      expect(found.pendingWrites).toEqual([["task", "b", "x"]]);
     });
-    expect(last.body).toMatchObject({ checkpoint_id: "1", channels: ["a"] });
+    expect(last.body).toMatchObject({ checkpoint_id: "1", have: [same.same] });
   });
 
   it("list page by page", async () => {

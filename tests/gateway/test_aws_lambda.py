@@ -79,3 +79,17 @@ def test_events_are_served_one_after_the_other_on_one_event_loop(invoke: Invoke)
     assert refused["statusCode"] == 413
     assert refused["headers"]["content-type"] == "application/problem+json"
     assert json.loads(refused["body"])["status"] == 413
+
+
+@pytest.mark.engines("dynamodb-local")
+def test_an_answer_that_aws_would_drop_is_a_problem(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules[MODULE], "_ANSWER_BYTES_MAX", 100)
+    assert invoke("GET", "/health")["statusCode"] == 200
+    answer = invoke("GET", "/about")
+    assert answer["statusCode"] == 422
+    assert answer["headers"]["content-type"] == "application/problem+json"
+    problem = json.loads(answer["body"])
+    assert problem["request_id"] == answer["headers"]["x-request-id"]
+    assert problem["detail"].endswith(
+        "through Lambda 100 are possible; ask for less at a time, or run the gateway on ECS"
+    )

@@ -212,12 +212,15 @@ def test_what_does_not_fit_into_an_answer_is_asked_for() -> None:
     pair = Pair(limits=Limits(body_bytes_max=20_000))
     values = {f"channel {number}": noise(6000, number) for number in range(7)}
     pair.put(0, values)
+    writes = [(f"written {number}", noise(5000, 10 + number)) for number in range(7)]
+    pair.run(operations.put_writes(pair.client, thread_config(THREAD, "", "0"), writes, "task", "path"))
     assert pair.values() == values
-    assert sum(each.method == "get-tuple" for each in pair.asked) == 7
+    assert sum(each.method == "get-tuple" for each in pair.asked) > 7
     before = len(pair.asked)
     listed = operations.list_checkpoints(client_of(pair.storage), thread_config(THREAD), None, None, None)
     [found] = pair.run(collected(listed))
     assert found.checkpoint["channel_values"] == values
+    assert found.pending_writes == [("task", *each) for each in writes]
     assert {each.method for each in pair.asked[before:]} == {"list", "get-tuple", "about"}
 
 

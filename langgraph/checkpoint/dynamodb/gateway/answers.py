@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field, RootModel
 
@@ -50,7 +50,15 @@ class Same(Message):
     same: Digest
 
 
-Write = Annotated[tuple[str, str, Value], Field(strict=False)]
+class Left(Message):
+    """A value that did not fit into the answer. The same request brings it, with the digests of what came."""
+
+    type: str
+    left: Literal[True]
+
+
+Shown: TypeAlias = Value | Same | Left
+Write = Annotated[tuple[str, str, Shown], Field(strict=False)]
 
 
 class Checkpoint(Message):
@@ -63,8 +71,7 @@ class Checkpoint(Message):
     checkpoint: Object = Field(description="The checkpoint without its channel_values.")
     metadata: Object
     typed_metadata: Value | None = Field(None, description="All metadata, if JSON cannot hold them.")
-    values: dict[str, Value | Same]
-    left: list[str] = Field(description="The channels whose values did not fit, or were not wanted.")
+    values: dict[str, Shown]
     pending_writes: list[Write] = Field(description="Task id, channel and value of each.")
     task_paths: list[str] = Field(description="The path of each pending write's task.")
 

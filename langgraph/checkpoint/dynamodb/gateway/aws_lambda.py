@@ -8,20 +8,67 @@ invoke the function, since the caller's identity is in the event (see `authentic
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 from mangum import Mangum
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from langgraph.checkpoint.dynamodb.gateway.problems import MEDIA_TYPE
+from langgraph.checkpoint.dynamodb.gateway.access_log import REQUEST_ID_HEADER
+from langgraph.checkpoint.dynamodb.gateway.problems import MEDIA_TYPE, ProblemError
 from langgraph.checkpoint.dynamodb.gateway.settings import configured_gateway
+
+# Of 6 MB for a response, and of 1 MB for one to a load balancer, in base64 and beside headers.
+_ANSWER_BYTES_MAX = 4_600_000
+_LOAD_BALANCER_BYTES_MAX = 760_000
 
 # Lambda imports this module once per execution environment, and calls the handler for one event after another. The
 # saver's connections belong to this loop, so they are used again.
 asyncio.set_event_loop(asyncio.new_event_loop())
 
 application = configured_gateway()
+
+
+class Bounded:
+    """Answers with a problem where AWS would drop the response, which a client would take for a passing failure."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        """Take the application."""
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request of an event."""
+        messages: list[Message] = []
+
+        async def collect(message: Message) -> None:
+            messages.append(message)
+
+        await self._app(scope, receive, collect)
+        size = sum(len(each.get("body", b"")) for each in messages)
+        is_for_load_balancer = "elb" in scope["aws.event"]["requestContext"]
+        bytes_max = _LOAD_BALANCER_BYTES_MAX if is_for_load_balancer else _ANSWER_BYTES_MAX
+        for each in messages if size <= bytes_max else _too_large(messages, size, bytes_max):
+            await send(each)
+
+
+def _too_large(messages: list[Message], size: int, bytes_max: int) -> list[Message]:
+    problem = ProblemError(
+        422,
+        f"the answer has {size:,} bytes, and through Lambda {bytes_max:,} are possible; ask for less at a time, or"
+        " run the gateway on ECS",
+    )
+    name = REQUEST_ID_HEADER.lower().encode()
+    request_id = dict(messages[0]["headers"])[name]
+    body = json.dumps(problem.document(request_id.decode())).encode()
+    headers = [(b"content-type", MEDIA_TYPE.encode()), (name, request_id)]
+    return [
+        {"type": "http.response.start", "status": problem.status, "headers": headers},
+        {"type": "http.response.body", "body": body},
+    ]
+
+
 # With a lifespan, Mangum would end the application after each event, which closes the saver.
-_serve = Mangum(application, lifespan="off", text_mime_types=["application/json", MEDIA_TYPE])
+_serve = Mangum(Bounded(application), lifespan="off", text_mime_types=["application/json", MEDIA_TYPE])
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:

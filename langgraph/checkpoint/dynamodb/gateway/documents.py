@@ -56,30 +56,30 @@ def checkpoint_document(
         found: The checkpoint, with opaque values.
         channels: The channels whose values are wanted; `None` for all.
         have: The digests of values that the client has.
-        bytes_max: How many bytes of values fit. One fits in any case.
+        bytes_max: How many bytes of values and pending writes fit. One value fits in any case.
     """
-    values, left, size = Document(), list[str](), 0
-    for name, value in found.checkpoint["channel_values"].items():
-        if channels is not None and name not in channels:
-            continue
+    size = 0
+
+    def shown(value: Typed | TypedWrite) -> Document:
+        nonlocal size
         known = digest(value.data) if have else b""
         if known in have:
-            values[name] = {"type": value.type, "same": known}
-        elif size and size + len(value.data) > bytes_max:
-            left.append(name)
-        else:
-            values[name] = value_document(value)
-            size += len(value.data)
+            return {"type": value.type, "same": known}
+        if size and size + len(value.data) > bytes_max:
+            return {"type": value.type, "left": True}
+        size += len(value.data)
+        return value_document(value)
+
+    state = found.checkpoint["channel_values"]
+    values = {name: shown(state[name]) for name in state if channels is None or name in channels}
+    pending = [[task, channel, shown(value)] for task, channel, value in found.pending_writes or ()]
     rest = {name: each for name, each in found.checkpoint.items() if name != "channel_values"}
     return {
         **place_document(found),
         "checkpoint": as_json(rest),
         **_metadata_documents(found.metadata),
         "values": values,
-        "left": left,
-        "pending_writes": [
-            [task, channel, value_document(value)] for task, channel, value in found.pending_writes or ()
-        ],
+        "pending_writes": pending,
         "task_paths": [value.task_path for *_, value in found.pending_writes or ()],
     }
 

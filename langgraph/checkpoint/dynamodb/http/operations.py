@@ -94,23 +94,17 @@ def get_tuple(client: Client, config: RunnableConfig) -> Op[CheckpointTuple | No
     yield from client.service.about()
     namespace = (partition.thread_id, partition.namespace)
     known = client.memory.get(namespace)
-    have = {each.digest: each for each in known.values.values() if len(each.data) >= _HAVE_BYTES_MIN}
-    wanted = {**_place_of(partition), "checkpoint_id": checkpoint_id, "have": list(have)}
-    found = yield from _whole(wanted)
+    have = {each.digest: each.data for each in known.values.values() if len(each.data) >= _HAVE_BYTES_MIN}
+    wanted = {**_place_of(partition), "checkpoint_id": checkpoint_id}
+    found = yield from _whole(wanted, have)
     if found is None:
         return None
-    values = {name: _received(each, have) for name, each in found["values"].items()}
+    values = {name: Typed(**each) for name, each in found["values"].items()}
     versions = dict(found["checkpoint"].get("channel_versions", {}))
     client.memory.remember(namespace, Known(found["checkpoint_id"], versions, values))
     documents = {name: each.document for name, each in values.items()}
     opening = partial(_opened, client.values, {**found, "values": documents})
     return client.prefix.shown((yield from work(opening, size_of(documents))))
-
-
-def _received(document: Document, have: Mapping[bytes, Typed]) -> Typed:
-    # The seal of an encrypted value is in its type, and is new where the data are the same.
-    data = have[document["same"]].data if "same" in document else document["data"]
-    return Typed(document["type"], data)
 
 
 def _opened(values: Values, found: Document) -> CheckpointTuple:
@@ -179,8 +173,8 @@ def _list_of_thread(
     while left is None or left > 0:
         page = yield from ask("list", {**wanted, "limit": count, "after": after})
         for document in page[:-1]:
-            found = yield from _listed(values, document)
-            if has_values(cast("Mapping[str, Any]", found.metadata), matching) and left != 0:
+            found = yield from _listed(values, document, matching)
+            if found is not None and left != 0:
                 left = None if left is None else left - 1
                 yield Emit(client.prefix.shown(found))
         if not page[-1]["more"]:
@@ -202,24 +196,21 @@ def _list_of_all(
     for document in page[:-1]:
         if not client.prefix.has(document["thread_id"]):
             continue
-        found = yield from _listed(values, document)
-        if has_values(cast("Mapping[str, Any]", found.metadata), matching):
+        found = yield from _listed(values, document, matching)
+        if found is not None:
             yield Emit(client.prefix.shown(found))
             left = None if left is None else left - 1
             if left == 0:
                 return
 
 
-def _listed(values: Values, document: Document) -> Op[CheckpointTuple]:
-    while document["left"]:
-        # A value of it did not fit into the stream's answer.
-        place = {name: document[name] for name in ("thread_id", "checkpoint_ns", "checkpoint_id")}
-        more = (yield from ask("get-tuple", {**place, "channels": document["left"]}))["checkpoint"]
-        if more is None:
-            break
-        document["values"] |= more["values"]
-        document["left"] = more["left"]
-    return (yield from work(partial(_opened, values, document), size_of(document["values"])))
+def _listed(values: Values, document: Document, matching: Mapping[str, Any]) -> Op[CheckpointTuple | None]:
+    """Return a checkpoint of a list; `None` if its metadata do not match, or it was deleted before all of it came."""
+    whole = yield from _completed(document, {})
+    if whole is None:
+        return None
+    found = yield from work(partial(_opened, values, whole), size_of(whole["values"]))
+    return found if has_values(cast("Mapping[str, Any]", found.metadata), matching) else None
 
 
 def get_delta_channel_history(
@@ -518,15 +509,33 @@ def _copy_sealed(client: Client, source: str, target: str) -> Op[None]:
             copied[namespace] = found
 
 
-def _whole(wanted: Document) -> Op[Document | None]:
-    """Read a checkpoint with all its values."""
-    found: Document | None = (yield from ask("get-tuple", wanted))["checkpoint"]
-    while found is not None and found["left"]:
-        rest = {**wanted, "checkpoint_id": found["checkpoint_id"], "channels": found["left"]}
-        more = (yield from ask("get-tuple", rest))["checkpoint"]
-        # None if it was deleted meanwhile.
-        found = None if more is None else {**more, "values": found["values"] | more["values"]}
+def _whole(wanted: Document, have: Mapping[bytes, bytes] | None = None) -> Op[Document | None]:
+    """Read a checkpoint with all its values, given the data, by their digests, that need not be sent."""
+    have = have or {}
+    found = (yield from ask("get-tuple", {**wanted, "have": list(have)}))["checkpoint"]
+    return None if found is None else (yield from _completed(found, have))
+
+
+def _completed(found: Document, have: Mapping[bytes, bytes]) -> Op[Document | None]:
+    """Ask for what did not fit into an answer; return `None` if the checkpoint was deleted meanwhile."""
+    place = {name: found[name] for name in ("thread_id", "checkpoint_ns", "checkpoint_id")}
+    known = dict(have)
+    while any("left" in each for each in _shown(found)):
+        known |= {Typed(**each).digest: each["data"] for each in _shown(found) if "data" in each}
+        more: Document | None = (yield from ask("get-tuple", {**place, "have": list(known)}))["checkpoint"]
+        if more is None:
+            return None
+        found = more
+    for each in _shown(found):
+        if "same" in each:
+            # The seal of an encrypted value is in its type, and is new where the data are the same.
+            each["data"] = known[each.pop("same")]
     return found
+
+
+def _shown(found: Document) -> list[Document]:
+    """Return the values and the pending writes of a checkpoint."""
+    return [*found["values"].values(), *(value for *_, value in found["pending_writes"])]
 
 
 def _store_copy(
