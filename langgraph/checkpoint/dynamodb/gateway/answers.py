@@ -66,7 +66,6 @@ class Checkpoint(Message):
     values: dict[str, Value | Same]
     left: list[str] = Field(description="The channels whose values did not fit, or were not wanted.")
     pending_writes: list[Write] = Field(description="Task id, channel and value of each.")
-    task_paths: list[str] = Field(description="The path of each pending write's task.")
 
 
 class Omission(Message):
