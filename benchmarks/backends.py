@@ -1,7 +1,7 @@
 """The backends that LangGraph's checkpoints can be kept in, beside each other: `make bench-backends`.
 
 Everything in the table is measured in one run, on this machine: a latency is worth what it is beside the others of its
-row. `--write` puts the table into docs/choosing.md and what a checkpointer adds to an agent into docs/adopting.md.
+row. `--write` puts the table into docs/choosing.md, and what a checkpointer adds to an agent into docs/cost.md.
 """
 
 from __future__ import annotations
@@ -45,10 +45,11 @@ from tools.postgres import run_postgres
 from tools.server import ServerUnavailableError
 
 DOCS = Path(__file__).parents[1] / "docs"
-CHOOSING, ADOPTING = DOCS / "choosing.md", DOCS / "adopting.md"
+CHOOSING, COST = DOCS / "choosing.md", DOCS / "cost.md"
 COMMAND = "make bench-backends"
 
 STATE_BYTES = (1_000, 360_000)
+_TIMES = "\N{MULTIPLICATION SIGN}"
 _STEPS = 20
 _TURNS = tuple(sorted({example.turns for example in EXAMPLES}))
 _NETWORKS = ("", f", network of {ROUND_TRIP_MS} ms")
@@ -159,9 +160,9 @@ def _column(backend: Backend, measured: Mapping[str, Measured]) -> list[str]:
 
 
 def _of(found: Mapping[str, str], names: Sequence[str]) -> str:
-    passed = sum(found[name] == "passed" for name in names)
-    others = [f"{name} {found[name]}" for name in names if found[name] != "passed"]
-    return "; ".join([f"{passed} of {len(names)}", *others])
+    passed = [name for name in names if found[name] == "passed"]
+    count = f"{len(passed)} of {len(names)}"
+    return f"{count}: {', '.join(passed)}" if 0 < len(passed) < len(names) else count
 
 
 def _latency_cell(own: Measured, ours: Measured, state_bytes: int, network: str, operation: str) -> str:
@@ -169,19 +170,19 @@ def _latency_cell(own: Measured, ours: Measured, state_bytes: int, network: str,
     if times is None:
         return "-"
     ratio = times.p50_ms / ours.times[state_bytes, network][operation].p50_ms
-    return f"{times.p50_ms:,.1f}" + ("" if own is ours else f" ({ratio:.2f} times)")
+    return f"{times.p50_ms:,.1f}" + ("" if own is ours else f" ({ratio:.2f}{_TIMES})")
 
 
 def _fan_out_cell(own: FanOut, ours: FanOut) -> str:
     pairs = ((own.invoke_ms, ours.invoke_ms), (own.ainvoke_ms, ours.ainvoke_ms))
     return ", ".join(
-        f"{ms:,.0f}" + ("" if own is ours else f" ({ms / reference:.2f} times)") for ms, reference in pairs
+        f"{ms:,.0f}" + ("" if own is ours else f" ({ms / reference:.2f}{_TIMES})") for ms, reference in pairs
     )
 
 
 def _bytes_cell(own: Usage, ours: Usage) -> str:
     ratio = own.stored.bytes / ours.stored.bytes
-    return f"{own.stored.bytes / 1000:,.0f}" + ("" if own is ours else f" ({ratio:.1f} times)")
+    return f"{own.stored.bytes / 1000:,.0f}" + ("" if own is ours else f" ({ratio:.1f}{_TIMES})")
 
 
 def written(document: str, what: str) -> str:
@@ -228,7 +229,7 @@ def main(arguments: Sequence[str]) -> int:
     except ServerUnavailableError as error:
         print(error, file=sys.stderr)
         return 1
-    tables = {CHOOSING: table(measured), ADOPTING: overhead.markdown(added)}
+    tables = {CHOOSING: table(measured), COST: overhead.markdown(added)}
     for document, what in tables.items():
         print(what)
         if options.write:

@@ -27,7 +27,7 @@ bench: $(VENV_BENCH)/.installed $(VENV_BENCH_AMAZON)/.installed engine
 bench-cost: $(VENV_BENCH)/.installed engine
 	$(SUITE) --only cost $(if $(JSON),--json $(JSON))
 
-# Beside Postgres, SQLite and memory; the tables go into docs/choosing.md and docs/adopting.md.
+# Beside Postgres, SQLite and memory; the tables go into docs/choosing.md and docs/cost.md.
 bench-backends: $(VENV_BENCH)/.installed engine
 	$(VENV_BENCH)/bin/python -m benchmarks.backends --write $(if $(JSON),--json $(JSON))
 

@@ -172,7 +172,7 @@ gateway: engine
 	@$(BIN)/python -m tools.engine run $(BIN)/python -m tools.gateway --port $(PORT)
 
 deploy-ecs-agent:
-	$(if $(ECS_PARAMETERS),,$(error Give ECS_PARAMETERS="Image=... VpcId=... SubnetIds=... ClientCidr=..."; see docs/ecs.md))
+	$(if $(ECS_PARAMETERS),,$(error Give ECS_PARAMETERS="Image=... VpcId=... SubnetIds=... ClientCidr=..."; see docs/deploy.md))
 	$(DEPLOY) --stack-name $(STACK)-ecs-agent --template-file infra/examples/ecs-agent/template.yaml \
 		--parameter-overrides TableStackName=$(TABLE_STACK) $(ECS_PARAMETERS)
 

@@ -226,8 +226,7 @@ def error_page() -> Iterator[str]:
     yield "# Errors\n"
     yield "This page is for developers who handle or report an error. It is generated from"
     yield f"`{errors.__name__}`. Every message names what is wrong and what to do about it."
-    yield "[Errors by message](../symptoms.md) lists the messages, and"
-    yield "[the runbook](../bad-days.md) the commands.\n"
+    yield "[The runbook](../runbook.md) lists messages, and the commands that help.\n"
     yield _head("exception", "also a", "cause", "remedy", "problem type of the gateway")
     for each in error_classes():
         cause, _, remedy = (inspect.getdoc(each) or "").partition("\n\n")

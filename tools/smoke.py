@@ -165,7 +165,7 @@ def expiry(smoke: Smoke) -> str:
     return says
 
 
-@CHECKS.add('enable the key, and let DynamoDB use it: docs/bad-days.md, "A key that cannot be used"')
+@CHECKS.add('enable the key, and let DynamoDB use it: docs/runbook.md, "A key that cannot be used"')
 def key(smoke: Smoke) -> str:
     """The key that encrypts the table can be used."""
     found = smoke.dynamodb.describe_table(TableName=smoke.table_name)["Table"].get("SSEDescription", {})
@@ -180,7 +180,7 @@ def key(smoke: Smoke) -> str:
 # What agents do
 
 
-@CHECKS.add("`langgraph-dynamodb docs symptoms` says what to do about most errors")
+@CHECKS.add("`langgraph-dynamodb docs runbook` says what to do about most errors")
 def saver(smoke: Smoke) -> str:
     """An agent asks a human, another process answers, and the thread is deleted."""
     return _conversation(smoke.saver, smoke.thread())
@@ -228,7 +228,7 @@ def directory(smoke: Smoke) -> str:
     return "listed a thread by its owner"
 
 
-@CHECKS.add("`langgraph-dynamodb docs symptoms` says what to do about most errors")
+@CHECKS.add("`langgraph-dynamodb docs runbook` says what to do about most errors")
 def store(smoke: Smoke) -> str:
     """A memory is stored, found by a search, and deleted."""
     namespace = (smoke.name, "memories")

@@ -154,7 +154,7 @@ PRINTED = [
     "template --policy tenant",
     "schema",
     "docs",
-    "docs bad-days",
+    "docs runbook",
     "docs docs/wire.md",
 ]
 

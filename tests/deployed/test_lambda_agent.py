@@ -25,7 +25,7 @@ from tools.engine import Engine
 EXAMPLES = INFRA / "examples"
 # What is tested here is the process, so one engine does; where connections matter it is the one that keeps them open.
 pytestmark = pytest.mark.engines("dynamodb-local")
-DOCUMENT = (INFRA.parent / "docs" / "lambda.md").read_text(encoding="utf-8")
+DOCUMENT = (INFRA.parent / "docs" / "deploy.md").read_text(encoding="utf-8")
 # What one attempt of a request takes at most, and how many requests may be given up one after the other: one of the
 # run, the renewal of the lock, and the one that lets go of it.
 ATTEMPT_SECONDS = default_config().connect_timeout + default_config().read_timeout
@@ -291,7 +291,7 @@ def test_a_throttled_table_is_an_error_before_lambda_ends_the_process(
 
 
 def test_what_may_go_by_before_an_error_fits_into_the_time_out() -> None:
-    """As docs/lambda.md adds it up."""
+    """As docs/deploy.md adds it up."""
     template = load("examples/lambda-agent/template.yaml")
     function = render(template, parameters(), exports=render(load("table.yaml")).exports).properties("Agent")
     variables = function["Environment"]["Variables"]

@@ -67,7 +67,7 @@ def test_the_installed_package_prints_template_and_schema_without_the_source_tre
     schema = [*ARGUMENTS[:-1], "schema"]
     assert _run(sys.executable, *schema, PYTHONPATH=str(tmp_path)) == _run(sys.executable, *schema)
     docs = [*ARGUMENTS[:-1], "docs"]
-    for name in ("bad-days", "deploy", "migrating"):
+    for name in ("runbook", "deploy", "migrating"):
         document = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
         assert _run(sys.executable, *docs, name, PYTHONPATH=str(tmp_path)) == document
     for package in OURS:

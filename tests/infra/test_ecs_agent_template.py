@@ -76,9 +76,9 @@ def test_clients_are_within_a_network(cidr: str) -> None:
 
 
 def documented() -> list[str]:
-    """The commands of docs/ecs.md that make an image and deploy it, in their order."""
-    text = (INFRA.parent / "docs" / "ecs.md").read_text(encoding="utf-8")
-    section = text.split("## The sample agent\n")[1].split("\n## ")[0]
+    """The commands of docs/deploy.md that make an image and deploy it, in their order."""
+    text = (INFRA.parent / "docs" / "deploy.md").read_text(encoding="utf-8")
+    section = text.split("## ECS\n")[1].split("\n## ")[0]
     (block,) = re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
     return [line.partition("  #")[0] for line in block.replace("\\\n", "").splitlines()]
 

@@ -201,6 +201,6 @@ def test_a_stack_is_made_updated_failed_and_destroyed_and_leaves_nothing(
 
 
 def test_the_page_names_the_templates_that_the_emulator_makes() -> None:
-    page = (INFRA.parent / "docs" / "tested.md").read_text(encoding="utf-8")
+    page = (INFRA.parent / "docs" / "reliability.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `([\w-]+)` \| (created, updated, deleted|only read)", page, re.MULTILINE))
     assert rows == {name: "only read" if name in CANNOT else "created, updated, deleted" for name in TRIALS}

@@ -100,7 +100,7 @@ def test_each_cause_of_throttling_has_an_alarm_over_reads_and_writes_of_table_an
     [sum_of_all] = [each["Expression"] for each in alarm["Metrics"] if each.get("ReturnData", True)]
     assert sum_of_all == "SUM(FILL(METRICS(), 0))"
     assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("GreaterThanThreshold", 0)
-    assert "docs/bad-days.md" in alarm["AlarmDescription"]
+    assert "docs/runbook.md" in alarm["AlarmDescription"]
 
 
 def granted_actions() -> set[str]:
@@ -220,7 +220,7 @@ def test_wrong_parameters_are_refused_with_advice(parameters: dict[str, str], ad
 def test_document_has_what_the_alarms_cost() -> None:
     """CloudWatch charges each metric that an alarm watches, those of an expression one by one."""
     count = sum(len(metrics_of(alarm)) for alarm in observe().of_type(ALARM).values())
-    document = (INFRA.parent / "docs" / "billing.md").read_text()
+    document = (INFRA.parent / "docs" / "cost.md").read_text()
     assert f"| {count} \u00d7 $0.10 = ${count * 0.1:.2f} |" in document
 
 

@@ -53,7 +53,7 @@ def test_defaults_are_safe_and_on_demand() -> None:
 
 
 def test_the_documented_command_removes_the_maximums_of_table_and_indexes() -> None:
-    document = (INFRA.parent / "docs" / "billing.md").read_text()
+    document = (INFRA.parent / "docs" / "cost.md").read_text()
     updates, warm = re.findall(r"--global-secondary-index-updates '(\[.*?\])'", document, re.DOTALL)
     assert [each["Update"]["IndexName"] for each in json.loads(warm)] == list(INDEXES)
     gone = {"MaxReadRequestUnits": -1, "MaxWriteRequestUnits": -1}
@@ -229,7 +229,7 @@ def test_every_parameter_says_what_it_is() -> None:
 
 
 def test_the_copy_that_adds_one_index_first_is_whole() -> None:
-    """docs/upgrade.md, "Add an index", says which lines to delete."""
+    """docs/move-table.md, "Add an index", says which lines to delete."""
     text = (INFRA / "table.yaml").read_text(encoding="utf-8")
     start, end = text.index("        - IndexName: day-index\n"), text.index("      BillingMode:")
     lines = (text[:start] + text[end:]).splitlines(keepends=True)

@@ -285,7 +285,7 @@ def test_throttling_is_said_with_the_cause_that_dynamodb_gives_and_what_mends_th
     (message,) = [each.getMessage() for each in words.records]
     assert message.startswith(f"DynamoDB throttles table the-table in us-east-1: {reason} of {table} (")
     assert remedy in message
-    assert "`langgraph-dynamodb docs bad-days`" in message
+    assert "`langgraph-dynamodb docs runbook`" in message
 
 
 def test_reasons_that_are_none_are_left_out(endpoint: Scripted, words: pytest.LogCaptureFixture) -> None:
@@ -355,7 +355,7 @@ def test_a_key_that_cannot_be_used_is_said_and_no_policy_of_the_table_is_blamed(
     endpoint.always, endpoint.details = (400, code), {"message": message}
     wanted = (
         r"the KMS key of table the-table in us-east-1 cannot be used .*enable the key"
-        r".*`langgraph-dynamodb docs bad-days`"
+        r".*`langgraph-dynamodb docs runbook`"
     )
     with pytest.raises(CheckpointerConfigurationError, match=wanted) as raised:
         _read(side, _saver(endpoint.address))

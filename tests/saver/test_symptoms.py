@@ -1,15 +1,13 @@
-"""docs/symptoms.md lists what somebody sees: each row has a test that produces its message."""
+"""docs/runbook.md, "Errors by message", lists what somebody sees: each row has a test that produces its message."""
 
 from __future__ import annotations
 
 import logging
 import re
 import socket
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib import metadata
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,12 +18,12 @@ from botocore.exceptions import BotoCoreError
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.graph import START, MessagesState, StateGraph
 
-from langgraph.checkpoint.dynamodb import CheckpointerError, DynamoDBSaver, cli, create_checkpointer
+from langgraph.checkpoint.dynamodb import CheckpointerError, DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format import limits
 from langgraph.checkpoint.dynamodb._operations import thread_lock
 from langgraph.checkpoint.dynamodb._runtime import attempts
-from langgraph.checkpoint.dynamodb._runtime.library_versions import misfit
 from tests.support.checkpoints import all_items, noise, store, thread_config
+from tests.support.documents import read
 from tests.support.other_tables import without_indexes
 from tests.support.scripted import DROPPED, scripted_server
 
@@ -36,8 +34,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.engines("dynamodb-local")
 
-DOCUMENT = (Path(__file__).parents[2] / "docs" / "symptoms.md").read_text(encoding="utf-8")
-ROWS = re.findall(r"^\| `(.+?)`.* \| .+ \| .+ \|$", DOCUMENT, re.MULTILINE)
+SECTION = read("docs/runbook.md").split("## Errors by message\n")[1].split("\n## ")[0]
+ROWS = re.findall(r"^\| `(.+?)`.* \| .+ \|$", SECTION, re.MULTILINE)
 NEWEST = thread_config()
 
 
@@ -133,12 +131,6 @@ def _gave_up(scene: Scene) -> str:
         return _reading(endpoint_url=endpoint.address)
 
 
-def _throttled(scene: Scene) -> str:
-    with scripted_server() as endpoint, DynamoDBSaver("the-table", endpoint_url=endpoint.address) as saver:
-        endpoint.script = [(400, "ProvisionedThroughputExceededException")]
-        return _logged(scene, lambda: saver.get_tuple(NEWEST))
-
-
 def _no_index(scene: Scene) -> str:
     name = f"{scene.table_name}-old"
     scene.client.create_table(**without_indexes(name))
@@ -166,22 +158,6 @@ def _of_another_saver(scene: Scene) -> str:
     item = {"PK": {"S": "CHECKPOINT_thread-1"}, "SK": {"S": "#1f1e6347-28d2-60b2-bffe-aa96229c3901"}}
     scene.client.put_item(TableName=scene.table_name, Item=item)
     return _said(lambda: scene.make_saver().get_tuple(NEWEST))
-
-
-def _mistyped(scene: Scene) -> str:
-    file = scene.folder / "agent.yaml"
-    file.write_text("checkpointer:\n  type: dynamodb\n  config:\n    tabel_name: langgraph-checkpoints\n")
-    return _said(create_checkpointer(file).__enter__)
-
-
-def _no_package(scene: Scene) -> str:
-    scene.monkeypatch.setitem(sys.modules, "langgraph.checkpoint.sqlite", None)
-    return _said(create_checkpointer({"type": "sqlite", "config": {"db_file": ":memory:"}}).__enter__)
-
-
-def _another_class(scene: Scene) -> str:
-    del scene
-    return _said(create_checkpointer({"type": "memory"}, expect=DynamoDBSaver).__enter__)
 
 
 def _graph(scene: Scene) -> Any:
@@ -246,12 +222,6 @@ def _ownerless(scene: Scene) -> str:
     return scene.caplog.text
 
 
-def _held(scene: Scene) -> str:
-    saver = scene.make_saver()
-    with saver.thread_lock("t"):
-        return _said(saver.thread_lock("t").__enter__)
-
-
 def _lost(scene: Scene) -> str:
     scene.monkeypatch.setattr(thread_lock, "LOCK_SKEW_SECONDS", 0)
     saver = scene.make_saver()
@@ -265,34 +235,6 @@ def _lost(scene: Scene) -> str:
     return _said(block)
 
 
-def _damaged(scene: Scene) -> str:
-    store(scene.make_saver(), NEWEST, "1", {"x": noise(50_000)})
-    for segment in all_items(scene.client, scene.table_name, begins="S#"):
-        scene.client.delete_item(TableName=scene.table_name, Key={"PK": segment["PK"], "SK": segment["SK"]})
-    return _said(lambda: scene.make_saver().get_tuple(NEWEST))
-
-
-def _newer(scene: Scene) -> str:
-    store(scene.make_saver(), NEWEST, "1", {"x": "y"})
-    (head,) = all_items(scene.client, scene.table_name, begins="C#")
-    scene.client.put_item(TableName=scene.table_name, Item={**head, "v": {"N": "99"}})
-    return _said(lambda: scene.make_saver().get_tuple(NEWEST))
-
-
-def _misfit(scene: Scene) -> str:
-    scene.monkeypatch.setattr(metadata, "requires", lambda _: ["botocore<1.5,>=1.4"])
-    return str(misfit())
-
-
-def _without_extra(scene: Scene) -> str:
-    scene.monkeypatch.setitem(sys.modules, "typer", None)
-    for name in [each for each in sys.modules if each.startswith(f"{cli.__name__}.")]:
-        scene.monkeypatch.delitem(sys.modules, name)
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    return str(ended.value)
-
-
 SYMPTOMS: dict[str, Symptom] = {
     "table ... does not exist in this account and region": _no_table,
     "no AWS region for table ...": _no_region,
@@ -301,14 +243,10 @@ SYMPTOMS: dict[str, Symptom] = {
     "access to table ... was denied for dynamodb:Query": _answered("AccessDeniedException"),
     "no answer from DynamoDB for table ...": _no_answer,
     "nothing listens at ... for table ...": _refused,
-    "DynamoDB throttles table ...": _throttled,
     "Gave up after ... attempts in ... s": _gave_up,
     "table ... has another key schema than PK and SK as strings": _other_keys,
     "table ... has no index ... that can be queried": _no_index,
     "table ... holds checkpoints of langgraph-checkpoint-aws": _of_another_saver,
-    "agent.yaml, line 4, checkpointer.config.tabel_name: is unknown here; did you mean table_name?": _mistyped,
-    "sqlite needs what is not installed here": _no_package,
-    "memory makes InMemorySaver, and this program needs DynamoDBSaver": _another_class,
     "Checkpointer requires one or more of the following 'configurable' keys: thread_id": _no_thread_id,
     "StateSnapshot(values={}, next=()": _forgotten,
     "channel ... cannot be serialized: ...; it was not stored": _no_data,
@@ -319,12 +257,7 @@ SYMPTOMS: dict[str, Symptom] = {
     "is not encrypted, or not for its place, but the saver has a cipher": _read_with({}, KEY),
     "data that was encrypted for another place": _read_with(KEY, {**KEY, "bound_to": "before"}),
     "Thread ... enters the directory without an owner": _ownerless,
-    "thread ... is held by another runner": _held,
     "thread ... is no longer held": _lost,
-    "needs segments that are not in the table": _damaged,
-    "has format version": _newer,
-    "aiobotocore ... needs botocore ..., and botocore ... is installed": _misfit,
-    "typer is not installed": _without_extra,
 }
 
 

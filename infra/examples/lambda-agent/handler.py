@@ -21,7 +21,7 @@ from langgraph.store.dynamodb import DynamoDBStore
 # made here, so that their connections and what they remember are used again. They survive that Lambda freezes the
 # process in between.
 # Where DynamoDB throttles or does not answer, a request is given up before Lambda ends the process: the error says what
-# is wrong, and the thread is let go. What that adds up to is under "Time-outs" in docs/lambda.md.
+# is wrong, and the thread is let go. What that adds up to is under "Time-outs" in docs/deploy.md.
 table_name, retry_seconds = os.environ["TABLE_NAME"], float(os.environ["RETRY_SECONDS"])
 # Writes what each operation took, and whether it failed, to the function's log, of which CloudWatch makes metrics.
 metrics = EmbeddedMetrics()

@@ -96,7 +96,7 @@ def index_remedy(table_name: str, names: Iterable[str] = DIRECTORY_INDEXES) -> s
     return "\n".join(
         (
             "add what is missing, one index after the other, since DynamoDB makes one at a time; for a table of a"
-            f" stack, see `{DOCS_COMMAND} upgrade` first:",
+            f" stack, see `{DOCS_COMMAND} move-table` first:",
             *commands,
         )
     )

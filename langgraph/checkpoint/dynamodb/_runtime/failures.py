@@ -148,7 +148,7 @@ def account_remedy(table_name: str, error: Exception) -> str | None:
     if any(each in text for each in _KEY_REFUSED):
         return (
             f"the KMS key of table {table_name} cannot be used ({text}); enable the key, or let its policy and the"
-            f" role's allow kms:Decrypt through DynamoDB; see `{DOCS_COMMAND} bad-days`"
+            f" role's allow kms:Decrypt through DynamoDB; see `{DOCS_COMMAND} runbook`"
         )
     if code in _DENIED:
         action = f"dynamodb:{getattr(error, 'operation_name', '')}".rstrip(":")
@@ -223,7 +223,7 @@ def outage_remedy(table_name: str, error: Exception) -> str:
         remedies = dict.fromkeys(_throttle_remedy(reason) for reason, _ in reasons) or [_THROTTLE_REMEDY]
         return (
             f"DynamoDB throttles table {table_name}{causes and f': {causes}'} ({text}); {'; '.join(remedies)}; see"
-            f" `{DOCS_COMMAND} bad-days`"
+            f" `{DOCS_COMMAND} runbook`"
         )
     if error_code(error):
         return f"DynamoDB fails for table {table_name} ({text}); see AWS's health dashboard for the region"

@@ -76,6 +76,6 @@ def failed(check: str, table_name: str, error: Exception) -> Finding:
     if is_transient(error):
         return problem(check, str(error), in_options(outage_remedy(table_name, error)))
     remedy = (
-        account_remedy(table_name, error) or f"`{DOCS_COMMAND} symptoms` says what to do about most errors"
+        account_remedy(table_name, error) or f"`{DOCS_COMMAND} runbook` says what to do about most errors"
     )
     return problem(check, str(error), in_options(remedy))

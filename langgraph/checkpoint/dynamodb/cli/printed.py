@@ -77,6 +77,6 @@ def parsers() -> tuple[argparse.ArgumentParser, Mapping[str, argparse.ArgumentPa
         "name",
         nargs="?",
         metavar="NAME",
-        help="The name of a document, such as bad-days; without it, the list.",
+        help="The name of a document, such as runbook; without it, the list.",
     )
     return parser, commands.choices
