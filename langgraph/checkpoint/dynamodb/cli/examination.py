@@ -210,7 +210,9 @@ class Examination:
         others = [f"{name} has {version}" for name, version in versions.items() if version != __version__]
         if others:
             says = f"TemplateVersion of the stack {', '.join(others)}; this release is {__version__}"
-            return warning("template", says, f"deploy this release's templates; see `{DOCS_COMMAND} move-table`")
+            return warning(
+                "template", says, f"deploy this release's templates; see `{DOCS_COMMAND} move-table`"
+            )
         return ok("template", f"{', '.join(versions)}: of release {__version__}")
 
     def _stacks(self) -> Iterator[Mapping[str, Any]]:
