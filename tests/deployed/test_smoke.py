@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from langgraph.checkpoint.dynamodb import DynamoDBSaver
 
-PAGE = INFRA.parent / "docs" / "first-deployment.md"
+PAGE = INFRA.parent / "docs" / "deploy.md"
 QUICK = [name for name, check in CHECKS.items() if not check.is_slow]
 STACK = "langgraph-checkpoints"
 SCAN = {
