@@ -51,7 +51,6 @@ from langgraph.checkpoint.dynamodb.gateway.principals import (
     check_threads,
 )
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError, forbidden
-from langgraph.checkpoint.dynamodb.gateway.rates import Rates
 from langgraph.checkpoint.dynamodb.gateway.readiness import Readiness
 from langgraph.checkpoint.dynamodb.gateway.units import Units, asked_units, counted, counting
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
@@ -136,7 +135,6 @@ class _Service:
         self._saver = saver
         self._audit_key = audit_key
         self._limits = limits
-        self._rates = Rates(limits)
         self._open_metrics = open_metrics
         self._plain_json = plain_json
         self._endpoints = [*ENDPOINTS, *LABEL_ENDPOINTS]
@@ -182,8 +180,6 @@ class _Service:
                 Middleware(
                     Admission,
                     authenticate=authenticate,
-                    limits=self._limits,
-                    rates=self._rates,
                     holding=self._holding,
                     open_paths=(*_OPEN_PATHS, "/metrics") if self._open_metrics else _OPEN_PATHS,
                 ),

@@ -60,7 +60,7 @@ class LabelOperations:
             marked=Recent(),
         )
         self._served = {
-            "store": Memories(memories, limits, answer_bytes=answer_bytes, part_seconds=part_seconds),
+            "store": Memories(memories, answer_bytes=answer_bytes, part_seconds=part_seconds),
             "cache": Nodes(nodes, answer_bytes=answer_bytes),
         }
 

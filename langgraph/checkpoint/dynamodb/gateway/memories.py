@@ -28,7 +28,6 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError,
 from langgraph.checkpoint.dynamodb.gateway import label_wire as wire
 from langgraph.checkpoint.dynamodb.gateway.holding import Held
 from langgraph.checkpoint.dynamodb.gateway.label_rights import Scope
-from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.size_limits import check_json
 from langgraph.store.dynamodb import batch, erase, reads
 from langgraph.store.dynamodb.batch import NewMemory, check_list, new_memory, new_search, put_all
@@ -81,20 +80,15 @@ class Room:
 class Memories:
     """One method for each of the store's endpoints: it takes the request, and returns an operation."""
 
-    def __init__(
-        self, storage: StoreStorage, limits: Limits, *, answer_bytes: int, part_seconds: float
-    ) -> None:
+    def __init__(self, storage: StoreStorage, *, answer_bytes: int, part_seconds: float) -> None:
         """Store the storage that is served.
 
         Args:
             storage: The storage.
-            limits: How deep and how large a value may be.
             answer_bytes: After how many bytes an answer ends.
             part_seconds: After how long a deletion stops, and goes on with the next request.
         """
         self._storage = storage
-        # A value is a text in a request, and may be nested more deeply than that.
-        self._limits = limits.model_copy(update={"nesting_max": NESTING_MAX})
         self._answer_bytes = answer_bytes
         self._part_seconds = part_seconds
 
@@ -216,7 +210,6 @@ class Memories:
     def _filter(self, text: str | None) -> Any:
         if text is None:
             return None
-        check_json(text.encode(), self._limits)
         return _json(text, "filter")
 
     def _new(
@@ -230,7 +223,6 @@ class Memories:
 
     def _parsed(self, text: str, name: str) -> Op[Any]:
         def parse() -> Any:
-            check_json(text.encode("utf-8", "surrogatepass"), self._limits)
             return _json(text, name)
 
         return (yield from work(parse, len(text)))
@@ -376,6 +368,8 @@ def _text(loaded: LoadedMemory) -> str:
 
 
 def _json(text: str, name: str) -> Any:
+    # It is a text in a request, and may be nested more deeply than that.
+    check_json(text.encode("utf-8", "surrogatepass"), NESTING_MAX)
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
