@@ -9,6 +9,7 @@ from __future__ import annotations
 import array
 import json
 import sys
+from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -18,7 +19,7 @@ from typing import Any, TypeAlias
 from langgraph.store.base import Item as StoredItem
 from langgraph.store.base import ListNamespacesOp, MatchCondition, PutOp, SearchOp
 
-from langgraph.checkpoint.dynamodb._format.codec import rough_bytes
+from langgraph.checkpoint.dynamodb._format.codec import Codec, rough_bytes
 from langgraph.checkpoint.dynamodb._format.items import Item, damaged, partition_key, sort_key
 from langgraph.checkpoint.dynamodb._format.limits import BATCH_GET_ITEMS_MAX
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
@@ -28,7 +29,9 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError,
 from langgraph.checkpoint.dynamodb.gateway import label_wire as wire
 from langgraph.checkpoint.dynamodb.gateway.holding import Held
 from langgraph.checkpoint.dynamodb.gateway.label_rights import Scope
+from langgraph.checkpoint.dynamodb.gateway.opaque import inert_serde
 from langgraph.checkpoint.dynamodb.gateway.size_limits import check_json
+from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 from langgraph.store.dynamodb import batch, erase, reads
 from langgraph.store.dynamodb.batch import NewMemory, check_list, new_memory, new_search, put_all
 from langgraph.store.dynamodb.index import checked_numbers, exact_vectors
@@ -47,6 +50,7 @@ Document: TypeAlias = dict[str, Any]
 _MEMORY_BYTES = 300
 _NAMESPACE_BYTES = 50
 _EXPORTED_AT_ONCE = 16
+_LISTED_MAX = 10_000
 
 
 class Room:
@@ -75,6 +79,30 @@ class Room:
             )
             raise CheckpointerInputError(msg)
         self._left -= size_bytes
+
+
+class Recent(OrderedDict[str, float]):
+    """When partitions were listed, of those that were listed last: clients name namespaces, so memory is bounded."""
+
+    def __setitem__(self, pk: str, listed_at: float) -> None:
+        """Remember a partition, and forget the oldest one if there are too many."""
+        super().__setitem__(pk, listed_at)
+        if len(self) > _LISTED_MAX:
+            self.popitem(last=False)
+
+
+def store_storage(saver: DynamoDBSaver, search_bytes_max: int) -> StoreStorage:
+    """Return the storage of a store on a saver's table, with its cipher."""
+    storage = saver.storage
+    return StoreStorage(
+        codec=saver.storage_with(Codec, inert_serde(saver)).codec,
+        table=storage.table,
+        clock=storage.clock,
+        rng=storage.rng,
+        consistent_read=storage.consistent_read,
+        search_bytes_max=search_bytes_max,
+        registered=Recent(),
+    )
 
 
 class Memories:
