@@ -9,7 +9,7 @@ import pytest
 
 from langgraph.cache.dynamodb.entries import CacheStorage
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb.gateway import labelled
+from langgraph.checkpoint.dynamodb.gateway import nodes
 from langgraph.checkpoint.dynamodb.http import HttpCache
 from tests.cache import test_cache
 from tests.gateway.through.conftest import NO_CERTIFICATES
@@ -44,7 +44,7 @@ async def make_cache(
         storages.append(CacheStorage(**fields))
         return storages[-1]
 
-    monkeypatch.setattr(labelled, "CacheStorage", storage)
+    monkeypatch.setattr(nodes, "CacheStorage", storage)
 
     def make(**options: Any) -> Any:
         if "client" in options:

@@ -16,7 +16,7 @@ from langgraph.checkpoint.dynamodb import (
     CheckpointerInputError,
     DynamoDBSaver,
 )
-from langgraph.checkpoint.dynamodb.gateway import Limits, labelled
+from langgraph.checkpoint.dynamodb.gateway import Limits, memories
 from langgraph.checkpoint.dynamodb.http import HttpStore
 from langgraph.checkpoint.dynamodb.http.transport import Transport
 from langgraph.store.dynamodb import DynamoDBStore
@@ -62,7 +62,7 @@ def storages(monkeypatch: pytest.MonkeyPatch) -> list[StoreStorage]:
         made.append(StoreStorage(**fields))
         return made[-1]
 
-    monkeypatch.setattr(labelled, "StoreStorage", make)
+    monkeypatch.setattr(memories, "StoreStorage", make)
     return made
 
 

@@ -89,7 +89,7 @@ def serve(context: CommandContext, application: Starlette, host: str, port: int)
     """Serve an application until the process is told to end. Requests under way are then answered."""
     import uvicorn  # noqa: PLC0415 - an extra.
 
-    from langgraph.checkpoint.dynamodb.gateway.listening import Http, listen  # noqa: PLC0415
+    from langgraph.checkpoint.dynamodb.gateway.listening import listen  # noqa: PLC0415
 
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_JsonLines())
@@ -98,7 +98,6 @@ def serve(context: CommandContext, application: Starlette, host: str, port: int)
         application,
         host=host,
         port=port,
-        http=Http,
         # The gateway has its own access log, and client addresses from a proxy's headers may be made up.
         access_log=False,
         proxy_headers=False,
