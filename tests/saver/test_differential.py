@@ -143,6 +143,7 @@ class DifferentialMachine(RuleBasedStateMachine):
     make_saver: MakeSaver
     wrap: Callable[[Any], BaseCheckpointSaver[Any]]
     cold: bool
+    copies: bool
     clear: Callable[[], None]
     loop: asyncio.AbstractEventLoop
 
@@ -381,6 +382,8 @@ class DifferentialMachine(RuleBasedStateMachine):
     @rule(threads=st.permutations(THREADS))
     def copy_thread(self, threads: list[str]) -> None:
         """Copy a thread to another, which may have checkpoints of its own."""
+        if not self.copies:
+            return
         is_there = any(self.expected.storage[threads[0]].values())
         self.expected.copy_thread(*threads[:2])
         with nullcontext() if is_there else pytest.raises(CheckpointNotFoundError, match="to copy"):
@@ -469,6 +472,7 @@ def compare(
     wrap: Callable[[Any], BaseCheckpointSaver[Any]],
     *,
     cold: bool,
+    copies: bool = True,
 ) -> None:
     """Run random sequences of operations on savers, and compare each result with that of InMemorySaver.
 
@@ -479,6 +483,7 @@ def compare(
         loop: The event loop of the savers.
         wrap: Makes of a saver what has its methods under async names.
         cold: Whether each operation is done by a new saver.
+        copies: Whether the savers can copy threads.
     """
 
     def clear() -> None:
@@ -495,6 +500,7 @@ def compare(
             "wrap": staticmethod(wrap),
             "clear": staticmethod(clear),
             "cold": cold,
+            "copies": copies,
             "loop": loop,
         },
     )

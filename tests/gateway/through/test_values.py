@@ -485,25 +485,3 @@ def test_the_history_of_a_delta_channel_is_sealed_for_its_checkpoints(
     found = pair.run(operations.get_tuple(client, config))
     assert found is not None
     assert found.metadata == metadata
-
-
-def test_a_copy_leaves_out_what_is_deleted_meanwhile() -> None:
-    serde = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
-    pair = Pair(serde=serde)
-    sealer = sealer_of(serde, pieces_bytes_max=1 << 20)
-    client = replace(pair.client, values=Values(serde, sealer, encrypt_metadata=False))
-    metadata: Any = {"large": 2**70}
-    for number in range(2):
-        checkpoint, new = checkpoint_of(str(number), {"x": number}), {"x": number + 1}
-        pair.run(operations.put(client, thread_config(THREAD), checkpoint, metadata, dict(new)))
-
-    def without_first(call: Call) -> Op[Any]:
-        if call.method == "get-tuple" and call.params["checkpoint_id"] == "0":
-            return {"checkpoint": None}
-        return (yield from answered(pair.storage, call))
-
-    pair.harness.run(asking(operations.copy_thread(client, THREAD, "copy"), without_first))
-    [copied] = pair.run(
-        collected(operations.list_checkpoints(client, thread_config("copy"), None, None, None))
-    )
-    assert (copied.checkpoint["channel_values"], copied.metadata) == ({"x": 1}, metadata)

@@ -129,11 +129,6 @@ class Codec:
             )
             raise UnreadableError(msg) from error
 
-    def loads_write(self, kind: str, data: bytes, item: Item, task_path: str) -> Any:
-        """Deserialize a pending write of an item, given its task's path, as `loads` does."""
-        del task_path
-        return self.loads(kind, data, item)
-
     def loads_metadata(self, kind: str, data: bytes, item: Item) -> Any:
         """Deserialize metadata that JSON could not represent."""
         return self.loads(kind, data, item)

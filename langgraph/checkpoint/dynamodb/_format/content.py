@@ -192,8 +192,7 @@ def pending_writes(
         ]
     found.sort(key=lambda each: each[0])
     return [
-        (order[1], write.channel, codec.loads_write(write.kind, write.data, item, write.task_path))
-        for order, item, write in found
+        (order[1], write.channel, codec.loads(write.kind, write.data, item)) for order, item, write in found
     ]
 
 

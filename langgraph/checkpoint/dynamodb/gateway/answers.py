@@ -73,7 +73,6 @@ class Checkpoint(Message):
     typed_metadata: Value | None = Field(None, description="All metadata, if JSON cannot hold them.")
     values: dict[str, Shown]
     pending_writes: list[Write] = Field(description="Task id, channel and value of each.")
-    task_paths: list[str] = Field(description="The path of each pending write's task.")
 
 
 class Omission(Message):

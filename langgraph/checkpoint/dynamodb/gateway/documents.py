@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from langgraph.checkpoint.base import CheckpointTuple
 
 from langgraph.checkpoint.dynamodb._format.plain import as_json
-from langgraph.checkpoint.dynamodb.gateway.opaque import Typed, TypedMetadata, TypedWrite
+from langgraph.checkpoint.dynamodb.gateway.opaque import Typed, TypedMetadata
 from langgraph.checkpoint.dynamodb.gateway.wire import DIGEST_BYTES
 
 Document: TypeAlias = dict[str, Any]
@@ -24,7 +24,7 @@ def digest(data: bytes) -> bytes:
     return sha256(data).digest()[:DIGEST_BYTES]
 
 
-def value_document(value: Typed | TypedWrite) -> Document:
+def value_document(value: Typed) -> Document:
     """Return the document of a value."""
     return {"type": value.type, "data": value.data}
 
@@ -80,7 +80,6 @@ def checkpoint_document(
         **_metadata_documents(found.metadata),
         "values": values,
         "pending_writes": pending,
-        "task_paths": [value.task_path for *_, value in found.pending_writes or ()],
     }
 
 

@@ -38,14 +38,6 @@ class Typed(NamedTuple):
     data: bytes
 
 
-class TypedWrite(NamedTuple):
-    """A pending write as a serializer returned it, with its task's path."""
-
-    type: str
-    data: bytes
-    task_path: str
-
-
 class TypedMetadata(dict[str, Any]):
     """Metadata that JSON could not represent: its typed bytes, and what could be read of it as inert data."""
 
@@ -69,10 +61,6 @@ class OpaqueCodec(Codec):
     @override
     def loads(self, kind: str, data: bytes, item: Item, *, plain: bool = False) -> Any:
         return super().loads(kind, data, item, plain=True) if plain else Typed(kind, data)
-
-    @override
-    def loads_write(self, kind: str, data: bytes, item: Item, task_path: str) -> Any:
-        return TypedWrite(kind, data, task_path)
 
     @override
     def loads_metadata(self, kind: str, data: bytes, item: Item) -> Any:

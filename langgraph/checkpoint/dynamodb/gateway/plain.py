@@ -19,7 +19,7 @@ from langgraph.checkpoint.dynamodb._format.plain import as_json, asked, interrup
 from langgraph.checkpoint.dynamodb.gateway.documents import place_document
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.media import JSON
-from langgraph.checkpoint.dynamodb.gateway.opaque import Typed, TypedMetadata, TypedWrite
+from langgraph.checkpoint.dynamodb.gateway.opaque import Typed, TypedMetadata
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 from langgraph.checkpoint.dynamodb.gateway.size_limits import check_json, count_msgpack
 
@@ -207,7 +207,7 @@ class _PlainCheckpoint:
         except LeftOutError as error:
             return error.document()
 
-    def _read(self, value: Typed | TypedWrite) -> tuple[Any, Any]:
+    def _read(self, value: Typed) -> tuple[Any, Any]:
         """Return a value as inert data, and as JSON."""
         with self._room.showing(len(value.data)):
             data = self._serde.loads_typed((value.type, value.data))
@@ -222,7 +222,7 @@ class _PlainCheckpoint:
             "interrupts": [self._interrupt(*each) for each in interrupts_in(writes_by_task)],
         }
 
-    def _write(self, task_id: str, channel: str, value: TypedWrite) -> tuple[Document, Any]:
+    def _write(self, task_id: str, channel: str, value: Typed) -> tuple[Document, Any]:
         """Return a write's document and its value, or the error that says why the value is not shown."""
         document: Document = {"task_id": task_id, "channel": channel}
         try:

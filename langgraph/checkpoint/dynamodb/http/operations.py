@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import partial
-from itertools import groupby
 from typing import Any, TypeAlias, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -38,9 +37,9 @@ from langgraph.checkpoint.dynamodb._operations.put_writes import checked_task
 from langgraph.checkpoint.dynamodb._operations.runs import RunSummary
 from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, work
 from langgraph.checkpoint.dynamodb.errors import (
+    CheckpointerConfigurationError,
     CheckpointerError,
     CheckpointerInputError,
-    CheckpointNotFoundError,
     CheckpointSerializationError,
 )
 from langgraph.checkpoint.dynamodb.http.deltas import delta
@@ -105,6 +104,35 @@ def get_tuple(client: Client, config: RunnableConfig) -> Op[CheckpointTuple | No
     documents = {name: each.document for name, each in values.items()}
     opening = partial(_opened, client.values, {**found, "values": documents})
     return client.prefix.shown((yield from work(opening, size_of(documents))))
+
+
+def _whole(wanted: Document, have: Mapping[bytes, bytes] | None = None) -> Op[Document | None]:
+    """Read a checkpoint with all its values, given the data, by their digests, that need not be sent."""
+    have = have or {}
+    found = (yield from ask("get-tuple", {**wanted, "have": list(have)}))["checkpoint"]
+    return None if found is None else (yield from _completed(found, have))
+
+
+def _completed(found: Document, have: Mapping[bytes, bytes]) -> Op[Document | None]:
+    """Ask for what did not fit into an answer; return `None` if the checkpoint was deleted meanwhile."""
+    place = {name: found[name] for name in ("thread_id", "checkpoint_ns", "checkpoint_id")}
+    known = dict(have)
+    while any("left" in each for each in _shown(found)):
+        known |= {Typed(**each).digest: each["data"] for each in _shown(found) if "data" in each}
+        more: Document | None = (yield from ask("get-tuple", {**place, "have": list(known)}))["checkpoint"]
+        if more is None:
+            return None
+        found = more
+    for each in _shown(found):
+        if "same" in each:
+            # The seal of an encrypted value is in its type, and is new where the data are the same.
+            each["data"] = known[each.pop("same")]
+    return found
+
+
+def _shown(found: Document) -> list[Document]:
+    """Return the values and the pending writes of a checkpoint."""
+    return [*found["values"].values(), *(value for *_, value in found["pending_writes"])]
 
 
 def _opened(values: Values, found: Document) -> CheckpointTuple:
@@ -359,8 +387,9 @@ def _metadata(
     """Return metadata as requests have it: typed as well if JSON cannot hold all of it, or if it is encrypted."""
     is_sealed = client.values.encrypts_metadata
     given: Mapping[str, Any] = metadata
+    # As JSON, so that the caller may go on to change what it gave.
     readable = {
-        name: value
+        name: _as_json(value, "the metadata")
         for name, value in given.items()
         if type(name) is str
         and metadata_json(value) is not None
@@ -411,7 +440,8 @@ def put_writes(
     partition, checkpoint_id = checked_task(client.prefix.inside(config), task_id, task_path)
     if not writes:
         return
-    given = tuple(writes)
+    # LangGraph may change its arguments while we wait.
+    given, above = tuple(writes), _checkpoint_map(config)
 
     def serialized() -> list[Any]:
         place = partial(Place, partition.thread_id, partition.namespace)
@@ -422,7 +452,7 @@ def put_writes(
 
     sent = yield from work(serialized, sum(rough_bytes(value) for _, value in given))
     task = {"checkpoint_id": checkpoint_id, "task_id": task_id, "task_path": task_path}
-    document = {**_place_of(partition), "checkpoint_map": _checkpoint_map(config), **task, "writes": sent}
+    document = {**_place_of(partition), "checkpoint_map": above, **task, "writes": sent}
     yield from ask(
         "put-writes", (yield from client.service.fitting(document, f"the writes of task {task_id!r}"))
     )
@@ -463,7 +493,11 @@ def prune(client: Client, thread_ids: Sequence[str], strategy: str, keep_last: i
 
 
 def copy_thread(client: Client, source_thread_id: str, target_thread_id: str) -> Op[None]:
-    """Copy a thread."""
+    """Copy a thread.
+
+    Raises:
+        CheckpointerConfigurationError: The client seals values for their thread, so the service cannot copy them.
+    """
     source = client.prefix.added(source_thread_id, "source_thread_id")
     to = client.prefix.added(target_thread_id, "target_thread_id")
     if source == to:
@@ -472,131 +506,13 @@ def copy_thread(client: Client, source_thread_id: str, target_thread_id: str) ->
     for each in (source, to):
         items.partition_of(each)
     if client.values.seals:
-        yield from _copy_sealed(client, source, to)
-    else:
-        yield from _until_done("copy-thread", {"source_thread_id": source, "target_thread_id": to})
-
-
-def _copy_sealed(client: Client, source: str, target: str) -> Op[None]:
-    """Copy a thread whose values are bound to it: read each checkpoint, and seal and store it for the target.
-
-    They are stored in their order, so a reader sees the copy grow. If it breaks off, repeat it.
-
-    Raises:
-        CheckpointNotFoundError: The source has no checkpoint.
-    """
-    yield from client.service.about()
-    places: list[tuple[str, str]] = []
-    wanted: Document = {"thread_id": source, "checkpoint_ns": None, "channels": [], "limit": _PAGE_MAX}
-    more, after = True, None
-    while more:
-        page = yield from ask("list", {**wanted, "after": after})
-        places += [(each["checkpoint_id"], each["checkpoint_ns"]) for each in page[:-1]]
-        more = page[-1]["more"]
-        if more:
-            after = {name: page[-2][name] for name in ("checkpoint_id", "checkpoint_ns")}
-    if not places:
-        msg = f"thread {source!r} has no checkpoint to copy; check its id"
-        raise CheckpointNotFoundError(msg)
-    copied: dict[str, Document] = {}
-    for checkpoint_id, namespace in sorted(places):
-        partition = items.partition_of(source, namespace)
-        found = yield from _whole(_place_of(partition) | {"checkpoint_id": checkpoint_id})
-        # What was deleted meanwhile is left out.
-        if found is not None:
-            before = copied.get(namespace)
-            yield from _store_copy(client, partition, items.partition_of(target, namespace), found, before)
-            copied[namespace] = found
-
-
-def _whole(wanted: Document, have: Mapping[bytes, bytes] | None = None) -> Op[Document | None]:
-    """Read a checkpoint with all its values, given the data, by their digests, that need not be sent."""
-    have = have or {}
-    found = (yield from ask("get-tuple", {**wanted, "have": list(have)}))["checkpoint"]
-    return None if found is None else (yield from _completed(found, have))
-
-
-def _completed(found: Document, have: Mapping[bytes, bytes]) -> Op[Document | None]:
-    """Ask for what did not fit into an answer; return `None` if the checkpoint was deleted meanwhile."""
-    place = {name: found[name] for name in ("thread_id", "checkpoint_ns", "checkpoint_id")}
-    known = dict(have)
-    while any("left" in each for each in _shown(found)):
-        known |= {Typed(**each).digest: each["data"] for each in _shown(found) if "data" in each}
-        more: Document | None = (yield from ask("get-tuple", {**place, "have": list(known)}))["checkpoint"]
-        if more is None:
-            return None
-        found = more
-    for each in _shown(found):
-        if "same" in each:
-            # The seal of an encrypted value is in its type, and is new where the data are the same.
-            each["data"] = known[each.pop("same")]
-    return found
-
-
-def _shown(found: Document) -> list[Document]:
-    """Return the values and the pending writes of a checkpoint."""
-    return [*found["values"].values(), *(value for *_, value in found["pending_writes"])]
-
-
-def _store_copy(
-    client: Client, source: Partition, target: Partition, found: Document, before: Document | None
-) -> Op[None]:
-    """Store a checkpoint and its pending writes for another thread, given the one that was copied before it."""
-    checkpoint_id, parent_id = found["checkpoint_id"], found["parent_checkpoint_id"]
-    versions = found["checkpoint"].get("channel_versions", {})
-    known = client.memory.get((target.thread_id, target.namespace))
-    if before is None or not known.checkpoint_id == parent_id == before["checkpoint_id"]:
-        known, before = Known(), None
-    # The service has kept a value where its bytes are the same.
-    changed = [
-        name
-        for name, each in found["values"].items()
-        if before is None or name not in known.values or before["values"].get(name) != each
-    ]
-
-    def moved(document: Document, channel: str, *write: str) -> Typed:
-        before, after = (Place(each.thread_id, each.namespace, channel, *write) for each in (source, target))
-        return client.values.moved(document, before, after)
-
-    def sealed() -> tuple[dict[str, Typed], Typed | None, list[tuple[str, str, list[Any]]]]:
-        values = {
-            name: moved(each, name) if name in changed else known.values[name]
-            for name, each in found["values"].items()
-        }
-        before, after = (
-            Place(each.thread_id, each.namespace, "", checkpoint_id) for each in (source, target)
+        msg = (
+            "a thread that this client encrypts cannot be copied: its values are sealed for their thread, so that"
+            " nobody without the key can copy them into another. Store the state of the source as the first of the new"
+            " thread, with the graph's update_state; or give the key to the service instead of the client"
         )
-        pending = zip(found["task_paths"], found["pending_writes"], strict=True)
-        writes = [
-            (
-                path,
-                task,
-                [(name, moved(each, name, checkpoint_id, task).document) for _, (_, name, each) in some],
-            )
-            for (path, task), some in groupby(pending, key=lambda each: (each[0], each[1][0]))
-        ]
-        return values, client.values.moved_metadata(found, before, after), writes
-
-    values, metadata, writes = yield from work(sealed, size_of(found["values"]))
-    # LangGraph stores in the metadata of a subgraph's checkpoint which checkpoints are above it.
-    above = {"checkpoint_map": found["metadata"].get("parents") or {}}
-    document: Document = {
-        **_place_of(target),
-        **above,
-        "parent_checkpoint_id": parent_id,
-        "checkpoint": found["checkpoint"],
-        "metadata": found["metadata"],
-        "typed_metadata": None if metadata is None else metadata.document,
-        "new_versions": {name: versions.get(name) for name in changed},
-        "listed": client.owner_from is not None,
-    }
-    yield from _store(client, target, document, Known(checkpoint_id, versions, values), known, changed)
-    for path, task, some in writes:
-        what = {"checkpoint_id": checkpoint_id, "task_id": task, "task_path": path, "writes": some}
-        asked = {**_place_of(target), **above, **what}
-        yield from ask(
-            "put-writes", (yield from client.service.fitting(asked, f"the writes of task {task!r}"))
-        )
+        raise CheckpointerConfigurationError(msg)
+    yield from _until_done("copy-thread", {"source_thread_id": source, "target_thread_id": to})
 
 
 def _until_done(endpoint: str, document: Document) -> Op[None]:

@@ -236,8 +236,8 @@ def _not_encrypted(place: Place) -> CheckpointerConfigurationError:
 
 def _changed(place: Place) -> CheckpointCorruptionError:
     return CheckpointCorruptionError(
-        f"{place} has data that was encrypted for another place, or changed afterwards. If the service has copied the"
-        " thread, copy it with the saver instead; otherwise restore it from a backup or point-in-time recovery"
+        f"{place} has data that was encrypted for another place, or changed afterwards. If the thread is"
+        " a copy that the service made, use the original; otherwise restore it from a backup or point-in-time recovery"
     )
 
 

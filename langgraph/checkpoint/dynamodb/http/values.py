@@ -126,17 +126,6 @@ class Values:
             return self.loads(typed, place)
         return self._deserialized(place, (typed["type"], typed["data"]))
 
-    def moved(self, document: Document, place: Place, to: Place) -> Typed:
-        """Seal a value of an answer for another place; errors are those of `loads`."""
-        return self._sealed(to, *self._opened(document, place))
-
-    def moved_metadata(self, document: Document, place: Place, to: Place) -> Typed | None:
-        """Seal the typed metadata of a checkpoint's document for another place, if it has some."""
-        typed = document.get("typed_metadata")
-        if typed is None or not is_sealed_type(typed["type"]):
-            return None if typed is None else Typed(typed["type"], typed["data"])
-        return self.moved(typed, place, to)
-
     def _sealed(self, place: Place, kind: str, data: bytes) -> Typed:
         return Typed(kind, data) if self._sealer is None else Typed(*self._sealer.seal(place, (kind, data)))
 
