@@ -60,7 +60,7 @@ def checkpoint_document(
     """
     size = 0
 
-    def shown(value: Typed | TypedWrite) -> Document:
+    def shown(value: Typed) -> Document:
         nonlocal size
         known = digest(value.data) if have else b""
         if known in have:
