@@ -230,9 +230,7 @@ def test_a_value_over_the_limits_is_refused_by_name(
     make_store: Callable[..., HttpStore], asked: Asked
 ) -> None:
     store = make_store(decompressed_bytes_max=600_000)
-    with pytest.raises(
-        CheckpointerInputError, match=r"the put of 'k' has .* bytes as it is sent, .*body_bytes_max"
-    ):
+    with pytest.raises(CheckpointerInputError, match=r"the put of 'k' has .* bytes, and .*body_bytes_max"):
         store.put(NAMESPACE, "k", {"text": "x" * 700_000})
     assert asked == ["about"]
     store.put(NAMESPACE, "k", {"text": "x" * 550_000})

@@ -29,7 +29,6 @@ from langgraph.checkpoint.dynamodb._runtime.options import (
     check_owner_options,
 )
 from langgraph.checkpoint.dynamodb.base_saver import CACHE_BYTES, next_version
-from langgraph.checkpoint.dynamodb.http.accounting import GatewayAccounting
 from langgraph.checkpoint.dynamodb.http.lock import GatewayHolder
 from langgraph.checkpoint.dynamodb.http.memory import LastValues
 from langgraph.checkpoint.dynamodb.http.operations import (
@@ -49,7 +48,7 @@ from langgraph.checkpoint.dynamodb.http.operations import (
 )
 from langgraph.checkpoint.dynamodb.http.options import Auth
 from langgraph.checkpoint.dynamodb.http.prefix import ThreadPrefix
-from langgraph.checkpoint.dynamodb.http.service import ServiceClient
+from langgraph.checkpoint.dynamodb.http.service import GatewayAccounting, ServiceClient
 from langgraph.checkpoint.dynamodb.http.transport import TIMEOUT_SECONDS
 from langgraph.checkpoint.dynamodb.http.values import Values, sealer_of
 from langgraph.checkpoint.dynamodb.locks import ThreadLocks

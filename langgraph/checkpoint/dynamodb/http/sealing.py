@@ -229,7 +229,7 @@ def _frames(data: bytes) -> Iterator[_Frame]:
 def _not_encrypted(place: Place) -> CheckpointerConfigurationError:
     return CheckpointerConfigurationError(
         f"{place} is not encrypted, or not for its place, but the saver has a cipher: somebody without the key may have"
-        " written it. If the thread was stored before there was a cipher, move it with a saver that has"
+        " written it. If it was stored before there was a cipher, read it with"
         " allow_unencrypted=True (`langgraph-dynamodb docs encrypt`); otherwise restore it from a backup"
     )
 

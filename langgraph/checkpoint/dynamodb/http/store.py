@@ -19,9 +19,8 @@ from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS
 from langgraph.checkpoint.dynamodb._runtime.events import Events, OnEvent
 from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, gather, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerError
-from langgraph.checkpoint.dynamodb.http.labels import Document, LabelAccounting, in_requests
 from langgraph.checkpoint.dynamodb.http.options import Auth
-from langgraph.checkpoint.dynamodb.http.service import ServiceClient, ask
+from langgraph.checkpoint.dynamodb.http.service import Document, GatewayAccounting, ServiceClient, ask
 from langgraph.checkpoint.dynamodb.http.transport import TIMEOUT_SECONDS
 from langgraph.store.dynamodb.batch import Asked, Batch, Get, NewMemory
 from langgraph.store.dynamodb.index import Embedded, Embedder, StoreIndexConfig
@@ -31,8 +30,6 @@ from langgraph.store.dynamodb.store import TableStore
 
 # As a store on the table, with a serializer that can write every number.
 _CODEC = Codec(JsonPlusSerializer(pickle_fallback=True))
-# What a request has of an operation beside its values, vectors and labels.
-_OPERATION_BYTES = 400
 
 
 class HttpStore(ServiceClient, TableStore):
@@ -95,7 +92,7 @@ class HttpStore(ServiceClient, TableStore):
             allow_http=allow_http,
             client_options=client_options,
             on_event=on_event,
-            accounting=LabelAccounting(),
+            accounting=GatewayAccounting(),
             events_prefix="store.",
         )
 
@@ -108,7 +105,7 @@ class HttpStore(ServiceClient, TableStore):
         puts = yield from gather([self._put(each, embedded) for each in batch.puts])
         sent += [_Sent(None, {"op": "put", **each}) for each in puts]
         found: dict[int, Any] = {}
-        for group in (yield from in_requests(self._service, sent, _Sent.size, _Sent.name)):
+        for group in (yield from self._groups(sent)):
             yield from _run(group, found)
         return batch.results(found.items())
 
@@ -117,13 +114,12 @@ class HttpStore(ServiceClient, TableStore):
         if len(new) == 1 and new[0].expected is not None:
             document = yield from self._put(new[0], embedded)
             document |= {"revision": new[0].expected.revision, "new_revision": secrets.token_hex(8)}
-            groups = yield from in_requests(self._service, [_Sent(None, document)], _Sent.size, _Sent.name)
-            answer = yield from ask("store/put-if", groups[0][0].document)
-            return [answer["revision"]]
+            yield from self._groups([_Sent(None, document)])
+            return [(yield from ask("store/put-if", document))["revision"]]
         records = yield from gather([self._record(each, embedded) for each in new])
         sent = [_Sent(None, each) for each in records]
         stored: list[str | None] = []
-        for group in (yield from in_requests(self._service, sent, _Sent.size, _Sent.name)):
+        for group in (yield from self._groups(sent)):
             answer = yield from ask("store/import-items", {"records": [each.document for each in group]})
             stored += ["stored" if each else None for each in answer["stored"]]
         return stored
@@ -147,6 +143,9 @@ class HttpStore(ServiceClient, TableStore):
             after = answer["after"]
             if after is None:
                 return
+
+    def _groups(self, sent: Sequence[_Sent]) -> Op[list[list[_Sent]]]:
+        return self._service.groups({each: each.document for each in sent}, _Sent.name)
 
     # Documents
 
@@ -211,19 +210,6 @@ class _Sent:
     def __init__(self, position: int | None, document: Document) -> None:
         self.position = position
         self.document = document
-
-    def size(self) -> int:
-        """Return about how many bytes a request has of it."""
-        document = self.document
-        labels = document.get("namespace") or document.get("namespace_prefix") or ()
-        texts = (document.get("value"), document.get("filter"), document.get("vector"))
-        return (
-            _OPERATION_BYTES
-            + 4 * len(document.get("key", ""))
-            + sum(4 * len(each) + 5 for each in labels)
-            + sum(len(each) for each in texts if each is not None)
-            + sum(len(each) + 5 for each in document.get("vectors", ()))
-        )
 
     def name(self) -> str:
         """Return what to call it in an error."""

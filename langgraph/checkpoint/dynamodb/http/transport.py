@@ -18,8 +18,7 @@ from langgraph.checkpoint.dynamodb._runtime.options import check_flag, check_sec
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb.http import documents, options
 from langgraph.checkpoint.dynamodb.http.connections import Connections
-from langgraph.checkpoint.dynamodb.http.deadline import ServiceClock
-from langgraph.checkpoint.dynamodb.http.exchange import Exchange
+from langgraph.checkpoint.dynamodb.http.exchange import Exchange, ServiceClock
 
 if TYPE_CHECKING:
     import httpx
