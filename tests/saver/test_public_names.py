@@ -44,29 +44,6 @@ EXPORTED = {
     "open_checkpointer",
     "open_store",
 }
-OPTIONS = {
-    "region_name": None,
-    "endpoint_url": None,
-    "session": None,
-    "async_session": None,
-    "client": None,
-    "client_config": None,
-    "retry_seconds": 60.0,
-    "serde": None,
-    "ttl_seconds": None,
-    "consistent_read": True,
-    "encrypt_metadata": None,
-    "share_equal_pieces": True,
-    "allow_unencrypted": False,
-    "bound_to": None,
-    "checkpoint_bytes_max": 1024 * 1024 * 1024,
-    "cache_bytes": 32 * 1024 * 1024,
-    "detect_other_savers": True,
-    "on_event": None,
-    "owner_from": None,
-    "owner_key": None,
-    "activity_seconds": 900,
-}
 # What is public inside the package only.
 INSIDE = {"holder", "runner", "storage", "storage_with", "with_storage"}
 # What the base class makes from other methods; whatever else it has is ours to write.
@@ -106,16 +83,6 @@ def test_every_error_can_be_caught_by_the_base_class(name: str) -> None:
 )
 def test_errors_with_a_builtin_kin_can_be_caught_as_it(name: str, builtin: type[Exception]) -> None:
     assert issubclass(getattr(package, name), builtin)
-
-
-def test_the_constructor_takes_the_table_name_and_these_keywords() -> None:
-    table_name, *options, unknown = inspect.signature(DynamoDBSaver).parameters.values()
-    # Type checkers refuse whatever is given there, and the constructor says what to give instead.
-    assert (unknown.kind, unknown.annotation) == (inspect.Parameter.VAR_KEYWORD, "Never")
-    assert (table_name.name, table_name.kind) == ("table_name", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    assert table_name.default is inspect.Parameter.empty
-    assert {each.name: each.default for each in options} == OPTIONS
-    assert {each.kind for each in options} == {inspect.Parameter.KEYWORD_ONLY}
 
 
 def test_every_method_of_the_base_class_is_overridden() -> None:

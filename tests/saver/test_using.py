@@ -1,10 +1,8 @@
-"""docs/using.md and docs/options.md are right: the programs run, in their order, and no option is missing."""
+"""docs/using.md is right: the programs run, in their order."""
 
 from __future__ import annotations
 
 import contextlib
-import inspect
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
-from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from tests.support.checkpoints import Conversation, stored_values, thread_config
 from tests.support.documents import blocks, read
 
@@ -24,7 +21,6 @@ if TYPE_CHECKING:
 
 ENDPOINT = "http://localhost:8000"
 TABLE = "langgraph-checkpoints"
-OPTIONS, METHODS, *_ = read("docs/options.md").split("\n## ")
 
 
 @pytest.fixture
@@ -72,21 +68,3 @@ def test_every_program_runs(programs: list[str], capsys: pytest.CaptureFixture[s
     assert [each.parent_config for each in moved] == [each.parent_config for each in original]
     assert stored_values(new, thread_config("moved")) == {"text": "second"}
     opened.close()
-
-
-def _named(table: str) -> list[str]:
-    rows = re.findall(r"^\| (.*?) \|", table, re.MULTILINE)
-    return [name for row in rows for name in re.findall(r"`(\w+)", row)]
-
-
-def test_the_options_are_those_of_the_constructor() -> None:
-    parameters = inspect.signature(DynamoDBSaver).parameters.values()
-    # What takes options of other savers only refuses them.
-    options = [each.name for each in parameters if each.kind is not inspect.Parameter.VAR_KEYWORD]
-    assert sorted(_named(OPTIONS)) == sorted(options)
-
-
-def test_the_methods_exist() -> None:
-    named = _named(METHODS)
-    assert {"setup", "asetup", "close", "aclose"} <= {*named}
-    assert [each for each in named if not callable(getattr(DynamoDBSaver, each, None))] == []

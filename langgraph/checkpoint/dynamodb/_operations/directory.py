@@ -70,7 +70,7 @@ class ThreadSummary:
     """When the thread began: with its first put, or with the oldest checkpoint that the table had when the thread was
     entered later."""
     last_active: datetime | None
-    """When it was last active, up to the saver's `activity_seconds`."""
+    """When it was last active, up to `ACTIVITY_SECONDS` too old."""
     status: str | None = None
     """`idle`, `waiting` for a human or `failed`, as of the newest checkpoint; `None` if it was not looked up."""
     step: int | None = None

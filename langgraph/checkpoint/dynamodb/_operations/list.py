@@ -200,7 +200,6 @@ class _Selection(Generic[T]):
             below=below,
             includes_below=includes_below,
             first_page=first_page,
-            consistent=self._storage.consistent_read,
         )
 
     def _is_wanted(self, partition: Partition, checkpoint_id: str) -> bool:

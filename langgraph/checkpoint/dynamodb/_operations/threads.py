@@ -13,6 +13,7 @@ from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Expiry, Item, Partition, expires_before
 from langgraph.checkpoint.dynamodb._format.limits import (
+    ACTIVITY_SECONDS,
     ATTEMPTS_MAX,
     BACKOFF_SECONDS_TOTAL,
     CLAIM_SECONDS,
@@ -224,7 +225,7 @@ def _activity(storage: Storage, partition: Partition, thread: Thread) -> Op[prot
 def _due_touch(storage: Storage, thread: CachedThread | Thread, last_active: int) -> protocol.Change | None:
     """Return the change that notes that a thread in the directory is active; `None` if none is due."""
     now = storage.clock()
-    due = now - activity_seconds(storage.activity_seconds, thread.ttl_seconds)
+    due = now - activity_seconds(thread.ttl_seconds)
     return None if last_active > due else protocol.touch_thread(thread.epoch, now, due)
 
 
@@ -288,12 +289,12 @@ def _touch_kept(storage: Storage, partition: Partition, epoch: bytes) -> Op[None
             return
 
 
-def activity_seconds(seconds: int, ttl_seconds: int | None) -> int:
-    """Return how old a thread's last activity may be in the directory: `seconds`, or less if its ttl is short.
+def activity_seconds(ttl_seconds: int | None) -> int:
+    """Return how old a thread's last activity may be in the directory before a put renews it.
 
     The directory takes a thread for expired one ttl after its last activity there.
     """
-    return seconds if ttl_seconds is None else min(seconds, ttl_seconds // 10)
+    return ACTIVITY_SECONDS if ttl_seconds is None else min(ACTIVITY_SECONDS, ttl_seconds // 10)
 
 
 # A deletion's claim

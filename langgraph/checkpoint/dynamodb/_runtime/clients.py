@@ -23,6 +23,7 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     PARALLEL_REQUESTS,
     POOL_CONNECTIONS,
     READ_SECONDS,
+    RETRY_SECONDS,
 )
 from langgraph.checkpoint.dynamodb._runtime.attempts import Attempts
 from langgraph.checkpoint.dynamodb._runtime.failures import is_transient, locating, outage_remedy
@@ -47,13 +48,13 @@ Opened: TypeAlias = tuple[Any, Callable[[], Awaitable[None]]]
 class ClientOptions:
     """The constructor's options about clients. Sessions and clients are used as given."""
 
-    region_name: str | None
-    endpoint_url: str | None
-    session: Any
-    async_session: Any
-    client: Any
-    client_config: Any
-    retry_seconds: float
+    region_name: str | None = None
+    endpoint_url: str | None = None
+    session: Any = None
+    async_session: Any = None
+    client: Any = None
+    client_config: Any = None
+    retry_seconds: float = RETRY_SECONDS
     connect_seconds: float = CONNECT_SECONDS
     read_seconds: float = READ_SECONDS
 

@@ -99,7 +99,7 @@ def store_storage(saver: DynamoDBSaver, search_bytes_max: int) -> StoreStorage:
         table=storage.table,
         clock=storage.clock,
         rng=storage.rng,
-        consistent_read=storage.consistent_read,
+        consistent_read=True,
         search_bytes_max=search_bytes_max,
         registered=Recent(),
     )

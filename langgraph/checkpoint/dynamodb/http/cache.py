@@ -8,7 +8,7 @@ from typing import Any
 
 from langgraph.cache.base import FullKey, Namespace, ValueT
 from langgraph.checkpoint.serde.base import SerializerProtocol
-from typing_extensions import override
+from typing_extensions import Unpack, override
 
 from langgraph.cache.dynamodb.cache import TableCache
 from langgraph.cache.dynamodb.entries import Values as GivenValues
@@ -16,11 +16,10 @@ from langgraph.cache.dynamodb.entries import attempt, entry_key
 from langgraph.checkpoint.dynamodb._format.codec import rough_bytes
 from langgraph.checkpoint.dynamodb._format.labels import label_path
 from langgraph.checkpoint.dynamodb._format.limits import CACHE_RETRY_SECONDS
-from langgraph.checkpoint.dynamodb._runtime.events import Events, OnEvent
-from langgraph.checkpoint.dynamodb._runtime.options import check_codec_options, check_ttl
+from langgraph.checkpoint.dynamodb._runtime.options import check_serde, check_ttl
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError
-from langgraph.checkpoint.dynamodb.http.options import Auth
+from langgraph.checkpoint.dynamodb.http.options import GatewayKeywords
 from langgraph.checkpoint.dynamodb.http.sealing import Place
 from langgraph.checkpoint.dynamodb.http.service import Document, GatewayAccounting, ServiceClient, ask
 from langgraph.checkpoint.dynamodb.http.values import Values, sealer_of
@@ -42,17 +41,18 @@ class HttpCache(ServiceClient, TableCache[ValueT]):
         ```
 
     Args:
-        url: The gateway's address.
-        auth: As for `HttpCheckpointSaver`, as are the options up to `client_options`.
+        url: The gateway's address, such as `https://gateway.example`.
+        auth: The credentials: a bearer token, a function that returns one, `SigV4(...)`, or an `httpx.Auth`. In a
+            configuration, one of `token`, `token_file` and `sigv4` (with `region_name`).
         timeout: Seconds to wait for the next piece of a response.
-        retry_seconds: For how many seconds to retry a request that gets no response, or one that says to retry.
+        retry_seconds: For how many seconds to retry a request; then it is a miss.
         allow_http: Whether to send `auth` over http:// to another machine. Everybody on the way can read it.
-        client_options: Keyword arguments of httpx's clients: `headers`, `http2`, `proxy`, `trust_env`, `verify`.
+        on_event: A function that receives an `Event` for each operation, or `Events(function, ...)`. It runs at the end
+            of the call and must return quickly. Its errors are logged.
         serde: The serializer, by default LangGraph's `JsonPlusSerializer` without pickle. `EncryptedSerializer`
-            encrypts values before they are sent, bound to their namespace and key.
-        prefix: Labels in front of every namespace, such as the tenant of the token. `clear()` deletes only entries
-            under it.
-        on_event: As for `DynamoDBCache`. The gateway reports units only to some clients.
+            encrypts values, bound to their namespace and key.
+        prefix: Labels in front of every namespace, such as the tenant. `clear()` deletes only entries under them.
+        client_options: Keyword arguments of httpx's clients: `headers`, `http2`, `proxy`, `trust_env`, `verify`.
 
     Raises:
         CheckpointerInputError: An option has a value that cannot be used.
@@ -62,28 +62,22 @@ class HttpCache(ServiceClient, TableCache[ValueT]):
         self,
         url: str,
         *,
-        auth: Auth = None,
         timeout: float = CACHE_TIMEOUT_SECONDS,
         retry_seconds: float = CACHE_RETRY_SECONDS,
-        allow_http: bool = False,
-        client_options: Mapping[str, Any] | None = None,
         serde: SerializerProtocol | None = None,
         prefix: Sequence[str] = (),
-        on_event: OnEvent | Events | None = None,
+        **options: Unpack[GatewayKeywords],
     ) -> None:
         """Check the options. Nothing is opened before the first call."""
-        check_codec_options(serde=serde, allow_unencrypted=False, bound_to=None)
+        check_serde(serde)
         super().__init__(serde=serde, prefix=prefix)
         self._connect(
             url,
-            auth=auth,
             timeout=timeout,
             retry_seconds=retry_seconds,
-            allow_http=allow_http,
-            client_options=client_options,
-            on_event=on_event,
             accounting=GatewayAccounting(has_tenants=bool(prefix)),
             events_prefix="cache.",
+            **options,
         )
         # An entry is stored once, so no sealed piece can be used again.
         self._values = Values(self.serde, sealer_of(self.serde, pieces_bytes_max=0))

@@ -379,7 +379,7 @@ def _metadata(
     client: Client, partition: Partition, checkpoint_id: str, metadata: CheckpointMetadata
 ) -> Document:
     """Return metadata as requests have it: typed as well if JSON cannot hold all of it, or if it is encrypted."""
-    is_sealed = client.values.encrypts_metadata
+    is_sealed = client.values.seals
     given: Mapping[str, Any] = metadata
     # As JSON, so that the caller may go on to change what it gave.
     readable = {
@@ -390,7 +390,7 @@ def _metadata(
         and can_be_packed({name: value})
         and (not is_sealed or name in _NEEDED_METADATA)
     }
-    if len(readable) == len(given) and not (is_sealed and client.values.seals):
+    if len(readable) == len(given) and not is_sealed:
         return {"metadata": readable}
     text = None if is_sealed else metadata_json(given)
     if text is not None:

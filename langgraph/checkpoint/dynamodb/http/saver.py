@@ -17,16 +17,16 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from typing_extensions import Unpack
 
 from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS
 from langgraph.checkpoint.dynamodb._operations.directory import ThreadPage
 from langgraph.checkpoint.dynamodb._operations.runs import RunSummary
-from langgraph.checkpoint.dynamodb._runtime.events import Events, OnEvent
 from langgraph.checkpoint.dynamodb._runtime.options import (
-    check_cache_bytes,
-    check_codec_options,
+    check_bytes,
     check_flag,
     check_owner_options,
+    check_serde,
 )
 from langgraph.checkpoint.dynamodb.base_saver import CACHE_BYTES, next_version
 from langgraph.checkpoint.dynamodb.http.lock import GatewayHolder
@@ -46,7 +46,7 @@ from langgraph.checkpoint.dynamodb.http.operations import (
     put_writes,
     set_thread,
 )
-from langgraph.checkpoint.dynamodb.http.options import Auth
+from langgraph.checkpoint.dynamodb.http.options import GatewayKeywords
 from langgraph.checkpoint.dynamodb.http.prefix import ThreadPrefix
 from langgraph.checkpoint.dynamodb.http.service import GatewayAccounting, ServiceClient
 from langgraph.checkpoint.dynamodb.http.transport import TIMEOUT_SECONDS
@@ -69,29 +69,30 @@ class HttpCheckpointSaver(ServiceClient, ThreadLocks, BaseCheckpointSaver[Any]):
         ```
 
     Args:
-        url: The gateway's address.
-        auth: A bearer token, a function that returns one, `SigV4(...)`, or an `httpx.Auth`.
+        url: The gateway's address, such as `https://gateway.example`.
+        auth: The credentials: a bearer token, a function that returns one, `SigV4(...)`, or an `httpx.Auth`. In a
+            configuration, one of `token`, `token_file` and `sigv4` (with `region_name`).
         timeout: Seconds to wait for the next piece of a response.
-        retry_seconds: For how many seconds to retry a request that gets no response, or one that says to retry; 0
-            sends each once.
+        retry_seconds: For how many seconds to retry a request that gets no response, or one that says to retry; 0 sends
+            each once.
         allow_http: Whether to send `auth` over http:// to another machine. Everybody on the way can read it.
-        client_options: Keyword arguments of httpx's clients: `headers`, `http2`, `proxy`, `trust_env`, `verify`.
+        on_event: A function that receives an `Event` for each operation, or `Events(function, ...)`. It runs at the end
+            of the call and must return quickly. Its errors are logged.
         thread_prefix: The prefix of every thread id and owner in the table, such as `acme/` with a token of the tenant
             `acme`. The agent uses ids and names without it.
-        serde: The serializer. By default LangGraph's `JsonPlusSerializer` in strict mode: it creates only harmless
-            types and those that `with_allowlist` adds, because others may have written the stored bytes. LangGraph
-            adds the types of the graph's schema if `LANGGRAPH_STRICT_MSGPACK=true` is set. Otherwise name yours:
+        serde: The serializer, by default LangGraph's `JsonPlusSerializer` in strict mode. That creates only harmless
+            types and those that `with_allowlist` adds, because others may have written the stored bytes. LangGraph adds
+            the types of the graph's schema if `LANGGRAPH_STRICT_MSGPACK=true` is set. Otherwise name yours:
             `JsonPlusSerializer(allowed_msgpack_modules=[Ticket])`.
-        encrypt_metadata: Whether to pass metadata through the serializer too. `None` means only if the serializer is
-            an `EncryptedSerializer`. A run id always stays readable.
-        allow_unencrypted: Whether a saver with an `EncryptedSerializer` also reads data that is not encrypted. Use it
-            only during a migration: somebody without the key may have written such data.
+        allow_unencrypted: Whether to read data that is not encrypted, or not bound to its place, although there is a
+            key. Use it only during a migration: somebody without the key may have written such data.
         cache_bytes: The maximum memory for the values of the newest checkpoint of recent threads, in bytes. They save
             transfer: only what is new in a value is sent, and known values are not received again. With a cipher, 0
             also hides which parts of two values are equal, and makes each step store all of them.
-        on_event: As for `DynamoDBSaver`. The gateway reports units only to some clients.
-        owner_from: As for `DynamoDBSaver`. Names do not have the `thread_prefix`. Credentials that the gateway binds to
-            an owner need no option: new threads get that owner.
+        owner_from: The key of a config's `configurable`, or of its `metadata`, that names the owner of a thread, such
+            as `user_id`. The first put of each thread then enters it in the directory, which `threads` lists; without
+            the option only `set_thread` does. A later run never changes an owner.
+        client_options: Keyword arguments of httpx's clients: `headers`, `http2`, `proxy`, `trust_env`, `verify`.
 
     Raises:
         CheckpointerInputError: An option has a value that cannot be used.
@@ -101,35 +102,27 @@ class HttpCheckpointSaver(ServiceClient, ThreadLocks, BaseCheckpointSaver[Any]):
         self,
         url: str,
         *,
-        auth: Auth = None,
         timeout: float = TIMEOUT_SECONDS,
         retry_seconds: float = RETRY_SECONDS,
-        allow_http: bool = False,
-        client_options: Mapping[str, Any] | None = None,
         thread_prefix: str = "",
         serde: SerializerProtocol | None = None,
-        encrypt_metadata: bool | None = None,
         allow_unencrypted: bool = False,
         cache_bytes: int = CACHE_BYTES,
-        on_event: OnEvent | Events | None = None,
         owner_from: str | None = None,
+        **options: Unpack[GatewayKeywords],
     ) -> None:
         """Check the options. Nothing is opened before the first call."""
-        check_codec_options(serde=serde, allow_unencrypted=allow_unencrypted, bound_to=None)
-        if encrypt_metadata is not None:
-            check_flag("encrypt_metadata", encrypt_metadata)
-        check_cache_bytes(cache_bytes)
+        check_serde(serde)
+        check_flag("allow_unencrypted", allow_unencrypted)
+        check_bytes("cache_bytes", cache_bytes, at_least=0)
         check_owner_options(owner_from=owner_from, owner_key=None)
         super().__init__(serde=JsonPlusSerializer(allowed_msgpack_modules=None) if serde is None else serde)
         self._connect(
             url,
-            auth=auth,
             timeout=timeout,
             retry_seconds=retry_seconds,
-            allow_http=allow_http,
-            client_options=client_options,
-            on_event=on_event,
             accounting=GatewayAccounting(),
+            **options,
         )
         self._sealer = sealer_of(
             self.serde, pieces_bytes_max=cache_bytes // 2, allow_unencrypted=allow_unencrypted
@@ -138,7 +131,6 @@ class HttpCheckpointSaver(ServiceClient, ThreadLocks, BaseCheckpointSaver[Any]):
         self._memory = LastValues(cache_bytes if self._sealer is None else cache_bytes // 2)
         self._prefix = ThreadPrefix(thread_prefix)
         self._owner_from = owner_from
-        self._encrypt_metadata = encrypt_metadata
 
     @property
     def holder(self) -> GatewayHolder:
@@ -151,7 +143,7 @@ class HttpCheckpointSaver(ServiceClient, ThreadLocks, BaseCheckpointSaver[Any]):
         return Client(
             self._service,
             self._memory,
-            Values(self.serde, self._sealer, encrypt_metadata=self._encrypt_metadata),
+            Values(self.serde, self._sealer),
             self._prefix,
             self._owner_from,
         )

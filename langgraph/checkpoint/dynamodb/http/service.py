@@ -6,14 +6,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
+from typing_extensions import Never
+
 from langgraph.checkpoint.dynamodb._runtime.events import Events, Meter, Observer, OnEvent
-from langgraph.checkpoint.dynamodb._runtime.options import check_on_event
+from langgraph.checkpoint.dynamodb._runtime.options import check_on_event, refuse_unknown
 from langgraph.checkpoint.dynamodb._runtime.requests import grouped
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, result
 from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerInputError
 from langgraph.checkpoint.dynamodb.http.documents import packed, size_of
-from langgraph.checkpoint.dynamodb.http.options import Auth
+from langgraph.checkpoint.dynamodb.http.options import Auth, GatewayKeywords
 from langgraph.checkpoint.dynamodb.http.transport import Transport
 
 T = TypeVar("T")
@@ -158,20 +160,23 @@ class ServiceClient(TransportOwner):
         self,
         url: str,
         *,
-        auth: Auth,
         timeout: float,
         retry_seconds: float,
-        allow_http: bool,
-        client_options: Mapping[str, Any] | None,
-        on_event: OnEvent | Events | None,
         accounting: GatewayAccounting,
         events_prefix: str = "",
+        auth: Auth = None,
+        allow_http: bool = False,
+        client_options: Mapping[str, Any] | None = None,
+        on_event: OnEvent | Events | None = None,
+        **unknown: Never,
     ) -> None:
         """Check the options of the connection. Nothing is opened before the first request.
 
         Raises:
             CheckpointerInputError: An option has a value that cannot be used.
+            TypeError: The constructor does not have an option.
         """
+        refuse_unknown(type(self), unknown, GatewayKeywords)
         check_on_event(on_event)
         transport = Transport(
             url,

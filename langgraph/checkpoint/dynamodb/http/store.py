@@ -12,14 +12,13 @@ from typing import Any
 
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.store.base import ListNamespacesOp, Result, TTLConfig
-from typing_extensions import override
+from typing_extensions import Unpack, override
 
 from langgraph.checkpoint.dynamodb._format.codec import Codec, rough_bytes
 from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS
-from langgraph.checkpoint.dynamodb._runtime.events import Events, OnEvent
 from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, gather, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerError
-from langgraph.checkpoint.dynamodb.http.options import Auth
+from langgraph.checkpoint.dynamodb.http.options import GatewayKeywords
 from langgraph.checkpoint.dynamodb.http.service import Document, GatewayAccounting, ServiceClient, ask
 from langgraph.checkpoint.dynamodb.http.transport import TIMEOUT_SECONDS
 from langgraph.store.dynamodb.batch import Asked, Batch, Get, NewMemory
@@ -47,15 +46,21 @@ class HttpStore(ServiceClient, TableStore):
         ```
 
     Args:
-        url: The gateway's address.
-        auth: As for `HttpCheckpointSaver`, as are the options up to `client_options`.
+        index: Lets the store embed texts and search by similarity. Takes `dims`, `embed` and `fields` of LangGraph's
+            `IndexConfig`, and `distance_type`: `cosine`, `l2` or `inner_product`. The client embeds, and the gateway
+            compares.
+        ttl: When memories expire, as LangGraph's `TTLConfig`: `default_ttl` in minutes, and `refresh_on_read`. In the
+            table, expired memories are always omitted, and DynamoDB removes them.
+        url: The gateway's address, such as `https://gateway.example`.
+        auth: The credentials: a bearer token, a function that returns one, `SigV4(...)`, or an `httpx.Auth`. In a
+            configuration, one of `token`, `token_file` and `sigv4` (with `region_name`).
         timeout: Seconds to wait for the next piece of a response.
-        retry_seconds: For how many seconds to retry a request that gets no response, or one that says to retry.
+        retry_seconds: For how many seconds to retry a request that gets no response, or one that says to retry; 0 sends
+            each once.
         allow_http: Whether to send `auth` over http:// to another machine. Everybody on the way can read it.
+        on_event: A function that receives an `Event` for each operation, or `Events(function, ...)`. It runs at the end
+            of the call and must return quickly. Its errors are logged.
         client_options: Keyword arguments of httpx's clients: `headers`, `http2`, `proxy`, `trust_env`, `verify`.
-        index: As for `DynamoDBStore`. `search` can only be `"exact"`: the gateway compares.
-        ttl: LangGraph's `TTLConfig`: `default_ttl` in minutes and `refresh_on_read`.
-        on_event: As for `DynamoDBStore`. The gateway reports units only to some clients.
 
     Raises:
         CheckpointerInputError: An option has a value that cannot be used.
@@ -66,14 +71,11 @@ class HttpStore(ServiceClient, TableStore):
         self,
         url: str,
         *,
-        auth: Auth = None,
         timeout: float = TIMEOUT_SECONDS,
         retry_seconds: float = RETRY_SECONDS,
-        allow_http: bool = False,
-        client_options: Mapping[str, Any] | None = None,
         index: StoreIndexConfig | None = None,
         ttl: TTLConfig | None = None,
-        on_event: OnEvent | Events | None = None,
+        **options: Unpack[GatewayKeywords],
     ) -> None:
         """Check the options. Nothing is opened before the first call."""
         self._index = None if index is None else Embedder(index)
@@ -86,14 +88,11 @@ class HttpStore(ServiceClient, TableStore):
         super().__init__(self._index, ttl)
         self._connect(
             url,
-            auth=auth,
             timeout=timeout,
             retry_seconds=retry_seconds,
-            allow_http=allow_http,
-            client_options=client_options,
-            on_event=on_event,
             accounting=GatewayAccounting(),
             events_prefix="store.",
+            **options,
         )
 
     @override
