@@ -12,7 +12,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 import langgraph.checkpoint.dynamodb as package
 from langgraph.checkpoint.dynamodb import CheckpointerError, DynamoDBSaver
 from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
-from langgraph.checkpoint.dynamodb.base_saver import StorageSaver
+from langgraph.checkpoint.dynamodb.base_saver import TableSaver
 from langgraph.checkpoint.dynamodb.locks import ThreadLocks
 
 EXPORTED = {
@@ -56,7 +56,7 @@ def _public_names(*kinds: type) -> set[str]:
 
 
 # `HttpCheckpointSaver` has most of it too.
-OURS = _public_names(DynamoDBSaver, StorageSaver, ThreadLocks, TransportOwner)
+OURS = _public_names(DynamoDBSaver, TableSaver, ThreadLocks, TransportOwner)
 
 
 def test_the_version_is_that_of_the_installed_package() -> None:
@@ -119,14 +119,14 @@ def test_every_method_has_an_async_one_with_the_same_parameters(name: str) -> No
 
 
 # `aclose` closes more than `close` does.
-_ASYNC = [name for name in vars(StorageSaver) if f"a{name}" in vars(StorageSaver) and name != "close"]
+_ASYNC = [name for name in vars(TableSaver) if f"a{name}" in vars(TableSaver) and name != "close"]
 
 
 @pytest.mark.parametrize("name", _ASYNC)
 def test_an_async_method_has_the_whole_docstring_of_its_sibling(name: str) -> None:
     """Agents call the async ones: a reader is not to be sent elsewhere."""
-    sync = inspect.getdoc(getattr(StorageSaver, name)) or ""
-    asynchronous = inspect.getdoc(getattr(StorageSaver, f"a{name}"))
+    sync = inspect.getdoc(getattr(TableSaver, name)) or ""
+    asynchronous = inspect.getdoc(getattr(TableSaver, f"a{name}"))
     assert sync
     siblings = "|".join(_ASYNC)
     assert asynchronous == re.sub(rf"`({siblings})`", r"`a\1`", sync)

@@ -11,6 +11,15 @@ from typing_extensions import Unpack
 
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import CHECKPOINT_BYTES_MAX, RETRY_SECONDS
+from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
+from langgraph.checkpoint.dynamodb._operations.delete import delete_for_runs, delete_thread, prune
+from langgraph.checkpoint.dynamodb._operations.delta_history import get_delta_channel_history
+from langgraph.checkpoint.dynamodb._operations.directory import list_threads, set_thread
+from langgraph.checkpoint.dynamodb._operations.get import get_tuple
+from langgraph.checkpoint.dynamodb._operations.list import list_checkpoints
+from langgraph.checkpoint.dynamodb._operations.put import put
+from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
+from langgraph.checkpoint.dynamodb._operations.runs import list_runs
 from langgraph.checkpoint.dynamodb._operations.setup import setup
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache
 from langgraph.checkpoint.dynamodb._runtime.clients import Clients
@@ -25,11 +34,11 @@ from langgraph.checkpoint.dynamodb._runtime.options import (
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb._runtime.warm_up import first_read
-from langgraph.checkpoint.dynamodb.base_saver import CACHE_BYTES, StorageSaver
+from langgraph.checkpoint.dynamodb.base_saver import CACHE_BYTES, Operations, TableSaver
 from langgraph.checkpoint.dynamodb.locks import TableHolder, ThreadLocks
 
 
-class DynamoDBSaver(ThreadLocks, StorageSaver):
+class DynamoDBSaver(ThreadLocks, TableSaver[Storage]):
     """A LangGraph checkpoint saver on one DynamoDB table, for `invoke` and `ainvoke` alike.
 
     You can use the saver as a plain object, for example at module level in a Lambda function, from several OS threads
@@ -90,6 +99,20 @@ class DynamoDBSaver(ThreadLocks, StorageSaver):
 
     transport: Clients
     """The clients that make the requests; public inside the package."""
+    _operations = Operations(
+        get_tuple,
+        list_checkpoints,
+        get_delta_channel_history,
+        put,
+        put_writes,
+        delete_thread,
+        delete_for_runs,
+        copy_thread,
+        prune,
+        set_thread,
+        list_threads,
+        list_runs,
+    )
 
     def __init__(
         self,
@@ -113,7 +136,8 @@ class DynamoDBSaver(ThreadLocks, StorageSaver):
         check_bytes("checkpoint_bytes_max", checkpoint_bytes_max, at_least=1)
         check_bytes("cache_bytes", cache_bytes, at_least=0)
         check_owner_options(owner_from=owner_from, owner_key=owner_key)
-        super().__init__(serde, connection.clients, connection.observer())
+        super().__init__(serde=serde)
+        self._own(connection.clients, connection.observer())
         self._codec_options: dict[str, Any] = {
             "bound_to": connection.bound_to,
             "allow_unencrypted": connection.allow_unencrypted,

@@ -34,7 +34,7 @@ from langgraph.checkpoint.dynamodb.gateway.opaque import OpaqueCodec
 from langgraph.checkpoint.dynamodb.gateway.operations import Operations
 from langgraph.checkpoint.dynamodb.gateway.wire import VERSION
 from langgraph.checkpoint.dynamodb.http import operations
-from langgraph.checkpoint.dynamodb.http.memory import LastValues
+from langgraph.checkpoint.dynamodb.http.memory import Remembered
 from langgraph.checkpoint.dynamodb.http.service import Service
 from langgraph.checkpoint.dynamodb.http.values import Values, sealer_of
 from langgraph.store.dynamodb.storage import StoreStorage
@@ -86,7 +86,10 @@ def client_of(storage: Storage, serde: Any = _SERDE) -> operations.Client:
     """A client, as a process that has just started has it."""
     sealer = sealer_of(serde, pieces_bytes_max=MEMORY_BYTES)
     return operations.Client(
-        Service(), LastValues(MEMORY_BYTES), Values(serde, sealer), owner_from=storage.owner_from
+        Service(),
+        Remembered[operations.Known](MEMORY_BYTES),
+        Values(serde, sealer),
+        owner_from=storage.owner_from,
     )
 
 

@@ -80,6 +80,13 @@ def _is_here(host: str) -> bool:
         return False
 
 
+def check_prefix(value: Any) -> None:
+    """Raise if a value cannot be the prefix of threads."""
+    if not isinstance(value, str):
+        msg = f'thread_prefix is {value!r}; give text such as "acme/", or "" for none'
+        raise CheckpointerInputError(msg)
+
+
 def check_auth(value: Any) -> None:
     """Raise if a value is not a kind of authorization."""
     if isinstance(value, str):

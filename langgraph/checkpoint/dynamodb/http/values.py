@@ -24,6 +24,11 @@ Document: TypeAlias = dict[str, Any]
 _NO_METADATA: Document = {"type": "json", "data": b"{}"}
 
 
+def digest_of(data: bytes) -> bytes:
+    """Return the digest by which client and service name a value."""
+    return sha256(data).digest()[:DIGEST_BYTES]
+
+
 @dataclass(frozen=True)
 class Typed:
     """A serialized value."""
@@ -34,7 +39,7 @@ class Typed:
     @cached_property
     def digest(self) -> bytes:
         """The digest by which client and service name the value."""
-        return sha256(self.data).digest()[:DIGEST_BYTES]
+        return digest_of(self.data)
 
     @property
     def document(self) -> Document:
