@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from langgraph.checkpoint.dynamodb.http.memory import Remembered
+from tests.support.forks import in_a_child, needs_fork
+
+pytestmark = needs_fork
 
 
 @dataclass
@@ -27,6 +30,13 @@ def test_the_least_recently_used_is_forgotten() -> None:
     assert memory.get(places[0])
     memory.keep(places[3], Entry(30_000))
     assert [memory.get(each) for each in places] == [None] * 4
+
+
+def test_a_child_does_not_wait_for_a_lock_that_its_parent_held() -> None:
+    memory = Remembered[Entry](20_000)
+    # Another OS thread may have it when a process forks.
+    with memory._lock:  # noqa: SLF001 - nothing public holds it for long enough.
+        assert in_a_child(lambda: memory.keep(("a", ""), Entry(1))) == 0
 
 
 def test_a_thread_is_forgotten_with_all_its_namespaces() -> None:
