@@ -99,6 +99,8 @@ class Client:
 
     def inside(self, partition: Partition) -> Partition:
         """Return a namespace that the agent names, as the table has it."""
+        if not self.prefix:
+            return partition
         return items.partition_of(self.prefix + partition.thread_id, partition.namespace)
 
     def id_inside(self, given: Any, name: str) -> str:
@@ -253,6 +255,9 @@ def list_checkpoints(
 
 def _plain_part(given: Mapping[Any, Any]) -> Document:
     """Return what JSON can hold of a dict."""
+    with suppress(ValueError):
+        whole: Document = _plain(given)
+        return whole
     found: Document = {}
     for name, value in given.items():
         with suppress(ValueError):
@@ -366,7 +371,6 @@ def put(
     versions = document["checkpoint"]["channel_versions"]
     serializing = partial(_serialized, client.values, partition, given, known, versions, changed)
     values = yield from work(serializing, rough_bytes({name: given[name] for name in changed}))
-    yield from client.service.about()
     what, wanted = f"checkpoint {checkpoint_id!r} of thread {partition.thread_id!r}", set[str]()
     for _ in range(_PUT_ATTEMPTS_MAX):
         describing = partial(_sent, values, known, changed, wanted)

@@ -8,6 +8,7 @@ import secrets
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
@@ -135,8 +136,7 @@ class HttpStore(ServiceClient, TableStore):
     def _export_items(self, namespace_prefix: tuple[str, ...]) -> Stream[dict[str, Any]]:
         after: Any = None
         while True:
-            request = {"namespace_prefix": list(namespace_prefix), "after": after}
-            answer = yield from ask("store/export-items", request)
+            answer = yield from _part("store/export-items", namespace_prefix, after)
             for each in answer["records"]:
                 yield Emit(each | {"value": json.loads(each["value"])})
             after = answer["after"]
@@ -178,7 +178,7 @@ class HttpStore(ServiceClient, TableStore):
         return {
             "namespace": list(new.address.namespace),
             "key": new.address.key,
-            "value": (yield from _value_text(new)),
+            "value": (yield from work(partial(_value_text, new), rough_bytes(new.value))),
             "vectors": self._vectors(new, embedded),
             "ttl_seconds": new.ttl_seconds,
         }
@@ -186,14 +186,12 @@ class HttpStore(ServiceClient, TableStore):
     def _record(self, new: NewMemory, embedded: Embedded) -> Op[Document]:
         times: Any = new.times
         expires_at = times.expires_at
-        return {
-            "namespace": list(new.address.namespace),
-            "key": new.address.key,
-            "value": (yield from _value_text(new)),
-            "vectors": self._vectors(new, embedded),
+        record = yield from self._put(new, embedded)
+        ttl_seconds = record.pop("ttl_seconds")
+        return record | {
             "created_at": moment(times.created_us).isoformat(),
             "updated_at": moment(times.updated_us).isoformat(),
-            "ttl_minutes": None if new.ttl_seconds is None else new.ttl_seconds / 60,
+            "ttl_minutes": None if ttl_seconds is None else ttl_seconds / 60,
             "expires_at": None if expires_at is None else moment(expires_at * 1_000_000).isoformat(),
         }
 
@@ -269,16 +267,18 @@ def _fields(document: Document, *, scored: bool = False) -> tuple[dict[str, Any]
     return fields | ({"score": document["score"]} if scored else {}), document["revision"]
 
 
+def _part(endpoint: str, namespace_prefix: Sequence[str], after: Any) -> Op[Document]:
+    """Ask for the next part of what takes several requests."""
+    return ask(endpoint, {"namespace_prefix": list(namespace_prefix), "after": after})
+
+
 def _removed(endpoint: str, namespace_prefix: Sequence[str]) -> Op[int]:
-    removed = 0
-    after: Any = None
-    while True:
-        request = {"namespace_prefix": list(namespace_prefix), "after": after}
-        answer = yield from ask(endpoint, request)
+    answer = yield from _part(endpoint, namespace_prefix, None)
+    removed = int(answer["deleted"])
+    while answer["after"] is not None:
+        answer = yield from _part(endpoint, namespace_prefix, answer["after"])
         removed += int(answer["deleted"])
-        after = answer["after"]
-        if after is None:
-            return removed
+    return removed
 
 
 def _get(wanted: Get) -> Document:
@@ -306,17 +306,12 @@ def _shown(namespace: Sequence[str], key: str, created_at: str, updated_at: str)
     return {"namespace": list(namespace), "key": key, "created_at": created_at, "updated_at": updated_at}
 
 
-def _value_text(new: NewMemory) -> Op[str | None]:
-    value = new.value
-    if value is None:
+def _value_text(new: NewMemory) -> str | None:
+    if new.value is None:
         return None
-
-    def made() -> str:
-        # The gateway would refuse the same, after it has stored what was in an earlier request.
-        pack_value(_CODEC, value, f"value of memory {new.address.key!r}")
-        return _text(value)
-
-    return (yield from work(made, rough_bytes(value)))
+    # The gateway would refuse the same, after it has stored what was in an earlier request.
+    pack_value(_CODEC, new.value, f"value of memory {new.address.key!r}")
+    return _text(new.value)
 
 
 def _text(value: Any) -> str:
