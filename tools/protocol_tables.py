@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from itertools import groupby
 from pathlib import Path
 
 from langgraph.checkpoint.dynamodb import protocol
@@ -74,8 +75,8 @@ def _crashes() -> Iterator[str]:
     yield "| operation | the process dies after | what a reader sees | what is left behind |"
     yield "|---|---|---|---|"
     for operation, steps in WRITE_ORDER.items():
-        for step in steps:
-            yield f"| {operation} | {step.name} | {step.seen} | {step.left} |"
+        for (seen, left), alike in groupby(steps, key=lambda step: (step.seen, step.left)):
+            yield f"| {operation} | {' or '.join(step.name for step in alike)} | {seen} | {left} |"
 
 
 BLOCKS: Mapping[str, Callable[[], Iterator[str]]] = {
