@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from tests.support.documents import blocks, read
 
 if TYPE_CHECKING:
