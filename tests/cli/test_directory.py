@@ -71,7 +71,7 @@ def test_threads_without_an_owner_are_told_until_they_are_expected(
         "entered: 2 threads, 1 with owner, 1 without owner",
         "threads without owner: nobody's",
     ]
-    assert "No checkpoint of 1 thread names an owner under 'user_id'" in ended.err
+    assert "no checkpoint of 1 thread names an owner under 'user_id'" in ended.err
     # The file of those that are done does not hide them from the next run.
     assert done.read_text() == "one\n"
     again = run(*command, "--json")

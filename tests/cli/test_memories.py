@@ -347,7 +347,7 @@ def test_the_root_label_that_langgraph_has_reserved_is_refused_before_anything_i
     for more in ((), ("--dry-run",)):
         ended = memories("put", "langgraph/x", "k", "{}", *more)
         assert ended.code == Exit.USAGE
-        assert 'Root label for namespace cannot be "langgraph"' in ended.err
+        assert 'begins with "langgraph", which LangGraph has reserved' in ended.err
     assert memories("get", "langgraph/x", "k").code == Exit.NOT_FOUND
 
 

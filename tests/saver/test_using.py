@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from langgraph.checkpoint.memory import InMemorySaver
 
-from tests.support.checkpoints import Conversation, stored_values, thread_config
 from tests.support.documents import blocks, read
 
 if TYPE_CHECKING:
@@ -56,15 +54,4 @@ def test_every_program_runs(programs: list[str], capsys: pytest.CaptureFixture[s
     said, *listed = capsys.readouterr().out.splitlines()
     assert said == "You have said: Hello"
     assert [each.split()[0] for each in listed] == ["4", "3", "2"]
-
-    old, new = InMemorySaver(), names["saver"]
-    conversation = Conversation(old, "moved")
-    conversation.put(text="first")
-    old.put_writes(conversation.put(text="second"), [("text", "third"), ("__interrupt__", "?")], "task")
-    names["move"](old, new, ["moved"])
-    assert capsys.readouterr().out == "moved moved\n"
-    moved, original = ([*each.list(thread_config("moved"))] for each in (new, old))
-    assert [each.pending_writes for each in moved] == [each.pending_writes for each in original]
-    assert [each.parent_config for each in moved] == [each.parent_config for each in original]
-    assert stored_values(new, thread_config("moved")) == {"text": "second"}
     opened.close()

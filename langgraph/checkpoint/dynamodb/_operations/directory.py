@@ -116,8 +116,8 @@ def set_thread(
         if about == known and old.get(OWNER) == entry.get(OWNER):
             return
     msg = (
-        f"Thread {thread_id!r} was changed or deleted {ATTEMPTS_MAX} times while its owner or title was set. Retry the"
-        " call."
+        f"thread {thread_id!r} was changed or deleted {ATTEMPTS_MAX} times while its owner or title was set; retry the"
+        " call"
     )
     raise ThreadBusyError(msg)
 

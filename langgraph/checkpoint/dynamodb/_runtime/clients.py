@@ -32,6 +32,7 @@ from langgraph.checkpoint.dynamodb._runtime.library_versions import misfit
 from langgraph.checkpoint.dynamodb._runtime.loops import LoopEnd, run_apart
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerUnavailableError
+from langgraph.checkpoint.dynamodb.version import requirement
 
 logger = logging.getLogger(__name__)
 
@@ -339,7 +340,8 @@ def _say_once(why: str) -> None:
     if why not in _said:
         _said.add(why)
         logger.warning(
-            "%s: async methods run boto3 in threads. For native async install langgraph-dynamodb[aiobotocore] or"
-            " langgraph-dynamodb[aioboto3], and pass async_session= where you pass client= or session=.",
+            "%s: async methods run boto3 in threads. For native async, pip install %s, and pass async_session= where"
+            " you pass client= or session=.",
             why,
+            requirement("aiobotocore"),
         )

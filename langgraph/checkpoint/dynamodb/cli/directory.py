@@ -73,8 +73,8 @@ def directory(
     conclude(context, "entered", served, totals, {"threads_without_owner": ownerless} if ownerless else None)
     if ownerless and not allow_without_owner:
         msg = (
-            f"No checkpoint of {counted(len(ownerless), 'thread')} names an owner under {owner_from!r} in metadata that"
-            " the configured key opens. Give another --owner-from, name owners with set_thread(owner=...), or pass"
+            f"no checkpoint of {counted(len(ownerless), 'thread')} names an owner under {owner_from!r} in metadata that"
+            " the configured key opens; give another --owner-from, name owners with set_thread(owner=...), or pass"
             " --allow-without-owner if these threads are nobody's"
         )
         raise CommandError(Exit.PROBLEMS, msg)

@@ -38,7 +38,7 @@ def export(
 ) -> None:
     """Write a thread, or a person's data, to files of JSON lines.
 
-    The file has everything that belongs to the thread; `langgraph-dynamodb docs thread-file` describes its format. It
+    The file has everything that belongs to the thread; `langgraph-dynamodb docs migrating` describes its format. It
     is not encrypted, even if the thread is: whoever has the file can read the conversation.
 
     --owner with --to writes a file for each thread of the owner, one for their memories, and a report that says what it

@@ -13,6 +13,7 @@ import typer
 
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
+from langgraph.checkpoint.dynamodb.version import requirement
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -77,7 +78,7 @@ def _application(context: CommandContext, host: str, *, insecure: bool) -> Starl
         )
         from langgraph.checkpoint.dynamodb.gateway.settings import load_options  # noqa: PLC0415
     except ModuleNotFoundError as error:
-        msg = f"{error.name} is not installed; pip install 'langgraph-dynamodb[gateway]'"
+        msg = f"{error.name} is not installed; pip install {requirement('gateway')}"
         raise CommandError(Exit.CONFIGURATION, msg) from error
     if insecure and not is_of_this_machine(host):
         msg = f"--insecure is for {_LOCAL} and localhost; leave --host out, or configure principals"

@@ -13,6 +13,7 @@ from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.streams import PIPE, written_file
 from langgraph.checkpoint.dynamodb.cli.values import counted, sized
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
+from langgraph.checkpoint.dynamodb.version import requirement
 from langgraph.checkpoint.dynamodb.view import STATIC
 from langgraph.checkpoint.dynamodb.view.answers import Answers
 from langgraph.checkpoint.dynamodb.view.bundle import bundled
@@ -117,7 +118,7 @@ def _serve(context: CommandContext, thread_id: str | None, port: int | None, *, 
     except ModuleNotFoundError as error:
         if error.name not in _EXTRA:
             raise
-        msg = f"{error.name} is not installed; pip install 'langgraph-dynamodb[view]'"
+        msg = f"{error.name} is not installed; pip install {requirement('view')}"
         raise CommandError(Exit.CONFIGURATION, msg) from error
     answers = Answers(Session(context.saver), thread_id)
     try:

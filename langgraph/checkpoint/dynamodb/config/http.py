@@ -37,6 +37,7 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.http import HttpCache, HttpCheckpointSaver, HttpStore, SigV4
 from langgraph.checkpoint.dynamodb.http.cache import CACHE_TIMEOUT_SECONDS
 from langgraph.checkpoint.dynamodb.http.transport import TIMEOUT_SECONDS
+from langgraph.checkpoint.dynamodb.version import requirement
 
 
 class AuthOptions(Alternatives):
@@ -222,7 +223,7 @@ def _client_options(options: ConnectionOptions) -> dict[str, Any]:
     return given
 
 
-_INSTALL = '"langgraph-dynamodb[http]"'
+_INSTALL = requirement("http")
 CHECKPOINTER = CheckpointerType(HttpOptions, *openers(_made_saver), install=_INSTALL)
 STORE = StoreType(HttpStoreOptions, *openers(_made_store), install=_INSTALL)
 CACHE = CacheType(HttpCacheOptions, *openers(_made_cache), install=_INSTALL)

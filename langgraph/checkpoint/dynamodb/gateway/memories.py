@@ -265,9 +265,7 @@ class Memories:
         try:
             return exact_vectors(distance)
         except CheckpointerConfigurationError as error:
-            msg = (
-                'this gateway compares no vectors; ask its operator to install "langgraph-dynamodb[vectors]"'
-            )
+            msg = "this gateway compares no vectors; ask its operator to install the extra `vectors`"
             raise CheckpointerInputError(msg) from error
 
 

@@ -169,7 +169,7 @@ class TableStore(SaverStore):
         found = self._change_thread(thread_id, protocol.create_copy(epoch))
         # The request may have been sent again after its answer was lost.
         if found is not None and not (found and Thread.parse(found).confirms(epoch)):
-            msg = f"Thread {thread_id!r} was created by another process. Run the command again."
+            msg = f"thread {thread_id!r} was created by another process; run the command again"
             raise ThreadBusyError(msg)
         return epoch
 
@@ -180,7 +180,7 @@ class TableStore(SaverStore):
             ThreadBusyError: The copy is being deleted, or has been.
         """
         if self._change_thread(thread_id, protocol.complete_copy(epoch)) is not None:
-            msg = f"Thread {thread_id!r} was deleted or pruned by another process. Run the command again."
+            msg = f"thread {thread_id!r} was deleted or pruned by another process; run the command again"
             raise ThreadBusyError(msg)
 
     def revoke_copy(self, thread_id: str) -> None:
