@@ -1,46 +1,25 @@
-"""Names are those of docs/glossary.md: its terms are there, and the words that they replaced are gone."""
+"""Names say one thing each: the terms of docs/glossary.md are in the code, and no two classes share a name."""
 
 from __future__ import annotations
 
+import ast
 import io
 import re
 import tokenize
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "langgraph"
 GLOSSARY = ROOT / "docs" / "glossary.md"
-DECISIONS = ROOT / "docs" / "decisions"
-
-# Names of modules, classes, functions and variables; what replaced each is in the glossary.
-GONE = (
-    "Access", "DirectAccess", "Desk", "Draft", "GatewayAccess", "Journal", "Kept", "Lineage", "Memory", "Needs",
-    "Places", "Reach", "SealedCodec", "Shelf", "ThreadEntry", "Unserved", "adopt", "desk", "enter_namespace",
-    "in_the_way", "lasting", "left_in", "let_go", "look_at_thread", "looking", "onlooker", "outliving",
-    "roster", "settle_epoch", "siege", "take_inventory", "unless_condition_failed", "vouched", "weather",
-)  # fmt: skip
-GONE_MODULES = (
-    "access.py", "accounts.py", "desk.py", "draft.py", "extents.py", "journal.py", "kept.py", "lane.py",
-    "ledger.py", "lineage.py", "looking.py", "memory_cache.py", "notes.py", "places.py", "reach.py",
-    "sealed.py", "siege.py", "survey.py", "unserved.py", "verdict.py", "weather.py",
-)  # fmt: skip
-# Variables and fields, in the packages whose word they were.
-GONE_THERE = (
-    ("view", "lane"), ("view", "record"), ("view", "group"), ("view", "groups"), ("config", "place"),
-    ("config", "places"), ("migrate", "place"), ("migrate", "places"), ("migrate", "open_place"),
-    ("migrate", "knows_places"), ("cli", "desk"), ("_operations", "draft"), ("_operations", "lane"),
-)  # fmt: skip
-# In documents; what was decided then keeps the words of then.
-GONE_WORDS = ("hurt engine", "onlooker", "roster", "rooms", "siege", "weather", "vouch")
 
 
 @cache
 def _sources() -> tuple[Path, ...]:
-    # Other tests have names of CloudFormation's and of LangGraph's, too.
-    tests = [ROOT / "tests" / each for each in ("chaos", "model", "operations", "simulation", "support")]
-    return tuple(path for folder in (ROOT / "langgraph", *tests) for path in folder.rglob("*.py"))
+    return tuple(sorted(PACKAGE.rglob("*.py")))
 
 
 @cache
@@ -54,45 +33,35 @@ def _terms() -> list[str]:
     return [name for row in rows for name in re.findall(r"`(\w+)`", row)]
 
 
+def _shared_names(sources: Iterable[Path]) -> Mapping[str, list[str]]:
+    """Return the class names that several modules define, with the modules. A private class is its module's own."""
+    found: dict[str, list[str]] = {}
+    for path in sources:
+        for each in ast.parse(path.read_text()).body:
+            if isinstance(each, ast.ClassDef) and not each.name.startswith("_"):
+                found.setdefault(each.name, []).append(path.name)
+    return {name: modules for name, modules in found.items() if len(modules) > 1}
+
+
 @pytest.mark.parametrize("name", _terms())
 def test_a_name_of_the_glossary_is_in_the_package(name: str) -> None:
-    assert any(name in _names(path) for path in _sources() if path.is_relative_to(ROOT / "langgraph"))
+    assert any(name in _names(path) for path in _sources())
 
 
-@pytest.mark.parametrize("name", GONE)
-def test_a_name_that_was_replaced_is_gone(name: str) -> None:
-    found = [str(path.relative_to(ROOT)) for path in _sources() if name in _names(path)]
-    assert not found
+def test_no_two_classes_share_a_name() -> None:
+    assert _shared_names(_sources()) == {}
 
 
-@pytest.mark.parametrize(("package", "name"), GONE_THERE)
-def test_a_name_that_was_replaced_in_a_package_is_gone_there(package: str, name: str) -> None:
-    folder = ROOT / "langgraph" / "checkpoint" / "dynamodb" / package
-    assert folder.is_dir()
-    assert [path.name for path in folder.rglob("*.py") if name in _names(path)] == []
-
-
-def test_a_module_that_was_renamed_is_gone() -> None:
-    package = ROOT / "langgraph"
-    assert not [str(path) for path in package.rglob("*.py") if path.name in GONE_MODULES]
-
-
-@pytest.mark.parametrize("word", GONE_WORDS)
-def test_documents_do_without_a_word_that_was_replaced(word: str) -> None:
-    documents = [path for path in (ROOT / "docs").rglob("*.md") if DECISIONS not in path.parents]
-    found = [
-        f"{path.name}: {line.strip()[:80]}"
-        for path in (*documents, ROOT / "README.md", ROOT / "CONTRIBUTING.md")
-        for line in path.read_text().splitlines()
-        if re.search(rf"\b{word}", line)
-    ]
-    assert not found
+def test_a_shared_name_is_noticed(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.py").write_text("class Budget: ...\nclass _Run: ...\n")
+    assert _shared_names(sorted(tmp_path.iterdir())) == {"Budget": ["a.py", "b.py"]}
 
 
 def test_docstrings_do_not_begin_with_what() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{number}"
-        for path in (ROOT / "langgraph").rglob("*.py")
+        for path in _sources()
         for number, line in enumerate(path.read_text().splitlines(), 1)
         if '"""What ' in line
     ]

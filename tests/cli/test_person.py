@@ -13,7 +13,7 @@ from langgraph.checkpoint.dynamodb import DynamoDBSaver, ThreadBusyError
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb.cli import person
 from langgraph.checkpoint.dynamodb.cli.outcome import Exit
-from langgraph.checkpoint.dynamodb.migrate import TableStore, TtlChange, export_thread
+from langgraph.checkpoint.dynamodb.migrate import TableEndpoint, TtlChange, export_thread
 from langgraph.checkpoint.dynamodb.migrate.stored_thread import StoredThread
 from langgraph.store.dynamodb import DynamoDBStore
 from tests.cli.conftest import Run
@@ -238,7 +238,7 @@ def _interrupt_set_ttl(saver: DynamoDBSaver, monkeypatch: pytest.MonkeyPatch, co
     with monkeypatch.context() as patch:
         patch.setattr(StoredThread, *(("delete", deleted) if copy == "whole" else ("copy_to", begun)))
         with pytest.raises(_CutError):
-            TtlChange(TableStore(saver), "of bob", 1000).run()
+            TtlChange(TableEndpoint(saver), "of bob", 1000).run()
 
 
 @pytest.mark.parametrize(("copy", "left"), [("whole", 1), ("partial", 2)])

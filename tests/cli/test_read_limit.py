@@ -10,7 +10,7 @@ import pytest
 
 from langgraph.checkpoint.dynamodb.cli.outcome import Exit
 from langgraph.checkpoint.dynamodb.cli.read_limit import ReadLimit
-from langgraph.checkpoint.dynamodb.migrate import Budget
+from langgraph.checkpoint.dynamodb.migrate import CapacityLimit
 from tests.cli.conftest import Run
 from tests.support.checkpoints import noise
 
@@ -45,7 +45,7 @@ def used(response: Any) -> float:
 def test_reads_stay_within_the_rate(own_client: Any, table_name: str) -> None:
     fill(own_client, table_name)
     waits = Waits()
-    ReadLimit(Budget(10, clock=lambda: waits.now), wait=waits).apply(own_client)
+    ReadLimit(CapacityLimit(10, clock=lambda: waits.now), wait=waits).apply(own_client)
     key = {"PK": {"S": "thread#"}, "SK": {"S": "T"}}
     units = [
         used(own_client.query(
@@ -66,7 +66,7 @@ def test_reads_stay_within_the_rate(own_client: Any, table_name: str) -> None:
 def test_pages_side_by_side_do_not_start_together(own_client: Any, table_name: str) -> None:
     fill(own_client, table_name)
     waits = Waits()
-    ReadLimit(Budget(10, clock=lambda: waits.now), wait=waits).apply(own_client)
+    ReadLimit(CapacityLimit(10, clock=lambda: waits.now), wait=waits).apply(own_client)
     with ThreadPoolExecutor(4) as pool:
         parts = [
             pool.submit(own_client.scan, TableName=table_name, Segment=part, TotalSegments=4)
@@ -79,7 +79,7 @@ def test_pages_side_by_side_do_not_start_together(own_client: Any, table_name: s
 
 def test_writes_and_their_units_are_left_alone(own_client: Any, table_name: str) -> None:
     waits = Waits()
-    ReadLimit(Budget(0.1, clock=lambda: waits.now), wait=waits).apply(own_client)
+    ReadLimit(CapacityLimit(0.1, clock=lambda: waits.now), wait=waits).apply(own_client)
     for _ in range(3):
         item = {"PK": {"S": "thread#"}, "SK": {"S": "T"}}
         assert "ConsumedCapacity" not in own_client.put_item(TableName=table_name, Item=item)

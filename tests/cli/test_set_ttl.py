@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb.migrate import TableStore, stored_thread
+from langgraph.checkpoint.dynamodb.migrate import TableEndpoint, stored_thread
 from tests.cli.conftest import Run
 from tests.support.checkpoints import Conversation, stored_values, thread_config
 
@@ -25,7 +25,7 @@ DAY = 86_400
 
 
 def ttl_of(saver: DynamoDBSaver, thread: str) -> int | None:
-    found = TableStore(saver).thread(thread)
+    found = TableEndpoint(saver).thread(thread)
     assert found is not None
     return found.ttl_seconds
 

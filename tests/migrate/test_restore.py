@@ -21,7 +21,7 @@ from langgraph.checkpoint.dynamodb import (
 )
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.schema import table_schema
-from langgraph.checkpoint.dynamodb.migrate import Prospect, Restoration, TableStore, stored_thread
+from langgraph.checkpoint.dynamodb.migrate import Prospect, Restoration, TableEndpoint, stored_thread
 from tests.migrate.tables import LIVE, NOTHING, RESTORED, PowerCutError, Tables, deaths
 from tests.migrate.threads import WAITING, answer, begin, config
 from tests.support import graphs
@@ -39,7 +39,7 @@ KEPT = f"t.before-{RESTORED}"
 
 def restoration(tables: Tables, requests_left: int = 1_000_000, **options: Any) -> Restoration:
     """Give the restoration of the thread in a new process."""
-    return Restoration(TableStore(tables.saver(requests_left)), RESTORED, "t", **options)
+    return Restoration(TableEndpoint(tables.saver(requests_left)), RESTORED, "t", **options)
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +110,7 @@ def test_a_runner_that_takes_the_lock_is_kept_out_and_keeps_it_out(
     with tables.saver().thread_lock("t"), pytest.raises(ThreadBusyError, match="held by another runner"):
         restoration(tables).run()
     assert tables.seen() == damaged.seen()
-    store = TableStore(tables.saver())
+    store = TableEndpoint(tables.saver())
     attempt = Restoration(store, RESTORED, "t")
     copying = store.copy
 
@@ -129,11 +129,11 @@ def test_a_runner_without_the_lock_is_told_of(
 ) -> None:
     """It stores something after the thread was kept, or after it was restored."""
     tables = damaged.copied()
-    store = TableStore(tables.saver())
+    store = TableEndpoint(tables.saver())
     attempt = Restoration(store, RESTORED, "t")
     copying, made = store.copy, list[str]()
 
-    def copy(source: TableStore, source_id: str, target_id: str) -> None:
+    def copy(source: TableEndpoint, source_id: str, target_id: str) -> None:
         copying(source, source_id, target_id)
         made.append(target_id)
         if len(made) == copies:
@@ -201,7 +201,7 @@ def test_every_kind_of_thread_goes_on_from_the_point_in_time(
     expected = {each: answer(saver, each) for each in waiting}
     graphs.agent(saver).invoke({"messages": [("user", "and then")]}, config("fork"))
     for thread_id in (*waiting, "fork"):
-        prospect = Restoration(TableStore(make_saver(**options)), table, thread_id).run()
+        prospect = Restoration(TableEndpoint(make_saver(**options)), table, thread_id).run()
         assert prospect.kept_as == f"{thread_id}.before-{table}"
     # From the interrupt that it was restored to, in a new process, to where it came the first time.
     assert {each: answer(make_saver(**options), each) for each in waiting} == expected
@@ -221,7 +221,7 @@ def test_a_serializer_of_ones_own_reads_what_is_compared(
     talk.put(text="one")
     table = restored()
     talk.put(text="two")
-    assert Restoration(TableStore(saver), table, "t").run().checkpoints == 1
+    assert Restoration(TableEndpoint(saver), table, "t").run().checkpoints == 1
     assert stored_values(saver, thread_config("t")) == {"text": "one"}
 
 
@@ -234,15 +234,15 @@ def test_it_is_restored_beside_the_one_in_use(
     talk.put(text="one", noise=noise(40_000))
     table = restored()
     talk.put(text="two")
-    prospect = Restoration(TableStore(saver), table, "t", as_id="t at nine").run()
+    prospect = Restoration(TableEndpoint(saver), table, "t", as_id="t at nine").run()
     assert prospect == Prospect(checkpoints=1, present=0, is_restored=False, kept_as=None)
     assert stored_values(saver, thread_config("t at nine"))["text"] == "one"
     assert stored_values(saver, thread_config("t"))["text"] == "two"
-    again = Restoration(TableStore(saver), table, "t", as_id="t at nine").run()
+    again = Restoration(TableEndpoint(saver), table, "t", as_id="t at nine").run()
     assert again == Prospect(checkpoints=1, present=1, is_restored=True, kept_as=None)
     Conversation(saver, "another").put(text="three")
     with pytest.raises(CheckpointerInputError, match=r"'another' .* is another conversation"):
-        Restoration(TableStore(saver), table, "t", as_id="another").run()
+        Restoration(TableEndpoint(saver), table, "t", as_id="another").run()
     assert stored_values(saver, thread_config("another")) == {"text": "three"}
 
 
@@ -260,7 +260,7 @@ def test_a_thread_that_was_deleted_or_pruned_comes_back(
     saver.prune(["pruned"], strategy="keep_last", keep_last=1)
     for thread, kept in (("deleted", None), ("pruned", f"pruned.before-{table}")):
         # What was pruned has lost its parent, which the restored table has not.
-        assert Restoration(TableStore(saver), table, thread).run().kept_as == kept
+        assert Restoration(TableEndpoint(saver), table, thread).run().kept_as == kept
         assert [each.checkpoint["channel_values"]["text"] for each in saver.list(thread_config(thread))] == [
             "three",
             "two",
@@ -278,7 +278,7 @@ def test_what_was_written_to_the_newest_checkpoint_since_is_not_left_in_it(
     saver.put_writes(newest, [("__interrupt__", "go on?")], "task")
     table = restored()
     saver.put_writes(newest, [("text", "a bad answer")], "another task")
-    prospect = Restoration(TableStore(saver), table, "t").run()
+    prospect = Restoration(TableEndpoint(saver), table, "t").run()
     found, kept = (saver.get_tuple(thread_config(each)) for each in ("t", prospect.kept_as or ""))
     assert found is not None
     assert kept is not None
@@ -301,16 +301,16 @@ def test_a_thread_that_is_damaged_is_not_thrown_away_and_it_is_said_what_to_do(
     with pytest.raises(
         CheckpointCorruptionError, match=f"thread 't' of table {table_name}: .*restore beside it.*or delete"
     ):
-        Restoration(TableStore(make_saver()), table, "t").run()
-    beside = Restoration(TableStore(make_saver()), table, "t", as_id="beside")
+        Restoration(TableEndpoint(make_saver()), table, "t").run()
+    beside = Restoration(TableEndpoint(make_saver()), table, "t", as_id="beside")
     assert beside.run().checkpoints == 1
     saver.delete_thread("t")
-    Restoration(TableStore(make_saver()), table, "t").run()
+    Restoration(TableEndpoint(make_saver()), table, "t").run()
     assert stored_values(make_saver(), thread_config("t")) == {"noise": noise(50_000)}
     for segment in all_items(client, table, begins="S#"):
         client.delete_item(TableName=table, Key={"PK": segment["PK"], "SK": segment["SK"]})
     with pytest.raises(CheckpointCorruptionError, match=f"of table {table}: .*to an earlier point in time"):
-        Restoration(TableStore(make_saver()), table, "t", as_id="again").run()
+        Restoration(TableEndpoint(make_saver()), table, "t", as_id="again").run()
 
 
 @on_dynamodb_local
@@ -326,9 +326,9 @@ def test_a_checkpoint_that_was_never_acknowledged_is_left_out(
     client.put_item(TableName=table, Item={**newest, "epoch": {"B": b"another epoch"}})
     for segment in all_items(client, table, begins="S#"):
         client.delete_item(TableName=table, Key={"PK": segment["PK"], "SK": segment["SK"]})
-    Restoration(TableStore(saver), table, "t").run()
+    Restoration(TableEndpoint(saver), table, "t").run()
     assert stored_values(make_saver(), thread_config("t")) == {"text": "one"}
-    assert Restoration(TableStore(saver), table, "t").look().is_restored
+    assert Restoration(TableEndpoint(saver), table, "t").look().is_restored
 
 
 @on_dynamodb_local
@@ -348,7 +348,7 @@ def test_what_cannot_be_meant_is_refused_and_nothing_is_changed(
 
     def refused(thread_id: str = "t", **options: Any) -> None:
         of = options.pop("of", table)
-        Restoration(TableStore(options.pop("saver", saver)), of, thread_id, **options).run()
+        Restoration(TableEndpoint(options.pop("saver", saver)), of, thread_id, **options).run()
 
     with pytest.raises(CheckpointerInputError, match="is the table in use"):
         refused(of=table_name)

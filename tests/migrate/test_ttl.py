@@ -18,7 +18,7 @@ from langgraph.checkpoint.dynamodb import (
 )
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Item
-from langgraph.checkpoint.dynamodb.migrate import TableStore, TtlChange, TtlProspect, stored_thread
+from langgraph.checkpoint.dynamodb.migrate import TableEndpoint, TtlChange, TtlProspect, stored_thread
 from tests.migrate.tables import LIVE, NOTHING, PowerCutError, Tables, deaths
 from tests.migrate.threads import WAITING, answer, begin, config
 from tests.support.checkpoints import Conversation, noise
@@ -32,7 +32,7 @@ def change(
     tables: Tables, ttl_seconds: int | None = DAY, requests_left: int = 1_000_000, thread_id: str = "t"
 ) -> TtlChange:
     """Give the change of a thread's ttl in a new process."""
-    return TtlChange(TableStore(tables.saver(requests_left)), thread_id, ttl_seconds)
+    return TtlChange(TableEndpoint(tables.saver(requests_left)), thread_id, ttl_seconds)
 
 
 def contents(tables: Tables, thread_id: str = "t") -> dict[tuple[str, str], Any]:
@@ -157,7 +157,7 @@ def interrupted(tables: Tables, is_reached: Callable[[Tables], bool]) -> Tables:
 
 def item(tables: Tables, thread_id: str) -> protocol.Thread | None:
     """Read a thread item."""
-    return TableStore(tables.saver()).thread(thread_id)
+    return TableEndpoint(tables.saver()).thread(thread_id)
 
 
 def is_copying(tables: Tables) -> bool:
@@ -238,14 +238,14 @@ def test_a_runner_that_takes_the_lock_is_kept_out_and_keeps_it_out(
     with small.saver().thread_lock("t"), pytest.raises(ThreadBusyError, match="held by another runner"):
         change(small).run()
     assert (contents(small), rows(small, COPY)) == (before, [])
-    copying = TableStore.copy
+    copying = TableEndpoint.copy
 
     def copy(*arguments: Any) -> None:
         with pytest.raises(ThreadBusyError), small.saver().thread_lock("t"):
             raise AssertionError
         copying(*arguments)
 
-    monkeypatch.setattr(TableStore, "copy", copy)
+    monkeypatch.setattr(TableEndpoint, "copy", copy)
     change(small).run()
     assert contents(small) == before
 
@@ -255,12 +255,12 @@ def test_a_runner_without_the_lock_is_told_of_and_loses_nothing(
     small: Tables, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
     before = contents(small)
-    copying, deleting, copies = TableStore.copy, DynamoDBSaver.delete_thread, list[str]()
+    copying, deleting, copies = TableEndpoint.copy, DynamoDBSaver.delete_thread, list[str]()
 
     def go_on() -> None:
         Conversation(small.saver(), "t").put(said="from a runner")
 
-    def copy(store: TableStore, source: TableStore, source_id: str, target_id: str) -> None:
+    def copy(store: TableEndpoint, source: TableEndpoint, source_id: str, target_id: str) -> None:
         copying(store, source, source_id, target_id)
         copies.append(target_id)
         if moment == {1: "while it is copied", 2: "while it is copied back"}[len(copies)]:
@@ -272,7 +272,7 @@ def test_a_runner_without_the_lock_is_told_of_and_loses_nothing(
             go_on()
 
     with monkeypatch.context() as patch:
-        patch.setattr(TableStore, "copy", copy)
+        patch.setattr(TableEndpoint, "copy", copy)
         patch.setattr(DynamoDBSaver, "delete_thread", delete)
         with pytest.raises(ThreadBusyError, match="continued while its ttl was changed; stop its agent"):
             change(small).run()
@@ -305,7 +305,7 @@ def test_what_went_on_before_anything_was_deleted_is_copied_anew(small: Tables) 
 def test_what_went_on_after_the_swap_is_left_as_it_is(small: Tables) -> None:
     tables = small.copied()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(TableStore, "revoke_copy", _end)
+        patch.setattr(TableEndpoint, "revoke_copy", _end)
         with pytest.raises(PowerCutError):
             change(tables).run()
     tables.now += 300
@@ -338,13 +338,13 @@ def test_a_thread_that_expires_before_its_copy_stands_for_it_counts_as_gone(
 ) -> None:
     tables = Tables()
     Conversation(tables.saver(ttl_seconds=2 * DAY), "t").put(said="one")
-    copying = TableStore.copy
+    copying = TableEndpoint.copy
 
     def copy(*arguments: Any) -> None:
         copying(*arguments)
         tables.now += 2 * DAY
 
-    monkeypatch.setattr(TableStore, "copy", copy)
+    monkeypatch.setattr(TableEndpoint, "copy", copy)
     with pytest.raises(CheckpointNotFoundError, match="has expired"):
         change(tables).run()
     assert rows(tables, COPY) == []
@@ -391,14 +391,14 @@ def test_a_copy_is_not_taken_for_a_thread_of_its_own(small: Tables) -> None:
 
 def test_a_copy_that_somebody_deletes_does_not_stand_for_the_thread(small: Tables) -> None:
     """The thread stays as it was, however far that deletion came."""
-    copying, before = TableStore.copy, contents(small)
+    copying, before = TableEndpoint.copy, contents(small)
 
     def copy(*arguments: Any) -> None:
         copying(*arguments)
         small.saver().prune([COPY])
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(TableStore, "copy", copy)
+        patch.setattr(TableEndpoint, "copy", copy)
         patch.setattr(stored_thread.StoredThread, "holds", lambda *_: True)
         with pytest.raises(ThreadBusyError, match=f"'{COPY}' was deleted or pruned"):
             change(small).run()
@@ -409,7 +409,7 @@ def test_a_copy_that_somebody_deletes_does_not_stand_for_the_thread(small: Table
 
 def test_a_copy_is_created_once() -> None:
     tables = Tables()
-    store = TableStore(tables.saver())
+    store = TableEndpoint(tables.saver())
     store.create_copy("c")
     with pytest.raises(ThreadBusyError, match="'c' was created by another process"):
         store.create_copy("c")
@@ -433,7 +433,7 @@ def test_every_kind_of_thread_goes_on_under_its_new_ttl(make_saver: Callable[...
     waiting = begin(saver, WAITING)
     begin(make_saver(), ["fork"])
     fork = [each.checkpoint["id"] for each in saver.list(config("fork"))]
-    store = TableStore(make_saver())
+    store = TableEndpoint(make_saver())
     for thread_id in (*waiting, "fork"):
         TtlChange(store, thread_id, 7 * DAY).run()
         thread = store.thread(thread_id)

@@ -13,7 +13,7 @@ from langgraph.store.base import PutOp
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, CheckpointNotFoundError
 from langgraph.checkpoint.dynamodb.view import memories as memories_module
-from langgraph.checkpoint.dynamodb.view.answers import Answers
+from langgraph.checkpoint.dynamodb.view.responses import Responses
 from langgraph.checkpoint.dynamodb.view.thread_view import Session
 from langgraph.store.dynamodb import DynamoDBStore
 from langgraph.store.dynamodb.reads import MemoryItem
@@ -185,7 +185,7 @@ def test_with_a_cipher_memories_need_the_key_and_a_damaged_one_hides_no_other(
     store = open_store(serde=SERDE)
     for name in ("one", "two"):
         store.put((first, "ada"), name, {"secret": name})
-    keyed = Asked(Answers(Session(open_saver(table, serde=SERDE))))
+    keyed = Asked(Responses(Session(open_saver(table, serde=SERDE))))
     found = keyed.get("memories", labels=[first, "ada"])["memories"]
     assert [each["value"]["entries"][0]["node"]["text"] for each in found] == ["one", "two"]
     for each in asked.get("memories", labels=[first, "ada"])["memories"]:

@@ -28,7 +28,7 @@ from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 from langgraph.checkpoint.dynamodb.http import operations
 from langgraph.checkpoint.dynamodb.http.documents import size_of
-from langgraph.checkpoint.dynamodb.http.memory import Known, LastValues
+from langgraph.checkpoint.dynamodb.http.memory import KnownCheckpoint, LastValues
 from langgraph.checkpoint.dynamodb.http.values import Typed, Values, sealer_of
 from tests.gateway.through import remote
 from tests.gateway.through.remote import answered, asking, client_of
@@ -270,10 +270,12 @@ def test_a_checkpoint_has_only_json_beside_its_values() -> None:
 def test_the_memory_is_bounded() -> None:
     memory = LastValues(20_000)
     for number in range(5):
-        memory.remember((f"thread {number}", ""), Known("1", {}, {"x": Typed("bytes", bytes(8000))}))
+        memory.remember(
+            (f"thread {number}", ""), KnownCheckpoint("1", {}, {"x": Typed("bytes", bytes(8000))})
+        )
     known = [memory.get((f"thread {number}", "")).checkpoint_id for number in range(5)]
     assert known == ["", "", "", "1", "1"]
-    memory.remember(("large", ""), Known("1", {}, {"x": Typed("bytes", bytes(30_000))}))
+    memory.remember(("large", ""), KnownCheckpoint("1", {}, {"x": Typed("bytes", bytes(30_000))}))
     assert memory.get(("large", "")).checkpoint_id == ""
 
 

@@ -16,7 +16,12 @@ from langgraph.checkpoint.dynamodb._runtime.failures import has_no_response, not
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, Stream
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
-from langgraph.checkpoint.dynamodb.cli.connection import ConnectionOptions, in_options, open_saver, open_store
+from langgraph.checkpoint.dynamodb.cli.connection import (
+    ConnectionArguments,
+    in_options,
+    open_saver,
+    open_store,
+)
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.output import Output
 from langgraph.checkpoint.dynamodb.cli.read_limit import ReadLimit
@@ -40,7 +45,7 @@ _CONTENT_TYPE = "application/x-amz-json"
 class CommandContext:
     """The state that every command works with. The saver is opened on first use, and closed with the command."""
 
-    connection: ConnectionOptions
+    connection: ConnectionArguments
     output: Output
     max_read_units: float | None = None
     """The most read units a second that the command may use."""
@@ -90,9 +95,9 @@ class CommandContext:
         """One limit for all clients of the command."""
         if self.max_read_units is None:
             return None
-        from langgraph.checkpoint.dynamodb.migrate import Budget  # noqa: PLC0415 - is seldom needed.
+        from langgraph.checkpoint.dynamodb.migrate import CapacityLimit  # noqa: PLC0415 - is seldom needed.
 
-        return ReadLimit(Budget(self.max_read_units))
+        return ReadLimit(CapacityLimit(self.max_read_units))
 
     def _limit_reads(self, client: DynamoDBClient) -> None:
         if self._read_limit is not None:

@@ -18,7 +18,7 @@ from langgraph.checkpoint.dynamodb.cli.values import brief, cut
 _CUT = 200
 
 
-class Change(NamedTuple):
+class ChannelDiff(NamedTuple):
     """A channel whose value changed, is new, or is gone."""
 
     channel: str
@@ -65,15 +65,15 @@ def diff(
             context.output.text(f"  {line}", "green" if line.startswith("+") else "red")
 
 
-def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Change]:
+def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[ChannelDiff]:
     """Yield the channels that differ, by name."""
     for name in sorted(before.keys() | after.keys()):
         if name not in before:
-            yield Change(name, "added", {"after": after[name]})
+            yield ChannelDiff(name, "added", {"after": after[name]})
         elif name not in after:
-            yield Change(name, "removed", {"before": before[name]})
+            yield ChannelDiff(name, "removed", {"before": before[name]})
         elif as_json(before[name]) != as_json(after[name]):
-            yield Change(name, "changed", {"before": before[name], "after": after[name]})
+            yield ChannelDiff(name, "changed", {"before": before[name], "after": after[name]})
 
 
 def _lines(sides: Mapping[str, Any], limit: int | None) -> Iterator[str]:

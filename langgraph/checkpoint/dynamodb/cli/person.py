@@ -30,7 +30,7 @@ from langgraph.checkpoint.dynamodb.cli.streams import written_file
 from langgraph.checkpoint.dynamodb.cli.threads import of_directory
 from langgraph.checkpoint.dynamodb.cli.values import counted
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, ThreadBusyError
-from langgraph.checkpoint.dynamodb.migrate import TableStore, copy_id, export_thread
+from langgraph.checkpoint.dynamodb.migrate import TableEndpoint, copy_id, export_thread
 from langgraph.checkpoint.dynamodb.migrate.memory_file import write_memories
 
 # An owner of a tenant begins with the tenant's name and a slash.
@@ -147,7 +147,7 @@ class Person:
 
         def one(thread_id: str) -> None:
             with written_file(self.context, files[thread_id], yes=True) as stream:
-                export_thread(TableStore(self.context.saver), thread_id, stream)
+                export_thread(TableEndpoint(self.context.saver), thread_id, stream)
 
         left = [each for each, file in files.items() if not file.exists()]
         served = serve(self.context, "exporting", left, one, parallel=parallel)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from botocore.model import OperationModel
     from mypy_boto3_dynamodb import DynamoDBClient
 
-    from langgraph.checkpoint.dynamodb.migrate import Budget
+    from langgraph.checkpoint.dynamodb.migrate import CapacityLimit
 
 # A page of a scan has up to 1 MB, read eventually consistent. Several are asked for side by side, so each is counted
 # before it is sent; the response says how much it really was, which may end the others' wait.
@@ -23,7 +23,7 @@ _LOOK_SECONDS = 0.1
 class ReadLimit:
     """Delays the reads of a client so that they stay within a budget."""
 
-    budget: Budget
+    budget: CapacityLimit
     wait: Callable[[float], object] = time.sleep
 
     def apply(self, client: DynamoDBClient) -> None:

@@ -12,7 +12,7 @@ from langgraph.checkpoint.dynamodb.cli.command import DryRun, ThreadId, Yes
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.values import counted
-from langgraph.checkpoint.dynamodb.migrate import Prospect, Restoration, TableStore
+from langgraph.checkpoint.dynamodb.migrate import Prospect, Restoration, TableEndpoint
 
 
 def restore(
@@ -51,7 +51,7 @@ def restore(
     if not is_table_name(source):
         msg = f"--from {source!r} cannot be the name of a table; give the name or ARN of the restored table"
         raise CommandError(Exit.USAGE, msg)
-    restoration = Restoration(TableStore(context.saver), source, thread_id, as_id=as_id, keep_as=keep_as)
+    restoration = Restoration(TableEndpoint(context.saver), source, thread_id, as_id=as_id, keep_as=keep_as)
     prospect, to = restoration.look(), thread_id if as_id is None else as_id
     if not dry_run and not prospect.is_restored:
         context.confirm(f"{_would(prospect, to, source, context)}?", yes=yes)

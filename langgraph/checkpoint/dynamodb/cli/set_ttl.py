@@ -13,7 +13,7 @@ from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.many import From, Parallel, Served, ThreadIds, chosen, conclude, serve
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.values import counted
-from langgraph.checkpoint.dynamodb.migrate import TableStore, TtlChange, TtlProspect
+from langgraph.checkpoint.dynamodb.migrate import TableEndpoint, TtlChange, TtlProspect
 
 
 def set_ttl(
@@ -43,7 +43,7 @@ def set_ttl(
     """
     wanted = _wanted(context, ttl_seconds, never=never)
     found = chosen(context, thread_ids, file)
-    store = TableStore(context.saver)
+    store = TableEndpoint(context.saver)
 
     def look(thread_id: str) -> TtlProspect:
         return TtlChange(store, thread_id, wanted).look()

@@ -14,10 +14,10 @@ from langgraph.checkpoint.dynamodb.cli.streams import PIPE, written_file
 from langgraph.checkpoint.dynamodb.cli.values import counted, sized
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.view import STATIC
-from langgraph.checkpoint.dynamodb.view.answers import Answers
 from langgraph.checkpoint.dynamodb.view.bundle import bundled
 from langgraph.checkpoint.dynamodb.view.export import Exporter
 from langgraph.checkpoint.dynamodb.view.masks import PATTERNS, Masks, parse_rule
+from langgraph.checkpoint.dynamodb.view.responses import Responses
 from langgraph.checkpoint.dynamodb.view.thread_view import Session
 
 _EXTRA = ("starlette", "uvicorn")
@@ -119,7 +119,7 @@ def _serve(context: CommandContext, thread_id: str | None, port: int | None, *, 
             raise
         msg = f"{error.name} is not installed; pip install 'langgraph-dynamodb[view]'"
         raise CommandError(Exit.CONFIGURATION, msg) from error
-    answers = Answers(Session(context.saver), thread_id)
+    answers = Responses(Session(context.saver), thread_id)
     try:
         server = PageServer(answers, PORT if port is None else port)
     except CheckpointerInputError:

@@ -23,7 +23,7 @@ _VALUE_BYTES = 300
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownCheckpoint:
     """A checkpoint that the service has acknowledged or returned."""
 
     checkpoint_id: str = ""
@@ -47,17 +47,17 @@ class LastValues:
     def start(self) -> None:
         """Start empty; also after a fork, which may have come while another OS thread was changing the entries."""
         self._bytes = 0
-        self._entries: OrderedDict[Namespace, Known] = OrderedDict()
+        self._entries: OrderedDict[Namespace, KnownCheckpoint] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, namespace: Namespace) -> Known:
+    def get(self, namespace: Namespace) -> KnownCheckpoint:
         """Return what is known of a namespace."""
         with self._lock:
             if namespace in self._entries:
                 self._entries.move_to_end(namespace)
-            return self._entries.get(namespace, Known())
+            return self._entries.get(namespace, KnownCheckpoint())
 
-    def remember(self, namespace: Namespace, known: Known) -> None:
+    def remember(self, namespace: Namespace, known: KnownCheckpoint) -> None:
         """Remember a checkpoint instead of the one before."""
         with self._lock:
             self._drop(namespace)

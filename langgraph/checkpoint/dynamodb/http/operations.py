@@ -29,8 +29,12 @@ from langgraph.checkpoint.dynamodb._operations.directory import (
     ThreadSummary,
     check_listing,
 )
-from langgraph.checkpoint.dynamodb._operations.entries import About as AboutThread
-from langgraph.checkpoint.dynamodb._operations.entries import checked_owner, described, owner_in
+from langgraph.checkpoint.dynamodb._operations.entries import (
+    ThreadDescription,
+    checked_owner,
+    described,
+    owner_in,
+)
 from langgraph.checkpoint.dynamodb._operations.error_collector import ErrorCollector
 from langgraph.checkpoint.dynamodb._operations.list import has_values
 from langgraph.checkpoint.dynamodb._operations.put_writes import checked_task
@@ -44,7 +48,7 @@ from langgraph.checkpoint.dynamodb.errors import (
 )
 from langgraph.checkpoint.dynamodb.http.deltas import delta
 from langgraph.checkpoint.dynamodb.http.documents import can_be_packed, size_of
-from langgraph.checkpoint.dynamodb.http.memory import Known, LastValues
+from langgraph.checkpoint.dynamodb.http.memory import KnownCheckpoint, LastValues
 from langgraph.checkpoint.dynamodb.http.prefix import ThreadPrefix
 from langgraph.checkpoint.dynamodb.http.sealing import Place
 from langgraph.checkpoint.dynamodb.http.service import Service, ask
@@ -101,7 +105,7 @@ def get_tuple(client: Client, config: RunnableConfig) -> Op[CheckpointTuple | No
         return None
     values = {name: Typed(**each) for name, each in found["values"].items()}
     versions = dict(found["checkpoint"].get("channel_versions", {}))
-    client.memory.remember(namespace, Known(found["checkpoint_id"], versions, values))
+    client.memory.remember(namespace, KnownCheckpoint(found["checkpoint_id"], versions, values))
     documents = {name: each.document for name, each in values.items()}
     opening = partial(_opened, client.values, {**found, "values": documents})
     return client.prefix.shown((yield from work(opening, size_of(documents))))
@@ -299,14 +303,16 @@ def put(
     given, namespace = dict(checkpoint["channel_values"]), (partition.thread_id, partition.namespace)
     known = client.memory.get(namespace)
     if parent_id is None or known.checkpoint_id != parent_id:
-        known = Known()
+        known = KnownCheckpoint()
     # Serialize before the first request: LangGraph may change a value while we wait.
     changed = {name for name in given if name in new_versions}
     versions = document["checkpoint"]["channel_versions"]
     serializing = partial(_serialized, client.values, partition, given, known, versions, changed)
     values = yield from work(serializing, rough_bytes({name: given[name] for name in changed}))
     yield from client.service.about()
-    yield from _store(client, partition, document, Known(checkpoint_id, versions, values), known, changed)
+    yield from _store(
+        client, partition, document, KnownCheckpoint(checkpoint_id, versions, values), known, changed
+    )
     return client.prefix.outside(arguments.config_of(partition, checkpoint_id))
 
 
@@ -314,8 +320,8 @@ def _store(
     client: Client,
     partition: Partition,
     document: Document,
-    new: Known,
-    known: Known,
+    new: KnownCheckpoint,
+    known: KnownCheckpoint,
     changed: Collection[str],
 ) -> Op[None]:
     """Store a checkpoint whose values are serialized, given what is known of its parent and what has changed."""
@@ -345,7 +351,7 @@ def _serialized(
     values: Values,
     partition: Partition,
     given: Mapping[str, Any],
-    known: Known,
+    known: KnownCheckpoint,
     versions: Mapping[str, Any],
     changed: Iterable[str],
 ) -> dict[str, Typed]:
@@ -361,7 +367,7 @@ def _serialized(
 
 
 def _sent(
-    values: Mapping[str, Typed], known: Known, changed: Iterable[str], wanted: Iterable[str]
+    values: Mapping[str, Typed], known: KnownCheckpoint, changed: Iterable[str], wanted: Iterable[str]
 ) -> dict[str, Document]:
     """Return the values that are sent: what the service wants whole, and what has changed, if possible as a delta."""
     sent = {name: values[name].document for name in wanted}
@@ -525,7 +531,7 @@ def set_thread(
     inside = client.prefix.added(thread_id, "thread_id")
     named = None if owner is None else client.prefix.added(owner, "owner")
     # Checked here, so that errors name the arguments as the caller has them.
-    described(AboutThread(), items.partition_of(inside), named, title, metadata)
+    described(ThreadDescription(), items.partition_of(inside), named, title, metadata)
     told = None if metadata is None else _as_json(metadata, "metadata")
     yield from ask("set-thread", {"thread_id": inside, "owner": named, "title": title, "metadata": told})
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 
 
-class Budget:
+class CapacityLimit:
     """A limit of capacity units per second, on average. Without a rate there is no limit."""
 
     def __init__(

@@ -297,7 +297,7 @@ def move_memories(records: Iterable[Mapping[str, Any]], target: DynamoDBStore) -
 
     Args:
         records: The records from `open_memories` or `memories_of`.
-        target: The store to move them to.
+        target: The endpoint to move them to.
 
     Yields:
         The numbers so far, after each group of memories; the same object each time.

@@ -21,7 +21,7 @@ from langgraph.checkpoint.dynamodb.errors import (
     ThreadBusyError,
 )
 from langgraph.checkpoint.dynamodb.migrate.stored_thread import StoredThread, beside_each_other
-from langgraph.checkpoint.dynamodb.migrate.table import TableStore
+from langgraph.checkpoint.dynamodb.migrate.table import TableEndpoint
 
 _NOT_KEPT = (
     "It cannot be kept as it is: restore beside it, under another id; or delete it first, since point-in-time recovery"
@@ -48,7 +48,7 @@ class Restoration:
 
     def __init__(
         self,
-        target: TableStore,
+        target: TableEndpoint,
         restored_table: str,
         thread_id: str,
         *,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError, CheckpointFormatError
 from langgraph.checkpoint.dynamodb.locks import ThreadLock
 from langgraph.checkpoint.dynamodb.migrate.record import Comparison, Record, Ref
-from langgraph.checkpoint.dynamodb.migrate.table import TableStore
+from langgraph.checkpoint.dynamodb.migrate.table import TableEndpoint
 from langgraph.checkpoint.dynamodb.protocol import Thread
 
 # The lock of a process that died lasts this long. The next attempt waits for it.
@@ -21,7 +21,7 @@ LOCK_WAIT_SECONDS = 30.0
 class StoredThread:
     """One thread of one table."""
 
-    store: TableStore
+    store: TableEndpoint
     thread_id: str
     if_damaged: str
     """The remedy if it cannot be read."""
@@ -82,7 +82,7 @@ class StoredThread:
             raise type(error)(msg) from error
 
 
-def beside_each_other(*stores: TableStore) -> Comparison:
+def beside_each_other(*stores: TableEndpoint) -> Comparison:
     """Make stores of tables with one serializer keep values as stored. Return a comparison of their records."""
     if all(each.can_pass_through() for each in stores):
         for each in stores:

@@ -1,4 +1,4 @@
-"""The store of this package's own saver: exact positions of writes, measured capacity, few reads of shared segments."""
+"""This package's own saver: exact positions of writes, measured capacity, few reads of shared segments."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from typing import Any
 from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec
-from langgraph.checkpoint.dynamodb._format.content import Write as StoredWrite
-from langgraph.checkpoint.dynamodb._format.content import read_writes
+from langgraph.checkpoint.dynamodb._format.content import Write, read_writes
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
 from langgraph.checkpoint.dynamodb._operations import put_writes
@@ -37,9 +36,9 @@ from langgraph.checkpoint.dynamodb._runtime.drivers import BlockingDriver
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, work
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError, ThreadBusyError
-from langgraph.checkpoint.dynamodb.migrate.capacity import Budget
+from langgraph.checkpoint.dynamodb.migrate.capacity import CapacityLimit
 from langgraph.checkpoint.dynamodb.migrate.record import Record, Ref, WritePosition, record_of
-from langgraph.checkpoint.dynamodb.migrate.store import SaverStore
+from langgraph.checkpoint.dynamodb.migrate.saver_endpoint import SaverEndpoint
 from langgraph.checkpoint.dynamodb.protocol import Change, Thread
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
@@ -48,17 +47,17 @@ _WRITING = frozenset({"put_item", "update_item", "delete_item", "batch_write_ite
 _SEGMENT_BYTES_KEPT = 64 * 1024 * 1024
 
 
-class TableStore(SaverStore):
+class TableEndpoint(SaverEndpoint):
     """A table of this package's saver."""
 
     saver: DynamoDBSaver
     mover: DynamoDBSaver
     knows_positions = True
 
-    def __init__(self, saver: DynamoDBSaver, budget: Budget | None = None) -> None:
+    def __init__(self, saver: DynamoDBSaver, budget: CapacityLimit | None = None) -> None:
         """Take the saver, and what its writes are paid from."""
         super().__init__(saver)
-        self.budget = Budget() if budget is None else budget
+        self.budget = CapacityLimit() if budget is None else budget
         self._driver = BlockingDriver(self._send, saver.transport.pool)
 
     def _send(self, call: Call) -> Any:
@@ -82,16 +81,16 @@ class TableStore(SaverStore):
         """The table's name, or its ARN."""
         return self._storage.table.name
 
-    def beside(self, table_name: str) -> TableStore:
-        """Return the store of another table in the same place: a copy of this one, encrypted for this one's name."""
+    def beside(self, table_name: str) -> TableEndpoint:
+        """Return the endpoint of another table in the same place: a copy of this one, encrypted for this one's name."""
         return self._with(table=replace(self._storage.table, name=table_name))
 
-    def with_ttl(self, ttl_seconds: int | None) -> TableStore:
-        """Return a store of the same table that creates threads with another ttl."""
+    def with_ttl(self, ttl_seconds: int | None) -> TableEndpoint:
+        """Return an endpoint of the same table that creates threads with another ttl."""
         return self._with(ttl_seconds=ttl_seconds)
 
-    def _with(self, **options: Any) -> TableStore:
-        return TableStore(self.saver.with_storage(cache=Cache(0), **options))
+    def _with(self, **options: Any) -> TableEndpoint:
+        return TableEndpoint(self.saver.with_storage(cache=Cache(0), **options))
 
     # Reading
 
@@ -144,12 +143,12 @@ class TableStore(SaverStore):
         self._driver.run(put(self._storage, parent, record.checkpoint, record.metadata, versions))
         self.put_writes(thread_id, record)
 
-    def copy(self, source: TableStore, source_thread_id: str, thread_id: str) -> None:
+    def copy(self, source: TableEndpoint, source_thread_id: str, thread_id: str) -> None:
         """Copy a thread as it is stored, from this table or one beside it."""
         operation = copy_thread(self._storage, source_thread_id, thread_id, source_storage=source._storage)
         self._driver.run(operation)
 
-    def carry_entry(self, source: TableStore, source_thread_id: str, thread_id: str) -> None:
+    def carry_entry(self, source: TableEndpoint, source_thread_id: str, thread_id: str) -> None:
         """Enter a thread in the directory as another one is, unless it is there."""
         source_root, root = items.partition_of(source_thread_id), items.partition_of(thread_id)
         thread = self.thread(thread_id)
@@ -207,7 +206,7 @@ def _serialized(codec: Codec, record: Record) -> dict[str, put_writes.Serialized
     for (task_path, task_id, index), channel, value in record.writes:
         kind, data = codec.dumps(value, f"the write to channel {channel!r}", channel)
         regular, special = tasks.setdefault(task_id, ({}, {}))
-        (regular if index >= 0 else special)[index] = StoredWrite(index, channel, kind, data, task_path)
+        (regular if index >= 0 else special)[index] = Write(index, channel, kind, data, task_path)
     return tasks
 
 

@@ -29,7 +29,7 @@ from langgraph.checkpoint.dynamodb.errors import (
 )
 from langgraph.checkpoint.dynamodb.locks import ThreadLock
 from langgraph.checkpoint.dynamodb.migrate.stored_thread import StoredThread, beside_each_other
-from langgraph.checkpoint.dynamodb.migrate.table import TableStore
+from langgraph.checkpoint.dynamodb.migrate.table import TableEndpoint
 
 _SUFFIX = ".set-ttl"
 _IF_DAMAGED = "Restore it from a point in time, or delete it"
@@ -64,7 +64,7 @@ class TtlProspect:
 class TtlChange:
     """The change of one thread's ttl."""
 
-    def __init__(self, store: TableStore, thread_id: str, ttl_seconds: int | None) -> None:
+    def __init__(self, store: TableEndpoint, thread_id: str, ttl_seconds: int | None) -> None:
         """Define the change. No request is made yet.
 
         Args:

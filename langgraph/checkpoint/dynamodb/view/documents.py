@@ -22,7 +22,7 @@ Every path below is relative to the page, whose own address contains the token: 
 
 `thread`, `ns`, `checkpoint`, `against`, `run`, `owner`, `title`, `key` and `text` are plain texts; `ns` of the root is
 empty. `path` is a JSON list, such as `["values", "messages", 3, "content"]`, and so are the `labels` of a namespace of
-memories. A request that fails returns a `Problem`, with its status.
+memories. A request that fails returns a `ProblemDocument`, with its status.
 
 A path in a checkpoint begins with `"values"` and a channel, `"writes"` and the number of a pending write in
 `Pending.writes`, or `"metadata"`. After that, a number is a place in a list, and a text the key of an entry. In a
@@ -48,7 +48,7 @@ Path: TypeAlias = "list[str | int]"
 """The path of a value; see above."""
 
 
-class Problem(TypedDict):
+class ProblemDocument(TypedDict):
     """An error, as RFC 9457 defines it."""
 
     type: Literal["about:blank"]
@@ -94,13 +94,13 @@ class Directory(TypedDict):
     """The parameter that requests the next page. None at the end."""
 
 
-class Threads(TypedDict):
+class ThreadsDocument(TypedDict):
     """Threads by their ids."""
 
     threads: list[str]
 
 
-class Extent(TypedDict):
+class ExtentDocument(TypedDict):
     """The cost of listing all threads. None if the caller may not ask for the table's size."""
 
     items: int | None
@@ -135,7 +135,7 @@ class Lane(TypedDict):
     """The task of a checkpoint of `parent` whose subgraph this is. None if the subgraph keeps state over all calls."""
 
 
-class Thread(TypedDict):
+class ThreadDocument(TypedDict):
     """A thread, before anything of its checkpoints is read."""
 
     owner: Node | None
@@ -150,7 +150,7 @@ class Thread(TypedDict):
 # The tree
 
 
-class Task(TypedDict):
+class TaskDocument(TypedDict):
     """A task of a checkpoint that has stored something."""
 
     task_id: str
@@ -187,7 +187,7 @@ class Row(TypedDict):
     """The nodes that run next, as far as can be told from what is stored."""
     changed: list[str]
     """The channels whose version differs from the parent's. All of them if the parent is not there."""
-    tasks: list[Task]
+    tasks: list[TaskDocument]
     expires_at: str | None
     items: int
     bytes: int
@@ -227,7 +227,7 @@ class Channel(TypedDict):
     problem: str | None
 
 
-class State(TypedDict):
+class StateDocument(TypedDict):
     """The contents of a checkpoint."""
 
     channels: list[Channel]
@@ -235,7 +235,7 @@ class State(TypedDict):
     metadata: Node
 
 
-class Change(TypedDict):
+class ChangeDocument(TypedDict):
     """A part that differs between two checkpoints."""
 
     kind: Literal["added", "changed", "gone", "moved"]
@@ -255,7 +255,7 @@ class ChannelChanges(TypedDict):
     kind: Literal["added", "changed", "gone"]
     before_bytes: int | None
     after_bytes: int | None
-    changes: list[Change]
+    changes: list[ChangeDocument]
     """Each as deep as it can be located: a field of a message, an entry of an object."""
     more: int
     """How many further changes the document leaves out."""
@@ -328,7 +328,7 @@ class Hit(TypedDict):
     """Where the text begins in the excerpt, in UTF-16 units, as JavaScript counts."""
 
 
-class Search(TypedDict):
+class SearchDocument(TypedDict):
     """The places where a text appeared, earliest first. A long history takes several requests."""
 
     hits: list[Hit]
@@ -339,7 +339,7 @@ class Search(TypedDict):
     of: int
 
 
-class Write(TypedDict):
+class WriteDocument(TypedDict):
     """A pending write."""
 
     task_id: str
@@ -353,9 +353,9 @@ class Write(TypedDict):
 class Pending(TypedDict):
     """The stored writes of a checkpoint's tasks, and the nodes that run next."""
 
-    tasks: list[Task]
+    tasks: list[TaskDocument]
     next: list[str]
-    writes: list[Write]
+    writes: list[WriteDocument]
     problem: str | None
 
 
@@ -431,7 +431,7 @@ class ListedMemory(TypedDict):
     """Why it cannot be read: damage, or another key."""
 
 
-class Memories(TypedDict):
+class MemoriesDocument(TypedDict):
     """A page of the memories under a namespace, in the order of their keys."""
 
     memories: list[ListedMemory]

@@ -21,7 +21,7 @@ from langgraph.checkpoint.dynamodb.errors import (
     CheckpointerInputError,
     CheckpointNotFoundError,
 )
-from langgraph.checkpoint.dynamodb.view.documents import ListedMemory, Memories, Namespaces
+from langgraph.checkpoint.dynamodb.view.documents import ListedMemory, MemoriesDocument, Namespaces
 from langgraph.checkpoint.dynamodb.view.nodes import Shower
 from langgraph.store.dynamodb.keys import (
     MEMORIES,
@@ -59,7 +59,7 @@ def namespaces(storage: StoreStorage, labels: Sequence[str]) -> Op[Namespaces]:
     return Namespaces(labels=found[:_LABELS_MAX], more=len(found[_LABELS_MAX:]))
 
 
-def memories(storage: StoreStorage, labels: Sequence[str], start: str | None) -> Op[Memories]:
+def memories(storage: StoreStorage, labels: Sequence[str], start: str | None) -> Op[MemoriesDocument]:
     """Return a page of the memories under a namespace; of one label, those that have no second one.
 
     Raises:
@@ -85,7 +85,7 @@ def memories(storage: StoreStorage, labels: Sequence[str], start: str | None) ->
         found += [each for each in shown if each is not None]
         looked_at += len(page)
         last = sort_key(page[-1]) if page else last
-    return Memories(memories=found, looked_at=looked_at, after=None if query.done else last)
+    return MemoriesDocument(memories=found, looked_at=looked_at, after=None if query.done else last)
 
 
 def _shown(storage: StoreStorage, item: Item, shower: Shower) -> ListedMemory | None:

@@ -36,7 +36,7 @@ from langgraph.store.dynamodb.storage import StoreStorage
 Parameters = Mapping[str, str]
 
 
-class Answers:
+class Responses:
     """Answers the page's requests from one session."""
 
     def __init__(self, session: Session, thread_id: str | None = None) -> None:
@@ -83,29 +83,31 @@ class Answers:
         owner, title, before = (parameters.get(each) for each in ("owner", "title", "before"))
         return self._session.run(directory(self._session.storage, owner, title or "", before))
 
-    def _threads(self, parameters: Parameters) -> documents.Threads:
+    def _threads(self, parameters: Parameters) -> documents.ThreadsDocument:
         found = self._session.run(threads_of_run(self._session.storage, _text(parameters, "run")))
-        return documents.Threads(threads=found)
+        return documents.ThreadsDocument(threads=found)
 
-    def _extent(self, _: Parameters) -> documents.Extent:
+    def _extent(self, _: Parameters) -> documents.ExtentDocument:
         found = self._session.run(extent(self._session.storage))
         if found is None:
             detail = (
                 "The size of the table is not known without dynamodb:DescribeTable. A scan reads the whole table,"
                 " and costs 0.5 read units for each 4 KB stored."
             )
-            return documents.Extent(items=None, bytes=None, read_units=None, dollars=None, detail=detail)
+            return documents.ExtentDocument(
+                items=None, bytes=None, read_units=None, dollars=None, detail=detail
+            )
         units = read_units(found.bytes)
         dollars = units * READ_UNIT_DOLLARS
         detail = (
             f"A scan reads up to {found.items:,} items, {found.bytes:,} bytes, by {units:,.0f} read units, about"
             f" ${dollars:,.6f} on demand (as DynamoDB last counted, which it does every six hours)."
         )
-        return documents.Extent(
+        return documents.ExtentDocument(
             items=found.items, bytes=found.bytes, read_units=units, dollars=dollars, detail=detail
         )
 
-    def _thread(self, parameters: Parameters) -> documents.Thread:
+    def _thread(self, parameters: Parameters) -> documents.ThreadDocument:
         thread_id = _text(parameters, "thread")
         self._session.forget(thread_id)
         with self._session.opened(thread_id) as thread:
@@ -114,7 +116,7 @@ class Answers:
     def _namespaces(self, parameters: Parameters) -> documents.Namespaces:
         return self._session.run(namespaces(self._store, _labels(parameters)))
 
-    def _memories(self, parameters: Parameters) -> documents.Memories:
+    def _memories(self, parameters: Parameters) -> documents.MemoriesDocument:
         return self._session.run(memories(self._store, _labels(parameters), parameters.get("after")))
 
     def _memory(self, parameters: Parameters) -> Node:
@@ -174,7 +176,7 @@ def _tree(thread: ThreadView, parameters: Parameters) -> Op[documents.Tree]:
     return (yield from tree(namespace, parameters.get("before"), limit))
 
 
-def _state(thread: ThreadView, parameters: Parameters) -> Op[documents.State]:
+def _state(thread: ThreadView, parameters: Parameters) -> Op[documents.StateDocument]:
     namespace, checkpoint = yield from _checkpoint(thread, parameters)
     return (yield from state(namespace, checkpoint, Shower()))
 
@@ -205,7 +207,7 @@ def _blame(thread: ThreadView, parameters: Parameters) -> Op[documents.Blame]:
     return (yield from blame(namespace, checkpoint, _path(parameters), parameters.get("cursor")))
 
 
-def _search(thread: ThreadView, parameters: Parameters) -> Op[documents.Search]:
+def _search(thread: ThreadView, parameters: Parameters) -> Op[documents.SearchDocument]:
     return (yield from search(thread, _text(parameters, "text"), parameters.get("cursor")))
 
 
