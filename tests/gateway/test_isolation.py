@@ -17,6 +17,7 @@ import pytest
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.schema import OWNER, OWNER_INDEX, PARTITION_KEY, SORT_KEY
 from langgraph.checkpoint.dynamodb.gateway import Principal, create_gateway
+from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS
 from langgraph.checkpoint.dynamodb.gateway.media import MSGPACK
 from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
@@ -35,6 +36,11 @@ HOSTILE: list[Any] = [
     {PARTITION_KEY: {"S": OTHERS}, SORT_KEY: {"S": "T"}},
     {"S": OTHERS},
 ]
+
+NOT_TRIED = {
+    "delete-for-runs": "it asks an index that has all tenants' keys, as the list by run of the last test",
+    "lock": "the item of a lock is in its thread's partition, as that of set-thread",
+}
 
 
 def partitions(request: Request) -> set[str]:
@@ -101,18 +107,7 @@ async def test_a_request_reaches_its_tenants_partitions_only(
     make_agent: Callable[[], HttpCheckpointSaver], recorded: Recorded, traffic: Traffic
 ) -> None:
     await converse(make_agent)
-    assert recorded.documents.keys() >= {
-        "put",
-        "put-writes",
-        "get-tuple",
-        "list",
-        "prune",
-        "delete-thread",
-        "set-thread",
-        "threads",
-        "delta-channel-history",
-        "runs",
-    }
+    assert {each.name for each in ENDPOINTS} - recorded.documents.keys() == NOT_TRIED.keys()
     # Our own client has no use for plain JSON.
     for name in ("get-tuple", "list"):
         recorded.documents[name].append({"thread_id": "acme/1", "plain": True, "channels": ["log"]})

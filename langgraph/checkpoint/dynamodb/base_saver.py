@@ -33,7 +33,7 @@ CACHE_BYTES = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True)
-class Operations(Generic[C]):
+class SaverOperations(Generic[C]):
     """The operations that a saver's methods run. Each is given all that the saver has, and the arguments."""
 
     get_tuple: Callable[[C, RunnableConfig], Op[CheckpointTuple | None]]
@@ -64,7 +64,7 @@ class TableSaver(TransportOwner, BaseCheckpointSaver[Any], ABC, Generic[C]):
     LangGraph copies a saver to give it another serializer; copies share everything else.
     """
 
-    _operations: Operations[C]
+    _operations: SaverOperations[C]
     """The operations that its methods run."""
 
     @property

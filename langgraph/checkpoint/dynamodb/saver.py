@@ -34,7 +34,7 @@ from langgraph.checkpoint.dynamodb._runtime.options import (
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb._runtime.warm_up import first_read
-from langgraph.checkpoint.dynamodb.base_saver import CACHE_BYTES, Operations, TableSaver
+from langgraph.checkpoint.dynamodb.base_saver import CACHE_BYTES, SaverOperations, TableSaver
 from langgraph.checkpoint.dynamodb.locks import TableHolder, ThreadLocks
 
 
@@ -99,7 +99,7 @@ class DynamoDBSaver(ThreadLocks, TableSaver[Storage]):
 
     transport: Clients
     """The clients that make the requests; public inside the package."""
-    _operations = Operations(
+    _operations = SaverOperations(
         get_tuple,
         list_checkpoints,
         get_delta_channel_history,

@@ -40,7 +40,7 @@ from langgraph.checkpoint.dynamodb._operations.list import has_values
 from langgraph.checkpoint.dynamodb._operations.put_writes import checked_task
 from langgraph.checkpoint.dynamodb._operations.runs import RunSummary
 from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, work
-from langgraph.checkpoint.dynamodb.base_saver import Operations
+from langgraph.checkpoint.dynamodb.base_saver import SaverOperations
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointerConfigurationError,
     CheckpointerError,
@@ -49,7 +49,7 @@ from langgraph.checkpoint.dynamodb.errors import (
 )
 from langgraph.checkpoint.dynamodb.http.deltas import delta
 from langgraph.checkpoint.dynamodb.http.documents import can_be_packed, size_of
-from langgraph.checkpoint.dynamodb.http.memory import Remembered
+from langgraph.checkpoint.dynamodb.http.memory import LastUsed
 from langgraph.checkpoint.dynamodb.http.sealing import Place
 from langgraph.checkpoint.dynamodb.http.service import Service, ask
 from langgraph.checkpoint.dynamodb.http.values import Typed, Values, digest_of
@@ -90,7 +90,7 @@ class Client:
     """All that the operations of a saver need."""
 
     service: Service
-    memory: Remembered[Known]
+    memory: LastUsed[Known]
     """The newest checkpoint of each namespace. With it, a put sends only what has changed in a value."""
     values: Values
     prefix: str = ""
@@ -611,7 +611,7 @@ def list_runs(client: Client, thread_id: str) -> Op[Sequence[RunSummary]]:
     return [RunSummary(*(each[name] for name in names)) for each in answer["runs"]]
 
 
-OPERATIONS = Operations(
+OPERATIONS = SaverOperations(
     get_tuple,
     list_checkpoints,
     get_delta_channel_history,
