@@ -381,7 +381,7 @@ async def test_the_key_of_the_service_encrypts(
     answer = await plain("acme", "cache/get", keys)
     assert answer.json()["values"] == [None]
     assert answer.json()["refused"] == [
-        {"position": 0, "reason": "EncryptedError: the gateway cannot open it"}
+        {"position": 0, "reason": "UnreadableError: the gateway cannot open it"}
     ]
 
 

@@ -14,7 +14,6 @@ from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Item
 from langgraph.checkpoint.dynamodb._operations.delete import delete_thread, prune
 from langgraph.checkpoint.dynamodb._operations.directory_table import (
-    EntryPage,
     Newest,
     ThreadPosition,
     carry_entry,
@@ -84,8 +83,8 @@ def read(
     """Read entries; return their threads, whether these are the last ones, and the requests."""
     run = harness.begin(read_entries(storage_of(harness), owner, int(since), before, count))
     calls = run.trace()
-    page: EntryPage = run.finish()
-    return [ThreadPosition.of(each).thread_id for each in page.entries], page.is_last, calls
+    entries, is_last = run.finish()
+    return [ThreadPosition.of(each).thread_id for each in entries], is_last, calls
 
 
 def days(calls: list[Call]) -> list[str]:

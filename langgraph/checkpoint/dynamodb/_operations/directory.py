@@ -171,10 +171,10 @@ class _Listing:
         is_first = position is None
         is_last, count = False, min(self.limit + 1, PAGE_THREADS_MAX)
         while not is_last and len(self.found) <= self.limit:
-            read = yield from read_entries(self.storage, key, self.since, position, count)
-            is_last, count = read.is_last, min(2 * count, PAGE_THREADS_MAX)
-            position = ThreadPosition.of(read.entries[-1]) if read.entries else position
-            yield from self._add(read.entries)
+            entries, is_last = yield from read_entries(self.storage, key, self.since, position, count)
+            count = min(2 * count, PAGE_THREADS_MAX)
+            position = ThreadPosition.of(entries[-1]) if entries else position
+            yield from self._add(entries)
         if is_first and self.damage is not None and not self.has_read:
             # It may be all entries, and the saver the one that cannot read them.
             raise self.damage
