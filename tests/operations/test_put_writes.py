@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from langgraph.checkpoint.base import WRITES_IDX_MAP
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langgraph.checkpoint.dynamodb import (
     CheckpointCorruptionError,
-    CheckpointerInputError,
     CheckpointSerializationError,
 )
 from langgraph.checkpoint.dynamodb._format import items
@@ -147,28 +144,6 @@ def test_writes_reuse_nothing_that_went_while_their_process_knew_nothing_of_it()
     harness.run(other.put("1", {"big": BIG}))
     harness.run(process.put_writes("1", [("big", BIG)]))
     assert harness.process().pending("1") == [("task", "big", BIG)]
-
-
-@pytest.mark.parametrize(
-    ("config", "arguments", "message"),
-    [
-        (
-            {},
-            ("task", ""),
-            r'^config\["configurable"\]\["checkpoint_id"\] is missing; give the checkpoint that the writes belong to$',
-        ),
-        ({"checkpoint_id": "1"}, (7, ""), "^task_id"),
-        ({"checkpoint_id": "1"}, ("task", 7), "^task_path"),
-    ],
-)
-def test_arguments_that_are_wrong_are_named_and_nothing_is_stored(
-    config: dict[str, str], arguments: tuple[Any, Any], message: str
-) -> None:
-    harness = Harness()
-    at: Any = {"configurable": {"thread_id": THREAD, "checkpoint_ns": "", **config}}
-    with pytest.raises(CheckpointerInputError, match=message):
-        harness.run(put_writes(harness.process().storage, at, [("x", 1)], *arguments))
-    assert harness.model.items() == []
 
 
 def test_a_write_that_cannot_be_serialized_is_named() -> None:
