@@ -48,7 +48,7 @@ IS_TOO_LONG = r"thread_id.* 2049 bytes.*limit of 2048"
 REFUSED: list[Refused] = [
     *_with_config([{"configurable": {}}, {"configurable": {"thread_id": None}}], r"thread_id.* is missing; give"),
     # A list takes an empty config for None.
-    *_with_config([{}], r"thread_id.* is missing; give", WITH_CONFIG.keys() - {"list"}),
+    *_with_config([{}], r"thread_id.* is missing; give", sorted(WITH_CONFIG.keys() - {"list"})),
     *_with_config(["thread-1", ["thread-1"], {"configurable": "thread-1"}, 1], r"config is .*; give {\"configurable\""),
     *_with_config([_pointing(thread_id=each) for each in NO_IDS[1:]], "thread_id is .*; give text"),
     *_with_config([_pointing(checkpoint_ns=each) for each in NO_TEXTS], "checkpoint_ns is .*; give text"),
@@ -75,7 +75,7 @@ REFUSED: list[Refused] = [
     *_with("delete_for_runs", "run_ids", ["run-1"], "run_ids is a single str; give a list"),
     *_with("get_delta_channel_history", "channels", ["log"], "single name 'log'; give a list", config=thread_config()),
     *_with(
-        "put", "checkpoint", [{**checkpoint_of("1", {}), "id": each} for each in (None, "", 1, [])] + [{}],
+        "put", "checkpoint", [{**checkpoint_of("1", {}), "id": each} for each in NO_IDS[:3]] + [{}],
         r'checkpoint\["id"\] is .*; give text', **PUT,
     ),
     *_with("put_writes", "task_id", [None, 1, []], "task_id is .*; give text", **WRITES),

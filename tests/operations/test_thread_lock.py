@@ -12,12 +12,24 @@ from langgraph.checkpoint.dynamodb import (
     ThreadLockLostError,
 )
 from langgraph.checkpoint.dynamodb._format.limits import LOCK_SKEW_SECONDS, TTL_SECONDS_MAX
-from langgraph.checkpoint.dynamodb._operations.thread_lock import Hold, acquire, hold_on, release, renew
-from langgraph.checkpoint.dynamodb._runtime.steps import interrupted
+from langgraph.checkpoint.dynamodb._operations import thread_lock
+from langgraph.checkpoint.dynamodb._operations.thread_lock import (
+    Hold,
+    TableHolder,
+    hold_on,
+    release,
+    renew,
+)
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, interrupted
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from tests.support.harness import THREAD, Harness
 
 TTL = 60.0
+
+
+def acquire(storage: Storage, hold: Hold, wait_seconds: float) -> Op[float]:
+    """Acquire a hold in the table."""
+    return thread_lock.acquire(TableHolder(storage), hold, wait_seconds)
 
 
 def _runner(harness: Harness, skew_seconds: float = 0.0) -> tuple[Storage, Hold]:

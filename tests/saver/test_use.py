@@ -168,13 +168,14 @@ programs = st.recursive(
 Program: TypeAlias = Any
 
 
-def _compiled(program: Program, saver: BaseCheckpointSaver[Any] | None) -> Any:
+def _compiled(program: Program, saver: BaseCheckpointSaver[Any] | None, path: str = "") -> Any:
     side_by_side, parts = program if isinstance(program, tuple) else (False, [program])
     builder = StateGraph(State)
     before = START
     for number, part in enumerate(parts):
-        name = f"{number}"
-        node = _compiled(part, None) if isinstance(part, tuple) else _asking(name, part)
+        # Each question is another one, so that the answers tell which was asked for.
+        name = f"{path}{number}"
+        node = _compiled(part, None, f"{name}-") if isinstance(part, tuple) else _asking(name, part)
         builder.add_node(name, node)
         builder.add_edge(START if side_by_side else before, name)
         before = name
