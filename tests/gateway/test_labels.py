@@ -20,7 +20,7 @@ from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, create_gate
 from langgraph.checkpoint.dynamodb.gateway.endpoints import LABEL_ENDPOINTS
 from langgraph.checkpoint.dynamodb.gateway.memories import Recent
 from langgraph.store.dynamodb import DynamoDBStore
-from tests.gateway.requests import found, places_of_values, replaced
+from tests.gateway.requests import found, keys_in, places_of_values, replaced
 from tests.support.checkpoints import all_items, noise
 from tests.support.traffic import Traffic
 
@@ -249,14 +249,7 @@ def _named(params: Any) -> list[str]:
     if "KeyConditionExpression" in params:
         assert params["ExpressionAttributeNames"]["#pk"] == PARTITION_KEY
         return [params["ExpressionAttributeValues"][":pk"]["S"]]
-    return _keys(params)
-
-
-def _keys(value: Any) -> list[str]:
-    if isinstance(value, dict):
-        own = [value[PARTITION_KEY]["S"]] if PARTITION_KEY in value else []
-        return own + [each for name in value if name != PARTITION_KEY for each in _keys(value[name])]
-    return [each for inner in value for each in _keys(inner)] if isinstance(value, list) else []
+    return keys_in(params)
 
 
 # What is no request
@@ -303,14 +296,6 @@ async def test_too_many_operations_are_refused(send: Send) -> None:
     answer = await send("acme", "store/batch", {"ops": [put_of("acme")] * 251})
     assert answer.status_code == 400
     assert "at most 250" in answer.json()["detail"]
-
-
-async def test_the_last_put_of_a_memory_counts(send: Send) -> None:
-    ops = [put_of("acme", value=f'{{"n": {number}}}') for number in range(3)]
-    assert (await send("acme", "store/batch", {"ops": ops})).json() == {"results": [None] * 3, "left": []}
-    get = {"op": "get", "namespace": ["acme", "notes"], "key": "k"}
-    answer = await send("acme", "store/batch", {"ops": [get]})
-    assert answer.json()["results"][0]["value"] == '{"n":2}'
 
 
 async def test_a_gateway_without_numpy_says_what_to_install(
