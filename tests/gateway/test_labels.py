@@ -324,6 +324,24 @@ async def test_what_a_search_reads_counts_as_memory_of_its_principal(make_send: 
     assert (await send("acme", "store/batch", {"ops": ops[:1]})).status_code == 200
 
 
+async def test_what_an_answer_has_no_room_for_is_left(make_send: Callable[..., Send]) -> None:
+    send = make_send(body_bytes_max=10_000)
+    places = [{"namespace": ["acme", "notes"], "key": f"{number}"} for number in range(3)]
+    for number, at in enumerate(places):
+        text = noise(1500, number).hex()
+        ops = [{"op": "put", **at, "value": f'{{"text": "{text}"}}'}]
+        assert (await send("acme", "store/batch", {"ops": ops})).status_code == 200
+        entry = {**at, "type": "bytes", "data": noise(3000, number)}
+        assert (await send("acme", "cache/set", {"entries": [entry]})).status_code == 200
+    # More than are read at once.
+    gets = [{"op": "get", **places[number % 3]} for number in range(120)]
+    assert (await send("acme", "store/batch", {"ops": gets})).json()["left"] == list(range(2, 120))
+    exported = (await send("acme", "store/export-items", {"namespace_prefix": ["acme"]})).json()
+    assert (len(exported["records"]), exported["after"]) == (2, places[1])
+    keys = [places[number % 3] for number in range(20)]
+    assert (await send("acme", "cache/get", {"keys": keys})).json()["left"] == list(range(2, 20))
+
+
 async def test_a_search_over_its_limit_is_named(make_send: Callable[..., Send]) -> None:
     send = make_send(search_bytes_max=1000)
     for number in range(3):
