@@ -23,7 +23,7 @@ from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
 from tests.gateway.conftest import always
 from tests.gateway.recorded import Recorded, connected, converse
-from tests.gateway.requests import found, places_of_values, replaced
+from tests.gateway.requests import found, keys_in, places_of_values, replaced
 from tests.support.checkpoints import store, thread_config
 from tests.support.traffic import Request, Traffic
 
@@ -55,14 +55,7 @@ def partitions(request: Request) -> set[str]:
         assert request.params["KeyConditionExpression"].startswith("#pk = :pk")
         assert request.params["ExpressionAttributeNames"]["#pk"] == PARTITION_KEY
         return {request.params["ExpressionAttributeValues"][":pk"]["S"]}
-    return set(_keys(request.params))
-
-
-def _keys(value: Any) -> list[str]:
-    if isinstance(value, dict):
-        own = [value[PARTITION_KEY]["S"]] if PARTITION_KEY in value else []
-        return own + [each for name in value if name != PARTITION_KEY for each in _keys(value[name])]
-    return [each for inner in value for each in _keys(inner)] if isinstance(value, list) else []
+    return set(keys_in(request.params))
 
 
 @pytest.fixture
