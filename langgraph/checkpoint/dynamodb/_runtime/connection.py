@@ -58,7 +58,7 @@ class TableKeywords(ClientKeywords, total=False):
 
 @dataclass(frozen=True)
 class Connection:
-    """The clients and the table that shared options name. No client is open before the first request."""
+    """The clients that saver, store and cache make of shared options. None is open before the first request."""
 
     clients: Clients
     table: Table
