@@ -108,6 +108,12 @@ WRONG: list[tuple[str, list[Any], str]] = [
 EACH_WRONG = [(name, value, said) for name, values, said in WRONG for value in values]
 
 
+def test_each_option_is_tried_with_a_wrong_value() -> None:
+    # tests/runtime/test_events.py and tests/operations/test_directory.py try the others.
+    elsewhere = {"on_event", "owner_from", "owner_key"}
+    assert {name for name, _, _ in WRONG} == parameters(DynamoDBSaver).keys() - elsewhere
+
+
 @pytest.mark.parametrize(("name", "value", "said"), EACH_WRONG, ids=map(str, range(len(EACH_WRONG))))
 def test_an_option_of_the_wrong_kind_is_named_with_what_to_give(name: str, value: Any, said: str) -> None:
     made = value() if isinstance(value, partial) else value

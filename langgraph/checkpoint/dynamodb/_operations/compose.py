@@ -60,7 +60,7 @@ class WantedValuesError(Exception):
         self.names = names
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class NewCheckpoint:
     """A snapshot of the arguments of a `put` call, which its caller may change while requests are made."""
 
@@ -143,20 +143,20 @@ def snapshot_arguments(
     metadata = get_checkpoint_metadata(config, metadata)
     rest = {name: value for name, value in checkpoint.items() if name not in {"id", "channel_values"}}
     return NewCheckpoint(
-        partition,
-        namespaces_above(partition, config),
-        checkpoint_id,
-        key,
-        parent_id,
-        storage.codec.dumps(rest, "the checkpoint", "checkpoint"),
-        _serialized_metadata(storage, metadata),
-        delta_counters(metadata),
-        started_from(partition, metadata),
-        items.indexable_run_id(metadata),
-        dict(checkpoint["channel_versions"]),
-        set(new_versions),
-        dict(checkpoint["channel_values"]),
-        frozenset(kept),
+        partition=partition,
+        above=namespaces_above(partition, config),
+        checkpoint_id=checkpoint_id,
+        key=key,
+        parent_id=parent_id,
+        rest=storage.codec.dumps(rest, "the checkpoint", "checkpoint"),
+        metadata=_serialized_metadata(storage, metadata),
+        delta_channels=delta_counters(metadata),
+        started_from=started_from(partition, metadata),
+        run_id=items.indexable_run_id(metadata),
+        versions=dict(checkpoint["channel_versions"]),
+        new_channels=set(new_versions),
+        values=dict(checkpoint["channel_values"]),
+        kept=frozenset(kept),
     )
 
 

@@ -20,7 +20,12 @@ from langgraph.checkpoint.dynamodb._format.content import pack_typed
 from langgraph.checkpoint.dynamodb._operations import copy, delete, put_writes
 from langgraph.checkpoint.dynamodb._operations.compose import WantedValuesError, snapshot_arguments
 from langgraph.checkpoint.dynamodb._operations.delta_history import find_history
-from langgraph.checkpoint.dynamodb._operations.directory import ThreadSummary, list_threads, set_thread
+from langgraph.checkpoint.dynamodb._operations.directory import (
+    ThreadQuery,
+    ThreadSummary,
+    list_threads,
+    set_thread,
+)
 from langgraph.checkpoint.dynamodb._operations.entries import with_owner
 from langgraph.checkpoint.dynamodb._operations.get import get_tuple
 from langgraph.checkpoint.dynamodb._operations.list import select
@@ -197,16 +202,16 @@ class Operations:
     def threads(self, storage: Storage, request: wire.ThreadsRequest) -> Op[Document]:
         """List threads."""
         since = None if request.since is None else datetime.fromtimestamp(request.since, timezone.utc)
-        page = yield from list_threads(
-            storage,
-            request.owner,
-            request.status,
-            request.metadata,
-            request.limit,
-            request.before,
-            request.with_status,
-            since,
+        query = ThreadQuery(
+            owner=request.owner,
+            status=request.status,
+            metadata=request.metadata,
+            limit=request.limit,
+            before=request.before,
+            with_status=request.with_status,
+            since=since,
         )
+        page = yield from list_threads(storage, query)
         return {"threads": list(map(_thread_document, page.threads)), "cursor": page.cursor}
 
     def runs(self, storage: Storage, request: wire.RunsRequest) -> Op[Document]:
