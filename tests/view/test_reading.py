@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import boto3
 import pytest
 from langchain_core.messages import AIMessage
+from langgraph.checkpoint.dynamodb.view.export import Exporter
+from langgraph.checkpoint.dynamodb.view.masks import Masks
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.pricing import READ_UNIT_DOLLARS, WRITE_UNIT_DOLLARS, item_bytes
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 from langgraph.checkpoint.dynamodb.view import caches
 from langgraph.checkpoint.dynamodb.view.answers import Answers
-from langgraph.checkpoint.dynamodb.view.export import Exporter
-from langgraph.checkpoint.dynamodb.view.masks import Masks
 from langgraph.checkpoint.dynamodb.view.thread_view import Session
 from tests.infra.authorization import Gate
 from tests.infra.conftest import for_table

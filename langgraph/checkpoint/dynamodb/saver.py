@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -79,9 +78,8 @@ class DynamoDBSaver(ThreadLocks, StorageSaver):
         serde: The serializer. By default LangGraph's `JsonPlusSerializer`. `EncryptedSerializer` and your own
             serializers work as well.
         ttl_seconds: Seconds after which a checkpoint expires, counted from its last use, up to 31,622,400,000: a
-            thousand years. `None` keeps checkpoints forever. A thread keeps the ttl of its first put;
-            `langgraph-dynamodb set-ttl` changes it. If the newest checkpoint of a namespace has expired, the namespace
-            has no state.
+            thousand years. `None` keeps checkpoints forever. A thread keeps the ttl of its first put; a copy takes the
+            saver's. If the newest checkpoint of a namespace has expired, the namespace has no state.
         consistent_read: Whether to find checkpoints by strongly consistent reads. Eventually consistent reads cost
             half, but the next message of a conversation may then not see the last one.
         encrypt_metadata: Whether to pass metadata through the serializer too. `None` means only if the serializer is
@@ -203,12 +201,6 @@ class DynamoDBSaver(ThreadLocks, StorageSaver):
     def storage_with(self, kind: type[Codec], serde: SerializerProtocol) -> Storage:
         """Return the storage with a codec of another kind; public inside the package."""
         return replace(self._storage, codec=kind(serde, **self._codec_options))
-
-    def with_storage(self, **changes: Any) -> DynamoDBSaver:
-        """Return a saver with the same clients whose storage has other fields; public inside the package."""
-        saver = copy.copy(self)
-        saver._storage = replace(self._storage, **changes)  # noqa: SLF001 - it is a copy of this one.
-        return saver
 
     def _first_request(self) -> Call:
         return first_read(self._storage.table.name)

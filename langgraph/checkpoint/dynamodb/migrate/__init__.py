@@ -1,9 +1,8 @@
 """Migration of threads to DynamoDB from LangGraph's other savers, and back; of memories; and threads as files.
 
 A package above the saver. Only code that moves threads imports it. `open_endpoint` opens a store, and `migrate` moves
-threads. `export_thread` writes a file, and `FileStore` is a file as a source. `Restoration` takes one thread from a
-restored table, and `TtlChange` changes the ttl of a thread. `open_memories` reads another store, and `move_memories`
-moves what it has.
+threads. `export_thread` writes a file, and `FileStore` is a file as a source. `open_memories` reads another store, and
+`move_memories` moves what it has.
 
 Example:
     ```python
@@ -17,7 +16,6 @@ Example:
     ```
 """
 
-from langgraph.checkpoint.dynamodb.migrate.capacity import Budget
 from langgraph.checkpoint.dynamodb.migrate.endpoints import ENDPOINTS, open_endpoint, store_of
 from langgraph.checkpoint.dynamodb.migrate.file import Exported, FileStore, export_thread
 from langgraph.checkpoint.dynamodb.migrate.memories import (
@@ -28,28 +26,20 @@ from langgraph.checkpoint.dynamodb.migrate.memories import (
     open_memories,
 )
 from langgraph.checkpoint.dynamodb.migrate.move import Source, Status, ThreadReport, migrate
-from langgraph.checkpoint.dynamodb.migrate.restore import Prospect, Restoration
 from langgraph.checkpoint.dynamodb.migrate.store import SaverStore
 from langgraph.checkpoint.dynamodb.migrate.table import TableStore
-from langgraph.checkpoint.dynamodb.migrate.ttl import TtlChange, TtlProspect, copy_id
 
 __all__ = [
     "ENDPOINTS",
     "MEMORY_ENDPOINTS",
-    "Budget",
     "Exported",
     "FileStore",
     "MovedMemories",
-    "Prospect",
-    "Restoration",
     "SaverStore",
     "Source",
     "Status",
     "TableStore",
     "ThreadReport",
-    "TtlChange",
-    "TtlProspect",
-    "copy_id",
     "export_thread",
     "memories_of",
     "migrate",
