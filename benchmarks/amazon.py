@@ -24,7 +24,14 @@ _WORKLOADS = {**ALL, **{workload.name: workload for workload in PREBUILT}}
 _ROOT = Path(__file__).parents[1]
 _PYTHON = (
     *(str(_ROOT / ".venv" / "bin" / "uv"), "run", "--quiet", "--no-project", "--isolated"),
-    *("--python", sys.executable, "--with-requirements", "constraints/bench-amazon.txt", "--with-editable", "."),
+    *(
+        "--python",
+        sys.executable,
+        "--with-requirements",
+        "constraints/bench-amazon.txt",
+        "--with-editable",
+        ".",
+    ),
     "python",
 )
 

@@ -277,7 +277,9 @@ def test_a_thread_is_copied_from_a_restored_table(
     [found] = saver.threads(owner="ada").threads
     assert (found.thread_id, found.title) == ("talk", "Trains")
     # The copy has the ttl of the configuration.
-    assert saver.runner.run(read_thread(saver.storage, partition_of("talk"))).ttl_seconds == 60
+    thread = saver.runner.run(read_thread(saver.storage, partition_of("talk")))
+    assert thread is not None
+    assert thread.ttl_seconds == 60
 
 
 # Pruning

@@ -68,7 +68,7 @@ OPTIONS = {
     "activity_seconds": 900,
 }
 # What is public inside the package only.
-INSIDE = {"holder", "runner", "storage", "storage_with"}
+INSIDE = {"holder", "runner", "storage", "storage_with", "with_storage"}
 # What the base class makes from other methods; whatever else it has is ours to write.
 INHERITED = {"config_specs", "get", "aget", "with_allowlist"}
 

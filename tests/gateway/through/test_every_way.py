@@ -41,7 +41,7 @@ CLASSES: Mapping[str, tuple[Any, Any]] = {
     "cache": (DynamoDBCache, HttpCache),
 }
 # They are about the table, or public inside the package only.
-OF_THE_TABLE = {"setup", "asetup", "storage_with"}
+OF_THE_TABLE = {"setup", "asetup", "with_storage", "storage_with"}
 CREATE: Any = {"checkpointer": create_checkpointer, "store": create_store, "cache": create_cache}
 ACREATE: Any = {"checkpointer": acreate_checkpointer, "store": acreate_store, "cache": acreate_cache}
 OPEN: Any = {"checkpointer": open_checkpointer, "store": open_store, "cache": open_cache}

@@ -70,11 +70,6 @@ async def _threads(page: Page) -> None:
     await expect(page.get_by_text("newest activity first")).to_be_visible()
 
 
-async def _memories(page: Page) -> None:
-    await page.goto(f'{page.url.partition("#")[0]}#memories=["memories","ada"]')
-    await expect(page.get_by_role("article", name="food")).to_be_visible()
-
-
 VIEWS: dict[str, Callable[[Page], Awaitable[None]]] = {
     "state": _state,
     "changes": _changes,
@@ -84,12 +79,10 @@ VIEWS: dict[str, Callable[[Page], Awaitable[None]]] = {
     "blame": _blamed,
     "subgraphs": _subgraphs,
     "threads": _threads,
-    "memories": _memories,
     "hostile": _hostile,
 }
 
 
-@pytest.mark.usefixtures("memories")
 @pytest.mark.parametrize("name", VIEWS)
 async def test_nothing_serious_is_in_the_way_of_anybody(visit: Visit, name: str) -> None:
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)

@@ -41,8 +41,10 @@ def diff(
         msg = f"checkpoint {id_of(later)!r} has no parent; give --from"
         raise CommandError(Exit.NOT_FOUND, msg)
     earlier = found_checkpoint(context, thread_id, namespace, parent)
-    sides = (dict(sorted(values_of(context, each).items())) for each in (earlier, later))
-    found = list(differences(*sides))
+    before_values, after_values = (
+        dict(sorted(values_of(context, each).items())) for each in (earlier, later)
+    )
+    found = list(differences(before_values, after_values))
     if context.output.as_json:
         rows = [_as_json(each) for each in found]
         context.output.json({"from": id_of(earlier), "to": id_of(later), "changes": rows})
