@@ -1,4 +1,4 @@
-"""What a person has stored: the threads of an owner, and the memories of their namespaces."""
+"""The data of a person: the threads of an owner, and the memories of their namespaces."""
 
 from __future__ import annotations
 
