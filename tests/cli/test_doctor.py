@@ -346,6 +346,12 @@ def test_an_index_that_is_still_being_made_is_a_problem() -> None:
     assert found("index", seen).says == "run_id-index is CREATING"
 
 
+def test_an_index_of_other_keys_is_a_problem() -> None:
+    index = {"IndexName": "run_id-index", "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}]}
+    seen = examination(describe_table={"Table": DESCRIPTION | {"GlobalSecondaryIndexes": [index]}})
+    assert "delete the index, then" in found("index", seen).remedy
+
+
 def test_an_index_is_as_its_table_if_an_emulator_does_not_tell_its_status() -> None:
     keys = [{"AttributeName": "run_id", "KeyType": "HASH"}, {"AttributeName": "SK", "KeyType": "RANGE"}]
     projection = {"ProjectionType": "KEYS_ONLY"}

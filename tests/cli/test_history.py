@@ -107,7 +107,7 @@ def test_the_newest_step_is_compared_with_the_one_before(run: Run, table: str) -
     found = run("diff", "chat", "--table", table, "--json").json
     (message,) = [each for each in found["changes"] if (each["path"] or [""])[0] == "messages"]
     assert (message["change"], message["before_path"]) == ("added", None)
-    assert message["after"]["content"]["content"] == "The answer to the weather."
+    assert message["after"]["content"] == "The answer to the weather."
 
 
 @pytest.fixture(scope="module")
