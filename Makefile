@@ -155,10 +155,12 @@ lint: $(VENV)/.installed
 	$(BIN)/codespell
 	$(BIN)/python -m tools.prose
 	$(BIN)/python -m tools.async_halves --check
+	$(BIN)/python -m tools.options --check
 	$(BIN)/zizmor --quiet --offline .github/workflows
 
 format: $(VENV)/.installed
 	$(BIN)/python -m tools.async_halves
+	$(BIN)/python -m tools.options
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 

@@ -28,7 +28,7 @@ from starlette.routing import Mount, Route
 from benchmarks.meter import Meter, Tally, total
 from benchmarks.resident import peak_bytes
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, create_gateway
+from langgraph.checkpoint.dynamodb.gateway import Principal, create_gateway
 from langgraph.checkpoint.dynamodb.gateway.listening import listen
 from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS
 
@@ -121,9 +121,7 @@ def _application(saver: DynamoDBSaver, meter: Meter) -> Starlette:
     async def spent(_request: Request) -> JSONResponse:
         return JSONResponse(asdict(Spent(meter.total, peak_bytes(), time.process_time())))
 
-    # Fixed, since the default is what the machine can do.
-    limits = Limits(requests_per_second=500, burst_requests=1000)
-    gateway = create_gateway(saver, authenticate=team, limits=limits)
+    gateway = create_gateway(saver, authenticate=team)
     return Starlette(routes=[Route("/spent", spent), Mount("/", gateway)])
 
 

@@ -16,7 +16,6 @@ from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op
 from langgraph.checkpoint.dynamodb.protocol import WRITE_ORDER, State, Thread
 from tests.support.checkpoints import noise
 from tests.support.harness import TABLE, Harness
-from tools.protocol_tables import DOCUMENT, rendered
 
 FOLDER = Path(package.__file__).parent
 BIG = noise(60_000)
@@ -242,12 +241,3 @@ def test_a_copy_is_sent_in_the_order_of_the_table() -> None:
         ):
             steps.append(_step_of_copy(call))
     assert _steps(steps) == [each.name for each in WRITE_ORDER["copy"]]
-
-
-# The document
-
-
-def test_the_design_has_the_tables_of_the_protocol() -> None:
-    text = DOCUMENT.read_text(encoding="utf-8")
-    assert text.count("<!-- begin ") == 3
-    assert text == rendered(text), "run `python -m tools.protocol_tables`"

@@ -1,7 +1,8 @@
 """Check the form of Markdown pages: `python -m tools.prose [PAGE ...]` names each line or page that breaks a rule.
 
 A line has at most 100 characters outside tables and code, not counting the targets of links. On each page the median
-sentence has at most 15 words, and nine of ten sentences have at most 26.
+sentence has at most 15 words, and nine of ten sentences have at most 26. The book, which is `docs/` with the decisions,
+has at most 26 pages beside the decisions, 14 decisions, and 40,000 words. The bars of tables are no words.
 """
 
 from __future__ import annotations
@@ -18,6 +19,10 @@ MEDIAN_WORDS_MAX = 15
 NINTH_DECILE_WORDS_MAX = 26
 # Deciles of fewer sentences say little.
 SENTENCES_MIN = 10
+# Nobody reads more than that.
+PAGES_MAX = 26
+DECISIONS_MAX = 14
+BOOK_WORDS_MAX = 40_000
 
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 _CODE = re.compile(r"`[^`]*`")
@@ -75,9 +80,26 @@ def problems(text: str) -> Iterator[str]:
         yield f"one sentence in ten has over {decile:.0f} words, more than {NINTH_DECILE_WORDS_MAX}"
 
 
+def book_problems(book: Path) -> Iterator[str]:
+    """Yield in what a folder with pages, and decisions in a folder of their own, is too large."""
+    chapters, decisions = sorted(book.glob("*.md")), sorted(book.glob("decisions/*.md"))
+    texts = [page.read_text(encoding="utf-8") for page in (*chapters, *decisions)]
+    words = sum(re.search(r"\w", word) is not None for text in texts for word in text.split())
+    for count, maximum, what in (
+        (len(chapters), PAGES_MAX, "pages"),
+        (len(decisions), DECISIONS_MAX, "decisions"),
+        (words, BOOK_WORDS_MAX, "words"),
+    ):
+        if count > maximum:
+            yield f"there are {count:,} {what}, more than {maximum:,}: shorten or merge some"
+
+
 def main(arguments: Sequence[str]) -> None:
     """Print the problems of the given pages, or of all, and exit with an error if there are any."""
     found = False
+    for problem in () if arguments else book_problems(ROOT / "docs"):
+        found = True
+        print(f"docs: {problem}")
     for page in [Path(each).resolve() for each in arguments] or pages():
         for problem in problems(page.read_text(encoding="utf-8")):
             found = True

@@ -1,40 +1,17 @@
-"""The tables and the diagram of docs/design.md that follow from the protocol.
-
-    python -m tools.protocol_tables
-
-writes them into the document, each between a pair of comments that name it. A test compares them.
-"""
+"""The tables of the site's page *Stored format* that follow from the protocol."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from itertools import groupby
 
 from langgraph.checkpoint.dynamodb import protocol
-from langgraph.checkpoint.dynamodb.protocol import TRANSITIONS, WRITE_ORDER, State
-
-DOCUMENT = Path(__file__).parents[1] / "docs" / "design.md"
-_BLOCK = re.compile(r"(<!-- begin (\w+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
+from langgraph.checkpoint.dynamodb.protocol import TRANSITIONS, WRITE_ORDER
 
 
-def _diagram() -> Iterator[str]:
-    """Draw the states of a thread item."""
-    yield "```mermaid"
-    yield "stateDiagram-v2"
-    for each in TRANSITIONS:
-        for before in each.before:
-            after = before if each.after is None else each.after
-            if after is not before:
-                yield f"    {_state(before)} --> {_state(after)}: {each.change} ({each.by})"
-    yield "```"
-
-
-def _state(state: State) -> str:
-    return "[*]" if state is State.ABSENT else state.value
-
-
-def _transitions() -> Iterator[str]:
+def transitions() -> Iterator[str]:
+    """List the changes of a thread item, with their conditions."""
     yield "| change | by | from | to | condition |"
     yield "|---|---|---|---|---|"
     for each in TRANSITIONS:
@@ -67,25 +44,10 @@ def _condition(name: str) -> str:
     return re.sub(r"#(\w+)", lambda match: change.names[match[0]], change.condition)
 
 
-def _crashes() -> Iterator[str]:
+def crashes() -> Iterator[str]:
+    """List the steps of each operation, and what a crash after them leaves."""
     yield "| operation | the process dies after | what a reader sees | what is left behind |"
     yield "|---|---|---|---|"
     for operation, steps in WRITE_ORDER.items():
-        for step in steps:
-            yield f"| {operation} | {step.name} | {step.seen} | {step.left} |"
-
-
-BLOCKS: Mapping[str, Callable[[], Iterator[str]]] = {
-    "diagram": _diagram,
-    "transitions": _transitions,
-    "crashes": _crashes,
-}
-
-
-def rendered(text: str) -> str:
-    """Return the document with its blocks as the protocol has them."""
-    return _BLOCK.sub(lambda match: f"{match[1]}\n" + "\n".join(BLOCKS[match[2]]()) + f"\n\n{match[3]}", text)
-
-
-if __name__ == "__main__":
-    DOCUMENT.write_text(rendered(DOCUMENT.read_text(encoding="utf-8")), encoding="utf-8")
+        for (seen, left), alike in groupby(steps, key=lambda step: (step.seen, step.left)):
+            yield f"| {operation} | {' or '.join(step.name for step in alike)} | {seen} | {left} |"

@@ -24,7 +24,7 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointerError
 from langgraph.checkpoint.dynamodb.gateway.description import describe
 from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS
 from langgraph.checkpoint.dynamodb.gateway.problems import TYPE_PREFIX
-from tools.protocol_tables import BLOCKS
+from tools.protocol_tables import crashes, transitions
 
 # The packages whose `__all__` is the public API, as an agent's developer comes to them.
 PACKAGES = (
@@ -243,9 +243,9 @@ def stored_format() -> Iterator[str]:
     yield "## Table\n"
     yield f"```json\n{json.dumps(table_schema('langgraph-checkpoints'), indent=2)}\n```\n"
     yield "## Changes of a thread item\n"
-    yield from BLOCKS["transitions"]()
+    yield from transitions()
     yield "\n## Write order\n"
-    yield from BLOCKS["crashes"]()
+    yield from crashes()
 
 
 # What builds each page, by its address in the site.

@@ -68,7 +68,7 @@ def test_threads_without_an_owner_are_told_until_they_have_one(
         "entered: 2 threads, 1 with owner, 1 without owner",
         "threads without owner: nobody's",
     ]
-    assert "No checkpoint of 1 thread names an owner under 'user_id'" in ended.err
+    assert "no checkpoint of 1 thread names an owner under 'user_id'" in ended.err
     saver.set_thread("nobody's", owner="bob")
     assert run("directory", "nobody's", "--table", table, "--yes").code == 0
 

@@ -24,6 +24,7 @@ from starlette.applications import Starlette
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.cli import gateway
+from langgraph.checkpoint.dynamodb.version import requirement
 from tests.cli.conftest import Run
 
 if TYPE_CHECKING:
@@ -135,4 +136,4 @@ def test_without_the_extra_it_says_what_to_install(run: Run, monkeypatch: pytest
     monkeypatch.setitem(sys.modules, "langgraph.checkpoint.dynamodb.gateway.authentication", None)
     ended = run("gateway", "--table", "threads", "--insecure")
     assert ended.code == 4
-    assert "pip install 'langgraph-dynamodb[gateway]'" in ended.err
+    assert f"pip install {requirement('gateway')}" in ended.err

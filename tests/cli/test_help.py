@@ -36,9 +36,9 @@ def rows(document: str, heading: str) -> dict[str, str]:
     return {first.strip("`"): second for first, second in table[1:]}
 
 
-def test_the_document_has_every_command_as_help_has_it() -> None:
-    said = {name: command.help.split("\n")[0] for name, command in COMMANDS.items()}
-    assert rows("docs/command-line.md", "Commands") == said
+def test_the_document_names_every_command() -> None:
+    named = " ".join(rows("docs/command-line.md", "Commands").values())
+    assert sorted(re.findall("`(.+?)`", named)) == sorted(COMMANDS)
 
 
 def test_a_list_has_a_command_as_its_own_help_has_it() -> None:

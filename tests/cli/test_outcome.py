@@ -45,6 +45,7 @@ from langgraph.checkpoint.dynamodb.errors import (
     CheckpointNotFoundError,
     ThreadBusyError,
 )
+from langgraph.checkpoint.dynamodb.version import requirement
 from tests.cli.conftest import Run
 
 if TYPE_CHECKING:
@@ -257,7 +258,7 @@ def test_without_the_extra_it_says_what_to_install(
 ) -> None:
     hide(missing)
     monkeypatch.setattr(sys, "argv", ["langgraph-dynamodb", "cost", "thread-1"])
-    with pytest.raises(SystemExit, match=r"pip install 'langgraph-dynamodb\[cli\]'"):
+    with pytest.raises(SystemExit, match=re.escape(f"pip install {requirement('cli')}")):
         cli.main()
 
 

@@ -107,7 +107,7 @@ def test_a_thread_that_cannot_be_repaired_is_told(
     ended = run("verify", "orphans", "--repair", "--yes", "--table", shared)
     assert ended.code == 8
     assert "a deletion is under way" in ended.out
-    assert "orphans: Thread 'orphans' is being deleted or pruned by another call" in ended.out
+    assert "orphans: thread 'orphans' is being deleted or pruned by another call" in ended.out
     assert "could not be served" in ended.err
 
 

@@ -15,6 +15,7 @@ import httpx
 import pytest
 
 from langgraph.checkpoint.dynamodb.cli import view
+from langgraph.checkpoint.dynamodb.version import requirement
 from langgraph.checkpoint.dynamodb.view import server
 from langgraph.checkpoint.dynamodb.view.server import PageServer
 from tests.cli.conftest import Run
@@ -123,4 +124,4 @@ def test_without_the_extra_it_says_what_to_install(
     else:
         ended = run("view", "--table", table)
         assert ended.code == code
-        assert "pip install 'langgraph-dynamodb[view]'" in ended.err
+        assert f"pip install {requirement('view')}" in ended.err

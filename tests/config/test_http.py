@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from langgraph.checkpoint.dynamodb import (
     create_checkpointer,
 )
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
-from langgraph.checkpoint.dynamodb.config.http import HttpOptions
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
 from tests.support.http_stand_in import Answer, http_stand_in
 
@@ -34,17 +32,6 @@ def _error(**options: Any) -> str:
 
 def _section(**options: Any) -> dict[str, Any]:
     return {"type": "http", "config": {"url": URL, **options}}
-
-
-def test_the_options_are_those_of_the_constructor() -> None:
-    parameters = inspect.signature(HttpCheckpointSaver).parameters
-    options = HttpOptions.model_fields
-    assert options.keys() - parameters.keys() == {"encryption_key", "ca_file", "proxy", "headers"}
-    assert parameters.keys() - options.keys() == {"client_options"}
-    defaults = {name: each.default for name, each in parameters.items() if each.default is not each.empty}
-    assert {name: options[name].default for name in defaults if name in options} == {
-        name: value for name, value in defaults.items() if name in options
-    }
 
 
 async def test_a_saver_on_either_side() -> None:

@@ -114,7 +114,7 @@ def test_variables_are_filled_in(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_variable_may_stand_for_any_value_and_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TTL", "60")
-    monkeypatch.setenv("STRONG", "no")
+    monkeypatch.setenv("SETUP", "yes")
     monkeypatch.setenv("TABLE", "${TTL}")
     monkeypatch.setenv("KIND", "dynamodb")
     section = {
@@ -123,12 +123,12 @@ def test_a_variable_may_stand_for_any_value_and_is_not_read_again(monkeypatch: p
         "config": {
             "table_name": "${TABLE}",
             "ttl_seconds": "${TTL}",
-            "consistent_read": "${STRONG}",
+            "setup": "${SETUP}",
             "serde": {"allowed_msgpack_modules": ["${KIND}:Name"]},
         },
     }
     options = CheckpointerConfig.model_validate(section).config
-    assert (options.table_name, options.ttl_seconds, options.consistent_read) == ("${TTL}", 60, False)
+    assert (options.table_name, options.ttl_seconds, options.setup) == ("${TTL}", 60, True)
     assert options.serde.allowed_msgpack_modules == ["dynamodb:Name"]
 
 

@@ -239,12 +239,14 @@ checkpointer:
     ttl_seconds: 0
 """
     assert _error(_file(tmp_path, "agent.yaml", text)).replace(f"{tmp_path}/", "").splitlines()[1:] == [
-        "  agent.yaml, line 12, checkpointer.config.serde.allowed_msgpack_modules.1: input should be a valid string",
-        "  agent.yaml, line 3, checkpointer.config.cache_bytes: input should be a valid integer, unable to"
-        " parse string as an integer (The most bytes of memory for the cache of recent checkpoints.)",
         "  agent.yaml, line 7, checkpointer.config.table_name: is missing: the name or ARN of the table.",
+        "  agent.yaml, line 12, checkpointer.config.serde.allowed_msgpack_modules.1: input should be a valid string",
         "  agent.yaml, line 13, checkpointer.config.ttl_seconds: input should be greater than or equal to 1"
-        " (Whole seconds after which a checkpoint expires, counted from its last use; otherwise never.)",
+        " (Seconds after which a checkpoint expires, counted from its last use, up to 31,622,400,000: a thousand"
+        " years.)",
+        "  agent.yaml, line 3, checkpointer.config.cache_bytes: input should be a valid integer, unable to"
+        " parse string as an integer (The maximum memory for the cache of recent checkpoints and their segments, in"
+        " bytes.)",
     ]
 
 
@@ -265,11 +267,11 @@ config.cache_bytes = 'x'
 """
     error = _error(_file(tmp_path, "a.toml", text)).replace(f"{tmp_path}/a.toml, ", "")
     assert [line.split(": ")[0] for line in error.splitlines()[1:]] == [
-        "  line 6, tool.langgraph-dynamodb.config.serde.allowed_msgpack_modules.1",
-        "  line 13, tool.langgraph-dynamodb.config.cache_bytes",
         "  line 6, tool.langgraph-dynamodb.config.table_name",
         "  line 11, tool.langgraph-dynamodb.config.client_config.read_timeout",
+        "  line 6, tool.langgraph-dynamodb.config.serde.allowed_msgpack_modules.1",
         "  line 10, tool.langgraph-dynamodb.config.ttl_seconds",
+        "  line 13, tool.langgraph-dynamodb.config.cache_bytes",
     ]
 
 
@@ -291,6 +293,6 @@ def test_a_variable_of_the_environment_is_named(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv(PREFIX + "TYPE", "dynamodb")
     assert [line.split(": ")[0] for line in _error(None).splitlines()[1:]] == [
         f"  environment variable {PREFIX}TIPE",
-        f"  environment variable {PREFIX}CONFIG__SERDE__PICKLE_FALLBACK",
         f"  environment variable {PREFIX}CONFIG__TABLE_NAME",
+        f"  environment variable {PREFIX}CONFIG__SERDE__PICKLE_FALLBACK",
     ]

@@ -17,8 +17,11 @@ from langgraph.checkpoint.dynamodb._format.pricing import (
     WRITE_UNIT_DOLLARS,
 )
 from langgraph.checkpoint.dynamodb.gateway.settings import GatewayOptions
+from langgraph.checkpoint.dynamodb.version import IS_PUBLISHED
 from tests.infra.authorization import actions_of
 from tests.infra.rendering import INFRA, load, render
+from tests.support.documents import ROOT
+from tools.prose import pages
 
 COST = (INFRA.parent / "docs" / "cost.md").read_text(encoding="utf-8")
 FIGURES = INFRA.parent / "docs" / "figures"
@@ -215,3 +218,11 @@ def test_the_resource_policy_allows_what_the_agents_policy_does() -> None:
         "run_id-index",
         "owner-index",
     ]
+
+
+def test_pages_install_the_package_from_where_it_is() -> None:
+    texts = {str(page): page.read_text(encoding="utf-8") for page in pages()}
+    asking_the_index = re.compile(r"pip install [^-\n`]*\blanggraph-dynamodb\b")
+    from_the_index = [name for name, text in texts.items() if asking_the_index.search(text)]
+    assert bool(from_the_index) == IS_PUBLISHED, from_the_index
+    assert ("not on PyPI yet" in " ".join(texts[str(ROOT / "README.md")].split())) != IS_PUBLISHED

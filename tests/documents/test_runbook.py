@@ -189,8 +189,8 @@ SYMPTOMS: dict[str, Symptom] = {
     " account's quota for one table": _throttled("TableReadAccountLimitExceeded"),
     "the KMS key of table ... cannot be used (... KMS key access denied error: ...)": _key_away,
     "thread ... is held by another runner, after ... s of waiting": _held,
-    "Thread ... is being deleted or pruned by another call, for over ... s. Retry later; a call that died releases it"
-    " after 120 s.": _being_deleted,
+    "thread ... is being deleted or pruned by another call, for over ... s; retry later, since a call that died"
+    " releases it after 120 s": _being_deleted,
     "thread ... could not be stored: the thread was deleted or pruned during each of ... attempts": _never_stored,
     "item PK=... SK=... needs segments that are not in the table": _changed(
         lambda item: None if item["SK"]["S"].startswith("S#") else item

@@ -354,10 +354,10 @@ def test_an_encrypted_thread_is_refused_without_its_key(
     serde: EncryptedSerializer | None,
     message: str,
 ) -> None:
-    writer = make_saver(serde=_cipher(), encrypt_metadata=True)
+    writer = make_saver(serde=_cipher())
     _fill(writer)
     before = all_items(client, table_name)
-    reader = make_saver(serde=serde, encrypt_metadata=True)
+    reader = make_saver(serde=serde)
     _assert_that_all_raise(
         [
             *_readings(reader),

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from tools.engine import Engine
 
-DOCS = Path(__file__).parents[2] / "docs"
+DESIGN = Path(__file__).parents[2] / "docs" / "design.md"
 TTL_SECONDS = 1000
 LARGE = noise(130_000)
 SUBGRAPH = "child:1"
@@ -38,16 +38,16 @@ SUBGRAPH = "child:1"
 INDEX_KEYS = {each["AttributeName"] for each in schema.table_schema(TABLE)["AttributeDefinitions"]}
 
 
-def documented(document: str) -> dict[str, set[str]]:
-    """Return the attributes of each kind of item, as the table of a document has them."""
-    text = (DOCS / document).read_text(encoding="utf-8")
+def documented(heading: str) -> dict[str, set[str]]:
+    """Return the attributes of each kind of item, as the table below a heading of docs/design.md has them."""
+    text = DESIGN.read_text(encoding="utf-8").split(f"\n## {heading}\n")[1]
     table = text.split("| item | PK | SK | attributes |\n|---|---|---|---|\n")[1].split("\n\n")[0]
     rows = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in table.splitlines()]
     return {kind.strip(): set(re.findall(r"`([a-z_0-9]+)`", attributes)) for kind, _, _, attributes in rows}
 
 
 def kind_in_store(item: Item) -> str:
-    """Return what docs/store.md calls an item of a memory or of a cached node."""
+    """Return what docs/design.md calls an item of a memory or of a cached node."""
     sk = items.sort_key(item)
     if sk.startswith("M#"):
         return "memory" if "value" in item else "tombstone"
@@ -144,7 +144,7 @@ def _copy(observer: Observer, process: Process) -> None:
 def test_a_thread_has_the_attributes_of_the_design_and_of_the_code() -> None:
     found = by_kind(threads())
     assert found == {kind: {*types} for kind, types in TYPES.items()}
-    assert found == documented("design.md")
+    assert found == documented("Items")
 
 
 def test_each_attribute_that_has_a_constant_has_a_row() -> None:
@@ -181,9 +181,9 @@ def test_memories_and_cached_nodes_have_the_attributes_of_their_page(
         for item in all_items(client, table_name)
         for name in item.keys() - {schema.PARTITION_KEY, schema.SORT_KEY}
     )
-    documents = documented("store.md")
+    documents = documented("Memories and cached nodes")
     # "As a thread's", and more.
-    documents["segment"] |= documented("design.md")["segment"]
+    documents["segment"] |= documented("Items")["segment"]
     assert found == documents
 
 

@@ -155,7 +155,7 @@ async def test_a_body_that_does_not_come_is_not_waited_for(make_client: MakeClie
         yield b"{"
         await asyncio.Event().wait()
 
-    client = make_client(insecure=True, limits=Limits(stall_seconds_max=0.05))
+    client = make_client(insecure=True, limits=Limits(request_seconds_max=0.05))
     answer = await client.post(
         "/checkpoints/get-tuple", content=pieces(), headers={"content-type": "application/json"}
     )

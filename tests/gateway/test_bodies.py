@@ -16,6 +16,7 @@ import pytest
 from langgraph.checkpoint.dynamodb.gateway import Limits, compression
 from langgraph.checkpoint.dynamodb.gateway.compression import chosen_encoding
 from langgraph.checkpoint.dynamodb.gateway.media import JSON, MSGPACK
+from langgraph.checkpoint.dynamodb.gateway.size_limits import NESTING_MAX, VALUES_MAX
 from langgraph.checkpoint.dynamodb.gateway.wire import GetTuple, Prune
 from tests.gateway.conftest import MakeClient, Script
 
@@ -27,7 +28,7 @@ else:
 MESSAGE = {"thread_id": "acme/1"}
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "zstd": zstd.compress}
 ENCODE: dict[Any, Any] = {JSON: lambda each: json.dumps(each).encode(), MSGPACK: ormsgpack.packb}
-SMALL = Limits(body_bytes_max=2000, decompressed_bytes_max=4000, nesting_max=4, items_max=10, values_max=100)
+SMALL = Limits(body_bytes_max=2000, decompressed_bytes_max=4000)
 
 
 async def post(
@@ -334,21 +335,18 @@ def nested(depth: int) -> Any:
 @pytest.mark.parametrize(
     ("document", "status", "says"),
     [
-        (nested(4), 400, "filter: "),
-        (nested(5), 400, "nested deeper than 4"),
-        ({"a": [{}] * 11}, 413, "a has 11 items, and 10 are allowed"),
-        ({"a": {"b": [0] * 11}}, 413, "b has 11 items, and 10 are allowed"),
-        ([{}] * 11, 413, "the body has 11 items"),
-        ({str(number): 1 for number in range(11)}, 413, "the body has 11 items"),
-        ([[0] * 10] * 10, 413, "more than 100 values"),
+        (nested(NESTING_MAX), 400, "filter: "),
+        (nested(NESTING_MAX + 1), 400, "nested deeper than 32"),
+        ([0] * VALUES_MAX, 413, "more than 100,000 values"),
+        ([[0] * 9000] * 11, 400, "the body: "),
+        ([{"": ""}] * (VALUES_MAX // 3 + 1), 413, "more than 100,000 values"),
         ({"a": [[], [], "[[[[[[", '"[{,\\', "\\", b"[[[[[[".decode()]}, 400, "a: "),
     ],
 )
 async def test_a_document_has_so_much_and_no_more(
     document: Any, status: int, says: str, media: Any, make_client: MakeClient, script: Script
 ) -> None:
-    client = make_client(insecure=True, limits=SMALL)
-    answer = await post(client, ENCODE[media](document), media, "list")
+    answer = await post(make_client(), ENCODE[media](document), media, "list")
     assert (answer[0], says in answer[1]) == (status, True), answer
     assert script.asked == []
 
@@ -358,15 +356,15 @@ async def test_a_document_has_so_much_and_no_more(
     [
         (JSON, b"[" * 1500),
         (MSGPACK, b"\x91" * 1500),
-        (JSON, b"[" + b"[]," * 600),
-        (MSGPACK, b"\xdc\xff\xff" + b"\x90" * 1900),
-        (MSGPACK, b"\xdf\x00\x00\xff\xff" + b"\xa0\x90" * 900),
+        (JSON, b"[" + b"[]," * VALUES_MAX),
+        (MSGPACK, b"\xdd\x00\xff\xff\xff" + b"\x90" * (VALUES_MAX + 1)),
+        (MSGPACK, b"\xdf\x00\xff\xff\xff" + b"\xa0\x90" * VALUES_MAX),
     ],
 )
 async def test_what_would_become_large_is_never_made(
     media: Any, bomb: bytes, make_client: MakeClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client = make_client(insecure=True, limits=SMALL)
+    client = make_client()
     monkeypatch.setattr(Prune, "model_validate", None)
     status, says = await post(client, bomb, media, "prune")
     assert status in (400, 413)
@@ -382,10 +380,9 @@ EVERY_KIND += [[], [1] * 20, [1] * 70_000, {}, {str(number): 1 for number in ran
 async def test_every_kind_of_msgpack_is_passed_over_by_its_length(
     value: Any, make_client: MakeClient
 ) -> None:
-    limits = Limits(items_max=100_000)
     # What stands behind the value is only found where the value ends.
     body = ormsgpack.packb({"have": [value, "the last one"], "thread_id": 7})
-    status, says = await post(make_client(insecure=True, limits=limits), body, MSGPACK)
+    status, says = await post(make_client(), body, MSGPACK)
     assert status == 400
     assert "have.1: " in says
     assert (await post(make_client(), body + b"\xc0", MSGPACK))[1].startswith("something follows")

@@ -29,7 +29,7 @@ async def test_an_endpoint_gives_its_operation_the_model_of_the_request(
 
 
 async def test_about_tells_the_version_and_the_limits(make_client: MakeClient) -> None:
-    limits = Limits(requests_per_second=50, burst_requests=100)
+    limits = Limits(request_seconds_max=25)
     about = (await make_client(insecure=True, limits=limits).get("/about")).json()
     assert about == {
         "wire_version": wire.VERSION,
@@ -73,7 +73,7 @@ async def test_the_description_has_every_endpoint_with_its_model(make_client: Ma
         schemas = {each["schema"]["$ref"] for each in post["requestBody"]["content"].values()}
         assert schemas == {f"#/components/schemas/{endpoint.model.__name__}"}
         assert endpoint.model.__name__ in described["components"]["schemas"]
-        assert {"200", "400", "401", "403", "413", "415", "429", "503"} <= post["responses"].keys()
+        assert post["responses"].keys() == {"200", "default"}
         assert post["security"] == [{"bearer": []}, {"iam": []}]
         answers = {each["schema"]["$ref"] for each in post["responses"]["200"]["content"].values()}
         assert answers == {f"#/components/schemas/{endpoint.answer.__name__}"}

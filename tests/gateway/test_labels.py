@@ -16,9 +16,9 @@ from starlette.requests import HTTPConnection
 from langgraph.cache.dynamodb import entries
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY
-from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, create_gateway, labelled
+from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, create_gateway, memories
 from langgraph.checkpoint.dynamodb.gateway.endpoints import LABEL_ENDPOINTS
-from langgraph.checkpoint.dynamodb.gateway.labelled import Recent
+from langgraph.checkpoint.dynamodb.gateway.memories import Recent
 from langgraph.store.dynamodb import DynamoDBStore
 from tests.gateway.requests import found, places_of_values, replaced
 from tests.support.checkpoints import all_items, noise
@@ -319,7 +319,7 @@ async def test_a_gateway_without_numpy_says_what_to_install(
     monkeypatch.setitem(sys.modules, "langgraph.store.dynamodb.vectors", None)
     answer = await send("acme", "store/batch", {"ops": [put_of("acme", vectors=[VECTOR])]})
     assert answer.status_code == 400
-    assert 'install "langgraph-dynamodb[vectors]"' in answer.json()["detail"]
+    assert "install the extra `vectors`" in answer.json()["detail"]
     assert (await send("acme", "store/batch", {"ops": [put_of("acme")]})).status_code == 200
 
 
@@ -350,7 +350,7 @@ async def test_a_search_over_its_limit_is_named(make_send: Callable[..., Send]) 
 
 
 def test_what_was_listed_is_remembered_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(labelled, "_LISTED_MAX", 3)
+    monkeypatch.setattr(memories, "_LISTED_MAX", 3)
     recent = Recent()
     for number in range(5):
         recent[f"{number}"] = 1.0

@@ -164,8 +164,9 @@ async def test_a_slow_reader_does_not_make_the_service_hold_the_thread(
 
 
 async def test_a_reader_that_takes_nothing_is_not_waited_for(
-    make_app: Callable[..., Starlette], script: Script
+    make_app: Callable[..., Starlette], script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("langgraph.checkpoint.dynamodb.gateway.admission._STALL_SECONDS", 0.05)
     closed: list[bool] = []
 
     def listed(*_asked: Any) -> Stream[Any]:
@@ -176,7 +177,7 @@ async def test_a_reader_that_takes_nothing_is_not_waited_for(
             closed.append(True)
 
     script.__dict__["_list"] = listed
-    reader = Reader(make_app(insecure=True, limits=Limits(stall_seconds_max=0.05)), {"thread_id": "a"})
+    reader = Reader(make_app(), {"thread_id": "a"})
     await reader.end()
     await reader.settle()
     assert (reader.pieces, closed) == ([], [True])

@@ -6,7 +6,6 @@ import asyncio
 import socket
 import time
 from collections.abc import Iterator
-from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -15,17 +14,16 @@ import pytest
 from starlette.requests import HTTPConnection
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, Wait
-from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, listening
+from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Stream
+from langgraph.checkpoint.dynamodb.gateway import Limits, Principal
 from langgraph.checkpoint.dynamodb.gateway.holding import Holding
-from langgraph.checkpoint.dynamodb.gateway.pace import Pace
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 from tests.gateway.conftest import MakeClient, Script
 from tests.support.gateway_service import gateway_service
 
 # Much longer than anything here takes, and shorter than a slow request may be slow.
 WITHIN_SECONDS = 20
-LIMITS = Limits(in_flight_max=8, requests_per_second=1000)
+LIMITS = Limits(in_flight_max=8)
 HEADERS = "Host: localhost\r\nContent-Type: application/json\r\n"
 BODY = b'{"thread_id": "acme/1"}'
 
@@ -50,17 +48,6 @@ def post(path: str, who: str, tenant: str, length: int = len(BODY)) -> bytes:
     """The headers of a request."""
     whose = f"X-Name: {who}\r\nX-Tenant: {tenant}\r\n"
     return f"POST /checkpoints/{path} HTTP/1.1\r\n{HEADERS}{whose}Content-Length: {length}\r\n\r\n".encode()
-
-
-def received(connection: socket.socket) -> bytes:
-    """All that comes until the other side closes."""
-    pieces = []
-    try:
-        while piece := connection.recv(1 << 16):
-            pieces.append(piece)
-    except ConnectionResetError:
-        pass
-    return b"".join(pieces)
 
 
 def ask_as_somebody_else(url: str) -> None:
@@ -137,20 +124,6 @@ def test_a_list_ends_when_its_reader_goes(service: str, script: Script) -> None:
     assert made < 500
 
 
-async def test_an_answer_that_is_too_slow_to_send_ends() -> None:
-    pace = Pace(Limits(stall_seconds_max=0.1, bytes_per_second_min=1000))
-    with pytest.raises(TimeoutError):
-        await pace.wait_for(asyncio.Event().wait())
-    # It has used all of its time, and what moves earns more of it.
-    with pytest.raises(TimeoutError):
-        await pace.wait_for(asyncio.sleep(0.01))
-    pace.moved(10_000_000)
-    assert await pace.wait_for(asyncio.sleep(0, "here")) == "here"
-    # But no more than there was at first.
-    with pytest.raises(TimeoutError):
-        await pace.wait_for(asyncio.sleep(WITHIN_SECONDS))
-
-
 # Bytes
 
 
@@ -215,55 +188,3 @@ async def test_an_answer_for_which_there_is_no_room_is_told_by_its_status(
     )
     assert answer.status_code == 503
     assert "retry-after" in answer.headers
-
-
-# Headers
-
-
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wait for headers for a moment only."""
-    monkeypatch.setattr(listening, "_HEADERS_SECONDS", 0.1)
-
-
-@pytest.mark.usefixtures("impatient")
-@pytest.mark.parametrize("sent", [b"", b"POST /about HT", b"GET /about HTTP/1.1\r\nHost: localhost\r\n"])
-def test_headers_that_are_not_whole_are_not_waited_for(service: str, sent: bytes) -> None:
-    with connected(service, sent) as connection:
-        assert received(connection) == b""
-
-
-@pytest.mark.usefixtures("impatient")
-def test_neither_are_those_of_a_second_request(service: str) -> None:
-    with connected(service, post("get-tuple", "a", "acme") + BODY) as connection:
-        assert connection.recv(1 << 16).startswith(b"HTTP/1.1 200")
-        connection.sendall(b"POST /ab")
-        connection.sendall(b"out")
-        assert b"HTTP/1.1" not in received(connection)
-
-
-@pytest.mark.usefixtures("impatient")
-def test_neither_is_the_body_of_a_request_that_was_refused(service: str) -> None:
-    with connected(
-        service, f"POST /about HTTP/1.1\r\n{HEADERS}Content-Length: 9\r\n\r\n".encode()
-    ) as connection:
-        assert connection.recv(1 << 16).startswith(b"HTTP/1.1 401")
-        connection.sendall(b"1")
-        assert b"HTTP/1.1" not in received(connection)
-
-
-@pytest.mark.usefixtures("impatient")
-def test_a_request_that_takes_longer_is_served_and_its_connection_used_again(
-    service: str, script: Script
-) -> None:
-    def run(*_asked: Any) -> Op[dict[str, Any]]:
-        yield (Wait(Future(), 0.3),)
-        return {"slow": True}
-
-    script.__dict__["_run"] = run
-    headers = {"x-name": "a", "x-tenant": "acme", "content-type": "application/json"}
-    with httpx.Client(base_url=service, headers=headers, timeout=WITHIN_SECONDS) as client:
-        for _ in range(2):
-            assert client.post("/checkpoints/get-tuple", content=BODY).json() == {"slow": True}
-            # An idle connection has nothing half sent.
-            time.sleep(0.2)

@@ -326,7 +326,7 @@ async def test_an_interrupt_that_no_longer_fits_is_named(make_ask: Any, make_sav
 async def test_what_a_client_has_encrypted_stays_closed(
     size: int, make_ask: Any, make_saver: MakeSaver
 ) -> None:
-    saver = make_saver(serde=Written(*ENCRYPTED.dumps_typed("s" * size)), encrypt_metadata=True)
+    saver = make_saver(serde=Written(*ENCRYPTED.dumps_typed("s" * size)))
     config = store(saver, thread_config("t"), ID, {"secret": "s" * size})
     saver.put_writes(config, [("secret", "s" * size)], "task")
     found = await get(make_ask())

@@ -34,7 +34,7 @@ gateway:
       issuer: https://issuer.example
       audience: threads
     authorizer: {{tenant_claim: org}}
-  limits: {{body_bytes_max: 1000, requests_per_second: 0.5}}
+  limits: {{body_bytes_max: 1000, in_flight_max: 3}}
   open_metrics: true
   plain_json: true
 """
@@ -74,7 +74,7 @@ async def principal_of(options: GatewayOptions, request: HTTPConnection) -> Prin
 
 async def test_a_file_has_everything(everything: Path) -> None:
     options = load_options(everything)
-    assert options.limits == Limits(body_bytes_max=1000, requests_per_second=0.5)
+    assert options.limits == Limits(body_bytes_max=1000, in_flight_max=3)
     assert options.open_metrics
     assert options.plain_json
     agent = await principal_of(options, connection(headers={"authorization": f"Bearer {WORD}"}))
@@ -109,8 +109,8 @@ async def test_principals_may_be_one_secret(write: Any, monkeypatch: pytest.Monk
 
 def test_a_toml_file_does_as_well(tmp_path: Path) -> None:
     file = tmp_path / "gateway.toml"
-    file.write_text("[tool.langgraph-dynamodb-gateway.limits]\nnesting_max = 8\n")
-    assert load_options(file).limits.nesting_max == 8
+    file.write_text("[tool.langgraph-dynamodb-gateway.limits]\nin_flight_max = 8\n")
+    assert load_options(file).limits.in_flight_max == 8
     file.write_text("")
     assert load_options(file) == GatewayOptions()
 
@@ -127,7 +127,7 @@ def test_nothing_has_to_be_configured(text: str, file: Path) -> None:
     ("text", "says"),
     [
         ("{limit: {}}", "did you mean limits"),
-        ("{limits: {nesting_max: 1000}}", "gateway.limits.nesting_max: input should be less than"),
+        ("{limits: {in_flight_max: 0}}", "gateway.limits.in_flight_max: input should be greater than"),
         ("{limits: {in_flight_max: true}}", "gateway.limits.in_flight_max: give a number"),
         ("{principals: '{'}", "gateway.principals: give a mapping, or one as JSON or YAML"),
         ("{principals: [1]}", "gateway.principals: must be a mapping"),

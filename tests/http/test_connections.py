@@ -21,7 +21,7 @@ from langgraph.checkpoint.dynamodb._runtime.drivers import AsyncDriver, Blocking
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, result
 from langgraph.checkpoint.dynamodb.http import connections as http_connections
 from langgraph.checkpoint.dynamodb.http import transport as http_transport
-from langgraph.checkpoint.dynamodb.http.deadline import ServiceClock
+from langgraph.checkpoint.dynamodb.http.exchange import ServiceClock
 from langgraph.checkpoint.dynamodb.http.transport import Transport
 from tests.support.http_stand_in import StandIn, document, stream
 from tests.support.operations import Side
@@ -223,7 +223,7 @@ import asyncio, atexit, gc, os, sys
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb.http import connections as http_connections
 from langgraph.checkpoint.dynamodb.http import transport as http_transport
-from langgraph.checkpoint.dynamodb.http.deadline import ServiceClock
+from langgraph.checkpoint.dynamodb.http.exchange import ServiceClock
 from langgraph.checkpoint.dynamodb.http.transport import Transport
 
 def transport():

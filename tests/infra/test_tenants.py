@@ -62,15 +62,16 @@ def reads(*keys: str) -> Request:
     return request
 
 
-async def test_nothing_is_denied_at_a_cold_start_that_looks_for_no_other_saver(
+async def test_a_process_that_looks_for_other_savers_is_denied_at_its_cold_start_only(
     saver_of: SaverOf, table_name: str
 ) -> None:
-    for looks in (True, False):
-        gate = gate_of("tenant-a", table_name)
-        saver = saver_of(gate, detect_other_savers=looks)
-        assert await saver.aget_tuple(config_of("tenant-a/new")) is None
-        converse(saver, config_of(f"tenant-a/{looks}"))
-        assert bool(gate.refused) is looks
+    gate = gate_of("tenant-a", table_name)
+    saver = saver_of(gate)
+    assert await saver.aget_tuple(config_of("tenant-a/new")) is None
+    assert len(gate.refused) == 2
+    converse(saver, config_of("tenant-a/talks"))
+    assert await saver.aget_tuple(config_of("tenant-a/newer")) is None
+    assert len(gate.refused) == 2
 
 
 def lists(owner: str) -> Request:

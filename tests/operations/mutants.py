@@ -220,10 +220,8 @@ def abandoned_writes_go_though_somebody_adds_to_them(patch: pytest.MonkeyPatch) 
 def pages_without_heads_are_read_on_from(patch: pytest.MonkeyPatch) -> None:
     """The newest checkpoint is looked for on a second page, behind one that has writes only."""
 
-    def find_newest(
-        storage: Storage, at: Partition, *, below: str | None, consistent: bool
-    ) -> Op[StoredCheckpoint | None]:
-        found = yield from NamespaceReader(storage, at, below=below, consistent=consistent).page()
+    def find_newest(storage: Storage, at: Partition, *, below: str | None) -> Op[StoredCheckpoint | None]:
+        found = yield from NamespaceReader(storage, at, below=below).page()
         return found[0] if found else None
 
     patch.setattr(get, "find_newest", find_newest)

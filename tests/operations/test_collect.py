@@ -129,7 +129,7 @@ def test_a_deletion_that_lost_its_claim_takes_no_segment() -> None:
     with pytest.raises(ThreadBusyError) as error:
         slow.finish()
     assert str(error.value) == (
-        "Deleting from thread 't' took longer than its claim of 120 s, and another deletion took over. The checkpoints"
+        "deleting from thread 't' took longer than its claim of 120 s, and another deletion took over. The checkpoints"
         " are deleted; what only they needed goes with the next prune or deletion of the thread."
     )
     assert harness.process().values("5") == {"big": noise(60_000, 4), "shared": noise(60_000)}
@@ -172,8 +172,8 @@ def test_a_prune_that_lost_its_claim_before_it_read_deletes_nothing() -> None:
     with pytest.raises(ThreadBusyError) as error:
         late.finish()
     assert str(error.value) == (
-        "Deleting from thread 't' took longer than its claim of 120 s, and another deletion took over before anything"
-        " was deleted. Retry the call."
+        "deleting from thread 't' took longer than its claim of 120 s, and another deletion took over before anything"
+        " was deleted; retry the call"
     )
     assert all(harness.process().values(each) for each in ("1", "2", "3"))
 

@@ -53,7 +53,7 @@ def test_a_put_of_a_checkpoint_that_others_put_again_and_again() -> None:
     put = harness.begin(harness.process().put("1", {"x": 2}))
     assert _give_up(put, commits("1"), disturb) == (
         "item PK='t#' SK='C#1#' could not be stored: other calls put the same checkpoint"
-        f" {MERGE_ATTEMPTS_MAX} times meanwhile. Let one process run a thread at a time."
+        f" {MERGE_ATTEMPTS_MAX} times meanwhile; let one process run a thread at a time"
     )
 
 
@@ -86,7 +86,7 @@ def test_an_epoch_that_ends_whenever_it_is_to_begin() -> None:
     disturb()
     put = harness.begin(harness.process().put("2", {}))
     assert _give_up(put, changes_thread("REMOVE #pending"), disturb) == (
-        f"Thread 't' was deleted {ATTEMPTS_MAX} times while something was stored in it. Retry the call."
+        f"thread 't' was deleted {ATTEMPTS_MAX} times while something was stored in it; retry the call"
     )
 
 
@@ -100,8 +100,8 @@ def test_a_namespace_that_others_register_for_longer_again_and_again() -> None:
 
     put = harness.begin(harness.process(1000).put("1", {}, namespace="inner"))
     assert _give_up(put, lambda call: "N#inner" in str(call.params), disturb) == (
-        f"Namespace 'inner' of thread 't' is being registered by other processes ({ATTEMPTS_MAX} attempts)."
-        " Retry the call."
+        f"namespace 'inner' of thread 't' is being registered by other processes ({ATTEMPTS_MAX} attempts);"
+        " retry the call"
     )
 
 

@@ -277,18 +277,17 @@ def test_a_value_that_is_given_as_new_and_is_what_it_was_is_as_idle_as_one_that_
 
 
 @pytest.mark.parametrize("encrypts", [False, True])
-@pytest.mark.parametrize("option", [None, False, True])
 @pytest.mark.parametrize("size", [10, 100_000])
-def test_metadata_are_readable_where_they_are_not_to_be_sealed_and_are_small(
-    encrypts: bool, option: bool | None, size: int
+def test_metadata_are_readable_where_nothing_is_encrypted_and_they_are_small(
+    *, encrypts: bool, size: int
 ) -> None:
     harness = Harness()
     codec = ENCRYPTED if encrypts else CODEC
-    storage = replace(harness.process(codec=codec).storage, encrypt_metadata=option)
+    storage = harness.process(codec=codec).storage
     metadata: Any = {"source": "loop", "note": noise(size).hex()}
     harness.run(put(storage, thread_config(THREAD), checkpoint_of("1", {"x": 1}), metadata, {"x": 1}))
     [head] = harness.items("C#").values()
-    readable = not (encrypts if option is None else option) and size < 100
+    readable = not encrypts and size < 100
     assert (items.METADATA in head) == readable
     assert (items.SEALED_METADATA in head) != readable
     found = harness.run(get_tuple(harness.process(codec=codec).storage, thread_config(THREAD)))
@@ -309,7 +308,7 @@ def test_what_cannot_be_serialized_is_named_and_nothing_is_stored(
 ) -> None:
     harness = Harness()
     codec = Codec(JsonPlusSerializer(pickle_fallback=False))
-    storage = replace(harness.process(codec=codec).storage, encrypt_metadata=True)
+    storage = harness.process(codec=codec).storage
     checkpoint: Any = {**checkpoint_of("1", values), **rest}
     with pytest.raises(CheckpointSerializationError, match=f"^{named}"):
         harness.run(put(storage, thread_config(THREAD), checkpoint, metadata, dict.fromkeys(values, 1)))

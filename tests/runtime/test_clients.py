@@ -128,7 +128,7 @@ def test_without_an_async_library_requests_run_in_threads_and_the_log_says_so_on
     (message,) = threads_are_said()
     assert "neither aiobotocore nor aioboto3 is installed" in message
     assert "langgraph-dynamodb[aioboto3]" in message
-    assert "langgraph-dynamodb[aiobotocore]" in message
+    assert "[aiobotocore]" in message
 
 
 def test_with_a_blocking_client_alone_async_requests_go_through_it_in_threads(

@@ -138,13 +138,12 @@ def _plain(client: DynamoDBClient, table_name: str, make_saver: MakeSaver) -> li
     return found(client, table_name, "t")
 
 
-@pytest.mark.parametrize("encrypt_metadata", [False, True])
 def test_a_whole_thread_that_is_not_encrypted_is_refused(
-    make_saver: MakeSaver, client: DynamoDBClient, table_name: str, *, encrypt_metadata: bool
+    make_saver: MakeSaver, client: DynamoDBClient, table_name: str
 ) -> None:
     _plain(client, table_name, make_saver)
     inner = WatchedSerializer()
-    saver = make_saver(serde=cipher(inner), encrypt_metadata=encrypt_metadata)
+    saver = make_saver(serde=cipher(inner))
     for reading in (
         lambda: saver.get_tuple(thread_config("t")),
         lambda: saver.get_tuple(thread_config("t", checkpoint_id="1")),

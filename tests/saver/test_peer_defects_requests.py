@@ -135,28 +135,22 @@ def _consistency(traffic: Traffic, operation: str) -> set[bool]:
     }
 
 
-@pytest.mark.parametrize("consistent_read", [None, False], ids=["default", "eventually"])
-def test_defect_16_checkpoints_are_read_strongly_consistent_unless_that_is_switched_off(
-    own_client: DynamoDBClient, table_name: str, traffic: Traffic, *, consistent_read: bool | None
+def test_defect_16_checkpoints_are_read_strongly_consistent(
+    own_client: DynamoDBClient, table_name: str, traffic: Traffic
 ) -> None:
-    """A peer read eventually consistent: the next message found the state before the last, and forked the thread.
-
-    Heads are read strongly consistent by default; the option gives that up for what a person asks to read,
-    and never for what a put relies on.
-    """
-    options: dict[str, Any] = {} if consistent_read is None else {"consistent_read": consistent_read}
-    writer = DynamoDBSaver(table_name, client=own_client, **options)
+    """A peer read eventually consistent: the next message found the state before the last, and forked the thread."""
+    writer = DynamoDBSaver(table_name, client=own_client)
     first = store(writer, thread_config(), "1", {"a": 1})
     traffic.clear()
     writer.get_tuple(thread_config())
     writer.get_tuple(first)
     list(writer.list(thread_config()))
     assert traffic.operations == ["Query"] * 3
-    assert _consistency(traffic, "Query") == {consistent_read is None}
+    assert _consistency(traffic, "Query") == {True}
 
     # A saver that knows nothing yet reads the parent of what it is to store.
     traffic.clear()
-    fresh = DynamoDBSaver(table_name, client=own_client, **options)
+    fresh = DynamoDBSaver(table_name, client=own_client)
     fresh.put(first, checkpoint_of("2", {"a": 1}), METADATA, {})
     assert traffic.operations.count("GetItem") >= 2
     assert _consistency(traffic, "GetItem") == {True}

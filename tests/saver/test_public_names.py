@@ -12,7 +12,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 import langgraph.checkpoint.dynamodb as package
 from langgraph.checkpoint.dynamodb import CheckpointerError, DynamoDBSaver
 from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
-from langgraph.checkpoint.dynamodb.base_saver import StorageSaver
+from langgraph.checkpoint.dynamodb.base_saver import TableSaver
 from langgraph.checkpoint.dynamodb.locks import ThreadLocks
 
 EXPORTED = {
@@ -44,29 +44,6 @@ EXPORTED = {
     "open_checkpointer",
     "open_store",
 }
-OPTIONS = {
-    "region_name": None,
-    "endpoint_url": None,
-    "session": None,
-    "async_session": None,
-    "client": None,
-    "client_config": None,
-    "retry_seconds": 60.0,
-    "serde": None,
-    "ttl_seconds": None,
-    "consistent_read": True,
-    "encrypt_metadata": None,
-    "share_equal_pieces": True,
-    "allow_unencrypted": False,
-    "bound_to": None,
-    "checkpoint_bytes_max": 1024 * 1024 * 1024,
-    "cache_bytes": 32 * 1024 * 1024,
-    "detect_other_savers": True,
-    "on_event": None,
-    "owner_from": None,
-    "owner_key": None,
-    "activity_seconds": 900,
-}
 # What is public inside the package only.
 INSIDE = {"holder", "runner", "storage", "storage_with", "with_storage"}
 # What the base class makes from other methods; whatever else it has is ours to write.
@@ -79,7 +56,7 @@ def _public_names(*kinds: type) -> set[str]:
 
 
 # `HttpCheckpointSaver` has most of it too.
-OURS = _public_names(DynamoDBSaver, StorageSaver, ThreadLocks, TransportOwner)
+OURS = _public_names(DynamoDBSaver, TableSaver, ThreadLocks, TransportOwner)
 
 
 def test_the_version_is_that_of_the_installed_package() -> None:
@@ -106,16 +83,6 @@ def test_every_error_can_be_caught_by_the_base_class(name: str) -> None:
 )
 def test_errors_with_a_builtin_kin_can_be_caught_as_it(name: str, builtin: type[Exception]) -> None:
     assert issubclass(getattr(package, name), builtin)
-
-
-def test_the_constructor_takes_the_table_name_and_these_keywords() -> None:
-    table_name, *options, unknown = inspect.signature(DynamoDBSaver).parameters.values()
-    # Type checkers refuse whatever is given there, and the constructor says what to give instead.
-    assert (unknown.kind, unknown.annotation) == (inspect.Parameter.VAR_KEYWORD, "Never")
-    assert (table_name.name, table_name.kind) == ("table_name", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    assert table_name.default is inspect.Parameter.empty
-    assert {each.name: each.default for each in options} == OPTIONS
-    assert {each.kind for each in options} == {inspect.Parameter.KEYWORD_ONLY}
 
 
 def test_every_method_of_the_base_class_is_overridden() -> None:
@@ -152,14 +119,14 @@ def test_every_method_has_an_async_one_with_the_same_parameters(name: str) -> No
 
 
 # `aclose` closes more than `close` does.
-_ASYNC = [name for name in vars(StorageSaver) if f"a{name}" in vars(StorageSaver) and name != "close"]
+_ASYNC = [name for name in vars(TableSaver) if f"a{name}" in vars(TableSaver) and name != "close"]
 
 
 @pytest.mark.parametrize("name", _ASYNC)
 def test_an_async_method_has_the_whole_docstring_of_its_sibling(name: str) -> None:
     """Agents call the async ones: a reader is not to be sent elsewhere."""
-    sync = inspect.getdoc(getattr(StorageSaver, name)) or ""
-    asynchronous = inspect.getdoc(getattr(StorageSaver, f"a{name}"))
+    sync = inspect.getdoc(getattr(TableSaver, name)) or ""
+    asynchronous = inspect.getdoc(getattr(TableSaver, f"a{name}"))
     assert sync
     siblings = "|".join(_ASYNC)
     assert asynchronous == re.sub(rf"`({siblings})`", r"`a\1`", sync)

@@ -1,20 +1,15 @@
-"""docs/using.md and docs/options.md are right: the programs run, in their order, and no option is missing."""
+"""docs/using.md is right: the programs run, in their order."""
 
 from __future__ import annotations
 
 import contextlib
-import inspect
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from langgraph.checkpoint.memory import InMemorySaver
 
-from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from tests.support.checkpoints import Conversation, stored_values, thread_config
 from tests.support.documents import blocks, read
 
 if TYPE_CHECKING:
@@ -24,7 +19,6 @@ if TYPE_CHECKING:
 
 ENDPOINT = "http://localhost:8000"
 TABLE = "langgraph-checkpoints"
-OPTIONS, METHODS, *_ = read("docs/options.md").split("\n## ")
 
 
 @pytest.fixture
@@ -60,33 +54,4 @@ def test_every_program_runs(programs: list[str], capsys: pytest.CaptureFixture[s
     said, *listed = capsys.readouterr().out.splitlines()
     assert said == "You have said: Hello"
     assert [each.split()[0] for each in listed] == ["4", "3", "2"]
-
-    old, new = InMemorySaver(), names["saver"]
-    conversation = Conversation(old, "moved")
-    conversation.put(text="first")
-    old.put_writes(conversation.put(text="second"), [("text", "third"), ("__interrupt__", "?")], "task")
-    names["move"](old, new, ["moved"])
-    assert capsys.readouterr().out == "moved moved\n"
-    moved, original = ([*each.list(thread_config("moved"))] for each in (new, old))
-    assert [each.pending_writes for each in moved] == [each.pending_writes for each in original]
-    assert [each.parent_config for each in moved] == [each.parent_config for each in original]
-    assert stored_values(new, thread_config("moved")) == {"text": "second"}
     opened.close()
-
-
-def _named(table: str) -> list[str]:
-    rows = re.findall(r"^\| (.*?) \|", table, re.MULTILINE)
-    return [name for row in rows for name in re.findall(r"`(\w+)", row)]
-
-
-def test_the_options_are_those_of_the_constructor() -> None:
-    parameters = inspect.signature(DynamoDBSaver).parameters.values()
-    # What takes options of other savers only refuses them.
-    options = [each.name for each in parameters if each.kind is not inspect.Parameter.VAR_KEYWORD]
-    assert sorted(_named(OPTIONS)) == sorted(options)
-
-
-def test_the_methods_exist() -> None:
-    named = _named(METHODS)
-    assert {"setup", "asetup", "close", "aclose"} <= {*named}
-    assert [each for each in named if not callable(getattr(DynamoDBSaver, each, None))] == []

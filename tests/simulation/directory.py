@@ -116,9 +116,7 @@ class DirectoryHistory:
         ttls = [each for each in self._history.ttls.get(thread_id, ()) if each is not None]
         if record.began is None or not ttls:
             return math.inf
-        return int(record.began.seconds) + min(
-            each - activity_seconds(ACTIVITY_SECONDS, each) for each in ttls
-        )
+        return int(record.began.seconds) + min(each - activity_seconds(each) for each in ttls)
 
     def _check_owner(self, summary: ThreadSummary) -> None:
         puts = (

@@ -165,9 +165,9 @@ async def test_put_if_refuses_the_root_label_that_put_refuses(
     reserved = ("langgraph", "x")
     with pytest.raises(InvalidNamespaceError, match="Root label"):
         watched.put(reserved, "k", {})
-    with pytest.raises(InvalidNamespaceError, match=r"Root label .* reserved it; begin"):
+    with pytest.raises(InvalidNamespaceError, match=r"begins with .langgraph., which LangGraph has reserved"):
         watched.put_if(reserved, "k", {}, revision=None)
-    with pytest.raises(InvalidNamespaceError, match=r"Root label .* reserved it; begin"):
+    with pytest.raises(InvalidNamespaceError, match=r"begins with .langgraph., which LangGraph has reserved"):
         await watched.aput_if(reserved, "k", {}, revision=None)
     assert traffic.requests == []
 

@@ -11,7 +11,7 @@ import uvicorn
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.gateway import create_gateway
-from langgraph.checkpoint.dynamodb.gateway.listening import Http, listen
+from langgraph.checkpoint.dynamodb.gateway.listening import listen
 
 
 @contextlib.contextmanager
@@ -23,7 +23,7 @@ def gateway_service(saver: DynamoDBSaver, **options: Any) -> Iterator[str]:
         options: Keyword arguments of `create_gateway`; without `authenticate` it is an insecure one.
     """
     app = create_gateway(saver, **({"insecure": "authenticate" not in options} | options))
-    config = uvicorn.Config(app, host="127.0.0.1", port=0, http=Http, log_level="warning", access_log=False)
+    config = uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning", access_log=False)
     server = uvicorn.Server(config)
     with listen(config) as listening:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from langgraph.cache.base import BaseCache, FullKey, Namespace, ValueT
 from langgraph.checkpoint.serde.base import SerializerProtocol
+from typing_extensions import Unpack
 
 from langgraph.cache.dynamodb.entries import CacheStorage, Values, clear, get, put
 from langgraph.checkpoint.dynamodb._format.codec import Codec
@@ -20,22 +20,12 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     CACHE_RETRY_SECONDS,
 )
 from langgraph.checkpoint.dynamodb._operations.setup import setup
-from langgraph.checkpoint.dynamodb._runtime.accounting import table_observer
-from langgraph.checkpoint.dynamodb._runtime.connection import bound_name, connect
-from langgraph.checkpoint.dynamodb._runtime.events import Events, OnEvent
-from langgraph.checkpoint.dynamodb._runtime.options import check_codec_options, check_flag, check_on_event
-from langgraph.checkpoint.dynamodb._runtime.requests import Table
+from langgraph.checkpoint.dynamodb._runtime.connection import TableKeywords, connect
+from langgraph.checkpoint.dynamodb._runtime.options import check_flag, check_serde
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op
 from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
 from langgraph.checkpoint.dynamodb._runtime.warm_up import first_read
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
-
-if TYPE_CHECKING:
-    import boto3
-    from aioboto3 import Session as AsyncSession
-    from aiobotocore.session import AioSession
-    from botocore.config import Config
-    from mypy_boto3_dynamodb import DynamoDBClient
 
 
 class TableCache(TransportOwner, BaseCache[ValueT], ABC):
@@ -145,26 +135,30 @@ class DynamoDBCache(TableCache[ValueT]):
         ```
 
     Args:
-        table_name: Name or ARN of a table created by `setup()`, or from the saver's template. The saver's own
-            table is fine.
-        region_name: As for `DynamoDBSaver`, as are the options up to `client_config`.
-        endpoint_url: An endpoint other than AWS's own, such as DynamoDB Local's.
-        session: A `boto3.Session` for the blocking client.
-        async_session: An `aioboto3.Session`, or a session of aiobotocore, for the async clients.
-        client: A boto3 DynamoDB client to use as it is. It is never closed.
-        client_config: A botocore `Config` that replaces the cache's own (1 second to connect, 2 to answer).
-        retry_seconds: For how many seconds to retry a request that is throttled or gets no response. The last attempt
-            may take 3 seconds more.
+        table_name: The name or ARN of the table. `setup()` or the template has created it. Saver, store and cache can
+            share it.
+        region_name: The AWS region. By default boto3 finds it.
+        endpoint_url: An endpoint other than AWS's own, such as `http://localhost:8000` for DynamoDB Local.
+        session: A `boto3.Session` for the blocking client. For a profile, `AWS_PROFILE` is enough.
+        async_session: An `aioboto3.Session`, or a session of aiobotocore, for the async clients. By default there is
+            one, if either library is installed and you pass neither `session` nor `client`. Otherwise the async methods
+            run boto3 in OS threads.
+        client: A boto3 DynamoDB client to use as it is, with its own region, endpoint and retries. It is never closed.
+            Of the options above, you can combine it only with `async_session`.
+        client_config: A botocore `Config` that replaces the default one, retries included. That has short time-outs,
+            TCP keep-alive and a pool of 64 connections.
+        retry_seconds: For how many seconds to retry a request; then it is a miss. The last attempt may take 3 seconds
+            more: 1 to connect, 2 for the response.
         serde: The serializer, by default LangGraph's `JsonPlusSerializer` without pickle. `EncryptedSerializer`
-            encrypts values, bound to their place.
+            encrypts values, bound to their namespace and key.
+        allow_unencrypted: Whether to read data that is not encrypted, or not bound to its place, although there is a
+            key. Use it only during a migration: somebody without the key may have written such data.
+        bound_to: The name of the table that encrypted data is bound to, if this one was restored or copied from it.
+        on_event: A function that receives an `Event` for each operation, or `Events(function, ...)`. It runs at the end
+            of the call and must return quickly. Its errors are logged.
         consistent_read: Whether reads are strongly consistent. Eventually consistent ones cost half, and may miss a
             value that was cached a moment ago.
-        allow_unencrypted: Whether a cache with a cipher also reads values that are not encrypted.
-        bound_to: The name of the table that encrypted values are bound to, if this one was restored from it.
-        prefix: Labels in front of every namespace, such as the tenant of `infra/tenant.yaml`. `clear()` deletes only
-            entries under it.
-        on_event: A function that receives an `Event` for each operation, as for `DynamoDBSaver`. Its tenant is the
-            first label of `prefix`. If a failure is logged as a warning, the event has it as its error.
+        prefix: Labels in front of every namespace, such as the tenant. `clear()` deletes only entries under them.
 
     Raises:
         CheckpointerInputError: An option has a value that cannot be used.
@@ -174,44 +168,33 @@ class DynamoDBCache(TableCache[ValueT]):
         self,
         table_name: str,
         *,
-        region_name: str | None = None,
-        endpoint_url: str | None = None,
-        session: boto3.Session | None = None,
-        async_session: AsyncSession | AioSession | None = None,
-        client: DynamoDBClient | None = None,
-        client_config: Config | None = None,
         retry_seconds: float = CACHE_RETRY_SECONDS,
         serde: SerializerProtocol | None = None,
         consistent_read: bool = False,
-        allow_unencrypted: bool = False,
-        bound_to: str | None = None,
         prefix: Sequence[str] = (),
-        on_event: OnEvent | Events | None = None,
+        **options: Unpack[TableKeywords],
     ) -> None:
         """Check the options. No request is made and no client is opened before the first call."""
-        clients = connect(
+        connection = connect(
+            DynamoDBCache,
             table_name,
-            region_name=region_name,
-            endpoint_url=endpoint_url,
-            session=session,
-            async_session=async_session,
-            client=client,
-            client_config=client_config,
             retry_seconds=retry_seconds,
             connect_seconds=CACHE_CONNECT_SECONDS,
             read_seconds=CACHE_READ_SECONDS,
+            **options,
         )
-        check_codec_options(serde=serde, allow_unencrypted=allow_unencrypted, bound_to=bound_to)
-        check_on_event(on_event)
+        check_serde(serde)
         check_flag("consistent_read", consistent_read)
         super().__init__(serde=serde, prefix=prefix)
         # Without a prefix the first label is LangGraph's own.
-        self._own(clients, table_observer(on_event, table_name, "cache.", labels_are_tenants=bool(prefix)))
+        self._own(connection.clients, connection.observer("cache.", labels_are_tenants=bool(prefix)))
         self.storage = CacheStorage(
             codec=Codec(
-                self.serde, bound_to=bound_name(table_name, bound_to), allow_unencrypted=allow_unencrypted
+                self.serde,
+                bound_to=connection.bound_to,
+                allow_unencrypted=connection.allow_unencrypted,
             ),
-            table=Table(table_name, retry_seconds),
+            table=connection.table,
             consistent_read=consistent_read,
             prefix=self._prefix,
         )

@@ -1,4 +1,4 @@
-"""The methods of `DynamoDBSaver` that LangGraph and its callers use: each runs one operation on the saver's storage.
+"""The methods that LangGraph and its callers use of a saver: each runs one operation.
 
 `make format` writes the async methods from the others.
 """
@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -20,48 +21,56 @@ from langgraph.checkpoint.base import (
     CheckpointTuple,
     DeltaChannelHistory,
 )
-from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from langgraph.checkpoint.dynamodb._operations.arguments import listed_config
-from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
-from langgraph.checkpoint.dynamodb._operations.delete import delete_for_runs, delete_thread, prune
-from langgraph.checkpoint.dynamodb._operations.delta_history import get_delta_channel_history
-from langgraph.checkpoint.dynamodb._operations.directory import ThreadPage, list_threads, set_thread
-from langgraph.checkpoint.dynamodb._operations.get import get_tuple
-from langgraph.checkpoint.dynamodb._operations.list import list_checkpoints
-from langgraph.checkpoint.dynamodb._operations.put import put
-from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
-from langgraph.checkpoint.dynamodb._operations.runs import RunSummary, list_runs
-from langgraph.checkpoint.dynamodb._runtime.drivers import Transport
-from langgraph.checkpoint.dynamodb._runtime.events import Observer
-from langgraph.checkpoint.dynamodb._runtime.storage import Storage
+from langgraph.checkpoint.dynamodb._operations.directory import ThreadPage
+from langgraph.checkpoint.dynamodb._operations.runs import RunSummary
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, Stream
 from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
+
+C = TypeVar("C")
 
 CACHE_BYTES = 32 * 1024 * 1024
 
 
-def next_version(current: Any) -> Any:
-    """Return the version after `current`: a whole number, or a padded string if the thread uses these."""
-    if isinstance(current, str):
-        count = int(current.split(".")[0]) + 1
-        return f"{count:032}.{random.random():016}"  # noqa: S311 - it only tells apart, as in LangGraph.
-    return 1 if current is None else current + 1
+@dataclass(frozen=True)
+class Operations(Generic[C]):
+    """The operations that a saver's methods run. Each is given all that the saver has, and the arguments."""
+
+    get_tuple: Callable[[C, RunnableConfig], Op[CheckpointTuple | None]]
+    list_checkpoints: Callable[
+        [C, RunnableConfig | None, Mapping[str, Any] | None, RunnableConfig | None, int | None],
+        Stream[CheckpointTuple],
+    ]
+    get_delta_channel_history: Callable[
+        [C, RunnableConfig, Sequence[str]], Op[Mapping[str, DeltaChannelHistory]]
+    ]
+    put: Callable[[C, RunnableConfig, Checkpoint, CheckpointMetadata, ChannelVersions], Op[RunnableConfig]]
+    put_writes: Callable[[C, RunnableConfig, Sequence[tuple[str, Any]], str, str], Op[None]]
+    delete_thread: Callable[[C, str], Op[None]]
+    delete_for_runs: Callable[[C, Sequence[str]], Op[None]]
+    copy_thread: Callable[[C, str, str], Op[None]]
+    prune: Callable[[C, Sequence[str], str, int | None], Op[None]]
+    set_thread: Callable[[C, str, str | None, str | None, Mapping[str, Any] | None], Op[None]]
+    list_threads: Callable[
+        [C, str | None, str | None, Mapping[str, Any] | None, int, str | None, bool, datetime | None],
+        Op[ThreadPage],
+    ]
+    list_runs: Callable[[C, str], Op[Sequence[RunSummary]]]
 
 
-class StorageSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
-    """A checkpoint saver whose methods run operations on a storage."""
+class TableSaver(TransportOwner, BaseCheckpointSaver[Any], ABC, Generic[C]):
+    """A LangGraph checkpoint saver whose checkpoints are in a table, which it reaches directly, or through a gateway.
 
-    def __init__(
-        self, serde: SerializerProtocol | None, transport: Transport, observer: Observer | None
-    ) -> None:
-        """Take the serializer, the transport and the observer. LangGraph copies the saver; copies share the others."""
-        super().__init__(serde=serde)
-        self._own(transport, observer)
+    LangGraph copies a saver to give it another serializer; copies share everything else.
+    """
+
+    _operations: Operations[C]
+    """The operations that its methods run."""
 
     @property
     @abstractmethod
-    def storage(self) -> Storage:
-        """The storage for operations, with the saver's current serializer."""
+    def storage(self) -> C:
+        """All that its operations need, with the saver's current serializer; public inside the package."""
 
     # Reading
 
@@ -82,7 +91,7 @@ class StorageSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointFormatError: The data was stored by a newer release.
             CheckpointNotFoundError: Deletions of the thread kept interfering.
         """
-        return self.runner.run(get_tuple(self.storage, config))
+        return self.runner.run(self._operations.get_tuple(self.storage, config))
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Read the checkpoint that the config names, or the newest one of its namespace.
@@ -101,7 +110,7 @@ class StorageSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointFormatError: The data was stored by a newer release.
             CheckpointNotFoundError: Deletions of the thread kept interfering.
         """
-        return await self.runner.arun(get_tuple(self.storage, config))
+        return await self.runner.arun(self._operations.get_tuple(self.storage, config))
 
     def list(
         self,
@@ -135,7 +144,7 @@ class StorageSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointNotFoundError: As for `get_tuple`.
         """
         return self.runner.stream(
-            list_checkpoints(self.storage, listed_config(config), filter, before, limit)
+            self._operations.list_checkpoints(self.storage, config, filter, before, limit)
         )
 
     def alist(
@@ -170,7 +179,7 @@ class StorageSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointNotFoundError: As for `aget_tuple`.
         """
         return self.runner.astream(
-            list_checkpoints(self.storage, listed_config(config), filter, before, limit)
+            self._operations.list_checkpoints(self.storage, config, filter, before, limit)
         )
 
     def get_delta_channel_history(
@@ -191,7 +200,7 @@ class StorageSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointNotFoundError: A needed ancestor has expired or was deleted. A shorter state is never returned
                 instead.
         """
-        return self.runner.run(get_delta_channel_history(self.storage, config, channels))
+        return self.runner.run(self._operations.get_delta_channel_history(self.storage, config, channels))
 
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
@@ -211,7 +220,9 @@ class StorageSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointNotFoundError: A needed ancestor has expired or was deleted. A shorter state is never returned
                 instead.
         """
-        return await self.runner.arun(get_delta_channel_history(self.storage, config, channels))
+        return await self.runner.arun(
+            self._operations.get_delta_channel_history(self.storage, config, channels)
+        )
 
     # Writing
 
@@ -243,7 +254,7 @@ class StorageSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointCorruptionError: The parent, whose values are inherited, is damaged.
             ThreadBusyError: Deletions of the thread, or other puts of the checkpoint, kept interfering.
         """
-        return self.runner.run(put(self.storage, config, checkpoint, metadata, new_versions))
+        return self.runner.run(self._operations.put(self.storage, config, checkpoint, metadata, new_versions))
 
     async def aput(
         self,
@@ -273,7 +284,9 @@ class StorageSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointCorruptionError: The parent, whose values are inherited, is damaged.
             ThreadBusyError: Deletions of the thread, or other puts of the checkpoint, kept interfering.
         """
-        return await self.runner.arun(put(self.storage, config, checkpoint, metadata, new_versions))
+        return await self.runner.arun(
+            self._operations.put(self.storage, config, checkpoint, metadata, new_versions)
+        )
 
     def put_writes(
         self,
@@ -297,7 +310,7 @@ class StorageSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointCorruptionError: The task's stored writes, which have to be merged with these, are damaged.
             ThreadBusyError: Other calls for the same task, or deletions, kept interfering.
         """
-        self.runner.run(put_writes(self.storage, config, writes, task_id, task_path))
+        self.runner.run(self._operations.put_writes(self.storage, config, writes, task_id, task_path))
 
     async def aput_writes(
         self,
@@ -321,7 +334,7 @@ class StorageSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointCorruptionError: The task's stored writes, which have to be merged with these, are damaged.
             ThreadBusyError: Other calls for the same task, or deletions, kept interfering.
         """
-        await self.runner.arun(put_writes(self.storage, config, writes, task_id, task_path))
+        await self.runner.arun(self._operations.put_writes(self.storage, config, writes, task_id, task_path))
 
     # Deleting and copying
 
@@ -339,7 +352,7 @@ class StorageSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointerInputError: DynamoDB cannot store the id.
             ThreadBusyError: Another deletion of the thread did not end in time.
         """
-        self.runner.run(delete_thread(self.storage, thread_id))
+        self.runner.run(self._operations.delete_thread(self.storage, thread_id))
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete a thread: checkpoints, writes and everything else, in every namespace.
@@ -355,7 +368,7 @@ class StorageSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointerInputError: DynamoDB cannot store the id.
             ThreadBusyError: Another deletion of the thread did not end in time.
         """
-        await self.runner.arun(delete_thread(self.storage, thread_id))
+        await self.runner.arun(self._operations.delete_thread(self.storage, thread_id))
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints with one of these run ids in their metadata, in every thread.
@@ -373,7 +386,7 @@ class StorageSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointFormatError: The data was stored by a newer release.
             ThreadBusyError: Another deletion of a thread did not end in time.
         """
-        self.runner.run(delete_for_runs(self.storage, run_ids))
+        self.runner.run(self._operations.delete_for_runs(self.storage, run_ids))
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints with one of these run ids in their metadata, in every thread.
@@ -391,7 +404,7 @@ class StorageSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointFormatError: The data was stored by a newer release.
             ThreadBusyError: Another deletion of a thread did not end in time.
         """
-        await self.runner.arun(delete_for_runs(self.storage, run_ids))
+        await self.runner.arun(self._operations.delete_for_runs(self.storage, run_ids))
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy every checkpoint of a thread with its writes. Checkpoints that the target already has stay.
@@ -406,7 +419,7 @@ class StorageSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointCorruptionError: A checkpoint of the source is damaged.
             ThreadBusyError: Deletions of one of the threads kept interfering.
         """
-        self.runner.run(copy_thread(self.storage, source_thread_id, target_thread_id))
+        self.runner.run(self._operations.copy_thread(self.storage, source_thread_id, target_thread_id))
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy every checkpoint of a thread with its writes. Checkpoints that the target already has stay.
@@ -421,7 +434,7 @@ class StorageSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointCorruptionError: A checkpoint of the source is damaged.
             ThreadBusyError: Deletions of one of the threads kept interfering.
         """
-        await self.runner.arun(copy_thread(self.storage, source_thread_id, target_thread_id))
+        await self.runner.arun(self._operations.copy_thread(self.storage, source_thread_id, target_thread_id))
 
     def prune(
         self, thread_ids: Sequence[str], *, strategy: str = "keep_latest", keep_last: int | None = None
@@ -445,7 +458,7 @@ class StorageSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointCorruptionError: An ancestor that delta channels are rebuilt from is damaged.
             ThreadBusyError: Another deletion of a thread did not end in time.
         """
-        self.runner.run(prune(self.storage, thread_ids, strategy, keep_last))
+        self.runner.run(self._operations.prune(self.storage, thread_ids, strategy, keep_last))
 
     async def aprune(
         self, thread_ids: Sequence[str], *, strategy: str = "keep_latest", keep_last: int | None = None
@@ -469,7 +482,7 @@ class StorageSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointCorruptionError: An ancestor that delta channels are rebuilt from is damaged.
             ThreadBusyError: Another deletion of a thread did not end in time.
         """
-        await self.runner.arun(prune(self.storage, thread_ids, strategy, keep_last))
+        await self.runner.arun(self._operations.prune(self.storage, thread_ids, strategy, keep_last))
 
     # The directory of threads
 
@@ -497,7 +510,7 @@ class StorageSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointerInputError: An argument cannot be used; nothing was stored.
             ThreadBusyError: Other calls, or deletions of the thread, kept interfering.
         """
-        self.runner.run(set_thread(self.storage, thread_id, owner, title, metadata))
+        self.runner.run(self._operations.set_thread(self.storage, thread_id, owner, title, metadata))
 
     async def aset_thread(
         self,
@@ -523,7 +536,7 @@ class StorageSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointerInputError: An argument cannot be used; nothing was stored.
             ThreadBusyError: Other calls, or deletions of the thread, kept interfering.
         """
-        await self.runner.arun(set_thread(self.storage, thread_id, owner, title, metadata))
+        await self.runner.arun(self._operations.set_thread(self.storage, thread_id, owner, title, metadata))
 
     def threads(
         self,
@@ -561,7 +574,9 @@ class StorageSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointCorruptionError: An entry is damaged.
         """
         return self.runner.run(
-            list_threads(self.storage, owner, status, metadata, limit, before, with_status, since)
+            self._operations.list_threads(
+                self.storage, owner, status, metadata, limit, before, with_status, since
+            )
         )
 
     async def athreads(
@@ -600,7 +615,9 @@ class StorageSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointCorruptionError: An entry is damaged.
         """
         return await self.runner.arun(
-            list_threads(self.storage, owner, status, metadata, limit, before, with_status, since)
+            self._operations.list_threads(
+                self.storage, owner, status, metadata, limit, before, with_status, since
+            )
         )
 
     def runs(self, thread_id: str) -> Sequence[RunSummary]:
@@ -618,7 +635,7 @@ class StorageSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointerInputError: DynamoDB cannot store the id.
             CheckpointCorruptionError: A checkpoint is damaged.
         """
-        return self.runner.run(list_runs(self.storage, thread_id))
+        return self.runner.run(self._operations.list_runs(self.storage, thread_id))
 
     async def aruns(self, thread_id: str) -> Sequence[RunSummary]:
         """List the runs of a thread whose checkpoints have a run id, the newest first.
@@ -635,7 +652,7 @@ class StorageSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointerInputError: DynamoDB cannot store the id.
             CheckpointCorruptionError: A checkpoint is damaged.
         """
-        return await self.runner.arun(list_runs(self.storage, thread_id))
+        return await self.runner.arun(self._operations.list_runs(self.storage, thread_id))
 
     # Versions
 
@@ -650,4 +667,7 @@ class StorageSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             A version that is larger than `current`, in the same form.
         """
         del channel
-        return next_version(current)
+        if isinstance(current, str):
+            count = int(current.split(".")[0]) + 1
+            return f"{count:032}.{random.random():016}"  # noqa: S311 - it only tells apart, as in LangGraph.
+        return 1 if current is None else current + 1

@@ -640,7 +640,7 @@ def renew(item: Item, readable_until: int, expires_at: int | None) -> Change:
     return Change(update.expression, condition, {**names, **update.names}, {**values, **update.values})
 
 
-# The tables of docs/design.md, which `tools/protocol_tables.py` renders and tests compare with what operations send
+# The tables of the reference, which `tools/protocol_tables.py` renders and tests compare with what operations send
 
 
 class Transition(NamedTuple):

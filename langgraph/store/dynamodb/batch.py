@@ -68,7 +68,7 @@ def new_memory(
     check_labels(op.namespace, "namespace")
     validate_op_namespace(op)
     if not op.namespace:
-        msg = "Namespace cannot be empty."
+        msg = "the namespace is empty; give it a label"
         raise InvalidNamespaceError(msg)
     address = address_of(op.namespace, str(op.key))
     given: object = op.value
@@ -113,8 +113,8 @@ def check_root_label(namespace: Sequence[str]) -> None:
     """
     if namespace[0] == "langgraph":
         msg = (
-            f'Root label for namespace cannot be "langgraph". Got: {tuple(namespace)}. LangGraph has reserved it; begin'
-            " the namespace with another label."
+            f'namespace {tuple(namespace)} begins with "langgraph", which LangGraph has reserved; begin it with another'
+            " label"
         )
         raise InvalidNamespaceError(msg)
 

@@ -12,6 +12,7 @@ from langchain_core.embeddings import Embeddings
 from langgraph.store.base import IndexConfig, ensure_embeddings, get_text_at_path, tokenize_path
 
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerInputError
+from langgraph.checkpoint.dynamodb.version import requirement
 from langgraph.store.dynamodb.engine import EngineVectors
 from langgraph.store.dynamodb.similarity import DISTANCES, Distance, NewVector, Query, Vectors
 from langgraph.store.dynamodb.vector_engine import VectorEngine
@@ -180,7 +181,7 @@ def exact_vectors(distance: Distance) -> Vectors:
     try:
         exact = importlib.import_module("langgraph.store.dynamodb.vectors")
     except ImportError as error:
-        msg = 'index needs numpy; install "langgraph-dynamodb[vectors]"'
+        msg = f"index needs numpy; pip install {requirement('vectors')}"
         raise CheckpointerConfigurationError(msg) from error
     return cast("Vectors", exact.ExactVectors(distance))
 

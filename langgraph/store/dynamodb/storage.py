@@ -29,6 +29,8 @@ class StoreStorage(Storage):
     """The storage of a store."""
 
     cache: Cache = field(default_factory=lambda: Cache(0))
+    consistent_read: bool = True
+    """Whether reads are strongly consistent."""
     search_bytes_max: int = SEARCH_BYTES_MAX
     on_read: Callable[[int], None] = _nothing
     """Told how many bytes a search has read. It may raise, which ends the search."""

@@ -28,16 +28,14 @@ from langgraph.store.base import (
     SearchOp,
     TTLConfig,
 )
+from typing_extensions import Unpack
 
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS, SEARCH_BYTES_MAX
 from langgraph.checkpoint.dynamodb._operations.setup import setup
-from langgraph.checkpoint.dynamodb._runtime import options
-from langgraph.checkpoint.dynamodb._runtime.accounting import table_observer
 from langgraph.checkpoint.dynamodb._runtime.clients import Clients
-from langgraph.checkpoint.dynamodb._runtime.connection import bound_name, connect
-from langgraph.checkpoint.dynamodb._runtime.events import Events, OnEvent
-from langgraph.checkpoint.dynamodb._runtime.requests import Table
+from langgraph.checkpoint.dynamodb._runtime.connection import TableKeywords, connect
+from langgraph.checkpoint.dynamodb._runtime.options import check_bytes, check_flag, check_serde
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Stream
 from langgraph.checkpoint.dynamodb._runtime.steps import Op as Operation
 from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
@@ -64,12 +62,7 @@ from langgraph.store.dynamodb.storage import StoreStorage
 from langgraph.store.dynamodb.transfer import IMPORTED_AT_ONCE, export_items, imported
 
 if TYPE_CHECKING:
-    import boto3
-    from aioboto3 import Session as AsyncSession
-    from aiobotocore.session import AioSession
-    from botocore.config import Config
     from langchain_core.embeddings import Embeddings
-    from mypy_boto3_dynamodb import DynamoDBClient
 
 logger = logging.getLogger(__name__)
 
@@ -586,29 +579,36 @@ class DynamoDBStore(TableStore):
         ```
 
     Args:
-        table_name: Name or ARN of a table created by `setup()`, or from the saver's template. The saver's own
-            table is fine.
-        region_name: As for `DynamoDBSaver`, as are the options up to `retry_seconds`.
-        endpoint_url: An endpoint other than AWS's own, such as DynamoDB Local's.
-        session: A `boto3.Session` for the blocking client.
-        async_session: An `aioboto3.Session`, or a session of aiobotocore, for the async clients.
-        client: A boto3 DynamoDB client to use as it is. It is never closed.
-        client_config: A botocore `Config` that replaces the store's own.
-        retry_seconds: For how many seconds to retry a request that is throttled or gets no response.
         index: Lets the store embed texts and search by similarity. Takes `dims`, `embed` and `fields` of LangGraph's
-            `IndexConfig`, and `distance_type`: `"cosine"`, `"l2"` or `"inner_product"`. `search` chooses what compares
-            vectors: `"exact"`, this process (needs numpy, from the extra `vectors`); or a `VectorEngine`.
-        ttl: LangGraph's `TTLConfig`: `default_ttl` in minutes and `refresh_on_read`. Expired memories are always
-            omitted, and DynamoDB removes them by itself.
+            `IndexConfig`, and `distance_type`: `cosine`, `l2` or `inner_product`. `search` chooses what compares
+            vectors: `exact`, this process (needs numpy, from the extra `vectors`); or a `VectorEngine`.
+        ttl: When memories expire, as LangGraph's `TTLConfig`: `default_ttl` in minutes, and `refresh_on_read`. In the
+            table, expired memories are always omitted, and DynamoDB removes them.
+        table_name: The name or ARN of the table. `setup()` or the template has created it. Saver, store and cache can
+            share it.
+        region_name: The AWS region. By default boto3 finds it.
+        endpoint_url: An endpoint other than AWS's own, such as `http://localhost:8000` for DynamoDB Local.
+        session: A `boto3.Session` for the blocking client. For a profile, `AWS_PROFILE` is enough.
+        async_session: An `aioboto3.Session`, or a session of aiobotocore, for the async clients. By default there is
+            one, if either library is installed and you pass neither `session` nor `client`. Otherwise the async methods
+            run boto3 in OS threads.
+        client: A boto3 DynamoDB client to use as it is, with its own region, endpoint and retries. It is never closed.
+            Of the options above, you can combine it only with `async_session`.
+        client_config: A botocore `Config` that replaces the default one, retries included. That has short time-outs,
+            TCP keep-alive and a pool of 64 connections.
+        retry_seconds: For how many seconds to retry a request that is throttled, fails on AWS's side or gets no
+            response; 0 sends it once. The same goes for unprocessed items of a batch, and only for them if you pass
+            `client` or `client_config`. The last attempt may take as long as the time-outs allow, 13 seconds.
         serde: LangGraph's `EncryptedSerializer` encrypts values and vectors, bound to their place. Values are JSON data
             with any serializer. Namespaces and keys stay readable.
+        allow_unencrypted: Whether to read data that is not encrypted, or not bound to its place, although there is a
+            key. Use it only during a migration: somebody without the key may have written such data.
+        bound_to: The name of the table that encrypted data is bound to, if this one was restored or copied from it.
+        on_event: A function that receives an `Event` for each operation, or `Events(function, ...)`. It runs at the end
+            of the call and must return quickly. Its errors are logged.
         consistent_read: Whether reads are strongly consistent. Eventually consistent ones cost half.
-        allow_unencrypted: Whether a store with a cipher also reads values that are not encrypted.
-        bound_to: The name of the table that encrypted values are bound to, if this one was restored from it.
         search_bytes_max: The maximum number of bytes that one search may read. A search that needs more raises
             `SearchLimitError`.
-        on_event: A function that receives an `Event` for each operation, as for `DynamoDBSaver`. Its tenant is the
-            first label of the namespace.
 
     Raises:
         CheckpointerInputError: An option has a value that cannot be used.
@@ -622,50 +622,33 @@ class DynamoDBStore(TableStore):
         self,
         table_name: str,
         *,
-        region_name: str | None = None,
-        endpoint_url: str | None = None,
-        session: boto3.Session | None = None,
-        async_session: AsyncSession | AioSession | None = None,
-        client: DynamoDBClient | None = None,
-        client_config: Config | None = None,
         retry_seconds: float = RETRY_SECONDS,
         index: StoreIndexConfig | None = None,
         ttl: TTLConfig | None = None,
         serde: SerializerProtocol | None = None,
         consistent_read: bool = True,
-        allow_unencrypted: bool = False,
-        bound_to: str | None = None,
         search_bytes_max: int = SEARCH_BYTES_MAX,
-        on_event: OnEvent | Events | None = None,
+        **options: Unpack[TableKeywords],
     ) -> None:
         """Check the options. No request is made and no client is opened before the first call."""
-        clients = connect(
-            table_name,
-            region_name=region_name,
-            endpoint_url=endpoint_url,
-            session=session,
-            async_session=async_session,
-            client=client,
-            client_config=client_config,
-            retry_seconds=retry_seconds,
-        )
-        options.check_codec_options(serde=serde, allow_unencrypted=allow_unencrypted, bound_to=bound_to)
-        check_reading_options(consistent_read=consistent_read, search_bytes_max=search_bytes_max)
-        options.check_on_event(on_event)
+        connection = connect(DynamoDBStore, table_name, retry_seconds=retry_seconds, **options)
+        check_serde(serde)
+        check_flag("consistent_read", consistent_read)
+        check_bytes("search_bytes_max", search_bytes_max, at_least=1)
         codec = Codec(
             JsonPlusSerializer() if serde is None else serde,
-            bound_to=bound_name(table_name, bound_to),
-            allow_unencrypted=allow_unencrypted,
+            bound_to=connection.bound_to,
+            allow_unencrypted=connection.allow_unencrypted,
         )
         storage = StoreStorage(
             codec=codec,
-            table=Table(table_name, retry_seconds),
+            table=connection.table,
             consistent_read=consistent_read,
             search_bytes_max=search_bytes_max,
         )
         self._index = None if index is None else Index(index, is_encrypted=codec.encrypts)
         super().__init__(self._index, ttl)
-        self._own(clients, table_observer(on_event, table_name, "store."))
+        self._own(connection.clients, connection.observer("store."))
         self.storage = storage if self._index is None else replace(storage, engine=self._index.engine)
         """The storage of the store's operations; public inside the package."""
 
@@ -710,13 +693,6 @@ class DynamoDBStore(TableStore):
         return export_items(self.storage, namespace_prefix)
 
 
-def check_reading_options(*, consistent_read: Any, search_bytes_max: Any) -> None:
-    """Raise if an option of how a store reads cannot be used."""
-    options.check_flag("consistent_read", consistent_read)
-    wanted = "give a whole number of bytes above 0"
-    options.check_whole_number("search_bytes_max", search_bytes_max, at_least=1, wanted=wanted)
-
-
 def _checked_ttl(ttl: TTLConfig | None) -> TTLConfig | None:
     if ttl is None:
         return None
@@ -729,5 +705,5 @@ def _checked_ttl(ttl: TTLConfig | None) -> TTLConfig | None:
         msg = f"ttl has no option {unknown[0]!r}; use one of {', '.join(_TTL_OPTIONS)}"
         raise CheckpointerInputError(msg)
     ttl_seconds(ttl.get("default_ttl"))
-    options.check_flag("refresh_on_read", ttl.get("refresh_on_read", True))
+    check_flag("refresh_on_read", ttl.get("refresh_on_read", True))
     return ttl

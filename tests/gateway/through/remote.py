@@ -34,7 +34,7 @@ from langgraph.checkpoint.dynamodb.gateway.opaque import OpaqueCodec
 from langgraph.checkpoint.dynamodb.gateway.operations import Operations
 from langgraph.checkpoint.dynamodb.gateway.wire import VERSION
 from langgraph.checkpoint.dynamodb.http import operations
-from langgraph.checkpoint.dynamodb.http.memory import LastValues
+from langgraph.checkpoint.dynamodb.http.memory import Remembered
 from langgraph.checkpoint.dynamodb.http.service import Service
 from langgraph.checkpoint.dynamodb.http.values import Values, sealer_of
 from langgraph.store.dynamodb.storage import StoreStorage
@@ -86,7 +86,10 @@ def client_of(storage: Storage, serde: Any = _SERDE) -> operations.Client:
     """A client, as a process that has just started has it."""
     sealer = sealer_of(serde, pieces_bytes_max=MEMORY_BYTES)
     return operations.Client(
-        Service(), LastValues(MEMORY_BYTES), Values(serde, sealer), owner_from=storage.owner_from
+        Service(),
+        Remembered[operations.Known](MEMORY_BYTES),
+        Values(serde, sealer),
+        owner_from=storage.owner_from,
     )
 
 
@@ -226,7 +229,7 @@ def answered(storage: Storage, call: Call, limits: Limits = LIMITS) -> Op[Any]:
     endpoint = _ENDPOINTS[call.method]
     request = endpoint.model.model_validate(_sent(call.params))
     if endpoint in LABEL_ENDPOINTS:
-        return _sent((yield from _labelled(storage, endpoint, request, limits)))
+        return _sent((yield from _labelled(storage, endpoint, request)))
     served = getattr(Operations(limits), endpoint.attribute)
     check_deltas(request, Limits())
     is_list = endpoint.name == "list"
@@ -238,12 +241,12 @@ def answered(storage: Storage, call: Call, limits: Limits = LIMITS) -> Op[Any]:
     return sent
 
 
-def _labelled(storage: Storage, endpoint: Endpoint, request: Any, limits: Limits) -> Op[Any]:
+def _labelled(storage: Storage, endpoint: Endpoint, request: Any) -> Op[Any]:
     memories = StoreStorage(
         codec=Codec(_SERDE), table=storage.table, clock=storage.clock, rng=storage.rng, consistent_read=True
     )
     # An answer has little room, and a deletion stops after each page.
-    served = Memories(memories, limits, answer_bytes=ANSWER_BYTES, part_seconds=0)
+    served = Memories(memories, answer_bytes=ANSWER_BYTES, part_seconds=0)
     answer = yield from getattr(served, endpoint.attribute)(request, Scope(()), _Held())
     endpoint.answer.model_validate(_sent(answer))
     return answer

@@ -6,16 +6,20 @@ import asyncio
 import hashlib
 import hmac
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
 from botocore.exceptions import ClientError
+from starlette.datastructures import Headers
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
-from langgraph.checkpoint.dynamodb.gateway import Principal, create_gateway
-from langgraph.checkpoint.dynamodb.gateway.audit import Trail, followed, following
+from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, create_gateway
+from langgraph.checkpoint.dynamodb.gateway.asking import asking, patient
+from langgraph.checkpoint.dynamodb.gateway.audit import Trail
+from langgraph.checkpoint.dynamodb.gateway.concurrency import Concurrency
 from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
 from tests.gateway.conftest import always
@@ -76,7 +80,7 @@ async def test_a_request_that_joins_another_has_its_thread_in_the_log(
 
 
 async def test_a_request_that_aws_refuses_is_in_the_trail() -> None:
-    response: Any = {"Error": {"Code": "ThrottlingException"}, "ResponseMetadata": {"RequestId": "refused"}}
+    response: Any = {"Error": {"Code": "AccessDeniedException"}, "ResponseMetadata": {"RequestId": "refused"}}
 
     async def refuse(_: Call) -> Any:
         raise ClientError(response, "GetItem")
@@ -85,7 +89,9 @@ async def test_a_request_that_aws_refuses_is_in_the_trail() -> None:
         raise ConnectionError
 
     call, trail = Call("get_item", {"Key": {"PK": {"S": "thread#"}, "SK": {"S": "T"}}}), Trail(KEY)
-    for fails, error in ((refuse, ClientError), (lost, ConnectionError)):
-        with following(trail), pytest.raises(error):
-            await followed(fails)(call)
+    async with Concurrency(Limits()).place(Principal("a")) as place:
+        for fails, error in ((refuse, ClientError), (lost, ConnectionError)):
+            clients: Any = SimpleNamespace(has_own_retries=True, asend=fails)
+            with pytest.raises(error), asking(place, 60, Headers(), trail=trail):
+                await patient(clients, 60)(call)
     assert trail.fields() == {"threads": [DIGEST], "aws_request_ids": ["refused"]}

@@ -6,11 +6,13 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
 from langgraph.cache.dynamodb.entries import CacheStorage
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb.gateway import labelled
+from langgraph.checkpoint.dynamodb.gateway import nodes
 from langgraph.checkpoint.dynamodb.http import HttpCache
+from langgraph.checkpoint.dynamodb.http.service import ask
 from tests.cache import test_cache
 from tests.gateway.through.conftest import NO_CERTIFICATES
 from tests.support.checkpoints import noise
@@ -44,7 +46,7 @@ async def make_cache(
         storages.append(CacheStorage(**fields))
         return storages[-1]
 
-    monkeypatch.setattr(labelled, "CacheStorage", storage)
+    monkeypatch.setattr(nodes, "CacheStorage", storage)
 
     def make(**options: Any) -> Any:
         if "client" in options:
@@ -79,6 +81,22 @@ def test_each_call_has_an_event_with_its_units(make_cache: Callable[..., HttpCac
     assert events.last("cache.set").write_units
     assert events.last("cache.get").read_units
     assert events.last("cache.set").bytes_written
+
+
+def test_a_sealed_value_is_no_other_nodes(
+    make_cache: Callable[..., HttpCache[Any]], caplog: pytest.LogCaptureFixture
+) -> None:
+    cache = make_cache(serde=EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef"))
+    cache.set({(("n",), "small"): (1, None), (("n",), "large"): (noise(300_000), None)})
+    places = [{"namespace": ["n"], "key": key} for key in ("small", "large")]
+    values = cache.runner.run(ask("cache/get", {"keys": places}))["values"]
+    # Whoever runs the service exchanges them.
+    moved = [
+        {**place, **value, "ttl_seconds": None} for place, value in zip(places, values[::-1], strict=True)
+    ]
+    cache.runner.run(ask("cache/set", {"entries": moved}))
+    assert cache.get([(("n",), "small"), (("n",), "large")]) == {}
+    assert caplog.text.count("the cached value has data that was encrypted for another place") == 2
 
 
 @pytest.mark.search

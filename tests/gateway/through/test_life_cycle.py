@@ -22,7 +22,7 @@ def _arguments(checkpoint_id: str) -> tuple[Any, ...]:
 async def test_a_client_is_closed_with_its_context_and_may_be_used_again(
     make_remote: Callable[..., HttpCheckpointSaver],
 ) -> None:
-    saver = make_remote(encrypt_metadata=False)
+    saver = make_remote()
     with saver:
         stored = saver.put(*_arguments("1"))
         assert stored_values(saver, stored) == {"x": "1"}

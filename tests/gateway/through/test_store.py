@@ -16,7 +16,7 @@ from langgraph.checkpoint.dynamodb import (
     CheckpointerInputError,
     DynamoDBSaver,
 )
-from langgraph.checkpoint.dynamodb.gateway import Limits, labelled
+from langgraph.checkpoint.dynamodb.gateway import Limits, memories
 from langgraph.checkpoint.dynamodb.http import HttpStore
 from langgraph.checkpoint.dynamodb.http.transport import Transport
 from langgraph.store.dynamodb import DynamoDBStore
@@ -62,7 +62,7 @@ def storages(monkeypatch: pytest.MonkeyPatch) -> list[StoreStorage]:
         made.append(StoreStorage(**fields))
         return made[-1]
 
-    monkeypatch.setattr(labelled, "StoreStorage", make)
+    monkeypatch.setattr(memories, "StoreStorage", make)
     return made
 
 
@@ -230,9 +230,7 @@ def test_a_value_over_the_limits_is_refused_by_name(
     make_store: Callable[..., HttpStore], asked: Asked
 ) -> None:
     store = make_store(decompressed_bytes_max=600_000)
-    with pytest.raises(
-        CheckpointerInputError, match=r"the put of 'k' has .* bytes as it is sent, .*body_bytes_max"
-    ):
+    with pytest.raises(CheckpointerInputError, match=r"the put of 'k' has .* bytes, and .*body_bytes_max"):
         store.put(NAMESPACE, "k", {"text": "x" * 700_000})
     assert asked == ["about"]
     store.put(NAMESPACE, "k", {"text": "x" * 550_000})

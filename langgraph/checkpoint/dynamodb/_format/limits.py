@@ -113,7 +113,7 @@ ENDING_SECONDS_MAX = 10.0
 # A tenant's name, as in infra/tenant.yaml: no character means anything in a key or a policy, and a slash ends the
 # prefix.
 TENANT_PATTERN = r"^[a-zA-Z0-9._-]{1,128}$"
-# The default for `activity_seconds`: how old a thread's last activity may be in the directory before a put renews it.
+# How old a thread's last activity may be in the directory before a put renews it, if its ttl is not short.
 ACTIVITY_SECONDS = 900
 # A thread's owner, title and metadata together. An entry of an index costs a write unit for each KB.
 ABOUT_BYTES_MAX = 768

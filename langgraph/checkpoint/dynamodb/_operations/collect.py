@@ -220,7 +220,7 @@ def _restamp_item(storage: Storage, inventory: Inventory, item: Item, thread: Th
         inventory.add(item)
         ids = items.named_ids([item])
         yield from inventory.indexes.read_indexes(storage, ids)
-    msg = f"{items.name_of(item)} was stored {ATTEMPTS_MAX} times while its thread was being deleted. Retry the call."
+    msg = f"{items.name_of(item)} was stored {ATTEMPTS_MAX} times while its thread was being deleted; retry the call"
     raise ThreadBusyError(msg)
 
 

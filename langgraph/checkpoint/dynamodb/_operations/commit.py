@@ -117,7 +117,7 @@ def _put_head(storage: Storage, partition: Partition, head: Item, epoch: bytes) 
         replaced = items.binary(other, items.EPOCH)
     msg = (
         f"{items.name_of(head)} could not be stored: other calls put the same checkpoint {MERGE_ATTEMPTS_MAX} times"
-        " meanwhile. Let one process run a thread at a time."
+        " meanwhile; let one process run a thread at a time"
     )
     raise ThreadBusyError(msg)
 

@@ -219,7 +219,7 @@ class _Copy:
         Does not if the target has readable checkpoints, which would be hidden too, or if a request of this copy that
         seemed lost has shown the head meanwhile.
         """
-        if (yield from find_newest(self._storage, self._target, below=None, consistent=True)) is not None:
+        if (yield from find_newest(self._storage, self._target, below=None)) is not None:
             return False
         hidden = {**newest, items.READABLE_UNTIL: items.HIDDEN}
         change = protocol.put_hidden_head(self._storage.clock())
@@ -228,7 +228,7 @@ class _Copy:
         # Another copy may have shown its head since the first look. It looks for hidden heads after that, so at least
         # one of the two sees the other.
         below = items.checkpoint_id_of(newest)
-        return (yield from find_newest(self._storage, self._target, below=below, consistent=True)) is None
+        return (yield from find_newest(self._storage, self._target, below=below)) is None
 
     def _remove_stale(self, newest: Item) -> Op[None]:
         """Delete hidden heads of earlier attempts, since one of them could become the newest head again."""
@@ -248,7 +248,7 @@ class _Copy:
         Raises:
             ChangedMeanwhileError: It does. The next attempt deletes it.
         """
-        newest = yield from find_newest(self._storage, self._target, below=None, consistent=True)
+        newest = yield from find_newest(self._storage, self._target, below=None)
         if newest is None and (yield from self._hidden_heads()):
             raise ChangedMeanwhileError
 

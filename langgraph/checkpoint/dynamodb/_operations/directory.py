@@ -70,7 +70,7 @@ class ThreadSummary:
     """When the thread began: with its first put, or with the oldest checkpoint that the table had when the thread was
     entered later."""
     last_active: datetime | None
-    """When it was last active, up to the saver's `activity_seconds`."""
+    """When it was last active, up to `ACTIVITY_SECONDS` too old."""
     status: str | None = None
     """`idle`, `waiting` for a human or `failed`, as of the newest checkpoint; `None` if it was not looked up."""
     step: int | None = None
@@ -116,8 +116,8 @@ def set_thread(
         if about == known and old.get(OWNER) == entry.get(OWNER):
             return
     msg = (
-        f"Thread {thread_id!r} was changed or deleted {ATTEMPTS_MAX} times while its owner or title was set. Retry the"
-        " call."
+        f"thread {thread_id!r} was changed or deleted {ATTEMPTS_MAX} times while its owner or title was set; retry the"
+        " call"
     )
     raise ThreadBusyError(msg)
 

@@ -98,17 +98,9 @@ def read_checkpoint(
     below: str | None = None
     for _ in range(ATTEMPTS_MAX):
         if checkpoint_id is None:
-            checkpoint = yield from find_newest(
-                storage, partition, below=below, consistent=storage.consistent_read
-            )
+            checkpoint = yield from find_newest(storage, partition, below=below)
         else:
-            checkpoint = yield from find(
-                storage,
-                partition,
-                checkpoint_id,
-                consistent=storage.consistent_read,
-                as_ancestor=as_ancestor,
-            )
+            checkpoint = yield from find(storage, partition, checkpoint_id, as_ancestor=as_ancestor)
         if checkpoint is None:
             if below is None:
                 yield from look_for_other_savers(storage, partition)

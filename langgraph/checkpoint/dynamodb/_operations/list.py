@@ -27,6 +27,7 @@ from langgraph.checkpoint.dynamodb._operations.arguments import (
     checked_filter,
     checked_limit,
     checkpoint_id_in,
+    listed_config,
     target,
 )
 from langgraph.checkpoint.dynamodb._operations.error_collector import ErrorCollector
@@ -65,7 +66,7 @@ def list_checkpoints(
 ) -> Stream[CheckpointTuple]:
     """List the checkpoints that match, up to a limit. Invalid arguments raise here, before the first step."""
     wanted = (checked_filter(metadata_filter), checked_before(before), checked_limit(limit))
-    return select(storage, config, *wanted, decode_tuple)
+    return select(storage, listed_config(config), *wanted, decode_tuple)
 
 
 def select(
@@ -200,7 +201,6 @@ class _Selection(Generic[T]):
             below=below,
             includes_below=includes_below,
             first_page=first_page,
-            consistent=self._storage.consistent_read,
         )
 
     def _is_wanted(self, partition: Partition, checkpoint_id: str) -> bool:

@@ -429,8 +429,7 @@ def _is_inherited(request: Request, parent: CachedCheckpoint, name: str) -> bool
 
 def _serialized_metadata(storage: Storage, metadata: CheckpointMetadata) -> str | bytes:
     """Return the metadata as readable JSON text, or packed as bytes to be sealed."""
-    sealed = storage.codec.encrypts if storage.encrypt_metadata is None else storage.encrypt_metadata
-    text = None if sealed else metadata_json(metadata)
+    text = None if storage.codec.encrypts else metadata_json(metadata)
     if text is not None and len(text.encode()) <= METADATA_BYTES_MAX:
         return text
     return pack_typed(*storage.codec.dumps(metadata, "the metadata", "metadata"))

@@ -149,9 +149,7 @@ class NamespaceReader:
         return [] if checkpoint is None else [checkpoint]
 
 
-def find_newest(
-    storage: Storage, partition: Partition, *, below: str | None, consistent: bool
-) -> Op[StoredCheckpoint | None]:
+def find_newest(storage: Storage, partition: Partition, *, below: str | None) -> Op[StoredCheckpoint | None]:
     """Read the items of the newest live checkpoint, or of the newest one with a smaller id than `below`.
 
     Takes them from a single page if one can hold them. Between two pages a put may store what the first one lacked,
@@ -159,9 +157,7 @@ def find_newest(
     """
     first_page = PAGE_ITEMS_FIRST
     while True:
-        history = NamespaceReader(
-            storage, partition, below=below, first_page=first_page, consistent=consistent
-        )
+        history = NamespaceReader(storage, partition, below=below, first_page=first_page)
         checkpoints = yield from history.next_page()
         if not checkpoints and not history.done and first_page < PAGE_ITEMS_MAX:
             first_page *= PAGE_ITEMS_GROWTH
@@ -175,11 +171,10 @@ def find(
     partition: Partition,
     checkpoint_id: str,
     *,
-    consistent: bool = True,
     as_ancestor: bool = False,
 ) -> Op[StoredCheckpoint | None]:
     """Read the items of one checkpoint; return `None` if it is not there or has expired."""
-    query = Query(partition.pk, prefix=items.checkpoint_prefix(checkpoint_id), consistent=consistent)
+    query = Query(partition.pk, prefix=items.checkpoint_prefix(checkpoint_id))
     found = yield from storage.table.query_all(query)
     if not found or not items.is_head(found[0]):
         return None

@@ -135,8 +135,8 @@ def _renew(storage: Storage, partition: Partition, due: Sequence[Place], least: 
         if not due or (yield from _renew_places(storage, partition, thread, due)):
             return
     msg = (
-        f"The expiry of thread {partition.thread_id!r} could not be extended: other calls deleted from the thread or"
-        f" wrote to it during each of {ATTEMPTS_MAX} attempts. Retry the call."
+        f"the expiry of thread {partition.thread_id!r} could not be extended: other calls deleted from the thread or"
+        f" wrote to it during each of {ATTEMPTS_MAX} attempts; retry the call"
     )
     raise ThreadBusyError(msg)
 

@@ -13,6 +13,7 @@ from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Expiry, Item, Partition, expires_before
 from langgraph.checkpoint.dynamodb._format.limits import (
+    ACTIVITY_SECONDS,
     ATTEMPTS_MAX,
     BACKOFF_SECONDS_TOTAL,
     CLAIM_SECONDS,
@@ -88,8 +89,8 @@ def ensure_epoch(storage: Storage, partition: Partition) -> Op[CachedThread]:
         if response is not None:
             return _cached(storage, partition, Thread.parse(response["Attributes"]))
     msg = (
-        f"Thread {partition.thread_id!r} was deleted {ATTEMPTS_MAX} times while something was stored in it. Retry the"
-        " call."
+        f"thread {partition.thread_id!r} was deleted {ATTEMPTS_MAX} times while something was stored in it; retry the"
+        " call"
     )
     raise ThreadBusyError(msg)
 
@@ -224,7 +225,7 @@ def _activity(storage: Storage, partition: Partition, thread: Thread) -> Op[prot
 def _due_touch(storage: Storage, thread: CachedThread | Thread, last_active: int) -> protocol.Change | None:
     """Return the change that notes that a thread in the directory is active; `None` if none is due."""
     now = storage.clock()
-    due = now - activity_seconds(storage.activity_seconds, thread.ttl_seconds)
+    due = now - activity_seconds(thread.ttl_seconds)
     return None if last_active > due else protocol.touch_thread(thread.epoch, now, due)
 
 
@@ -288,12 +289,12 @@ def _touch_kept(storage: Storage, partition: Partition, epoch: bytes) -> Op[None
             return
 
 
-def activity_seconds(seconds: int, ttl_seconds: int | None) -> int:
-    """Return how old a thread's last activity may be in the directory: `seconds`, or less if its ttl is short.
+def activity_seconds(ttl_seconds: int | None) -> int:
+    """Return how old a thread's last activity may be in the directory before a put renews it.
 
     The directory takes a thread for expired one ttl after its last activity there.
     """
-    return seconds if ttl_seconds is None else min(seconds, ttl_seconds // 10)
+    return ACTIVITY_SECONDS if ttl_seconds is None else min(ACTIVITY_SECONDS, ttl_seconds // 10)
 
 
 # A deletion's claim
@@ -334,8 +335,8 @@ def acquire_claim(storage: Storage, root: Partition, token: bytes, *, resets: bo
         if thread is not None:
             return Claim(root, token, thread, claimed_at)
     msg = (
-        f"Thread {root.thread_id!r} is being deleted or pruned by another call, for over"
-        f" {BACKOFF_SECONDS_TOTAL:.0f} s. Retry later; a call that died releases it after {CLAIM_SECONDS} s."
+        f"thread {root.thread_id!r} is being deleted or pruned by another call, for over"
+        f" {BACKOFF_SECONDS_TOTAL:.0f} s; retry later, since a call that died releases it after {CLAIM_SECONDS} s"
     )
     raise ThreadBusyError(msg)
 
@@ -400,8 +401,8 @@ def check_claim(storage: Storage, claim: Claim) -> Op[None]:
     item = yield from storage.table.get(claim.root.pk, items.THREAD)
     if item is None or Thread.parse_for_deletion(item).claim != claim.token:
         msg = (
-            f"Deleting from thread {claim.root.thread_id!r} took longer than its claim of {CLAIM_SECONDS} s, and"
-            " another deletion took over before anything was deleted. Retry the call."
+            f"deleting from thread {claim.root.thread_id!r} took longer than its claim of {CLAIM_SECONDS} s, and"
+            " another deletion took over before anything was deleted; retry the call"
         )
         raise ThreadBusyError(msg)
 
@@ -438,7 +439,7 @@ def finalize(storage: Storage, claim: Claim, thread: Thread, *, is_empty: bool) 
 
 def _claim_lost(root: Partition) -> ThreadBusyError:
     msg = (
-        f"Deleting from thread {root.thread_id!r} took longer than its claim of {CLAIM_SECONDS} s, and another"
+        f"deleting from thread {root.thread_id!r} took longer than its claim of {CLAIM_SECONDS} s, and another"
         " deletion took over. The checkpoints are deleted; what only they needed goes with the next prune or"
         " deletion of the thread."
     )
@@ -504,8 +505,8 @@ def register_namespace(storage: Storage, partition: Partition, expires_at: int |
         # The other marker lives longer. Take over its expiry.
         expires_at = items.expires_at(other)
     msg = (
-        f"Namespace {partition.namespace!r} of thread {partition.thread_id!r} is being registered by other processes"
-        f" ({ATTEMPTS_MAX} attempts). Retry the call."
+        f"namespace {partition.namespace!r} of thread {partition.thread_id!r} is being registered by other processes"
+        f" ({ATTEMPTS_MAX} attempts); retry the call"
     )
     raise ThreadBusyError(msg)
 

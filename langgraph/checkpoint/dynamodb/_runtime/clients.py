@@ -23,6 +23,7 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     PARALLEL_REQUESTS,
     POOL_CONNECTIONS,
     READ_SECONDS,
+    RETRY_SECONDS,
 )
 from langgraph.checkpoint.dynamodb._runtime.attempts import Attempts
 from langgraph.checkpoint.dynamodb._runtime.failures import is_transient, locating, outage_remedy
@@ -31,6 +32,7 @@ from langgraph.checkpoint.dynamodb._runtime.library_versions import misfit
 from langgraph.checkpoint.dynamodb._runtime.loops import LoopEnd, run_apart
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerUnavailableError
+from langgraph.checkpoint.dynamodb.version import requirement
 
 logger = logging.getLogger(__name__)
 
@@ -47,13 +49,13 @@ Opened: TypeAlias = tuple[Any, Callable[[], Awaitable[None]]]
 class ClientOptions:
     """The constructor's options about clients. Sessions and clients are used as given."""
 
-    region_name: str | None
-    endpoint_url: str | None
-    session: Any
-    async_session: Any
-    client: Any
-    client_config: Any
-    retry_seconds: float
+    region_name: str | None = None
+    endpoint_url: str | None = None
+    session: Any = None
+    async_session: Any = None
+    client: Any = None
+    client_config: Any = None
+    retry_seconds: float = RETRY_SECONDS
     connect_seconds: float = CONNECT_SECONDS
     read_seconds: float = READ_SECONDS
 
@@ -338,7 +340,8 @@ def _say_once(why: str) -> None:
     if why not in _said:
         _said.add(why)
         logger.warning(
-            "%s: async methods run boto3 in threads. For native async install langgraph-dynamodb[aiobotocore] or"
-            " langgraph-dynamodb[aioboto3], and pass async_session= where you pass client= or session=.",
+            "%s: async methods run boto3 in threads. For native async, pip install %s, and pass async_session= where"
+            " you pass client= or session=.",
             why,
+            requirement("aiobotocore"),
         )

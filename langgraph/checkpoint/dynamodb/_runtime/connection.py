@@ -1,13 +1,30 @@
-"""The connection to one table, by the options that the saver, the store and the cache share."""
+"""The connection to one table, by the options that the saver, the store and the cache share.
+
+Each constructor takes these options as `**options: Unpack[TableKeywords]` and hands them on. Editors complete them, and
+type checkers check them, as if each constructor named them.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypedDict
 from weakref import WeakSet
 
+from typing_extensions import Unpack
+
 from langgraph.checkpoint.dynamodb._format.limits import CONNECT_SECONDS, READ_SECONDS
+from langgraph.checkpoint.dynamodb._runtime.accounting import table_observer
 from langgraph.checkpoint.dynamodb._runtime.clients import ClientOptions, Clients
-from langgraph.checkpoint.dynamodb._runtime.options import check_connection, check_seconds, check_table_name
+from langgraph.checkpoint.dynamodb._runtime.events import Events, Observer, OnEvent
+from langgraph.checkpoint.dynamodb._runtime.options import (
+    check_connection,
+    check_flag,
+    check_on_event,
+    check_seconds,
+    check_table_name,
+    refuse_unknown,
+)
+from langgraph.checkpoint.dynamodb._runtime.requests import Table
 
 if TYPE_CHECKING:
     import boto3
@@ -20,51 +37,77 @@ tenant_sessions: WeakSet[object] = WeakSet()
 """The sessions of `TenantCredentials`, which sign each request for the tenant of its context."""
 
 
+class ClientKeywords(TypedDict, total=False):
+    """The options of boto3's and aiobotocore's clients. `config/dynamodb.py` describes them."""
+
+    region_name: str | None
+    endpoint_url: str | None
+    session: boto3.Session | None
+    async_session: AsyncSession | AioSession | None
+    client: DynamoDBClient | None
+    client_config: Config | None
+
+
+class TableKeywords(ClientKeywords, total=False):
+    """The options that the constructors of saver, store and cache hand on."""
+
+    allow_unencrypted: bool
+    bound_to: str | None
+    on_event: OnEvent | Events | None
+
+
+@dataclass(frozen=True)
+class Connection:
+    """What the options that saver, store and cache share make. No client is open before the first request."""
+
+    clients: Clients
+    table: Table
+    bound_to: str
+    """The name of the table that encrypted data is bound to."""
+    allow_unencrypted: bool
+    on_event: OnEvent | Events | None
+
+    def observer(self, prefix: str = "", *, labels_are_tenants: bool = True) -> Observer | None:
+        """Return the observer of operations whose names begin with a prefix; `None` if nobody receives events."""
+        return table_observer(self.on_event, self.table.name, prefix, labels_are_tenants=labels_are_tenants)
+
+
 def connect(
+    kind: type,
     table_name: str,
     *,
-    region_name: str | None,
-    endpoint_url: str | None,
-    session: boto3.Session | None,
-    async_session: AsyncSession | AioSession | None,
-    client: DynamoDBClient | None,
-    client_config: Config | None,
     retry_seconds: float,
     connect_seconds: float = CONNECT_SECONDS,
     read_seconds: float = READ_SECONDS,
-) -> Clients:
-    """Check the options of a connection, and return its clients. None is opened before the first request.
+    allow_unencrypted: bool = False,
+    bound_to: str | None = None,
+    on_event: OnEvent | Events | None = None,
+    **options: Unpack[ClientKeywords],
+) -> Connection:
+    """Check the options that a constructor hands on, and return what they make.
 
     The time-outs are those of the default `client_config`.
 
     Raises:
         CheckpointerInputError: An option has a value that cannot be used.
+        TypeError: The constructor of `kind` does not have an option.
     """
+    refuse_unknown(kind, options.keys() - ClientKeywords.__annotations__.keys(), TableKeywords)
     check_table_name(table_name)
-    check_connection(
-        region_name=region_name,
-        endpoint_url=endpoint_url,
-        session=session,
-        async_session=async_session,
-        client=client,
-        client_config=client_config,
+    client_options = ClientOptions(
+        retry_seconds=retry_seconds,
+        connect_seconds=connect_seconds,
+        read_seconds=read_seconds,
+        **options,
     )
+    check_connection(client_options)
     check_seconds("retry_seconds", retry_seconds, at_least=0)
-    return Clients(
-        ClientOptions(
-            region_name,
-            endpoint_url,
-            session,
-            async_session,
-            client,
-            client_config,
-            retry_seconds,
-            connect_seconds,
-            read_seconds,
-        )
+    check_flag("allow_unencrypted", allow_unencrypted)
+    if bound_to is not None:
+        check_table_name(bound_to, "bound_to")
+    check_on_event(on_event)
+    # A table's ARN ends in its name.
+    bound_name = (table_name if bound_to is None else bound_to).rpartition("/")[2]
+    return Connection(
+        Clients(client_options), Table(table_name, retry_seconds), bound_name, allow_unencrypted, on_event
     )
-
-
-def bound_name(table_name: str, bound_to: str | None) -> str:
-    """Return the name of the table that encrypted data is bound to. A table's ARN ends in its name."""
-    return (table_name if bound_to is None else bound_to).rpartition("/")[2]

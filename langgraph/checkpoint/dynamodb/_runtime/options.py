@@ -12,13 +12,16 @@ import inspect
 import math
 import re
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import urlsplit
 
 from langgraph.checkpoint.dynamodb._format.limits import TTL_SECONDS_MAX
 from langgraph.checkpoint.dynamodb._runtime.events import Events
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
+
+if TYPE_CHECKING:
+    from langgraph.checkpoint.dynamodb._runtime.clients import ClientOptions
 
 _TABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{3,255}|arn:.+")
 
@@ -37,12 +40,6 @@ def check_table_name(value: Any, name: str = "table_name") -> None:
 def is_table_name(name: str) -> bool:
     """Tell whether DynamoDB allows a table's name, or whether it is an ARN."""
     return _TABLE_NAME.fullmatch(name) is not None
-
-
-def check_whole_number(name: str, value: Any, *, at_least: int, wanted: str) -> None:
-    """Raise if a value is not a whole number, or is too small."""
-    if type(value) is not int or value < at_least:
-        _refuse(name, value, wanted)
 
 
 def check_seconds(name: str, value: Any, *, at_least: float) -> None:
@@ -64,13 +61,6 @@ def check_thread_ttl(value: Any) -> None:
         _refuse("ttl_seconds", value, wanted)
 
 
-def check_activity(value: Any) -> None:
-    """Raise if a value cannot be the age of a last activity."""
-    if type(value) is not int or not 0 <= value <= TTL_SECONDS_MAX:
-        wanted = f"give a whole number of seconds from 0 to {TTL_SECONDS_MAX:,}"
-        _refuse("activity_seconds", value, wanted)
-
-
 def check_flag(name: str, value: Any) -> None:
     """Raise if a value is neither True nor False: the text "false" would be taken for true."""
     if type(value) is not bool:
@@ -86,44 +76,30 @@ OTHER_NAMES = {
 """Options of other savers, most of them of langgraph-checkpoint-aws's of the same name, and what to pass instead."""
 
 
-def refuse_unknown(options: Mapping[str, object], known: Sequence[str]) -> None:
-    """Raise if there are unknown options, and suggest the option that was meant.
+def refuse_unknown(kind: type, unknown: Iterable[str], handed_on: type) -> None:
+    """Raise if a constructor got unknown options, and suggest the option that was meant.
+
+    Args:
+        kind: The constructor's class.
+        unknown: The names of the options.
+        handed_on: The `TypedDict` of the options that the constructor hands on.
 
     Raises:
         TypeError: As Python does for an unexpected keyword argument.
     """
-    for name in options:
+    for name in sorted(unknown):
+        named = inspect.signature(kind).parameters.values()
+        known = [*handed_on.__annotations__, *(each.name for each in named if each.kind is each.KEYWORD_ONLY)]
         close = difflib.get_close_matches(name, known, n=1)
         meant = f"did you mean {close[0]}?" if close else f"use one of {', '.join(known)}"
-        msg = f"DynamoDBSaver has no option {name}; {OTHER_NAMES.get(name, meant)}"
+        msg = f"{kind.__name__} has no option {name}; {OTHER_NAMES.get(name, meant)}"
         raise TypeError(msg)
 
 
-def check_storage_options(
-    *,
-    serde: Any,
-    encrypt_metadata: Any,
-    share_equal_pieces: Any,
-    allow_unencrypted: Any,
-    bound_to: Any,
-    checkpoint_bytes_max: Any,
-    cache_bytes: Any,
-    on_event: Any,
-) -> None:
-    """Raise if an option about what is stored cannot be used."""
-    check_on_event(on_event)
-    check_codec_options(serde=serde, allow_unencrypted=allow_unencrypted, bound_to=bound_to)
-    if encrypt_metadata is not None:
-        check_flag("encrypt_metadata", encrypt_metadata)
-    check_flag("share_equal_pieces", share_equal_pieces)
-    wanted = "give a whole number of bytes above 0"
-    check_whole_number("checkpoint_bytes_max", checkpoint_bytes_max, at_least=1, wanted=wanted)
-    check_cache_bytes(cache_bytes)
-
-
-def check_cache_bytes(value: Any) -> None:
-    """Raise if a value is not the size of a cache."""
-    check_whole_number("cache_bytes", value, at_least=0, wanted="give a whole number of bytes, 0 or more")
+def check_bytes(name: str, value: Any, *, at_least: int) -> None:
+    """Raise if a value is not a number of bytes, or is too small."""
+    if type(value) is not int or value < at_least:
+        _refuse(name, value, f"give a whole number of bytes, {at_least} or more")
 
 
 def check_on_event(value: Any) -> None:
@@ -155,15 +131,6 @@ def _is_suspended(function: Any) -> bool:
     return any(kind(each) for kind in kinds for each in (function, type(function).__call__))
 
 
-def check_codec_options(*, serde: Any, allow_unencrypted: Any, bound_to: Any) -> None:
-    """Raise if an option of the codec cannot be used, which savers, the store and the cache have."""
-    if serde is not None:
-        check_serde(serde)
-    check_flag("allow_unencrypted", allow_unencrypted)
-    if bound_to is not None:
-        check_table_name(bound_to, "bound_to")
-
-
 def check_owner_options(*, owner_from: Any, owner_key: Any) -> None:
     """Raise if an option that names threads' owners cannot be used."""
     if owner_from is not None and (not isinstance(owner_from, str) or not owner_from):
@@ -175,6 +142,8 @@ def check_owner_options(*, owner_from: Any, owner_key: Any) -> None:
 
 def check_serde(value: Any) -> None:
     """Raise if LangGraph cannot use a value as a serializer, be it typed or as in LangGraph's first releases."""
+    if value is None:
+        return
     methods = (("dumps_typed", "loads_typed"), ("dumps", "loads"))
     has_some = any(all(callable(getattr(value, each, None)) for each in pair) for pair in methods)
     if isinstance(value, type) or not has_some:
@@ -183,34 +152,26 @@ def check_serde(value: Any) -> None:
         )
 
 
-def check_connection(
-    *,
-    region_name: Any,
-    endpoint_url: Any,
-    session: Any,
-    async_session: Any,
-    client: Any,
-    client_config: Any,
-) -> None:
+def check_connection(options: ClientOptions) -> None:
     """Raise if a session or client is of the wrong kind, or if an option would have no effect beside a client."""
+    region_name: Any = options.region_name
+    client_config = options.client_config
     if region_name is not None and (not isinstance(region_name, str) or not region_name):
         _refuse("region_name", region_name, 'give the name of a region, such as "eu-west-1"')
-    if endpoint_url is not None:
-        _check_endpoint(endpoint_url)
-    if session is not None:
-        _check_session(session)
-    if async_session is not None:
-        _check_async_session(async_session)
+    if options.endpoint_url is not None:
+        _check_endpoint(options.endpoint_url)
+    if options.session is not None:
+        _check_session(options.session)
+    if options.async_session is not None:
+        _check_async_session(options.async_session)
     if client_config is not None and not _is_a(client_config, "botocore.config", "Config"):
         _refuse("client_config", client_config, "give a botocore.config.Config")
-    if client is not None:
-        _check_client(client)
+    if options.client is not None:
+        _check_client(options.client)
         # An async client uses all of these but the session.
-        lost = {"session": session}
-        if async_session is None:
-            lost |= {"region_name": region_name, "endpoint_url": endpoint_url, "client_config": client_config}
-        for name, value in lost.items():
-            if value is not None:
+        only_async = () if options.async_session else ("region_name", "endpoint_url", "client_config")
+        for name in ("session", *only_async):
+            if getattr(options, name) is not None:
                 msg = f"{name} has no effect on client=, which is used as it is; give one of the two"
                 raise CheckpointerInputError(msg)
 

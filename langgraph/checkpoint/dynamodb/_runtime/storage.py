@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.items import Item
-from langgraph.checkpoint.dynamodb._format.limits import ACTIVITY_SECONDS
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache, CachedThread
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb.errors import CheckpointerUnavailableError
@@ -24,10 +23,6 @@ class Storage:
     table: Table
     ttl_seconds: int | None = None
     """The ttl that a new thread gets; `None` for none."""
-    consistent_read: bool = True
-    """Whether heads and writes are read strongly consistent."""
-    encrypt_metadata: bool | None = None
-    """Whether metadata go through the codec; `None`: if it encrypts."""
     share_equal_pieces: bool = True
     """Whether pieces that are stored already are named again, by their digests."""
     clock: Callable[[], float] = time.time
@@ -38,8 +33,6 @@ class Storage:
     """The key of a config whose value names the owner of its thread; `None` keeps new threads out of the directory."""
     owner_key: bytes | None = None
     """The key of the digests that stand for owners, if the codec encrypts."""
-    activity_seconds: int = ACTIVITY_SECONDS
-    """How old a thread's last activity may be in the directory before a put renews it."""
     owner: str | None = None
     """The owner of new threads whose config names none, and whose threads a list shows that is not told."""
     entry: Callable[[], Item] | None = None

@@ -11,6 +11,7 @@ import sys
 from io import TextIOWrapper
 
 from langgraph.checkpoint.dynamodb.cli.outcome import interruptible
+from langgraph.checkpoint.dynamodb.version import requirement
 
 _EXTRA = ("typer", "rich")
 # These need neither the extra nor a saver, and are printed at once.
@@ -35,4 +36,4 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if error.name not in _EXTRA:
             raise
-        sys.exit(f"langgraph-dynamodb: {error.name} is not installed; pip install 'langgraph-dynamodb[cli]'")
+        sys.exit(f"langgraph-dynamodb: {error.name} is not installed. Run pip install {requirement('cli')}.")

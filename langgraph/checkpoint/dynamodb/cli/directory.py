@@ -65,7 +65,7 @@ def directory(
     conclude(context, "entered", served, totals, {"threads_without_owner": ownerless} if ownerless else None)
     if ownerless:
         msg = (
-            f"No checkpoint of {counted(len(ownerless), 'thread')} names an owner under {owner_from!r} in metadata that"
-            " the configured key opens. Give another --owner-from, or name owners with set_thread(owner=...)"
+            f"no checkpoint of {counted(len(ownerless), 'thread')} names an owner under {owner_from!r} in metadata that"
+            " the configured key opens; give another --owner-from, or name owners with set_thread(owner=...)"
         )
         raise CommandError(Exit.PROBLEMS, msg)

@@ -27,7 +27,7 @@ def export(
 ) -> None:
     """Write a thread to a file of JSON lines.
 
-    The file has everything that belongs to the thread; `langgraph-dynamodb docs thread-file` describes its format. It
+    The file has everything that belongs to the thread; `langgraph-dynamodb docs migrating` describes its format. It
     is not encrypted, even if the thread is: whoever has the file can read the conversation.
     """
     with written_file(context, file, yes=yes) as stream:

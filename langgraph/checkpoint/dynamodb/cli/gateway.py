@@ -13,6 +13,7 @@ import typer
 
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
+from langgraph.checkpoint.dynamodb.version import requirement
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -77,7 +78,7 @@ def _application(context: CommandContext, host: str, *, insecure: bool) -> Starl
         )
         from langgraph.checkpoint.dynamodb.gateway.settings import load_options  # noqa: PLC0415
     except ModuleNotFoundError as error:
-        msg = f"{error.name} is not installed; pip install 'langgraph-dynamodb[gateway]'"
+        msg = f"{error.name} is not installed; pip install {requirement('gateway')}"
         raise CommandError(Exit.CONFIGURATION, msg) from error
     if insecure and not is_of_this_machine(host):
         msg = f"--insecure is for {_LOCAL} and localhost; leave --host out, or configure principals"
@@ -89,7 +90,7 @@ def serve(context: CommandContext, application: Starlette, host: str, port: int)
     """Serve an application until the process is told to end. Requests under way are then answered."""
     import uvicorn  # noqa: PLC0415 - an extra.
 
-    from langgraph.checkpoint.dynamodb.gateway.listening import Http, listen  # noqa: PLC0415
+    from langgraph.checkpoint.dynamodb.gateway.listening import listen  # noqa: PLC0415
 
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_JsonLines())
@@ -98,7 +99,6 @@ def serve(context: CommandContext, application: Starlette, host: str, port: int)
         application,
         host=host,
         port=port,
-        http=Http,
         # The gateway has its own access log, and client addresses from a proxy's headers may be made up.
         access_log=False,
         proxy_headers=False,

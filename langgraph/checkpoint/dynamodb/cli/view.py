@@ -10,6 +10,7 @@ import typer
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
+from langgraph.checkpoint.dynamodb.version import requirement
 from langgraph.checkpoint.dynamodb.view.answers import Answers
 from langgraph.checkpoint.dynamodb.view.thread_view import Session
 
@@ -49,7 +50,7 @@ def view(
     except ModuleNotFoundError as error:
         if error.name not in _EXTRA:
             raise
-        msg = f"{error.name} is not installed; pip install 'langgraph-dynamodb[view]'"
+        msg = f"{error.name} is not installed; pip install {requirement('view')}"
         raise CommandError(Exit.CONFIGURATION, msg) from error
     answers = Answers(Session(context.saver), thread_id)
     try:

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, SecretStr, Tag
+from pydantic import AfterValidator, Discriminator, Field, SecretStr, Tag
 
 from langgraph.checkpoint.dynamodb._format.limits import (
-    ACTIVITY_SECONDS,
     CACHE_RETRY_SECONDS,
+    CHECKPOINT_BYTES_MAX,
     RETRY_SECONDS,
     SEARCH_BYTES_MAX,
 )
 from langgraph.checkpoint.dynamodb._runtime.fork import without_forks
 from langgraph.checkpoint.dynamodb._runtime.options import OTHER_NAMES, without_password
+from langgraph.checkpoint.dynamodb.base_saver import CACHE_BYTES
 from langgraph.checkpoint.dynamodb.config.fields import (
-    Activity,
+    NotNegative,
     Positive,
     Reference,
     Seconds,
@@ -25,11 +26,18 @@ from langgraph.checkpoint.dynamodb.config.fields import (
     kind_of,
     made_function,
     made_object,
-    split,
 )
-from langgraph.checkpoint.dynamodb.config.keys import read_key
-from langgraph.checkpoint.dynamodb.config.serde import made_serde
-from langgraph.checkpoint.dynamodb.config.storage import CodecOptions, StorageOptions, openers
+from langgraph.checkpoint.dynamodb.config.keys import EncryptionKey, read_key
+from langgraph.checkpoint.dynamodb.config.serde import Serde, made_serde
+from langgraph.checkpoint.dynamodb.config.storage import (
+    AllowUnencrypted,
+    CachePrefix,
+    CacheSerde,
+    Key,
+    OnEvent,
+    OwnerFrom,
+    openers,
+)
 from langgraph.checkpoint.dynamodb.config.stores import DistanceIndexOptions, StoreOptions
 from langgraph.checkpoint.dynamodb.config.types import (
     CacheType,
@@ -95,70 +103,100 @@ ClientConfig = Annotated[
 Endpoint = Annotated[str, Field(pattern="^https?://[^/]"), AfterValidator(without_password)]
 
 
-class TableOptions(CodecOptions):
-    """The options of the table, which the saver, the store and the cache share, and `setup`, which none has."""
+class TableOptions(Options):
+    """The options of the table, which the saver, the store and the cache share, and two that no constructor has."""
 
-    table_name: str = Field(min_length=1, description="The name or ARN of the table.")
-    region_name: str | None = Field(
-        default=None,
+    table_name: str = Field(
         min_length=1,
-        description="The AWS region, such as eu-west-1; otherwise as boto3 finds it.",
+        description="The name or ARN of the table. `setup()` or the template has created it. Saver, store and cache can"
+        " share it.",
+    )
+    region_name: str | None = Field(
+        default=None, min_length=1, description="The AWS region. By default boto3 finds it."
     )
     endpoint_url: Endpoint | None = Field(
         default=None,
-        description="Another endpoint than AWS's own, such as http://localhost:8000 for DynamoDB Local.",
+        description="An endpoint other than AWS's own, such as `http://localhost:8000` for DynamoDB Local.",
     )
     session: Reference | None = Field(
         default=None,
-        description="A boto3.Session for the blocking client, or a function that returns one, as module:name. Profiles "
-        "need none: set AWS_PROFILE.",
+        description="A `boto3.Session` for the blocking client. For a profile, `AWS_PROFILE` is enough.",
     )
     async_session: Reference | None = Field(
         default=None,
-        description="An aioboto3.Session or a session of aiobotocore, or a function that returns one, as module:name.",
+        description="An `aioboto3.Session`, or a session of aiobotocore, for the async clients. By default there is"
+        " one, if either library is installed and you pass neither `session` nor `client`. Otherwise the async methods"
+        " run boto3 in OS threads.",
     )
     client: Reference | None = Field(
         default=None,
-        description="A boto3 DynamoDB client to use as it is, or a function that returns one, as module:name.",
+        description="A boto3 DynamoDB client to use as it is, with its own region, endpoint and retries. It is never"
+        " closed. Of the options above, you can combine it only with `async_session`.",
     )
     client_config: ClientConfig | None = Field(
         default=None,
-        description="Time-outs, connections and retries instead of the saver's; or a botocore Config, as module:name.",
+        description="A botocore `Config` that replaces the default one, retries included. That has short time-outs, TCP"
+        " keep-alive and a pool of 64 connections.",
     )
     retry_seconds: SecondsOrZero = Field(
         default=RETRY_SECONDS,
-        description="For how many seconds to send a request again that is throttled, fails on AWS's side or gets no"
-        " answer.",
+        description="For how many seconds to retry a request that is throttled, fails on AWS's side or gets no"
+        " response; 0 sends it once. The same goes for unprocessed items of a batch, and only for them if you pass"
+        " `client` or `client_config`. The last attempt may take as long as the time-outs allow, 13 seconds.",
     )
-    consistent_read: bool = Field(
-        default=True,
-        description="Whether to read by strongly consistent reads, at twice the price.",
+    serde: Serde | None = Field(
+        default=None,
+        description="The serializer, by default LangGraph's `JsonPlusSerializer`. `EncryptedSerializer`, and what"
+        " derives from it, encrypts values and metadata. Ids, sizes and times stay readable.",
     )
+    encryption_key: Key = None
+    allow_unencrypted: AllowUnencrypted = False
+    bound_to: str | None = Field(
+        default=None,
+        min_length=1,
+        description="The name of the table that encrypted data is bound to, if this one was restored or copied from"
+        " it.",
+    )
+    on_event: OnEvent = None
     setup: bool = Field(
         default=False,
-        description="Whether to create a missing table, for development; on AWS, deploy the template instead.",
+        description="Whether to create a missing table, for development. On AWS, deploy the template.",
     )
 
 
-class DynamoDBOptions(TableOptions, StorageOptions):
-    """The options of `DynamoDBSaver`'s constructor, and two that it does not have: `encryption_key` and `setup`."""
+class DynamoDBOptions(TableOptions):
+    """The options of `DynamoDBSaver`."""
 
     other_names: ClassVar[Mapping[str, str]] = OTHER_NAMES
 
     ttl_seconds: Ttl | None = Field(
         default=None,
-        description="Whole seconds after which a checkpoint expires, counted from its last use; otherwise never.",
+        description="Seconds after which a checkpoint expires, counted from its last use, up to 31,622,400,000: a"
+        " thousand years. By default never. A thread keeps the ttl of its first put; a copy takes the"
+        " saver's. If the newest checkpoint of a namespace has expired, the namespace has no state.",
     )
-    detect_other_savers: bool = Field(
+    share_equal_pieces: bool = Field(
         default=True,
-        description=(
-            "Whether to check once that the table is not another saver's; the policies of runner and tenant"
-            " deny some of these requests."
-        ),
+        description="Whether a checkpoint reuses equal stored pieces, so that a step costs only what it adds. `False`"
+        " stores each changed value as a whole, and so hides from readers of the table which parts of a thread's values"
+        " are equal. Channels that a step did not change are still shared.",
     )
-    activity_seconds: Activity = Field(
-        default=ACTIVITY_SECONDS,
-        description="The seconds that a thread's last activity may be old in lists before a put renews it.",
+    checkpoint_bytes_max: Positive = Field(
+        default=CHECKPOINT_BYTES_MAX,
+        description="The maximum size in bytes, serialized, of a checkpoint's values together, or of its pending"
+        " writes. Larger ones are neither stored nor read, because a few small items can name gigabytes.",
+    )
+    cache_bytes: NotNegative = Field(
+        default=CACHE_BYTES,
+        description="The maximum memory for the cache of recent checkpoints and their segments, in bytes. It saves"
+        " reads. It changes a result only if you put a checkpoint again with other values, which LangGraph does not do;"
+        " see `put`.",
+    )
+    owner_from: OwnerFrom = None
+    owner_key: EncryptionKey | None = Field(
+        default=None,
+        description="The key of the digests that the table holds instead of owners' names, if `serde` encrypts: 16 to"
+        " 64 secret bytes, the same in every process.",
     )
 
 
@@ -182,33 +220,45 @@ class DynamoDBIndexOptions(DistanceIndexOptions):
 
 
 class DynamoDBStoreOptions(TableOptions, StoreOptions):
-    """The options of `DynamoDBStore`'s constructor, and two that it does not have: `encryption_key` and `setup`."""
+    """The options of `DynamoDBStore`."""
 
+    serde: Serde | None = Field(
+        default=None,
+        description="LangGraph's `EncryptedSerializer` encrypts values and vectors, bound to their place. Values are"
+        " JSON data with any serializer. Namespaces and keys stay readable.",
+    )
     index: DynamoDBIndexOptions | None = Field(
         default=None,
-        description="Makes the store search by similarity: dims, embed, fields, distance_type, engine.",
+        description="Lets the store embed texts and search by similarity. Takes `dims`, `embed` and `fields` of"
+        " LangGraph's `IndexConfig`, and `distance_type`: `cosine`, `l2` or `inner_product`. `search` chooses what"
+        " compares vectors: `exact`, this process (needs numpy, from the extra `vectors`); or a `VectorEngine`.",
+    )
+    consistent_read: bool = Field(
+        default=True,
+        description="Whether reads are strongly consistent. Eventually consistent ones cost half.",
     )
     search_bytes_max: Positive = Field(
         default=SEARCH_BYTES_MAX,
-        description="The most bytes that one search may read. A search that needs more is an error.",
+        description="The maximum number of bytes that one search may read. A search that needs more raises"
+        " `SearchLimitError`.",
     )
 
 
 class DynamoDBCacheOptions(TableOptions):
-    """The options of `DynamoDBCache`'s constructor, and two that it does not have: `encryption_key` and `setup`."""
+    """The options of `DynamoDBCache`."""
 
     retry_seconds: SecondsOrZero = Field(
         default=CACHE_RETRY_SECONDS,
-        description="The seconds for which to retry a request; then it is a miss.",
+        description="For how many seconds to retry a request; then it is a miss. The last attempt may take 3 seconds"
+        " more: 1 to connect, 2 for the response.",
     )
+    serde: CacheSerde = None
     consistent_read: bool = Field(
         default=False,
-        description="Whether to read by strongly consistent reads, at twice the price.",
+        description="Whether reads are strongly consistent. Eventually consistent ones cost half, and may miss a value"
+        " that was cached a moment ago.",
     )
-    prefix: Annotated[tuple[str, ...], BeforeValidator(split)] = Field(
-        default=(),
-        description="Labels in front of every namespace, such as the tenant.",
-    )
+    prefix: CachePrefix = ()
 
 
 def make_saver(options: DynamoDBOptions) -> DynamoDBSaver:

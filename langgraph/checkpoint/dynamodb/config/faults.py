@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -52,11 +53,18 @@ def _translated(detail: ErrorDetails, model: type[BaseModel], above: Key) -> Fau
         other_names: Mapping[str, str] = getattr(owner, "other_names", {})
         return Fault(whole, _unknown(str(last), owner.model_fields, other_names))
     if detail["type"] == "missing" and field:
-        return Fault(whole, f"is missing: {_first_letter_lower(field.description)}")
+        return Fault(whole, f"is missing: {_first_letter_lower(first_sentence(field.description))}")
     if detail["type"] == "model_type":
         return Fault(whole, "must be a mapping of names to values")
     says = detail["msg"].removeprefix("Value error, ")
-    return Fault(whole, _first_letter_lower(says) + (f" ({field.description})" if field else ""))
+    return Fault(
+        whole, _first_letter_lower(says) + (f" ({first_sentence(field.description)})" if field else "")
+    )
+
+
+def first_sentence(text: str | None) -> str:
+    """Return the first sentence of an option's text, which says what the option is."""
+    return re.split(r"(?<=\.) (?=[A-Z`])", str(text))[0]
 
 
 def _descend(model: type[BaseModel], names: Sequence[str | int]) -> type[BaseModel] | None:
@@ -91,5 +99,5 @@ def _unknown(name: str, known: Iterable[str], other_names: Mapping[str, str]) ->
     )
 
 
-def _first_letter_lower(text: str | None) -> str:
-    return text[:1].lower() + text[1:] if text else ""
+def _first_letter_lower(text: str) -> str:
+    return text[:1].lower() + text[1:]

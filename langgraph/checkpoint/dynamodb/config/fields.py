@@ -54,7 +54,6 @@ Seconds = Annotated[float, Field(gt=0), BeforeValidator(_no_flag)]
 # The ttl of a thread in seconds, and that of a memory in minutes.
 Ttl = Annotated[int, Field(ge=1, le=TTL_SECONDS_MAX), BeforeValidator(_no_flag)]
 TtlMinutes = Annotated[float, Field(gt=0, le=TTL_SECONDS_MAX // 60), BeforeValidator(_no_flag)]
-Activity = Annotated[int, Field(ge=0, le=TTL_SECONDS_MAX), BeforeValidator(_no_flag)]
 SecondsOrZero = Annotated[float, Field(ge=0), BeforeValidator(_no_flag)]
 Name = Annotated[str, Field(pattern=_NAME)]
 Reference = Annotated[

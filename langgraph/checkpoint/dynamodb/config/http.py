@@ -6,17 +6,21 @@ import ssl
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BeforeValidator, Field, SecretStr
+from pydantic import Field, SecretStr
 
 from langgraph.checkpoint.dynamodb._format.limits import CACHE_RETRY_SECONDS, RETRY_SECONDS
-from langgraph.checkpoint.dynamodb.config.fields import Seconds, SecondsOrZero, made_function, split
-from langgraph.checkpoint.dynamodb.config.serde import made_serde
+from langgraph.checkpoint.dynamodb.base_saver import CACHE_BYTES
+from langgraph.checkpoint.dynamodb.config.fields import NotNegative, Seconds, SecondsOrZero, made_function
+from langgraph.checkpoint.dynamodb.config.serde import Serde, made_serde
 from langgraph.checkpoint.dynamodb.config.storage import (
-    EventOptions,
-    SaverOptions,
-    SerializerOptions,
+    AllowUnencrypted,
+    CachePrefix,
+    CacheSerde,
+    Key,
+    OnEvent,
+    OwnerFrom,
     openers,
 )
 from langgraph.checkpoint.dynamodb.config.stores import DistanceIndexOptions, StoreOptions
@@ -33,6 +37,7 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.http import HttpCache, HttpCheckpointSaver, HttpStore, SigV4
 from langgraph.checkpoint.dynamodb.http.cache import CACHE_TIMEOUT_SECONDS
 from langgraph.checkpoint.dynamodb.http.transport import TIMEOUT_SECONDS
+from langgraph.checkpoint.dynamodb.version import requirement
 
 
 class AuthOptions(Alternatives):
@@ -64,66 +69,89 @@ class ConnectionOptions(Options):
     """The options of the connection to a gateway."""
 
     url: str = Field(
-        pattern="^https?://[^/]", description="The gateway's address, such as https://gateway.example."
+        pattern="^https?://[^/]", description="The gateway's address, such as `https://gateway.example`."
     )
     auth: AuthOptions | None = Field(
-        default=None, description="Credentials: one of token, token_file and sigv4 (with region_name)."
+        default=None,
+        description="The credentials: a bearer token, a function that returns one, `SigV4(...)`, or an `httpx.Auth`. In"
+        " a configuration, one of `token`, `token_file` and `sigv4` (with `region_name`).",
     )
     timeout: Seconds = Field(
-        default=TIMEOUT_SECONDS, description="Seconds to wait for the next piece of an answer."
+        default=TIMEOUT_SECONDS, description="Seconds to wait for the next piece of a response."
     )
     retry_seconds: SecondsOrZero = Field(
         default=RETRY_SECONDS,
-        description="The seconds for which to retry a request that gets no answer, or one that says to retry.",
+        description="For how many seconds to retry a request that gets no response, or one that says to retry; 0 sends"
+        " each once.",
     )
     allow_http: bool = Field(
         default=False,
-        description="Whether to send credentials over http:// to another machine. Anybody on the way can read them.",
+        description="Whether to send `auth` over http:// to another machine. Everybody on the way can read it.",
     )
     ca_file: str | None = Field(
         default=None,
         min_length=1,
-        description="The path of a file with the CA certificates to trust for the gateway.",
+        description="The path of a file with the CA certificates to trust, by default certifi's.",
     )
     proxy: SecretStr | None = Field(
-        default=None, description="The address of a proxy; by default from the environment. Never shown."
+        default=None, description="The address of a proxy, by default the environment's. Never shown."
     )
     headers: dict[str, SecretStr] | None = Field(
-        default=None, description="Headers of every request, by their names; never shown."
+        default=None, description="Headers of every request, by their names. Never shown."
     )
+    on_event: OnEvent = None
 
 
-class HttpOptions(ConnectionOptions, SaverOptions):
-    """The options of `HttpCheckpointSaver`'s constructor, `encryption_key`, and options of the connection."""
+class HttpOptions(ConnectionOptions):
+    """The options of `HttpCheckpointSaver`."""
 
     thread_prefix: str = Field(
         default="",
-        description="A prefix for every thread id in the table, such as acme/ with a token of the tenant acme.",
+        description="The prefix of every thread id and owner in the table, such as `acme/` with a token of the tenant"
+        " `acme`. The agent uses ids and names without it.",
     )
+    serde: Serde | None = Field(
+        default=None,
+        description="The serializer, by default LangGraph's `JsonPlusSerializer` in strict mode. That creates only"
+        " harmless types and those that `with_allowlist` adds, because others may have written the stored bytes."
+        " LangGraph adds the types of the graph's schema if `LANGGRAPH_STRICT_MSGPACK=true` is set. Otherwise name"
+        " yours: `JsonPlusSerializer(allowed_msgpack_modules=[Ticket])`.",
+    )
+    encryption_key: Key = None
+    allow_unencrypted: AllowUnencrypted = False
+    cache_bytes: NotNegative = Field(
+        default=CACHE_BYTES,
+        description="The maximum memory for the values of the newest checkpoint of recent threads, in bytes. They save"
+        " transfer: only what is new in a value is sent, and known values are not received again. With a cipher, 0 also"
+        " hides which parts of two values are equal, and makes each step store all of them.",
+    )
+    owner_from: OwnerFrom = None
 
 
-class HttpStoreOptions(ConnectionOptions, StoreOptions, EventOptions):
-    """The options of `HttpStore`'s constructor, and of the connection."""
+class HttpStoreOptions(ConnectionOptions, StoreOptions):
+    """The options of `HttpStore`."""
 
     index: DistanceIndexOptions | None = Field(
-        default=None, description="Makes the store search by similarity: dims, embed, fields, distance_type."
+        default=None,
+        description="Lets the store embed texts and search by similarity. Takes `dims`, `embed` and `fields` of"
+        " LangGraph's `IndexConfig`, and `distance_type`: `cosine`, `l2` or `inner_product`. The client embeds, and the"
+        " gateway compares.",
     )
 
 
-class HttpCacheOptions(ConnectionOptions, SerializerOptions):
-    """The options of `HttpCache`'s constructor, `encryption_key`, and options of the connection."""
+class HttpCacheOptions(ConnectionOptions):
+    """The options of `HttpCache`."""
 
     timeout: Seconds = Field(
-        default=CACHE_TIMEOUT_SECONDS, description="Seconds to wait for the next piece of an answer."
+        default=CACHE_TIMEOUT_SECONDS, description="Seconds to wait for the next piece of a response."
     )
     retry_seconds: SecondsOrZero = Field(
         default=CACHE_RETRY_SECONDS,
-        description="The seconds for which to retry a request; then it is a miss.",
+        description="For how many seconds to retry a request; then it is a miss.",
     )
-    prefix: Annotated[tuple[str, ...], BeforeValidator(split)] = Field(
-        default=(),
-        description="Labels in front of every namespace, such as the tenant.",
-    )
+    serde: CacheSerde = None
+    encryption_key: Key = None
+    prefix: CachePrefix = ()
 
 
 # The constructors take these in another form.
@@ -132,26 +160,26 @@ _OWN = ("auth", "ca_file", "proxy", "headers", "serde", "encryption_key", "on_ev
 
 def _made_saver(options: HttpOptions) -> HttpCheckpointSaver:
     serde = made_serde(options.serde, options.encryption_key, is_strict=True)
-    return _made(HttpCheckpointSaver, options, options.on_event, serde=serde)
+    return _made(HttpCheckpointSaver, options, serde=serde)
 
 
 def _made_store(options: HttpStoreOptions) -> HttpStore:
-    return _made(HttpStore, options, options.on_event, index=options.index_config(), ttl=options.ttl_config())
+    return _made(HttpStore, options, index=options.index_config(), ttl=options.ttl_config())
 
 
 def _made_cache(options: HttpCacheOptions) -> HttpCache[Any]:
     serde = made_serde(options.serde, options.encryption_key)
-    return _made(HttpCache[Any], options, options.on_event, serde=serde)
+    return _made(HttpCache[Any], options, serde=serde)
 
 
-def _made(constructor: Callable[..., Made], options: ConnectionOptions, on_event: Any, **more: Any) -> Made:
+def _made(constructor: Callable[..., Made], options: ConnectionOptions, **more: Any) -> Made:
     """Make an object from its options. Only a key in Secrets Manager takes a request.
 
     Raises:
         OptionError: An option cannot be used.
     """
     given = {name: getattr(options, name) for name in options.model_fields_set - {*_OWN}} | more
-    given["on_event"] = made_function("on_event", on_event)
+    given["on_event"] = made_function("on_event", options.on_event)
     try:
         return constructor(auth=_auth(options.auth), client_options=_client_options(options), **given)
     except CheckpointerInputError as error:
@@ -195,7 +223,7 @@ def _client_options(options: ConnectionOptions) -> dict[str, Any]:
     return given
 
 
-_INSTALL = '"langgraph-dynamodb[http]"'
+_INSTALL = requirement("http")
 CHECKPOINTER = CheckpointerType(HttpOptions, *openers(_made_saver), install=_INSTALL)
 STORE = StoreType(HttpStoreOptions, *openers(_made_store), install=_INSTALL)
 CACHE = CacheType(HttpCacheOptions, *openers(_made_cache), install=_INSTALL)

@@ -43,7 +43,9 @@ class PostgresStoreOptions(PostgresOptions, StoreOptions):
     """The location of the database, and the options of `PostgresStore`."""
 
     index: DistanceIndexOptions | None = Field(
-        default=None, description="Makes the store search by similarity: dims, embed, fields, distance_type."
+        default=None,
+        description="Lets the store embed texts and search by similarity. Takes `dims`, `embed`, `fields` and"
+        " `distance_type` of LangGraph's `IndexConfig`.",
     )
 
 

@@ -1,4 +1,4 @@
-"""The options that this package's classes share: how values are serialized, encrypted, bounded and cached."""
+"""The options that classes of several types have, and how objects are opened that serve sync and async code."""
 
 from __future__ import annotations
 
@@ -10,98 +10,56 @@ from contextlib import (
     asynccontextmanager,
     contextmanager,
 )
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
-from langgraph.checkpoint.dynamodb._format.limits import CHECKPOINT_BYTES_MAX
-from langgraph.checkpoint.dynamodb.base_saver import CACHE_BYTES
-from langgraph.checkpoint.dynamodb.config.fields import NotNegative, Positive, Reference
+from langgraph.checkpoint.dynamodb.config.fields import Reference, split
 from langgraph.checkpoint.dynamodb.config.keys import EncryptionKey
 from langgraph.checkpoint.dynamodb.config.serde import Serde
 from langgraph.checkpoint.dynamodb.config.types import Options
 
-
-class EventOptions(Options):
-    """The option that every constructor has."""
-
-    on_event: Reference | None = Field(
-        default=None,
-        description="A function that receives an event for each operation, or a class whose objects do, as"
-        " module:name.",
-    )
-
-
-class SerializerOptions(EventOptions):
-    """The serializer, and `encryption_key`, which no constructor has."""
-
-    serde: Serde | None = Field(
-        default=None,
-        description="Options of LangGraph's JsonPlusSerializer; or a serializer, or a function that returns one, as"
-        " module:name.",
-    )
-    encryption_key: EncryptionKey | None = Field(
-        default=None,
-        description="Where the AES key is. With it, this process encrypts everything except ids, sizes and times.",
-    )
-
-
-class ValueOptions(SerializerOptions):
-    """The options of the constructors of classes that open what they read, whatever has stored it."""
-
-    allow_unencrypted: bool = Field(
-        default=False,
-        description="Whether to read unencrypted data too, although there is a key; only during a migration.",
-    )
-
-
-class CodecOptions(ValueOptions):
-    """The options of constructors of classes that reach the table themselves."""
-
-    bound_to: str | None = Field(
-        default=None,
+OnEvent = Annotated[
+    Reference | None,
+    Field(
+        description="A function that receives an `Event` for each operation, or `Events(function, ...)`. It runs at the"
+        " end of the call and must return quickly. Its errors are logged."
+    ),
+]
+AllowUnencrypted = Annotated[
+    bool,
+    Field(
+        description="Whether to read data that is not encrypted, or not bound to its place, although there is a key."
+        " Use it only during a migration: somebody without the key may have written such data."
+    ),
+]
+OwnerFrom = Annotated[
+    str | None,
+    Field(
         min_length=1,
-        description="The name of the table that encrypted data is bound to, if it is another one: the table from which"
-        " this one was restored or copied.",
-    )
-
-
-class SaverOptions(ValueOptions):
-    """The options of both savers' constructors."""
-
-    encrypt_metadata: bool | None = Field(
-        default=None,
-        description="Whether to pass metadata through the serializer too; by default if the serializer encrypts.",
-    )
-    cache_bytes: NotNegative = Field(
-        default=CACHE_BYTES,
-        description="The most bytes of memory for the cache of recent checkpoints.",
-    )
-    owner_from: str | None = Field(
-        default=None,
-        min_length=1,
-        description=(
-            "The key of a config that names a thread's owner, such as user_id; without it, puts"
-            " enter no thread in the directory."
-        ),
-    )
-
-
-class StorageOptions(SaverOptions, CodecOptions):
-    """The options of a saver about what is stored in its table."""
-
-    share_equal_pieces: bool = Field(
-        default=True,
-        description="Whether to reuse a stored piece that is equal to a new one, instead of storing it again.",
-    )
-    checkpoint_bytes_max: Positive = Field(
-        default=CHECKPOINT_BYTES_MAX,
-        description="The most bytes that a checkpoint's values, or its pending writes, may have.",
-    )
-    owner_key: EncryptionKey | None = Field(
-        default=None,
-        description="Where the key of the digests of owners' names is, if the saver encrypts.",
-    )
+        description="The key of a config's `configurable`, or of its `metadata`, that names the owner of a thread, such"
+        " as `user_id`. The first put of each thread then enters it in the directory, which `threads` lists; without"
+        " the option only `set_thread` does. A later run never changes an owner.",
+    ),
+]
+CacheSerde = Annotated[
+    Serde | None,
+    Field(
+        description="The serializer, by default LangGraph's `JsonPlusSerializer` without pickle. `EncryptedSerializer`"
+        " encrypts values, bound to their namespace and key."
+    ),
+]
+CachePrefix = Annotated[
+    tuple[str, ...],
+    BeforeValidator(split),
+    Field(
+        description="Labels in front of every namespace, such as the tenant. `clear()` deletes only entries under them."
+    ),
+]
+Key = Annotated[
+    EncryptionKey | None,
+    Field(description="Where the AES key is. With it, `serde` becomes an `EncryptedSerializer`."),
+]
 
 
 def openers(
@@ -113,14 +71,14 @@ def openers(
     """
 
     @contextmanager
-    def opened(options: ValueOptions) -> Iterator[Any]:
+    def opened(options: Options) -> Iterator[Any]:
         with make(options) as made:
             if getattr(options, "setup", False):
                 made.setup()
             yield made
 
     @asynccontextmanager
-    async def aopened(options: ValueOptions) -> AsyncIterator[Any]:
+    async def aopened(options: Options) -> AsyncIterator[Any]:
         # In a thread, since a key may be in a file, or behind a request.
         async with await asyncio.to_thread(make, options) as made:
             if getattr(options, "setup", False):

@@ -72,7 +72,9 @@ class IndexedOptions(Options):
     """The option that every store has."""
 
     index: IndexOptions | None = Field(
-        default=None, description="Makes the store search by similarity: dims, embed, fields."
+        default=None,
+        description="Lets the store embed texts and search by similarity. Takes `dims`, `embed` and `fields` of"
+        " LangGraph's `IndexConfig`.",
     )
 
     def index_config(self) -> Any:
@@ -84,7 +86,9 @@ class StoreOptions(IndexedOptions):
     """The options that every store has whose memories outlive the process."""
 
     ttl: TtlOptions | None = Field(
-        default=None, description="When memories expire: default_ttl in minutes, refresh_on_read."
+        default=None,
+        description="When memories expire, as LangGraph's `TTLConfig`: `default_ttl` in minutes, and"
+        " `refresh_on_read`. In the table, expired memories are always omitted, and DynamoDB removes them.",
     )
 
     def ttl_config(self) -> Any:

@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from langgraph.checkpoint.dynamodb.gateway import problems
-from langgraph.checkpoint.dynamodb.gateway.audit import Trail, following
+from langgraph.checkpoint.dynamodb.gateway.audit import Trail
 from langgraph.checkpoint.dynamodb.gateway.metrics import Metrics
 
 access = logging.getLogger(f"{__name__}.access")
@@ -89,8 +89,7 @@ class AccessLog:
             await send(message)
 
         try:
-            with following(record.trail):
-                await self._serve(record, scope, noted_receive, noted_send)
+            await self._serve(record, scope, noted_receive, noted_send)
         finally:
             self._end(record, scope)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, RootModel
 
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
+from langgraph.checkpoint.dynamodb.gateway.problems import TYPE_PREFIX
 from langgraph.checkpoint.dynamodb.gateway.wire import Digest, Message, Object, Value
 
 
@@ -23,6 +24,16 @@ class Answer(Message):
     units: Units | None = Field(
         None, description="Only if the request had the header X-Units, and its client may know them."
     )
+
+
+class Problem(Message):
+    """What went wrong, as RFC 9457 has it. It may have more fields."""
+
+    type: str = Field(pattern=f"^{TYPE_PREFIX}", description="Names the exception that the client raises.")
+    title: str
+    status: int
+    detail: str | None = None
+    request_id: str
 
 
 class Done(Answer):
@@ -75,56 +86,12 @@ class Checkpoint(Message):
     pending_writes: list[Write] = Field(description="Task id, channel and value of each.")
 
 
-class Omission(Message):
-    """The reason why a value is not shown, and how many bytes are stored of it."""
-
-    reason: Literal["too_large", "unreadable", "sealed", "delta_channel"]
-    bytes: int
-
-
-class Omitted(Message):
-    """A text that is shown instead of a value."""
-
-    omitted: Omission
-
-
-class PlainWrite(Message):
-    """A pending write as JSON."""
-
-    task_id: str
-    channel: str
-    value: Any = None
-    omitted: Omission | None = None
-
-
-class PlainInterrupt(Message):
-    """The question of a waiting task to a human."""
-
-    task_id: str
-    id: str | None
-    value: Any = None
-    omitted: Omission | None = None
-
-
-class PlainCheckpoint(Message):
-    """A checkpoint as JSON."""
-
-    thread_id: str
-    checkpoint_ns: str
-    checkpoint_id: str
-    parent_checkpoint_id: str | None
-    ts: str | None
-    metadata: Object
-    values: Object
-    omitted: dict[str, Omission]
-    pending_writes: list[PlainWrite]
-    interrupts: list[PlainInterrupt]
-
-
 class GetTupleAnswer(Answer):
     """The checkpoint; null if there is none."""
 
-    checkpoint: Checkpoint | PlainCheckpoint | None
+    checkpoint: Checkpoint | Object | None = Field(
+        description="With `plain` it is plain JSON, which docs/wire.md describes."
+    )
 
 
 class End(Answer):
@@ -137,10 +104,10 @@ class End(Answer):
 class ListProblem(Message):
     """The last document of a list that failed."""
 
-    problem: Object
+    problem: Problem
 
 
-class ListDocument(RootModel[Checkpoint | PlainCheckpoint | End | ListProblem]):
+class ListDocument(RootModel[Checkpoint | End | ListProblem | Object]):
     """A document of a list: a checkpoint, or the last one."""
 
 
@@ -192,6 +159,15 @@ class RunsAnswer(Answer):
     """The runs of a thread, the newest first."""
 
     runs: list[Run]
+
+
+class LockAnswer(Answer):
+    """Whether the client holds the lock now."""
+
+    held: bool
+    free_in_seconds: float = Field(
+        description="If another client holds the lock: in how long that ends, if it has died."
+    )
 
 
 class About(Message):

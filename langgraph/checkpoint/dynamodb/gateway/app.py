@@ -30,7 +30,7 @@ from langgraph.checkpoint.dynamodb.gateway import bodies, deadlines, metrics, wi
 from langgraph.checkpoint.dynamodb.gateway.access_log import AccessLog, answer, note
 from langgraph.checkpoint.dynamodb.gateway.admission import Admission, principal_of
 from langgraph.checkpoint.dynamodb.gateway.asking import asking, patient, sleep
-from langgraph.checkpoint.dynamodb.gateway.audit import followed, note_threads
+from langgraph.checkpoint.dynamodb.gateway.audit import Trail
 from langgraph.checkpoint.dynamodb.gateway.authentication import Authenticate, anybody_on_this_machine
 from langgraph.checkpoint.dynamodb.gateway.concurrency import Concurrency
 from langgraph.checkpoint.dynamodb.gateway.deltas import check_deltas
@@ -38,9 +38,11 @@ from langgraph.checkpoint.dynamodb.gateway.description import describe
 from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS, LABEL_ENDPOINTS, Endpoint
 from langgraph.checkpoint.dynamodb.gateway.holding import Held, Holding
 from langgraph.checkpoint.dynamodb.gateway.joining import Joining
+from langgraph.checkpoint.dynamodb.gateway.label_rights import Scope
 from langgraph.checkpoint.dynamodb.gateway.label_wire import Labelled
-from langgraph.checkpoint.dynamodb.gateway.labelled import LabelOperations
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
+from langgraph.checkpoint.dynamodb.gateway.memories import Memories, store_storage
+from langgraph.checkpoint.dynamodb.gateway.nodes import Nodes, cache_storage
 from langgraph.checkpoint.dynamodb.gateway.opaque import opaque_storage
 from langgraph.checkpoint.dynamodb.gateway.operations import Operations
 from langgraph.checkpoint.dynamodb.gateway.ownership import Admitted, admitted
@@ -51,9 +53,8 @@ from langgraph.checkpoint.dynamodb.gateway.principals import (
     check_threads,
 )
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError, forbidden
-from langgraph.checkpoint.dynamodb.gateway.rates import Rates
 from langgraph.checkpoint.dynamodb.gateway.readiness import Readiness
-from langgraph.checkpoint.dynamodb.gateway.units import Units, asked_units, counted, counting
+from langgraph.checkpoint.dynamodb.gateway.units import Units, asked_units
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
 _DESCRIPTION = "/openapi.json"
@@ -136,20 +137,20 @@ class _Service:
         self._saver = saver
         self._audit_key = audit_key
         self._limits = limits
-        self._rates = Rates(limits)
         self._open_metrics = open_metrics
         self._plain_json = plain_json
         self._endpoints = [*ENDPOINTS, *LABEL_ENDPOINTS]
         self._storage = opaque_storage(saver)
         retry_seconds = self._storage.table.retry_seconds
-        self._runner = saver.runner.asking(followed(counted(patient(saver.transport, retry_seconds))), sleep)
+        self._runner = saver.runner.asking(patient(saver.transport, retry_seconds), sleep)
         self._operations = Operations(limits)
-        self._labels = LabelOperations(
-            saver,
-            limits,
-            answer_bytes=limits.body_bytes_max // 2,
+        answer_bytes = limits.body_bytes_max // 2
+        self._memories = Memories(
+            store_storage(saver, limits.search_bytes_max),
+            answer_bytes=answer_bytes,
             part_seconds=min(_PART_SECONDS, limits.request_seconds_max / 4),
         )
+        self._nodes = Nodes(cache_storage(saver), answer_bytes=answer_bytes)
         self._joining = Joining()
         self._readiness = Readiness(saver)
         self._metrics = metrics.Metrics()
@@ -182,8 +183,6 @@ class _Service:
                 Middleware(
                     Admission,
                     authenticate=authenticate,
-                    limits=self._limits,
-                    rates=self._rates,
                     holding=self._holding,
                     open_paths=(*_OPEN_PATHS, "/metrics") if self._open_metrics else _OPEN_PATHS,
                 ),
@@ -216,20 +215,22 @@ class _Service:
                 self._check_plain(message)
                 check_rights(principal, endpoint, message)
                 check_threads(principal, endpoint, message)
-                note_threads(endpoint.threads(message))
+                trail: Trail | None = request.state.record.trail
+                if trail is not None:
+                    trail.add_threads(filter(None, endpoint.threads(message)))
                 seconds = self._seconds_left(request)
                 units = asked_units(request, principal)
                 # A deletion that waits for another one must not begin after its client has given up and asked again.
                 if not isinstance(message, wire.List):
                     # What goes on after the request's end does not end with it.
                     until = math.inf if endpoint.is_joined else seconds
-                    with counting(units), asking(place, until, request.headers):
+                    with asking(place, until, request.headers, units, trail):
                         running = self._answered(endpoint, message, principal, seconds, held)
                         document = await asyncio.wait_for(running, seconds)
                     if units is not None:
                         document = units.added_to(document)
                     return await bodies.answer(request, document)
-                with asking(place, seconds, request.headers):
+                with asking(place, seconds, request.headers, units, trail):
                     admitted = await asyncio.wait_for(self._admitted(endpoint, message, principal), seconds)
             return await self._listed(request, endpoint, admitted, units, seconds)
 
@@ -243,8 +244,10 @@ class _Service:
             ThreadBusyError: The thread was deleted or pruned at every attempt.
         """
         if isinstance(message, Labelled):
-            running = self._labels.operation(endpoint, message, principal, held)
-            return await self._runner.arun(running, endpoint.attribute)
+            served = self._memories if endpoint.name.startswith("store/") else self._nodes
+            running = getattr(served, endpoint.attribute)(message, Scope.of(principal), held)
+            document: dict[str, Any] = await self._runner.arun(running, endpoint.attribute)
+            return document
         for _ in range(ATTEMPTS_MAX):
             admitted = await self._admitted(endpoint, message, principal)
             if admitted is None and endpoint.absent is None:
@@ -331,7 +334,8 @@ class _Service:
             while True:
                 async with self._places.place(principal_of(request)) as place:
                     seconds = self._limits.request_seconds_max
-                    with counting(units), asking(place, seconds, request.headers):
+                    trail = request.state.record.trail
+                    with asking(place, seconds, request.headers, units, trail):
                         document = await anext(documents, None)
                 if document is None:
                     return

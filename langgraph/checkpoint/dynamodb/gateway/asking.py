@@ -1,4 +1,6 @@
-"""Requests to the table that one request of a client makes, and who sends those again that are throttled.
+"""Requests to the table that one request of a client makes: their units and trail, and who sends them again.
+
+If the table throttles:
 
 - As long as nothing has been done, the client does: it sends its request again, and waits meanwhile without a
   connection, a place or a Lambda environment of the service.
@@ -20,13 +22,16 @@ from typing import Any
 
 from starlette.datastructures import Headers
 
+from langgraph.checkpoint.dynamodb._runtime.accounting import asking_units
 from langgraph.checkpoint.dynamodb._runtime.attempts import Attempts
 from langgraph.checkpoint.dynamodb._runtime.clients import Clients
 from langgraph.checkpoint.dynamodb._runtime.drivers import Asend
 from langgraph.checkpoint.dynamodb._runtime.failures import is_transient, outage_remedy
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
+from langgraph.checkpoint.dynamodb.gateway.audit import Trail
 from langgraph.checkpoint.dynamodb.gateway.concurrency import Place
 from langgraph.checkpoint.dynamodb.gateway.problems import unanswered
+from langgraph.checkpoint.dynamodb.gateway.units import Units
 
 HEADER = "X-Attempts"
 # A client with more attempts than this waits as long as it ever does.
@@ -46,28 +51,50 @@ class _Asking:
     """How many attempts have failed in the client's earlier requests."""
     attempts: int
     """How many have failed in all, of whatever request to the table was sent most often."""
+    units: Units | None
+    trail: Trail | None
     has_begun: bool = False
     """Whether a request to the table has succeeded."""
+
+    async def send(self, asend: Asend, call: Call) -> Any:
+        """Send a request to the table, and note it."""
+        try:
+            response = await asend(call if self.units is None else asking_units(call))
+        except Exception as error:
+            if self.trail is not None:
+                self.trail.add(call, getattr(error, "response", {}))
+            raise
+        if self.trail is not None:
+            self.trail.add(call, response)
+        if self.units is not None:
+            self.units.add(call, response)
+        self.has_begun = True
+        return response
 
 
 _asking: ContextVar[_Asking | None] = ContextVar("langgraph_dynamodb_asking", default=None)
 
 
 @contextmanager
-def asking(place: Place, seconds: float, headers: Headers) -> Iterator[None]:
+def asking(
+    place: Place, seconds: float, headers: Headers, units: Units | None = None, trail: Trail | None = None
+) -> Iterator[None]:
     """Let the requests to the table in the block belong to one request of a client.
 
     Args:
         place: The place of the request.
         seconds: How long its client waits.
         headers: Its headers, which tell how many attempts there were before.
+        units: Where to count the units of the requests; `None` to count none.
+        trail: The request's audit trail, if there is one.
 
     Raises:
         ProblemError: The table throttles, or does not answer.
     """
     given = headers.get(HEADER, "")
     attempts = min(int(given[:9]), _ATTEMPTS_MAX) if given.isdecimal() else 0
-    now = _Asking(place, time.monotonic() + seconds - _ANSWER_SECONDS, attempts, attempts)
+    until = time.monotonic() + seconds - _ANSWER_SECONDS
+    now = _Asking(place, until, attempts, attempts, units, trail)
     token = _asking.set(now)
     try:
         yield
@@ -89,13 +116,15 @@ def patient(clients: Clients, retry_seconds: float) -> Asend:
 
     async def asend(call: Call) -> Any:
         now = _asking.get()
-        if now is None or clients.has_own_retries:
+        if now is None:
             return await clients.asend(call)
+        if clients.has_own_retries:
+            return await now.send(clients.asend, call)
         attempts = _attempts(now, call, retry_seconds)
         while True:
             try:
                 with now.place.busy():
-                    response = await clients.asend_once(call)
+                    return await now.send(clients.asend_once, call)
             except Exception as error:
                 if not is_transient(error):
                     raise
@@ -103,9 +132,6 @@ def patient(clients: Clients, retry_seconds: float) -> Asend:
                 wait = attempts.seconds_to_next(error) if now.has_begun else None
                 if wait is None:
                     raise
-            else:
-                now.has_begun = True
-                return response
             await now.place.rest(wait)
 
     return asend

@@ -18,9 +18,7 @@ from langgraph.checkpoint.dynamodb.gateway import compression
 from langgraph.checkpoint.dynamodb.gateway.holding import Held
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.media import Media, media_of_answer, media_of_body
-from langgraph.checkpoint.dynamodb.gateway.pace import Pace
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
-from langgraph.checkpoint.dynamodb.gateway.size_limits import NAME_CHARACTERS_MAX, check_items
 from langgraph.checkpoint.dynamodb.gateway.wire import Message
 
 # Anything larger is decoded and compressed in a thread, so that the event loop is not blocked.
@@ -31,6 +29,8 @@ _COMPRESSED_BYTES_MIN = 1 << 10
 # hundred thousand, so beyond a bound they are only counted.
 _MISTAKES_MAX = 5
 _MISTAKES_DESCRIBED_MAX = 1000
+# A key of the body that an answer quotes is cut to this length: a client may choose one of 16 MiB.
+_NAME_CHARACTERS_MAX = 100
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,6 @@ async def receive(request: Request, limits: Limits, held: Held) -> Body:
 
     Raises:
         ProblemError: The body is too large, or its headers say that it is no message, or there is no room for it.
-        TimeoutError: It comes too slowly.
     """
     media = media_of_body(request.headers.get("content-type", ""))
     media_of_answer(request.headers.get("accept", ""), media)
@@ -55,12 +54,11 @@ async def receive(request: Request, limits: Limits, held: Held) -> Body:
     announced = request.headers.get("content-length", "")
     if announced.isdecimal() and int(announced[:20]) > limits.body_bytes_max:
         raise compression.too_large(limits.body_bytes_max)
-    data, pace, pieces = bytearray(), Pace(limits), aiter(request.stream())
-    while (piece := await pace.wait_for(anext(pieces, None))) is not None:
+    data = bytearray()
+    async for piece in request.stream():
         if len(data) + len(piece) > limits.body_bytes_max:
             raise compression.too_large(limits.body_bytes_max)
         held.add(len(piece))
-        pace.moved(len(piece))
         data += piece
     return Body(bytes(data), encoding, media)
 
@@ -80,7 +78,7 @@ class Decoder:
             ProblemError: The body is not a message of the model, or over a limit, or there is no room for it.
         """
         if not body.encoding and len(body.data) < _THREADED_BYTES:
-            return _message(body.data, body.media, model, self._limits)
+            return _message(body.data, body.media, model)
         content, message = await to_thread.run_sync(self._decoded, body, model, limiter=self._limiter)
         if body.encoding:
             held.add(len(content))
@@ -88,12 +86,11 @@ class Decoder:
 
     def _decoded(self, body: Body, model: type[Message]) -> tuple[bytes, Message]:
         content = compression.decompressed(body.data, body.encoding, self._limits.decompressed_bytes_max)
-        return content, _message(content, body.media, model, self._limits)
+        return content, _message(content, body.media, model)
 
 
-def _message(body: bytes, media: Media, model: type[Message], limits: Limits) -> Message:
-    document = media.document(body, limits)
-    check_items(document, limits)
+def _message(body: bytes, media: Media, model: type[Message]) -> Message:
+    document = media.document(body)
     try:
         return model.model_validate(document)
     except ValidationError as error:
@@ -112,7 +109,7 @@ def _mistakes(error: ValidationError) -> str:
 
 
 def _place(loc: Iterable[int | str]) -> str:
-    return ".".join(str(each)[:NAME_CHARACTERS_MAX] for each in loc)
+    return ".".join(str(each)[:_NAME_CHARACTERS_MAX] for each in loc)
 
 
 async def answer(request: Request, document: Any) -> Response:

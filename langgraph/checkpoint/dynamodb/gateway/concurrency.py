@@ -1,35 +1,36 @@
 """Places: how many requests are worked on at a time, and whose turn is next.
 
 A request that finds no place waits. A free place goes to the tenant that has the fewest places, within it to the
-principal that has the fewest, and then to its request that has waited longest. `Shares` says how many each may have. A
-request has a place only while the service works for it, not while its body arrives or its answer is read.
+principal that has the fewest, and then to its request that has waited longest. `Shares` says how many each may have,
+and how many may wait. A request has a place only while the service works for it, not while its body arrives or its
+answer is read.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.principals import Principal
 from langgraph.checkpoint.dynamodb.gateway.problems import overloaded
 from langgraph.checkpoint.dynamodb.gateway.shares import Shares
 
-K = TypeVar("K")
 _Turn: TypeAlias = asyncio.Future[None]
+# A request that waits takes memory, and time to find out whose turn is next.
+_WAITING_MAX = 1000
 
 
 class Concurrency:
     """The places of one process."""
 
     def __init__(self, limits: Limits) -> None:
-        """Derive from the limits how many requests are served, how many may wait, and for how long."""
-        self._shares = Shares(limits.in_flight_max)
-        self._waiting_max = limits.waiting_max
-        self._waiting_seconds_max = limits.request_seconds_max
+        """Take from the limits how many requests are served at a time."""
+        self._places = Shares(limits.in_flight_max)
+        self._queue = Shares(_WAITING_MAX)
         # Tenants and principals are in the order in which they had their last turn, or began to wait.
         self._waiting: dict[str | None, dict[Principal, deque[_Turn]]] = {}
 
@@ -42,7 +43,7 @@ class Concurrency:
         """Hold a place for a principal while the block runs.
 
         Raises:
-            ProblemError: Too many requests wait already, or this one waited too long; a 503.
+            ProblemError: Too many requests wait already; a 503.
         """
         await self.enter(who)
         place = Place(self, who)
@@ -55,49 +56,30 @@ class Concurrency:
         """Take a place for a principal, when it is its turn.
 
         Raises:
-            ProblemError: Too many requests wait already, or this one waited too long; a 503.
+            ProblemError: Too many requests wait already; a 503.
         """
         # If a place is free, those who wait have their share already.
-        if self._shares.may_take(who):
-            self._shares.take(who)
+        if self._places.may_take(who):
+            self._places.take(who)
             return
-        self._make_room_for(who)
-        loop = asyncio.get_running_loop()
-        turn: _Turn = loop.create_future()
+        if not self._queue.may_take(who):
+            raise overloaded()
+        self._queue.take(who)
+        turn: _Turn = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(who.tenant, {}).setdefault(who, deque()).append(turn)
-        timer = loop.call_later(self._waiting_seconds_max, self._send_away, who, turn)
         try:
             await turn
         except asyncio.CancelledError:
             if turn.cancelled():
                 self._forget(who, turn)
-            elif turn.exception() is None:
+            else:
                 # The turn came just as its request was cancelled.
                 self.leave(who)
             raise
-        finally:
-            timer.cancel()
-
-    def _make_room_for(self, who: Principal) -> None:
-        """Refuse the last request of whoever has most waiting, if too many wait. That may be the new one."""
-        sizes = self.waiting()
-        if sum(sizes.values()) < self._waiting_max:
-            return
-        tenant = _greediest(sizes, who.tenant)
-        own = {each: len(turns) for each, turns in self._waiting.get(tenant, {}).items()}
-        greediest = _greediest(own, who) if tenant == who.tenant else max(own, key=lambda each: own[each])
-        if greediest == who:
-            raise overloaded()
-        self._send_away(greediest, self._waiting[tenant][greediest][-1])
-
-    def _send_away(self, who: Principal, turn: _Turn) -> None:
-        self._forget(who, turn)
-        if not turn.done():
-            turn.set_exception(overloaded())
 
     def leave(self, who: Principal) -> None:
         """Give back a place of a principal, to whose turn it is."""
-        self._shares.give_back(who)
+        self._places.give_back(who)
         while (next_ := self._next()) is not None:
             turn = self._waiting[next_.tenant][next_][0]
             self._forget(next_, turn)
@@ -109,15 +91,15 @@ class Concurrency:
                 self._waiting[next_.tenant] = own
             # A turn that is already done was cancelled a moment ago.
             if not turn.done():
-                self._shares.take(next_)
+                self._places.take(next_)
                 turn.set_result(None)
 
     def _next(self) -> Principal | None:
         """Return whose turn it is: whoever has the fewest places; among equals, the first in the order of the dicts."""
-        entitled = (each for own in self._waiting.values() for each in own if self._shares.may_take(each))
+        entitled = (each for own in self._waiting.values() for each in own if self._places.may_take(each))
         return min(
             entitled,
-            key=lambda each: (self._shares.of_tenant(each.tenant), self._shares.of(each)),
+            key=lambda each: (self._places.of_tenant(each.tenant), self._places.of(each)),
             default=None,
         )
 
@@ -126,6 +108,7 @@ class Concurrency:
         turns = own.get(who, deque())
         if turn in turns:
             turns.remove(turn)
+            self._queue.give_back(who)
         if not turns:
             own.pop(who, None)
         if not own:
@@ -189,9 +172,3 @@ class Place:
         if self._is_held and self._resting and not self._busy:
             self._is_held = False
             self._places.leave(self._who)
-
-
-def _greediest(sizes: dict[K, int], who: K) -> K:
-    """Return who has most requests waiting, with the new one counted. In a tie, return the one whose request is new."""
-    others: Iterable[K] = (each for each in sizes if each != who and sizes[each] > sizes.get(who, 0) + 1)
-    return max(others, key=lambda each: sizes[each], default=who)

@@ -15,34 +15,6 @@ from langgraph.checkpoint.dynamodb.gateway.wire import List
 from langgraph.checkpoint.dynamodb.version import __version__
 
 _REFERENCES = "#/components/schemas/{model}"
-_PROBLEM: dict[str, Any] = {
-    "title": "Problem",
-    "description": "What went wrong, as RFC 9457 has it; type names the exception that the client raises.",
-    "type": "object",
-    "properties": {
-        "type": {"type": "string", "pattern": f"^{problems.TYPE_PREFIX}"},
-        "title": {"type": "string"},
-        "status": {"type": "integer"},
-        "detail": {"type": "string"},
-        "request_id": {"type": "string"},
-    },
-    "required": ["type", "title", "status", "request_id"],
-}
-_STATUSES = {
-    "400": "The request cannot be used.",
-    "401": "Credentials are missing or not accepted.",
-    "403": "These credentials may not do this.",
-    "404": "A checkpoint that another one needs is missing.",
-    "406": "Accept has no media type of this service.",
-    "409": "Somebody else has the thread, or what is stored of it is damaged.",
-    "413": "The body is too large.",
-    "415": "The body's media type, version or compression is unknown.",
-    "422": "A value cannot be written.",
-    "429": "Too many requests of this principal.",
-    "500": "The gateway failed; its log says why.",
-    "503": "The table, or the gateway, has too much to do.",
-    "504": "The request took too long.",
-}
 _UNITS: dict[str, Any] = {
     "name": HEADER,
     "in": "header",
@@ -65,8 +37,8 @@ _SECURITY: list[dict[str, list[str]]] = [{name: []} for name in _SCHEMES]
 
 def describe(endpoints: Iterable[Endpoint], *, open_metrics: bool) -> dict[str, Any]:
     """Return the OpenAPI document of a service with these endpoints."""
-    own_models: list[type[BaseModel]] = [answers.About, answers.Health, answers.Ready]
-    about, health, ready = ({media.JSON.name: {"schema": _reference(each)}} for each in own_models)
+    own_models: list[type[BaseModel]] = [answers.About, answers.Health, answers.Ready, answers.Problem]
+    about, health, ready, _ = ({media.JSON.name: {"schema": _reference(each)}} for each in own_models)
     text = {metrics.MEDIA_TYPE: {"schema": {"type": "string"}}}
     paths = {
         "/about": {"get": _operation("about", about, security=_SECURITY)},
@@ -88,7 +60,7 @@ def describe(endpoints: Iterable[Endpoint], *, open_metrics: bool) -> dict[str, 
         },
         "paths": paths,
         "components": {
-            "schemas": {**definitions["$defs"], "Problem": _PROBLEM},
+            "schemas": definitions["$defs"],
             "securitySchemes": _SCHEMES,
         },
     }
@@ -118,13 +90,12 @@ def _rights(endpoint: Endpoint) -> str:
 
 def _operation(name: str, content: dict[str, Any], **more: Any) -> dict[str, Any]:
     """Return an operation that answers with this content, or with a problem."""
-    problem = {problems.MEDIA_TYPE: {"schema": {"$ref": _REFERENCES.format(model="Problem")}}}
-    responses = {status: {"description": says, "content": problem} for status, says in _STATUSES.items()}
-    return {
-        "operationId": name,
-        "responses": {"200": {"description": "Done.", "content": content}, **responses},
-        **more,
+    problem = {problems.MEDIA_TYPE: {"schema": _reference(answers.Problem)}}
+    responses = {
+        "200": {"description": "Done.", "content": content},
+        "default": {"description": "Not done.", "content": problem},
     }
+    return {"operationId": name, "responses": responses, **more}
 
 
 def _reference(model: type[BaseModel]) -> dict[str, str]:

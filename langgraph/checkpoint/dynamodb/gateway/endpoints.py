@@ -9,7 +9,6 @@ from typing import Any, Literal, TypeAlias
 from pydantic import BaseModel
 
 from langgraph.checkpoint.dynamodb.gateway import answers, label_wire, wire
-from langgraph.checkpoint.dynamodb.gateway.lock import Lock, LockAnswer
 
 Right: TypeAlias = Literal["read", "write", "administer"]
 
@@ -105,7 +104,7 @@ ENDPOINTS = (
     Endpoint("set-thread", wire.SetThread, answers.Done, "write"),
     Endpoint("threads", wire.Threads, answers.ThreadsAnswer, "read", _none),
     Endpoint("runs", wire.Runs, answers.RunsAnswer, "read", absent={"runs": []}),
-    Endpoint("lock", Lock, LockAnswer, "write"),
+    Endpoint("lock", wire.Lock, answers.LockAnswer, "write"),
 )
 LABEL_ENDPOINTS = (
     Endpoint("store/batch", label_wire.Batch, label_wire.BatchAnswer, "read", _none, rights=_rights_of_batch),

@@ -47,28 +47,28 @@ class KeySet:
         self._clock = clock
         self._keys: dict[str | None, jwt.PyJWK] = {}
         self._fetched_at = self._tried_at = float("-inf")
-        # The start of the fetch that these keys come from.
-        self._asked_at = float("-inf")
         self._fetching = asyncio.Lock()
 
     async def key(self, key_id: str | None) -> jwt.PyJWK | None:
         """Return the key of an id, or None if the issuer does not have it.
 
-        None is certain: the keys were fetched after the request came. A client gives up on a 401. So while the issuer
-        may not be asked again, a request with a key that it may have published since is answered with 503.
+        None is certain: the keys were fetched for this request. A client gives up on a 401. So while the issuer may not
+        be asked again, a request with a key that it may have published since is answered with 503.
 
         Raises:
             ProblemError: The keys cannot be had, or may have changed since; a 503 that says when to come again.
         """
-        came_at = self._clock()
+        is_certain = False
         # A request whose key was valid a moment ago does not wait for the fetch of another.
         if self._is_due(key_id) and not (key_id in self._keys and self._fetching.locked()):
             async with self._fetching:
-                await self._refresh(key_id)
+                # Another request may have fetched them meanwhile.
+                if self._is_due(key_id):
+                    is_certain = await self._refresh()
         if self._clock() - self._fetched_at > _KEPT_SECONDS:
             raise self._unsettled("the keys that tokens are verified with cannot be fetched")
         found = self._keys.get(key_id)
-        if found is None and self._asked_at < came_at:
+        if found is None and not is_certain:
             raise self._unsettled("the token's key is not known yet")
         return found
 
@@ -83,19 +83,17 @@ class KeySet:
         is_wanted = key_id not in self._keys or now - self._fetched_at > _FRESH_SECONDS
         return is_wanted and now - self._tried_at >= _PAUSE_SECONDS
 
-    async def _refresh(self, key_id: str | None) -> None:
-        if not self._is_due(key_id):
-            # Another request has fetched them meanwhile.
-            return
-        asked_at = self._clock()
+    async def _refresh(self) -> bool:
+        """Fetch the keys; tell whether they came."""
         try:
             found = await to_thread.run_sync(self._fetch)
             keys = jwt.PyJWKSet.from_dict(dict(found)).keys
         except (jwt.PyJWTError, OSError, ValueError) as error:
             logger.warning("the keys that tokens are verified with cannot be fetched: %s", error)
-        else:
-            self._keys = {each.key_id: each for each in keys if each.public_key_use in ("sig", None)}
-            self._fetched_at, self._asked_at = self._clock(), asked_at
+            return False
         finally:
             # Not before: whoever comes meanwhile waits for these keys.
             self._tried_at = self._clock()
+        self._keys = {each.key_id: each for each in keys if each.public_key_use in ("sig", None)}
+        self._fetched_at = self._tried_at
+        return True

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from langgraph.checkpoint.dynamodb._format.limits import TTL_SECONDS_MAX
 from langgraph.checkpoint.dynamodb.gateway.answers import Answer
-from langgraph.checkpoint.dynamodb.gateway.wire import Bytes, Message, Number, Text
+from langgraph.checkpoint.dynamodb.gateway.wire import Bytes, Message, Number, Text, Value
 
 OPERATIONS_MAX = 250
 """How many operations, records, keys or entries one request may have: each may take a request to the table."""
@@ -230,24 +230,15 @@ class ImportItemsAnswer(Answer):
 # The node cache
 
 
-class Typed(Message):
-    """A value as the client's serializer returns it."""
-
-    type: str
-    data: Bytes
-
-
 class CacheGet(Labelled):
     """Read cached values."""
 
     keys: Annotated[list[Place], Field(max_length=OPERATIONS_MAX)]
 
 
-class Entry(Place):
+class Entry(Place, Value):
     """A value to cache."""
 
-    type: str
-    data: Bytes
     ttl_seconds: Annotated[float, Field(ge=0, le=TTL_SECONDS_MAX)] | None = Field(
         None, description="Null: it never expires."
     )
@@ -278,7 +269,7 @@ class Refused(Message):
 class CacheGetAnswer(Answer):
     """The values in the order of the keys; null where nothing is cached."""
 
-    values: list[Typed | None]
+    values: list[Value | None]
     refused: list[Refused]
     left: list[Number] = Field(description="The positions of keys for whose values there was no room.")
 

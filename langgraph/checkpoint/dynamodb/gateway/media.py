@@ -12,9 +12,8 @@ from typing import Any
 import ormsgpack
 from pydantic_core import from_json
 
-from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
-from langgraph.checkpoint.dynamodb.gateway.size_limits import check_json, check_msgpack
+from langgraph.checkpoint.dynamodb.gateway.size_limits import check_json, count_msgpack
 
 
 @dataclass(frozen=True)
@@ -35,15 +34,15 @@ class Media:
     decode: Callable[[bytes], Any]
     encode: Callable[[Any], bytes]
     framed: Callable[[bytes], bytes]
-    check: Callable[[bytes, Limits], None]
+    check: Callable[[bytes], object]
 
-    def document(self, body: bytes, limits: Limits) -> Any:
+    def document(self, body: bytes) -> Any:
         """Decode a body.
 
         Raises:
             ProblemError: It is too deep or too large, or not what its Content-Type says.
         """
-        self.check(body, limits)
+        self.check(body)
         try:
             return self.decode(body)
         except ValueError as error:
@@ -72,7 +71,7 @@ MSGPACK = Media(
     ormsgpack.unpackb,
     ormsgpack.packb,
     lambda document: struct.pack(">I", len(document)) + document,
-    check_msgpack,
+    count_msgpack,
 )
 MEDIA = (JSON, MSGPACK)
 _WANTED = f"{JSON.name} or {MSGPACK.name}"

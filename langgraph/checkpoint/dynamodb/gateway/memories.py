@@ -9,6 +9,7 @@ from __future__ import annotations
 import array
 import json
 import sys
+from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -18,7 +19,7 @@ from typing import Any, TypeAlias
 from langgraph.store.base import Item as StoredItem
 from langgraph.store.base import ListNamespacesOp, MatchCondition, PutOp, SearchOp
 
-from langgraph.checkpoint.dynamodb._format.codec import rough_bytes
+from langgraph.checkpoint.dynamodb._format.codec import Codec, rough_bytes
 from langgraph.checkpoint.dynamodb._format.items import Item, damaged, partition_key, sort_key
 from langgraph.checkpoint.dynamodb._format.limits import BATCH_GET_ITEMS_MAX
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
@@ -28,8 +29,9 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError,
 from langgraph.checkpoint.dynamodb.gateway import label_wire as wire
 from langgraph.checkpoint.dynamodb.gateway.holding import Held
 from langgraph.checkpoint.dynamodb.gateway.label_rights import Scope
-from langgraph.checkpoint.dynamodb.gateway.limits import Limits
+from langgraph.checkpoint.dynamodb.gateway.opaque import inert_serde
 from langgraph.checkpoint.dynamodb.gateway.size_limits import check_json
+from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 from langgraph.store.dynamodb import batch, erase, reads
 from langgraph.store.dynamodb.batch import NewMemory, check_list, new_memory, new_search, put_all
 from langgraph.store.dynamodb.index import checked_numbers, exact_vectors
@@ -48,6 +50,7 @@ Document: TypeAlias = dict[str, Any]
 _MEMORY_BYTES = 300
 _NAMESPACE_BYTES = 50
 _EXPORTED_AT_ONCE = 16
+_LISTED_MAX = 10_000
 
 
 class Room:
@@ -78,23 +81,42 @@ class Room:
         self._left -= size_bytes
 
 
+class Recent(OrderedDict[str, float]):
+    """When partitions were listed, of those that were listed last: clients name namespaces, so memory is bounded."""
+
+    def __setitem__(self, pk: str, listed_at: float) -> None:
+        """Remember a partition, and forget the oldest one if there are too many."""
+        super().__setitem__(pk, listed_at)
+        if len(self) > _LISTED_MAX:
+            self.popitem(last=False)
+
+
+def store_storage(saver: DynamoDBSaver, search_bytes_max: int) -> StoreStorage:
+    """Return the storage of a store on a saver's table, with its cipher."""
+    storage = saver.storage
+    return StoreStorage(
+        codec=saver.storage_with(Codec, inert_serde(saver)).codec,
+        table=storage.table,
+        clock=storage.clock,
+        rng=storage.rng,
+        consistent_read=True,
+        search_bytes_max=search_bytes_max,
+        registered=Recent(),
+    )
+
+
 class Memories:
     """One method for each of the store's endpoints: it takes the request, and returns an operation."""
 
-    def __init__(
-        self, storage: StoreStorage, limits: Limits, *, answer_bytes: int, part_seconds: float
-    ) -> None:
+    def __init__(self, storage: StoreStorage, *, answer_bytes: int, part_seconds: float) -> None:
         """Store the storage that is served.
 
         Args:
             storage: The storage.
-            limits: How deep and how large a value may be.
             answer_bytes: After how many bytes an answer ends.
             part_seconds: After how long a deletion stops, and goes on with the next request.
         """
         self._storage = storage
-        # A value is a text in a request, and may be nested more deeply than that.
-        self._limits = limits.model_copy(update={"nesting_max": NESTING_MAX})
         self._answer_bytes = answer_bytes
         self._part_seconds = part_seconds
 
@@ -216,7 +238,6 @@ class Memories:
     def _filter(self, text: str | None) -> Any:
         if text is None:
             return None
-        check_json(text.encode(), self._limits)
         return _json(text, "filter")
 
     def _new(
@@ -230,7 +251,6 @@ class Memories:
 
     def _parsed(self, text: str, name: str) -> Op[Any]:
         def parse() -> Any:
-            check_json(text.encode("utf-8", "surrogatepass"), self._limits)
             return _json(text, name)
 
         return (yield from work(parse, len(text)))
@@ -245,9 +265,7 @@ class Memories:
         try:
             return exact_vectors(distance)
         except CheckpointerConfigurationError as error:
-            msg = (
-                'this gateway compares no vectors; ask its operator to install "langgraph-dynamodb[vectors]"'
-            )
+            msg = "this gateway compares no vectors; ask its operator to install the extra `vectors`"
             raise CheckpointerInputError(msg) from error
 
 
@@ -376,6 +394,8 @@ def _text(loaded: LoadedMemory) -> str:
 
 
 def _json(text: str, name: str) -> Any:
+    # It is a text in a request, and may be nested more deeply than that.
+    check_json(text.encode("utf-8", "surrogatepass"), NESTING_MAX)
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -16,11 +16,26 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError,
 from langgraph.checkpoint.dynamodb.gateway import label_wire as wire
 from langgraph.checkpoint.dynamodb.gateway.holding import Held
 from langgraph.checkpoint.dynamodb.gateway.label_rights import Scope
-from langgraph.checkpoint.dynamodb.gateway.opaque import Typed
+from langgraph.checkpoint.dynamodb.gateway.memories import Recent
+from langgraph.checkpoint.dynamodb.gateway.opaque import Typed, opaque_storage
+from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
 Document: TypeAlias = dict[str, Any]
 # An entry has up to 390 KB, and what does not fit into an answer is read, and paid for, again.
 _READ_AT_ONCE = 16
+
+
+def cache_storage(saver: DynamoDBSaver) -> CacheStorage:
+    """Return the storage of a node cache on a saver's table, with its cipher, for opaque values."""
+    storage = opaque_storage(saver)
+    return CacheStorage(
+        codec=storage.codec,
+        table=storage.table,
+        consistent_read=False,
+        prefix=(),
+        clock=storage.clock,
+        marked=Recent(),
+    )
 
 
 class Nodes:

@@ -25,9 +25,8 @@ from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 from langgraph.checkpoint.dynamodb.gateway.size_limits import count_msgpack
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
-# Larger or deeper typed metadata is not read: a byte of it can become a list of 56 bytes in memory.
+# Larger typed metadata is not read: a byte of it can become a list of 56 bytes in memory.
 _METADATA_BYTES_MAX = 64 << 10
-_METADATA_NESTING_MAX = 32
 _LOOKING = LookingSerializer()
 
 
@@ -73,7 +72,7 @@ def _inert_metadata(kind: str, data: bytes) -> Mapping[str, Any] | None:
         return None
     try:
         if kind == "msgpack":
-            count_msgpack(data, _METADATA_NESTING_MAX, _METADATA_BYTES_MAX)
+            count_msgpack(data)
         found = _LOOKING.loads_typed((kind, data))
     except (ProblemError, ValueError, RecursionError):
         return None

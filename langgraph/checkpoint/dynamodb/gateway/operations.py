@@ -6,6 +6,7 @@ The documents are those of docs/wire.md.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import datetime, timezone
 from functools import partial
@@ -23,14 +24,14 @@ from langgraph.checkpoint.dynamodb._operations.entries import with_owner
 from langgraph.checkpoint.dynamodb._operations.get import decode_tuple, get_tuple
 from langgraph.checkpoint.dynamodb._operations.list import select
 from langgraph.checkpoint.dynamodb._operations.runs import list_runs
+from langgraph.checkpoint.dynamodb._operations.thread_lock import Hold, release, renew, try_to_acquire
 from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, work
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
+from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, ThreadLockLostError
 from langgraph.checkpoint.dynamodb.gateway import wire
 from langgraph.checkpoint.dynamodb.gateway.deltas import rebuilt
 from langgraph.checkpoint.dynamodb.gateway.documents import checkpoint_document, size_of, value_document
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
-from langgraph.checkpoint.dynamodb.gateway.lock import Lock, lock
 from langgraph.checkpoint.dynamodb.gateway.opaque import Typed, may_match
 from langgraph.checkpoint.dynamodb.gateway.plain import plain_document
 
@@ -42,7 +43,6 @@ class Operations:
 
     def __init__(self, limits: Limits) -> None:
         """Take the limits of one request. The values in an answer have at most half as many bytes as a body."""
-        self._limits = limits
         self._answer_bytes = limits.body_bytes_max // 2
 
     # Reading
@@ -98,7 +98,7 @@ class Operations:
 
     def _shown(self, found: CheckpointTuple, request: wire.Reading, have: frozenset[bytes]) -> Document:
         if request.plain:
-            return plain_document(found, request.channels, self._limits, self._answer_bytes)
+            return plain_document(found, request.channels, self._answer_bytes)
         return checkpoint_document(found, request.channels, have, self._answer_bytes)
 
     def delta_channel_history(self, storage: Storage, request: wire.DeltaChannelHistory) -> Op[Document]:
@@ -169,9 +169,20 @@ class Operations:
 
     # One runner at a time
 
-    def lock(self, storage: Storage, request: Lock) -> Op[Document]:
-        """Acquire, renew or release the lock of a thread."""
-        return lock(storage, request)
+    def lock(self, storage: Storage, request: wire.Lock) -> Op[Document]:
+        """Acquire, renew or release the lock of a thread. The client waits between its attempts."""
+        hold = Hold(items.partition_of(request.thread_id), request.ttl_seconds, request.token)
+        held, free_in_seconds = False, 0.0
+        if request.action == "acquire":
+            attempt = yield from try_to_acquire(storage, hold)
+            held, free_in_seconds = attempt.held_until is not None, attempt.free_in_seconds
+        elif request.action == "release":
+            yield from release(storage, hold)
+        else:
+            with suppress(ThreadLockLostError):
+                yield from renew(storage, hold)
+                held = True
+        return {"held": held, "free_in_seconds": free_in_seconds}
 
     # The directory
 

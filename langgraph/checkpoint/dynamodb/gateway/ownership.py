@@ -20,7 +20,6 @@ from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.gateway import wire
 from langgraph.checkpoint.dynamodb.gateway.endpoints import Endpoint
-from langgraph.checkpoint.dynamodb.gateway.lock import Lock
 from langgraph.checkpoint.dynamodb.gateway.problems import forbidden
 from langgraph.checkpoint.dynamodb.protocol import Thread
 
@@ -102,7 +101,7 @@ def _stored_by(request: Any) -> str | None:
 
 def _without(request: wire.Message, absent: Collection[str]) -> Admitted | None:
     """Return a request without the threads that do not exist; `None` if it needs them."""
-    if isinstance(request, Lock):
+    if isinstance(request, wire.Lock):
         # A run takes the lock before its first checkpoint creates the thread.
         return Admitted(request)
     if not isinstance(request, wire.Prune):

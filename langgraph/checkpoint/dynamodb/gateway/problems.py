@@ -30,19 +30,6 @@ _UNUSABLE = "the gateway cannot use its table; its log says why, under this requ
 
 _rng = random.SystemRandom()
 
-_TITLES: dict[type[errors.CheckpointerError], str] = {
-    errors.CheckpointerError: "The gateway cannot serve this request now",
-    errors.CheckpointerUnavailableError: "The table does not answer now",
-    errors.CheckpointerInputError: "The request cannot be used",
-    errors.CheckpointerConfigurationError: "The credentials, rights or configuration do not fit",
-    errors.CheckpointSerializationError: "A value cannot be written",
-    errors.CheckpointNotFoundError: "A checkpoint that another one needs is missing",
-    errors.CheckpointCorruptionError: "Stored data is damaged or incomplete",
-    errors.CheckpointFormatError: "Stored data is of a newer release",
-    errors.ThreadBusyError: "Somebody else has the thread",
-    errors.ThreadLockLostError: "The thread's lock was lost",
-    errors.SearchLimitError: "A search would read too much",
-}
 # A problem with one thread is no failure of the service, which serves all others. So none of these is a 5xx.
 _STATUSES: dict[type[errors.CheckpointerError], HTTPStatus] = {
     errors.CheckpointerInputError: HTTPStatus.BAD_REQUEST,
@@ -93,7 +80,7 @@ class ProblemError(Exception):
         """Return the body of the answer."""
         document = {
             "type": TYPE_PREFIX + self.kind.__name__,
-            "title": _TITLES[self.kind],
+            "title": HTTPStatus(self.status).phrase,
             "status": self.status,
             "request_id": request_id,
             **self._more,

@@ -33,9 +33,8 @@ class Readiness:
         """
         self._saver = saver
         self._clock = clock
-        self._asking = asyncio.Lock()
         self._asked_at = float("-inf")
-        self._is_ready = False
+        self._asking: asyncio.Future[bool]
 
     async def check(self) -> None:
         """Return if the table has answered.
@@ -43,16 +42,13 @@ class Readiness:
         Raises:
             ProblemError: It has not; a 503.
         """
-        async with self._asking:
-            await self._refresh()
-        if not self._is_ready:
+        if self._clock() - self._asked_at >= _KEPT_SECONDS:
+            self._asked_at = self._clock()
+            self._asking = asyncio.ensure_future(self._ask())
+        # Who gives up leaves the others their answer.
+        if not await asyncio.shield(self._asking):
             msg = "the table does not answer, or cannot be used; the gateway's log says why"
             raise ProblemError(503, msg, CheckpointerError, retry_seconds=_KEPT_SECONDS)
-
-    async def _refresh(self) -> None:
-        if self._clock() - self._asked_at >= _KEPT_SECONDS:
-            self._is_ready = await self._ask()
-            self._asked_at = self._clock()
 
     async def _ask(self) -> bool:
         """Read a checkpoint that cannot exist: one query that finds nothing."""

@@ -5,75 +5,96 @@ A byte of msgpack can become a list of 56 bytes in memory, so a small body can b
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import accumulate
-from typing import Any
 
-from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 
-# A key of the body that an answer quotes is cut to this length: a client may choose one of 16 MiB.
-NAME_CHARACTERS_MAX = 100
+NESTING_MAX = 32
+"""How deeply lists and mappings may be nested."""
+VALUES_MAX = 100_000
+"""How many values, lists, mappings and their keys a document may have in all."""
+
+# Objects in objects are copied with what is around them.
+_COPIES_MAX = 4
+_COPIED_BYTES_MIN = 64 << 10
 
 _STEPS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 _OTHER_MARKS = bytes(set(range(256)) - _STEPS.keys())
 
 
-def check_json(body: bytes, limits: Limits) -> None:
-    """Refuse JSON text that is too deep or has too many values. Whether it is JSON at all, its parser checks.
+def check_json(body: bytes, nesting_max: int = NESTING_MAX, values_max: int = VALUES_MAX) -> int:
+    """Return how many values JSON text has, if it is neither too deep nor too large. Its parser checks the rest.
 
-    Every pass over the body runs in C. Only what `values_max` bounds is walked one by one.
+    Every pass over the body runs in C. Only what `VALUES_MAX` bounds is walked one by one.
 
     Raises:
         ProblemError: The text is over a limit, or closes something that it never opened.
     """
     # A backslash escapes the next character. Without both, each quotation mark begins or ends a text.
     unescaped = body.replace(rb"\\", b"").replace(rb"\"", b"")
-    _check_values(unescaped.count(b'"') // 2, limits.values_max)
+    _check_values(unescaped.count(b'"') // 2, values_max)
     outside = b"".join(unescaped.split(b'"')[::2])
     opened, closed = (sum(map(outside.count, marks)) for marks in ((b"[", b"{"), (b"]", b"}")))
-    _check_values(1 + opened + outside.count(b",") + outside.count(b":"), limits.values_max)
+    values = 1 + opened + outside.count(b",") + outside.count(b":")
+    _check_values(values, values_max)
     if closed > opened:
         raise ProblemError(400, "the body is not JSON: it closes more lists and mappings than it opens")
     brackets = outside.translate(None, _OTHER_MARKS)
-    _check_depth(max(accumulate(map(_STEPS.__getitem__, brackets)), default=0), limits.nesting_max)
+    _check_depth(max(accumulate(map(_STEPS.__getitem__, brackets)), default=0), nesting_max)
+    return values
 
 
-def check_msgpack(body: bytes, limits: Limits) -> None:
-    """Refuse msgpack that is too deep or has too many values. Whether it is msgpack at all, its parser checks.
-
-    Raises:
-        ProblemError: The body is over a limit.
-    """
-    count_msgpack(body, limits.nesting_max, limits.values_max)
-
-
-def count_msgpack(body: bytes, nesting_max: int, values_max: int) -> int:
-    """Return how many values msgpack has. The inside of an extension is not counted.
+def count_msgpack(body: bytes, values_max: int = VALUES_MAX) -> int:
+    """Return how many values msgpack has. Whether it is msgpack at all, its parser checks.
 
     Raises:
         ProblemError: The body is too deep, has too many values, or is followed by more bytes.
     """
-    # How many values are still to come in each of the open containers.
-    open_: list[int] = []
-    values, position = 0, 0
-    while position < len(body):
-        while open_ and not open_[-1]:
-            open_.pop()
-        if open_:
-            open_[-1] -= 1
-        elif values:
-            # The parser would ignore it silently.
-            raise ProblemError(400, "something follows the end of the body's document")
-        values += 1
-        kind = body[position]
-        inner, size = _msgpack_extent(kind, body, position + 1)
-        position += 1 + size
-        if inner is not None:
-            open_.append(inner)
-        _check_depth(len(open_), nesting_max)
-        _check_values(values, values_max)
-    return values
+    counter = _Counter(values_max, max(_COPIES_MAX * len(body), _COPIED_BYTES_MIN))
+    counter.count(body, 0)
+    return counter.values
+
+
+class _Counter:
+    """Counts the values of msgpack, and the bytes that a parser copies for them."""
+
+    def __init__(self, values_max: int, copied_max: int) -> None:
+        self.values = 0
+        self._values_max = values_max
+        self._copied_left = copied_max
+
+    def count(self, body: bytes, depth: int) -> None:
+        # How many values are still to come in each of the open containers.
+        open_: list[int] = []
+        position = 0
+        while position < len(body):
+            while open_ and not open_[-1]:
+                open_.pop()
+            if open_:
+                open_[-1] -= 1
+            elif position:
+                # The parser would ignore it silently.
+                raise ProblemError(400, "something follows the end of the body's document")
+            self.values += 1
+            kind = body[position]
+            inner, size = _msgpack_extent(kind, body, position + 1)
+            _check_values(self.values, self._values_max)
+            if kind in _EXTENSION_HEADERS:
+                self._count_extension(
+                    body[position + _EXTENSION_HEADERS[kind] : position + 1 + size], depth + len(open_) + 1
+                )
+            position += 1 + size
+            if inner is not None:
+                open_.append(inner)
+            _check_depth(depth + len(open_), NESTING_MAX)
+
+    def _count_extension(self, content: bytes, depth: int) -> None:
+        """Count what is in an extension: LangGraph's serializer writes each object as msgpack in one."""
+        _check_depth(depth, NESTING_MAX)
+        self._copied_left -= len(content)
+        if self._copied_left < 0:
+            raise ProblemError(413, "the body has too many objects in each other")
+        self.count(content, depth)
 
 
 def _msgpack_extent(kind: int, body: bytes, offset: int) -> tuple[int | None, int]:
@@ -102,27 +123,8 @@ _MEASURED = dict(enumerate(((1, 0), (2, 0), (4, 0), (1, 1), (2, 1), (4, 1)), sta
 _MEASURED |= dict(enumerate(((1, 0), (2, 0), (4, 0)), start=0xD9))
 # Numbers, and extensions of a fixed length: the kinds from 0xCA to 0xD8.
 _FIXED = dict(enumerate((4, 8, 1, 2, 4, 8, 1, 2, 4, 8, 2, 3, 5, 9, 17), start=0xCA))
-
-
-def check_items(document: Any, limits: Limits) -> None:
-    """Refuse a document in which a list, or a mapping, has too many items.
-
-    Raises:
-        ProblemError: One has; the message names it.
-    """
-    for name, size in _sizes(document) if isinstance(document, (dict, list)) else ():
-        if size > limits.items_max:
-            says = f"has {size:,} items, and {limits.items_max:,} are allowed; send them in several requests"
-            raise ProblemError(413, f"{name[:NAME_CHARACTERS_MAX]} {says}")
-
-
-def _sizes(document: Any) -> Iterator[tuple[str, int]]:
-    found = [("the body", document)]
-    while found:
-        name, value = found.pop()
-        yield name, len(value)
-        inner = value.items() if isinstance(value, dict) else ((name, each) for each in value)
-        found.extend((key, each) for key, each in inner if each and isinstance(each, (dict, list)))
+# How many bytes precede the content of an extension.
+_EXTENSION_HEADERS = {0xC7: 3, 0xC8: 4, 0xC9: 6, **dict.fromkeys(range(0xD4, 0xD9), 2)}
 
 
 def _check_depth(depth: int, nesting_max: int) -> None:

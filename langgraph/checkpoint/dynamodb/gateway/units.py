@@ -7,16 +7,12 @@ that there is no such thread, there may be one of somebody else.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
 from starlette.requests import Request
 
-from langgraph.checkpoint.dynamodb._runtime.accounting import READS, asking_units, units_of
-from langgraph.checkpoint.dynamodb._runtime.drivers import Asend
+from langgraph.checkpoint.dynamodb._runtime.accounting import READS, units_of
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb.gateway.principals import Principal
 
@@ -49,35 +45,8 @@ class Units:
         return document | {"units": {"read": self.read, "write": self.write}}
 
 
-_counted: ContextVar[Units | None] = ContextVar("langgraph_dynamodb_units", default=None)
-
-
 def asked_units(request: Request, principal: Principal) -> Units | None:
     """Return where to count the units of a request; `None` if its client does not ask for them, or may not know."""
     if HEADER not in request.headers or principal.owner_name is not None:
         return None
     return Units(has_tenant=principal.tenant is not None)
-
-
-@contextmanager
-def counting(units: Units | None) -> Iterator[None]:
-    """Count the requests to the table that begin in the block."""
-    token = _counted.set(units)
-    try:
-        yield
-    finally:
-        _counted.reset(token)
-
-
-def counted(asend: Asend) -> Asend:
-    """Return a function that makes a request and counts its units, where there is something to count them in."""
-
-    async def send(call: Call) -> Any:
-        units = _counted.get()
-        if units is None:
-            return await asend(call)
-        response = await asend(asking_units(call))
-        units.add(call, response)
-        return response
-
-    return send

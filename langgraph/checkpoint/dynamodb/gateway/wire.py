@@ -13,13 +13,17 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from langgraph.checkpoint.dynamodb._format.limits import LOCK_TTL_SECONDS_MIN, TTL_SECONDS_MAX
 from langgraph.checkpoint.dynamodb._operations.arguments import COUNT_MAX
+from langgraph.checkpoint.dynamodb._operations.thread_lock import TOKEN_BYTES
 
 VERSION = 2
 """The version of the wire. `GET /about` tells it. It changes only if a client of today could not go on."""
 FEATURES: tuple[str, ...] = ()
 """The fields of requests that came after the first release of this version. A client sends one only if it is named."""
 DIGEST_BYTES = 16
+IDS_MAX = 10_000
+"""How many threads or runs one request may name."""
 
 
 def _decoded(value: Any) -> Any:
@@ -42,7 +46,9 @@ def _in_json(length: int | None = None) -> WithJsonSchema:
         "pattern": r"^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$",
     }
     if length is not None:
-        schema["minLength"] = schema["maxLength"] = 4 * -(-length // 3)
+        padding = -length % 3
+        characters = 4 * (length + padding) // 3 - padding
+        schema["pattern"] = f"^[A-Za-z0-9+/]{{{characters}}}{'=' * padding}$"
     return WithJsonSchema(schema)
 
 
@@ -59,12 +65,19 @@ Digest: TypeAlias = Annotated[
     Field(min_length=DIGEST_BYTES, max_length=DIGEST_BYTES),
     _in_json(DIGEST_BYTES),
 ]
+Token: TypeAlias = Annotated[
+    bytes,
+    BeforeValidator(_decoded),
+    Field(min_length=TOKEN_BYTES, max_length=TOKEN_BYTES),
+    _in_json(TOKEN_BYTES),
+]
 Text: TypeAlias = Annotated[str, Field(min_length=1)]
 # From 0, and from 1.
 Number: TypeAlias = Annotated[int, Field(ge=0, le=COUNT_MAX), _WHOLE]
 Count: TypeAlias = Annotated[int, Field(ge=1, le=COUNT_MAX), _WHOLE]
 # Epoch seconds that have a day: up to the end of the year 9999.
 Moment: TypeAlias = Annotated[float, Field(ge=0, le=253_402_300_799)]
+Ids: TypeAlias = Annotated[list[Text], Field(max_length=IDS_MAX)]
 Object: TypeAlias = dict[str, Any]
 """A JSON object."""
 
@@ -213,7 +226,7 @@ class DeleteThread(Message):
 class DeleteForRuns(Message):
     """Delete the checkpoints of runs."""
 
-    run_ids: list[Text]
+    run_ids: Ids
 
 
 class CopyThread(Message):
@@ -226,7 +239,7 @@ class CopyThread(Message):
 class Prune(Message):
     """Remove old checkpoints. Send it again until it is done: the service goes on meanwhile."""
 
-    thread_ids: list[Text]
+    thread_ids: Ids
     strategy: Literal["keep_latest", "keep_last", "delete", "delete_all"] = "keep_latest"
     keep_last: Count | None = None
 
@@ -261,3 +274,17 @@ class Runs(Message):
     """List the runs of a thread."""
 
     thread_id: Text
+
+
+# One runner at a time
+
+
+class Lock(Message):
+    """Acquire, renew or release the lock of a thread."""
+
+    thread_id: Text
+    action: Literal["acquire", "renew", "release"]
+    token: Token = Field(description="8 random bytes of the client's, which tell its hold from others.")
+    ttl_seconds: Annotated[float, Field(ge=LOCK_TTL_SECONDS_MIN, le=TTL_SECONDS_MAX)] = Field(
+        60, description="For how long the lock is held from now on."
+    )

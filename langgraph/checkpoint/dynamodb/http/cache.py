@@ -8,27 +8,24 @@ from typing import Any
 
 from langgraph.cache.base import FullKey, Namespace, ValueT
 from langgraph.checkpoint.serde.base import SerializerProtocol
-from typing_extensions import override
+from typing_extensions import Unpack, override
 
 from langgraph.cache.dynamodb.cache import TableCache
-from langgraph.cache.dynamodb.entries import Values, attempt, entry_key
-from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.codec import Codec, rough_bytes
-from langgraph.checkpoint.dynamodb._format.content import pack_typed, unpack_typed
+from langgraph.cache.dynamodb.entries import Values as GivenValues
+from langgraph.cache.dynamodb.entries import attempt, entry_key
+from langgraph.checkpoint.dynamodb._format.codec import rough_bytes
+from langgraph.checkpoint.dynamodb._format.labels import label_path
 from langgraph.checkpoint.dynamodb._format.limits import CACHE_RETRY_SECONDS
-from langgraph.checkpoint.dynamodb._runtime.events import Events, OnEvent
-from langgraph.checkpoint.dynamodb._runtime.options import check_codec_options, check_ttl
+from langgraph.checkpoint.dynamodb._runtime.options import check_serde, check_ttl
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError
-from langgraph.checkpoint.dynamodb.http.labels import Document, LabelAccounting, in_requests
-from langgraph.checkpoint.dynamodb.http.options import Auth
-from langgraph.checkpoint.dynamodb.http.service import ServiceClient, ask
+from langgraph.checkpoint.dynamodb.http.options import GatewayKeywords
+from langgraph.checkpoint.dynamodb.http.sealing import Place
+from langgraph.checkpoint.dynamodb.http.service import Document, GatewayAccounting, ServiceClient, ask
+from langgraph.checkpoint.dynamodb.http.values import Values, sealer_of
 
 # Running the node is better than waiting for its cache.
-CACHE_TIMEOUT_SECONDS = 5.0
-# The type of a value that the client has sealed for its place.
-_SEALED = "sealed"
-_ENTRY_BYTES = 200
+CACHE_TIMEOUT_SECONDS = 2.0
 
 
 class HttpCache(ServiceClient, TableCache[ValueT]):
@@ -44,17 +41,18 @@ class HttpCache(ServiceClient, TableCache[ValueT]):
         ```
 
     Args:
-        url: The gateway's address.
-        auth: As for `HttpCheckpointSaver`, as are the options up to `client_options`.
+        url: The gateway's address, such as `https://gateway.example`.
+        auth: The credentials: a bearer token, a function that returns one, `SigV4(...)`, or an `httpx.Auth`. In a
+            configuration, one of `token`, `token_file` and `sigv4` (with `region_name`).
         timeout: Seconds to wait for the next piece of a response.
-        retry_seconds: For how many seconds to retry a request that gets no response, or one that says to retry.
+        retry_seconds: For how many seconds to retry a request; then it is a miss.
         allow_http: Whether to send `auth` over http:// to another machine. Everybody on the way can read it.
-        client_options: Keyword arguments of httpx's clients: `headers`, `http2`, `proxy`, `trust_env`, `verify`.
+        on_event: A function that receives an `Event` for each operation, or `Events(function, ...)`. It runs at the end
+            of the call and must return quickly. Its errors are logged.
         serde: The serializer, by default LangGraph's `JsonPlusSerializer` without pickle. `EncryptedSerializer`
-            encrypts values before they are sent, bound to their namespace and key.
-        prefix: Labels in front of every namespace, such as the tenant of the token. `clear()` deletes only entries
-            under it.
-        on_event: As for `DynamoDBCache`. The gateway reports units only to some clients.
+            encrypts values, bound to their namespace and key.
+        prefix: Labels in front of every namespace, such as the tenant. `clear()` deletes only entries under them.
+        client_options: Keyword arguments of httpx's clients: `headers`, `http2`, `proxy`, `trust_env`, `verify`.
 
     Raises:
         CheckpointerInputError: An option has a value that cannot be used.
@@ -64,63 +62,57 @@ class HttpCache(ServiceClient, TableCache[ValueT]):
         self,
         url: str,
         *,
-        auth: Auth = None,
         timeout: float = CACHE_TIMEOUT_SECONDS,
         retry_seconds: float = CACHE_RETRY_SECONDS,
-        allow_http: bool = False,
-        client_options: Mapping[str, Any] | None = None,
         serde: SerializerProtocol | None = None,
         prefix: Sequence[str] = (),
-        on_event: OnEvent | Events | None = None,
+        **options: Unpack[GatewayKeywords],
     ) -> None:
         """Check the options. Nothing is opened before the first call."""
-        check_codec_options(serde=serde, allow_unencrypted=False, bound_to=None)
+        check_serde(serde)
         super().__init__(serde=serde, prefix=prefix)
         self._connect(
             url,
-            auth=auth,
             timeout=timeout,
             retry_seconds=retry_seconds,
-            allow_http=allow_http,
-            client_options=client_options,
-            on_event=on_event,
-            accounting=LabelAccounting(has_tenants=bool(prefix)),
+            accounting=GatewayAccounting(has_tenants=bool(prefix)),
             events_prefix="cache.",
+            **options,
         )
-        self._codec = Codec(self.serde)
+        # An entry is stored once, so no sealed piece can be used again.
+        self._values = Values(self.serde, sealer_of(self.serde, pieces_bytes_max=0))
 
     @override
     def _get(self, keys: Sequence[FullKey]) -> Op[dict[FullKey, ValueT]]:
         wanted: dict[FullKey, Document] = {}
         for namespace, key in keys:
             full_key = (tuple(namespace), key)
-            place = yield from attempt(work(partial(self._place, full_key)), "read", full_key)
-            if place is not None:
-                wanted[full_key] = place
-        found: dict[FullKey, Document] = {}
+            document = yield from attempt(work(partial(self._document, full_key)), "read", full_key)
+            if document is not None:
+                wanted[full_key] = document
+        found: dict[FullKey, ValueT] = {}
         yield from attempt(self._read(wanted, found), "read", list(wanted))
-        values: dict[FullKey, ValueT] = {}
-        for full_key, value in found.items():
-            opened = yield from attempt(self._opened(full_key, value), "read", full_key)
-            if opened:
-                values[full_key] = opened[0]
-        return values
+        return found
 
-    def _read(self, wanted: Mapping[FullKey, Document], found: dict[FullKey, Document]) -> Op[None]:
+    def _read(self, wanted: Mapping[FullKey, Document], found: dict[FullKey, ValueT]) -> Op[None]:
         """Fill in what is found, as far as that goes."""
-        for group in (yield from in_requests(self._service, list(wanted.items()), _size_of_key, _name_of)):
+        for group in (yield from self._service.groups(wanted, _name_of)):
             left = group
             while left:
-                answer = yield from ask("cache/get", {"keys": [place for _, place in left]})
-                for (full_key, _), value in zip(left, answer["values"], strict=True):
+                answer = yield from ask("cache/get", {"keys": [wanted[each] for each in left]})
+                for full_key, value in zip(left, answer["values"], strict=True):
                     if value is not None:
-                        found[full_key] = value
+                        yield from attempt(self._open(full_key, value, found), "read", full_key)
                 for each in answer["refused"]:
-                    yield from attempt(_refused(each), "read", left[each["position"]][0])
+                    yield from attempt(_refused(each), "read", left[each["position"]])
                 left = [left[position] for position in answer["left"]]
 
+    def _open(self, full_key: FullKey, value: Document, found: dict[FullKey, ValueT]) -> Op[None]:
+        opening = partial(self._values.loads, value, self._place(full_key))
+        found[full_key] = yield from work(opening, len(value["data"]))
+
     @override
-    def _put(self, values: Values) -> Op[None]:
+    def _put(self, values: GivenValues) -> Op[None]:
         new: dict[FullKey, Document] = {}
         for (namespace, key), (value, ttl_seconds) in values.items():
             full_key = (tuple(namespace), key)
@@ -130,49 +122,44 @@ class HttpCache(ServiceClient, TableCache[ValueT]):
         yield from attempt(self._store(new), "store", list(new))
 
     def _store(self, new: Mapping[FullKey, Document]) -> Op[None]:
-        for group in (yield from in_requests(self._service, list(new.items()), _size_of_entry, _name_of)):
-            answer = yield from ask("cache/set", {"entries": [entry for _, entry in group]})
+        for group in (yield from self._service.groups(new, _name_of)):
+            answer = yield from ask("cache/set", {"entries": [new[each] for each in group]})
             for each in answer["refused"]:
-                yield from attempt(_refused(each), "store", group[each["position"]][0])
+                yield from attempt(_refused(each), "store", group[each["position"]])
 
     @override
     def _clear(self, namespaces: Sequence[Namespace] | None) -> Op[None]:
         named = None if namespaces is None else [[*self._prefix, *each] for each in namespaces]
         yield from ask("cache/clear", {"namespaces": named, "prefix": list(self._prefix)})
 
-    # Values
-
-    def _place(self, full_key: FullKey) -> Document:
-        namespace, key = full_key
+    def _document(self, full_key: FullKey) -> Document:
+        """Return how a request names an entry; raise `CheckpointerInputError` if there can be none."""
         entry_key(self._prefix, full_key)
-        return {"namespace": [*self._prefix, *namespace], "key": key}
+        return {"namespace": [*self._prefix, *full_key[0]], "key": full_key[1]}
 
     def _entry(self, full_key: FullKey, value: Any, ttl_seconds: float | None) -> Op[Document]:
-        def made() -> Document:
-            if ttl_seconds is not None:
-                check_ttl("ttl", ttl_seconds, at_least=0)
-            place = self._place(full_key)
-            kind, data = self._codec.dumps(value, f"the value of node cache entry {full_key}")
-            if self._codec.encrypts:
-                item_key = entry_key(self._prefix, full_key)
-                kind, data = _SEALED, self._codec.seal(pack_typed(kind, data), item_key, items.DATA)
-            return {**place, "type": kind, "data": data, "ttl_seconds": ttl_seconds}
+        if ttl_seconds is not None:
+            check_ttl("ttl", ttl_seconds, at_least=0)
+        document = self._document(full_key)
+        dumping = partial(self._values.dumps, value, self._place(full_key))
+        sent = (yield from work(dumping, rough_bytes(value))).document
+        return {**document, **sent, "ttl_seconds": ttl_seconds}
 
-        return (yield from work(made, rough_bytes(value)))
+    def _place(self, full_key: FullKey) -> Place:
+        return _EntryPlace("", label_path([*self._prefix, *full_key[0]]), full_key[1])
 
-    def _opened(self, full_key: FullKey, value: Document) -> Op[list[Any]]:
-        def opened() -> list[Any]:
-            item_key, kind, data = entry_key(self._prefix, full_key), value["type"], value["data"]
-            if not self._codec.encrypts:
-                return [self._codec.loads(kind, data, item_key)]
-            if kind != _SEALED:
-                msg = (
-                    "it is not encrypted, but the cache has a cipher: somebody without the key has stored it"
-                )
-                raise CheckpointerError(msg)
-            return [unpack_typed(self._codec, item_key, self._codec.open(data, item_key, items.DATA))]
 
-        return (yield from work(opened, len(value["data"])))
+class _EntryPlace(Place):
+    """The place of a cached value: a path of labels, and a key. No thread has an empty id."""
+
+    @property
+    @override
+    def is_stored_once(self) -> bool:
+        return True
+
+    @override
+    def __str__(self) -> str:
+        return "the cached value"
 
 
 def _refused(refusal: Document) -> Op[None]:
@@ -180,14 +167,5 @@ def _refused(refusal: Document) -> Op[None]:
     raise CheckpointerError(refusal["reason"])
 
 
-def _size_of_key(wanted: tuple[FullKey, Document]) -> int:
-    place = wanted[1]
-    return _ENTRY_BYTES + 4 * (len(place["key"]) + sum(map(len, place["namespace"])))
-
-
-def _size_of_entry(new: tuple[FullKey, Document]) -> int:
-    return _size_of_key(new) + len(new[1]["data"])
-
-
-def _name_of(named: tuple[FullKey, Document]) -> str:
-    return f"node cache entry {named[0]}"
+def _name_of(full_key: FullKey) -> str:
+    return f"node cache entry {full_key}"

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from langgraph.checkpoint.dynamodb._format.limits import PARALLEL_REQUESTS, POOL_CONNECTIONS
 from langgraph.checkpoint.dynamodb._runtime.fork import start_in_every_process, without_forks
 from langgraph.checkpoint.dynamodb._runtime.loops import LoopEnd
-from langgraph.checkpoint.dynamodb.http.reply import Reply
+from langgraph.checkpoint.dynamodb.http.documents import Reply
 
 if TYPE_CHECKING:
     import httpx

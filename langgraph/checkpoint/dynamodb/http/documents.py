@@ -10,6 +10,7 @@ import json
 import sys
 import zlib
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import ormsgpack
@@ -33,6 +34,25 @@ _DECOMPRESSORS: Mapping[str, Callable[[], Any]] = {
     "gzip": lambda: zlib.decompressobj(_GZIP_WINDOW),
     "zstd": zstd.ZstdDecompressor,
 }
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A response as it was received."""
+
+    status_code: int
+    headers: Mapping[str, str]
+    body: bytes
+    """Compressed as its Content-Encoding says."""
+
+    @property
+    def content(self) -> bytes:
+        """The decompressed body.
+
+        Raises:
+            BadDocumentError: It is not what its Content-Encoding says.
+        """
+        return decompressed(self.body, self.headers.get("Content-Encoding", ""))
 
 
 class BadDocumentError(ValueError):

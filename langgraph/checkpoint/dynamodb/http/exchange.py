@@ -6,8 +6,11 @@ It does no I/O and does not wait: the transport does, blocking or on an event lo
 from __future__ import annotations
 
 import ssl
+import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from email.utils import parsedate_to_datetime
 from functools import cached_property
 from hashlib import sha256
 from http import HTTPStatus
@@ -17,9 +20,8 @@ from langgraph.checkpoint.dynamodb._runtime.attempts import Attempts
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerError
 from langgraph.checkpoint.dynamodb.http import documents
-from langgraph.checkpoint.dynamodb.http.deadline import ServiceClock
+from langgraph.checkpoint.dynamodb.http.documents import Reply
 from langgraph.checkpoint.dynamodb.http.problems import REQUEST_ID, TurnedAwayError, failure_in, failure_of
-from langgraph.checkpoint.dynamodb.http.reply import Reply
 
 _ABOUT = "about"
 _LIST = "list"
@@ -37,8 +39,36 @@ _DECODERS = {
     documents.STREAM_MEDIA_TYPE: documents.unpacked_stream,
 }
 _HEADERS = {"Accept-Encoding": "zstd, gzip", "User-Agent": "langgraph-dynamodb"}
+# Until when the client waits, by the service's clock. The service does not carry out a request that arrives later.
+DEADLINE = "X-Deadline"
+# `Date` has whole seconds, and the clocks of a service's processes differ by a little.
+_UNSURE_SECONDS = 2.0
 # A smaller body is not worth compressing.
 _COMPRESSED_BYTES_MIN = 1024
+
+
+class ServiceClock:
+    """The service's clock, as its responses report it."""
+
+    def __init__(self, timeout: float, clock: Callable[[], float] = time.time) -> None:
+        """Take the time to wait for a response, in seconds, and this machine's clock."""
+        self._timeout = timeout
+        self._clock = clock
+        self._ahead_seconds: float | None = None
+
+    def headers(self) -> Mapping[str, str]:
+        """Return the header with the deadline of a request that is sent now; none before the first response."""
+        if self._ahead_seconds is None:
+            return {}
+        waits_seconds = max(self._timeout - _UNSURE_SECONDS, self._timeout / 2)
+        return {DEADLINE: f"{self._clock() + self._ahead_seconds + waits_seconds:.3f}"}
+
+    def learn(self, headers: Mapping[str, str]) -> None:
+        """Set the clock by the headers of a response."""
+        with suppress(ValueError, TypeError):
+            # The middle of the second that the header names.
+            told = parsedate_to_datetime(headers.get("Date", "")).timestamp() + 0.5
+            self._ahead_seconds = told - self._clock()
 
 
 class Exchange:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from langgraph.checkpoint.dynamodb._operations.thread_lock import Attempt, Hold, another, lost, waited_for
 from langgraph.checkpoint.dynamodb._runtime.attempts import backoff_seconds
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, result
-from langgraph.checkpoint.dynamodb.http.prefix import ThreadPrefix
 
 _rng = random.SystemRandom()
 
@@ -18,7 +17,8 @@ _rng = random.SystemRandom()
 class GatewayHolder:
     """Reaches the holds on threads through a gateway."""
 
-    prefix: ThreadPrefix
+    prefix: str
+    """The beginning of thread ids in the table, which the agent does not know."""
 
     def clock(self) -> float:
         """Return the time in epoch seconds, by this process's clock."""
@@ -63,7 +63,7 @@ class GatewayHolder:
 
     def _asked(self, action: str, hold: Hold, delay_seconds: float = 0.0) -> Op[tuple[float | None, float]]:
         document = {
-            "thread_id": self.prefix.added(hold.root.thread_id, "thread_id"),
+            "thread_id": self.prefix + hold.root.thread_id,
             "action": action,
             "token": hold.token,
             "ttl_seconds": hold.ttl_seconds,

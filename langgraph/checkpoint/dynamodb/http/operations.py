@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import partial
@@ -21,7 +23,9 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import metadata_json, rough_bytes
 from langgraph.checkpoint.dynamodb._format.items import Partition
+from langgraph.checkpoint.dynamodb._format.unserializable import unserializable_part
 from langgraph.checkpoint.dynamodb._operations import arguments
+from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
 from langgraph.checkpoint.dynamodb._operations.delete import checked_count
 from langgraph.checkpoint.dynamodb._operations.directory import (
     MOMENT_MAX,
@@ -36,6 +40,7 @@ from langgraph.checkpoint.dynamodb._operations.list import has_values
 from langgraph.checkpoint.dynamodb._operations.put_writes import checked_task
 from langgraph.checkpoint.dynamodb._operations.runs import RunSummary
 from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, work
+from langgraph.checkpoint.dynamodb.base_saver import Operations
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointerConfigurationError,
     CheckpointerError,
@@ -44,11 +49,10 @@ from langgraph.checkpoint.dynamodb.errors import (
 )
 from langgraph.checkpoint.dynamodb.http.deltas import delta
 from langgraph.checkpoint.dynamodb.http.documents import can_be_packed, size_of
-from langgraph.checkpoint.dynamodb.http.memory import Known, LastValues
-from langgraph.checkpoint.dynamodb.http.prefix import ThreadPrefix
+from langgraph.checkpoint.dynamodb.http.memory import Remembered
 from langgraph.checkpoint.dynamodb.http.sealing import Place
 from langgraph.checkpoint.dynamodb.http.service import Service, ask
-from langgraph.checkpoint.dynamodb.http.values import Typed, Values
+from langgraph.checkpoint.dynamodb.http.values import Typed, Values, digest_of
 
 Document: TypeAlias = dict[str, Any]
 
@@ -56,6 +60,8 @@ Document: TypeAlias = dict[str, Any]
 _PUT_ATTEMPTS_MAX = 4
 # The digest of a smaller value takes as many bytes as the value.
 _HAVE_BYTES_MIN = 256
+# What a remembered value takes beside its bytes.
+_VALUE_BYTES = 300
 # The first page of a list without a limit; its consumer may stop at any time. Later ones grow.
 _PAGE_FIRST = 8
 _PAGE_MAX = 256
@@ -66,22 +72,94 @@ _NEEDED_METADATA = ("run_id", "counters_since_delta_snapshot", "parents")
 
 
 @dataclass(frozen=True)
+class Known:
+    """A checkpoint that the service has acknowledged or returned: its values' bytes, as the service has them."""
+
+    checkpoint_id: str = ""
+    versions: Mapping[str, Any] = field(default_factory=dict)
+    values: Mapping[str, Typed] = field(default_factory=dict)
+
+    @property
+    def size_bytes(self) -> int:
+        """The estimated memory that it takes, in bytes."""
+        return sum(_VALUE_BYTES + len(each.data) for each in self.values.values())
+
+
+@dataclass(frozen=True)
 class Client:
     """All that the operations of a saver need."""
 
     service: Service
-    memory: LastValues
+    memory: Remembered[Known]
+    """The newest checkpoint of each namespace. With it, a put sends only what has changed in a value."""
     values: Values
-    prefix: ThreadPrefix = field(default_factory=ThreadPrefix)
+    prefix: str = ""
+    """The beginning of thread ids and owners in the table, which the agent does not know: a tenant and a slash."""
     owner_from: str | None = None
 
+    def inside(self, partition: Partition) -> Partition:
+        """Return a namespace that the agent names, as the table has it."""
+        if not self.prefix:
+            return partition
+        return items.partition_of(self.prefix + partition.thread_id, partition.namespace)
+
+    def id_inside(self, given: Any, name: str) -> str:
+        """Return the id of a thread, or the name of an owner, as the table has it."""
+        return self.prefix + checked_id(given, name)
+
+    def outside(self, name: str) -> str:
+        """Return the id of a thread, or the name of an owner, as the agent knows it."""
+        return name.removeprefix(self.prefix)
+
     def target(self, config: RunnableConfig) -> tuple[Partition, str | None]:
-        """Return the namespace and the checkpoint that a config names, as the table has them."""
-        return arguments.target(self.prefix.inside(config)), arguments.checkpoint_id_in(config)
+        """Return the namespace, as the table has it, and the checkpoint that a config names."""
+        return self.inside(arguments.target(config)), arguments.checkpoint_id_in(config)
+
+    def config_of(self, partition: Partition, checkpoint_id: str) -> RunnableConfig:
+        """Return the config of a checkpoint, as the agent knows it."""
+        config = arguments.config_of(partition, checkpoint_id)
+        config["configurable"]["thread_id"] = self.outside(partition.thread_id)
+        return config
 
 
 def _place_of(partition: Partition) -> Document:
     return {"thread_id": partition.thread_id, "checkpoint_ns": partition.namespace}
+
+
+def _key(partition: Partition) -> tuple[str, str]:
+    return partition.thread_id, partition.namespace
+
+
+def _plain(value: Any) -> Any:
+    """Return plain data as JSON has it. What is changed in the value later does not change it.
+
+    Raises:
+        ValueError: JSON, or msgpack, cannot hold it.
+    """
+    text = metadata_json(value)
+    if text is None:
+        raise ValueError("JSON cannot hold it")
+    copy = json.loads(text)
+    if not can_be_packed(copy):
+        raise ValueError("msgpack cannot hold it")
+    return copy
+
+
+def _as_json(value: Any, what: str) -> Any:
+    """Return plain data as JSON has it.
+
+    Raises:
+        CheckpointSerializationError: It has something that JSON cannot hold.
+    """
+    try:
+        return _plain(value)
+    except ValueError as error:
+        where, part = unserializable_part(value, what, _plain)
+        msg = (
+            f"{where} is of type {type(part).__name__}, and beside values the gateway takes only what JSON and msgpack"
+            " hold; it was not stored"
+        )
+        raise CheckpointSerializationError(msg) from error
 
 
 # Reading
@@ -91,20 +169,18 @@ def get_tuple(client: Client, config: RunnableConfig) -> Op[CheckpointTuple | No
     """Read the checkpoint that a config names, or the newest of its namespace."""
     partition, checkpoint_id = client.target(config)
     yield from client.service.about()
-    namespace = (partition.thread_id, partition.namespace)
-    known = client.memory.get(namespace)
+    known = client.memory.get(_key(partition)) or Known()
     have = {each.digest: each.data for each in known.values.values() if len(each.data) >= _HAVE_BYTES_MIN}
     wanted = {**_place_of(partition), "checkpoint_id": checkpoint_id, "have": list(have)}
-    first = (yield from ask("get-tuple", wanted))["checkpoint"]
-    found = None if first is None else (yield from _completed(first, have))
+    found = (yield from ask("get-tuple", wanted))["checkpoint"]
+    if found is not None:
+        found = yield from _completed(found, have)
     if found is None:
         return None
-    values = {name: Typed(**each) for name, each in found["values"].items()}
-    versions = dict(found["checkpoint"].get("channel_versions", {}))
-    client.memory.remember(namespace, Known(found["checkpoint_id"], versions, values))
-    documents = {name: each.document for name, each in values.items()}
-    opening = partial(_opened, client.values, {**found, "values": documents})
-    return client.prefix.shown((yield from work(opening, size_of(documents))))
+    values = {name: Typed(each["type"], each["data"]) for name, each in found["values"].items()}
+    versions = found["checkpoint"].get("channel_versions", {})
+    client.memory.keep(_key(partition), Known(found["checkpoint_id"], dict(versions), values))
+    return (yield from work(partial(_opened, client, client.values, found), size_of(found["values"])))
 
 
 def _completed(found: Document, have: Mapping[bytes, bytes]) -> Op[Document | None]:
@@ -112,7 +188,7 @@ def _completed(found: Document, have: Mapping[bytes, bytes]) -> Op[Document | No
     place = {name: found[name] for name in ("thread_id", "checkpoint_ns", "checkpoint_id")}
     known = dict(have)
     while any("left" in each for each in _shown(found)):
-        known |= {Typed(**each).digest: each["data"] for each in _shown(found) if "data" in each}
+        known |= {digest_of(each["data"]): each["data"] for each in _shown(found) if "data" in each}
         more: Document | None = (yield from ask("get-tuple", {**place, "have": list(known)}))["checkpoint"]
         if more is None:
             return None
@@ -129,17 +205,17 @@ def _shown(found: Document) -> list[Document]:
     return [*found["values"].values(), *(value for *_, value in found["pending_writes"])]
 
 
-def _opened(values: Values, found: Document) -> CheckpointTuple:
+def _opened(client: Client, values: Values, found: Document) -> CheckpointTuple:
     """Return a checkpoint with its values deserialized."""
     partition = items.partition_of(found["thread_id"], found["checkpoint_ns"])
     checkpoint_id, parent_id = found["checkpoint_id"], found["parent_checkpoint_id"]
     place = partial(Place, partition.thread_id, partition.namespace)
     state = {name: values.loads(each, place(name)) for name, each in found["values"].items()}
     return CheckpointTuple(
-        config=arguments.config_of(partition, checkpoint_id),
+        config=client.config_of(partition, checkpoint_id),
         checkpoint=cast("Checkpoint", {**found["checkpoint"], "channel_values": state}),
         metadata=values.loads_metadata(found, place("", checkpoint_id)),
-        parent_config=None if parent_id is None else arguments.config_of(partition, parent_id),
+        parent_config=None if parent_id is None else client.config_of(partition, parent_id),
         pending_writes=[
             (task, channel, values.loads(value, place(channel, checkpoint_id, task)))
             for task, channel, value in found["pending_writes"]
@@ -156,12 +232,15 @@ def list_checkpoints(
 ) -> Stream[CheckpointTuple]:
     """List the checkpoints that match, newest first. Invalid arguments raise here, before the first step."""
     matching = arguments.checked_filter(metadata_filter)
-    asked = {name: value for name, value in matching.items() if _is_json(value)}
+    # A tuple equals no list, as which JSON has it.
+    asked = {name: value for name, value in matching.items() if _plain_part({name: value}) == {name: value}}
     wanted: Document = {"filter": asked, "before": arguments.checked_before(before)}
     arguments.checked_limit(limit)
     config = arguments.listed_config(config)
     if config is None:
-        return _list_of_all(client, wanted, matching, limit)
+        # All threads come in one stream, which would end too early if checkpoints are left out here.
+        count = None if matching or client.prefix else limit
+        return _list(client, wanted, matching, limit, count)
     partition, checkpoint_id = client.target(config)
     # What was not given is not the root namespace, but all of them.
     has_namespace = config["configurable"].get("checkpoint_ns") is not None
@@ -170,68 +249,55 @@ def list_checkpoints(
         "checkpoint_ns": partition.namespace if has_namespace else None,
         "checkpoint_id": checkpoint_id,
     }
-    return _list_of_thread(client, wanted, matching, limit)
-
-
-def _is_json(value: Any) -> bool:
-    """Tell whether JSON says the same as a value of a filter: a tuple equals no list, and a set has no JSON."""
-    is_exact = metadata_json(value) is not None and not _has_tuples(value)
-    return is_exact and can_be_packed(value)
-
-
-def _has_tuples(value: Any) -> bool:
-    if isinstance(value, (dict, list)):
-        return any(map(_has_tuples, value.values() if isinstance(value, dict) else value))
-    return isinstance(value, tuple)
-
-
-def _list_of_thread(
-    client: Client, wanted: Document, matching: Mapping[str, Any], limit: int | None
-) -> Stream[CheckpointTuple]:
-    """List checkpoints of a thread page by page."""
-    yield from client.service.about()
-    values, left, after = client.values.for_many(), limit, None
     count = _PAGE_FIRST if limit is None else min(limit, _PAGE_MAX)
-    while left is None or left > 0:
+    return _list(client, wanted, matching, limit, count)
+
+
+def _plain_part(given: Mapping[Any, Any]) -> Document:
+    """Return what JSON can hold of a dict."""
+    with suppress(ValueError):
+        whole: Document = _plain(given)
+        return whole
+    found: Document = {}
+    for name, value in given.items():
+        with suppress(ValueError):
+            found |= _plain({name: value})
+    return found
+
+
+def _list(
+    client: Client, wanted: Document, matching: Mapping[str, Any], limit: int | None, count: int | None
+) -> Stream[CheckpointTuple]:
+    """List checkpoints page by page; the first page has so many."""
+    if limit == 0:
+        return
+    yield from client.service.about()
+    values, after, left = client.values.for_many(), None, limit
+    while True:
         page = yield from ask("list", {**wanted, "limit": count, "after": after})
         for document in page[:-1]:
-            found = yield from _listed(values, document, matching)
-            if found is not None and left != 0:
+            if not document["thread_id"].startswith(client.prefix):
+                continue
+            found = yield from _listed(client, values, document, matching)
+            if found is not None:
+                yield Emit(found)
                 left = None if left is None else left - 1
-                yield Emit(client.prefix.shown(found))
-        if not page[-1]["more"]:
+                if left == 0:
+                    return
+        if count is None or not page[-1]["more"]:
             return
         after = {name: page[-2][name] for name in ("checkpoint_id", "checkpoint_ns")}
         count = min(2 * count, _PAGE_MAX)
 
 
-def _list_of_all(
-    client: Client, wanted: Document, matching: Mapping[str, Any], limit: int | None
-) -> Stream[CheckpointTuple]:
-    """List checkpoints of all threads, in one stream."""
-    yield from client.service.about()
-    values, left = client.values.for_many(), limit
-    if left == 0:
-        return
-    # With a limit, the stream would end too early if checkpoints are left out here.
-    page = yield from ask("list", {**wanted, "limit": None if matching or client.prefix else limit})
-    for document in page[:-1]:
-        if not client.prefix.has(document["thread_id"]):
-            continue
-        found = yield from _listed(values, document, matching)
-        if found is not None:
-            yield Emit(client.prefix.shown(found))
-            left = None if left is None else left - 1
-            if left == 0:
-                return
-
-
-def _listed(values: Values, document: Document, matching: Mapping[str, Any]) -> Op[CheckpointTuple | None]:
+def _listed(
+    client: Client, values: Values, document: Document, matching: Mapping[str, Any]
+) -> Op[CheckpointTuple | None]:
     """Return a checkpoint of a list; `None` if its metadata do not match, or it was deleted before all of it came."""
     whole = yield from _completed(document, {})
     if whole is None:
         return None
-    found = yield from work(partial(_opened, values, whole), size_of(whole["values"]))
+    found = yield from work(partial(_opened, client, values, whole), size_of(whole["values"]))
     return found if has_values(cast("Mapping[str, Any]", found.metadata), matching) else None
 
 
@@ -290,45 +356,30 @@ def put(
         **_place_of(partition),
         "parent_checkpoint_id": parent_id,
         "checkpoint_map": _checkpoint_map(config),
-        "checkpoint": _as_json(fields, "the checkpoint"),
+        "checkpoint": _as_json(fields, "checkpoint"),
         **_metadata(client, partition, checkpoint_id, get_checkpoint_metadata(config, metadata)),
         "new_versions": _as_json(dict(new_versions), "new_versions"),
         "listed": client.owner_from is not None,
         "owner": _owner(client, config, partition),
     }
-    given, namespace = dict(checkpoint["channel_values"]), (partition.thread_id, partition.namespace)
-    known = client.memory.get(namespace)
-    if parent_id is None or known.checkpoint_id != parent_id:
+    given = dict(checkpoint["channel_values"])
+    known = client.memory.get(_key(partition))
+    if known is None or parent_id is None or known.checkpoint_id != parent_id:
         known = Known()
     # Serialize before the first request: LangGraph may change a value while we wait.
     changed = {name for name in given if name in new_versions}
     versions = document["checkpoint"]["channel_versions"]
     serializing = partial(_serialized, client.values, partition, given, known, versions, changed)
     values = yield from work(serializing, rough_bytes({name: given[name] for name in changed}))
-    yield from client.service.about()
-    yield from _store(client, partition, document, Known(checkpoint_id, versions, values), known, changed)
-    return client.prefix.outside(arguments.config_of(partition, checkpoint_id))
-
-
-def _store(
-    client: Client,
-    partition: Partition,
-    document: Document,
-    new: Known,
-    known: Known,
-    changed: Collection[str],
-) -> Op[None]:
-    """Store a checkpoint whose values are serialized, given what is known of its parent and what has changed."""
-    values, wanted = new.values, set[str]()
-    what = f"checkpoint {new.checkpoint_id!r} of thread {partition.thread_id!r}"
+    what, wanted = f"checkpoint {checkpoint_id!r} of thread {partition.thread_id!r}", set[str]()
     for _ in range(_PUT_ATTEMPTS_MAX):
         describing = partial(_sent, values, known, changed, wanted)
         sent = yield from work(describing, sum(len(values[name].data) for name in changed))
         asked = {**document, "values": sent, "kept": [name for name in values if name not in sent]}
         answer = yield from ask("put", (yield from client.service.fitting(asked, what)))
         if not answer["wanted"]:
-            client.memory.remember((partition.thread_id, partition.namespace), new)
-            return
+            client.memory.keep(_key(partition), Known(checkpoint_id, versions, values))
+            return client.config_of(partition, checkpoint_id)
         wanted |= values.keys() & set(answer["wanted"])
     raise CheckpointerError(f"the gateway keeps asking for values of {what} that it was sent; retry the call")
 
@@ -379,18 +430,11 @@ def _metadata(
     client: Client, partition: Partition, checkpoint_id: str, metadata: CheckpointMetadata
 ) -> Document:
     """Return metadata as requests have it: typed as well if JSON cannot hold all of it, or if it is encrypted."""
-    is_sealed = client.values.encrypts_metadata
+    is_sealed = client.values.seals
     given: Mapping[str, Any] = metadata
-    # As JSON, so that the caller may go on to change what it gave.
-    readable = {
-        name: _as_json(value, "the metadata")
-        for name, value in given.items()
-        if type(name) is str
-        and metadata_json(value) is not None
-        and can_be_packed({name: value})
-        and (not is_sealed or name in _NEEDED_METADATA)
-    }
-    if len(readable) == len(given) and not (is_sealed and client.values.seals):
+    needed = given if not is_sealed else {name: given[name] for name in _NEEDED_METADATA if name in given}
+    readable = _plain_part(needed)
+    if len(readable) == len(given) and not is_sealed:
         return {"metadata": readable}
     text = None if is_sealed else metadata_json(given)
     if text is not None:
@@ -405,33 +449,15 @@ def _owner(client: Client, config: RunnableConfig, partition: Partition) -> str 
     named = None if client.owner_from is None else owner_in(config, client.owner_from)
     if named is None:
         return None
-    return checked_owner(client.prefix.added(named, "owner"), items.partition_of(partition.thread_id))
-
-
-def _as_json(value: Any, what: str) -> Any:
-    """Return plain data in JSON's own types.
-
-    Raises:
-        CheckpointSerializationError: It has something that JSON cannot hold.
-    """
-    if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
-        return {name: _as_json(each, what) for name, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_as_json(each, what) for each in value]
-    if metadata_json(value) is None:
-        msg = (
-            f"{what} has a {type(value).__name__} beside its values, and the gateway takes only JSON there; it was not"
-            " stored"
-        )
-        raise CheckpointSerializationError(msg)
-    return value
+    return checked_owner(client.id_inside(named, "owner"), items.partition_of(partition.thread_id))
 
 
 def put_writes(
     client: Client, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str
 ) -> Op[None]:
     """Store a task's writes."""
-    partition, checkpoint_id = checked_task(client.prefix.inside(config), task_id, task_path)
+    named, checkpoint_id = checked_task(config, task_id, task_path)
+    partition = client.inside(named)
     if not writes:
         return
     # LangGraph may change its arguments while we wait.
@@ -457,7 +483,7 @@ def put_writes(
 
 def delete_thread(client: Client, thread_id: str) -> Op[None]:
     """Delete a thread."""
-    checked = client.prefix.added(thread_id, "thread_id")
+    checked = client.id_inside(thread_id, "thread_id")
     items.partition_of(checked)
     client.memory.forget(checked)
     yield from ask("delete-thread", {"thread_id": checked})
@@ -473,7 +499,7 @@ def delete_for_runs(client: Client, run_ids: Sequence[str]) -> Op[None]:
 def prune(client: Client, thread_ids: Sequence[str], strategy: str, keep_last: int | None) -> Op[None]:
     """Remove old checkpoints."""
     checked_count(strategy, keep_last)
-    checked = [client.prefix.added(each, "an id") for each in arguments.checked_ids(thread_ids, "thread_ids")]
+    checked = [client.id_inside(each, "an id") for each in arguments.checked_ids(thread_ids, "thread_ids")]
     for each in checked:
         items.partition_of(each)
         client.memory.forget(each)
@@ -492,8 +518,8 @@ def copy_thread(client: Client, source_thread_id: str, target_thread_id: str) ->
     Raises:
         CheckpointerConfigurationError: The client seals values for their thread, so the service cannot copy them.
     """
-    source = client.prefix.added(source_thread_id, "source_thread_id")
-    to = client.prefix.added(target_thread_id, "target_thread_id")
+    source = client.id_inside(source_thread_id, "source_thread_id")
+    to = client.id_inside(target_thread_id, "target_thread_id")
     if source == to:
         msg = f"source and target are both thread {source!r}; give another id for the copy"
         raise CheckpointerInputError(msg)
@@ -522,8 +548,8 @@ def set_thread(
     client: Client, thread_id: str, owner: Any, title: Any, metadata: Mapping[str, Any] | None
 ) -> Op[None]:
     """Say whose thread it is and what it is about."""
-    inside = client.prefix.added(thread_id, "thread_id")
-    named = None if owner is None else client.prefix.added(owner, "owner")
+    inside = client.id_inside(thread_id, "thread_id")
+    named = None if owner is None else client.id_inside(owner, "owner")
     # Checked here, so that errors name the arguments as the caller has them.
     described(AboutThread(), items.partition_of(inside), named, title, metadata)
     told = None if metadata is None else _as_json(metadata, "metadata")
@@ -541,7 +567,7 @@ def list_threads(
     since: datetime | None,
 ) -> Op[ThreadPage]:
     """List the threads of an owner, or all threads with the prefix, newest activity first."""
-    named = None if owner is None else client.prefix.added(owner, "owner")
+    named = None if owner is None else client.id_inside(owner, "owner")
     wanted = check_listing(status, metadata, limit, before, since)
     document = {
         "owner": named,
@@ -554,19 +580,19 @@ def list_threads(
     }
     answer = yield from ask("threads", document)
     shown = [
-        _summary(client.prefix, each) for each in answer["threads"] if client.prefix.has(each["thread_id"])
+        _summary(client, each) for each in answer["threads"] if each["thread_id"].startswith(client.prefix)
     ]
     return ThreadPage(shown, answer["cursor"])
 
 
-def _summary(prefix: ThreadPrefix, document: Document) -> ThreadSummary:
+def _summary(client: Client, document: Document) -> ThreadSummary:
     def moment(seconds: float | None) -> datetime | None:
         return None if seconds is None else datetime.fromtimestamp(seconds, timezone.utc)
 
     owner = document["owner"]
     return ThreadSummary(
-        prefix.removed(document["thread_id"]),
-        None if owner is None else prefix.removed(owner),
+        client.outside(document["thread_id"]),
+        None if owner is None else client.outside(owner),
         document["title"],
         document["metadata"],
         moment(document["created_at"]),
@@ -578,8 +604,24 @@ def _summary(prefix: ThreadPrefix, document: Document) -> ThreadSummary:
 
 def list_runs(client: Client, thread_id: str) -> Op[Sequence[RunSummary]]:
     """List the runs of a thread."""
-    inside = client.prefix.added(thread_id, "thread_id")
+    inside = client.id_inside(thread_id, "thread_id")
     items.partition_of(inside)
     names = ("run_id", "first_checkpoint_id", "last_checkpoint_id", "checkpoints", "status")
     answer = yield from ask("runs", {"thread_id": inside})
     return [RunSummary(*(each[name] for name in names)) for each in answer["runs"]]
+
+
+OPERATIONS = Operations(
+    get_tuple,
+    list_checkpoints,
+    get_delta_channel_history,
+    put,
+    put_writes,
+    delete_thread,
+    delete_for_runs,
+    copy_thread,
+    prune,
+    set_thread,
+    list_threads,
+    list_runs,
+)

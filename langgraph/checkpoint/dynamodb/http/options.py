@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import sys
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 from urllib.parse import SplitResult, urlsplit
 
 from langgraph.checkpoint.dynamodb._runtime.fork import without_forks
@@ -15,8 +15,20 @@ from langgraph.checkpoint.dynamodb.http.signing import SigV4
 if TYPE_CHECKING:
     import httpx
 
+    from langgraph.checkpoint.dynamodb._runtime.events import Events, OnEvent
+
 Auth: TypeAlias = "str | Callable[[], str] | SigV4 | httpx.Auth | None"
 """A bearer token, a function that returns one, an AWS signature, or an httpx authorization."""
+
+
+class GatewayKeywords(TypedDict, total=False):
+    """The options that the constructors of the gateway's clients hand on. `config/http.py` describes them."""
+
+    auth: Auth
+    allow_http: bool
+    client_options: Mapping[str, Any] | None
+    on_event: OnEvent | Events | None
+
 
 # The keyword arguments of httpx's clients that callers may set.
 _PROXY_SCHEMES = ("http", "https", "socks5", "socks5h")
@@ -66,6 +78,13 @@ def _is_here(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def check_prefix(value: Any) -> None:
+    """Raise if a value cannot be the prefix of threads."""
+    if not isinstance(value, str):
+        msg = f'thread_prefix is {value!r}; give text such as "acme/", or "" for none'
+        raise CheckpointerInputError(msg)
 
 
 def check_auth(value: Any) -> None:

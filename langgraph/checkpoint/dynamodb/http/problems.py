@@ -18,7 +18,7 @@ from langgraph.checkpoint.dynamodb import errors
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerError
 
 if TYPE_CHECKING:
-    from langgraph.checkpoint.dynamodb.http.reply import Reply
+    from langgraph.checkpoint.dynamodb.http.documents import Reply
 
 REQUEST_ID = "X-Request-Id"
 

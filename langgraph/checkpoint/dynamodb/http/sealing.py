@@ -20,12 +20,10 @@ from __future__ import annotations
 
 import struct
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from hashlib import sha256
 from hmac import compare_digest
-from threading import Lock
 from typing import NamedTuple, TypeAlias
 
 from langgraph.checkpoint.serde.base import CipherProtocol
@@ -37,8 +35,8 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     SEGMENT_BYTES_MAX,
 )
 from langgraph.checkpoint.dynamodb._format.segments import Chunk, Piece, piece, split
-from langgraph.checkpoint.dynamodb._runtime.fork import start_in_every_process
 from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError, CheckpointerConfigurationError
+from langgraph.checkpoint.dynamodb.http.memory import Remembered
 
 Typed: TypeAlias = tuple[str, bytes]
 """A serialized value, as `dumps_typed` returns it."""
@@ -103,7 +101,8 @@ class Sealer:
             allow_unencrypted: Whether to open values that are not encrypted, too.
         """
         self._cipher = cipher
-        self._remembered = _RememberedPieces(pieces_bytes_max)
+        # Threads and namespaces share nothing: a reader of the table does not see that two of them have equal parts.
+        self._remembered = Remembered[_KnownPieces](pieces_bytes_max)
         self._allow_unencrypted = allow_unencrypted
 
     def seal(self, place: Place, value: Typed) -> Typed:
@@ -111,7 +110,7 @@ class Sealer:
         kind, data = value
         if len(data) < SEALED_TAIL_BYTES_MIN:
             return self._sealed_whole(place, kind, data)
-        before, known = self._remembered.at(place)
+        before, known = self._known(place)
         pieces, tail = split(data, PREAMBLE_BYTES, before)
         if tail:
             pieces.append(piece(tail))
@@ -119,7 +118,7 @@ class Sealer:
         if place.is_stored_once and 2 * reused_bytes < len(data) <= SEGMENT_BYTES_MAX:
             return self._sealed_whole(place, kind, data)
         sealed = [known.get(each.digest) or self._sealed_piece(each.content) for each in pieces]
-        self._remembered.keep(place, pieces, sealed)
+        self._keep(place, pieces, sealed)
         body = b"".join(sealed)
         seal = self._seal(place, kind, body, data[:PREAMBLE_BYTES])
         return f"{kind}{_SEALED}{urlsafe_b64encode(seal).decode()}", body
@@ -148,8 +147,27 @@ class Sealer:
         start = _decompressed(content[len(expected) :])
         frames = list(_frames(body))
         pieces = [piece(_decompressed(self._decrypted(place, each))) for each in frames]
-        self._remembered.keep(place, pieces, [each.whole for each in frames])
+        self._keep(place, pieces, [each.whole for each in frames])
         return kind, b"".join((start, *(each.content for each in pieces)))
+
+    def _known(self, place: Place) -> tuple[Sequence[Chunk], Mapping[bytes, bytes]]:
+        """Return the chunks that a value's bytes may still have, in order, and sealed bytes by digest."""
+        known = self._remembered.get(place.partition) or _KnownPieces({}, {})
+        # The value of a new channel, or of a write, may have been that of another channel.
+        chunks = known.chunks.get(place.channel) or [each for some in known.chunks.values() for each in some]
+        # What is shorter is the end of a value. It is sealed again, together with what follows it now.
+        return [each for each in chunks if each.length >= SEALED_TAIL_BYTES_MIN], known.sealed
+
+    def _keep(self, place: Place, pieces: Sequence[Piece], sealed: Sequence[bytes]) -> None:
+        """Remember the pieces of a value that the next one of its channel may have too."""
+        if place.is_stored_once or not pieces:
+            return
+        known = self._remembered.get(place.partition) or _KnownPieces({}, {})
+        chunks = {**known.chunks, place.channel: [Chunk.of(each, None) for each in pieces]}
+        new = {each.digest: data for each, data in zip(pieces, sealed, strict=True)}
+        found = {**known.sealed, **new}
+        used = {each.digest: found[each.digest] for some in chunks.values() for each in some}
+        self._remembered.keep(place.partition, _KnownPieces(chunks, used))
 
     def _sealed_whole(self, place: Place, kind: str, data: bytes) -> Typed:
         return f"{kind}{_SEALED}", self._seal(place, kind, b"", data)
@@ -229,7 +247,7 @@ def _frames(data: bytes) -> Iterator[_Frame]:
 def _not_encrypted(place: Place) -> CheckpointerConfigurationError:
     return CheckpointerConfigurationError(
         f"{place} is not encrypted, or not for its place, but the saver has a cipher: somebody without the key may have"
-        " written it. If the thread was stored before there was a cipher, move it with a saver that has"
+        " written it. If it was stored before there was a cipher, read it with"
         " allow_unencrypted=True (`langgraph-dynamodb docs encrypt`); otherwise restore it from a backup"
     )
 
@@ -253,49 +271,3 @@ class _KnownPieces(NamedTuple):
     def size_bytes(self) -> int:
         """The memory that they take, about."""
         return sum(_PIECE_BYTES + len(each) for each in self.sealed.values())
-
-
-_NO_PIECES = _KnownPieces({}, {})
-
-
-class _RememberedPieces:
-    """The known pieces of recent threads, in a bounded memory. Safe to use from several OS threads.
-
-    Threads and namespaces share nothing: a reader of the table does not see that two of them have equal parts.
-    """
-
-    def __init__(self, bytes_max: int) -> None:
-        self._bytes_max = bytes_max
-        start_in_every_process(self)
-
-    def start(self) -> None:
-        """Start empty; also after a fork, which may have come while another OS thread was changing the entries."""
-        self._bytes = 0
-        # By thread and namespace, the least recently used first.
-        self._entries = OrderedDict[tuple[str, str], _KnownPieces]()
-        self._lock = Lock()
-
-    def at(self, place: Place) -> tuple[Sequence[Chunk], Mapping[bytes, bytes]]:
-        """Return the chunks that a value's bytes may still have, in order, and sealed bytes by digest."""
-        with self._lock:
-            known = self._entries.get(place.partition, _NO_PIECES)
-        # The value of a new channel, or of a write, may have been that of another channel.
-        chunks = known.chunks.get(place.channel) or [each for some in known.chunks.values() for each in some]
-        # What is shorter is the end of a value. It is sealed again, together with what follows it now.
-        return [each for each in chunks if each.length >= SEALED_TAIL_BYTES_MIN], known.sealed
-
-    def keep(self, place: Place, pieces: Sequence[Piece], sealed: Sequence[bytes]) -> None:
-        """Remember the pieces of a value that the next one of its channel may have too."""
-        if place.is_stored_once or not pieces:
-            return
-        new = {each.digest: data for each, data in zip(pieces, sealed, strict=True)}
-        with self._lock:
-            known = self._entries.pop(place.partition, _NO_PIECES)
-            chunks = {**known.chunks, place.channel: [Chunk.of(each, None) for each in pieces]}
-            found = {**known.sealed, **new}
-            used = {each.digest: found[each.digest] for some in chunks.values() for each in some}
-            self._entries[place.partition] = entry = _KnownPieces(chunks, used)
-            self._bytes += entry.size_bytes - known.size_bytes
-            while self._bytes > self._bytes_max:
-                _, dropped = self._entries.popitem(last=False)
-                self._bytes -= dropped.size_bytes

@@ -8,20 +8,19 @@ import secrets
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.store.base import ListNamespacesOp, Result, TTLConfig
-from typing_extensions import override
+from typing_extensions import Unpack, override
 
 from langgraph.checkpoint.dynamodb._format.codec import Codec, rough_bytes
 from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS
-from langgraph.checkpoint.dynamodb._runtime.events import Events, OnEvent
 from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, gather, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerError
-from langgraph.checkpoint.dynamodb.http.labels import Document, LabelAccounting, in_requests
-from langgraph.checkpoint.dynamodb.http.options import Auth
-from langgraph.checkpoint.dynamodb.http.service import ServiceClient, ask
+from langgraph.checkpoint.dynamodb.http.options import GatewayKeywords
+from langgraph.checkpoint.dynamodb.http.service import Document, GatewayAccounting, ServiceClient, ask
 from langgraph.checkpoint.dynamodb.http.transport import TIMEOUT_SECONDS
 from langgraph.store.dynamodb.batch import Asked, Batch, Get, NewMemory
 from langgraph.store.dynamodb.index import Embedded, Embedder, StoreIndexConfig
@@ -31,8 +30,6 @@ from langgraph.store.dynamodb.store import TableStore
 
 # As a store on the table, with a serializer that can write every number.
 _CODEC = Codec(JsonPlusSerializer(pickle_fallback=True))
-# What a request has of an operation beside its values, vectors and labels.
-_OPERATION_BYTES = 400
 
 
 class HttpStore(ServiceClient, TableStore):
@@ -50,15 +47,21 @@ class HttpStore(ServiceClient, TableStore):
         ```
 
     Args:
-        url: The gateway's address.
-        auth: As for `HttpCheckpointSaver`, as are the options up to `client_options`.
+        index: Lets the store embed texts and search by similarity. Takes `dims`, `embed` and `fields` of LangGraph's
+            `IndexConfig`, and `distance_type`: `cosine`, `l2` or `inner_product`. The client embeds, and the gateway
+            compares.
+        ttl: When memories expire, as LangGraph's `TTLConfig`: `default_ttl` in minutes, and `refresh_on_read`. In the
+            table, expired memories are always omitted, and DynamoDB removes them.
+        url: The gateway's address, such as `https://gateway.example`.
+        auth: The credentials: a bearer token, a function that returns one, `SigV4(...)`, or an `httpx.Auth`. In a
+            configuration, one of `token`, `token_file` and `sigv4` (with `region_name`).
         timeout: Seconds to wait for the next piece of a response.
-        retry_seconds: For how many seconds to retry a request that gets no response, or one that says to retry.
+        retry_seconds: For how many seconds to retry a request that gets no response, or one that says to retry; 0 sends
+            each once.
         allow_http: Whether to send `auth` over http:// to another machine. Everybody on the way can read it.
+        on_event: A function that receives an `Event` for each operation, or `Events(function, ...)`. It runs at the end
+            of the call and must return quickly. Its errors are logged.
         client_options: Keyword arguments of httpx's clients: `headers`, `http2`, `proxy`, `trust_env`, `verify`.
-        index: As for `DynamoDBStore`. `search` can only be `"exact"`: the gateway compares.
-        ttl: LangGraph's `TTLConfig`: `default_ttl` in minutes and `refresh_on_read`.
-        on_event: As for `DynamoDBStore`. The gateway reports units only to some clients.
 
     Raises:
         CheckpointerInputError: An option has a value that cannot be used.
@@ -69,14 +72,11 @@ class HttpStore(ServiceClient, TableStore):
         self,
         url: str,
         *,
-        auth: Auth = None,
         timeout: float = TIMEOUT_SECONDS,
         retry_seconds: float = RETRY_SECONDS,
-        allow_http: bool = False,
-        client_options: Mapping[str, Any] | None = None,
         index: StoreIndexConfig | None = None,
         ttl: TTLConfig | None = None,
-        on_event: OnEvent | Events | None = None,
+        **options: Unpack[GatewayKeywords],
     ) -> None:
         """Check the options. Nothing is opened before the first call."""
         self._index = None if index is None else Embedder(index)
@@ -89,14 +89,11 @@ class HttpStore(ServiceClient, TableStore):
         super().__init__(self._index, ttl)
         self._connect(
             url,
-            auth=auth,
             timeout=timeout,
             retry_seconds=retry_seconds,
-            allow_http=allow_http,
-            client_options=client_options,
-            on_event=on_event,
-            accounting=LabelAccounting(),
+            accounting=GatewayAccounting(),
             events_prefix="store.",
+            **options,
         )
 
     @override
@@ -108,7 +105,7 @@ class HttpStore(ServiceClient, TableStore):
         puts = yield from gather([self._put(each, embedded) for each in batch.puts])
         sent += [_Sent(None, {"op": "put", **each}) for each in puts]
         found: dict[int, Any] = {}
-        for group in (yield from in_requests(self._service, sent, _Sent.size, _Sent.name)):
+        for group in (yield from self._groups(sent)):
             yield from _run(group, found)
         return batch.results(found.items())
 
@@ -117,13 +114,12 @@ class HttpStore(ServiceClient, TableStore):
         if len(new) == 1 and new[0].expected is not None:
             document = yield from self._put(new[0], embedded)
             document |= {"revision": new[0].expected.revision, "new_revision": secrets.token_hex(8)}
-            groups = yield from in_requests(self._service, [_Sent(None, document)], _Sent.size, _Sent.name)
-            answer = yield from ask("store/put-if", groups[0][0].document)
-            return [answer["revision"]]
+            yield from self._groups([_Sent(None, document)])
+            return [(yield from ask("store/put-if", document))["revision"]]
         records = yield from gather([self._record(each, embedded) for each in new])
         sent = [_Sent(None, each) for each in records]
         stored: list[str | None] = []
-        for group in (yield from in_requests(self._service, sent, _Sent.size, _Sent.name)):
+        for group in (yield from self._groups(sent)):
             answer = yield from ask("store/import-items", {"records": [each.document for each in group]})
             stored += ["stored" if each else None for each in answer["stored"]]
         return stored
@@ -140,13 +136,15 @@ class HttpStore(ServiceClient, TableStore):
     def _export_items(self, namespace_prefix: tuple[str, ...]) -> Stream[dict[str, Any]]:
         after: Any = None
         while True:
-            request = {"namespace_prefix": list(namespace_prefix), "after": after}
-            answer = yield from ask("store/export-items", request)
+            answer = yield from _part("store/export-items", namespace_prefix, after)
             for each in answer["records"]:
                 yield Emit(each | {"value": json.loads(each["value"])})
             after = answer["after"]
             if after is None:
                 return
+
+    def _groups(self, sent: Sequence[_Sent]) -> Op[list[list[_Sent]]]:
+        return self._service.groups({each: each.document for each in sent}, _Sent.name)
 
     # Documents
 
@@ -180,7 +178,7 @@ class HttpStore(ServiceClient, TableStore):
         return {
             "namespace": list(new.address.namespace),
             "key": new.address.key,
-            "value": (yield from _value_text(new)),
+            "value": (yield from work(partial(_value_text, new), rough_bytes(new.value))),
             "vectors": self._vectors(new, embedded),
             "ttl_seconds": new.ttl_seconds,
         }
@@ -188,14 +186,12 @@ class HttpStore(ServiceClient, TableStore):
     def _record(self, new: NewMemory, embedded: Embedded) -> Op[Document]:
         times: Any = new.times
         expires_at = times.expires_at
-        return {
-            "namespace": list(new.address.namespace),
-            "key": new.address.key,
-            "value": (yield from _value_text(new)),
-            "vectors": self._vectors(new, embedded),
+        record = yield from self._put(new, embedded)
+        ttl_seconds = record.pop("ttl_seconds")
+        return record | {
             "created_at": moment(times.created_us).isoformat(),
             "updated_at": moment(times.updated_us).isoformat(),
-            "ttl_minutes": None if new.ttl_seconds is None else new.ttl_seconds / 60,
+            "ttl_minutes": None if ttl_seconds is None else ttl_seconds / 60,
             "expires_at": None if expires_at is None else moment(expires_at * 1_000_000).isoformat(),
         }
 
@@ -211,19 +207,6 @@ class _Sent:
     def __init__(self, position: int | None, document: Document) -> None:
         self.position = position
         self.document = document
-
-    def size(self) -> int:
-        """Return about how many bytes a request has of it."""
-        document = self.document
-        labels = document.get("namespace") or document.get("namespace_prefix") or ()
-        texts = (document.get("value"), document.get("filter"), document.get("vector"))
-        return (
-            _OPERATION_BYTES
-            + 4 * len(document.get("key", ""))
-            + sum(4 * len(each) + 5 for each in labels)
-            + sum(len(each) for each in texts if each is not None)
-            + sum(len(each) + 5 for each in document.get("vectors", ()))
-        )
 
     def name(self) -> str:
         """Return what to call it in an error."""
@@ -284,16 +267,18 @@ def _fields(document: Document, *, scored: bool = False) -> tuple[dict[str, Any]
     return fields | ({"score": document["score"]} if scored else {}), document["revision"]
 
 
+def _part(endpoint: str, namespace_prefix: Sequence[str], after: Any) -> Op[Document]:
+    """Ask for the next part of what takes several requests."""
+    return ask(endpoint, {"namespace_prefix": list(namespace_prefix), "after": after})
+
+
 def _removed(endpoint: str, namespace_prefix: Sequence[str]) -> Op[int]:
-    removed = 0
-    after: Any = None
-    while True:
-        request = {"namespace_prefix": list(namespace_prefix), "after": after}
-        answer = yield from ask(endpoint, request)
+    answer = yield from _part(endpoint, namespace_prefix, None)
+    removed = int(answer["deleted"])
+    while answer["after"] is not None:
+        answer = yield from _part(endpoint, namespace_prefix, answer["after"])
         removed += int(answer["deleted"])
-        after = answer["after"]
-        if after is None:
-            return removed
+    return removed
 
 
 def _get(wanted: Get) -> Document:
@@ -321,17 +306,12 @@ def _shown(namespace: Sequence[str], key: str, created_at: str, updated_at: str)
     return {"namespace": list(namespace), "key": key, "created_at": created_at, "updated_at": updated_at}
 
 
-def _value_text(new: NewMemory) -> Op[str | None]:
-    value = new.value
-    if value is None:
+def _value_text(new: NewMemory) -> str | None:
+    if new.value is None:
         return None
-
-    def made() -> str:
-        # The gateway would refuse the same, after it has stored what was in an earlier request.
-        pack_value(_CODEC, value, f"value of memory {new.address.key!r}")
-        return _text(value)
-
-    return (yield from work(made, rough_bytes(value)))
+    # The gateway would refuse the same, after it has stored what was in an earlier request.
+    pack_value(_CODEC, new.value, f"value of memory {new.address.key!r}")
+    return _text(new.value)
 
 
 def _text(value: Any) -> str:

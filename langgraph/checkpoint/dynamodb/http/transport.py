@@ -18,8 +18,7 @@ from langgraph.checkpoint.dynamodb._runtime.options import check_flag, check_sec
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb.http import documents, options
 from langgraph.checkpoint.dynamodb.http.connections import Connections
-from langgraph.checkpoint.dynamodb.http.deadline import ServiceClock
-from langgraph.checkpoint.dynamodb.http.exchange import Exchange
+from langgraph.checkpoint.dynamodb.http.exchange import Exchange, ServiceClock
 
 if TYPE_CHECKING:
     import httpx
@@ -38,16 +37,7 @@ async def _in_thread(size_bytes: int, function: Callable[[], T]) -> T:
 class Transport:
     """Sends documents to a gateway, for blocking callers and for any number of event loops.
 
-    Args:
-        url: The gateway's address, such as `https://gateway.example`; endpoints are below it.
-        auth: A bearer token; a function that returns one, and is called again when the gateway rejects the token;
-            `SigV4(...)`; or an `httpx.Auth`.
-        timeout: Seconds to wait for the next piece of a response.
-        retry_seconds: For how many seconds a request is sent again that gets no response, or 429, 502, 503 or 504; 0
-            sends each once.
-        allow_http: Whether `auth` may be sent over http:// to another machine, readable for everybody on the way.
-        client_options: Keyword arguments of httpx's clients: `headers`, `http2`, `proxy`, `trust_env`, `verify`.
-        asks_units: Whether to ask the gateway for the capacity units that requests consume.
+    Its options are those of `HttpCheckpointSaver`. With `asks_units` it asks for the capacity units of each request.
 
     Raises:
         CheckpointerInputError: An option has a value that cannot be used.
@@ -119,19 +109,7 @@ class Transport:
     # Async
 
     async def asend(self, call: Call) -> Any:
-        """Call an endpoint on the running event loop and wait for its response.
-
-        Args:
-            call: The endpoint's name, and the document to send.
-
-        Returns:
-            The document of the response, or the documents of a list.
-
-        Raises:
-            CheckpointerConfigurationError: The gateway does not accept the caller's identity, or does not allow the
-                call; or the response is not from a gateway.
-            CheckpointerError: There was no response, or one that describes an error, raised as its own class.
-        """
+        """Call an endpoint on the running event loop, as `send` does."""
         exchange = await _in_thread(documents.size_of(call.params), partial(self._exchange, call))
         while True:
             try:

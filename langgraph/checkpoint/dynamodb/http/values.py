@@ -24,6 +24,11 @@ Document: TypeAlias = dict[str, Any]
 _NO_METADATA: Document = {"type": "json", "data": b"{}"}
 
 
+def digest_of(data: bytes) -> bytes:
+    """Return the digest by which client and service name a value."""
+    return sha256(data).digest()[:DIGEST_BYTES]
+
+
 @dataclass(frozen=True)
 class Typed:
     """A serialized value."""
@@ -34,7 +39,7 @@ class Typed:
     @cached_property
     def digest(self) -> bytes:
         """The digest by which client and service name the value."""
-        return sha256(self.data).digest()[:DIGEST_BYTES]
+        return digest_of(self.data)
 
     @property
     def document(self) -> Document:
@@ -54,24 +59,16 @@ def sealer_of(
 class Values:
     """Serializes and deserializes values with one serializer, and seals them if there is a sealer."""
 
-    def __init__(
-        self,
-        serde: SerializerProtocol,
-        sealer: Sealer | None = None,
-        *,
-        encrypt_metadata: bool | None = None,
-    ) -> None:
+    def __init__(self, serde: SerializerProtocol, sealer: Sealer | None = None) -> None:
         """Take the serializer.
 
         Args:
             serde: The serializer. Of an `EncryptedSerializer`, the one inside is used, and the sealer encrypts.
             sealer: Seals values for their places.
-            encrypt_metadata: Whether to pass metadata through the serializer too. `None` means if there is a sealer.
         """
         self._serde = serde.serde if sealer is not None and isinstance(serde, EncryptedSerializer) else serde
         self._sealer = sealer
         self._loads: Callable[[tuple[str, bytes]], Any] = self._serde.loads_typed
-        self.encrypts_metadata = sealer is not None if encrypt_metadata is None else encrypt_metadata
 
     @property
     def seals(self) -> bool:
@@ -80,7 +77,7 @@ class Values:
 
     def for_many(self) -> Values:
         """Return values for one OS thread at a time, which deserialize messages that many have only once."""
-        values = Values(self._serde, self._sealer, encrypt_metadata=self.encrypts_metadata)
+        values = Values(self._serde, self._sealer)
         if type(self._serde) is JsonPlusSerializer:
             values._loads = SharedMessages(self._serde).loads_typed
         return values
@@ -117,12 +114,12 @@ class Values:
     def loads_metadata(self, document: Document, place: Place) -> Any:
         """Return the metadata of a checkpoint's document; errors are those of `loads`."""
         typed = document.get("typed_metadata")
-        if typed is None and self.encrypts_metadata:
+        if typed is None and self.seals:
             # Somebody without the key could have left the sealed metadata out. This raises, unless that is allowed.
             self._opened(_NO_METADATA, place)
         if typed is None:
             return document["metadata"]
-        if self.encrypts_metadata or is_sealed_type(typed["type"]):
+        if self.seals or is_sealed_type(typed["type"]):
             return self.loads(typed, place)
         return self._deserialized(place, (typed["type"], typed["data"]))
 

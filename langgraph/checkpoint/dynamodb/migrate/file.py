@@ -1,6 +1,6 @@
 """A thread as a file of JSON lines, and such a file as a source to move a thread from.
 
-`docs/thread-file.md` has the format. Values are as the serializer returned them. Equal pieces are in the file once, so
+`docs/migrating.md` has the format. Values are as the serializer returned them. Equal pieces are in the file once, so
 it grows with what a conversation adds, and not with its length times its state.
 """
 

@@ -1,0 +1,62 @@
+"""Each option has one text, in the model of its configuration: docstrings and pages copy it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from langgraph.checkpoint.dynamodb.http import HttpStore
+from tools import options
+from tools.options import CLASSES, model_of, parameters
+
+EACH_CLASS = pytest.mark.parametrize(
+    "kind", [kind for kinds in CLASSES.values() for kind in kinds], ids=lambda kind: kind.__name__
+)
+# What a file has in another form than a constructor.
+ONLY_IN_FILES = {
+    "dynamodb": {"encryption_key", "setup"},
+    "http": {"encryption_key", "ca_file", "proxy", "headers"},
+}
+ONLY_IN_CODE = {"dynamodb": set[str](), "http": {"client_options"}}
+
+
+def _type_of(kind: type) -> str:
+    return next(name for name, kinds in CLASSES.items() if kind in kinds)
+
+
+@EACH_CLASS
+def test_a_constructor_has_the_options_of_its_configuration_with_the_same_defaults(kind: type) -> None:
+    fields, named = model_of(kind).model_fields, parameters(kind)
+    assert fields.keys() - named.keys() <= ONLY_IN_FILES[_type_of(kind)]
+    assert named.keys() - fields.keys() == ONLY_IN_CODE[_type_of(kind)]
+    for name, default in named.items():
+        if name in fields and default not in (None, ...):
+            assert fields[name].is_required() or fields[name].default == default
+
+
+@EACH_CLASS
+def test_an_unknown_option_is_refused_with_the_one_that_was_meant(kind: Any) -> None:
+    with pytest.raises(
+        TypeError, match=f"^{kind.__name__} has no option on_events; did you mean on_event\\?$"
+    ):
+        kind("https://gateway.example", on_events=print)
+
+
+def test_docstrings_page_and_schema_have_the_texts(capsys: pytest.CaptureFixture[str]) -> None:
+    assert options.main(["--check"]) == 0, capsys.readouterr().out
+
+
+def test_a_text_that_differs_is_named(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(options.LINKS, "serde", "encrypt.md")
+    assert options.main(["--check"]) == 1
+    assert capsys.readouterr().out == (
+        "docs/configuration.md: the texts of options differ from config/; run `python -m tools.options`\n"
+    )
+
+
+def test_an_option_without_a_text_is_named() -> None:
+    with pytest.raises(LookupError, match="HttpStore has the option client_options, which has no text"):
+        options.docstring_arguments(HttpStore, "")
