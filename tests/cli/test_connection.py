@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import boto3
 import pytest
 
-from langgraph.checkpoint.dynamodb.cli.connection import ConnectionOptions, open_saver
+from langgraph.checkpoint.dynamodb.cli.connection import ConnectionArguments, open_saver
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 from tests.cli.conftest import Run
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 PREFIX = "LANGGRAPH_CHECKPOINTER_"
 
 
-def options_of(connection: ConnectionOptions) -> Any:
+def options_of(connection: ConnectionArguments) -> Any:
     return connection.configuration().config
 
 
 def test_the_options_are_enough() -> None:
-    found = options_of(ConnectionOptions("a-table", "http://localhost:1", "eu-west-1"))
+    found = options_of(ConnectionArguments("a-table", "http://localhost:1", "eu-west-1"))
     assert (found.table_name, found.endpoint_url, found.region_name) == (
         "a-table",
         "http://localhost:1",
@@ -34,8 +34,8 @@ def test_the_options_are_enough() -> None:
 def test_the_environment_is_enough_and_options_go_over_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(f"{PREFIX}CONFIG__TABLE_NAME", "of-the-environment")
     monkeypatch.setenv(f"{PREFIX}CONFIG__REGION_NAME", "eu-west-1")
-    assert options_of(ConnectionOptions()).table_name == "of-the-environment"
-    found = options_of(ConnectionOptions("of-the-option"))
+    assert options_of(ConnectionArguments()).table_name == "of-the-environment"
+    found = options_of(ConnectionArguments("of-the-option"))
     assert (found.table_name, found.region_name) == ("of-the-option", "eu-west-1")
 
 
@@ -45,7 +45,7 @@ def test_an_option_that_cannot_be_used_is_told_from_what_it_goes_over(
     monkeypatch.setenv(f"{PREFIX}CONFIG__ENDPOINT_URL", "http://localhost:1")
     monkeypatch.setenv(f"{PREFIX}CONFIG__TTL_SECONDS", "0")
     with pytest.raises(CheckpointerConfigurationError) as caught:
-        ConnectionOptions("a-table", "localhost:8000").configuration()
+        ConnectionArguments("a-table", "localhost:8000").configuration()
     assert "  --endpoint-url: string should match" in str(caught.value)
     assert f"  environment variable {PREFIX}CONFIG__TTL_SECONDS: " in str(caught.value)
 
@@ -55,14 +55,14 @@ def test_a_configured_backend_without_tables_is_left_aside_for_one_that_is_named
 ) -> None:
     monkeypatch.setenv(f"{PREFIX}TYPE", "sqlite")
     monkeypatch.setenv(f"{PREFIX}CONFIG__DB_FILE", "agents.db")
-    assert options_of(ConnectionOptions("a-table")).table_name == "a-table"
+    assert options_of(ConnectionArguments("a-table")).table_name == "a-table"
     with pytest.raises(CheckpointerConfigurationError, match="type sqlite is configured"):
-        ConnectionOptions().configuration()
+        ConnectionArguments().configuration()
 
 
 def test_without_any_table_it_says_how_to_name_one() -> None:
     with pytest.raises(CheckpointerConfigurationError, match="give --table"):
-        ConnectionOptions().configuration()
+        ConnectionArguments().configuration()
 
 
 @pytest.mark.parametrize("text", ["checkpointer: dynamodb", "checkpointer: {type: dynamodb, config: [1]}"])
@@ -70,24 +70,24 @@ def test_a_file_of_another_shape_is_refused_with_its_line(tmp_path: Path, text: 
     file = tmp_path / "agent.yaml"
     file.write_text(text)
     with pytest.raises(CheckpointerConfigurationError, match=r"agent\.yaml, line 1"):
-        ConnectionOptions("a-table", config=file).configuration()
+        ConnectionArguments("a-table", config=file).configuration()
 
 
 def test_a_profile_makes_the_session(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     profile = tmp_path / "config"
     profile.write_text("[profile agents]\nregion = eu-west-3\n")
     monkeypatch.setenv("AWS_CONFIG_FILE", str(profile))
-    session = options_of(ConnectionOptions("a-table", profile_name="agents")).session
+    session = options_of(ConnectionArguments("a-table", profile_name="agents")).session
     assert isinstance(session, boto3.session.Session)
     assert session.profile_name == "agents"
 
 
 def test_an_option_that_cannot_be_used_is_named() -> None:
-    config = ConnectionOptions("a-table", profile_name=None).configuration()
+    config = ConnectionArguments("a-table", profile_name=None).configuration()
     with open_saver(config) as saver:
         assert saver.serde is not None
     with pytest.raises(CheckpointerConfigurationError, match="--endpoint-url"):
-        ConnectionOptions("a-table", "localhost").configuration()
+        ConnectionArguments("a-table", "localhost").configuration()
 
 
 @pytest.mark.engines("dynamodb-local")

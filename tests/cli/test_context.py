@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from langgraph.checkpoint.dynamodb._format.moments import in_epoch_seconds, stored_at
 from langgraph.checkpoint.dynamodb._operations.overview import Extent
 from langgraph.checkpoint.dynamodb.cli.app import app
-from langgraph.checkpoint.dynamodb.cli.connection import ConnectionOptions
+from langgraph.checkpoint.dynamodb.cli.connection import ConnectionArguments
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.moments import moment
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError
@@ -21,7 +21,7 @@ from tests.cli.conftest import Terminal
 @pytest.fixture
 def context() -> CommandContext:
     """Give the context of a command without a table."""
-    return CommandContext(ConnectionOptions("table"), Output(as_json=False))
+    return CommandContext(ConnectionArguments("table"), Output(as_json=False))
 
 
 def test_who_agreed_is_not_asked(context: CommandContext) -> None:
@@ -37,7 +37,7 @@ def test_where_nobody_can_be_asked_nothing_is_done(context: CommandContext) -> N
 @pytest.mark.parametrize(("answer", "agrees"), [("y\n", True), ("n\n", False), ("\n", False), ("", False)])
 def test_a_person_is_asked(answer: str, agrees: bool) -> None:
     with Terminal(answer) as terminal:
-        context = CommandContext(ConnectionOptions("table"), Output(as_json=False))
+        context = CommandContext(ConnectionArguments("table"), Output(as_json=False))
         with contextlib.nullcontext() if agrees else pytest.raises(CommandError, match="nothing was changed"):
             context.confirm("Delete?", yes=False)
     assert "Delete?" in terminal.shown()
@@ -52,7 +52,7 @@ def test_progress_is_for_a_terminal() -> None:
 def test_a_table_whose_size_is_not_told_is_announced_all_the_same(
     context: CommandContext, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    context = CommandContext(ConnectionOptions("table"), Output(as_json=False))
+    context = CommandContext(ConnectionArguments("table"), Output(as_json=False))
     monkeypatch.setattr(CommandContext, "run", lambda *_: None)
     monkeypatch.setattr(CommandContext, "_check_endpoint", lambda *_: None)
     assert context.announce_scan() is None
@@ -62,7 +62,7 @@ def test_a_table_whose_size_is_not_told_is_announced_all_the_same(
 def test_a_table_with_one_item_is_announced_in_the_singular(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    context = CommandContext(ConnectionOptions("table"), Output(as_json=False))
+    context = CommandContext(ConnectionArguments("table"), Output(as_json=False))
     monkeypatch.setattr(CommandContext, "run", lambda *_: Extent(items=1, bytes=8192))
     monkeypatch.setattr(CommandContext, "_check_endpoint", lambda *_: None)
     context.announce_scan()

@@ -31,7 +31,7 @@ from langgraph.checkpoint.dynamodb._format.codec import UnreadableError
 from langgraph.checkpoint.dynamodb._runtime.clients import Clients, default_config
 from langgraph.checkpoint.dynamodb.cli import printed, threads
 from langgraph.checkpoint.dynamodb.cli.app import app
-from langgraph.checkpoint.dynamodb.cli.connection import ConnectionOptions
+from langgraph.checkpoint.dynamodb.cli.connection import ConnectionArguments
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.explanations import explained
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
@@ -363,7 +363,7 @@ def test_a_table_that_is_not_there_is_told_with_where_it_was_looked_for(run: Run
 
 
 def test_the_endpoint_of_aws_itself_is_not_named_beside_its_region(monkeypatch: pytest.MonkeyPatch) -> None:
-    context = CommandContext(ConnectionOptions("nowhere", region_name="eu-west-3"), Output(as_json=False))
+    context = CommandContext(ConnectionArguments("nowhere", region_name="eu-west-3"), Output(as_json=False))
     monkeypatch.delenv("AWS_ENDPOINT_URL_DYNAMODB", raising=False)
     with context:
         assert context.custom_endpoint is None

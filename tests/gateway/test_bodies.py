@@ -17,7 +17,7 @@ from langgraph.checkpoint.dynamodb.gateway import Limits, compression
 from langgraph.checkpoint.dynamodb.gateway.compression import chosen_encoding
 from langgraph.checkpoint.dynamodb.gateway.media import JSON, MSGPACK
 from langgraph.checkpoint.dynamodb.gateway.size_limits import NESTING_MAX, VALUES_MAX
-from langgraph.checkpoint.dynamodb.gateway.wire import GetTuple, Prune
+from langgraph.checkpoint.dynamodb.gateway.wire import GetTupleRequest, PruneRequest
 from tests.gateway.conftest import MakeClient, Script
 
 if sys.version_info >= (3, 14):
@@ -49,7 +49,7 @@ async def test_a_body_may_be_in_either_encoding_and_compressed(
 ) -> None:
     body = COMPRESS.get(encoding, bytes)(ENCODE[media](MESSAGE))
     assert await post(make_client(), body, media, content_encoding=encoding) == (200, "")
-    assert script.asked == [GetTuple.model_validate(MESSAGE)]
+    assert script.asked == [GetTupleRequest.model_validate(MESSAGE)]
 
 
 async def test_bytes_are_bytes_in_one_and_base64_in_the_other(
@@ -59,7 +59,7 @@ async def test_bytes_are_bytes_in_one_and_base64_in_the_other(
     have = [b"1234567812345678"]
     for media, sent in ((MSGPACK, have), (JSON, ["MTIzNDU2NzgxMjM0NTY3OA=="])):
         assert await post(client, ENCODE[media]({**MESSAGE, "have": sent}), media) == (200, "")
-    assert script.asked == [GetTuple.model_validate({"thread_id": "acme/1", "have": have})] * 2
+    assert script.asked == [GetTupleRequest.model_validate({"thread_id": "acme/1", "have": have})] * 2
     status, says = await post(client, ENCODE[JSON]({**MESSAGE, "have": ["MTIz!"]}), JSON)
     assert (status, says) == (400, "have.0: Value error, not valid base64")
 
@@ -208,7 +208,7 @@ async def test_of_a_key_that_stands_twice_the_last_one_is_checked_and_used(
     make_client: MakeClient, script: Script
 ) -> None:
     assert await post(make_client(), b'{"thread_id": "other/1", "thread_id": "acme/1"}') == (200, "")
-    assert script.asked == [GetTuple.model_validate(MESSAGE)]
+    assert script.asked == [GetTupleRequest.model_validate(MESSAGE)]
 
 
 # Compression
@@ -365,7 +365,7 @@ async def test_what_would_become_large_is_never_made(
     media: Any, bomb: bytes, make_client: MakeClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = make_client()
-    monkeypatch.setattr(Prune, "model_validate", None)
+    monkeypatch.setattr(PruneRequest, "model_validate", None)
     status, says = await post(client, bomb, media, "prune")
     assert status in (400, 413)
     assert "nested deeper" in says or "values" in says

@@ -24,7 +24,7 @@ async def test_an_endpoint_gives_its_operation_the_model_of_the_request(
     answer = await make_client().post(f"/checkpoints/{endpoint.name}", json=example(endpoint.model))
     assert answer.status_code == 200, answer.text
     assert [type(each) for each in script.asked] == [endpoint.model]
-    if endpoint.model is not wire.List:
+    if endpoint.model is not wire.ListRequest:
         assert answer.json() == ({"done": True} if endpoint.is_joined else {"done": True, "data": "/wA="})
 
 

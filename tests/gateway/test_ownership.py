@@ -325,7 +325,7 @@ class Others:
 
     def begin(self, **request: Any) -> Run[Any]:
         """Begin to check a request that creates a thread."""
-        message = wire.PutWrites.model_validate(stored("1", **request))
+        message = wire.PutWritesRequest.model_validate(stored("1", **request))
         return self.harness.begin(admitted(self.storage(), "ada", BY_NAME["put-writes"], message))
 
 

@@ -14,7 +14,7 @@ import pytest
 from langgraph.checkpoint.dynamodb._format import limits
 from langgraph.checkpoint.dynamodb._runtime import attempts
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
-from langgraph.checkpoint.dynamodb.http.transport import Transport
+from langgraph.checkpoint.dynamodb.http.transport import GatewayTransport
 from tests.support.http_stand_in import StandIn, http_stand_in
 from tests.support.operations import Side
 
@@ -56,7 +56,7 @@ def ask(side: Side) -> Callable[..., Any]:
 
     def ask(url: str, method: str = "put", params: Any = None, **options: Any) -> Any:
         call = Call(method, params or {})
-        transport = Transport(url, **{**QUICK, **options})
+        transport = GatewayTransport(url, **{**QUICK, **options})
         if side == "sync":
             try:
                 return transport.send(call)

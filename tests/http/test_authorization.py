@@ -16,7 +16,7 @@ from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, Checkp
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb.http import SigV4
 from langgraph.checkpoint.dynamodb.http.authorization import authorization
-from langgraph.checkpoint.dynamodb.http.transport import Transport
+from langgraph.checkpoint.dynamodb.http.transport import GatewayTransport
 from tests.support.http_stand_in import Answer, Asked, StandIn
 
 Ask = Callable[..., Any]
@@ -47,7 +47,7 @@ def _tokens() -> Callable[[], str]:
 
 
 def test_a_token_is_asked_for_once_and_again_when_it_is_refused(gateway: StandIn) -> None:
-    transport = Transport(gateway.address, auth=_tokens())
+    transport = GatewayTransport(gateway.address, auth=_tokens())
     transport.send(Call("put", {}))
     gateway.script = [REFUSED]
     assert transport.send(Call("put", {"a": 1})) == {"a": 1}
@@ -85,7 +85,7 @@ def test_what_gives_a_token_may_block_but_not_the_event_loop(gateway: StandIn) -
             await reached.wait()
             opened.set()
 
-        transport = Transport(gateway.address, auth=give)
+        transport = GatewayTransport(gateway.address, auth=give)
         await asyncio.gather(open_when_reached(), transport.asend(Call("put", {})))
         await transport.aclose()
 

@@ -22,7 +22,7 @@ from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, result
 from langgraph.checkpoint.dynamodb.http import connections as http_connections
 from langgraph.checkpoint.dynamodb.http import transport as http_transport
 from langgraph.checkpoint.dynamodb.http.exchange import ServiceClock
-from langgraph.checkpoint.dynamodb.http.transport import Transport
+from langgraph.checkpoint.dynamodb.http.transport import GatewayTransport
 from tests.support.http_stand_in import StandIn, document, stream
 from tests.support.operations import Side
 
@@ -40,7 +40,7 @@ def _operation(count: int) -> Op[list[Any]]:
 
 
 def test_the_drivers_run_operations_over_it(gateway: StandIn, side: Side) -> None:
-    transport = Transport(gateway.address)
+    transport = GatewayTransport(gateway.address)
     if side == "sync":
         answers = BlockingDriver(transport.send, transport.pool).run(_operation(10))
         transport.close()
@@ -58,7 +58,7 @@ def test_the_drivers_run_operations_over_it(gateway: StandIn, side: Side) -> Non
 
 
 def test_a_connection_is_used_again_also_after_an_error_and_a_stream(gateway: StandIn) -> None:
-    transport = Transport(gateway.address)
+    transport = GatewayTransport(gateway.address)
     gateway.script = [document({}), stream({"number": 1}, {"end": True})]
     transport.send(CALL)
     assert len(transport.send(Call("list", {}))) == 2
@@ -69,7 +69,7 @@ def test_a_connection_is_used_again_also_after_an_error_and_a_stream(gateway: St
 
 def test_no_more_requests_at_once_than_connections_on_a_loop(gateway: StandIn) -> None:
     async def main() -> None:
-        transport = Transport(gateway.address)
+        transport = GatewayTransport(gateway.address)
         answers = await asyncio.gather(*(transport.asend(CALL) for _ in range(3 * POOL_CONNECTIONS)))
         assert answers == [{"a": 1}] * len(answers)
         await transport.aclose()
@@ -97,7 +97,7 @@ def test_who_waits_for_a_turn_has_a_deadline_from_then_on(
     monkeypatch.setattr(http_transport, "ServiceClock", Clock)
 
     async def main() -> None:
-        own = Transport(gateway.address)
+        own = GatewayTransport(gateway.address)
         await asyncio.gather(*(own.asend(CALL) for _ in range(3)))
         await own.aclose()
 
@@ -106,7 +106,7 @@ def test_who_waits_for_a_turn_has_a_deadline_from_then_on(
 
 
 def test_loops_side_by_side_and_one_after_another(gateway: StandIn) -> None:
-    transport = Transport(gateway.address)
+    transport = GatewayTransport(gateway.address)
     together = threading.Barrier(3)
 
     async def main() -> Any:
@@ -120,7 +120,7 @@ def test_loops_side_by_side_and_one_after_another(gateway: StandIn) -> None:
 
 def test_what_was_closed_may_be_used_again(gateway: StandIn) -> None:
     async def main() -> None:
-        transport = Transport(gateway.address)
+        transport = GatewayTransport(gateway.address)
         for _ in range(2):
             assert transport.send(CALL) == await transport.asend(CALL) == {"a": 1}
             assert len(BlockingDriver(transport.send, transport.pool).run(_operation(2))) == 4
@@ -133,7 +133,7 @@ def test_what_was_closed_may_be_used_again(gateway: StandIn) -> None:
 def test_who_is_closed_by_another_meanwhile_goes_on_with_new_connections(
     gateway: StandIn, side: Side, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    transport = Transport(gateway.address)
+    transport = GatewayTransport(gateway.address)
     closings = [1]
     build = httpx.Client.build_request if side == "sync" else httpx.AsyncClient.build_request
 
@@ -166,7 +166,7 @@ def test_other_errors_of_the_kind_pass_through(
 
     for kind in (httpx.Client, httpx.AsyncClient):
         monkeypatch.setattr(kind, "build_request", fail)
-    transport = Transport(gateway.address)
+    transport = GatewayTransport(gateway.address)
     send = transport.send if side == "sync" else lambda call: asyncio.run(transport.asend(call))
     with pytest.raises(RuntimeError, match="as it is"):
         send(CALL)
@@ -175,7 +175,7 @@ def test_other_errors_of_the_kind_pass_through(
 
 def test_a_transport_that_is_dropped_is_closed(gateway: StandIn) -> None:
     async def main() -> list[bool]:
-        transport = Transport(gateway.address)
+        transport = GatewayTransport(gateway.address)
         transport.send(CALL)
         await transport.asend(CALL)
         opened = transport._connections._open  # noqa: SLF001
@@ -190,19 +190,19 @@ def test_a_transport_that_is_dropped_is_closed(gateway: StandIn) -> None:
 
 
 def test_a_transport_that_is_dropped_after_its_loop(gateway: StandIn) -> None:
-    transport = Transport(gateway.address)
+    transport = GatewayTransport(gateway.address)
     asyncio.run(transport.asend(CALL))
     del transport
     gc.collect()
 
 
 def test_who_has_used_nothing_has_nothing_to_close(gateway: StandIn) -> None:
-    asyncio.run(Transport(gateway.address).aclose())
+    asyncio.run(GatewayTransport(gateway.address).aclose())
     assert gateway.connections == 0
 
 
 def test_a_child_leaves_its_parents_connections_alone(gateway: StandIn) -> None:
-    transport = Transport(gateway.address)
+    transport = GatewayTransport(gateway.address)
     transport.send(CALL)
     inherited = transport._connections._open  # noqa: SLF001
     # What happens in a child, in this process.

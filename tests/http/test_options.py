@@ -11,7 +11,7 @@ import pytest
 
 from langgraph.checkpoint.dynamodb import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.http import SigV4
-from langgraph.checkpoint.dynamodb.http.transport import Transport
+from langgraph.checkpoint.dynamodb.http.transport import GatewayTransport
 from tests.support.http_stand_in import StandIn
 
 URL = "https://gateway.example"
@@ -81,13 +81,13 @@ PRIVATE = "that-nobody-may-see"
 )
 def test_what_cannot_be_used_is_refused(options: dict[str, Any], says: str) -> None:
     with pytest.raises(CheckpointerInputError, match=re.escape(says)) as caught:
-        Transport(**{"url": URL, **options})
+        GatewayTransport(**{"url": URL, **options})
     assert PRIVATE not in str(caught.value)
 
 
 @pytest.mark.parametrize("host", ["localhost", "agent.localhost", "127.0.0.1:8080", "[::1]:8080"])
 def test_a_token_may_go_to_this_machine(host: str) -> None:
-    Transport(f"http://{host}", auth=PRIVATE).close()
+    GatewayTransport(f"http://{host}", auth=PRIVATE).close()
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_token_may_go_to_this_machine(host: str) -> None:
     [{"allow_http": True, "auth": PRIVATE}, {"auth": None}, {"url": URL, "auth": httpx.BasicAuth("a", "b")}],
 )
 def test_other_things_that_are_allowed(options: dict[str, Any]) -> None:
-    Transport(**{"url": "http://gateway.internal", **options}).close()
+    GatewayTransport(**{"url": "http://gateway.internal", **options}).close()
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_other_things_that_are_allowed(options: dict[str, Any]) -> None:
     ],
 )
 def test_a_proxy_in_each_form_of_httpx(proxy: Any) -> None:
-    Transport(URL, client_options={"proxy": proxy}).close()
+    GatewayTransport(URL, client_options={"proxy": proxy}).close()
 
 
 def test_what_httpx_is_told_besides(gateway: StandIn, ask: Callable[..., Any]) -> None:

@@ -14,7 +14,7 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb.migrate import SaverStore, TableStore, open_endpoint
+from langgraph.checkpoint.dynamodb.migrate import SaverEndpoint, TableEndpoint, open_endpoint
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -25,9 +25,9 @@ OTHERS = ("postgres", "sqlite", "aws", "memory")
 
 
 @pytest.fixture
-def table(make_saver: Callable[..., DynamoDBSaver]) -> TableStore:
+def table(make_saver: Callable[..., DynamoDBSaver]) -> TableEndpoint:
     """Give the store of a table of ours."""
-    return TableStore(make_saver())
+    return TableEndpoint(make_saver())
 
 
 @pytest.fixture
@@ -47,13 +47,13 @@ def amazon_table(client: DynamoDBClient) -> Iterator[str]:
 @pytest.fixture
 def open_other(
     request: pytest.FixtureRequest, engine: Engine, tmp_path: Path, sessions: dict[str, Any]
-) -> Iterator[Callable[[str], SaverStore]]:
+) -> Iterator[Callable[[str], SaverEndpoint]]:
     """Give what opens an empty saver of another kind, as a store."""
     with contextlib.ExitStack() as stack:
 
-        def open_other(kind: str) -> SaverStore:
+        def open_other(kind: str) -> SaverEndpoint:
             if kind == "memory":
-                return SaverStore(InMemorySaver())
+                return SaverEndpoint(InMemorySaver())
             if kind == "postgres":
                 place = request.getfixturevalue("postgres_url")
             elif kind == "sqlite":
@@ -72,6 +72,6 @@ def open_other(
 
 
 @pytest.fixture
-def other(request: pytest.FixtureRequest, open_other: Callable[[str], SaverStore]) -> SaverStore:
+def other(request: pytest.FixtureRequest, open_other: Callable[[str], SaverEndpoint]) -> SaverEndpoint:
     """Give an empty saver of each other kind."""
     return open_other(request.param)

@@ -25,17 +25,17 @@ from langgraph.checkpoint.dynamodb import (
     DynamoDBSaver,
 )
 from langgraph.checkpoint.dynamodb.migrate import (
-    SaverStore,
+    SaverEndpoint,
     Status,
-    TableStore,
+    TableEndpoint,
+    endpoint_of,
     migrate,
     open_endpoint,
-    store_of,
 )
 from langgraph.checkpoint.dynamodb.migrate.record import (
     Ref,
-    Write,
     WritePosition,
+    WriteRecord,
     calls_of,
     guessed_positions,
 )
@@ -49,7 +49,7 @@ from tools.engine import MOTO, Engine
 MIXED = [("a", 1), (INTERRUPT, "asked"), ("b", 2), (RESUME, ["answer"])]
 
 
-def store_writes(store_: SaverStore) -> RunnableConfig:
+def store_writes(store_: SaverEndpoint) -> RunnableConfig:
     """Store writes of every kind, in another order than that in which they are applied."""
     config = store(store_.saver, thread_config(), "1", {"a": 0})
     saver = store_.saver
@@ -63,7 +63,7 @@ def store_writes(store_: SaverStore) -> RunnableConfig:
 @pytest.mark.engines("dynamodb-local")
 @pytest.mark.parametrize("kind", [each for each in OTHERS if each != "memory"])
 def test_writes_keep_their_positions(
-    open_other: Callable[[str], SaverStore], table: TableStore, kind: str, tmp_path: Path
+    open_other: Callable[[str], SaverEndpoint], table: TableEndpoint, kind: str, tmp_path: Path
 ) -> None:
     source = open_other(kind)
     store_writes(source)
@@ -81,7 +81,7 @@ def test_writes_keep_their_positions(
 
 
 def test_writes_keep_their_order_where_more_cannot_be_known() -> None:
-    source, target = SaverStore(InMemorySaver()), SaverStore(InMemorySaver())
+    source, target = SaverEndpoint(InMemorySaver()), SaverEndpoint(InMemorySaver())
     config = store_writes(source)
     assert statuses(migrate(source, target, ["thread-1"], verify=True)) == {"thread-1": Status.MOVED}
     one, other = (each.saver.get_tuple(config) for each in (source, target))
@@ -102,12 +102,12 @@ def test_guessed_places_are_in_the_given_order(order: tuple[str, ...]) -> None:
 
 
 def test_a_position_that_nothing_leads_to_is_the_next_one() -> None:
-    writes = [Write(WritePosition("", "task", position), "a", position) for position in (0, 5)]
+    writes = [WriteRecord(WritePosition("", "task", position), "a", position) for position in (0, 5)]
     assert list(calls_of(writes)) == [("task", "", [("a", 0), ("a", 5)])]
 
 
 def test_writes_that_come_in_meanwhile_are_read_again() -> None:
-    class Busy(SaverStore):
+    class Busy(SaverEndpoint):
         reads = 0
 
         def stored_positions(self, thread_id: str, ref: Ref) -> Any:
@@ -254,7 +254,7 @@ def test_a_server_that_does_not_answer() -> None:
 def test_one_connection_of_ones_own_stays_open(postgres_url: str) -> None:
     with PostgresSaver.from_conn_string(postgres_url) as saver:
         saver.setup()
-        found = store_of(saver)
+        found = endpoint_of(saver)
         found.close()
         assert list(found.thread_ids()) == []
         assert isinstance(saver.conn, psycopg.Connection)
@@ -266,7 +266,7 @@ def test_one_connection_of_ones_own_stays_open(postgres_url: str) -> None:
 
 @pytest.mark.engines("dynamodb-local")
 def test_what_lies_in_a_bucket_is_moved(
-    amazon_table: str, engine: Engine, table: TableStore, request: pytest.FixtureRequest
+    amazon_table: str, engine: Engine, table: TableEndpoint, request: pytest.FixtureRequest
 ) -> None:
     moto = request.getfixturevalue("_start_engine")(MOTO)
     if not isinstance(moto, Engine):
@@ -286,12 +286,12 @@ def test_what_lies_in_a_bucket_is_moved(
 
 @pytest.mark.engines("dynamodb-local")
 def test_each_saver_gets_its_store(
-    open_other: Callable[[str], SaverStore], make_saver: Callable[..., DynamoDBSaver]
+    open_other: Callable[[str], SaverEndpoint], make_saver: Callable[..., DynamoDBSaver]
 ) -> None:
     for kind in OTHERS:
         found = open_other(kind)
-        assert type(store_of(found.saver)) is type(found)
-    assert type(store_of(make_saver())) is TableStore
+        assert type(endpoint_of(found.saver)) is type(found)
+    assert type(endpoint_of(make_saver())) is TableEndpoint
 
 
 def test_savers_for_event_loops_are_refused() -> None:
@@ -300,4 +300,4 @@ def test_savers_for_event_loops_are_refused() -> None:
             pass
 
     with pytest.raises(CheckpointerConfigurationError, match="AsyncSqliteSaver is an async saver"):
-        store_of(AsyncSqliteSaver())
+        endpoint_of(AsyncSqliteSaver())

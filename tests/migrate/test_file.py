@@ -22,24 +22,24 @@ from langgraph.checkpoint.dynamodb import (
     DynamoDBSaver,
 )
 from langgraph.checkpoint.dynamodb.migrate import (
-    FileStore,
-    SaverStore,
+    FileEndpoint,
+    SaverEndpoint,
     Status,
+    endpoint_of,
     export_thread,
     migrate,
-    store_of,
 )
 from tests.migrate.test_passthrough import Own
 from tests.migrate.threads import WAITING, answer, begin, statuses
 from tests.support.checkpoints import Conversation, noise, store, stored_values, thread_config
 
 
-def memory(**options: Any) -> SaverStore:
+def memory(**options: Any) -> SaverEndpoint:
     """An empty saver."""
-    return SaverStore(InMemorySaver(**options))
+    return SaverEndpoint(InMemorySaver(**options))
 
 
-def exported(source: SaverStore, thread_id: str = "thread-1") -> io.BytesIO:
+def exported(source: SaverEndpoint, thread_id: str = "thread-1") -> io.BytesIO:
     """A thread as a file."""
     file = io.BytesIO()
     result = export_thread(source, thread_id, file)
@@ -49,11 +49,11 @@ def exported(source: SaverStore, thread_id: str = "thread-1") -> io.BytesIO:
 
 @pytest.mark.engines("dynamodb-local")
 def test_a_thread_is_a_file_and_a_thread_again(make_saver: Callable[..., DynamoDBSaver]) -> None:
-    source, target = store_of(make_saver()), store_of(make_saver())
+    source, target = endpoint_of(make_saver()), endpoint_of(make_saver())
     for thread_id in begin(source.saver, ["approvals", "delta", "fork"]):
         file = exported(source, thread_id)
         copy = f"copy of {thread_id}"
-        found = FileStore(file, target, copy)
+        found = FileEndpoint(file, target, copy)
         [report] = migrate(found, target, found.thread_ids(), verify=True)
         assert (report.thread_id, report.status, report.problems) == (copy, Status.MOVED, [])
         again = exported(target, copy)
@@ -67,7 +67,7 @@ def test_a_thread_is_a_file_and_a_thread_again(make_saver: Callable[..., DynamoD
 def test_it_keeps_its_id_where_no_other_is_given() -> None:
     source, target = memory(), memory()
     store(source.saver, thread_config("a thread"), "1", {"a": 1})
-    found = FileStore(exported(source, "a thread"), target)
+    found = FileEndpoint(exported(source, "a thread"), target)
     assert list(found.thread_ids()) == ["a thread"]
     assert found.refs("another") == []
     assert statuses(migrate(found, target, found.thread_ids())) == {"a thread": Status.MOVED}
@@ -83,7 +83,7 @@ def test_what_comes_again_is_in_the_file_once() -> None:
         talk.put(said=list(said))
     assert len(exported(source, "talk").getvalue()) < 4 * 20 * 5_000
     target = memory()
-    found = FileStore(exported(source, "talk"), target)
+    found = FileEndpoint(exported(source, "talk"), target)
     assert statuses(migrate(found, target, ["talk"], verify=True)) == {"talk": Status.MOVED}
     assert stored_values(target.saver, thread_config("talk")) == {"said": said}
 
@@ -92,7 +92,7 @@ def test_what_was_encrypted_is_not_in_the_file_and_is_again_after_it() -> None:
     one, other = (EncryptedSerializer.from_pycryptodome_aes(key=key * 16) for key in (b"1", b"2"))
     source, target = memory(serde=one), memory(serde=other)
     store(source.saver, thread_config(), "1", {"said": HumanMessage("hello", id="1")})
-    found = FileStore(exported(source), target)
+    found = FileEndpoint(exported(source), target)
     assert statuses(migrate(found, target, ["thread-1"], verify=True)) == {"thread-1": Status.MOVED}
     assert stored_values(target.saver, thread_config()) == {"said": HumanMessage("hello", id="1")}
 
@@ -101,21 +101,21 @@ def test_a_serializer_of_ones_own_is_needed_on_both_sides() -> None:
     source, target = memory(serde=Own()), memory(serde=Own())
     store(source.saver, thread_config(), "1", {"said": HumanMessage("hello", id="1")})
     file = exported(source)
-    assert statuses(migrate(FileStore(file, target), target, ["thread-1"])) == {"thread-1": Status.MOVED}
+    assert statuses(migrate(FileEndpoint(file, target), target, ["thread-1"])) == {"thread-1": Status.MOVED}
     assert stored_values(target.saver, thread_config()) == {"said": HumanMessage("hello", id="1")}
     with pytest.raises(CheckpointerConfigurationError, match="serializer of its own, of type 'own'"):
-        FileStore(file, memory())
+        FileEndpoint(file, memory())
 
 
 def test_what_is_deleted_while_it_is_exported_is_left_out() -> None:
-    class Deleted(SaverStore):
+    class Deleted(SaverEndpoint):
         def records(self, thread_id: str, refs: Any) -> Any:
             yield from (next(super().records(thread_id, refs)), None)
 
     source = Deleted(InMemorySaver())
     for name in ("1", "2"):
         store(source.saver, thread_config(), name, {"a": name})
-    assert len(FileStore(exported(source), memory()).refs("thread-1")) == 1
+    assert len(FileEndpoint(exported(source), memory()).refs("thread-1")) == 1
 
 
 def test_a_thread_that_is_not_there_is_no_file() -> None:
@@ -154,27 +154,27 @@ def ended(some: list[bytes], checkpoints: int = 1) -> io.BytesIO:
 
 
 def test_the_lines_of_the_tests_make_a_file() -> None:
-    assert FileStore(ended(lines()[:-1]), memory()).refs("thread-1")
+    assert FileEndpoint(ended(lines()[:-1]), memory()).refs("thread-1")
 
 
 def test_a_file_that_is_cut_short_or_changed_is_refused() -> None:
     whole = lines()
     for count in range(len(whole)):
         with pytest.raises(CheckpointCorruptionError, match="cut short"):
-            FileStore(joined(whole[:count]), memory())
+            FileEndpoint(joined(whole[:count]), memory())
     for damaged in (
         [*whole, b"more"],
         [changed(whole[0], thread_id="another"), *whole[1:]],
         [*whole[:-2], whole[-1]],
     ):
         with pytest.raises(CheckpointCorruptionError, match="was changed after"):
-            FileStore(joined(damaged), memory())
+            FileEndpoint(joined(damaged), memory())
 
 
 def test_a_file_of_a_newer_release_says_so() -> None:
     first, *rest = lines()
     with pytest.raises(CheckpointFormatError, match="version 2, and this release"):
-        FileStore(joined([changed(first, version=2), *rest]), memory())
+        FileEndpoint(joined([changed(first, version=2), *rest]), memory())
 
 
 NOTHING = {"type": "null", "data": ""}
@@ -218,7 +218,7 @@ def test_a_line_that_no_export_writes_is_named(line: int, content: Any) -> None:
         changed(some[position], **{"parent": "0", **content}) if isinstance(content, dict) else content
     )
     with pytest.raises(CheckpointerInputError, match=r"line \d+ of the file is not what an export writes"):
-        FileStore(ended(some), memory())
+        FileEndpoint(ended(some), memory())
 
 
 def test_a_checkpoint_without_a_parent_says_so() -> None:
@@ -226,4 +226,4 @@ def test_a_checkpoint_without_a_parent_says_so() -> None:
     content = json.loads(some[-1])
     del content["parent"]
     with pytest.raises(CheckpointerInputError, match="'parent'"):
-        FileStore(ended([*some[:-1], json.dumps(content).encode() + b"\n"]), memory())
+        FileEndpoint(ended([*some[:-1], json.dumps(content).encode() + b"\n"]), memory())

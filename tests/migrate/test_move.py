@@ -8,9 +8,9 @@ import pytest
 from langgraph.checkpoint.base import CheckpointTuple
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb.migrate import SaverStore, Status, TableStore, migrate
-from langgraph.checkpoint.dynamodb.migrate.amazon import AmazonStore
-from langgraph.checkpoint.dynamodb.migrate.sqlite import SqliteStore
+from langgraph.checkpoint.dynamodb.migrate import SaverEndpoint, Status, TableEndpoint, migrate
+from langgraph.checkpoint.dynamodb.migrate.amazon import AmazonEndpoint
+from langgraph.checkpoint.dynamodb.migrate.sqlite import SqliteEndpoint
 from tests.migrate.conftest import OTHERS
 from tests.migrate.threads import EVERY, WAITING, answer, begin, config, statuses
 from tests.support.graphs import Saver
@@ -19,9 +19,9 @@ pytestmark = pytest.mark.engines("dynamodb-local")
 _IDS = ("checkpoint_ns", "checkpoint_id")
 # Each kind of thread is moved from one saver at least, and from Postgres all.
 THREADS = {
-    AmazonStore: ["delta"],
-    SqliteStore: ["approvals", "fork"],
-    SaverStore: ["fan out", "persistent subgraphs"],
+    AmazonEndpoint: ["delta"],
+    SqliteEndpoint: ["approvals", "fork"],
+    SaverEndpoint: ["fan out", "persistent subgraphs"],
 }
 with_each = pytest.mark.parametrize("other", OTHERS, indirect=True)
 
@@ -36,7 +36,7 @@ def seen(saver: Saver, thread_id: str) -> list[CheckpointTuple]:
 
 
 @with_each
-def test_all_that_a_saver_has_is_moved_and_goes_on(other: SaverStore, table: TableStore) -> None:
+def test_all_that_a_saver_has_is_moved_and_goes_on(other: SaverEndpoint, table: TableEndpoint) -> None:
     source, target = other.saver, table.saver
     threads = begin(source, THREADS.get(type(other), EVERY))
     assert sorted(other.thread_ids()) == threads
@@ -50,7 +50,7 @@ def test_all_that_a_saver_has_is_moved_and_goes_on(other: SaverStore, table: Tab
 
 
 @with_each
-def test_and_back(other: SaverStore, table: TableStore) -> None:
+def test_and_back(other: SaverEndpoint, table: TableEndpoint) -> None:
     source, target = table.saver, other.saver
     threads = begin(source, THREADS.get(type(other), ["delta", "fork", "subgraphs"]))
     assert sorted(table.thread_ids()) == threads
@@ -61,7 +61,7 @@ def test_and_back(other: SaverStore, table: TableStore) -> None:
 
 
 def test_a_thread_that_waits_in_postgres_is_answered_from_dynamodb(
-    open_other: Callable[[str], SaverStore], table: TableStore, make_saver: Callable[..., DynamoDBSaver]
+    open_other: Callable[[str], SaverEndpoint], table: TableEndpoint, make_saver: Callable[..., DynamoDBSaver]
 ) -> None:
     postgres = open_other("postgres")
     graph, start = WAITING["approvals"]

@@ -27,14 +27,14 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Send
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb.migrate import SaverStore, Status, TableStore, migrate, store_of
+from langgraph.checkpoint.dynamodb.migrate import SaverEndpoint, Status, TableEndpoint, endpoint_of, migrate
 from langgraph.checkpoint.dynamodb.migrate.passthrough import (
     PassedValue,
     PassthroughSerializer,
     can_pass_through,
     passthrough,
 )
-from langgraph.checkpoint.dynamodb.migrate.store import is_equal
+from langgraph.checkpoint.dynamodb.migrate.saver_endpoint import is_equal
 from tests.migrate.threads import statuses
 from tests.support.checkpoints import checkpoint_of, store, stored_values, thread_config
 
@@ -152,7 +152,7 @@ def of_an_application() -> Iterator[type]:
 def test_values_of_classes_that_cannot_be_imported_are_moved(
     make_saver: Callable[..., DynamoDBSaver],
 ) -> None:
-    source, target = SaverStore(InMemorySaver()), TableStore(make_saver())
+    source, target = SaverEndpoint(InMemorySaver()), TableEndpoint(make_saver())
     with of_an_application() as order:
         values = {"order": order("a"), "list": [order("b")], "text": "c"}
         written = store(source.saver, thread_config(), "1", values)
@@ -169,9 +169,9 @@ def test_values_of_classes_that_cannot_be_imported_are_moved(
 @pytest.mark.engines("dynamodb-local")
 def test_each_side_has_a_key_of_its_own(make_saver: Callable[..., DynamoDBSaver], tmp_path: Path) -> None:
     one, other = (EncryptedSerializer.from_pycryptodome_aes(key=key * 16) for key in (b"1", b"2"))
-    source = store_of(SqliteSaver(sqlite3.connect(tmp_path / "db", check_same_thread=False), serde=one))
+    source = endpoint_of(SqliteSaver(sqlite3.connect(tmp_path / "db", check_same_thread=False), serde=one))
     written = store(source.saver, thread_config(), "1", {"said": HumanMessage("hello", id="1")})
-    target = store_of(make_saver(serde=other))
+    target = endpoint_of(make_saver(serde=other))
     assert statuses(migrate(source, target, ["thread-1"], verify=True)) == {"thread-1": Status.MOVED}
     assert stored_values(make_saver(serde=other), written) == {"said": HumanMessage("hello", id="1")}
     source.close()
@@ -182,7 +182,7 @@ def test_each_side_has_a_key_of_its_own(make_saver: Callable[..., DynamoDBSaver]
 def test_a_serializer_of_ones_own_reads_and_writes_objects(
     make_saver: Callable[..., DynamoDBSaver], serdes: tuple[Any, Any]
 ) -> None:
-    source, target = SaverStore(InMemorySaver(serde=serdes[0])), store_of(make_saver(serde=serdes[1]))
+    source, target = SaverEndpoint(InMemorySaver(serde=serdes[0])), endpoint_of(make_saver(serde=serdes[1]))
     written = store(source.saver, thread_config(), "1", {"said": HumanMessage("hello", id="1")})
     source.saver.put_writes(written, [("said", HumanMessage("bye", id="2"))], "task")
     assert statuses(migrate(source, target, ["thread-1"], verify=True)) == {"thread-1": Status.MOVED}
@@ -222,7 +222,7 @@ def test_a_database_of_langgraphs_first_format_is_moved(tmp_path: Path) -> None:
     checkpoint = {**checkpoint_of("1", values), "pending_sends": []}
     row = ("thread-1", "", "1", None, "json", json.dumps(checkpoint).encode(), b'{"step": 1, "writes": {}}')
     connection.execute("INSERT INTO checkpoints VALUES (?, ?, ?, ?, ?, ?, ?)", row)
-    source, target = store_of(saver), SaverStore(InMemorySaver())
+    source, target = endpoint_of(saver), SaverEndpoint(InMemorySaver())
     assert statuses(migrate(source, target, ["thread-1"], verify=True)) == {"thread-1": Status.MOVED}
     found = target.saver.get_tuple(thread_config())
     assert found is not None

@@ -16,7 +16,7 @@ from langgraph.types import Command
 from langgraph.checkpoint.dynamodb import CheckpointerError, CheckpointerInputError, CheckpointNotFoundError
 from langgraph.checkpoint.dynamodb._operations.reads import ChangedMeanwhileError, load
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb.migrate import SaverStore, Status, TableStore, migrate
+from langgraph.checkpoint.dynamodb.migrate import SaverEndpoint, Status, TableEndpoint, migrate
 from langgraph.checkpoint.dynamodb.migrate import table as table_module
 from langgraph.checkpoint.dynamodb.migrate.move import ThreadReport, _Move
 from langgraph.checkpoint.dynamodb.migrate.record import Record, Ref
@@ -24,9 +24,9 @@ from tests.migrate.threads import WAITING, answer, begin, config, statuses
 from tests.support.checkpoints import Conversation, noise, store, thread_config
 
 
-def a_thread() -> SaverStore:
+def a_thread() -> SaverEndpoint:
     """A thread that waits, with a subgraph's namespaces."""
-    source = SaverStore(InMemorySaver())
+    source = SaverEndpoint(InMemorySaver())
     build, start = WAITING["subgraphs"]
     build(source.saver).invoke(start, config("subgraphs"))
     return source
@@ -40,7 +40,7 @@ class PowerCutError(Exception):
     """The process ends here."""
 
 
-class Failing(SaverStore):
+class Failing(SaverEndpoint):
     """A saver that fails at its nth call."""
 
     def __init__(self, calls_left: int) -> None:
@@ -85,7 +85,7 @@ def test_only_the_last_parents_stand_ready(monkeypatch: pytest.MonkeyPatch) -> N
     class Numbers(InMemorySaver):
         get_next_version = BaseCheckpointSaver.get_next_version
 
-    source, target = SaverStore(Numbers()), SaverStore(InMemorySaver())
+    source, target = SaverEndpoint(Numbers()), SaverEndpoint(InMemorySaver())
     talk = Conversation(source.saver, "talk")
     for number in range(4):
         talk.put(log=number)
@@ -93,14 +93,14 @@ def test_only_the_last_parents_stand_ready(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_what_is_there_already_is_not_stored_again() -> None:
-    source, target = a_thread(), SaverStore(InMemorySaver())
+    source, target = a_thread(), SaverEndpoint(InMemorySaver())
     assert statuses(migrate(source, target, ["subgraphs", "subgraphs"])) == {"subgraphs": Status.MOVED}
     [report] = migrate(source, target, ["subgraphs"], verify=True)
     assert (report.status, report.checkpoints, report.writes) == (Status.COMPLETE, 0, 0)
 
 
 def test_what_a_thread_has_stored_since_is_moved_when_it_is_moved_again() -> None:
-    source, target = SaverStore(InMemorySaver()), SaverStore(InMemorySaver())
+    source, target = SaverEndpoint(InMemorySaver()), SaverEndpoint(InMemorySaver())
     talk = Conversation(source.saver, "talk")
     talk.put(log=["begun"])
     assert statuses(migrate(source, target, ["talk"])) == {"talk": Status.MOVED}
@@ -112,7 +112,7 @@ def test_what_a_thread_has_stored_since_is_moved_when_it_is_moved_again() -> Non
 @pytest.mark.parametrize("kind", ["subgraphs", "approvals", "delta"])
 def test_what_came_since_to_any_older_checkpoint_is_moved_too(kind: str) -> None:
     """Somebody goes back and answers an old question again, at each checkpoint that there is."""
-    source, target = SaverStore(InMemorySaver()), SaverStore(InMemorySaver())
+    source, target = SaverEndpoint(InMemorySaver()), SaverEndpoint(InMemorySaver())
     begin(source.saver, [kind])
     answer(source.saver, kind)
     for ref in source.refs(kind):
@@ -127,7 +127,7 @@ def test_what_came_since_to_any_older_checkpoint_is_moved_too(kind: str) -> None
 
 @pytest.mark.parametrize("namespace", [None, ""])
 def test_an_old_question_that_is_answered_anew_is_moved(namespace: str | None) -> None:
-    source, target = SaverStore(InMemorySaver()), SaverStore(InMemorySaver())
+    source, target = SaverEndpoint(InMemorySaver()), SaverEndpoint(InMemorySaver())
     begin(source.saver, ["approvals"])
     graph = WAITING["approvals"][0](source.saver)
     waiting = graph.get_state(config("approvals"))
@@ -144,7 +144,7 @@ def test_an_old_question_that_is_answered_anew_is_moved(namespace: str | None) -
 @pytest.mark.parametrize("damage", ["value", "metadata", "parent", "write", "checkpoint"])
 def test_what_a_comparison_finds_is_mended_by_the_next_move(damage: str) -> None:
     memory = InMemorySaver()
-    source, target = a_thread(), SaverStore(memory)
+    source, target = a_thread(), SaverEndpoint(memory)
     assert statuses(migrate(source, target, ["subgraphs"])) == {"subgraphs": Status.MOVED}
     ref = source.refs("subgraphs")[0]
     held = memory.storage["subgraphs"][ref.namespace]
@@ -167,14 +167,14 @@ def test_what_a_comparison_finds_is_mended_by_the_next_move(damage: str) -> None
 
 
 def test_what_cannot_be_mended_is_told() -> None:
-    class Frozen(SaverStore):
+    class Frozen(SaverEndpoint):
         is_frozen = False
 
         def put_writes(self, thread_id: str, record: Record) -> None:
             if not self.is_frozen:
                 super().put_writes(thread_id, record)
 
-    source, target = SaverStore(InMemorySaver()), Frozen(InMemorySaver())
+    source, target = SaverEndpoint(InMemorySaver()), Frozen(InMemorySaver())
     talk = Conversation(source.saver, "talk")
     talk.put(log=1)
     assert statuses(migrate(source, target, ["talk"])) == {"talk": Status.MOVED}
@@ -187,7 +187,7 @@ def test_what_cannot_be_mended_is_told() -> None:
 
 @pytest.mark.parametrize("goes_on", [False, True])
 def test_writes_that_the_target_alone_has_are_left_alone(goes_on: bool) -> None:
-    source, target = SaverStore(InMemorySaver()), SaverStore(InMemorySaver())
+    source, target = SaverEndpoint(InMemorySaver()), SaverEndpoint(InMemorySaver())
     talk = Conversation(source.saver, "talk")
     talk.put(log=1)
     source.saver.put_writes(talk.config, [("log", "ours")], "task")
@@ -203,7 +203,7 @@ def test_writes_that_the_target_alone_has_are_left_alone(goes_on: bool) -> None:
 
 @pytest.mark.parametrize("side", ["comparing", "mending"])
 def test_whoever_stops_while_checkpoints_are_compared_waits_for_one(side: str) -> None:
-    class Interrupted(SaverStore):
+    class Interrupted(SaverEndpoint):
         def records(self, thread_id: str, refs: Any) -> Iterator[Record | None]:
             for record in super().records(thread_id, refs):
                 if side == "comparing":
@@ -212,7 +212,7 @@ def test_whoever_stops_while_checkpoints_are_compared_waits_for_one(side: str) -
             stopped.set()
 
     stopped = threading.Event()
-    source, target = SaverStore(InMemorySaver()), Interrupted(InMemorySaver())
+    source, target = SaverEndpoint(InMemorySaver()), Interrupted(InMemorySaver())
     talk = Conversation(source.saver, "talk")
     for number in range(3):
         talk.put(log=number)
@@ -224,13 +224,13 @@ def test_whoever_stops_while_checkpoints_are_compared_waits_for_one(side: str) -
 
 
 def test_what_is_deleted_between_comparing_and_mending_is_left_out() -> None:
-    class Pruned(SaverStore):
+    class Pruned(SaverEndpoint):
         def records(self, thread_id: str, refs: Any) -> Iterator[Record | None]:
             yield from super().records(thread_id, refs)
             memory.storage["talk"][""].pop(talk.config["configurable"]["checkpoint_id"], None)
 
     memory = InMemorySaver()
-    source, target = Pruned(memory), SaverStore(InMemorySaver())
+    source, target = Pruned(memory), SaverEndpoint(InMemorySaver())
     talk = Conversation(memory, "talk")
     talk.put(log=1)
     store(target.saver, thread_config("talk"), talk.config["configurable"]["checkpoint_id"], {"log": "x"})
@@ -238,7 +238,7 @@ def test_what_is_deleted_between_comparing_and_mending_is_left_out() -> None:
     assert (report.status, report.checkpoints) == (Status.AHEAD, 0)
 
 
-class GoingOn(SaverStore):
+class GoingOn(SaverEndpoint):
     """A saver whose conversation goes on whenever somebody looks."""
 
     def __init__(self) -> None:
@@ -256,13 +256,13 @@ class GoingOn(SaverStore):
 
 
 def test_a_conversation_that_goes_on_meanwhile_is_followed_to_its_end() -> None:
-    source, target = GoingOn(), SaverStore(InMemorySaver())
+    source, target = GoingOn(), SaverEndpoint(InMemorySaver())
     [report] = migrate(source, target, ["talk"], verify=True)
     assert (report.status, report.checkpoints, report.verified) == (Status.MOVED, 3, 3)
 
 
 def test_writes_that_come_to_each_namespace_meanwhile_are_moved() -> None:
-    class Answered(SaverStore):
+    class Answered(SaverEndpoint):
         looks = 0
 
         def refs(self, thread_id: str) -> list[Ref]:
@@ -274,14 +274,14 @@ def test_writes_that_come_to_each_namespace_meanwhile_are_moved() -> None:
                     self.saver.put_writes(at, [("__resume__", "an answer")], NULL_TASK)
             return found
 
-    source, target = Answered(a_thread().saver), SaverStore(InMemorySaver())
+    source, target = Answered(a_thread().saver), SaverEndpoint(InMemorySaver())
     [report] = migrate(source, target, ["subgraphs"], verify=True)
     assert len({each.namespace for each in source.refs("subgraphs")}) > 2
     assert (report.status, report.problems) == (Status.MOVED, [])
 
 
 def test_one_that_does_not_end_is_told() -> None:
-    source, target = GoingOn(), SaverStore(InMemorySaver())
+    source, target = GoingOn(), SaverEndpoint(InMemorySaver())
     source.ends_at = 100
     [report] = migrate(source, target, ["talk"], verify=True)
     assert (report.status, report.verified) == (Status.GOING_ON, None)
@@ -289,7 +289,7 @@ def test_one_that_does_not_end_is_told() -> None:
 
 
 def test_a_checkpoint_that_is_deleted_meanwhile_is_left_out() -> None:
-    class Pruned(SaverStore):
+    class Pruned(SaverEndpoint):
         def records(self, thread_id: str, refs: Any) -> Iterator[Record | None]:
             for record in super().records(thread_id, refs):
                 if record is None or len(self.refs(thread_id)) == 1:
@@ -300,7 +300,7 @@ def test_a_checkpoint_that_is_deleted_meanwhile_is_left_out() -> None:
 
     memory = InMemorySaver()
     storage = memory.storage
-    source, target = Pruned(memory), SaverStore(InMemorySaver())
+    source, target = Pruned(memory), SaverEndpoint(InMemorySaver())
     talk = Conversation(source.saver, "talk")
     for number in range(3):
         talk.put(log=number)
@@ -309,7 +309,7 @@ def test_a_checkpoint_that_is_deleted_meanwhile_is_left_out() -> None:
 
 
 def test_a_thread_that_was_answered_in_the_target_is_left_alone() -> None:
-    source, target = a_thread(), SaverStore(InMemorySaver())
+    source, target = a_thread(), SaverEndpoint(InMemorySaver())
     list(migrate(source, target, ["subgraphs"]))
     answer(target.saver, "subgraphs")
     there = target.refs("subgraphs")
@@ -318,7 +318,7 @@ def test_a_thread_that_was_answered_in_the_target_is_left_alone() -> None:
 
 
 def test_two_conversations_are_not_made_one() -> None:
-    source, target = a_thread(), SaverStore(InMemorySaver())
+    source, target = a_thread(), SaverEndpoint(InMemorySaver())
     list(migrate(source, target, ["subgraphs"]))
     answer(target.saver, "subgraphs")
     answer(source.saver, "subgraphs")
@@ -330,12 +330,12 @@ def test_two_conversations_are_not_made_one() -> None:
 
 
 def test_a_thread_that_is_not_there_is_told() -> None:
-    source, target = a_thread(), SaverStore(InMemorySaver())
+    source, target = a_thread(), SaverEndpoint(InMemorySaver())
     assert statuses(migrate(source, target, ["nobody"], verify=True)) == {"nobody": Status.ABSENT}
 
 
 def test_what_is_deleted_while_it_is_compared_is_left_out() -> None:
-    class Deleted(SaverStore):
+    class Deleted(SaverEndpoint):
         passes = 0
 
         def refs(self, thread_id: str) -> list[Ref]:
@@ -346,7 +346,7 @@ def test_what_is_deleted_while_it_is_compared_is_left_out() -> None:
             # The third pass is the comparison.
             return (None for _ in refs) if self.passes > 2 else super().records(thread_id, refs)
 
-    [report] = migrate(Deleted(a_thread().saver), SaverStore(InMemorySaver()), ["subgraphs"], verify=True)
+    [report] = migrate(Deleted(a_thread().saver), SaverEndpoint(InMemorySaver()), ["subgraphs"], verify=True)
     assert (report.status, report.verified) == (Status.MOVED, 0)
 
 
@@ -355,7 +355,7 @@ def test_a_checkpoint_that_is_not_there_is_none() -> None:
 
 
 def test_differences_are_found_and_said() -> None:
-    class Careless(SaverStore):
+    class Careless(SaverEndpoint):
         def put(self, thread_id: str, record: Record) -> None:
             record.checkpoint["channel_values"]["log"] = ["something else"]
             record.checkpoint["channel_values"]["new"] = 1
@@ -379,7 +379,7 @@ def test_differences_are_found_and_said() -> None:
 
 
 def test_what_was_stored_wrongly_is_found_by_a_comparison_and_mended_by_the_next_move() -> None:
-    class Careless(SaverStore):
+    class Careless(SaverEndpoint):
         puts = 0
 
         def put(self, thread_id: str, record: Record) -> None:
@@ -388,7 +388,7 @@ def test_what_was_stored_wrongly_is_found_by_a_comparison_and_mended_by_the_next
                 record.checkpoint["channel_values"]["log"] = "something else"
             super().put(thread_id, record)
 
-    source = SaverStore(InMemorySaver())
+    source = SaverEndpoint(InMemorySaver())
     talk = Conversation(source.saver, "talk")
     for number in range(5):
         talk.put(log=number)
@@ -400,11 +400,11 @@ def test_what_was_stored_wrongly_is_found_by_a_comparison_and_mended_by_the_next
 
 
 def test_what_can_no_longer_be_read_at_the_source_is_not_compared() -> None:
-    class Unreadable(SaverStore):
+    class Unreadable(SaverEndpoint):
         def records(self, thread_id: str, refs: Any) -> Iterator[Record | None]:
             return (None for _ in refs)
 
-    source, target = a_thread(), SaverStore(InMemorySaver())
+    source, target = a_thread(), SaverEndpoint(InMemorySaver())
     assert statuses(migrate(source, target, ["subgraphs"])) == {"subgraphs": Status.MOVED}
     assert statuses(migrate(Unreadable(source.saver), target, ["subgraphs"])) == {
         "subgraphs": Status.COMPLETE
@@ -412,7 +412,7 @@ def test_what_can_no_longer_be_read_at_the_source_is_not_compared() -> None:
 
 
 def test_a_checkpoint_that_is_lost_in_the_target_is_told() -> None:
-    class Forgetful(SaverStore):
+    class Forgetful(SaverEndpoint):
         def records(self, thread_id: str, refs: Any) -> Iterator[Record | None]:
             return (None for _ in refs)
 
@@ -421,12 +421,12 @@ def test_a_checkpoint_that_is_lost_in_the_target_is_told() -> None:
 
 
 def test_a_failure_that_is_not_a_threads_own_ends_the_migration() -> None:
-    class Gone(SaverStore):
+    class Gone(SaverEndpoint):
         def refs(self, thread_id: str) -> list[Ref]:
             msg = "connection refused"
             raise OSError(msg)
 
-    reports = migrate(Gone(InMemorySaver()), SaverStore(InMemorySaver()), map(str, range(100)))
+    reports = migrate(Gone(InMemorySaver()), SaverEndpoint(InMemorySaver()), map(str, range(100)))
     with pytest.raises(
         CheckpointerError, match="20 threads in a row failed; the last: OSError: connection refused"
     ):
@@ -434,13 +434,13 @@ def test_a_failure_that_is_not_a_threads_own_ends_the_migration() -> None:
 
 
 def test_whoever_stops_waits_for_no_more_than_a_checkpoint() -> None:
-    class Interrupted(SaverStore):
+    class Interrupted(SaverEndpoint):
         def put(self, thread_id: str, record: Record) -> None:
             super().put(thread_id, record)
             stopped.set()
 
     stopped = threading.Event()
-    source, target = SaverStore(InMemorySaver()), Interrupted(InMemorySaver())
+    source, target = SaverEndpoint(InMemorySaver()), Interrupted(InMemorySaver())
     talk = Conversation(source.saver, "talk")
     talk.put(log=1)
     talk.put(log=2)
@@ -450,7 +450,7 @@ def test_whoever_stops_waits_for_no_more_than_a_checkpoint() -> None:
 
 
 def test_a_report_that_nobody_waits_for_ends_the_migration() -> None:
-    source, target = SaverStore(InMemorySaver()), SaverStore(InMemorySaver())
+    source, target = SaverEndpoint(InMemorySaver()), SaverEndpoint(InMemorySaver())
     for number in range(20):
         Conversation(source.saver, f"thread-{number}").put(log=1)
     reports = migrate(source, target, source.thread_ids(), parallel=1)
@@ -461,7 +461,7 @@ def test_a_report_that_nobody_waits_for_ends_the_migration() -> None:
 
 
 @pytest.mark.engines("dynamodb-local")
-def test_versions_are_translated_alike_by_a_move_that_goes_on(table: TableStore) -> None:
+def test_versions_are_translated_alike_by_a_move_that_goes_on(table: TableEndpoint) -> None:
     begin(table.saver, ["fork"])
     target = Failing(3)
     failures = 0
@@ -482,7 +482,7 @@ def test_versions_are_translated_alike_by_a_move_that_goes_on(table: TableStore)
 
 @pytest.mark.parametrize("parallel", [0, -1, 1.5, True, "2"])
 def test_a_number_of_threads_that_is_none_is_refused(parallel: Any) -> None:
-    store = SaverStore(InMemorySaver())
+    store = SaverEndpoint(InMemorySaver())
     with pytest.raises(CheckpointerInputError, match="parallel is"):
         migrate(store, store, [], parallel=parallel)
 
@@ -492,7 +492,7 @@ def test_a_number_of_threads_that_is_none_is_refused(parallel: Any) -> None:
 
 @pytest.mark.engines("dynamodb-local")
 def test_a_checkpoint_that_is_replaced_meanwhile_is_read_again(
-    table: TableStore, monkeypatch: pytest.MonkeyPatch
+    table: TableEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store(table.saver, thread_config(), "1", {"a": 1})
     left = [1]
@@ -513,7 +513,7 @@ def test_a_checkpoint_that_is_replaced_meanwhile_is_read_again(
 
 @pytest.mark.engines("dynamodb-local")
 def test_a_head_that_never_was_a_checkpoint_is_not_moved(
-    table: TableStore, monkeypatch: pytest.MonkeyPatch
+    table: TableEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store(table.saver, thread_config(), "1", {"a": 1})
 
@@ -522,12 +522,12 @@ def test_a_head_that_never_was_a_checkpoint_is_not_moved(
         yield
 
     monkeypatch.setattr(table_module, "load", nothing)
-    target = SaverStore(InMemorySaver())
+    target = SaverEndpoint(InMemorySaver())
     assert statuses(migrate(table, target, ["thread-1"])) == {"thread-1": Status.ABSENT}
 
 
 @pytest.mark.engines("dynamodb-local")
-def test_the_memory_for_segments_is_bounded(table: TableStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_memory_for_segments_is_bounded(table: TableEndpoint, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table_module, "_SEGMENT_BYTES_KEPT", 10)
     store(table.saver, thread_config(), "1", {"a": noise(50_000)})
     values = [
@@ -540,9 +540,9 @@ def test_the_memory_for_segments_is_bounded(table: TableStore, monkeypatch: pyte
 
 @pytest.mark.engines("dynamodb-local")
 def test_what_is_written_to_our_table_is_measured(make_saver: Callable[..., Any]) -> None:
-    source = SaverStore(InMemorySaver())
+    source = SaverEndpoint(InMemorySaver())
     begin(source.saver, ["fork", "delta"])
-    target, again = TableStore(make_saver()), TableStore(make_saver())
+    target, again = TableEndpoint(make_saver()), TableEndpoint(make_saver())
     assert statuses(migrate(source, target, ["fork", "delta"])) == dict.fromkeys(
         ["fork", "delta"], Status.MOVED
     )

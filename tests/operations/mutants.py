@@ -311,7 +311,7 @@ def renewals_pass_over_newer_ones(patch: pytest.MonkeyPatch) -> None:
     """Only the checkpoint itself is renewed."""
     needed = renew._needed
 
-    def last(storage: Storage, thread: Thread, place: renew.Place) -> Op[list[StoredCheckpoint]]:
+    def last(storage: Storage, thread: Thread, place: renew.RenewedCheckpoint) -> Op[list[StoredCheckpoint]]:
         return (yield from needed(storage, thread, place))[-1:]
 
     patch.setattr(renew, "_needed", last)

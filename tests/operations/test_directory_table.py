@@ -23,7 +23,12 @@ from langgraph.checkpoint.dynamodb._operations.directory_table import (
     look_up,
     read_entries,
 )
-from langgraph.checkpoint.dynamodb._operations.entries import About, entry_of, read_about, tenant_prefix
+from langgraph.checkpoint.dynamodb._operations.entries import (
+    ThreadDescription,
+    entry_of,
+    read_about,
+    tenant_prefix,
+)
 from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._operations.threads import ensure_epoch
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
@@ -59,7 +64,7 @@ def store(
 
 def entry(harness: Harness, thread: str, **about: Any) -> Item:
     """The entry of a thread."""
-    return entry_of(storage_of(harness), items.partition_of(thread), About(**about))
+    return entry_of(storage_of(harness), items.partition_of(thread), ThreadDescription(**about))
 
 
 def stored(harness: Harness, thread: str) -> Item:
@@ -182,7 +187,7 @@ def test_what_a_new_description_lacks_is_removed(harness: Harness) -> None:
     root = items.partition_of("one")
     assert harness.run(describe(storage_of(harness), root, {}, stored(harness, "one"))) is None
     assert read(harness, "ada")[0] == []
-    assert read_about(storage_of(harness).codec, stored(harness, "one")) == About()
+    assert read_about(storage_of(harness).codec, stored(harness, "one")) == ThreadDescription()
     owned = entry(harness, "one", owner="ada")
     assert harness.run(describe(storage_of(harness), root, owned, stored(harness, "one"))) is None
     assert read(harness, "ada")[0] == ["one"]
@@ -219,7 +224,7 @@ def test_a_copy_keeps_owner_title_and_times(harness: Harness) -> None:
     copied, original = carry(harness, "one", "two"), stored(harness, "one")
     for name in ("owner", "last_active", "active_day", "created_at"):
         assert copied[name] == original[name]
-    assert read_about(storage_of(harness).codec, copied) == About("ada", "Trains")
+    assert read_about(storage_of(harness).codec, copied) == ThreadDescription("ada", "Trains")
 
 
 def test_what_has_no_entry_or_is_another_tenants_carries_none(harness: Harness) -> None:

@@ -10,7 +10,7 @@ import pytest
 from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._operations import copy as copying
 from langgraph.checkpoint.dynamodb._operations import directory, entries, threads
-from langgraph.checkpoint.dynamodb._operations.entries import About
+from langgraph.checkpoint.dynamodb._operations.entries import ThreadDescription
 from langgraph.checkpoint.dynamodb.protocol import Change
 from tests.simulation.history import Violation
 from tests.simulation.mutants import Mutation
@@ -62,7 +62,7 @@ def the_last_put_owns(patch: pytest.MonkeyPatch) -> None:
 def a_description_drops_the_rest(patch: pytest.MonkeyPatch) -> None:
     """A title replaces the owner."""
     described = entries.described
-    patch.setattr(directory, "described", lambda _about, *asked: described(About(), *asked))
+    patch.setattr(directory, "described", lambda _about, *asked: described(ThreadDescription(), *asked))
 
 
 def copies_enter_nothing(patch: pytest.MonkeyPatch) -> None:

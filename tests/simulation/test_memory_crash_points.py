@@ -21,7 +21,7 @@ from langgraph.store.dynamodb.engine import EngineVectors
 from langgraph.store.dynamodb.keys import MEMORIES, VECTORS
 from langgraph.store.dynamodb.memory_items import TOMBSTONE_SECONDS, Expected
 from langgraph.store.dynamodb.search import Search, search
-from langgraph.store.dynamodb.similarity import NewVector, Query, Vectors
+from langgraph.store.dynamodb.similarity import NewVector, SimilarityQuery, Vectors
 from langgraph.store.dynamodb.storage import LEFTOVER_SECONDS
 from langgraph.store.dynamodb.vectors import ExactVectors
 from tests.simulation.memories import PLACES, Flow, MemoryWorld, Place
@@ -110,7 +110,7 @@ class IndexedWorld(MemoryWorld):
 
     def check_scores(self, process: Process, query: Sequence[float]) -> Op[None]:
         """Search by an embedding, and check the scores and their order."""
-        wanted = Search(("a",), limit=99, similar_to=Query(self._vectors, query))
+        wanted = Search(("a",), limit=99, similar_to=SimilarityQuery(self._vectors, query))
         found = yield from search(self.storage(process), wanted)
         scores = [score for _, score in found if score is not None]
         assert scores == sorted(scores, reverse=True), f"the best does not come first: {scores}"

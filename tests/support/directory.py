@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from langgraph.checkpoint.dynamodb import DynamoDBSaver, protocol
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Item
-from langgraph.checkpoint.dynamodb._operations.entries import About, entry_of
+from langgraph.checkpoint.dynamodb._operations.entries import ThreadDescription, entry_of
 
 
 @dataclass(frozen=True)
@@ -38,5 +38,5 @@ def _thread_item(saver: DynamoDBSaver, entered: Entered) -> Item:
         "created_at": {"N": str(entered.last_active)},
         "last_active": {"N": str(entered.last_active)},
         "active_day": {"S": protocol.day_of(entered.last_active)},
-        **entry_of(saver.storage, root, About(entered.owner, entered.title)),
+        **entry_of(saver.storage, root, ThreadDescription(entered.owner, entered.title)),
     }

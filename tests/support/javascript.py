@@ -25,7 +25,7 @@ RECORDED = ROOT / "tests" / "fixtures" / "javascript"
 RECORDER = Path(__file__).with_name("record_requests.mjs")
 # The agent's actions: it asks, and it gets the answer.
 ACTIONS = ("start", "yes")
-_MODELS: dict[str, type[wire.Message]] = {"put": wire.Put, "put-writes": wire.PutWrites}
+_MODELS: dict[str, type[wire.Message]] = {"put": wire.PutRequest, "put-writes": wire.PutWritesRequest}
 
 
 def recorded(action: str, folder: Path = RECORDED) -> list[Any]:

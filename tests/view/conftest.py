@@ -14,7 +14,7 @@ import pytest
 from benchmarks.meter import Meter
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.schema import table_schema
-from langgraph.checkpoint.dynamodb.view.answers import Answers
+from langgraph.checkpoint.dynamodb.view.responses import Responses
 from langgraph.checkpoint.dynamodb.view.thread_view import Session
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class Asked:
     """A viewer's documents, by their names and parameters."""
 
-    answers: Answers
+    answers: Responses
 
     def get(self, name: str, **parameters: Any) -> Any:
         """A document as the page gets it: through JSON, which has to be valid."""
@@ -92,7 +92,7 @@ def thread() -> str:
 @pytest.fixture
 def asked(saver: DynamoDBSaver) -> Asked:
     """Give a viewer that has read nothing yet."""
-    return Asked(Answers(Session(saver)))
+    return Asked(Responses(Session(saver)))
 
 
 @dataclass(frozen=True)
@@ -108,4 +108,4 @@ def metered(table: str, open_saver: Callable[..., DynamoDBSaver]) -> Metered:
     """Give a viewer whose requests are counted."""
     meter = Meter()
     saver = open_saver(table, session=meter.watch(boto3.Session()))
-    return Metered(Asked(Answers(Session(saver))), meter)
+    return Metered(Asked(Responses(Session(saver))), meter)

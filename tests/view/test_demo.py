@@ -10,7 +10,7 @@ import pytest
 from langgraph.store.memory import InMemoryStore
 
 from examples import demo, demo_agent
-from langgraph.checkpoint.dynamodb.view.answers import Answers
+from langgraph.checkpoint.dynamodb.view.responses import Responses
 from langgraph.checkpoint.dynamodb.view.thread_view import Session
 from tests.view.conftest import Asked
 
@@ -33,6 +33,6 @@ def test_the_page_of_the_demos_thread_has_its_story(
         capsys.readouterr()
         demo_agent.recall(agent, demo_agent.config_of(demo.OTHER_THREAD))
         assert capsys.readouterr().out == f"agent: At the {demo_agent.HOTEL}.\n"
-        rows = Asked(Answers(Session(saver))).rows(demo.THREAD)
+        rows = Asked(Responses(Session(saver))).rows(demo.THREAD)
     assert [row["source"] for row in rows].count("update") == 1
     assert any(task["answered"] for row in rows for task in row["tasks"])

@@ -14,7 +14,7 @@ from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.schema import table_schema
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerInputError
 from langgraph.checkpoint.dynamodb.view import directory as directory_module
-from langgraph.checkpoint.dynamodb.view.answers import Answers
+from langgraph.checkpoint.dynamodb.view.responses import Responses
 from langgraph.checkpoint.dynamodb.view.thread_view import Session
 from tests.support.checkpoints import store, thread_config
 from tests.support.directory import Entered, enter_threads
@@ -145,16 +145,16 @@ def test_with_a_cipher_owners_are_found_by_their_key(
     saver = open_saver(own_table, serde=SERDE, owner_key=OWNER_KEY)
     thread = f"{owner} 1"
     saver.set_thread(thread, owner=owner, title="A secret trip")
-    asked = Asked(Answers(Session(saver)))
+    asked = Asked(Responses(Session(saver)))
     [found] = asked.get("directory", owner=owner, title="secret")["threads"]
     assert (found["owner"], found["title"]) == (owner, "A secret trip")
     described = asked.get("thread", thread=thread)
     assert (described["owner"]["text"], described["title"]["text"]) == (owner, "A secret trip")
-    keyless = Asked(Answers(Session(open_saver(own_table, serde=SERDE))))
+    keyless = Asked(Responses(Session(open_saver(own_table, serde=SERDE))))
     with pytest.raises(CheckpointerConfigurationError, match="owner_key"):
         keyless.get("directory", owner=owner)
     other = EncryptedSerializer.from_pycryptodome_aes(key=b"another key, 16.")
-    stranger = Asked(Answers(Session(open_saver(own_table, serde=other, owner_key=OWNER_KEY))))
+    stranger = Asked(Responses(Session(open_saver(own_table, serde=other, owner_key=OWNER_KEY))))
     described = stranger.get("thread", thread=thread)
     assert (described["owner"], described["title"]) == (None, None)
     assert "key" in described["problem"]
@@ -192,7 +192,7 @@ def test_a_table_without_the_directory_s_indexes_says_what_to_do(
     keys = ("PK", "SK")
     schema["AttributeDefinitions"] = [{"AttributeName": each, "AttributeType": "S"} for each in keys]
     client.create_table(**schema)
-    asked = Asked(Answers(Session(open_saver(name))))
+    asked = Asked(Responses(Session(open_saver(name))))
     with pytest.raises(CheckpointerConfigurationError, match="template"):
         asked.get("directory")
     client.delete_table(TableName=name)

@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.pricing import READ_UNIT_DOLLARS, WRITE_UNIT_DOLLARS, item_bytes
 from langgraph.checkpoint.dynamodb.view import caches
-from langgraph.checkpoint.dynamodb.view.answers import Answers
+from langgraph.checkpoint.dynamodb.view.responses import Responses
 from langgraph.checkpoint.dynamodb.view.thread_view import Session
 from tests.infra.authorization import Gate
 from tests.infra.conftest import for_table
@@ -132,7 +132,7 @@ def test_the_reader_s_policy_is_enough(engine: Engine, table: str, saver: Dynamo
     session = boto3.Session()
     gate.guard(session)
     with DynamoDBSaver(table, session=session, endpoint_url=engine.endpoint_url) as reader:
-        asked = Asked(Answers(Session(reader)))
+        asked = Asked(Responses(Session(reader)))
         look_at_everything(asked, thread)
         asked.get("threads", run="1f0c6f64-5bd2-6d3b-8000-0242ac120002")
         asked.get("directory")

@@ -23,7 +23,7 @@ from langgraph.checkpoint.dynamodb.errors import (
     CheckpointFormatError,
 )
 from langgraph.checkpoint.dynamodb.view import STATIC, server
-from langgraph.checkpoint.dynamodb.view.answers import Answers
+from langgraph.checkpoint.dynamodb.view.responses import Responses
 from langgraph.checkpoint.dynamodb.view.server import PageServer, make_app
 from langgraph.checkpoint.dynamodb.view.thread_view import Session
 from tests.support.checkpoints import store, thread_config
@@ -39,7 +39,7 @@ PAGE = f"/{TOKEN}/"
 @pytest.fixture
 def page(saver: DynamoDBSaver) -> Iterator[TestClient]:
     """Give a client of the app, which calls it by the address that it is served at."""
-    app = make_app(Answers(Session(saver), "thread-1"), port=PORT, token=TOKEN)
+    app = make_app(Responses(Session(saver), "thread-1"), port=PORT, token=TOKEN)
     with TestClient(app, base_url=OWN, raise_server_exceptions=False) as client:
         yield client
 
@@ -195,7 +195,7 @@ def test_an_error_says_what_to_do(
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(Answers, "answer", fail)
+    monkeypatch.setattr(Responses, "answer", fail)
     found = page.get(f"{PAGE}api/start")
     assert (found.status_code, found.json()["status"]) == (status, status)
 
@@ -206,7 +206,7 @@ def test_an_error_that_nobody_has_foreseen_says_nothing_of_itself(
     def fail(*_: object) -> None:
         raise CheckpointerError("a secret")
 
-    monkeypatch.setattr(Answers, "answer", fail)
+    monkeypatch.setattr(Responses, "answer", fail)
     found = page.get(f"{PAGE}api/start")
     assert found.status_code == 500
     assert "secret" not in found.text
@@ -218,7 +218,7 @@ def test_an_error_that_nobody_has_foreseen_says_nothing_of_itself(
 @pytest.fixture
 def served(saver: DynamoDBSaver) -> Iterator[PageServer]:
     """Give a server at a port of its own."""
-    with PageServer(Answers(Session(saver)), 0) as served:
+    with PageServer(Responses(Session(saver)), 0) as served:
         running = threading.Thread(target=served.run)
         running.start()
         yield served
@@ -296,7 +296,7 @@ def test_a_port_that_is_taken_is_named(saver: DynamoDBSaver) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(CheckpointerInputError, match=f"port {port} cannot be used"):
-            PageServer(Answers(Session(saver)), port)
+            PageServer(Responses(Session(saver)), port)
 
 
 # Finding threads

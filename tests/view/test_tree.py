@@ -13,7 +13,7 @@ from langgraph.types import Command
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
-from langgraph.checkpoint.dynamodb.view.answers import Answers
+from langgraph.checkpoint.dynamodb.view.responses import Responses
 from langgraph.checkpoint.dynamodb.view.thread_view import Session
 from tests.support import graphs
 from tests.support.checkpoints import Conversation, noise, store, thread_config
@@ -256,9 +256,9 @@ def test_a_thread_of_another_key_says_so(
     serde = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
     saver = open_saver(table, serde=serde)
     store(saver, thread_config(thread), "1", {"text": "secret"})
-    assert Asked(Answers(Session(saver))).values(thread)["text"]["node"]["text"] == "secret"
+    assert Asked(Responses(Session(saver))).values(thread)["text"]["node"]["text"] == "secret"
     for other in (None, EncryptedSerializer.from_pycryptodome_aes(key=b"another key, 16.")):
-        looker = Asked(Answers(Session(open_saver(table, serde=other))))
+        looker = Asked(Responses(Session(open_saver(table, serde=other))))
         [row] = looker.rows(thread)
         assert "key" in row["problem"] or "cipher" in row["problem"]
         assert "secret" not in str(looker.get("pending", **looker.newest(thread)))

@@ -14,7 +14,7 @@ from langgraph.store.base import IndexConfig, ensure_embeddings, get_text_at_pat
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerInputError
 from langgraph.checkpoint.dynamodb.version import requirement
 from langgraph.store.dynamodb.engine import EngineVectors
-from langgraph.store.dynamodb.similarity import DISTANCES, Distance, NewVector, Query, Vectors
+from langgraph.store.dynamodb.similarity import DISTANCES, Distance, NewVector, SimilarityQuery, Vectors
 from langgraph.store.dynamodb.vector_engine import VectorEngine
 
 Embedded: TypeAlias = Mapping[str, Sequence[float]]
@@ -153,9 +153,9 @@ class Index(Embedder):
         """Return an embedding as it is stored."""
         return self.vectors.pack(self.checked(embedding))
 
-    def query(self, embedding: Sequence[float]) -> Query:
+    def query(self, embedding: Sequence[float]) -> SimilarityQuery:
         """Return the query for memories that are similar to an embedding."""
-        return Query(self.vectors, self.checked(embedding))
+        return SimilarityQuery(self.vectors, self.checked(embedding))
 
 
 def checked_numbers(embedding: Sequence[float]) -> Sequence[float]:

@@ -24,8 +24,8 @@ from langgraph.store.dynamodb.keys import Address
 from langgraph.store.dynamodb.memory_items import StoredMemory, parse_memory
 from langgraph.store.dynamodb.reads import LoadedMemory, in_microseconds, load
 from langgraph.store.dynamodb.register import partitions_under
-from langgraph.store.dynamodb.similarity import Query as SimilarityQuery
 from langgraph.store.dynamodb.similarity import Scored, Scores
+from langgraph.store.dynamodb.similarity import SimilarityQuery as SimilarityQuery
 from langgraph.store.dynamodb.storage import StoreStorage
 from langgraph.store.dynamodb.values import matches
 

@@ -74,7 +74,7 @@ class Vectors(Protocol):
 
 
 @dataclass(frozen=True)
-class Query:
+class SimilarityQuery:
     """An embedding to compare memories with, and what compares them."""
 
     vectors: Vectors

@@ -246,7 +246,7 @@ def _labelled(storage: Storage, endpoint: Endpoint, request: Any) -> Op[Any]:
         codec=Codec(_SERDE), table=storage.table, clock=storage.clock, rng=storage.rng, consistent_read=True
     )
     # An answer has little room, and a deletion stops after each page.
-    served = Memories(memories, answer_bytes=ANSWER_BYTES, part_seconds=0)
+    served = Memories(memories, response_bytes=ANSWER_BYTES, part_seconds=0)
     answer = yield from getattr(served, endpoint.attribute)(request, Scope(()), _Held())
     endpoint.answer.model_validate(_sent(answer))
     return answer

@@ -146,12 +146,12 @@ def conditions_are_ignored(patch: pytest.MonkeyPatch) -> None:
     """A put replaces whatever is there."""
     put_if = Memories.put_if
 
-    def ignoring(self: Memories, request: label_wire.PutIf, *more: Any) -> Op[Any]:
+    def ignoring(self: Memories, request: label_wire.PutIfRequest, *more: Any) -> Op[Any]:
         put = label_wire.StorePut(
             op="put", namespace=request.namespace, key=request.key, value=request.value,
             vectors=request.vectors, ttl_seconds=request.ttl_seconds,
         )  # fmt: skip
-        yield from self.batch(label_wire.Batch(ops=[put]), *more)
+        yield from self.batch(label_wire.BatchRequest(ops=[put]), *more)
         return {"revision": request.new_revision}
 
     assert put_if is not ignoring

@@ -18,7 +18,7 @@ from langgraph.checkpoint.dynamodb import (
 )
 from langgraph.checkpoint.dynamodb.gateway import Limits, memories
 from langgraph.checkpoint.dynamodb.http import HttpStore
-from langgraph.checkpoint.dynamodb.http.transport import Transport
+from langgraph.checkpoint.dynamodb.http.transport import GatewayTransport
 from langgraph.store.dynamodb import DynamoDBStore
 from langgraph.store.dynamodb.storage import StoreStorage
 from tests.gateway.through.conftest import NO_CERTIFICATES
@@ -84,8 +84,8 @@ class Asked(list[str]):
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
     """Give the endpoints that clients ask on OS threads."""
-    noted, send = Asked(), Transport.send
-    monkeypatch.setattr(Transport, "send", lambda self, call: noted.send(partial(send, self), call))
+    noted, send = Asked(), GatewayTransport.send
+    monkeypatch.setattr(GatewayTransport, "send", lambda self, call: noted.send(partial(send, self), call))
     return noted
 
 

@@ -15,7 +15,7 @@ from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Dialog
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.schema import table_schema
-from langgraph.checkpoint.dynamodb.view.answers import Answers
+from langgraph.checkpoint.dynamodb.view.responses import Responses
 from langgraph.checkpoint.dynamodb.view.server import PageServer
 from langgraph.checkpoint.dynamodb.view.thread_view import Session
 from tests.support.browser import browser_or_skip
@@ -51,7 +51,7 @@ def saver(engine: Engine, client: DynamoDBClient, sessions: dict[str, Any]) -> I
 @pytest.fixture(scope="session")
 def address(saver: DynamoDBSaver) -> Iterator[str]:
     """Give the address of the page, served as the command serves it."""
-    with PageServer(Answers(Session(saver)), 0) as server:
+    with PageServer(Responses(Session(saver)), 0) as server:
         thread = threading.Thread(target=server.run)
         thread.start()
         yield server.address

@@ -27,7 +27,7 @@ from langgraph.checkpoint.dynamodb._operations.directory_table import (
     read_entries,
 )
 from langgraph.checkpoint.dynamodb._operations.entries import (
-    About,
+    ThreadDescription,
     described,
     entry_of,
     is_of_tenant,
@@ -99,7 +99,7 @@ def set_thread(
     """
     root = items.partition_of(checked_id(thread_id, "thread_id"))
     # Refuse what cannot be stored before the thread is created for it.
-    new = entry_of(storage, root, described(About(storage.owner), root, owner, title, metadata))
+    new = entry_of(storage, root, described(ThreadDescription(storage.owner), root, owner, title, metadata))
     entry, old = new, None
     for _ in range(ATTEMPTS_MAX):
         old = yield from describe(storage, root, entry, old)

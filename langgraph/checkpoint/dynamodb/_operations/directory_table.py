@@ -27,7 +27,7 @@ from langgraph.checkpoint.dynamodb._format.schema import (
 )
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
 from langgraph.checkpoint.dynamodb._operations.entries import (
-    About,
+    ThreadDescription,
     described,
     entry_of,
     is_of_tenant,
@@ -254,7 +254,7 @@ def enter_thread(storage: Storage, thread_id: str, owner_from: str) -> Op[str | 
     owner: Any = None if entered is None else read_about(storage.codec, entered).owner
     if owner is None:
         owner = yield from _named_owner(storage, found, history, owner_from)
-    new = described(About(), root, owner, None, None)
+    new = described(ThreadDescription(), root, owner, None, None)
     now = datetime.fromtimestamp(storage.clock(), timezone.utc)
     last_active = min(stored_at(newest.checkpoint_id) or now, now).timestamp()
     began = yield from began_at(storage, root)

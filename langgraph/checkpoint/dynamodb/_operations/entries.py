@@ -29,7 +29,7 @@ _DIGEST_BYTES = 16
 
 
 @dataclass(frozen=True)
-class About:
+class ThreadDescription:
     """The owner, title and metadata of a thread, as its users see them."""
 
     owner: str | None = None
@@ -65,7 +65,7 @@ def with_owner(storage: Storage, root: Partition, owner: Any) -> Storage:
         CheckpointerConfigurationError: See `owner_key`.
         CheckpointerInputError: The owner is not a name, is too long, or is of another tenant than the thread.
     """
-    about = About(storage.owner if owner is None else checked_owner(owner, root))
+    about = ThreadDescription(storage.owner if owner is None else checked_owner(owner, root))
     # What cannot be stored is refused now. It is sealed where the thread is entered, which few puts do.
     _text_of(root, about)
     if about.owner is not None:
@@ -128,7 +128,7 @@ def _digested(owner: str, key: bytes) -> str:
     return items.owner_key(tenant_prefix(owner) + digest)
 
 
-def entry_of(storage: Storage, root: Partition, about: About) -> Item:
+def entry_of(storage: Storage, root: Partition, about: ThreadDescription) -> Item:
     """Return the attributes that enter a thread in the directory.
 
     Raises:
@@ -139,15 +139,15 @@ def entry_of(storage: Storage, root: Partition, about: About) -> Item:
     return {**owner, **sealed_about(storage, root, about)}
 
 
-def sealed_about(storage: Storage, root: Partition, about: About) -> Item:
+def sealed_about(storage: Storage, root: Partition, about: ThreadDescription) -> Item:
     """Return the attribute that tells what a thread is about, without the key of the index."""
-    if about == About():
+    if about == ThreadDescription():
         return {}
     sealed = storage.codec.seal(_text_of(root, about), items.key(root.pk, items.THREAD), items.ABOUT)
     return {items.ABOUT: {"B": sealed}}
 
 
-def _text_of(root: Partition, about: About) -> bytes:
+def _text_of(root: Partition, about: ThreadDescription) -> bytes:
     text = metadata_json({name: value for name, value in vars(about).items() if value})
     if text is None or len(text.encode()) > ABOUT_BYTES_MAX:
         msg = (
@@ -158,23 +158,25 @@ def _text_of(root: Partition, about: About) -> bytes:
     return text.encode()
 
 
-def read_about(codec: Codec, item: Item) -> About:
+def read_about(codec: Codec, item: Item) -> ThreadDescription:
     """Open what the directory holds of a thread.
 
     Raises:
         CheckpointCorruptionError: It is damaged, or was stored for another thread.
     """
     if items.ABOUT not in item:
-        return About()
-    return About(**json.loads(codec.open(items.binary(item, items.ABOUT), item, items.ABOUT)))
+        return ThreadDescription()
+    return ThreadDescription(**json.loads(codec.open(items.binary(item, items.ABOUT), item, items.ABOUT)))
 
 
-def is_of_tenant(root: Partition, about: About) -> bool:
+def is_of_tenant(root: Partition, about: ThreadDescription) -> bool:
     """Tell whether a thread may have its owner. Whoever writes to the table could enter it under any name."""
     return about.owner is None or root.thread_id.startswith(tenant_prefix(about.owner))
 
 
-def described(about: About, root: Partition, owner: Any, title: Any, metadata: Any) -> About:
+def described(
+    about: ThreadDescription, root: Partition, owner: Any, title: Any, metadata: Any
+) -> ThreadDescription:
     """Return what a thread is about after a change; `None` leaves an argument as it was.
 
     Raises:
@@ -183,7 +185,7 @@ def described(about: About, root: Partition, owner: Any, title: Any, metadata: A
     if metadata is not None and not isinstance(metadata, Mapping):
         msg = f"metadata is {metadata!r}; give a dict, or None to leave them as they are"
         raise CheckpointerInputError(msg)
-    return About(
+    return ThreadDescription(
         about.owner if owner is None else checked_owner(owner, root),
         about.title if title is None else checked_text(title, "title") or None,
         about.metadata if metadata is None else dict(metadata),

@@ -47,7 +47,7 @@ _SHARE = 10
 
 
 @dataclass(frozen=True)
-class Place:
+class RenewedCheckpoint:
     """A checkpoint that a run needs; without an id, the newest one of its namespace."""
 
     partition: Partition
@@ -76,9 +76,9 @@ def renew_after_put(
         ThreadBusyError: Other calls interfered at every attempt.
     """
     storage.cache.remember_end(partition, thread, ends_at)
-    due = [each for each in map(Place, above) if _may_be_due(storage, thread, each)]
+    due = [each for each in map(RenewedCheckpoint, above) if _may_be_due(storage, thread, each)]
     if ends_at < (thread.kept_until or 0):
-        due.append(Place(partition, checkpoint_id))
+        due.append(RenewedCheckpoint(partition, checkpoint_id))
     yield from _renew(storage, partition, due, thread.kept_until or 0)
 
 
@@ -90,11 +90,11 @@ def renew_after_writes(
     above: Iterable[Partition],
 ) -> Op[None]:
     """Renew the checkpoint that writes belong to, and what else a run needs, if the thread has a ttl."""
-    places = [*map(Place, above)]
+    places = [*map(RenewedCheckpoint, above)]
     # A put under way stores the checkpoint, or a newer one, unless it never ends.
     after = storage.clock() - PUT_WAIT_SECONDS_MAX
     if storage.cache.under_way(PUT, partition.pk, after) is None:
-        places.append(Place(partition, checkpoint_id))
+        places.append(RenewedCheckpoint(partition, checkpoint_id))
     due = [each for each in places if _may_be_due(storage, thread, each)]
     other = storage.cache.under_way(RENEWAL, partition.root, after) if due else None
     if other is not None:
@@ -105,7 +105,7 @@ def renew_after_writes(
         yield from _renew(storage, partition, due, 0)
 
 
-def _may_be_due(storage: Storage, thread: CachedThread, place: Place) -> bool:
+def _may_be_due(storage: Storage, thread: CachedThread, place: RenewedCheckpoint) -> bool:
     """Tell whether a renewal may be due, by what this process knows without a request."""
     cache, pk = storage.cache, place.partition.pk
     checkpoint_id = place.checkpoint_id or cache.latest(pk)
@@ -123,7 +123,7 @@ def _due_before(storage: Storage, ttl_seconds: int | None) -> float:
     return storage.clock() + (ttl_seconds or 0) * (1 - 1 / _SHARE)
 
 
-def _renew(storage: Storage, partition: Partition, due: Sequence[Place], least: int) -> Op[None]:
+def _renew(storage: Storage, partition: Partition, due: Sequence[RenewedCheckpoint], least: int) -> Op[None]:
     """Renew those places that expire before `least`, or have lived for a tenth of the ttl."""
     for _ in range(ATTEMPTS_MAX):
         thread = (yield from read_thread(storage, partition)) if due else None
@@ -141,7 +141,9 @@ def _renew(storage: Storage, partition: Partition, due: Sequence[Place], least: 
     raise ThreadBusyError(msg)
 
 
-def _still_due(storage: Storage, thread: Thread, places: Sequence[Place], before: float) -> Op[list[Place]]:
+def _still_due(
+    storage: Storage, thread: Thread, places: Sequence[RenewedCheckpoint], before: float
+) -> Op[list[RenewedCheckpoint]]:
     """Return the places that are due by what is stored, and remember when the others expire."""
     due = []
     for place in places:
@@ -155,7 +157,7 @@ def _still_due(storage: Storage, thread: Thread, places: Sequence[Place], before
     return due
 
 
-def _needed(storage: Storage, thread: Thread, place: Place) -> Op[list[StoredCheckpoint]]:
+def _needed(storage: Storage, thread: Thread, place: RenewedCheckpoint) -> Op[list[StoredCheckpoint]]:
     """Read a committed checkpoint and those above it, the newest first; none if it is not there, or being copied.
 
     If the place names no checkpoint, it is the newest committed one. Heads above that were never acknowledged are
@@ -190,7 +192,7 @@ def _needed(storage: Storage, thread: Thread, place: Place) -> Op[list[StoredChe
 
 
 def _renew_places(
-    storage: Storage, partition: Partition, thread: Thread, places: Sequence[Place]
+    storage: Storage, partition: Partition, thread: Thread, places: Sequence[RenewedCheckpoint]
 ) -> Op[bool]:
     """Renew places; return whether that is done. If it is not, something has changed since it was read."""
     expiry = Expiry.after(thread.ttl_seconds, storage.clock())

@@ -55,7 +55,7 @@ def usage_by_kind(
 
 
 @dataclass(frozen=True)
-class Step:
+class StepCost:
     """The cost of storing a checkpoint with its pending writes, and of reading it."""
 
     checkpoint_id: str
@@ -79,7 +79,7 @@ class Account:
     """Segments that nothing names: left behind by a process that died, or part of a put that is under way."""
     missing: int = 0
     """Segments that are named but do not exist."""
-    steps: list[Step] = field(default_factory=list)
+    steps: list[StepCost] = field(default_factory=list)
 
     @property
     def total(self) -> Sum:
@@ -136,7 +136,7 @@ def _kind(sort_key: str) -> str:
     return next((kind for prefix, kind in _KINDS.items() if sort_key.startswith(prefix)), "others")
 
 
-def steps_of(inventory: Inventory) -> Iterator[Step]:
+def steps_of(inventory: Inventory) -> Iterator[StepCost]:
     """Yield the cost of each checkpoint of a namespace, oldest first.
 
     A checkpoint costs its own items and the segments that no earlier one names.
@@ -153,7 +153,9 @@ def steps_of(inventory: Inventory) -> Iterator[Step]:
         )
         indexed = _INDEX_UNITS if RUN_ID in inventory.heads[name] else 0
         namespace = inventory.partition.namespace
-        yield Step(name, namespace, written + indexed, read, Sum(len(own), sum(own)), Sum(len(new), sum(new)))
+        yield StepCost(
+            name, namespace, written + indexed, read, Sum(len(own), sum(own)), Sum(len(new), sum(new))
+        )
 
 
 @dataclass

@@ -12,7 +12,7 @@ import typer
 
 from langgraph.checkpoint.dynamodb._operations.arguments import COUNT_MAX
 from langgraph.checkpoint.dynamodb._runtime.failures import error_code
-from langgraph.checkpoint.dynamodb.cli.connection import ConnectionOptions
+from langgraph.checkpoint.dynamodb.cli.connection import ConnectionArguments
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.outcome import Exit
 from langgraph.checkpoint.dynamodb.cli.output import Output
@@ -64,7 +64,7 @@ def _shared(
 ) -> CommandContext:
     """Make the context from the options that every command has."""
     return CommandContext(
-        ConnectionOptions(table, endpoint_url, region, profile, config), Output(as_json=json)
+        ConnectionArguments(table, endpoint_url, region, profile, config), Output(as_json=json)
     )
 
 

@@ -64,7 +64,7 @@ class _OptionsOver(SourceLocation):
 
 
 @dataclass(frozen=True)
-class ConnectionOptions:
+class ConnectionArguments:
     """The options that every command has for its table. The configuration supplies those that are not given."""
 
     table_name: str | None = None

@@ -16,7 +16,12 @@ from langgraph.checkpoint.dynamodb._runtime.failures import has_no_response, not
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, Stream
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
-from langgraph.checkpoint.dynamodb.cli.connection import ConnectionOptions, in_options, open_saver, open_store
+from langgraph.checkpoint.dynamodb.cli.connection import (
+    ConnectionArguments,
+    in_options,
+    open_saver,
+    open_store,
+)
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.output import Output
 from langgraph.checkpoint.dynamodb.cli.values import counted, sized
@@ -39,7 +44,7 @@ _CONTENT_TYPE = "application/x-amz-json"
 class CommandContext:
     """The state that every command works with. The saver is opened on first use, and closed with the command."""
 
-    connection: ConnectionOptions
+    connection: ConnectionArguments
     output: Output
     _opened: list[TransportOwner] = field(default_factory=list)
 

@@ -12,7 +12,7 @@ from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.streams import PIPE, readable_file, written_file
 from langgraph.checkpoint.dynamodb.cli.values import counted, sized
-from langgraph.checkpoint.dynamodb.migrate import FileStore, Status, TableStore, export_thread, migrate
+from langgraph.checkpoint.dynamodb.migrate import FileEndpoint, Status, TableEndpoint, export_thread, migrate
 
 
 def export(
@@ -31,7 +31,7 @@ def export(
     is not encrypted, even if the thread is: whoever has the file can read the conversation.
     """
     with written_file(context, file, yes=yes) as stream:
-        exported = export_thread(TableStore(context.saver), thread_id, stream)
+        exported = export_thread(TableEndpoint(context.saver), thread_id, stream)
     if file != PIPE:
         context.output.result(
             {**vars(exported), "file": str(file)},
@@ -56,9 +56,9 @@ def import_(
     If the thread exists already, it stores only what is missing. If the thread has continued since, it changes nothing.
     It creates no object that the file names.
     """
-    target = TableStore(context.saver)
+    target = TableEndpoint(context.saver)
     with readable_file(file) as stream:
-        found = FileStore(stream, target, thread_id)
+        found = FileEndpoint(stream, target, thread_id)
         (own_id,) = found.thread_ids()
         count = len(found.refs(own_id))
         if not count:

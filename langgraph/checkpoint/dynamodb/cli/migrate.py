@@ -19,10 +19,10 @@ from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.values import counted
 from langgraph.checkpoint.dynamodb.migrate import (
     ENDPOINTS,
-    SaverStore,
+    SaverEndpoint,
     Source,
     Status,
-    TableStore,
+    TableEndpoint,
     ThreadReport,
     open_endpoint,
 )
@@ -94,24 +94,24 @@ def migrate(
 @contextmanager
 def _opened(
     context: CommandContext, source: str | None, target: str | None, parallel: int
-) -> Iterator[tuple[SaverStore, SaverStore, TableStore]]:
+) -> Iterator[tuple[SaverEndpoint, SaverEndpoint, TableEndpoint]]:
     """Open the source, the target and the table, which is one of the two."""
     if (source is None) == (target is None):
         raise CommandError(Exit.USAGE, f"give either --from or --to\n{ENDPOINTS}")
-    table = TableStore(context.saver)
+    table = TableEndpoint(context.saver)
     with open_endpoint(source or target or "", parallel=parallel, as_target=source is None) as other:
         yield (other, table, table) if source is not None else (table, other, table)
 
 
 def _all_threads(context: CommandContext, source: Source) -> list[str]:
     """Find the threads of a source before any is moved, so that the progress bar knows how many there are."""
-    if isinstance(source, TableStore):
+    if isinstance(source, TableEndpoint):
         context.announce_scan()
     return list(context.output.track("finding threads", source.thread_ids()))
 
 
 def _say_what_would_be(
-    context: CommandContext, old: SaverStore, new: SaverStore, wanted: Sequence[str]
+    context: CommandContext, old: SaverEndpoint, new: SaverEndpoint, wanted: Sequence[str]
 ) -> None:
     checkpoints = there = absent = 0
     for thread_id in context.output.track("looking at threads", wanted, len(wanted)):

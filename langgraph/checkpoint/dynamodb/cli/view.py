@@ -11,7 +11,7 @@ from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.version import requirement
-from langgraph.checkpoint.dynamodb.view.answers import Answers
+from langgraph.checkpoint.dynamodb.view.responses import Responses
 from langgraph.checkpoint.dynamodb.view.thread_view import Session
 
 _EXTRA = ("starlette", "uvicorn")
@@ -52,7 +52,7 @@ def view(
             raise
         msg = f"{error.name} is not installed; pip install {requirement('view')}"
         raise CommandError(Exit.CONFIGURATION, msg) from error
-    answers = Answers(Session(context.saver), thread_id)
+    answers = Responses(Session(context.saver), thread_id)
     try:
         server = PageServer(answers, PORT if port is None else port)
     except CheckpointerInputError:

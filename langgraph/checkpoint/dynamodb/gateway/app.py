@@ -144,13 +144,13 @@ class _Service:
         retry_seconds = self._storage.table.retry_seconds
         self._runner = saver.runner.asking(patient(saver.transport, retry_seconds), sleep)
         self._operations = Operations(limits)
-        answer_bytes = limits.body_bytes_max // 2
+        response_bytes = limits.body_bytes_max // 2
         self._memories = Memories(
             store_storage(saver, limits.search_bytes_max),
-            answer_bytes=answer_bytes,
+            response_bytes=response_bytes,
             part_seconds=min(_PART_SECONDS, limits.request_seconds_max / 4),
         )
-        self._nodes = Nodes(cache_storage(saver), answer_bytes=answer_bytes)
+        self._nodes = Nodes(cache_storage(saver), response_bytes=response_bytes)
         self._joining = Joining()
         self._readiness = Readiness(saver)
         self._metrics = metrics.Metrics()
@@ -221,7 +221,7 @@ class _Service:
                 seconds = self._seconds_left(request)
                 units = asked_units(request, principal)
                 # A deletion that waits for another one must not begin after its client has given up and asked again.
-                if not isinstance(message, wire.List):
+                if not isinstance(message, wire.ListRequest):
                     # What goes on after the request's end does not end with it.
                     until = math.inf if endpoint.is_joined else seconds
                     with asking(place, until, request.headers, units, trail):
@@ -304,7 +304,9 @@ class _Service:
         documents = _one(dict(endpoint.absent or {}))
         if admitted is not None:
             storage = replace(self._storage, owner=principal.owner_name)
-            listing = self._operations.list(storage, cast("wire.List", admitted.request), principal.prefix)
+            listing = self._operations.list(
+                storage, cast("wire.ListRequest", admitted.request), principal.prefix
+            )
             documents = self._in_turns(request, self._runner.astream(listing), units)
         # An error before the first document can still be answered with its own status.
         first = await asyncio.wait_for(anext(documents, None), seconds)

@@ -29,7 +29,7 @@ from langgraph.checkpoint.dynamodb._runtime.drivers import Asend
 from langgraph.checkpoint.dynamodb._runtime.failures import is_transient, outage_remedy
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb.gateway.audit import Trail
-from langgraph.checkpoint.dynamodb.gateway.concurrency import Place
+from langgraph.checkpoint.dynamodb.gateway.concurrency import Slot
 from langgraph.checkpoint.dynamodb.gateway.problems import unanswered
 from langgraph.checkpoint.dynamodb.gateway.units import Units
 
@@ -44,7 +44,7 @@ _ANSWER_SECONDS = 0.5
 class _Asking:
     """The record of what one request of a client has done at the table."""
 
-    place: Place
+    place: Slot
     until: float
     """When to give up, by the monotonic clock."""
     before: int
@@ -77,7 +77,7 @@ _asking: ContextVar[_Asking | None] = ContextVar("langgraph_dynamodb_asking", de
 
 @contextmanager
 def asking(
-    place: Place, seconds: float, headers: Headers, units: Units | None = None, trail: Trail | None = None
+    place: Slot, seconds: float, headers: Headers, units: Units | None = None, trail: Trail | None = None
 ) -> Iterator[None]:
     """Let the requests to the table in the block belong to one request of a client.
 

@@ -34,7 +34,7 @@ _NAME_CHARACTERS_MAX = 100
 
 
 @dataclass(frozen=True)
-class Body:
+class RequestBody:
     """A body as it was received. It is decompressed and decoded once its request has a place."""
 
     data: bytes
@@ -42,7 +42,7 @@ class Body:
     media: Media
 
 
-async def receive(request: Request, limits: Limits, held: Held) -> Body:
+async def receive(request: Request, limits: Limits, held: Held) -> RequestBody:
     """Receive a request's body.
 
     Raises:
@@ -60,7 +60,7 @@ async def receive(request: Request, limits: Limits, held: Held) -> Body:
             raise compression.too_large(limits.body_bytes_max)
         held.add(len(piece))
         data += piece
-    return Body(bytes(data), encoding, media)
+    return RequestBody(bytes(data), encoding, media)
 
 
 class Decoder:
@@ -71,7 +71,7 @@ class Decoder:
         self._limits = limits
         self._limiter = CapacityLimiter(1)
 
-    async def message(self, body: Body, model: type[Message], held: Held) -> Message:
+    async def message(self, body: RequestBody, model: type[Message], held: Held) -> Message:
         """Decode a body into a message.
 
         Raises:
@@ -84,7 +84,7 @@ class Decoder:
             held.add(len(content))
         return message
 
-    def _decoded(self, body: Body, model: type[Message]) -> tuple[bytes, Message]:
+    def _decoded(self, body: RequestBody, model: type[Message]) -> tuple[bytes, Message]:
         content = compression.decompressed(body.data, body.encoding, self._limits.decompressed_bytes_max)
         return content, _message(content, body.media, model)
 

@@ -39,14 +39,14 @@ class Concurrency:
         return {tenant: sum(map(len, own.values())) for tenant, own in self._waiting.items()}
 
     @asynccontextmanager
-    async def place(self, who: Principal) -> AsyncIterator[Place]:
+    async def place(self, who: Principal) -> AsyncIterator[Slot]:
         """Hold a place for a principal while the block runs.
 
         Raises:
             ProblemError: Too many requests wait already; a 503.
         """
         await self.enter(who)
-        place = Place(self, who)
+        place = Slot(self, who)
         try:
             yield place
         finally:
@@ -115,7 +115,7 @@ class Concurrency:
             self._waiting.pop(who.tenant, None)
 
 
-class Place:
+class Slot:
     """The place of one request, which is given back while all that the request does is wait to ask the table again."""
 
     def __init__(self, places: Concurrency, who: Principal) -> None:

@@ -20,7 +20,7 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.gateway import wire
 from langgraph.checkpoint.dynamodb.gateway.documents import digest
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
-from langgraph.checkpoint.dynamodb.gateway.opaque import Typed
+from langgraph.checkpoint.dynamodb.gateway.opaque import OpaqueValue
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 
 
@@ -30,7 +30,7 @@ def check_deltas(request: wire.Message, limits: Limits) -> int:
     Raises:
         ProblemError: More than a body may have; a 413.
     """
-    if not isinstance(request, wire.Put):
+    if not isinstance(request, wire.PutRequest):
         return 0
     size = sum(each.size_bytes for each in request.deltas.values())
     if size > limits.decompressed_bytes_max:
@@ -42,7 +42,9 @@ def check_deltas(request: wire.Message, limits: Limits) -> int:
     return size
 
 
-def rebuilt(storage: Storage, partition: Partition, request: wire.Put) -> Op[Mapping[str, Typed]]:
+def rebuilt(
+    storage: Storage, partition: Partition, request: wire.PutRequest
+) -> Op[Mapping[str, OpaqueValue]]:
     """Return the values that came as deltas, as far as the parent has what they are based on.
 
     Raises:
@@ -64,13 +66,13 @@ def rebuilt(storage: Storage, partition: Partition, request: wire.Put) -> Op[Map
 
 def _rebuilt(
     storage: Storage, partition: Partition, deltas: Mapping[str, wire.Delta], entry: CachedCheckpoint
-) -> dict[str, Typed]:
-    found: dict[str, Typed] = {}
+) -> dict[str, OpaqueValue]:
+    found: dict[str, OpaqueValue] = {}
     for name, delta in deltas.items():
         stored = entry.values.get(name)
         base = None if stored is None else _base(storage, partition, entry, stored)
         if base is not None and digest(base) == delta.base:
-            found[name] = Typed(delta.type, _applied(delta, base, name))
+            found[name] = OpaqueValue(delta.type, _applied(delta, base, name))
     return found
 
 

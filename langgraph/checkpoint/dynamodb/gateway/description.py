@@ -8,10 +8,10 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from langgraph.checkpoint.dynamodb.gateway import answers, media, metrics, problems
+from langgraph.checkpoint.dynamodb.gateway import media, metrics, problems, responses
 from langgraph.checkpoint.dynamodb.gateway.endpoints import Endpoint
 from langgraph.checkpoint.dynamodb.gateway.units import HEADER
-from langgraph.checkpoint.dynamodb.gateway.wire import List
+from langgraph.checkpoint.dynamodb.gateway.wire import ListRequest
 from langgraph.checkpoint.dynamodb.version import __version__
 
 _REFERENCES = "#/components/schemas/{model}"
@@ -37,7 +37,12 @@ _SECURITY: list[dict[str, list[str]]] = [{name: []} for name in _SCHEMES]
 
 def describe(endpoints: Iterable[Endpoint], *, open_metrics: bool) -> dict[str, Any]:
     """Return the OpenAPI document of a service with these endpoints."""
-    own_models: list[type[BaseModel]] = [answers.About, answers.Health, answers.Ready, answers.Problem]
+    own_models: list[type[BaseModel]] = [
+        responses.AboutResponse,
+        responses.Health,
+        responses.Ready,
+        responses.Problem,
+    ]
     about, health, ready, _ = ({media.JSON.name: {"schema": _reference(each)}} for each in own_models)
     text = {metrics.MEDIA_TYPE: {"schema": {"type": "string"}}}
     paths = {
@@ -67,7 +72,7 @@ def describe(endpoints: Iterable[Endpoint], *, open_metrics: bool) -> dict[str, 
 
 
 def _posted(endpoint: Endpoint) -> dict[str, Any]:
-    is_stream = endpoint.model is List
+    is_stream = endpoint.model is ListRequest
     names = [each.stream_name if is_stream else each.name for each in media.MEDIA]
     return _operation(
         endpoint.name.replace("/", "-"),
@@ -90,7 +95,7 @@ def _rights(endpoint: Endpoint) -> str:
 
 def _operation(name: str, content: dict[str, Any], **more: Any) -> dict[str, Any]:
     """Return an operation that answers with this content, or with a problem."""
-    problem = {problems.MEDIA_TYPE: {"schema": _reference(answers.Problem)}}
+    problem = {problems.MEDIA_TYPE: {"schema": _reference(responses.Problem)}}
     responses = {
         "200": {"description": "Done.", "content": content},
         "default": {"description": "Not done.", "content": problem},

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from langgraph.checkpoint.base import CheckpointTuple
 
 from langgraph.checkpoint.dynamodb._format.plain import as_json
-from langgraph.checkpoint.dynamodb.gateway.opaque import Typed, TypedMetadata
+from langgraph.checkpoint.dynamodb.gateway.opaque import OpaqueMetadata, OpaqueValue
 from langgraph.checkpoint.dynamodb.gateway.wire import DIGEST_BYTES
 
 Document: TypeAlias = dict[str, Any]
@@ -24,7 +24,7 @@ def digest(data: bytes) -> bytes:
     return sha256(data).digest()[:DIGEST_BYTES]
 
 
-def value_document(value: Typed) -> Document:
+def value_document(value: OpaqueValue) -> Document:
     """Return the document of a value."""
     return {"type": value.type, "data": value.data}
 
@@ -60,7 +60,7 @@ def checkpoint_document(
     """
     size = 0
 
-    def shown(value: Typed) -> Document:
+    def shown(value: OpaqueValue) -> Document:
         nonlocal size
         known = digest(value.data) if have else b""
         if known in have:
@@ -86,7 +86,7 @@ def checkpoint_document(
 def _metadata_documents(metadata: Mapping[str, Any]) -> Document:
     """Return metadata, and its typed bytes if not all of it can be sent as it is."""
     sent = {name: each for name, each in as_json(metadata).items() if _fits(each)}
-    if isinstance(metadata, TypedMetadata):
+    if isinstance(metadata, OpaqueMetadata):
         return {"metadata": sent, "typed_metadata": value_document(metadata.typed)}
     if len(sent) < len(metadata):
         return {"metadata": sent, "typed_metadata": {"type": "json", "data": json.dumps(metadata).encode()}}

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel
 
-from langgraph.checkpoint.dynamodb.gateway import answers, label_wire, wire
+from langgraph.checkpoint.dynamodb.gateway import label_wire, responses, wire
 
 Right: TypeAlias = Literal["read", "write", "administer"]
 
@@ -17,7 +17,7 @@ def _thread(request: Any) -> Iterable[str | None]:
     return (request.thread_id,)
 
 
-def _source_and_target(request: wire.CopyThread) -> Iterable[str | None]:
+def _source_and_target(request: wire.CopyThreadRequest) -> Iterable[str | None]:
     return (request.source_thread_id, request.target_thread_id)
 
 
@@ -42,7 +42,7 @@ _METHODS = {
 }
 
 
-def _rights_of_batch(request: label_wire.Batch) -> Iterable[Right]:
+def _rights_of_batch(request: label_wire.BatchRequest) -> Iterable[Right]:
     return {"write" if isinstance(each, label_wire.StorePut) else "read" for each in request.ops}
 
 
@@ -82,44 +82,70 @@ class Endpoint:
 
 
 ENDPOINTS = (
-    Endpoint("get-tuple", wire.GetTuple, answers.GetTupleAnswer, "read", absent={"checkpoint": None}),
-    Endpoint("list", wire.List, answers.ListDocument, "read", absent={"end": True, "more": False}),
+    Endpoint(
+        "get-tuple", wire.GetTupleRequest, responses.GetTupleResponse, "read", absent={"checkpoint": None}
+    ),
+    Endpoint("list", wire.ListRequest, responses.ListDocument, "read", absent={"end": True, "more": False}),
     Endpoint(
         "delta-channel-history",
-        wire.DeltaChannelHistory,
-        answers.DeltaChannelHistoryAnswer,
+        wire.DeltaChannelHistoryRequest,
+        responses.DeltaChannelHistoryResponse,
         "read",
         absent={"channels": {}},
     ),
-    Endpoint("put", wire.Put, answers.PutAnswer, "write"),
-    Endpoint("put-writes", wire.PutWrites, answers.Done, "write"),
-    Endpoint("delete-thread", wire.DeleteThread, answers.Done, "administer", absent={}),
-    Endpoint("delete-for-runs", wire.DeleteForRuns, answers.Done, "administer", _all),
+    Endpoint("put", wire.PutRequest, responses.PutResponse, "write"),
+    Endpoint("put-writes", wire.PutWritesRequest, responses.Done, "write"),
+    Endpoint("delete-thread", wire.DeleteThreadRequest, responses.Done, "administer", absent={}),
+    Endpoint("delete-for-runs", wire.DeleteForRunsRequest, responses.Done, "administer", _all),
     Endpoint(
-        "copy-thread", wire.CopyThread, answers.Joined, "administer", _source_and_target, is_joined=True
+        "copy-thread",
+        wire.CopyThreadRequest,
+        responses.Joined,
+        "administer",
+        _source_and_target,
+        is_joined=True,
     ),
     Endpoint(
-        "prune", wire.Prune, answers.Joined, "administer", _threads, absent={"done": True}, is_joined=True
+        "prune",
+        wire.PruneRequest,
+        responses.Joined,
+        "administer",
+        _threads,
+        absent={"done": True},
+        is_joined=True,
     ),
-    Endpoint("set-thread", wire.SetThread, answers.Done, "write"),
-    Endpoint("threads", wire.Threads, answers.ThreadsAnswer, "read", _none),
-    Endpoint("runs", wire.Runs, answers.RunsAnswer, "read", absent={"runs": []}),
-    Endpoint("lock", wire.Lock, answers.LockAnswer, "write"),
+    Endpoint("set-thread", wire.SetThreadRequest, responses.Done, "write"),
+    Endpoint("threads", wire.ThreadsRequest, responses.ThreadsResponse, "read", _none),
+    Endpoint("runs", wire.RunsRequest, responses.RunsResponse, "read", absent={"runs": []}),
+    Endpoint("lock", wire.LockRequest, responses.LockResponse, "write"),
 )
 LABEL_ENDPOINTS = (
-    Endpoint("store/batch", label_wire.Batch, label_wire.BatchAnswer, "read", _none, rights=_rights_of_batch),
-    Endpoint("store/put-if", label_wire.PutIf, label_wire.PutIfAnswer, "write", _none),
+    Endpoint(
+        "store/batch",
+        label_wire.BatchRequest,
+        label_wire.BatchResponse,
+        "read",
+        _none,
+        rights=_rights_of_batch,
+    ),
+    Endpoint("store/put-if", label_wire.PutIfRequest, label_wire.PutIfResponse, "write", _none),
     Endpoint(
         "store/delete-namespace",
-        label_wire.DeleteNamespace,
-        label_wire.DeleteNamespaceAnswer,
+        label_wire.DeleteNamespaceRequest,
+        label_wire.DeleteNamespaceResponse,
         "write",
         _none,
     ),
-    Endpoint("store/sweep-ttl", label_wire.SweepTtl, label_wire.DeleteNamespaceAnswer, "write", _none),
-    Endpoint("store/export-items", label_wire.ExportItems, label_wire.ExportItemsAnswer, "read", _none),
-    Endpoint("store/import-items", label_wire.ImportItems, label_wire.ImportItemsAnswer, "write", _none),
-    Endpoint("cache/get", label_wire.CacheGet, label_wire.CacheGetAnswer, "read", _none),
-    Endpoint("cache/set", label_wire.CacheSet, label_wire.CacheSetAnswer, "write", _none),
-    Endpoint("cache/clear", label_wire.CacheClear, answers.Done, "write", _none),
+    Endpoint(
+        "store/sweep-ttl", label_wire.SweepTtlRequest, label_wire.DeleteNamespaceResponse, "write", _none
+    ),
+    Endpoint(
+        "store/export-items", label_wire.ExportItemsRequest, label_wire.ExportItemsResponse, "read", _none
+    ),
+    Endpoint(
+        "store/import-items", label_wire.ImportItemsRequest, label_wire.ImportItemsResponse, "write", _none
+    ),
+    Endpoint("cache/get", label_wire.CacheGetRequest, label_wire.CacheGetResponse, "read", _none),
+    Endpoint("cache/set", label_wire.CacheSetRequest, label_wire.CacheSetResponse, "write", _none),
+    Endpoint("cache/clear", label_wire.CacheClearRequest, responses.Done, "write", _none),
 )

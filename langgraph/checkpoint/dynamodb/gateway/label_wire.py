@@ -11,7 +11,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field
 
 from langgraph.checkpoint.dynamodb._format.limits import TTL_SECONDS_MAX
-from langgraph.checkpoint.dynamodb.gateway.answers import Answer
+from langgraph.checkpoint.dynamodb.gateway.responses import ResponseMessage
 from langgraph.checkpoint.dynamodb.gateway.wire import Bytes, Message, Number, Text, Value
 
 OPERATIONS_MAX = 250
@@ -31,7 +31,7 @@ class Labelled(Message):
     """Base class of the requests about namespaces of labels."""
 
 
-class Place(Message):
+class LabelledKey(Message):
     """A memory's namespace and key, or a cached node's."""
 
     namespace: Labels
@@ -107,13 +107,13 @@ StoreOp: TypeAlias = Annotated[
 ]
 
 
-class Batch(Labelled):
+class BatchRequest(Labelled):
     """Run operations of the store: first the reads, and then the puts."""
 
     ops: Annotated[list[StoreOp], Field(max_length=OPERATIONS_MAX)]
 
 
-class PutIf(Labelled):
+class PutIfRequest(Labelled):
     """Store or delete a memory if it still has a revision."""
 
     namespace: Labels
@@ -127,22 +127,22 @@ class PutIf(Labelled):
     )
 
 
-class DeleteNamespace(Labelled):
+class DeleteNamespaceRequest(Labelled):
     """Delete every memory under a namespace."""
 
     namespace_prefix: Labels
-    after: Place | None = Field(None, description="Where the last answer stopped.")
+    after: LabelledKey | None = Field(None, description="Where the last answer stopped.")
 
 
-class SweepTtl(DeleteNamespace):
+class SweepTtlRequest(DeleteNamespaceRequest):
     """Delete expired memories under a namespace."""
 
 
-class ExportItems(DeleteNamespace):
+class ExportItemsRequest(DeleteNamespaceRequest):
     """Read every memory under a namespace with its times."""
 
 
-class Record(Message):
+class MemoryRecord(Message):
     """A memory with its times. Times are those of ISO 8601."""
 
     namespace: Labels
@@ -154,13 +154,13 @@ class Record(Message):
     expires_at: str | None
 
 
-class NewRecord(Record):
+class NewRecord(MemoryRecord):
     """A memory to import."""
 
     vectors: Vectors = Field([])
 
 
-class ImportItems(Labelled):
+class ImportItemsRequest(Labelled):
     """Store memories with their times, unless a newer one is there."""
 
     records: Annotated[list[NewRecord], Field(max_length=OPERATIONS_MAX)]
@@ -192,7 +192,7 @@ class FoundNamespaces(Message):
     more: bool = Field(description="Whether more did not fit. List on, from a larger offset.")
 
 
-class BatchAnswer(Answer):
+class BatchResponse(ResponseMessage):
     """The results, in the order of the operations."""
 
     results: list[Memory | FoundMemories | FoundNamespaces | None]
@@ -201,27 +201,31 @@ class BatchAnswer(Answer):
     )
 
 
-class PutIfAnswer(Answer):
+class PutIfResponse(ResponseMessage):
     """The memory's new revision; null if another put or a deletion came first."""
 
     revision: str | None
 
 
-class DeleteNamespaceAnswer(Answer):
+class DeleteNamespaceResponse(ResponseMessage):
     """How many memories were deleted."""
 
     deleted: Number
-    after: Place | None = Field(description="Where it stopped: send the request again with it. Null: done.")
+    after: LabelledKey | None = Field(
+        description="Where it stopped: send the request again with it. Null: done."
+    )
 
 
-class ExportItemsAnswer(Answer):
+class ExportItemsResponse(ResponseMessage):
     """Memories, in the order of their keys."""
 
-    records: list[Record]
-    after: Place | None = Field(description="Where it stopped: send the request again with it. Null: done.")
+    records: list[MemoryRecord]
+    after: LabelledKey | None = Field(
+        description="Where it stopped: send the request again with it. Null: done."
+    )
 
 
-class ImportItemsAnswer(Answer):
+class ImportItemsResponse(ResponseMessage):
     """For each record, whether it was stored."""
 
     stored: list[bool]
@@ -230,13 +234,13 @@ class ImportItemsAnswer(Answer):
 # The node cache
 
 
-class CacheGet(Labelled):
+class CacheGetRequest(Labelled):
     """Read cached values."""
 
-    keys: Annotated[list[Place], Field(max_length=OPERATIONS_MAX)]
+    keys: Annotated[list[LabelledKey], Field(max_length=OPERATIONS_MAX)]
 
 
-class Entry(Place, Value):
+class CacheEntry(LabelledKey, Value):
     """A value to cache."""
 
     ttl_seconds: Annotated[float, Field(ge=0, le=TTL_SECONDS_MAX)] | None = Field(
@@ -244,13 +248,13 @@ class Entry(Place, Value):
     )
 
 
-class CacheSet(Labelled):
+class CacheSetRequest(Labelled):
     """Cache values."""
 
-    entries: Annotated[list[Entry], Field(max_length=OPERATIONS_MAX)]
+    entries: Annotated[list[CacheEntry], Field(max_length=OPERATIONS_MAX)]
 
 
-class CacheClear(Labelled):
+class CacheClearRequest(Labelled):
     """Delete cached values."""
 
     namespaces: list[Labels] | None = Field(
@@ -266,7 +270,7 @@ class Refused(Message):
     reason: str
 
 
-class CacheGetAnswer(Answer):
+class CacheGetResponse(ResponseMessage):
     """The values in the order of the keys; null where nothing is cached."""
 
     values: list[Value | None]
@@ -274,7 +278,7 @@ class CacheGetAnswer(Answer):
     left: list[Number] = Field(description="The positions of keys for whose values there was no room.")
 
 
-class CacheSetAnswer(Answer):
+class CacheSetResponse(ResponseMessage):
     """All values are cached but those that are refused."""
 
     refused: list[Refused]

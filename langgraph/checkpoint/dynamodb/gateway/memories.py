@@ -40,7 +40,7 @@ from langgraph.store.dynamodb.memory_items import Expected, StoredMemory
 from langgraph.store.dynamodb.namespaces import list_namespaces
 from langgraph.store.dynamodb.reads import LoadedMemory
 from langgraph.store.dynamodb.search import Search, search
-from langgraph.store.dynamodb.similarity import NewVector, Query, Vectors
+from langgraph.store.dynamodb.similarity import NewVector, SimilarityQuery, Vectors
 from langgraph.store.dynamodb.storage import StoreStorage
 from langgraph.store.dynamodb.transfer import imported, record_of
 from langgraph.store.dynamodb.values import NESTING_MAX
@@ -108,19 +108,19 @@ def store_storage(saver: DynamoDBSaver, search_bytes_max: int) -> StoreStorage:
 class Memories:
     """One method for each of the store's endpoints: it takes the request, and returns an operation."""
 
-    def __init__(self, storage: StoreStorage, *, answer_bytes: int, part_seconds: float) -> None:
+    def __init__(self, storage: StoreStorage, *, response_bytes: int, part_seconds: float) -> None:
         """Store the storage that is served.
 
         Args:
             storage: The storage.
-            answer_bytes: After how many bytes an answer ends.
+            response_bytes: After how many bytes an answer ends.
             part_seconds: After how long a deletion stops, and goes on with the next request.
         """
         self._storage = storage
-        self._answer_bytes = answer_bytes
+        self._answer_bytes = response_bytes
         self._part_seconds = part_seconds
 
-    def batch(self, request: wire.Batch, scope: Scope, held: Held) -> Op[Document]:
+    def batch(self, request: wire.BatchRequest, scope: Scope, held: Held) -> Op[Document]:
         """Run operations: first the reads, and then the puts, if the results of all reads fit into the answer."""
         reading = _Reading(replace(self._storage, on_read=held.add), Room(self._answer_bytes), scope)
         gets: dict[int, tuple[Address, bool]] = {}
@@ -161,7 +161,7 @@ class Memories:
             if isinstance(each, Exception)
         ]
 
-    def put_if(self, request: wire.PutIf, scope: Scope, held: Held) -> Op[Document]:
+    def put_if(self, request: wire.PutIfRequest, scope: Scope, held: Held) -> Op[Document]:
         """Store or delete a memory under a condition."""
         del held
         scope.check(request.namespace)
@@ -173,15 +173,19 @@ class Memories:
         revisions = yield from put_all(self._storage, [new], [self._vectors(request.vectors)])
         return {"revision": revisions[0]}
 
-    def delete_namespace(self, request: wire.DeleteNamespace, scope: Scope, held: Held) -> Op[Document]:
+    def delete_namespace(
+        self, request: wire.DeleteNamespaceRequest, scope: Scope, held: Held
+    ) -> Op[Document]:
         """Delete the memories under a namespace, as many as there is time for."""
         return self._removing(erase.delete_part, request, scope, held)
 
-    def sweep_ttl(self, request: wire.SweepTtl, scope: Scope, held: Held) -> Op[Document]:
+    def sweep_ttl(self, request: wire.SweepTtlRequest, scope: Scope, held: Held) -> Op[Document]:
         """Delete expired memories under a namespace, as many as there is time for."""
         return self._removing(erase.sweep_part, request, scope, held)
 
-    def _removing(self, remove: Any, request: wire.DeleteNamespace, scope: Scope, held: Held) -> Op[Document]:
+    def _removing(
+        self, remove: Any, request: wire.DeleteNamespaceRequest, scope: Scope, held: Held
+    ) -> Op[Document]:
         del held
         scope.check(request.namespace_prefix)
         until = self._storage.clock() + self._part_seconds
@@ -189,7 +193,7 @@ class Memories:
         deleted, after = yield from remove(self._storage, namespace, _address(request.after), until)
         return {"deleted": deleted, "after": _place(after)}
 
-    def export_items(self, request: wire.ExportItems, scope: Scope, held: Held) -> Op[Document]:
+    def export_items(self, request: wire.ExportItemsRequest, scope: Scope, held: Held) -> Op[Document]:
         """Read memories under a namespace with their times, as many as fit."""
         namespace = scope.narrowed(_checked(request.namespace_prefix))
         if namespace is None:
@@ -208,7 +212,7 @@ class Memories:
         is_last = len(records) == len(found) < _EXPORTED_AT_ONCE
         return {"records": records, "after": None if is_last else _place(after)}
 
-    def import_items(self, request: wire.ImportItems, scope: Scope, held: Held) -> Op[Document]:
+    def import_items(self, request: wire.ImportItemsRequest, scope: Scope, held: Held) -> Op[Document]:
         """Store memories with their times, unless a newer one is there."""
         del held
         new: list[NewMemory] = []
@@ -230,7 +234,7 @@ class Memories:
         )
         if op.vector is not None:
             vectors = self._compared(op.distance)
-            wanted = replace(wanted, similar_to=Query(vectors, _numbers(op.vector)))
+            wanted = replace(wanted, similar_to=SimilarityQuery(vectors, _numbers(op.vector)))
         namespace = scope.narrowed(wanted.namespace)
         # Nothing that the credentials do not reach is found.
         return replace(wanted, limit=0) if namespace is None else replace(wanted, namespace=namespace)
@@ -241,7 +245,7 @@ class Memories:
         return _json(text, "filter")
 
     def _new(
-        self, op: wire.StorePut | wire.PutIf, text: str | None, ttl_seconds: int | None
+        self, op: wire.StorePut | wire.PutIfRequest, text: str | None, ttl_seconds: int | None
     ) -> Op[NewMemory]:
         value = None
         if text is not None:
@@ -428,7 +432,7 @@ def _numbers(data: bytes) -> Sequence[float]:
         raise CheckpointerInputError(str(error)) from None
 
 
-def _shown(at: wire.Shown | wire.Place | Address) -> StoredItem:
+def _shown(at: wire.Shown | wire.LabelledKey | Address) -> StoredItem:
     """Return a memory that was read, as far as a search needs it."""
     times = (at.created_at, at.updated_at) if isinstance(at, wire.Shown) else (_NEVER, _NEVER)
     try:
@@ -444,7 +448,7 @@ def _shown(at: wire.Shown | wire.Place | Address) -> StoredItem:
 _NEVER = "1970-01-01T00:00:00+00:00"
 
 
-def _address(at: wire.Place | None) -> Address | None:
+def _address(at: wire.LabelledKey | None) -> Address | None:
     return None if at is None else address_of(tuple(at.namespace), at.key)
 
 

@@ -17,7 +17,7 @@ from langgraph.checkpoint.dynamodb.gateway import label_wire as wire
 from langgraph.checkpoint.dynamodb.gateway.holding import Held
 from langgraph.checkpoint.dynamodb.gateway.label_rights import Scope
 from langgraph.checkpoint.dynamodb.gateway.memories import Recent
-from langgraph.checkpoint.dynamodb.gateway.opaque import Typed, opaque_storage
+from langgraph.checkpoint.dynamodb.gateway.opaque import OpaqueValue, opaque_storage
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
 Document: TypeAlias = dict[str, Any]
@@ -41,17 +41,17 @@ def cache_storage(saver: DynamoDBSaver) -> CacheStorage:
 class Nodes:
     """One method for each of the cache's endpoints: it takes the request, and returns an operation."""
 
-    def __init__(self, storage: CacheStorage, *, answer_bytes: int) -> None:
+    def __init__(self, storage: CacheStorage, *, response_bytes: int) -> None:
         """Store the storage that is served, whose serializer takes and returns types and bytes.
 
         Args:
             storage: The storage.
-            answer_bytes: After how many bytes of values an answer ends.
+            response_bytes: After how many bytes of values an answer ends.
         """
         self._storage = storage
-        self._answer_bytes = answer_bytes
+        self._answer_bytes = response_bytes
 
-    def get(self, request: wire.CacheGet, scope: Scope, held: Held) -> Op[Document]:
+    def get(self, request: wire.CacheGetRequest, scope: Scope, held: Held) -> Op[Document]:
         """Read the values that are cached, as many as fit."""
         values: list[Document | None] = [None] * len(request.keys)
         refused: list[Document] = []
@@ -76,7 +76,7 @@ class Nodes:
                         size += len(opened["data"])
         return {"values": values, "refused": refused, "left": left}
 
-    def _read(self, keys: Sequence[wire.Place], scope: Scope, held: Held) -> Op[list[Item | None]]:
+    def _read(self, keys: Sequence[wire.LabelledKey], scope: Scope, held: Held) -> Op[list[Item | None]]:
         wanted = []
         for each in keys:
             scope.check(each.namespace)
@@ -95,14 +95,14 @@ class Nodes:
             return {"type": kind, "data": data}
         return None
 
-    def set(self, request: wire.CacheSet, scope: Scope, held: Held) -> Op[Document]:
+    def set(self, request: wire.CacheSetRequest, scope: Scope, held: Held) -> Op[Document]:
         """Cache values."""
         del held
         new: dict[tuple[str, str], Item] = {}
         refused: list[Document] = []
         for position, each in enumerate(request.entries):
             scope.check(each.namespace)
-            full_key, value = (tuple(each.namespace), each.key), Typed(each.type, each.data)
+            full_key, value = (tuple(each.namespace), each.key), OpaqueValue(each.type, each.data)
             made = partial(entries.entry_of, self._storage, full_key, value, each.ttl_seconds)
             item = yield from _tried(work(made, len(each.data)))
             if isinstance(item, str):
@@ -112,7 +112,7 @@ class Nodes:
         yield from entries.store(self._storage, list(new.values()))
         return {"refused": refused}
 
-    def clear(self, request: wire.CacheClear, scope: Scope, held: Held) -> Op[Document]:
+    def clear(self, request: wire.CacheClearRequest, scope: Scope, held: Held) -> Op[Document]:
         """Delete values."""
         del held
         for each in [request.prefix] if request.namespaces is None else request.namespaces:

@@ -30,17 +30,17 @@ _METADATA_BYTES_MAX = 64 << 10
 _LOOKING = LookingSerializer()
 
 
-class Typed(NamedTuple):
+class OpaqueValue(NamedTuple):
     """A value as a serializer returned it."""
 
     type: str
     data: bytes
 
 
-class TypedMetadata(dict[str, Any]):
+class OpaqueMetadata(dict[str, Any]):
     """Metadata that JSON could not represent: its typed bytes, and what could be read of it as inert data."""
 
-    def __init__(self, typed: Typed, readable: Mapping[str, Any] | None) -> None:
+    def __init__(self, typed: OpaqueValue, readable: Mapping[str, Any] | None) -> None:
         """Take the bytes, and the inert data; `None` if they cannot be read."""
         super().__init__(readable or {})
         self.typed = typed
@@ -52,18 +52,18 @@ class OpaqueCodec(Codec):
 
     @override
     def dumps(self, value: Any, name: str, path: str = "value") -> tuple[str, bytes]:
-        if isinstance(value, Typed):
+        if isinstance(value, OpaqueValue):
             return value
         # The checkpoint without its values, or metadata: both come as JSON.
         return super().dumps(value, name, path)
 
     @override
     def loads(self, kind: str, data: bytes, item: Item, *, plain: bool = False) -> Any:
-        return super().loads(kind, data, item, plain=True) if plain else Typed(kind, data)
+        return super().loads(kind, data, item, plain=True) if plain else OpaqueValue(kind, data)
 
     @override
     def loads_metadata(self, kind: str, data: bytes, item: Item) -> Any:
-        return TypedMetadata(Typed(kind, data), _inert_metadata(kind, data))
+        return OpaqueMetadata(OpaqueValue(kind, data), _inert_metadata(kind, data))
 
 
 def _inert_metadata(kind: str, data: bytes) -> Mapping[str, Any] | None:
@@ -82,7 +82,7 @@ def _inert_metadata(kind: str, data: bytes) -> Mapping[str, Any] | None:
 
 def may_match(metadata: Mapping[str, Any], metadata_filter: Mapping[str, Any]) -> bool:
     """Tell whether metadata has the values of a filter. What only its client can read, its client has to compare."""
-    is_unreadable = isinstance(metadata, TypedMetadata) and not metadata.is_readable
+    is_unreadable = isinstance(metadata, OpaqueMetadata) and not metadata.is_readable
     return is_unreadable or has_values(metadata, metadata_filter)
 
 

@@ -32,7 +32,7 @@ from langgraph.checkpoint.dynamodb.gateway import wire
 from langgraph.checkpoint.dynamodb.gateway.deltas import rebuilt
 from langgraph.checkpoint.dynamodb.gateway.documents import checkpoint_document, size_of, value_document
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
-from langgraph.checkpoint.dynamodb.gateway.opaque import Typed, may_match
+from langgraph.checkpoint.dynamodb.gateway.opaque import OpaqueValue, may_match
 from langgraph.checkpoint.dynamodb.gateway.plain import plain_document
 
 Document: TypeAlias = dict[str, Any]
@@ -47,7 +47,7 @@ class Operations:
 
     # Reading
 
-    def get_tuple(self, storage: Storage, request: wire.GetTuple) -> Op[Document]:
+    def get_tuple(self, storage: Storage, request: wire.GetTupleRequest) -> Op[Document]:
         """Read a checkpoint."""
         config = _config(request.thread_id, request.checkpoint_ns, request.checkpoint_id)
         found = yield from get_tuple(storage, config)
@@ -56,7 +56,7 @@ class Operations:
         show = partial(self._shown, found, request, frozenset(request.have))
         return {"checkpoint": (yield from work(show, size_of(found)))}
 
-    def list(self, storage: Storage, request: wire.List, prefix: str = "") -> Stream[Document]:
+    def list(self, storage: Storage, request: wire.ListRequest, prefix: str = "") -> Stream[Document]:
         """List checkpoints, newest first, and at the end tell whether there may be more.
 
         A list without a thread reads only threads whose ids begin with the prefix: even an error names no others.
@@ -101,7 +101,9 @@ class Operations:
             return plain_document(found, request.channels, self._answer_bytes)
         return checkpoint_document(found, request.channels, have, self._answer_bytes)
 
-    def delta_channel_history(self, storage: Storage, request: wire.DeltaChannelHistory) -> Op[Document]:
+    def delta_channel_history(
+        self, storage: Storage, request: wire.DeltaChannelHistoryRequest
+    ) -> Op[Document]:
         """Read what delta channels are rebuilt from."""
         config = _config(request.thread_id, request.checkpoint_ns, request.checkpoint_id)
         found, checkpoint_ids = yield from find_history(storage, config, request.channels)
@@ -110,13 +112,13 @@ class Operations:
 
     # Writing
 
-    def put(self, storage: Storage, request: wire.Put) -> Op[Document]:
+    def put(self, storage: Storage, request: wire.PutRequest) -> Op[Document]:
         """Store a checkpoint, unless values are wanted whole."""
         partition = items.partition_of(request.thread_id, request.checkpoint_ns)
         if request.listed or request.owner is not None or storage.owner is not None:
             storage = with_owner(storage, items.partition_of(request.thread_id), request.owner)
         values = {
-            name: Typed(each.type, each.data)
+            name: OpaqueValue(each.type, each.data)
             for name, each in request.values.items()
             if isinstance(each, wire.Value)
         }
@@ -137,9 +139,9 @@ class Operations:
             return {"wanted": list(error.names)}
         return {"wanted": []}
 
-    def put_writes(self, storage: Storage, request: wire.PutWrites) -> Op[Document]:
+    def put_writes(self, storage: Storage, request: wire.PutWritesRequest) -> Op[Document]:
         """Store a task's writes."""
-        writes = [(channel, Typed(each.type, each.data)) for channel, each in request.writes]
+        writes = [(channel, OpaqueValue(each.type, each.data)) for channel, each in request.writes]
         config = _config(request.thread_id, request.checkpoint_ns, request.checkpoint_id)
         config["configurable"]["checkpoint_map"] = request.checkpoint_map
         yield from put_writes.put_writes(storage, config, writes, request.task_id, request.task_path)
@@ -147,29 +149,29 @@ class Operations:
 
     # Deleting and copying
 
-    def delete_thread(self, storage: Storage, request: wire.DeleteThread) -> Op[Document]:
+    def delete_thread(self, storage: Storage, request: wire.DeleteThreadRequest) -> Op[Document]:
         """Delete a thread."""
         yield from delete.delete_thread(storage, request.thread_id)
         return {}
 
-    def delete_for_runs(self, storage: Storage, request: wire.DeleteForRuns) -> Op[Document]:
+    def delete_for_runs(self, storage: Storage, request: wire.DeleteForRunsRequest) -> Op[Document]:
         """Delete the checkpoints of runs."""
         yield from delete.delete_for_runs(storage, request.run_ids)
         return {}
 
-    def copy_thread(self, storage: Storage, request: wire.CopyThread) -> Op[Document]:
+    def copy_thread(self, storage: Storage, request: wire.CopyThreadRequest) -> Op[Document]:
         """Copy a thread."""
         yield from copy.copy_thread(storage, request.source_thread_id, request.target_thread_id)
         return {"done": True}
 
-    def prune(self, storage: Storage, request: wire.Prune) -> Op[Document]:
+    def prune(self, storage: Storage, request: wire.PruneRequest) -> Op[Document]:
         """Remove old checkpoints."""
         yield from delete.prune(storage, request.thread_ids, request.strategy, request.keep_last)
         return {"done": True}
 
     # One runner at a time
 
-    def lock(self, storage: Storage, request: wire.Lock) -> Op[Document]:
+    def lock(self, storage: Storage, request: wire.LockRequest) -> Op[Document]:
         """Acquire, renew or release the lock of a thread. The client waits between its attempts."""
         hold = Hold(items.partition_of(request.thread_id), request.ttl_seconds, request.token)
         held, free_in_seconds = False, 0.0
@@ -186,12 +188,12 @@ class Operations:
 
     # The directory
 
-    def set_thread(self, storage: Storage, request: wire.SetThread) -> Op[Document]:
+    def set_thread(self, storage: Storage, request: wire.SetThreadRequest) -> Op[Document]:
         """Describe a thread."""
         yield from set_thread(storage, request.thread_id, request.owner, request.title, request.metadata)
         return {}
 
-    def threads(self, storage: Storage, request: wire.Threads) -> Op[Document]:
+    def threads(self, storage: Storage, request: wire.ThreadsRequest) -> Op[Document]:
         """List threads."""
         since = None if request.since is None else datetime.fromtimestamp(request.since, timezone.utc)
         page = yield from list_threads(
@@ -206,13 +208,13 @@ class Operations:
         )
         return {"threads": list(map(_thread_document, page.threads)), "cursor": page.cursor}
 
-    def runs(self, storage: Storage, request: wire.Runs) -> Op[Document]:
+    def runs(self, storage: Storage, request: wire.RunsRequest) -> Op[Document]:
         """List the runs of a thread."""
         found = yield from list_runs(storage, request.thread_id)
         return {"runs": list(map(asdict, found))}
 
 
-def _check_list_of_all(request: wire.List) -> None:
+def _check_list_of_all(request: wire.ListRequest) -> None:
     for name in ("checkpoint_ns", "checkpoint_id", "after"):
         if getattr(request, name) is not None:
             msg = f"{name} needs a thread_id: a list of all threads has all their namespaces, in one stream"

@@ -94,17 +94,21 @@ def _check(threads: _Threads, keys: Collection[str]) -> None:
 
 def _stored_by(request: Any) -> str | None:
     """Return the thread in which a request stores something. It is created if it does not exist."""
-    if isinstance(request, wire.CopyThread):
+    if isinstance(request, wire.CopyThreadRequest):
         return request.target_thread_id
-    return request.thread_id if isinstance(request, (wire.Put, wire.PutWrites, wire.SetThread)) else None
+    return (
+        request.thread_id
+        if isinstance(request, (wire.PutRequest, wire.PutWritesRequest, wire.SetThreadRequest))
+        else None
+    )
 
 
 def _without(request: wire.Message, absent: Collection[str]) -> Admitted | None:
     """Return a request without the threads that do not exist; `None` if it needs them."""
-    if isinstance(request, wire.Lock):
+    if isinstance(request, wire.LockRequest):
         # A run takes the lock before its first checkpoint creates the thread.
         return Admitted(request)
-    if not isinstance(request, wire.Prune):
+    if not isinstance(request, wire.PruneRequest):
         return None
     kept = [each for each in request.thread_ids if each not in absent]
     return Admitted(request.model_copy(update={"thread_ids": kept})) if kept else None

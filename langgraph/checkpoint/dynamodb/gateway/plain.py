@@ -17,7 +17,7 @@ from langgraph.checkpoint.dynamodb._format.inert import LookingSerializer
 from langgraph.checkpoint.dynamodb._format.plain import as_json, asked, interrupt_fields, interrupts_in
 from langgraph.checkpoint.dynamodb.gateway.documents import place_document
 from langgraph.checkpoint.dynamodb.gateway.media import JSON
-from langgraph.checkpoint.dynamodb.gateway.opaque import Typed, TypedMetadata
+from langgraph.checkpoint.dynamodb.gateway.opaque import OpaqueMetadata, OpaqueValue
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 from langgraph.checkpoint.dynamodb.gateway.size_limits import VALUES_MAX, check_json, count_msgpack
 
@@ -66,7 +66,7 @@ class _PlainCheckpoint:
         return {**place_document(self._found), **self._state(channels), **self._pending()}
 
     def _state(self, channels: Collection[str] | None) -> Document:
-        values: dict[str, Typed] = self._found.checkpoint["channel_values"]
+        values: dict[str, OpaqueValue] = self._found.checkpoint["channel_values"]
         document: Document = {"ts": None, "metadata": self._metadata(), "values": {}, "omitted": {}}
         try:
             with _showing(0):
@@ -89,7 +89,7 @@ class _PlainCheckpoint:
     def _metadata(self) -> Document:
         metadata = self._found.metadata
         try:
-            if isinstance(metadata, TypedMetadata) and not metadata.is_readable:
+            if isinstance(metadata, OpaqueMetadata) and not metadata.is_readable:
                 metadata, _ = self._read(metadata.typed)
             if not isinstance(metadata, dict):
                 raise LeftOutError("unreadable", 0)
@@ -99,7 +99,7 @@ class _PlainCheckpoint:
         except LeftOutError as error:
             return error.document()
 
-    def _read(self, value: Typed) -> tuple[Any, Any]:
+    def _read(self, value: OpaqueValue) -> tuple[Any, Any]:
         """Return a value as inert data, and as JSON."""
         kind, raw = value.type, value.data
         if "+" in kind:
@@ -134,7 +134,7 @@ class _PlainCheckpoint:
             "interrupts": [self._interrupt(*each) for each in interrupts_in(writes_by_task)],
         }
 
-    def _write(self, task_id: str, channel: str, value: Typed) -> tuple[Document, Any]:
+    def _write(self, task_id: str, channel: str, value: OpaqueValue) -> tuple[Document, Any]:
         """Return a write's document and its value, or the error that says why the value is not shown."""
         document: Document = {"task_id": task_id, "channel": channel}
         try:

@@ -13,7 +13,7 @@ from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.gateway.endpoints import Endpoint, Right
 from langgraph.checkpoint.dynamodb.gateway.problems import forbidden
-from langgraph.checkpoint.dynamodb.gateway.wire import List, Message, Threads
+from langgraph.checkpoint.dynamodb.gateway.wire import ListRequest, Message, ThreadsRequest
 
 RIGHTS: frozenset[Right] = frozenset(get_args(Right))
 
@@ -102,12 +102,12 @@ def check_threads(principal: Principal, endpoint: Endpoint, request: Message) ->
         ProblemError: It does.
     """
     named = list(endpoint.threads(request))
-    if isinstance(request, List) and request.thread_id is None and principal.owner is None:
+    if isinstance(request, ListRequest) and request.thread_id is None and principal.owner is None:
         _check_list_without_thread(principal, request)
         named.remove(None)
     _check_named(principal, named)
     owner = getattr(request, "owner", None)
-    if isinstance(request, Threads) and owner is None and principal.owner is None:
+    if isinstance(request, ThreadsRequest) and owner is None and principal.owner is None:
         check_right(principal, "administer")
         _check_named(principal, [None])
     if owner is not None and not principal.owns(owner):
@@ -118,7 +118,7 @@ def check_threads(principal: Principal, endpoint: Endpoint, request: Message) ->
         )
 
 
-def _check_list_without_thread(principal: Principal, request: List) -> None:
+def _check_list_without_thread(principal: Principal, request: ListRequest) -> None:
     # An index answers a list by run id, of which a tenant sees only its own threads (see lists.py). Anything else is a
     # scan of the table.
     if items.indexable_run_id(request.filter) is not None:

@@ -137,7 +137,7 @@ _MAP: Any = Field(
 )
 
 
-class Put(Namespace):
+class PutRequest(Namespace):
     """Store a checkpoint."""
 
     checkpoint_map: dict[str, str] = _MAP
@@ -159,7 +159,7 @@ class Put(Namespace):
         return {name: each for name, each in self.values.items() if isinstance(each, Delta)}
 
 
-class PutWrites(Namespace):
+class PutWritesRequest(Namespace):
     """Store a task's pending writes."""
 
     checkpoint_map: dict[str, str] = _MAP
@@ -181,7 +181,7 @@ class Reading(Message):
     plain: bool = Field(False, description="Whether you want values as JSON, if the service offers it.")
 
 
-class GetTuple(Namespace, Reading):
+class GetTupleRequest(Namespace, Reading):
     """Read a checkpoint, or the newest one of the namespace."""
 
     checkpoint_id: Text | None = None
@@ -195,7 +195,7 @@ class Position(Message):
     checkpoint_ns: str
 
 
-class List(Reading):
+class ListRequest(Reading):
     """List checkpoints, newest first."""
 
     thread_id: Text | None = Field(None, description="Null: all threads.")
@@ -207,7 +207,7 @@ class List(Reading):
     after: Position | None = Field(None, description="The list goes on behind this checkpoint.")
 
 
-class DeltaChannelHistory(Namespace):
+class DeltaChannelHistoryRequest(Namespace):
     """Read what delta channels are rebuilt from."""
 
     checkpoint_id: Text | None = None
@@ -217,26 +217,26 @@ class DeltaChannelHistory(Namespace):
 # Deleting and copying
 
 
-class DeleteThread(Message):
+class DeleteThreadRequest(Message):
     """Delete a thread."""
 
     thread_id: Text
 
 
-class DeleteForRuns(Message):
+class DeleteForRunsRequest(Message):
     """Delete the checkpoints of runs."""
 
     run_ids: Ids
 
 
-class CopyThread(Message):
+class CopyThreadRequest(Message):
     """Copy a thread. Send it again until it is done: the service goes on meanwhile."""
 
     source_thread_id: Text
     target_thread_id: Text
 
 
-class Prune(Message):
+class PruneRequest(Message):
     """Remove old checkpoints. Send it again until it is done: the service goes on meanwhile."""
 
     thread_ids: Ids
@@ -247,7 +247,7 @@ class Prune(Message):
 # The directory
 
 
-class SetThread(Message):
+class SetThreadRequest(Message):
     """Describe a thread. What is null stays as it is."""
 
     thread_id: Text
@@ -256,7 +256,7 @@ class SetThread(Message):
     metadata: Object | None = None
 
 
-class Threads(Message):
+class ThreadsRequest(Message):
     """List threads, newest activity first."""
 
     owner: Text | None = Field(None, description="Null: all threads, or those of the owner you are bound to.")
@@ -270,7 +270,7 @@ class Threads(Message):
     )
 
 
-class Runs(Message):
+class RunsRequest(Message):
     """List the runs of a thread."""
 
     thread_id: Text
@@ -279,7 +279,7 @@ class Runs(Message):
 # One runner at a time
 
 
-class Lock(Message):
+class LockRequest(Message):
     """Acquire, renew or release the lock of a thread."""
 
     thread_id: Text

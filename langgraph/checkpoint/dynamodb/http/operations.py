@@ -33,7 +33,7 @@ from langgraph.checkpoint.dynamodb._operations.directory import (
     ThreadSummary,
     check_listing,
 )
-from langgraph.checkpoint.dynamodb._operations.entries import About as AboutThread
+from langgraph.checkpoint.dynamodb._operations.entries import ThreadDescription as AboutThread
 from langgraph.checkpoint.dynamodb._operations.entries import checked_owner, described, owner_in
 from langgraph.checkpoint.dynamodb._operations.error_collector import ErrorCollector
 from langgraph.checkpoint.dynamodb._operations.list import has_values

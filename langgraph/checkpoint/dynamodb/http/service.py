@@ -16,7 +16,7 @@ from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwne
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerInputError
 from langgraph.checkpoint.dynamodb.http.documents import packed, size_of
 from langgraph.checkpoint.dynamodb.http.options import Auth, GatewayKeywords
-from langgraph.checkpoint.dynamodb.http.transport import Transport
+from langgraph.checkpoint.dynamodb.http.transport import GatewayTransport
 
 T = TypeVar("T")
 Document: TypeAlias = dict[str, Any]
@@ -44,7 +44,7 @@ def ask(endpoint: str, document: Document) -> Op[Any]:
 
 
 @dataclass(frozen=True)
-class About:
+class ServiceDescription:
     """The service's description of itself."""
 
     features: frozenset[str]
@@ -59,9 +59,9 @@ class About:
 class Service:
     """One service, as far as a process knows it."""
 
-    _about: About | None = field(default=None, init=False)
+    _about: ServiceDescription | None = field(default=None, init=False)
 
-    def about(self) -> Op[About]:
+    def about(self) -> Op[ServiceDescription]:
         """Return the service's description of itself. The first call of a process asks for it.
 
         Raises:
@@ -75,7 +75,7 @@ class Service:
                     f" {WIRE_VERSION}; use releases of langgraph-dynamodb that speak the same"
                 )
                 raise CheckpointerConfigurationError(msg)
-            self._about = About(
+            self._about = ServiceDescription(
                 frozenset(answer["features"]), answer["limits"]["decompressed_bytes_max"], answer["owner"]
             )
         return self._about
@@ -178,7 +178,7 @@ class ServiceClient(TransportOwner):
         """
         refuse_unknown(type(self), unknown, GatewayKeywords)
         check_on_event(on_event)
-        transport = Transport(
+        transport = GatewayTransport(
             url,
             auth=auth,
             timeout=timeout,

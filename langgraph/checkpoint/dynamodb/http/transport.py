@@ -34,7 +34,7 @@ async def _in_thread(size_bytes: int, function: Callable[[], T]) -> T:
     return await asyncio.to_thread(function) if size_bytes > THREADED_WORK_BYTES else function()
 
 
-class Transport:
+class GatewayTransport:
     """Sends documents to a gateway, for blocking callers and for any number of event loops.
 
     Its options are those of `HttpCheckpointSaver`. With `asks_units` it asks for the capacity units of each request.

@@ -1,4 +1,4 @@
-"""langgraph-checkpoint-aws's DynamoDB saver as a store: thread ids and positions of writes from its table."""
+"""langgraph-checkpoint-aws's DynamoDB saver as an endpoint: thread ids and positions of writes from its table."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 from langgraph_checkpoint_aws import DynamoDBSaver as AmazonSaver
 
 from langgraph.checkpoint.dynamodb.migrate.record import Ref, WritePosition
-from langgraph.checkpoint.dynamodb.migrate.store import SaverStore, each_once
+from langgraph.checkpoint.dynamodb.migrate.saver_endpoint import SaverEndpoint, each_once
 
 _CHECKPOINTS = "CHECKPOINT_"
 _WRITES = "WRITES_"
 
 
-class AmazonStore(SaverStore):
+class AmazonEndpoint(SaverEndpoint):
     """The table of langgraph-checkpoint-aws's saver, and its bucket if it has one."""
 
     saver: Any
@@ -72,6 +72,6 @@ class AmazonStore(SaverStore):
         return [item for page in pages for item in page["Items"]]
 
 
-def open_amazon(table_name: str, options: Mapping[str, Any]) -> AmazonStore:
+def open_amazon(table_name: str, options: Mapping[str, Any]) -> AmazonEndpoint:
     """Open a table with the options of langgraph-checkpoint-aws's saver. No request is made."""
-    return AmazonStore(AmazonSaver(table_name, **options))
+    return AmazonEndpoint(AmazonSaver(table_name, **options))

@@ -12,8 +12,8 @@ from urllib.parse import parse_qsl
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerInputError
-from langgraph.checkpoint.dynamodb.migrate.store import SaverStore
-from langgraph.checkpoint.dynamodb.migrate.table import TableStore
+from langgraph.checkpoint.dynamodb.migrate.saver_endpoint import SaverEndpoint
+from langgraph.checkpoint.dynamodb.migrate.table import TableEndpoint
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
 ENDPOINTS = """\
@@ -41,8 +41,8 @@ _TABLE_OPTIONS = ("region_name", "endpoint_url")
 
 
 @contextmanager
-def open_endpoint(endpoint: str, *, parallel: int = 1, as_target: bool = False) -> Iterator[SaverStore]:
-    """Open a named endpoint as a store.
+def open_endpoint(endpoint: str, *, parallel: int = 1, as_target: bool = False) -> Iterator[SaverEndpoint]:
+    """Open an endpoint by its name.
 
     Args:
         endpoint: One of `ENDPOINTS`.
@@ -50,7 +50,7 @@ def open_endpoint(endpoint: str, *, parallel: int = 1, as_target: bool = False) 
         as_target: Whether to move threads to it, and so create missing tables.
 
     Yields:
-        The store. It is closed at the end if it was opened here.
+        The endpoint. It is closed at the end if it was opened here.
 
     Raises:
         CheckpointerInputError: The endpoint is not one of `ENDPOINTS`.
@@ -61,7 +61,7 @@ def open_endpoint(endpoint: str, *, parallel: int = 1, as_target: bool = False) 
     with ExitStack() as stack:
         if kind not in _PACKAGES:
             made = stack.enter_context(made_by_function(kind, rest, BaseCheckpointSaver, ENDPOINTS))
-            yield store_of(made)
+            yield endpoint_of(made)
             return
         try:
             store = _known(kind, endpoint, rest, parallel, as_target=as_target)
@@ -72,8 +72,8 @@ def open_endpoint(endpoint: str, *, parallel: int = 1, as_target: bool = False) 
         yield store
 
 
-def _known(kind: str, endpoint: str, rest: str, parallel: int, *, as_target: bool) -> SaverStore:
-    """Return the store of a saver whose package may have to be installed first."""
+def _known(kind: str, endpoint: str, rest: str, parallel: int, *, as_target: bool) -> SaverEndpoint:
+    """Return the endpoint of a saver whose package may have to be installed first."""
     if kind in _POSTGRES:
         from langgraph.checkpoint.dynamodb.migrate.postgres import open_postgres  # noqa: PLC0415
 
@@ -147,29 +147,29 @@ def made_by_function(module: str, function: str, kind: type[Any], endpoints: str
         yield made
 
 
-def store_of(saver: BaseCheckpointSaver[Any]) -> SaverStore:
-    """Return the store for a saver. Known savers have a store that reads them best.
+def endpoint_of(saver: BaseCheckpointSaver[Any]) -> SaverEndpoint:
+    """Return the endpoint of a saver. Known savers have one that reads them best.
 
     Raises:
         CheckpointerConfigurationError: The saver can only be called on an event loop.
     """
     if isinstance(saver, DynamoDBSaver):
-        return TableStore(saver)
+        return TableEndpoint(saver)
     name = type(saver).__name__
     if name.startswith("Async"):
         msg = f"{name} is an async saver; give its blocking counterpart"
         raise CheckpointerConfigurationError(msg)
     home = type(saver).__module__
     if home.startswith("langgraph.checkpoint.postgres") and name == "PostgresSaver":
-        from langgraph.checkpoint.dynamodb.migrate.postgres import PostgresStore  # noqa: PLC0415
+        from langgraph.checkpoint.dynamodb.migrate.postgres import PostgresEndpoint  # noqa: PLC0415
 
-        return PostgresStore(saver)
+        return PostgresEndpoint(saver)
     if home.startswith("langgraph.checkpoint.sqlite") and name == "SqliteSaver":
-        from langgraph.checkpoint.dynamodb.migrate.sqlite import SqliteStore  # noqa: PLC0415
+        from langgraph.checkpoint.dynamodb.migrate.sqlite import SqliteEndpoint  # noqa: PLC0415
 
-        return SqliteStore(saver)
+        return SqliteEndpoint(saver)
     if home.startswith("langgraph_checkpoint_aws.checkpoint.dynamodb"):
-        from langgraph.checkpoint.dynamodb.migrate.amazon import AmazonStore  # noqa: PLC0415
+        from langgraph.checkpoint.dynamodb.migrate.amazon import AmazonEndpoint  # noqa: PLC0415
 
-        return AmazonStore(saver)
-    return SaverStore(saver)
+        return AmazonEndpoint(saver)
+    return SaverEndpoint(saver)

@@ -24,8 +24,8 @@ from langgraph.checkpoint.dynamodb.errors import (
     CheckpointNotFoundError,
 )
 from langgraph.checkpoint.dynamodb.migrate.passthrough import KINDS
-from langgraph.checkpoint.dynamodb.migrate.record import Record, Ref, Write, WritePosition
-from langgraph.checkpoint.dynamodb.migrate.store import SaverStore
+from langgraph.checkpoint.dynamodb.migrate.record import Record, Ref, WritePosition, WriteRecord
+from langgraph.checkpoint.dynamodb.migrate.saver_endpoint import SaverEndpoint
 
 FORMAT = "langgraph-thread"
 VERSION = 1
@@ -52,11 +52,11 @@ class Exported:
     bytes: int = 0
 
 
-def export_thread(source: SaverStore, thread_id: str, file: BinaryIO) -> Exported:
+def export_thread(source: SaverEndpoint, thread_id: str, file: BinaryIO) -> Exported:
     """Write a thread to a file. Values that are encrypted at the source are not encrypted in the file.
 
     Args:
-        source: The store that has the thread.
+        source: The endpoint that has the thread.
         thread_id: The thread.
         file: The file to write to. It need not be seekable.
 
@@ -83,7 +83,7 @@ def export_thread(source: SaverStore, thread_id: str, file: BinaryIO) -> Exporte
 class _Writer:
     """Writes the lines of a file, and each piece once."""
 
-    def __init__(self, source: SaverStore, file: BinaryIO, exported: Exported) -> None:
+    def __init__(self, source: SaverEndpoint, file: BinaryIO, exported: Exported) -> None:
         self._source = source
         self._file = file
         self._exported = exported
@@ -155,17 +155,17 @@ class _Index:
     kinds: set[str] = field(default_factory=set)
 
 
-class FileStore:
+class FileEndpoint:
     """An exported file as a source to move a thread from. It is checked to its end first."""
 
     knows_positions = True
 
-    def __init__(self, file: BinaryIO, target: SaverStore, thread_id: str | None = None) -> None:
+    def __init__(self, file: BinaryIO, target: SaverEndpoint, thread_id: str | None = None) -> None:
         """Read the file once.
 
         Args:
             file: The file, which must be seekable.
-            target: The store to move the thread to; its serializer reads the values.
+            target: The endpoint to move the thread to; its serializer reads the values.
             thread_id: The id to give the thread, or None for its own.
 
         Raises:
@@ -212,7 +212,7 @@ class FileStore:
         values = {name: self._value(each) for name, each in line["values"].items()}
         checkpoint: Any = {**self._value(line["body"]), "channel_values": values}
         writes = [
-            Write(
+            WriteRecord(
                 WritePosition(each["path"], each["task"], each["position"]),
                 each["channel"],
                 self._value(each["value"]),

@@ -192,7 +192,7 @@ def move_memories(
 
     Args:
         records: The records from `open_memories` or `memories_of`.
-        target: The store to move them to.
+        target: The endpoint to move them to.
         tell: Is called with the number of memories of each group that was moved.
 
     Returns:

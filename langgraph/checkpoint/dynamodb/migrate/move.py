@@ -1,4 +1,4 @@
-"""Moving threads from one store to another, several at a time. A move can be interrupted and repeated at any point.
+"""Moving threads from one saver to another, several at a time. A move can be interrupted and repeated at any point.
 
 A thread is moved checkpoint by checkpoint, oldest first, each before its writes. So an interrupted move leaves the
 beginning of the thread, and only its last checkpoint may lack writes. Agents that continue at the source may write to
@@ -15,13 +15,13 @@ from enum import Enum
 from typing import TypeAlias
 
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError, CheckpointerInputError
-from langgraph.checkpoint.dynamodb.migrate.file import FileStore
+from langgraph.checkpoint.dynamodb.migrate.file import FileEndpoint
 from langgraph.checkpoint.dynamodb.migrate.record import WRITES_DIFFER, Comparison, Record, Ref, own_writes
-from langgraph.checkpoint.dynamodb.migrate.store import SaverStore, each_once
+from langgraph.checkpoint.dynamodb.migrate.saver_endpoint import SaverEndpoint, each_once
 from langgraph.checkpoint.dynamodb.migrate.versions import Pair, kind_of_versions, translated
 
-Source: TypeAlias = SaverStore | FileStore
-"""A store that threads can be moved from."""
+Source: TypeAlias = SaverEndpoint | FileEndpoint
+"""An endpoint that threads can be moved from."""
 # How often a thread is read again for checkpoints that arrived during the move.
 _PASSES_MAX = 5
 # This many threads in a row do not fail for reasons of their own.
@@ -66,17 +66,17 @@ class ThreadReport:
 
 def migrate(
     source: Source,
-    target: SaverStore,
+    target: SaverEndpoint,
     thread_ids: Iterable[str],
     *,
     parallel: int = 4,
     verify: bool = False,
 ) -> Iterator[ThreadReport]:
-    """Move threads from one store to another. A thread that fails does not stop the others.
+    """Move threads from one saver to another. A thread that fails does not stop the others.
 
     Args:
-        source: The store that has the threads. It is only read.
-        target: The store to move them to. Checkpoints that it has already are not stored again.
+        source: The endpoint that has the threads. It is only read.
+        target: The endpoint to move them to. Checkpoints that it has already are not stored again.
         thread_ids: The ids of the threads. An id that comes twice is moved once.
         parallel: How many threads are moved at a time.
         verify: Whether to read each thread back on both sides afterwards and compare.
@@ -103,7 +103,7 @@ class _Run:
     """One call of `migrate`."""
 
     source: Source
-    target: SaverStore
+    target: SaverEndpoint
     verify: bool
     stopped: threading.Event = field(default_factory=threading.Event)
     failures: int = 0
@@ -155,7 +155,7 @@ class _Move:
     """The move of one thread."""
 
     def __init__(
-        self, source: Source, target: SaverStore, report: ThreadReport, stopped: threading.Event
+        self, source: Source, target: SaverEndpoint, report: ThreadReport, stopped: threading.Event
     ) -> None:
         self._source = source
         self._target = target

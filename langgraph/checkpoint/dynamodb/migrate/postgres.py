@@ -1,4 +1,4 @@
-"""LangGraph's Postgres saver as a store: thread ids, checkpoints and positions of writes by SQL on its tables."""
+"""LangGraph's Postgres saver as an endpoint: thread ids, checkpoints and positions of writes by SQL on its tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from psycopg_pool import ConnectionPool
 from langgraph.checkpoint.dynamodb.config.postgres import connection_options, connection_problem
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 from langgraph.checkpoint.dynamodb.migrate.record import Ref, WritePosition
-from langgraph.checkpoint.dynamodb.migrate.store import SaverStore
+from langgraph.checkpoint.dynamodb.migrate.saver_endpoint import SaverEndpoint
 
 _PAGE_THREADS = 1000
 _CONNECT_SECONDS = 10
@@ -27,7 +27,7 @@ WHERE thread_id = %s AND checkpoint_ns = %s AND checkpoint_id = %s
 """
 
 
-class PostgresStore(SaverStore):
+class PostgresEndpoint(SaverEndpoint):
     """The tables of LangGraph's Postgres saver."""
 
     saver: PostgresSaver
@@ -70,7 +70,7 @@ class PostgresStore(SaverStore):
             self.saver.conn.close()
 
 
-def open_postgres(connection_string: str, *, connections: int, as_target: bool) -> PostgresStore:
+def open_postgres(connection_string: str, *, connections: int, as_target: bool) -> PostgresEndpoint:
     """Connect to a database. For a target, make its tables if they are missing.
 
     Raises:
@@ -83,7 +83,7 @@ def open_postgres(connection_string: str, *, connections: int, as_target: bool) 
     pool: ConnectionPool[psycopg.Connection[DictRow]] = ConnectionPool(
         connection_string, kwargs=connection_options(), min_size=1, max_size=connections, open=True
     )
-    store = PostgresStore(PostgresSaver(pool))
+    store = PostgresEndpoint(PostgresSaver(pool))
     if as_target:
         store.saver.setup()
     return store

@@ -38,7 +38,7 @@ class WritePosition(NamedTuple):
     number: int
 
 
-class Write(NamedTuple):
+class WriteRecord(NamedTuple):
     """A pending write with its position, which `put_writes` takes and `get_tuple` does not return."""
 
     position: WritePosition
@@ -54,7 +54,7 @@ class Record:
     checkpoint: Checkpoint
     metadata: CheckpointMetadata
     parent_id: str | None
-    writes: Sequence[Write]
+    writes: Sequence[WriteRecord]
 
     @property
     def ref(self) -> Ref:
@@ -71,7 +71,7 @@ def record_of(found: CheckpointTuple, positions: Sequence[WritePosition]) -> Rec
         found.metadata,
         None if parent is None else parent["configurable"]["checkpoint_id"],
         [
-            Write(position, channel, value)
+            WriteRecord(position, channel, value)
             for position, (_, channel, value) in zip(positions, found.pending_writes or (), strict=True)
         ],
     )
@@ -101,14 +101,14 @@ def guessed_positions(writes: Sequence[PendingWrite]) -> list[WritePosition]:
 
 
 def calls_of(
-    writes: Sequence[Write],
+    writes: Sequence[WriteRecord],
 ) -> Iterator[tuple[str, str, list[tuple[str, Any]]]]:
     """Yield the calls of `put_writes` that put writes in their positions: task, path, and the task's writes.
 
     A write's position is its position in the call. So if a call had special writes among others, they have to be
     repeated.
     """
-    tasks = dict[tuple[str, str], list[Write]]()
+    tasks = dict[tuple[str, str], list[WriteRecord]]()
     for write in sorted(writes, key=lambda each: each.position):
         tasks.setdefault((write.position.task_id, write.position.task_path), []).append(write)
     for (task_id, task_path), found in tasks.items():
@@ -166,7 +166,7 @@ class Comparison:
         writes, others = (sorted(record.writes, key=lambda each: each.position) for record in (one, other))
         return len(writes) == len(others) and all(map(self._same_write, writes, others))
 
-    def _same_write(self, one: Write, other: Write) -> bool:
+    def _same_write(self, one: WriteRecord, other: WriteRecord) -> bool:
         here, there = (each.position if self.positions else each.position.task_id for each in (one, other))
         return (here, one.channel) == (there, other.channel) and self.same(one.value, other.value)
 

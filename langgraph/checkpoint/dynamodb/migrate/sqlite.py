@@ -1,4 +1,4 @@
-"""LangGraph's SQLite saver as a store: thread ids, checkpoints and positions of writes by SQL on its tables."""
+"""LangGraph's SQLite saver as an endpoint: thread ids, checkpoints and positions of writes by SQL on its tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 from langgraph.checkpoint.dynamodb.migrate.record import Ref, WritePosition
-from langgraph.checkpoint.dynamodb.migrate.store import SaverStore
+from langgraph.checkpoint.dynamodb.migrate.saver_endpoint import SaverEndpoint
 
 _TABLES = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('checkpoints', 'writes')"
 _THREADS = "SELECT DISTINCT thread_id FROM checkpoints ORDER BY thread_id"
@@ -23,7 +23,7 @@ WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?
 """
 
 
-class SqliteStore(SaverStore):
+class SqliteEndpoint(SaverEndpoint):
     """The tables of LangGraph's SQLite saver."""
 
     saver: SqliteSaver
@@ -51,7 +51,7 @@ class SqliteStore(SaverStore):
         self.saver.conn.close()
 
 
-def open_sqlite(path: str, *, as_target: bool) -> SqliteStore:
+def open_sqlite(path: str, *, as_target: bool) -> SqliteEndpoint:
     """Open a database file. For a target, make it if it is missing.
 
     Raises:
@@ -62,7 +62,7 @@ def open_sqlite(path: str, *, as_target: bool) -> SqliteStore:
     elif not Path(path).resolve().parent.is_dir():
         msg = f"the folder of the SQLite database {path} does not exist; create it first"
         raise CheckpointerConfigurationError(msg)
-    store = SqliteStore(SqliteSaver(sqlite3.connect(path, check_same_thread=False)))
+    store = SqliteEndpoint(SqliteSaver(sqlite3.connect(path, check_same_thread=False)))
     store.saver.setup()
     return store
 

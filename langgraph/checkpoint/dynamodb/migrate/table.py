@@ -1,4 +1,4 @@
-"""The store of this package's own saver: exact positions of writes, measured capacity, few reads of shared segments."""
+"""This package's own saver: exact positions of writes, measured capacity, few reads of shared segments."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, work
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
 from langgraph.checkpoint.dynamodb.migrate.record import Record, Ref, WritePosition, record_of
-from langgraph.checkpoint.dynamodb.migrate.store import SaverStore
+from langgraph.checkpoint.dynamodb.migrate.saver_endpoint import SaverEndpoint
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
 _WRITING = frozenset({"put_item", "update_item", "delete_item", "batch_write_item"})
@@ -41,7 +41,7 @@ _WRITING = frozenset({"put_item", "update_item", "delete_item", "batch_write_ite
 _SEGMENT_BYTES_KEPT = 64 * 1024 * 1024
 
 
-class TableStore(SaverStore):
+class TableEndpoint(SaverEndpoint):
     """A table of this package's saver."""
 
     saver: DynamoDBSaver

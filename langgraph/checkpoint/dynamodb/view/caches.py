@@ -50,7 +50,7 @@ class Segment(NamedTuple):
     item_bytes: int
 
 
-class Value(NamedTuple):
+class SizedValue(NamedTuple):
     """A value, which may be None, and how many bytes it was read from."""
 
     value: Any
@@ -63,6 +63,6 @@ class Caches:
     def __init__(self) -> None:
         """Start empty."""
         self.segments: LruCache[Segment] = LruCache(_SEGMENT_BYTES_MAX)
-        self.values: LruCache[Value] = LruCache(_VALUE_BYTES_MAX)
+        self.values: LruCache[SizedValue] = LruCache(_VALUE_BYTES_MAX)
         self.objects: LruCache[Any] = LruCache(_VALUE_BYTES_MAX)
         """Messages and other objects, which successive values often share."""

@@ -16,7 +16,7 @@ from langgraph.checkpoint.dynamodb._operations.reads import StoredCheckpoint
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError
 from langgraph.checkpoint.dynamodb.view import documents
-from langgraph.checkpoint.dynamodb.view.documents import Change, Changes, ChannelChanges
+from langgraph.checkpoint.dynamodb.view.documents import ChangeDocument, Changes, ChannelChanges
 from langgraph.checkpoint.dynamodb.view.namespace_view import NamespaceView
 from langgraph.checkpoint.dynamodb.view.nodes import TEXT_MAX, Shower
 from langgraph.checkpoint.dynamodb.view.plain import (
@@ -221,10 +221,10 @@ def _of_channel(
     return told
 
 
-def _change(difference: Difference, shower: Shower) -> Change:
+def _change(difference: Difference, shower: Shower) -> ChangeDocument:
     start = _first_difference(difference.before, difference.after)
     has_before, has_after = difference.kind in ("gone", "changed"), difference.kind in ("added", "changed")
-    return Change(
+    return ChangeDocument(
         kind=difference.kind,
         before_path=_path(difference.before_path),
         path=_path(difference.path),

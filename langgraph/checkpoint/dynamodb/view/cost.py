@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.pricing import READ_UNIT_DOLLARS, WRITE_UNIT_DOLLARS
-from langgraph.checkpoint.dynamodb._operations.usage import Account, Step, Sum, account_of
+from langgraph.checkpoint.dynamodb._operations.usage import Account, StepCost, Sum, account_of
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.view.documents import Cost, Price, Totals
 from langgraph.checkpoint.dynamodb.view.namespace_view import NamespaceView
@@ -18,7 +18,7 @@ def cost(namespace: NamespaceView) -> Op[Cost]:
     return Cost(prices=[_price(namespace, each) for each in account.steps], totals=_totals(account))
 
 
-def _price(namespace: NamespaceView, step: Step) -> Price:
+def _price(namespace: NamespaceView, step: StepCost) -> Price:
     inventory = namespace.inventory
     parent = items.text(inventory.heads[step.checkpoint_id], items.PARENT)
     named = inventory.named([step.checkpoint_id]) & inventory.segments.keys()

@@ -16,7 +16,7 @@ Every path below is relative to the page, whose own address contains the token: 
     GET  api/cost       thread, ns                              -> Cost
 
 `thread`, `ns`, `checkpoint`, `against`, `run`, `owner`, `title` and `text` are plain texts; `ns` of the root is empty.
-`path` is a JSON list, such as `["values", "messages", 3, "content"]`. A request that fails returns a `Problem`, with
+`path` is a JSON list, such as `["values", "messages", 3, "content"]`. A request that fails returns a `ProblemDocument`, with
 its status.
 
 A path in a checkpoint begins with `"values"` and a channel, `"writes"` and the number of a pending write in
@@ -42,7 +42,7 @@ Path: TypeAlias = "list[str | int]"
 """The path of a value; see above."""
 
 
-class Problem(TypedDict):
+class ProblemDocument(TypedDict):
     """An error, as RFC 9457 defines it."""
 
     type: Literal["about:blank"]
@@ -88,7 +88,7 @@ class Directory(TypedDict):
     """The parameter that requests the next page. None at the end."""
 
 
-class Threads(TypedDict):
+class ThreadsDocument(TypedDict):
     """Threads by their ids."""
 
     threads: list[str]
@@ -106,7 +106,7 @@ class Lane(TypedDict):
     """The task of a checkpoint of `parent` whose subgraph this is. None if the subgraph keeps state over all calls."""
 
 
-class Thread(TypedDict):
+class ThreadDocument(TypedDict):
     """A thread, before anything of its checkpoints is read."""
 
     owner: Node | None
@@ -121,7 +121,7 @@ class Thread(TypedDict):
 # The tree
 
 
-class Task(TypedDict):
+class TaskDocument(TypedDict):
     """A task of a checkpoint that has stored something."""
 
     task_id: str
@@ -158,7 +158,7 @@ class Row(TypedDict):
     """The nodes that run next, as far as can be told from what is stored."""
     changed: list[str]
     """The channels whose version differs from the parent's. All of them if the parent is not there."""
-    tasks: list[Task]
+    tasks: list[TaskDocument]
     expires_at: str | None
     items: int
     bytes: int
@@ -198,7 +198,7 @@ class Channel(TypedDict):
     problem: str | None
 
 
-class State(TypedDict):
+class StateDocument(TypedDict):
     """The contents of a checkpoint."""
 
     channels: list[Channel]
@@ -206,7 +206,7 @@ class State(TypedDict):
     metadata: Node
 
 
-class Change(TypedDict):
+class ChangeDocument(TypedDict):
     """A part that differs between two checkpoints."""
 
     kind: Literal["added", "changed", "gone", "moved"]
@@ -226,7 +226,7 @@ class ChannelChanges(TypedDict):
     kind: Literal["added", "changed", "gone"]
     before_bytes: int | None
     after_bytes: int | None
-    changes: list[Change]
+    changes: list[ChangeDocument]
     """Each as deep as it can be located: a field of a message, an entry of an object."""
     more: int
     """How many further changes the document leaves out."""
@@ -299,7 +299,7 @@ class Hit(TypedDict):
     """Where the text begins in the excerpt, in UTF-16 units, as JavaScript counts."""
 
 
-class Search(TypedDict):
+class SearchDocument(TypedDict):
     """The places where a text appeared, earliest first. A long history takes several requests."""
 
     hits: list[Hit]
@@ -310,7 +310,7 @@ class Search(TypedDict):
     of: int
 
 
-class Write(TypedDict):
+class WriteDocument(TypedDict):
     """A pending write."""
 
     task_id: str
@@ -324,9 +324,9 @@ class Write(TypedDict):
 class Pending(TypedDict):
     """The stored writes of a checkpoint's tasks, and the nodes that run next."""
 
-    tasks: list[Task]
+    tasks: list[TaskDocument]
     next: list[str]
-    writes: list[Write]
+    writes: list[WriteDocument]
     problem: str | None
 
 

@@ -28,7 +28,7 @@ from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError, CheckpointFormatError
-from langgraph.checkpoint.dynamodb.view.caches import Caches, Segment, Value
+from langgraph.checkpoint.dynamodb.view.caches import Caches, Segment, SizedValue
 
 # A query of all segments also reads unwanted bytes, but a read by key is rounded up for each item.
 _WANTED_SHARE = 0.8
@@ -222,13 +222,13 @@ class NamespaceView:
         """Return a stored value as data. Checkpoints with the same value share it, so it must not be changed."""
         return (yield from self.measured_value(checkpoint, stored)).value
 
-    def measured_value(self, checkpoint: StoredCheckpoint, stored: StoredValue) -> Op[Value]:
+    def measured_value(self, checkpoint: StoredCheckpoint, stored: StoredValue) -> Op[SizedValue]:
         """Return a stored value with its size."""
         key = (self.partition.pk, stored)
         found = self._caches.values.get(key)
         if found is None:
             raw = yield from self.raw(checkpoint, stored)
-            found = Value(self._storage.codec.loads(stored.kind, raw, checkpoint.head), len(raw))
+            found = SizedValue(self._storage.codec.loads(stored.kind, raw, checkpoint.head), len(raw))
             self._caches.values.keep(key, found, len(raw))
         return found
 

@@ -15,7 +15,7 @@ class Entry(TypedDict):
     node: Node
 
 
-class Call(TypedDict):
+class ToolCall(TypedDict):
     """A tool that a message calls."""
 
     id: str | None
@@ -67,7 +67,7 @@ class Node(TypedDict):
     name: NotRequired[str | None]
     id: NotRequired[str | None]
     content: NotRequired[Node]
-    calls: NotRequired[list[Call]]
+    calls: NotRequired[list[ToolCall]]
     result_of: NotRequired[str | None]
     """The id of the call that this is the result of."""
     status: NotRequired[str | None]

@@ -9,7 +9,7 @@ from typing import Any
 
 from langgraph.checkpoint.dynamodb._format.inert import Stored
 from langgraph.checkpoint.dynamodb._format.plain import labelled
-from langgraph.checkpoint.dynamodb.view.node import Call, Entry, Node, Usage
+from langgraph.checkpoint.dynamodb.view.node import Entry, Node, ToolCall, Usage
 from langgraph.checkpoint.dynamodb.view.plain import (
     BYTES,
     LISTS,
@@ -147,7 +147,7 @@ class Shower:
             id=_text_of(fields.get("id")),
             content=self.node(fields.get("content"), depth=depth + 1),
             calls=[
-                Call(
+                ToolCall(
                     id=_text_of(each.get("id")),
                     name=str(each.get("name")),
                     args=self.node(each.get("args"), depth=depth + 2),

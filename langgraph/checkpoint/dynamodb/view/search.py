@@ -13,11 +13,11 @@ from langgraph.checkpoint.dynamodb._format.segments import StoredValue
 from langgraph.checkpoint.dynamodb._operations.reads import StoredCheckpoint
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError, CheckpointerInputError
-from langgraph.checkpoint.dynamodb.view.documents import Hit, Search
+from langgraph.checkpoint.dynamodb.view.documents import Hit, SearchDocument
 from langgraph.checkpoint.dynamodb.view.namespace_view import NamespaceView
 from langgraph.checkpoint.dynamodb.view.plain import new_texts
 from langgraph.checkpoint.dynamodb.view.thread_view import ThreadView
-from langgraph.checkpoint.dynamodb.view.tree import Known, know, node_of, stored
+from langgraph.checkpoint.dynamodb.view.tree import CheckpointFacts, know, node_of, stored
 
 # How far one request goes: this many checkpoints, or this many bytes of values.
 _LOOKED_AT_MAX = 500
@@ -33,7 +33,7 @@ _AROUND = 30
 Contexts: TypeAlias = "Counter[str | bytes]"
 
 
-def search(thread: ThreadView, text: str, cursor: str | None) -> Op[Search]:
+def search(thread: ThreadView, text: str, cursor: str | None) -> Op[SearchDocument]:
     """Search for a text in values and pending writes, oldest checkpoints first, ignoring case.
 
     Args:
@@ -60,7 +60,7 @@ def search(thread: ThreadView, text: str, cursor: str | None) -> Op[Search]:
         yield from matcher.at(*history[at][2:])
         at += 1
     cursor = None if at == len(history) else json.dumps(at)
-    return Search(hits=matcher.hits, cursor=cursor, looked_at=at, of=len(history))
+    return SearchDocument(hits=matcher.hits, cursor=cursor, looked_at=at, of=len(history))
 
 
 def _start(cursor: str | None, count: int) -> int:
@@ -100,7 +100,9 @@ class _Matcher:
         except CheckpointerError:
             return
 
-    def _in_values(self, namespace: NamespaceView, checkpoint: StoredCheckpoint, loaded: Known) -> Op[None]:
+    def _in_values(
+        self, namespace: NamespaceView, checkpoint: StoredCheckpoint, loaded: CheckpointFacts
+    ) -> Op[None]:
         if loaded.body is None:
             return
         for name, value in sorted(loaded.body.values.items()):
@@ -120,7 +122,9 @@ class _Matcher:
             for path, found in new_texts(new, old, ("values", name), self._is_in):
                 self._note(namespace, checkpoint, loaded, path, found, None)
 
-    def _in_writes(self, namespace: NamespaceView, checkpoint: StoredCheckpoint, loaded: Known) -> Op[None]:
+    def _in_writes(
+        self, namespace: NamespaceView, checkpoint: StoredCheckpoint, loaded: CheckpointFacts
+    ) -> Op[None]:
         for place, (task, write) in enumerate(loaded.writes):
             self._read_bytes += len(write.data)
             if not self._places(write.kind, write.data) and not self._is_number:
@@ -160,7 +164,7 @@ class _Matcher:
         self,
         namespace: NamespaceView,
         checkpoint: StoredCheckpoint,
-        loaded: Known,
+        loaded: CheckpointFacts,
         path: tuple[str | int, ...],
         found: str,
         node: str | None,

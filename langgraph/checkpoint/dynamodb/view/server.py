@@ -37,7 +37,7 @@ from langgraph.checkpoint.dynamodb.errors import (
     CheckpointNotFoundError,
 )
 from langgraph.checkpoint.dynamodb.view import STATIC
-from langgraph.checkpoint.dynamodb.view.answers import Answers
+from langgraph.checkpoint.dynamodb.view.responses import Responses
 
 HEADERS = {
     "Content-Security-Policy": (
@@ -107,7 +107,7 @@ def _is(key: str, secret: str) -> bool:
     return compare_digest(key.encode(errors="surrogatepass"), secret.encode())
 
 
-def make_app(answers: Answers, *, port: int, token: str, invitation: str | None = None) -> ASGIApp:
+def make_app(answers: Responses, *, port: int, token: str, invitation: str | None = None) -> ASGIApp:
     """Return the app, for a port of 127.0.0.1. It requires the token or, once, the invitation."""
     routes = [
         Route("/api/{name}", _answering(answers), methods=["GET"]),
@@ -117,7 +117,7 @@ def make_app(answers: Answers, *, port: int, token: str, invitation: str | None 
     return Gate(Starlette(routes=routes), hosts, token, invitation)
 
 
-def _answering(answers: Answers) -> Callable[[Request], Awaitable[Response]]:
+def _answering(answers: Responses) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         name, parameters = request.path_params["name"], dict(request.query_params)
         try:
@@ -181,7 +181,7 @@ def _json(document: Any, status: int, media_type: str) -> Response:
 class PageServer:
     """The page's server. It binds its port when it is made, and closes it with its context."""
 
-    def __init__(self, answers: Answers, port: int) -> None:
+    def __init__(self, answers: Responses, port: int) -> None:
         """Bind a port of this machine only. With 0, bind any free port.
 
         Raises:

@@ -15,14 +15,14 @@ from langgraph.checkpoint.dynamodb.errors import (
     CheckpointNotFoundError,
 )
 from langgraph.checkpoint.dynamodb.view import documents
-from langgraph.checkpoint.dynamodb.view.documents import Channel, Pending, State
+from langgraph.checkpoint.dynamodb.view.documents import Channel, Pending, StateDocument
 from langgraph.checkpoint.dynamodb.view.namespace_view import NamespaceView, Task
 from langgraph.checkpoint.dynamodb.view.nodes import Shower
 from langgraph.checkpoint.dynamodb.view.plain import REBUILT, part_at
 from langgraph.checkpoint.dynamodb.view.tree import know, next_nodes, node_of, task_document, versions
 
 
-def state(namespace: NamespaceView, checkpoint: StoredCheckpoint, shower: Shower) -> Op[State]:
+def state(namespace: NamespaceView, checkpoint: StoredCheckpoint, shower: Shower) -> Op[StateDocument]:
     """Return a checkpoint, channel by channel. An unreadable channel has a problem, and the others are shown."""
     body = yield from namespace.body(checkpoint)
     metadata = yield from namespace.metadata(checkpoint)
@@ -32,7 +32,7 @@ def state(namespace: NamespaceView, checkpoint: StoredCheckpoint, shower: Shower
     for name in (yield from channels_of(namespace, checkpoint)):
         channels.append((yield from _channel(namespace, checkpoint, body, name, shower)))
         channels[-1]["changed"] = versions(body).get(name) != before.get(name)
-    return State(channels=channels, metadata=shower.node(metadata))
+    return StateDocument(channels=channels, metadata=shower.node(metadata))
 
 
 def _channel(
@@ -100,13 +100,13 @@ def pending(namespace: NamespaceView, checkpoint: StoredCheckpoint, shower: Show
 
 def _write_document(
     namespace: NamespaceView, task: Task, write: Write, sends: Sequence[str | None], shower: Shower
-) -> documents.Write:
+) -> documents.WriteDocument:
     value, problem = None, None
     try:
         value = shower.node(namespace.loads(write, task.item))
     except CheckpointerError as error:
         problem = str(error)
-    return documents.Write(
+    return documents.WriteDocument(
         task_id=task.task_id,
         node=node_of(task, sends),
         channel=write.channel,

@@ -12,7 +12,7 @@ from typing import TypeVar
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.inert import inert
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
-from langgraph.checkpoint.dynamodb._operations.entries import About, is_of_tenant, read_about
+from langgraph.checkpoint.dynamodb._operations.entries import ThreadDescription, is_of_tenant, read_about
 from langgraph.checkpoint.dynamodb._operations.reads import StoredCheckpoint
 from langgraph.checkpoint.dynamodb._operations.threads import namespaces
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
@@ -37,11 +37,11 @@ class ThreadView:
         self._caches = caches
         self._namespaces: dict[str, NamespaceView] = {}
 
-    def about(self) -> Op[About]:
+    def about(self) -> Op[ThreadDescription]:
         """Return the thread's owner and title. An owner of another tenant is not shown, as no list shows it."""
         item = yield from self._storage.table.get(self.root.pk, items.THREAD)
-        about = About() if item is None else read_about(self._storage.codec, item)
-        return about if is_of_tenant(self.root, about) else About()
+        about = ThreadDescription() if item is None else read_about(self._storage.codec, item)
+        return about if is_of_tenant(self.root, about) else ThreadDescription()
 
     def namespaces(self) -> Op[list[NamespaceView]]:
         """Return every namespace, the root's first."""

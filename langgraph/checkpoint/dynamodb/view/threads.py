@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from langgraph.checkpoint.dynamodb._operations.entries import About
+from langgraph.checkpoint.dynamodb._operations.entries import ThreadDescription
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError
-from langgraph.checkpoint.dynamodb.view.documents import Lane, Thread
+from langgraph.checkpoint.dynamodb.view.documents import Lane, ThreadDocument
 from langgraph.checkpoint.dynamodb.view.node import Node
 from langgraph.checkpoint.dynamodb.view.nodes import Shower
 from langgraph.checkpoint.dynamodb.view.thread_view import ThreadView
 
 
-def thread_document(thread: ThreadView, shower: Shower) -> Op[Thread]:
+def thread_document(thread: ThreadView, shower: Shower) -> Op[ThreadDocument]:
     """Return a thread, before its checkpoints are read."""
-    about, problem = About(), None
+    about, problem = ThreadDescription(), None
     try:
         about = yield from thread.about()
     except CheckpointerError as error:
         problem = str(error)
     names = [each.partition.namespace for each in (yield from thread.namespaces())]
-    return Thread(
+    return ThreadDocument(
         owner=_shown(about.owner, shower),
         title=_shown(about.title, shower),
         problem=problem,

@@ -39,7 +39,7 @@ _TREE_PARTS_MAX = 20
 
 
 @dataclass
-class Known:
+class CheckpointFacts:
     """The facts about a checkpoint; if it cannot be read, the reason."""
 
     metadata: CheckpointMetadata = field(default_factory=lambda: CheckpointMetadata())
@@ -71,9 +71,11 @@ class Known:
         return [(task, write) for task in self.tasks for write in task.writes]
 
 
-def know(namespace: NamespaceView, checkpoint: StoredCheckpoint, *, whole: bool = False) -> Op[Known]:
+def know(
+    namespace: NamespaceView, checkpoint: StoredCheckpoint, *, whole: bool = False
+) -> Op[CheckpointFacts]:
     """Read the facts about a checkpoint. `whole` reads large writes too."""
-    loaded = Known()
+    loaded = CheckpointFacts()
     try:
         loaded.metadata = yield from namespace.metadata(checkpoint)
         loaded.body = yield from namespace.body(checkpoint)
@@ -170,7 +172,7 @@ def is_finished(task: Task) -> bool:
 
 def task_document(
     namespace: NamespaceView, task: Task, sends: Sequence[str | None], shower: Shower
-) -> documents.Task:
+) -> documents.TaskDocument:
     """Return a task as the page shows it."""
 
     def values(channel: str) -> Iterator[Any]:
@@ -185,7 +187,7 @@ def task_document(
     error = next(values(ERROR), None)
     special = (INTERRUPT, RESUME, ERROR, _ERROR_NODE)
     finished = is_finished(task)
-    return documents.Task(
+    return documents.TaskDocument(
         task_id=task.task_id,
         node=node_of(task, sends),
         asked=[shower.node(asked(each)) for each in interrupts],
@@ -224,7 +226,7 @@ def _send_node(send: Any) -> str | None:
 # The nodes that ran, and those that run next
 
 
-def ran(known: Known) -> list[str]:
+def ran(known: CheckpointFacts) -> list[str]:
     """Return the nodes that made a checkpoint from its parent: those that saw new versions, and those of `Send`s."""
     if known.body is None:
         return []
@@ -245,7 +247,7 @@ def _seen(body: Body) -> Mapping[str, Any]:
     return seen if isinstance(seen, dict) else {}
 
 
-def next_nodes(known: Known) -> list[str]:
+def next_nodes(known: CheckpointFacts) -> list[str]:
     """Return the nodes that run next: those whose branch or join has a value, and those of `Send`s."""
     if known.body is None:
         return []
@@ -269,7 +271,7 @@ def _joined(namespace: NamespaceView, checkpoint: StoredCheckpoint, body: Body) 
     return found
 
 
-def changed_channels(known: Known) -> list[str]:
+def changed_channels(known: CheckpointFacts) -> list[str]:
     """Return the channels whose version differs from the parent's."""
     if known.body is None:
         return []
@@ -284,7 +286,7 @@ def versions(body: Body) -> Mapping[str, Any]:
     return found
 
 
-def writers(known: Known, channel: str) -> Iterable[tuple[Task, Write]]:
+def writers(known: CheckpointFacts, channel: str) -> Iterable[tuple[Task, Write]]:
     """Yield the writes of the parent's tasks that made a channel's value."""
     for task in known.parent_tasks:
         for write in task.writes:

@@ -27,7 +27,7 @@ from langgraph.checkpoint.dynamodb.view.tree import ROWS, ROWS_MAX, tree
 Parameters = Mapping[str, str]
 
 
-class Answers:
+class Responses:
     """Answers the page's requests from one session."""
 
     def __init__(self, session: Session, thread_id: str | None = None) -> None:
@@ -67,11 +67,11 @@ class Answers:
         owner, title, before = (parameters.get(each) for each in ("owner", "title", "before"))
         return self._session.run(directory(self._session.storage, owner, title or "", before))
 
-    def _threads(self, parameters: Parameters) -> documents.Threads:
+    def _threads(self, parameters: Parameters) -> documents.ThreadsDocument:
         found = self._session.run(threads_of_run(self._session.storage, _text(parameters, "run")))
-        return documents.Threads(threads=found)
+        return documents.ThreadsDocument(threads=found)
 
-    def _thread(self, parameters: Parameters) -> documents.Thread:
+    def _thread(self, parameters: Parameters) -> documents.ThreadDocument:
         thread_id = _text(parameters, "thread")
         self._session.forget(thread_id)
         with self._session.opened(thread_id) as thread:
@@ -94,7 +94,7 @@ def _tree(thread: ThreadView, parameters: Parameters) -> Op[documents.Tree]:
     return (yield from tree(namespace, parameters.get("before"), limit))
 
 
-def _state(thread: ThreadView, parameters: Parameters) -> Op[documents.State]:
+def _state(thread: ThreadView, parameters: Parameters) -> Op[documents.StateDocument]:
     namespace, checkpoint = yield from _checkpoint(thread, parameters)
     return (yield from state(namespace, checkpoint, Shower()))
 
@@ -125,7 +125,7 @@ def _blame(thread: ThreadView, parameters: Parameters) -> Op[documents.Blame]:
     return (yield from blame(namespace, checkpoint, _path(parameters), parameters.get("cursor")))
 
 
-def _search(thread: ThreadView, parameters: Parameters) -> Op[documents.Search]:
+def _search(thread: ThreadView, parameters: Parameters) -> Op[documents.SearchDocument]:
     return (yield from search(thread, _text(parameters, "text"), parameters.get("cursor")))
 
 

@@ -11,17 +11,17 @@ from langgraph.checkpoint.dynamodb.gateway.problems import TYPE_PREFIX
 from langgraph.checkpoint.dynamodb.gateway.wire import Digest, Message, Object, Value
 
 
-class Units(Message):
+class ConsumedCapacity(Message):
     """The capacity that a request consumed, in DynamoDB's units."""
 
     read: float | None = Field(description="Null: it read nothing.")
     write: float | None = Field(description="Null: it wrote nothing.")
 
 
-class Answer(Message):
+class ResponseMessage(Message):
     """The base of every answer, with the fields that any may have."""
 
-    units: Units | None = Field(
+    units: ConsumedCapacity | None = Field(
         None, description="Only if the request had the header X-Units, and its client may know them."
     )
 
@@ -36,17 +36,17 @@ class Problem(Message):
     request_id: str
 
 
-class Done(Answer):
+class Done(ResponseMessage):
     """The operation is done."""
 
 
-class Joined(Answer):
+class Joined(ResponseMessage):
     """The answer of an operation that may take longer than one request."""
 
     done: bool = Field(description="Whether it is done. If not, send the same request again, which joins it.")
 
 
-class PutAnswer(Answer):
+class PutResponse(ResponseMessage):
     """The checkpoint is stored, unless values are wanted."""
 
     wanted: list[str] = Field(
@@ -86,7 +86,7 @@ class Checkpoint(Message):
     pending_writes: list[Write] = Field(description="Task id, channel and value of each.")
 
 
-class GetTupleAnswer(Answer):
+class GetTupleResponse(ResponseMessage):
     """The checkpoint; null if there is none."""
 
     checkpoint: Checkpoint | Object | None = Field(
@@ -94,7 +94,7 @@ class GetTupleAnswer(Answer):
     )
 
 
-class End(Answer):
+class End(ResponseMessage):
     """The last document of a list."""
 
     end: Literal[True]
@@ -119,13 +119,13 @@ class ChannelHistory(Message):
     seed: Value | None = None
 
 
-class DeltaChannelHistoryAnswer(Answer):
+class DeltaChannelHistoryResponse(ResponseMessage):
     """The values and writes from which delta channels are rebuilt."""
 
     channels: dict[str, ChannelHistory]
 
 
-class Thread(Message):
+class ThreadMessage(Message):
     """A thread in a list. Times are epoch seconds."""
 
     thread_id: str
@@ -138,10 +138,10 @@ class Thread(Message):
     step: int | None
 
 
-class ThreadsAnswer(Answer):
+class ThreadsResponse(ResponseMessage):
     """A page of a list of threads."""
 
-    threads: list[Thread]
+    threads: list[ThreadMessage]
     cursor: str | None = Field(description="Continues the list, as `before`; null at its end.")
 
 
@@ -155,13 +155,13 @@ class Run(Message):
     status: Literal["idle", "waiting", "failed"]
 
 
-class RunsAnswer(Answer):
+class RunsResponse(ResponseMessage):
     """The runs of a thread, the newest first."""
 
     runs: list[Run]
 
 
-class LockAnswer(Answer):
+class LockResponse(ResponseMessage):
     """Whether the client holds the lock now."""
 
     held: bool
@@ -170,7 +170,7 @@ class LockAnswer(Answer):
     )
 
 
-class About(Message):
+class AboutResponse(Message):
     """The service's version and limits."""
 
     wire_version: int

@@ -1,7 +1,7 @@
-"""Stores: savers as sources and targets of a migration, with their threads, and checkpoints as records.
+"""Savers as endpoints of a migration, with their threads, and checkpoints as records.
 
-`SaverStore` needs only LangGraph's interface. The stores of known savers read ids and positions of writes directly from
-their tables, which is cheaper and exact.
+`SaverEndpoint` needs only LangGraph's interface. The endpoints of known savers read ids and positions of
+writes directly from their tables, which is cheaper and exact.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from langgraph.checkpoint.dynamodb.migrate.record import (
 _ATTEMPTS_MAX = 3
 
 
-class SaverStore:
-    """A store on any saver, by LangGraph's interface alone."""
+class SaverEndpoint:
+    """Any saver, by LangGraph's interface alone."""
 
     knows_positions = False
     """Whether the positions of writes are read from the tables, and not guessed."""
