@@ -1,8 +1,8 @@
 """Migration of threads to DynamoDB from LangGraph's other savers, and back; of memories; and threads as files.
 
 A package above the saver. Only code that moves threads imports it. `open_endpoint` opens a saver, and `migrate` moves
-threads. `export_thread` writes a file, and `FileEndpoint` is a file as a source. `open_memories` reads another store, and
-`move_memories` moves what it has.
+threads. `export_thread` writes a file, and `FileEndpoint` is a file as a source. `open_memories` reads another store,
+and `move_memories` moves what it has.
 
 Example:
     ```python

@@ -16,8 +16,8 @@ Every path below is relative to the page, whose own address contains the token: 
     GET  api/cost       thread, ns                              -> Cost
 
 `thread`, `ns`, `checkpoint`, `against`, `run`, `owner`, `title` and `text` are plain texts; `ns` of the root is empty.
-`path` is a JSON list, such as `["values", "messages", 3, "content"]`. A request that fails returns a `ProblemDocument`, with
-its status.
+`path` is a JSON list, such as `["values", "messages", 3, "content"]`. A request that fails returns a `ProblemDocument`,
+with its status.
 
 A path in a checkpoint begins with `"values"` and a channel, `"writes"` and the number of a pending write in
 `Pending.writes`, or `"metadata"`. After that, a number is a place in a list, and a text the key of an entry. In a
