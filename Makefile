@@ -4,12 +4,9 @@
 PYTHON ?= python3
 VENV := .venv
 VENV_AIOBOTOCORE := .venv-aiobotocore
-VENV_BOTO3 := .venv-boto3
-VENV_SERVER := .venv-server
-NODE_PACKAGES := .venv-node
 EXAMPLE_PACKAGES := examples/javascript/node_modules
-# What `make test-all` needs beside what `make setup` makes.
-ENVIRONMENTS := $(addsuffix /.installed,$(VENV_BOTO3) $(VENV_SERVER) $(NODE_PACKAGES) $(EXAMPLE_PACKAGES))
+# What `make test-all` needs beside what `make setup` makes. `tools.matrix` makes one more.
+ENVIRONMENTS := $(addsuffix /.installed,$(VENV_AIOBOTOCORE) $(EXAMPLE_PACKAGES))
 BIN := $(VENV)/bin
 COMPILE := $(BIN)/uv pip compile pyproject.toml --python-version 3.10 --universal --quiet --upgrade --no-annotate \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make constraints"
@@ -34,7 +31,7 @@ MEASURED := $(PACKAGES) -m "not search" --cov --cov-report term-missing:skip-cov
 # All others, by the markers of pyproject.toml: a share of a search is part of what the search beside it tries.
 OTHERS := -m "search or not (measured or share)"
 
-.PHONY: release-check help setup engine demo view-demo test test-all test-aiobotocore test-boto3 test-ends matrix soak fuzz fuzz-gateway model mutants lint format types docs docs-serve check check-static constraints clean
+.PHONY: release-check help setup engine demo view-demo test test-all test-aiobotocore test-ends matrix soak fuzz fuzz-gateway model mutants lint format types docs docs-serve check check-static constraints clean
 # The targets share two virtual environments and the engines' ports, but for those that `check-static` runs.
 ifndef SIDE_BY_SIDE
 .NOTPARALLEL:
@@ -64,7 +61,7 @@ help:
 -include infra/infra.mk
 -include benchmarks/bench.mk
 
-setup: $(VENV)/.installed $(VENV_AIOBOTOCORE)/.installed
+setup: $(VENV)/.installed
 
 $(VENV)/.installed: pyproject.toml constraints/aioboto3.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Python 3.10 or newer is needed: make PYTHON=python3.12 ...")'
@@ -74,35 +71,13 @@ $(VENV)/.installed: pyproject.toml constraints/aioboto3.txt
 		--build-constraint constraints/aioboto3.txt --editable '.[aioboto3,gateway-lambda,http,otel,vectors,view]' --group setup --group test --group pages --group hosts --group agents --group tracing --group docs --group lint
 	touch $@
 
-# The same saver with the newest aiobotocore, which aioboto3 does not allow.
+# The same saver with the newest aiobotocore, which aioboto3 does not allow, and the servers that tests start. With a
+# Python older than 3.11 LangGraph's Agent Server is not among them, and its tests are skipped.
 $(VENV_AIOBOTOCORE)/.installed: pyproject.toml constraints/aiobotocore.txt $(VENV)/.installed
-	test -x $(VENV_AIOBOTOCORE)/bin/pip || $(PYTHON) -m venv $(VENV_AIOBOTOCORE)
+	test -x $(VENV_AIOBOTOCORE)/bin/python || $(PYTHON) -m venv $(VENV_AIOBOTOCORE)
 	$(BIN)/uv pip install --quiet --python $(VENV_AIOBOTOCORE)/bin/python \
 		--constraint constraints/aiobotocore.txt --build-constraint constraints/aioboto3.txt \
-		--editable '.[aiobotocore]' --group test --group langchain-aws
-	touch $@
-
-# The newest boto3, which aiobotocore does not allow yet: async methods run it in threads.
-$(VENV_BOTO3)/.installed: pyproject.toml constraints/boto3.txt $(VENV)/.installed
-	test -x $(VENV_BOTO3)/bin/pip || $(PYTHON) -m venv $(VENV_BOTO3)
-	$(BIN)/uv pip install --quiet --python $(VENV_BOTO3)/bin/python --constraint constraints/boto3.txt \
-		--build-constraint constraints/aioboto3.txt --editable . --group test
-	touch $@
-
-# LangGraph's Agent Server, for the tests that start it. It wants Python 3.11: with an older one they are skipped.
-$(VENV_SERVER)/.installed: pyproject.toml constraints/server.txt $(VENV)/.installed
-	if $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then \
-		test -x $(VENV_SERVER)/bin/python || $(PYTHON) -m venv $(VENV_SERVER); \
-		$(BIN)/uv pip install --quiet --python $(VENV_SERVER)/bin/python --constraint constraints/server.txt \
-			--build-constraint constraints/aioboto3.txt --editable '.[aiobotocore]' --group server; \
-	else mkdir -p $(VENV_SERVER); fi
-	touch $@
-
-# axe-core, for the tests of the viewer's page. Without npm they are skipped.
-$(NODE_PACKAGES)/.installed: constraints/node.txt
-	if command -v npm >/dev/null; then \
-		npm install --silent --no-audit --no-fund --no-package-lock --prefix $(NODE_PACKAGES) $$(cat $<); \
-	else mkdir -p $(NODE_PACKAGES) && echo "Going on without axe-core, which needs npm."; fi
+		--editable '.[aiobotocore]' --group test --group second
 	touch $@
 
 # LangGraph.js and its tests of checkpointers, for the example.
@@ -126,20 +101,16 @@ test: engine
 	$(PYTEST) -m "not search"
 
 # The other environments come first, so that the last line printed is that of the whole suite.
-test-all: setup engine $(ENVIRONMENTS) test-aiobotocore test-boto3 test-ends
+test-all: setup engine $(ENVIRONMENTS) test-aiobotocore test-ends
 	$(PYTEST) $(MEASURED)
 	$(PYTEST) $(OTHERS)
 
 # Encryption and expiry do not depend on the client library, so they are left out here, and so is the second opinion.
-test-aiobotocore: setup engine
+test-aiobotocore: $(VENV_AIOBOTOCORE)/.installed engine
 	$(VENV_AIOBOTOCORE)/bin/python -m pytest --numprocesses $(WORKERS) --maxprocesses 4 -k "(environment or plain or event_loops) and not moto" \
 		tests/dependencies tests/saver/test_conformance.py tests/runtime/test_event_loops.py
 
-test-boto3: $(VENV_BOTO3)/.installed engine
-	$(VENV_BOTO3)/bin/python -m pytest -k "(environment or plain or attempts) and not moto" \
-		tests/dependencies tests/saver/test_conformance.py tests/runtime/test_attempts.py
-
-# The oldest Python with the oldest dependencies, and the newest Python.
+# The oldest Python with the oldest dependencies, and the newest Python with the newest boto3.
 test-ends: setup engine
 	$(BIN)/python -m tools.matrix --ends
 
@@ -154,11 +125,11 @@ soak: setup engine
 		$(BIN)/python -m pytest -k "not fixed" -m "not share" tests/simulation tests/chaos tests/load tests/fuzz tests/saver/test_differential.py tests/format/test_keys.py \
 		tests/gateway/through/test_simulation.py tests/gateway/through/test_memories.py; do :; done
 
+# Adds packages to the environment for one command.
+WITH := $(BIN)/uv run --quiet --no-project --python $(BIN)/python --with
+
 fuzz: setup
-	test -x .venv-fuzz/bin/python || $(BIN)/uv venv --quiet --python $(BIN)/python .venv-fuzz
-	$(BIN)/uv pip install --quiet --python .venv-fuzz/bin/python --constraint constraints/aioboto3.txt \
-		--build-constraint constraints/aioboto3.txt --editable . --group test atheris==3.0.0
-	.venv-fuzz/bin/python -m tests.fuzz.fuzz_decode -max_total_time=600 -timeout=60 -rss_limit_mb=1500
+	$(WITH) atheris==3.0.0 python -m tests.fuzz.fuzz_decode -max_total_time=600 -timeout=60 -rss_limit_mb=1500
 
 fuzz-gateway: setup engine
 	LANGGRAPH_DYNAMODB_GATEWAY_CASES=100000 HYPOTHESIS_PROFILE=dev $(BIN)/python -m pytest tests/gateway/test_fuzz.py
@@ -170,13 +141,10 @@ model: setup
 # was found out is kept in mutants/, so that an interrupted run goes on. MUTATED=copy is one module; mutmut's `show`
 # prints a change.
 MUTATED ?= collect compose copy put put_writes threads
-MUTMUT := .venv-mutants/bin/mutmut
+MUTMUT := $(WITH) mutmut==3.8.1 mutmut
 LOCAL_HOME = $(or $(DYNAMODB_LOCAL_HOME),$(patsubst %/DynamoDBLocal.jar,%,$(firstword \
 	$(wildcard $(CURDIR)/.engines/*/DynamoDBLocal.jar))))
 mutants: setup engine
-	test -x .venv-mutants/bin/python || $(BIN)/uv venv --quiet --python $(BIN)/python .venv-mutants
-	$(BIN)/uv pip install --quiet --python .venv-mutants/bin/python --constraint constraints/aioboto3.txt \
-		--build-constraint constraints/aioboto3.txt --editable '.[aioboto3,vectors]' --group test mutmut==3.8.1
 	DYNAMODB_LOCAL_HOME="$(LOCAL_HOME)" LANGGRAPH_DYNAMODB_SEED=1 LANGGRAPH_DYNAMODB_SCHEDULES=10 $(MUTMUT) run \
 		--max-children 2 $(foreach name,$(MUTATED),"langgraph.checkpoint.dynamodb._operations.$(name).*")
 	$(MUTMUT) results
@@ -215,9 +183,8 @@ check-static: setup
 
 constraints: $(VENV)/.installed
 	$(COMPILE) --extra aioboto3 --extra gateway-lambda --extra http --extra otel --extra vectors --extra view --group setup --group test --group pages --group hosts --group agents --group tracing --group docs --group lint --output-file constraints/aioboto3.txt
-	$(COMPILE) --extra aiobotocore --group test --group langchain-aws --output-file constraints/aiobotocore.txt
+	$(COMPILE) --extra aiobotocore --group test --group second --output-file constraints/aiobotocore.txt
 	$(COMPILE) --group test --output-file constraints/boto3.txt
-	$(COMPILE:3.10=3.11) --extra aiobotocore --group server --output-file constraints/server.txt
 
 # What the release workflow runs before it publishes: both distributions work in an empty environment, the tag is the
 # version, and build/ holds a bill of materials of what an installation with all extras brings.

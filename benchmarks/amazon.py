@@ -1,4 +1,4 @@
-"""The peer whose dependencies collide with those of the others, measured in an environment of its own.
+"""The peer whose dependencies collide with those of the others, measured in an environment made for the command.
 
 The same code runs there, in a process that prints what it measured: `python -m benchmarks.amazon ENDPOINT WORKLOAD`.
 """
@@ -22,15 +22,26 @@ if TYPE_CHECKING:
 
 _WORKLOADS = {**ALL, **{workload.name: workload for workload in PREBUILT}}
 _ROOT = Path(__file__).parents[1]
-# `make bench` installs it.
-_PYTHON = _ROOT / ".venv-bench-amazon" / "bin" / "python"
+_PYTHON = (
+    *(str(_ROOT / ".venv" / "bin" / "uv"), "run", "--quiet", "--no-project", "--isolated"),
+    *(
+        "--python",
+        sys.executable,
+        "--with-requirements",
+        "constraints/bench-amazon.txt",
+        "--with-editable",
+        ".",
+    ),
+    "python",
+)
 
 
 def run_amazon(engine: Engine, workload: Workload) -> Run:
     """Run a workload with the peer, in the other environment."""
-    command = (str(_PYTHON), "-m", "benchmarks.amazon", engine.endpoint_url, workload.name)
+    command = (*_PYTHON, "-m", "benchmarks.amazon", engine.endpoint_url, workload.name)
+    environment = engine.environment() | {"UV_BUILD_CONSTRAINT": "constraints/aioboto3.txt"}
     process = subprocess.run(  # noqa: S603  # Our own module.
-        command, cwd=_ROOT, env=engine.environment(), stdout=subprocess.PIPE, text=True, check=True
+        command, cwd=_ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=True
     )
     return Run.from_json(json.loads(process.stdout))
 

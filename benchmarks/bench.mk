@@ -1,8 +1,6 @@
 # The benchmarks compare other savers, whose dependencies are no business of the project's own environments.
 
 VENV_BENCH := .venv-bench
-# A peer that wants an older boto3 than the others do.
-VENV_BENCH_AMAZON := .venv-bench-amazon
 SUITE := $(VENV_BENCH)/bin/python -m benchmarks.suite
 
 .PHONY: bench bench-cost bench-backends bench-constraints
@@ -14,14 +12,8 @@ $(VENV_BENCH)/.installed: pyproject.toml benchmarks/requirements.in constraints/
 		--build-constraint constraints/aioboto3.txt --editable '.[gateway,http]' --requirements benchmarks/requirements.in
 	touch $@
 
-$(VENV_BENCH_AMAZON)/.installed: pyproject.toml benchmarks/requirements-amazon.in constraints/bench-amazon.txt $(VENV)/.installed
-	test -x $(VENV_BENCH_AMAZON)/bin/python || $(PYTHON) -m venv $(VENV_BENCH_AMAZON)
-	$(BIN)/uv pip install --quiet --python $(VENV_BENCH_AMAZON)/bin/python --constraint constraints/bench-amazon.txt \
-		--build-constraint constraints/aioboto3.txt --editable . --requirements benchmarks/requirements-amazon.in
-	touch $@
-
 # `make bench JSON=bench.json` also writes what was measured to a file.
-bench: $(VENV_BENCH)/.installed $(VENV_BENCH_AMAZON)/.installed engine
+bench: $(VENV_BENCH)/.installed engine
 	$(SUITE) --charts docs/figures $(if $(JSON),--json $(JSON))
 
 bench-cost: $(VENV_BENCH)/.installed engine

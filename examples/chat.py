@@ -69,7 +69,7 @@ def thread_of(user: str, chat: UUID) -> str:
 
 
 def chat_of(user: str, thread_id: str) -> UUID | None:
-    """Return the chat of a thread; `None` for the user's other threads, such as what `restore` kept of a chat."""
+    """Return the chat of a thread; `None` for other threads of the user, such as a copy that an operator made."""
     try:
         chat = UUID(thread_id.removeprefix(f"{user}/"))
     except ValueError:

@@ -44,7 +44,6 @@ OTHER_THREAD = "next-journey"
 SLOW_TOOL = demo_agent.SEARCHES[-1]
 WAIT_SECONDS_MAX = 60.0
 POLL_SECONDS = 0.05
-PAGE = Path("build", "demo.html")
 COMMAND = Path(sys.executable).with_name("langgraph-dynamodb")
 
 
@@ -106,9 +105,9 @@ class Stage:
             yield process
         self.checkpoints[action] = len(self.history(thread_id)) - before
 
-    def command(self, *arguments: str) -> list[str]:
+    def command(self) -> list[str]:
         """Return the command line that looks at the thread."""
-        return [str(COMMAND), "view", THREAD, "--table", self.table_name, *arguments]
+        return [str(COMMAND), "view", THREAD, "--table", self.table_name]
 
     def run(self, action: str, thread_id: str = THREAD) -> list[str]:
         """Run an action to its end and return what it printed."""
@@ -238,21 +237,6 @@ def show_stored(stage: Stage) -> None:
         tell("Capacity and price need DynamoDB Local, which needs Java 17 or Docker; moto computes neither.")
 
 
-def leave_a_page(stage: Stage, page: Path = PAGE) -> None:
-    """Write the page of the thread to a file, and say how to open it."""
-    page.parent.mkdir(parents=True, exist_ok=True)
-    command = stage.command("--export", str(page), "--yes")
-    done = subprocess.run(  # noqa: S603  # The program is this package's and the arguments are ours.
-        command, env=stage.engine.environment(), capture_output=True, text=True, check=False
-    )
-    expect(done.returncode == 0, f"the page was not written: {done.stderr}")
-    print(f"\nEvery step of the thread is on a page: open {page.resolve().as_uri()} in a browser.")
-    print(
-        "`make view-demo` plays the demo again, and serves the page out of the table. With a table of yours it is:\n"
-    )
-    print("    langgraph-dynamodb view THREAD --table langgraph-checkpoints")
-
-
 def serve_the_page(stage: Stage) -> None:
     """Serve the page until Ctrl-C, by which the command ends too."""
     print(f"\nlanggraph-dynamodb view {THREAD} --table {stage.table_name}")
@@ -272,7 +256,7 @@ def perform(stage: Stage) -> None:
     fork(stage)
     remember(stage)
     show_stored(stage)
-    leave_a_page(stage)
+    print("\nEvery step of the thread is on a page: `make view-demo` plays the demo again, and serves it.")
     print(f"\nThis ran on {stage.engine.name}. On AWS, `make deploy` makes the table, and an agent needs:\n")
     print("    from langgraph.checkpoint.dynamodb import DynamoDBSaver")
     print("    from langgraph.store.dynamodb import DynamoDBStore")

@@ -1,7 +1,6 @@
 # Checks and deploys the templates of this folder. Included by the Makefile, whose variables it uses.
 
 VENV_INFRA := .venv-infra
-VENV_MINISTACK := .venv-ministack
 TEMPLATES := $(wildcard infra/*.yaml infra/examples/*/template.yaml)
 EXAMPLE_FOLDERS := infra/examples:infra/examples/lambda-agent:infra/examples/ecs-agent
 
@@ -56,7 +55,7 @@ OUTPUTS = $(AWS) cloudformation describe-stacks --output text --query
 infra-check: infra-lint infra-types
 	$(BIN)/python -m pytest --quiet tests/infra/test_snippets.py
 
-infra-lint: $(VENV)/.installed $(VENV_INFRA)/.installed $(VENV_MINISTACK)/.installed
+infra-lint: $(VENV)/.installed $(VENV_INFRA)/.installed
 	$(BIN)/cfn-lint --include-checks I --template $(TEMPLATES)
 	$(VENV_INFRA)/bin/checkov --directory infra --framework cloudformation dockerfile --quiet --compact --skip-download
 
@@ -71,17 +70,10 @@ $(VENV_INFRA)/.installed: constraints/infra.txt $(VENV)/.installed
 	$(BIN)/uv pip install --quiet --python $(VENV_INFRA)/bin/python --requirement constraints/infra.txt
 	touch $@
 
-# An emulator that makes more of the templates than moto does; it has its own botocore.
-$(VENV_MINISTACK)/.installed: constraints/ministack.txt $(VENV)/.installed
-	test -x $(VENV_MINISTACK)/bin/python || $(PYTHON) -m venv $(VENV_MINISTACK)
-	$(BIN)/uv pip install --quiet --python $(VENV_MINISTACK)/bin/python --requirement constraints/ministack.txt
-	touch $@
-
 COMPILE_INFRA = $(BIN)/uv pip compile - --universal --python-version 3.10 --quiet --upgrade --no-annotate \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make infra-constraints" --output-file
 infra-constraints: $(VENV)/.installed
 	printf "checkov\nawscli\n" | $(COMPILE_INFRA) constraints/infra.txt
-	printf "ministack\n" | $(COMPILE_INFRA) constraints/ministack.txt
 
 deploy:
 	$(call DEPLOY_PROTECTED,$(STACK),infra/table.yaml,$(PARAMETERS))

@@ -1,9 +1,9 @@
 """Run tests on each Python that the package declares and this machine has, and with the oldest dependencies.
 
-`python -m tools.matrix` runs the tests on each Python with the pinned dependencies. On the oldest Python it also runs a
-share of them with the lowest versions that pyproject.toml allows, with and without the extras. With `--ends` it runs
-those, and the same share on the newest Python with the pinned dependencies, unless that is the one that it runs on
-itself: what CI runs. It names each Python that is missing.
+`python -m tools.matrix --ends` is what CI runs: a share of the tests on the oldest Python with the lowest versions that
+pyproject.toml allows, and what needs no extra on the newest Python with the newest boto3 and no async client. Without
+`--ends` it also runs all tests on each Python with the pinned dependencies. It names each Python that is missing, and
+makes one environment anew for each.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -20,7 +21,8 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent
 UV = ROOT / ".venv/bin/uv"
-CURRENT = f"{sys.version_info[0]}.{sys.version_info[1]}"
+HOME = ROOT / ".venv-matrix"
+PYTHON = HOME / "bin/python"
 # The extras of the environment that most tests run in.
 WHOLE = ".[aioboto3,gateway-lambda,http,otel,vectors,view]"
 PLAIN = "."
@@ -28,25 +30,20 @@ PLAIN = "."
 # refuse. So of these files it is one test for each command.
 ONE_FOR_EACH = {
     "tests/cli/test_many.py": (
-        "test_what_runs_stored_is_deleted",
-        "test_threads_are_copied",
+        "test_an_owners_threads_are_deleted",
+        "test_a_thread_is_copied",
         "test_the_newest_are_kept",
     ),
-    "tests/cli/test_person.py": (
-        "test_everything_of_a_person_is_erased",
-        "test_everything_of_a_person_is_exported",
-    ),
+    "tests/cli/test_person.py": ("test_everything_of_a_person_is_erased",),
     "tests/cli/test_memories.py": (
         "test_namespaces_are_listed_so_that_they_can_be_given_again",
         "test_a_memory_is_shown",
         "test_memories_are_searched",
-        "test_a_memory_is_stored_and_replaced",
         "test_a_memory_is_deleted_after_a_question",
         "test_memories_go_to_a_file_and_back",
         "test_memories_are_moved",
     ),
     "tests/cli/test_migrate.py": ("test_threads_are_moved_and_what_they_took_is_said",),
-    "tests/cli/test_set_ttl.py": ("test_it_says_what_it_costs_and_asks",),
     "tests/cli/test_verify.py": (
         "test_one_thread_is_verified_without_a_scan",
         "test_a_repair_removes_what_nothing_can_reach",
@@ -63,10 +60,12 @@ SHARE = (
     "tests/config",
     "tests/saver/test_conformance.py",
 )
-# The stored format needs none of the extras, and is tried without them. Values of many segments take long, and differ
-# from those of a few in nothing that a version decides.
-FORMAT = ("tests/format", "--ignore=tests/format/test_sizes.py")
-PLAIN_SHARE = (*FORMAT, "tests/saver/test_conformance.py")
+# The stored format needs none of the extras. Values of many segments take long, and differ from those of a few in
+# nothing that a version decides.
+PLAIN_SHARE = shlex.split(
+    "tests/dependencies tests/format --ignore=tests/format/test_sizes.py tests/runtime/test_attempts.py"
+    " tests/saver/test_conformance.py -k 'not moto'"
+)
 # They are about the versions in one environment, or start programs of another one.
 ALL = tuple(
     f"--ignore=tests/{folder}"
@@ -80,24 +79,14 @@ class Environment(NamedTuple):
     version: str
     python: Path
     package: str
-    lowest: bool
+    constraints: str | None
+    """The file of the pinned dependencies; `None` takes the lowest."""
     tests: Sequence[str]
-
-    @property
-    def home(self) -> Path:
-        """The directory of the virtual environment."""
-        return ROOT / "-".join((".venv", self.version, *self._words))
 
     @property
     def title(self) -> str:
         """The environment in words."""
-        return " ".join(("Python", self.version, *self._words))
-
-    @property
-    def _words(self) -> Sequence[str]:
-        return [
-            word for word, is_said in (("lowest", self.lowest), ("plain", self.package == PLAIN)) if is_said
-        ]
+        return f"Python {self.version}, {self.constraints or 'lowest'}"
 
 
 def declared_versions() -> list[str]:
@@ -126,30 +115,26 @@ def environments(*, ends: bool) -> Iterator[Environment]:
     found = {version: find_python(version) for version in declared_versions()}
     print("Not on this machine:", ", ".join(each for each in found if found[each] is None) or "none")
     pythons = [(version, python) for version, python in found.items() if python is not None]
-    yield Environment(*pythons[0], WHOLE, lowest=True, tests=SHARE)
-    yield Environment(*pythons[0], PLAIN, lowest=True, tests=PLAIN_SHARE)
-    if ends:
-        # The environment of all other tests has the pinned dependencies already.
-        pythons = [each for each in pythons[-1:] if each[0] != CURRENT]
-    for version, python in pythons:
-        yield Environment(version, python, WHOLE, lowest=False, tests=(*SHARE, *FORMAT) if ends else ALL)
+    yield Environment(*pythons[0], WHOLE, None, SHARE)
+    yield Environment(*pythons[-1], PLAIN, "boto3", PLAIN_SHARE)
+    if not ends:
+        for version, python in pythons:
+            yield Environment(version, python, WHOLE, "aioboto3", ALL)
 
 
 def install(environment: Environment) -> None:
-    """Make the virtual environment, or bring an older one up to date."""
-    python = environment.home / "bin/python"
-    if not python.exists():
-        _run(UV, "venv", "--quiet", "--python", environment.python, environment.home)
-    pip = (UV, "pip", "install", "--quiet", "--python", python)
+    """Make the virtual environment anew."""
+    _run(UV, "venv", "--quiet", "--clear", "--python", environment.python, HOME)
+    pip = (UV, "pip", "install", "--quiet", "--python", PYTHON)
     build = ("--build-constraint", "constraints/aioboto3.txt", "--editable", environment.package)
-    if not environment.lowest:
-        _run(*pip, "--constraint", "constraints/aioboto3.txt", *build, "--group", "test")
+    if environment.constraints is not None:
+        _run(*pip, "--constraint", f"constraints/{environment.constraints}.txt", *build, "--group", "test")
         return
     # LangGraph as well: a newer one would raise what the saver shares with it.
     _run(*pip, "--resolution", "lowest-direct", *build, "langgraph>=1.2.4")
     # What the tests need goes by that, so that a release of today raises nothing.
-    lowest = environment.home / "lowest.txt"
-    listed = subprocess.check_output([UV, "pip", "freeze", "--python", python], text=True)  # noqa: S603 - our own uv.
+    lowest = HOME / "lowest.txt"
+    listed = subprocess.check_output([UV, "pip", "freeze", "--python", PYTHON], text=True)  # noqa: S603 - our own uv.
     lowest.write_text("".join(f"{line}\n" for line in listed.splitlines() if "==" in line))
     _run(*pip, "--constraint", lowest, *build, "--group", "test-lowest")
 
@@ -171,17 +156,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         install(environment)
         # Old releases warn about new ones of their own dependencies.
         warnings = (
-            ("--override-ini", "filterwarnings=default", "--disable-warnings") if environment.lowest else ()
+            ("--override-ini", "filterwarnings=default", "--disable-warnings")
+            if environment.constraints is None
+            else ()
         )
-        pytest = (
-            environment.home / "bin/python",
-            "-m",
-            "pytest",
-            "-m",
-            "not search",
-            "--numprocesses",
-            "auto",
-        )
+        pytest = (PYTHON, "-m", "pytest", "-m", "not search", "--numprocesses", "auto")
         # Examples of properties are no matter of versions, so a share of the tests tries a share of them.
         profile = {} if environment.tests is ALL else {"HYPOTHESIS_PROFILE": "quick"}
         ended = subprocess.run(  # noqa: S603 - pytest.

@@ -38,9 +38,6 @@ def _condition(name: str) -> str:
         "finalize": (b"", b""),
         "release_thread": (b"",),
         "remove_thread": (b"",),
-        "create_copy": (b"",),
-        "complete_copy": (b"",),
-        "revoke_copy": (),
     }
     options = {"stays_pending": True} if name == "finalize" else {}
     change: protocol.Change = getattr(protocol, name)(*arguments[name], **options)

@@ -35,7 +35,7 @@ from tools.server import Server
 pytestmark = [pytest.mark.search, pytest.mark.engines("dynamodb-local")]
 
 HERE = Path(__file__).parent
-PROGRAM = HERE.parents[1] / ".venv-server" / "bin" / "langgraph"
+PROGRAM = HERE.parents[1] / ".venv-aiobotocore" / "bin" / "langgraph"
 PREFIXES = ("LANGGRAPH_CHECKPOINTER_", "LANGGRAPH_STORE_", "LANGGRAPH_CACHE_")
 AGENT = "agent"
 JOURNAL = "journal"

@@ -44,8 +44,8 @@ def test_a_person_is_asked(answer: str, agrees: bool) -> None:
 
 
 def test_progress_is_for_a_terminal() -> None:
-    with Terminal() as terminal, Output(as_json=False).progress("deleting", 3) as bar:
-        bar.advance()
+    with Terminal() as terminal, Output(as_json=False).progress("deleting", 3) as advance:
+        advance(1)
     assert "deleting" in terminal.shown()
 
 

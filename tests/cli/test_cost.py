@@ -1,4 +1,4 @@
-"""`cost`: what is stored, what a step takes as the engine counts it, and what a prune really frees."""
+"""`cost`: what is stored, what a step takes as the engine counts it; and what a prune really frees."""
 
 from __future__ import annotations
 
@@ -48,16 +48,13 @@ def test_a_threads_items_segments_and_steps(run: Run, table: str, client: Dynamo
     own = [each for each in all_items(client, table) if each["PK"]["S"] == "chat#"]
     assert found["total"]["items"] == len(own)
     assert found["total"]["bytes"] == sum(map(item_bytes, own))
-    assert found["items"]["checkpoints"]["items"] == len(found["steps"]) == 7
+    assert found["items"]["checkpoints"]["items"] == found["steps"] == 7
     segments = found["segments"]
     assert (
         sum(each["items"] for each in segments.values())
         == found["items"].get("segments", {"items": 0})["items"]
     )
-    shown = run("cost", "chat", "--table", table, "--steps", "2").out
-    assert "mean of 7" in shown
-    assert "prune --keep-last 1: takes out 6 checkpoints" in shown
-    assert len([each for each in shown.splitlines() if each.startswith("1f")]) == 2
+    assert "mean of 7 steps: " in run("cost", "chat", "--table", table).out
 
 
 def test_the_whole_table_is_measured_after_a_word_on_what_that_costs(run: Run, table: str) -> None:
@@ -76,7 +73,7 @@ def test_steps_cost_what_the_engine_counted(run: Run, make_table: Callable[[], s
         for turn in range(4):
             graphs.agent(saver).invoke({"messages": [("user", f"turn {turn}")]}, config("metered"))
     found = run("cost", "metered", "--table", table, "--json").json
-    counted = sum(each["write_units"] for each in found["steps"])
+    counted = round(found["mean_step"]["write_units"] * found["steps"])
     # The thread's own item, and what a process does once.
     assert counted <= meter.total.write_units <= counted + 3
 
@@ -90,16 +87,15 @@ def test_a_prune_frees_what_was_said(
     rng = random.Random(1)
     for step in range(6):
         conversation.put(large=noise(40_000, step), log=[rng.random() for _ in range(200 * step)])
-    before = run("cost", "pruned", "--table", table, "--keep-last", "2", "--json").json
+    before = run("cost", "pruned", "--table", table, "--json").json
+    freed = run("prune", "pruned", "--table", table, "--keep-last", "2", "--dry-run", "--json").json
     saver.prune(["pruned"], strategy="keep_last", keep_last=2)
-    after = run("cost", "pruned", "--table", table, "--keep-last", "2", "--json").json
+    after = run("cost", "pruned", "--table", table, "--json").json
     # One head lost its parent.
-    freed = before["prune"]["freed"]
-    assert before["prune"]["checkpoints"] == 4
+    assert freed["checkpoints"] == 4
     assert before["total"]["items"] - freed["items"] == after["total"]["items"]
     difference = before["total"]["bytes"] - freed["bytes"] - after["total"]["bytes"]
     assert 0 <= difference < 100
-    assert after["prune"]["checkpoints"] == 0
 
 
 def test_what_is_not_there_is_not_found_and_an_empty_table_costs_nothing(
@@ -139,7 +135,5 @@ def test_it_can_be_read_in_sixty_columns(run: Run, table: str, monkeypatch: pyte
     ended = run("cost", "nested", "--table", table)
     lines = ended.out.splitlines()
     assert max(map(len, lines)) <= 60
-    # A step is two lines or three, and no number is broken.
-    numbers = [line for line in lines if re.search(r"\d\.\d\d +0\.\d{8} +\d\.\d\d +0\.\d{8}$", line)]
-    assert len(numbers) >= 4
-    assert any(line.startswith("mean of ") for line in numbers)
+    # No number is broken.
+    assert len([line for line in lines if re.search(r" 0\.\d{6}$", line)]) >= 4

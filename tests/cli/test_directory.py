@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
-from pathlib import Path
 
 import pytest
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
@@ -59,26 +58,17 @@ def test_a_thread_that_another_went_on_with_keeps_its_owner(run: Run, old: tuple
     assert owned(saver, "ada") == {"one"}
 
 
-def test_threads_without_an_owner_are_told_until_they_are_expected(
-    run: Run, old: tuple[str, DynamoDBSaver], tmp_path: Path
+def test_threads_without_an_owner_are_told_until_they_have_one(
+    run: Run, old: tuple[str, DynamoDBSaver]
 ) -> None:
     table, saver = old
-    done = tmp_path / "done"
-    command = ("directory", "one", "nobody's", "--table", table, "--yes", "--done", str(done))
-    ended = run(*command)
+    ended = run("directory", "one", "nobody's", "--table", table, "--yes")
     assert ended.code == Exit.PROBLEMS
     assert ended.out.splitlines() == [
         "entered: 2 threads, 1 with owner, 1 without owner",
         "threads without owner: nobody's",
     ]
     assert "no checkpoint of 1 thread names an owner under 'user_id'" in ended.err
-    # The file of those that are done does not hide them from the next run.
-    assert done.read_text() == "one\n"
-    again = run(*command, "--json")
-    assert (again.code, again.json["threads_without_owner"]) == (Exit.PROBLEMS, ["nobody's"])
-    expected = run(*command, "--allow-without-owner", "--json")
-    assert (expected.code, expected.json["without_owner"]) == (0, 1)
-    assert done.read_text() == "one\nnobody's\n"
     saver.set_thread("nobody's", owner="bob")
     assert run("directory", "nobody's", "--table", table, "--yes").code == 0
 
@@ -89,15 +79,11 @@ def test_the_key_of_the_owner_is_not_empty(run: Run, shared: str) -> None:
     assert "--owner-from is empty; give a key of the metadata, such as user_id" in ended.err
 
 
-def test_it_can_be_repeated_and_changes_no_entry(
-    run: Run, old: tuple[str, DynamoDBSaver], tmp_path: Path
-) -> None:
+def test_it_can_be_repeated_and_changes_no_entry(run: Run, old: tuple[str, DynamoDBSaver]) -> None:
     table, saver = old
     saver.set_thread("one", owner="bob", title="Mine")
-    done = tmp_path / "done"
-    for skipped in (0, 2):
-        ended = run("directory", "one", "two", "--table", table, "--yes", "--done", str(done), "--json")
-        assert (ended.code, ended.json["skipped"]) == (0, skipped)
+    for _ in range(2):
+        assert run("directory", "one", "two", "--table", table, "--yes").code == 0
     assert (owned(saver, "ada"), owned(saver, "bob")) == ({"two"}, {"one"})
 
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import sys
 import uuid
-from concurrent.futures import ThreadPoolExecutor
 from hashlib import blake2b
 from pathlib import Path
 from types import SimpleNamespace
@@ -75,17 +73,12 @@ def test_nothing_is_stored_or_replaced_unless_somebody_agrees(
     assert run("import", str(file), "--as", "another", "--table", shared).code == 0
 
 
-def test_a_pipe_stays_a_pipe_and_a_link_a_link(run: Run, shared: str, thread: str, tmp_path: Path) -> None:
-    file, link, pipe = (tmp_path / each for each in ("file", "link", "pipe"))
+def test_a_link_stays_a_link(run: Run, shared: str, thread: str, tmp_path: Path) -> None:
+    file, link = (tmp_path / each for each in ("file", "link"))
     link.symlink_to(file)
     assert run("export", thread, str(link), "--table", shared).code == 0
-    os.mkfifo(pipe)
-    with ThreadPoolExecutor(1) as pool:
-        read = pool.submit(pipe.read_bytes)
-        assert run("export", thread, str(pipe), "--table", shared).code == 0
-        assert read.result() == file.read_bytes()
-    assert (link.is_symlink(), pipe.is_fifo()) == (True, True)
-    assert len(list(tmp_path.iterdir())) == 3
+    assert (link.is_symlink(), file.is_file()) == (True, True)
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_a_thread_that_went_another_way_is_not_mixed_with_the_file(
@@ -105,7 +98,8 @@ def test_what_cannot_be_read_or_written_is_said(run: Run, shared: str, thread: s
     assert list(tmp_path.iterdir()) == []
     assert run("export", thread, str(tmp_path / "none" / "file"), "--table", shared).code == 2
     folder = run("export", thread, str(tmp_path), "--table", shared, "--yes")
-    assert (folder.code, folder.err) == (2, f"error: {tmp_path} is a folder; give a file to write to\n")
+    says = f"error: {tmp_path} is not a file; give a file to write to, or - for standard output\n"
+    assert (folder.code, folder.err) == (2, says)
     assert run("export", thread, "--table", shared, "--json").code == 2
     assert run("import", str(tmp_path / "none"), "--table", shared).code == 2
     cut = tmp_path / "cut"

@@ -72,16 +72,12 @@ def test_what_changes_something_can_be_tried_dry_and_agreed_to() -> None:
         "setup",
         "import",
         "copy",
-        "restore",
-        "set-ttl",
         "prune",
         "delete",
         "migrate",
         "directory",
-        "memories put",
         "memories delete",
         "memories import",
-        "memories migrate",
     }
     options = {
         name: {each for one in command.params for each in one.opts} for name, command in COMMANDS.items()

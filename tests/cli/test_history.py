@@ -102,12 +102,12 @@ def test_without_the_key_the_tree_is_shown_and_with_it_the_steps(
 
 def test_the_newest_step_is_compared_with_the_one_before(run: Run, table: str) -> None:
     ended = run("diff", "chat", "--table", table)
-    assert "+ ai: The answer to the weather." in ended.out
+    assert ": ai: The answer to the weather." in ended.out
     assert "tool: line" not in ended.out
     found = run("diff", "chat", "--table", table, "--json").json
-    (messages,) = [each for each in found["changes"] if each["channel"] == "messages"]
-    assert messages["change"] == "changed"
-    assert len(messages["after"]) == len(messages["before"]) + 1
+    (message,) = [each for each in found["changes"] if (each["path"] or [""])[0] == "messages"]
+    assert (message["change"], message["before_path"]) == ("added", None)
+    assert message["after"]["content"] == "The answer to the weather."
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +120,7 @@ def changed(make_table: Callable[[], str], open_saver: Callable[..., DynamoDBSav
         "gone": "x",
         "list": ["a", "b", "c"],
         "object": {"kept": 1, "changed": 2},
-        "text": "one\ntwo\nthree",
+        "moved": ["a", "b"],
         "long": "x" * 900 + "1",
     }
     config = store(saver, thread_config("changed"), "1", first)
@@ -129,7 +129,7 @@ def changed(make_table: Callable[[], str], open_saver: Callable[..., DynamoDBSav
         "new": {"a": 1},
         "list": ["a", "c", "d"],
         "object": {"kept": 1, "changed": 3},
-        "text": "one\n2\nthree",
+        "moved": ["b", "a"],
         "long": "x" * 900 + "2",
     }
     store(saver, config, "2", second)
@@ -139,27 +139,22 @@ def changed(make_table: Callable[[], str], open_saver: Callable[..., DynamoDBSav
 def test_each_kind_of_change_is_shown(run: Run, changed: str) -> None:
     shown = run("diff", "changed", "--table", changed).out
     assert shown.splitlines() == [
-        "gone (removed)",
-        "  - x",
-        "list (changed)",
-        "  - b",
-        "  + d",
-        "long (changed)",
-        f"  - {'x' * 200}… (901 bytes in all)",
-        f"  + {'x' * 200}… (901 bytes in all)",
-        "new (added)",
-        "  + a: 1",
-        "object (changed)",
-        "  - changed: 2",
-        "  + changed: 3",
-        "text (changed)",
-        "  - two",
-        "  + 2",
+        "- gone: x",
+        "- list[1]: b",
+        "+ list[2]: d",
+        f"- long: …{'x' * 50}1",
+        f"+ long: …{'x' * 50}2",
+        "> moved[1] is at moved[0]",
+        "- object.changed: 2",
+        "+ object.changed: 3",
+        '+ new: {"a": 1}',
     ]
     assert "x" * 900 + "2" in run("diff", "changed", "--table", changed, "--full").out
     found = run("diff", "changed", "--table", changed, "--json").json
     assert (found["from"], found["to"]) == ("1", "2")
-    assert {each["channel"]: each["change"] for each in found["changes"]}["gone"] == "removed"
+    changes = {each["change"]: each for each in found["changes"]}
+    assert changes["gone"] == {"change": "gone", "before_path": ["list", 1], "path": None, "before": "b"}
+    assert changes["moved"] == {"change": "moved", "before_path": ["moved", 1], "path": ["moved", 0]}
 
 
 def test_any_two_checkpoints_are_compared(run: Run, changed: str) -> None:

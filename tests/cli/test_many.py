@@ -1,4 +1,4 @@
-"""`copy`, `prune`, `delete`: for many threads, asked about, tried dry, interrupted and gone on with."""
+"""`prune`, `delete`: for many threads, asked about, tried dry and interrupted; and `copy`."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from langgraph.checkpoint.base.id import uuid6
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb._format.items import partition_of
 from langgraph.checkpoint.dynamodb._format.moments import stored_at
+from langgraph.checkpoint.dynamodb._operations.threads import read_thread
 from langgraph.checkpoint.dynamodb.cli import moments, prune
 from langgraph.checkpoint.dynamodb.cli.outcome import Exit
 from langgraph.checkpoint.dynamodb.cli.output import Output
-from tests.cli.conftest import Run, config
-from tests.support import graphs
+from tests.cli.conftest import Run
 from tests.support.checkpoints import Conversation, all_items, store, stored_values, thread_config
 
 if TYPE_CHECKING:
@@ -70,7 +72,7 @@ def test_nothing_is_changed_unless_somebody_agrees(
 
 
 def test_a_dry_run_says_what_would_be_changed_and_changes_nothing(
-    run: Run, shared: str, saver: DynamoDBSaver, threads: list[str], client: DynamoDBClient, tmp_path: Path
+    run: Run, shared: str, threads: list[str], client: DynamoDBClient
 ) -> None:
     before = all_items(client, shared)
     deleted = run("delete", *threads, "--table", shared, "--dry-run", "--json").json
@@ -83,10 +85,8 @@ def test_a_dry_run_says_what_would_be_changed_and_changes_nothing(
     assert sorted(deleted["would_delete"]) == sorted(threads)
     pruned = run("prune", *threads, "--table", shared, "--dry-run", "--json").json
     assert (pruned["checkpoints"], pruned["items"]) == (12, 12)
-    file = tmp_path / "pairs"
-    file.write_text("".join(f"{each}\t{each} copy\n" for each in threads))
-    copied = run("copy", "--from-file", str(file), "--table", shared, "--dry-run")
-    assert "would copy: 6 threads, 18 checkpoints" in copied.out
+    copied = run("copy", threads[0], "copy", "--table", shared, "--dry-run")
+    assert copied.out.startswith(f"would copy: thread {threads[0]!r} of table {shared} (3 checkpoints, ")
     assert all_items(client, shared) == before
 
 
@@ -114,61 +114,16 @@ def test_threads_are_read_from_standard_input(
     assert [count(saver, each) for each in threads] == [0] * 6
 
 
-def test_what_runs_stored_is_deleted(run: Run, shared: str, saver: DynamoDBSaver) -> None:
-    run_id, thread = str(uuid.uuid4()), str(uuid.uuid4())
-    graphs.agent(saver).invoke({"messages": [("user", "kept")]}, config(thread))
-    kept = count(saver, thread)
-    graphs.agent(saver).invoke({"messages": [("user", "gone")]}, config(thread, run_id))
-    assert run("delete", "--run-id", run_id, "--table", shared).code == 7
-    dry = run("delete", "--run-id", run_id, "--table", shared, "--dry-run", "--json")
-    assert dry.json == {"would_be_deleted_from": [thread]}
-    ended = run("delete", "--run-id", run_id, "--table", shared, "--yes")
-    assert ended.out == f"deleted from: {thread}\n"
-    assert count(saver, thread) == kept
-    again = run("delete", "--run-id", run_id, "--table", shared, "--yes")
-    assert (again.code, again.err) == (3, f"error: no checkpoint was stored by run {run_id!r}\n")
-    assert run("delete", thread, "--run-id", run_id, "--table", shared, "--yes").code == 2
-    recorded = run("delete", "--run-id", run_id, "--done", "done", "--table", shared, "--yes")
-    assert (recorded.code, recorded.err) == (2, "error: --done records threads; leave it out with --run-id\n")
-
-
-# Going on
-
-
-def test_what_was_done_is_not_done_again(
-    run: Run, shared: str, saver: DynamoDBSaver, threads: list[str], tmp_path: Path
-) -> None:
-    done = tmp_path / "done"
-    run("delete", *threads[:2], "--table", shared, "--yes", "--done", str(done))
-    assert sorted(done.read_text().splitlines()) == sorted(threads[:2])
-    conversation = Conversation(saver, threads[0])
-    conversation.put(text="begun again")
-    ended = run("delete", *threads, "--table", shared, "--yes", "--done", str(done))
-    assert ended.out == "deleted: 4 threads, 2 earlier\n"
-    assert count(saver, threads[0]) == 1
-    assert sorted(done.read_text().splitlines()) == sorted(threads)
-
-
-def test_a_note_that_was_cut_short_stays_apart_from_the_next_one(
-    run: Run, shared: str, threads: list[str], tmp_path: Path
-) -> None:
-    done = tmp_path / "done"
-    done.write_text("cut sh")
-    assert run("delete", threads[0], "--table", shared, "--yes", "--done", str(done)).code == 0
-    assert done.read_text().splitlines() == ["cut sh", threads[0]]
-
-
 @pytest.mark.parametrize("end", [KeyboardInterrupt(), ConnectionAbortedError("no network")])
-def test_an_interruption_waits_for_what_is_under_way_and_notes_it(
+def test_an_interruption_waits_for_what_is_under_way(
     run: Run,
     shared: str,
     saver: DynamoDBSaver,
     threads: list[str],
-    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     end: BaseException,
 ) -> None:
-    done, real = tmp_path / "done", DynamoDBSaver.delete_thread
+    real = DynamoDBSaver.delete_thread
     under_way, ended = threading.Event(), threading.Event()
 
     def delete(saver: DynamoDBSaver, thread_id: str) -> None:
@@ -184,7 +139,7 @@ def test_an_interruption_waits_for_what_is_under_way_and_notes_it(
         real(saver, thread_id)
 
     monkeypatch.setattr(DynamoDBSaver, "delete_thread", delete)
-    arguments = ("delete", *threads, "--table", shared, "--yes", "--done", str(done), "--parallel", "2")
+    arguments = ("delete", *threads, "--table", shared, "--yes", "--parallel", "2")
     if isinstance(end, KeyboardInterrupt):
         interrupted = run(*arguments)
         assert interrupted.code == 130
@@ -192,13 +147,10 @@ def test_an_interruption_waits_for_what_is_under_way_and_notes_it(
     else:
         with pytest.raises(ConnectionAbortedError):
             run(*arguments)
-    noted = done.read_text().splitlines()
-    assert [each for each in threads if count(saver, each) == 0] == [
-        each for each in threads if each in noted
-    ]
-    assert (threads[3] in noted) == isinstance(end, KeyboardInterrupt)
+    assert (count(saver, threads[3]) == 0) == isinstance(end, KeyboardInterrupt)
     monkeypatch.setattr(DynamoDBSaver, "delete_thread", real)
-    assert run(*arguments).code == 0
+    # Those that an earlier run deleted are told.
+    assert run(*arguments).code == 3
     assert [count(saver, each) for each in threads] == [0] * 6
 
 
@@ -219,14 +171,7 @@ def test_one_that_cannot_be_served_does_not_keep_the_others_from_it(
     [
         (("delete",), "no thread is named"),
         (("delete", "-f", "not-there"), "cannot be read"),
-        (("delete", "two\nlines", "--yes", "--done", "done"), "line break"),
-        (("delete", "one", "--yes", "--done", "/not/there"), "/not/there cannot be used: No such file"),
-        (("delete", "-f", "ids", "--done", "./ids", "--yes"), "--from-file and --done are both ids"),
-        (("prune", "-f", "ids", "--done", "ids", "--yes"), "--from-file and --done are both ids"),
-        (("copy", "-f", "ids", "--done", "ids", "--yes"), "--from-file and --done are both ids"),
-        (("directory", "-f", "ids", "--done", "ids", "--yes"), "--from-file and --done are both ids"),
-        (("copy", "one"), "id of the copy"),
-        (("copy", "one", ""), "with a tab"),
+        (("copy", "one", "two", "--from", "no table"), "cannot be the name of a table"),
         (("prune", "one", "--older-than", "1y"), "such as 30d"),
         (("prune", "one", "--all"), "give threads, or --all, not both"),
         (("prune", "--from-file", "-", "--all"), "give threads, or --all, not both"),
@@ -254,15 +199,12 @@ def test_what_cannot_be_meant_is_refused(
         ("delete", "{}", "--dry-run"),
         ("prune", "{}"),
         ("prune", "{}", "--dry-run"),
-        ("set-ttl", "{}", "--never"),
-        ("set-ttl", "{}", "--never", "--dry-run"),
         ("verify", "{}"),
         ("cost", "{}"),
         ("history", "{}"),
         ("show", "{}"),
         ("diff", "{}"),
         ("export", "{}"),
-        ("delete", "--run-id", "{}"),
     ],
     ids=" ".join,
 )
@@ -274,54 +216,70 @@ def test_a_thread_that_is_not_there_is_told_by_the_exit_code(
         # The thread's epoch outlives it.
         saver.delete_thread(thread)
     name = thread if kind == "deleted" else f"{uuid.uuid4()}"
-    can_agree = arguments[0] in ("copy", "delete", "prune", "set-ttl")
+    can_agree = arguments[0] in ("copy", "delete", "prune")
     filled = [each.format(name) for each in arguments]
     ended = run(*filled, "--table", shared, *(["--yes"] if can_agree else []))
     assert ended.code == 3
     assert "error: " in ended.err
 
 
-@pytest.mark.parametrize("command", ["copy", "delete", "prune", "cost", "verify"])
+@pytest.mark.parametrize("command", ["delete", "prune", "cost", "verify"])
 def test_a_thread_that_is_not_there_keeps_no_other_from_being_served(
-    run: Run, shared: str, thread: str, tmp_path: Path, command: str
+    run: Run, shared: str, thread: str, command: str
 ) -> None:
     arguments = [command, thread, "not there"]
-    if command == "copy":
-        file = tmp_path / "pairs"
-        file.write_text(f"{thread}\t{thread} copy\nnot there\tcopy\n")
-        arguments = ["copy", "--from-file", str(file)]
-    agreed = ["--yes"] if command in ("copy", "delete", "prune") else []
+    agreed = ["--yes"] if command in ("delete", "prune") else []
     ended = run(*arguments, "--table", shared, *agreed)
     assert ended.code == 3
     assert "1 thread not found; `threads` lists them" in ended.err
     assert "not there" in ended.out + ended.err
     if command != "delete":
-        assert run(*arguments, "--table", shared, *agreed, "--json").json["absent"] == (
-            ["not there\tcopy"] if command == "copy" else ["not there"]
-        )
+        assert run(*arguments, "--table", shared, *agreed, "--json").json["absent"] == ["not there"]
 
 
 # Copying
 
 
-def test_threads_are_copied(run: Run, shared: str, saver: DynamoDBSaver, threads: list[str]) -> None:
+def test_a_thread_is_copied(run: Run, shared: str, saver: DynamoDBSaver, threads: list[str]) -> None:
     target = f"{threads[0]} copy"
-    ended = run("copy", threads[0], target, "--table", shared, "--yes")
-    assert ended.out == "copied: 1 thread\n"
+    command = ("copy", threads[0], target, "--table", shared)
+    assert run(*command).code == Exit.NOT_CONFIRMED
+    assert run(*command, "--yes").out.startswith(f"copied: thread {threads[0]!r} of table {shared} (3 check")
     assert stored_values(saver, thread_config(target)) == {"text": "three"}
     assert count(saver, target) == 3
 
 
-def test_two_threads_are_not_copied_into_one(
-    run: Run, shared: str, saver: DynamoDBSaver, threads: list[str], tmp_path: Path
+def test_a_thread_is_copied_from_a_restored_table(
+    run: Run,
+    make_table: Callable[[], str],
+    open_saver: Callable[..., DynamoDBSaver],
+    client: DynamoDBClient,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    file = tmp_path / "pairs"
-    target = f"{threads[0]} copy"
-    file.write_text(f"{threads[0]}\t{target}\n{threads[1]}\t{target}\n")
-    ended = run("copy", "--from-file", str(file), "--table", shared, "--yes")
-    assert ended.code == Exit.USAGE
-    assert f"are both to be copied to {target!r}" in ended.err
-    assert count(saver, target) == 0
+    """It keeps its id, its owner and its title; and what is encrypted stays so, for the name of the table in use."""
+    table, restored = make_table(), make_table()
+    key = "0123456789abcdef"
+    serde = EncryptedSerializer.from_pycryptodome_aes(key=key.encode())
+    saver = open_saver(table, serde=serde, owner_key=key.encode(), ttl_seconds=1000)
+    Conversation(saver, "talk").put(text="as it was")
+    saver.set_thread("talk", owner="ada", title="Trains")
+    for item in all_items(client, table):
+        client.put_item(TableName=restored, Item=item)
+    saver.delete_thread("talk")
+    monkeypatch.setenv("THE_KEY", key)
+    monkeypatch.setenv("LANGGRAPH_CHECKPOINTER_TYPE", "dynamodb")
+    for name in ("ENCRYPTION_KEY", "OWNER_KEY"):
+        monkeypatch.setenv(f"LANGGRAPH_CHECKPOINTER_CONFIG__{name}__ENVIRONMENT", "THE_KEY")
+    monkeypatch.setenv("LANGGRAPH_CHECKPOINTER_CONFIG__TTL_SECONDS", "60")
+    ended = run("copy", "talk", "talk", "--from", restored, "--table", table, "--yes", "--json")
+    assert (ended.code, ended.json["copied"], ended.json["checkpoints"]) == (0, True, 1)
+    assert stored_values(saver, thread_config("talk")) == {"text": "as it was"}
+    [found] = saver.threads(owner="ada").threads
+    assert (found.thread_id, found.title) == ("talk", "Trains")
+    # The copy has the ttl of the configuration.
+    thread = saver.runner.run(read_thread(saver.storage, partition_of("talk")))
+    assert thread is not None
+    assert thread.ttl_seconds == 60
 
 
 # Pruning
@@ -383,10 +341,10 @@ def test_ages_are_read() -> None:
 
 
 @pytest.mark.search
-def test_ctrl_c_ends_the_process_and_what_was_done_is_noted(
+def test_ctrl_c_ends_the_process(
     shared: str, engine: Engine, client: DynamoDBClient, thread: str, tmp_path: Path
 ) -> None:
-    threads, done = tmp_path / "threads", tmp_path / "done"
+    threads = tmp_path / "threads"
     (head, *_) = [each for each in all_items(client, shared, begins="C#") if thread in each["PK"]["S"]]
     copies: list[Any] = [
         {"PutRequest": {"Item": {**head, "PK": {"S": f"{number}#"}}}} for number in range(500)
@@ -394,27 +352,31 @@ def test_ctrl_c_ends_the_process_and_what_was_done_is_noted(
     for start in range(0, 500, 25):
         client.batch_write_item(RequestItems={shared: copies[start : start + 25]})
     threads.write_text("\n".join(map(str, range(500))))
+
+    def left() -> int:
+        keys = {each["PK"]["S"] for each in all_items(client, shared, begins="C#")}
+        return sum(f"{number}#" in keys for number in range(500))
+
     # A shell that starts the tests in the background lets them, and all that they start, ignore it.
     program = (
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
         " from langgraph.checkpoint.dynamodb.cli import main; main()"
     )
-    arguments = ["delete", "-f", str(threads), "--yes", "--done", str(done), "--table", shared]
+    arguments = ["delete", "-f", str(threads), "--yes", "--table", shared]
     process = subprocess.Popen(  # noqa: S603
         [sys.executable, "-c", program, *arguments, "--endpoint-url", engine.endpoint_url],
         env=engine.environment(),
         stderr=subprocess.PIPE,
         text=True,
     )
-    while process.poll() is None and not (done.exists() and done.read_text().count("\n") > 2):
+    while process.poll() is None and left() > 498:
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate()
     assert process.returncode == 130
-    noted = done.read_text().splitlines()
-    assert 2 < len(noted) < 500
+    assert 0 < left() < 499
     assert said.splitlines() == [
-        f"deleting: {len(noted):,} of 500 threads served before this ended",
+        f"deleting: {500 - left():,} of 500 threads served before this ended",
         "interrupted",
     ]
 
@@ -434,4 +396,3 @@ def test_an_owners_threads_are_deleted(run: Run, shared: str, saver: DynamoDBSav
     assert "The directory has 4 threads of carol. Threads without an owner are not looked at" in ended.err
     assert saver.threads(owner="carol").threads == []
     assert [each.thread_id for each in saver.threads(owner="dave").threads] == ["of another"]
-    assert run("delete", "--table", shared, "--owner", "carol", "--run-id", "x", "--yes").code == 2

@@ -121,8 +121,6 @@ def test_a_table_that_is_not_there_says_what_to_do(run: Run) -> None:
     [
         (("history", "t", "--limit", f"{10**30}"), 2),
         (("threads", "--limit", f"{10**30}"), 2),
-        (("cost", "--steps", f"{10**30}"), 0),
-        (("cost", "--keep-last", f"{10**30}"), 2),
         (("prune", "--all", "--keep-last", f"{10**30}"), 2),
         (("prune", "--all", "--yes", "--older-than", "999999w"), 0),
     ],
@@ -247,8 +245,8 @@ def test_ctrl_c_ends_it_before_it_is_loaded(
 def test_ctrl_c_ends_it_while_a_command_is_loaded(
     hide: Callable[..., None], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    hide("difflib", KeyboardInterrupt())
-    monkeypatch.setattr(sys, "argv", ["langgraph-dynamodb", "diff", "thread-1"])
+    hide("statistics", KeyboardInterrupt())
+    monkeypatch.setattr(sys, "argv", ["langgraph-dynamodb", "cost", "thread-1"])
     with pytest.raises(SystemExit) as caught:
         cli.main()
     assert (caught.value.code, capsys.readouterr().err) == (Exit.INTERRUPTED, "interrupted\n")
@@ -259,7 +257,7 @@ def test_without_the_extra_it_says_what_to_install(
     missing: str, hide: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hide(missing)
-    monkeypatch.setattr(sys, "argv", ["langgraph-dynamodb", "diff", "thread-1"])
+    monkeypatch.setattr(sys, "argv", ["langgraph-dynamodb", "cost", "thread-1"])
     with pytest.raises(SystemExit, match=re.escape(f"pip install {requirement('cli')}")):
         cli.main()
 
@@ -267,8 +265,8 @@ def test_without_the_extra_it_says_what_to_install(
 def test_another_missing_module_is_not_taken_for_the_extra(
     hide: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hide("difflib")
-    monkeypatch.setattr(sys, "argv", ["langgraph-dynamodb", "diff", "thread-1"])
+    hide("statistics")
+    monkeypatch.setattr(sys, "argv", ["langgraph-dynamodb", "cost", "thread-1"])
     with pytest.raises(ModuleNotFoundError):
         cli.main()
 

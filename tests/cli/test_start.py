@@ -99,7 +99,6 @@ def test_a_command_loads_what_it_needs(engine: Engine, table: str) -> None:
         "context",
         "moments",
         "output",
-        "read_limit",
         "threads",
         "values",
     }

@@ -1,4 +1,4 @@
-"""`view`: the page is served until Ctrl-C, or written to a file."""
+"""`view`: the page is served until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -9,21 +9,19 @@ import socket
 import sys
 import threading
 import webbrowser
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
 
 from langgraph.checkpoint.dynamodb.cli import view
-from langgraph.checkpoint.dynamodb.cli.app import app
 from langgraph.checkpoint.dynamodb.version import requirement
 from langgraph.checkpoint.dynamodb.view import server
 from langgraph.checkpoint.dynamodb.view.server import PageServer
-from tests.cli.conftest import Run, Terminal
+from tests.cli.conftest import Run
 
 if TYPE_CHECKING:
-    from tools.engine import Engine
+    pass
 
 pytestmark = pytest.mark.engines("dynamodb-local")
 
@@ -90,18 +88,13 @@ def test_the_port_is_the_same_each_time_unless_it_is_taken(
     assert f":{port}/" in run(*arguments).out
 
 
-def test_a_script_gets_one_document(
-    run: Run, table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_script_gets_one_document(run: Run, table: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PageServer, "run", lambda _: None)
     assert (
         run("view", "--table", table, "--no-browser", "--json")
         .json["address"]
         .startswith("http://127.0.0.1:")
     )
-    file = str(tmp_path / "report.html")
-    told = run("view", "chat", "--table", table, "--export", file, "--mask", "mail", "--json").json
-    assert told == {"file": file, "masks": [{"rule": "mail", "action": "masked", "times": 0}]}
 
 
 def test_ctrl_c_ends_it(run: Run, table: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,74 +103,6 @@ def test_ctrl_c_ends_it(run: Run, table: str, monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(PageServer, "run", interrupted)
     assert run("view", "--table", table, "--no-browser").code == 130
-
-
-def test_a_file_has_the_thread(run: Run, table: str, tmp_path: Path) -> None:
-    file = tmp_path / "report.html"
-    ended = run(
-        "view", "chat", "--table", table, "--export", str(file), "--mask", "mail", "--leave-out", "messages"
-    )
-    assert ended.code == 0
-    assert "messages: left out" in ended.err
-    assert "mail: masked 0 values" in ended.err
-    assert str(file) in ended.out
-    page = file.read_text()
-    [data] = re.findall(r'<script type="application/json" id="export">(.*?)</script>', page, re.DOTALL)
-    assert json.loads(data)["documents"]["api/start"]["thread"] == "chat"
-    assert "the weather" not in page
-
-
-def test_a_file_is_replaced_only_if_somebody_agrees(run: Run, table: str, tmp_path: Path) -> None:
-    file = tmp_path / "report.html"
-    file.write_text("mine")
-    command = ("view", "chat", "--table", table, "--export", str(file))
-    ended = run(*command)
-    assert (ended.code, file.read_text()) == (7, "mine")
-    assert f"{file} is there already. Replace it?" in ended.err
-    assert run(*command, "--yes").code == 0
-    assert "the weather" in file.read_text()
-
-
-def test_a_page_goes_through_a_pipe(run: Run, table: str) -> None:
-    page = run("view", "chat", "--table", table, "--export", "-").out
-    assert page.startswith("<!doctype html>")
-    assert page.endswith("</html>\n")
-
-
-def test_a_file_in_which_nothing_is_masked_says_what_it_has(run: Run, table: str, tmp_path: Path) -> None:
-    ended = run("view", "chat", "--table", table, "--export", str(tmp_path / "report.html"))
-    assert "in the clear" in ended.err
-    assert "the weather" in (tmp_path / "report.html").read_text()
-
-
-def test_a_person_sees_how_far_an_export_is(table: str, tmp_path: Path, engine: Engine) -> None:
-    with Terminal() as terminal:
-        arguments = ["view", "chat", "--table", table, "--endpoint-url", engine.endpoint_url]
-        app([*arguments, "--export", str(tmp_path / "report.html")], standalone_mode=False)
-        # Long lines are folded.
-        assert "report.html" in terminal.shown().replace("\n", "")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "why"),
-    [
-        (["--export", "x.html"], "--export needs a thread"),
-        (["chat", "--mask", "mail"], "are for an export"),
-        (["chat", "--leave-out", "mail"], "are for an export"),
-        (["chat", "--export", "x.html", "--mask", "a..b"], "is not a rule"),
-        (["chat", "--export", "/nowhere/x.html"], "cannot be written"),
-    ],
-)
-def test_what_cannot_be_used_is_said(run: Run, table: str, arguments: list[str], why: str) -> None:
-    ended = run("view", *arguments, "--table", table)
-    assert ended.code == 2
-    assert why in ended.err
-
-
-def test_a_thread_that_is_not_there_has_no_file(run: Run, table: str, tmp_path: Path) -> None:
-    ended = run("view", "nobody", "--table", table, "--export", str(tmp_path / "x.html"))
-    assert ended.code == 3
-    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(("missing", "code"), [("starlette", 4), ("hmac", None)])

@@ -417,11 +417,10 @@ def _answered_wrongly(night: Night, blocks: list[str]) -> None:
         asked = graph.get_state(thread_config(THREAD)).interrupts
         graph.invoke(Command(resume={each.id: "a wrong answer" for each in asked}), thread_config(THREAD))
     said = night.run(restore_thread)
-    assert "would do: Restore" in said
-    assert f"the previous thread is kept as {THREAD}.before-{TABLE}-at-nine" in said
+    assert f"copied: thread '{THREAD}' of table {TABLE}-at-nine" in said
     with night.saver() as saver:
         graph = graphs.approvals(saver)
-        kept = graph.get_state(thread_config(f"{THREAD}.before-{TABLE}-at-nine"))
+        kept = graph.get_state(thread_config(f"{THREAD}-before"))
         assert kept.values["log"].count("travel: a wrong answer") == 1
         asked = graph.get_state(thread_config(THREAD)).interrupts
         answers: Any = Command(resume={each.id: "yes" for each in asked})
@@ -430,7 +429,7 @@ def _answered_wrongly(night: Night, blocks: list[str]) -> None:
         assert sorted(log) == ["begun", "budget: yes", "closed after 4", "filed", "travel: yes"]
     night.run(clear_up)
     with night.saver() as saver, contextlib.closing(night.client("dynamodb")) as dynamodb:
-        assert saver.get_tuple(thread_config(f"{THREAD}.before-{TABLE}-at-nine")) is None
+        assert saver.get_tuple(thread_config(f"{THREAD}-before")) is None
         assert dynamodb.list_tables()["TableNames"] == [TABLE]
 
 

@@ -174,7 +174,7 @@ async def test_a_thread_that_is_no_chat_is_not_shown(make_saver: Callable[..., D
     async with asking(saver) as client:
         thread_id = chat.thread_of("ada", UUID(int=1))
         await client.post(f"/chats/{UUID(int=1)}", json={"text": "hello"})
-        # `restore` keeps the thread that it replaces, under such a name.
+        # An operator keeps the thread that a restored one replaces, under such a name.
         await saver.acopy_thread(thread_id, f"{thread_id}.before-restored")
         for other in (f"ada/{UUID(int=2).hex}", str(UUID(int=3)), "trip"):
             await saver.aset_thread(other, owner="ada")

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from langgraph.cache.dynamodb import DynamoDBCache
-from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format import items, schema
 from langgraph.checkpoint.dynamodb._format.attributes import TYPES, kind_of
 from langgraph.checkpoint.dynamodb._format.items import Item
@@ -138,12 +137,8 @@ def _converse(observer: Observer, process: Process) -> None:
 
 
 def _copy(observer: Observer, process: Process) -> None:
-    """Copy the thread; and mark its item as that of the copy that `set-ttl` makes, which no operation here does."""
     observer.run(process, process.copy_thread("copy"))
     observer.run(process, enter_thread(process.storage, "copy", "user_id"))
-    table, epoch, copied = process.storage.table, b"12345678", items.thread_key(items.partition_of("ttl"))
-    for change in (protocol.create_copy(epoch), protocol.complete_copy(epoch)):
-        observer.run(process, table.try_update(copied, change))
 
 
 def test_a_thread_has_the_attributes_of_the_design_and_of_the_code() -> None:

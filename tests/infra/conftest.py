@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Client: TypeAlias = Callable[[str], Any]
 MakeSaver: TypeAlias = "Callable[..., DynamoDBSaver]"
-MINISTACK = INFRA.parent / ".venv-ministack" / "bin" / "ministack"
+MINISTACK = INFRA.parent / ".venv-aiobotocore" / "bin" / "ministack"
 MINISTACK_SETTINGS = {
     "GATEWAY_PORT": "{port}",
     "BIND_HOST": "127.0.0.1",
@@ -49,7 +49,7 @@ MINISTACK_SETTINGS = {
 def emulator() -> Iterator[Client]:
     """Give a factory of clients of an emulator that has a package in a bucket."""
     if not MINISTACK.exists():
-        says = "MiniStack is not installed: `make infra-check` installs it"
+        says = "MiniStack is not installed: `make test-all` installs it"
         pytest.fail(says) if os.environ.get(REQUIRE_LOCAL_VARIABLE) == "1" else pytest.skip(says)
     settings = [f"{name}={value}" for name, value in MINISTACK_SETTINGS.items()]
     server = Server("MiniStack", ("env", *settings, str(MINISTACK)))

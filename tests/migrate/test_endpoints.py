@@ -218,7 +218,6 @@ def test_a_file_that_is_no_database_of_threads(tmp_path: Path) -> None:
 def test_a_database_file_is_opened_by_its_path_or_address(tmp_path: Path) -> None:
     with open_endpoint(f"sqlite:{tmp_path}/new.db", as_target=True) as made:
         store(made.saver, thread_config(), "1", {"a": "b" * 100})
-        assert made.stored_bytes("thread-1") or 0 > 100
     for place in (f"sqlite:{tmp_path}/new.db", f"sqlite://{tmp_path}/new.db"):
         with open_endpoint(place) as found:
             assert list(found.thread_ids()) == ["thread-1"]
@@ -233,7 +232,6 @@ def test_threads_of_postgres_come_page_by_page(postgres_url: str, monkeypatch: p
         for number in range(5):
             store(found.saver, thread_config(f"thread-{number}"), "1", {"a": [b"x" * 100]})
         assert list(found.thread_ids()) == [f"thread-{number}" for number in range(5)]
-        assert (found.stored_bytes("thread-1") or 0) > 100
 
 
 def test_a_database_without_threads_is_told_from_one_with_none(postgres_url: str) -> None:
@@ -267,7 +265,7 @@ def test_one_connection_of_ones_own_stays_open(postgres_url: str) -> None:
 
 
 @pytest.mark.engines("dynamodb-local")
-def test_what_lies_in_a_bucket_is_moved_and_counted(
+def test_what_lies_in_a_bucket_is_moved(
     amazon_table: str, engine: Engine, table: TableEndpoint, request: pytest.FixtureRequest
 ) -> None:
     moto = request.getfixturevalue("_start_engine")(MOTO)
@@ -284,9 +282,6 @@ def test_what_lies_in_a_bucket_is_moved_and_counted(
         store(source.saver, thread_config(), "1", {"large": list(range(300_000))})
         reports = list(migrate(source, table, source.thread_ids(), verify=True))
         assert statuses(reports) == {"thread-1": Status.MOVED}
-        assert (reports[0].source_bytes or 0) > 350_000
-        assert source.stored_bytes("thread-1") is not None
-        assert source.stored_bytes("nobody") is None
 
 
 @pytest.mark.engines("dynamodb-local")

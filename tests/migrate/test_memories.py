@@ -20,13 +20,11 @@ from langgraph.store.sqlite import SqliteStore
 from psycopg.rows import dict_row
 
 from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, CheckpointerInputError
-from langgraph.checkpoint.dynamodb.migrate import MovedMemories, memories_of, move_memories, open_memories
 from langgraph.checkpoint.dynamodb.migrate import memories as module
+from langgraph.checkpoint.dynamodb.migrate import memories_of, move_memories, open_memories
 from langgraph.store.dynamodb import DynamoDBStore
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
-
     from tools.engine import Engine
 
 VALUES: dict[tuple[str, ...], dict[str, Any]] = {
@@ -51,12 +49,6 @@ def fill(store: BaseStore, *, with_ttl: bool) -> None:
             store.put(namespace, name, value)
     if with_ttl:
         store.put(("users", "eve"), "mood", {"is": "hungry"}, ttl=90)
-
-
-def last(moved: Iterator[MovedMemories]) -> MovedMemories:
-    """Move everything, and return what became of it."""
-    *_, end = moved
-    return end
 
 
 def stored(store: DynamoDBStore) -> dict[tuple[str, ...], dict[str, Any]]:
@@ -87,7 +79,7 @@ def test_memories_of_langgraphs_stores_move_with_their_times_and_ttls(
         source.setup()
         fill(source, with_ttl=True)
         with open_memories(place) as records:
-            moved = last(move_memories(records, target))
+            moved = move_memories(records, target)
         assert (moved.read, moved.stored, moved.compared, moved.failed) == (5, 5, 5, {})
         assert stored(target) == {**VALUES, ("users", "eve"): {"mood": {"is": "hungry"}}}
         for namespace, memories in VALUES.items():
@@ -104,86 +96,8 @@ def test_memories_of_langgraphs_stores_move_with_their_times_and_ttls(
         # Again: nothing is stored twice, and what came since is moved.
         source.put(("users", "bob"), "drink", {"likes": "tea"})
         with open_memories(place) as records:
-            again = last(move_memories(records, target))
+            again = move_memories(records, target)
         assert (again.read, again.stored, again.compared, again.failed) == (6, 1, 6, {})
-
-
-def test_memories_of_amazons_store_move(
-    target: DynamoDBStore, engine: Engine, amazon_table: str, sessions: dict[str, Any]
-) -> None:
-    amazon = pytest.importorskip("langgraph_checkpoint_aws.store.dynamodb")
-    store = amazon.DynamoDBStore(
-        amazon_table, endpoint_url=engine.endpoint_url, boto3_session=sessions["session"]
-    )
-    fill(store, with_ttl=True)
-    place = f"aws:{amazon_table}?endpoint_url={engine.endpoint_url}&region_name={engine.region_name}"
-    with pytest.raises(CheckpointerInputError) as caught, open_memories(place):
-        pass
-    assert str(caught.value).startswith(
-        f"4 namespaces of table {amazon_table} have colons, such as 'users:ada', 'users:ada:trips', 'users:bob';"
-    )
-    with open_memories(place, labels=0) as records:
-        moved = last(move_memories(records, target))
-    assert (moved.read, moved.stored, moved.compared, moved.failed) == (5, 5, 5, {})
-    assert stored(target) == {**VALUES, ("users", "eve"): {"mood": {"is": "hungry"}}}
-    (mood,) = target.export_items(("users", "eve"))
-    # The store has no ttl, but when it ends, in whole seconds.
-    assert 90 <= mood["ttl_minutes"] < 91
-    theirs, ours = store.get(("users", "bob"), "food"), target.get(("users", "bob"), "food")
-    assert ours is not None
-    assert (ours.created_at, ours.updated_at) == (theirs.created_at, theirs.updated_at)
-
-
-def _put(client: DynamoDBClient, table: str, namespace: str, key: str, **more: Any) -> None:
-    """Write an item as langgraph-store-dynamodb 0.2.1 does."""
-    value: Any = {"M": {"score": {"N": "0.5"}, "count": {"N": "3"}, "list": {"L": [{"NULL": True}]}}}
-    times = {each: {"S": "2026-01-02T03:04:05.678901+00:00"} for each in ("created_at", "updated_at")}
-    item = {"PK": {"S": namespace}, "SK": {"S": key}, "value": value, **times, **more}
-    client.put_item(TableName=table, Item=item)
-
-
-@pytest.mark.parametrize(
-    ("labels", "old"),
-    [(0, ("a", "b", "c")), (1, ("a:b:c",)), (2, ("a", "b:c"))],
-)
-def test_memories_of_langgraph_store_dynamodb_move(
-    target: DynamoDBStore,
-    engine: Engine,
-    client: DynamoDBClient,
-    amazon_table: str,
-    labels: int,
-    old: tuple[str, ...],
-) -> None:
-    place = f"aws:{amazon_table}?endpoint_url={engine.endpoint_url}&region_name={engine.region_name}"
-    # Since its version 0.2, colons in labels are clear.
-    _put(client, amazon_table, "slack:U1\x1ftrips", "one")
-    _put(client, amazon_table, "plain", "two")
-    with open_memories(place) as records:
-        assert last(move_memories(records, target)).compared == 2
-    value = {"score": 0.5, "count": 3, "list": [None]}
-    assert stored(target) == {("slack:U1", "trips"): {"one": value}, ("plain",): {"two": value}}
-    _put(client, amazon_table, "a:b:c", "three")
-    with open_memories(place, labels=labels) as records:
-        assert last(move_memories(records, target)).stored == 1
-    assert stored(target)[old] == {"three": value}
-    found = target.get(old, "three")
-    assert found is not None
-    assert found.created_at.isoformat() == "2026-01-02T03:04:05.678901+00:00"
-
-
-@pytest.mark.parametrize("item", [{}, {"updated_at": {"S": "today"}}, {"updated_at": {"L": []}}], ids=str)
-def test_a_table_of_something_else_is_named(
-    engine: Engine, client: DynamoDBClient, amazon_table: str, item: dict[str, Any]
-) -> None:
-    place = f"aws:{amazon_table}?endpoint_url={engine.endpoint_url}&region_name={engine.region_name}"
-    client.put_item(TableName=amazon_table, Item={"PK": {"S": "thread"}, "SK": {"S": "1"}, **item})
-    with (
-        pytest.raises(
-            CheckpointerConfigurationError, match=f"table {amazon_table} has an item that is no memory"
-        ),
-        open_memories(place) as records,
-    ):
-        list(records)
 
 
 def test_memories_of_any_store_move(
@@ -202,11 +116,11 @@ def test_memories_of_any_store_move(
     places.saver, places.asynchronous = make_saver, type("AsyncStore", (InMemoryStore,), {})
     monkeypatch.setitem(sys.modules, "places_of_tests", places)
     with open_memories("places_of_tests:plain") as records:
-        moved = last(move_memories(records, target))
+        moved = move_memories(records, target)
     assert (moved.read, moved.stored, moved.compared, moved.failed) == (4, 4, 4, {})
     assert stored(target) == VALUES
     with open_memories("places_of_tests:managed") as records:
-        assert last(move_memories(records, target)).stored == 0
+        assert move_memories(records, target).stored == 0
     for name in ("saver", "asynchronous"):
         with (
             pytest.raises(CheckpointerConfigurationError, match="let it return a blocking BaseStore"),
@@ -255,7 +169,7 @@ def test_what_cannot_be_moved_keeps_nothing_else(target: DynamoDBStore) -> None:
         _record("gone", {}, ttl_minutes=1, expires_at="2026-01-02T03:05:05+00:00"),
         _record("good", {"likes": "pizza"}),
     ]
-    moved = last(move_memories(records, target))
+    moved = move_memories(records, target)
     assert (moved.read, moved.stored, moved.compared, moved.expired) == (5, 1, 1, 1)
     assert {key for _, key in moved.failed} == {"dotted", "long", "bytes"}
     assert stored(target) == {("users", "ada"): {"good": {"likes": "pizza"}}}
@@ -263,22 +177,22 @@ def test_what_cannot_be_moved_keeps_nothing_else(target: DynamoDBStore) -> None:
 
 def test_what_is_newer_in_the_target_stays(target: DynamoDBStore) -> None:
     target.put(("users", "ada"), "food", {"likes": "salad"})
-    moved = last(move_memories([_record("food", {"likes": "pizza"})], target))
+    moved = move_memories([_record("food", {"likes": "pizza"})], target)
     assert (moved.stored, moved.newer, moved.compared, moved.failed) == (0, 1, 0, {})
     assert stored(target) == {("users", "ada"): {"food": {"likes": "salad"}}}
 
 
 def test_what_differs_is_told(target: DynamoDBStore, monkeypatch: pytest.MonkeyPatch) -> None:
     records = [_record("one", {"n": 1}), _record("two", {"n": 2}), _record("three", {"n": 3})]
-    last(move_memories(records, target))
+    move_memories(records, target)
     # 1 and 1.0 are equal in Python, and no other than the source's.
     changed = [_record("one", {"n": 1.0}), _record("two", {"n": 2}, created_at="2026-01-01T00:00:00+00:00")]
-    moved = last(move_memories(changed, target))
+    moved = move_memories(changed, target)
     assert {key for _, key in moved.failed} == {"one", "two"}
     ends = iter([False, True])
     monkeypatch.setattr(module, "_has_expired", lambda _: next(ends))
     monkeypatch.setattr(target, "import_items", lambda _: 0)
-    moved = last(move_memories([_record("late", {})], target))
+    moved = move_memories([_record("late", {})], target)
     assert (moved.expired, moved.failed) == (1, {})
 
 
@@ -292,10 +206,9 @@ def test_what_is_no_place_is_not_shown(place: str) -> None:
     assert str(caught.value).startswith("this does not name a store of memories; give one of\npostgresql://")
 
 
-def test_a_place_that_has_no_memories_says_so(tmp_path: Path, postgres_url: str, engine: Engine) -> None:
+def test_a_place_that_has_no_memories_says_so(tmp_path: Path, postgres_url: str) -> None:
     (tmp_path / "empty.db").touch()
     (tmp_path / "text.db").write_text("this is no database, however long the text may be")
-    aws = f"?endpoint_url={engine.endpoint_url}&region_name={engine.region_name}"
     for place, says in {
         f"sqlite:{tmp_path / 'none.db'}": "there is no SQLite database",
         f"sqlite:{tmp_path / 'empty.db'}": "has no memories of LangGraph's SqliteStore",
@@ -303,18 +216,12 @@ def test_a_place_that_has_no_memories_says_so(tmp_path: Path, postgres_url: str,
         postgres_url: "has no table of LangGraph's PostgresStore",
         "postgresql://ada:pass@word:5x@host/threads": "the connection string of Postgres cannot be read",
         "postgresql://ada:hunter2@127.0.0.1:1/a": "the Postgres database cannot be reached",
-        f"aws:no-such-table{aws}": "table no-such-table cannot be read",
         "no_such_module:store": "cannot be imported",
     }.items():
         with pytest.raises(CheckpointerConfigurationError, match=says) as caught, open_memories(place):
             pass
         assert "hunter2" not in str(caught.value)
         assert "word:5x" not in str(caught.value)
-    with (
-        pytest.raises(CheckpointerInputError, match="aws: has no option 'bucket'"),
-        open_memories("aws:t?bucket=b"),
-    ):
-        pass
 
 
 def test_a_package_that_is_missing_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,6 @@ from langgraph.checkpoint.dynamodb import (
     CheckpointerInputError,
     ThreadBusyError,
 )
-from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
 from langgraph.checkpoint.dynamodb._operations.delete import delete_thread, prune
@@ -782,10 +781,3 @@ def test_a_thread_with_damaged_times_is_listed_and_can_be_deleted(
     users.harness.run(delete_thread(users.process(), "two"))
     assert users.threads() == ["one"]
     assert users.harness.items("", "two") == {}
-
-
-def test_the_hidden_copy_of_a_change_of_ttl_is_not_listed() -> None:
-    users = Users()
-    users.store("one")
-    users.harness.change(users.thread_item("one"), **{items.COPY: {"BOOL": True}})
-    assert users.threads() == []

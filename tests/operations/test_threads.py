@@ -260,8 +260,8 @@ def test_a_saver_with_another_ttl_says_once_that_a_thread_keeps_its_own(
     for number in (3, 4):
         harness.run(other.put(str(number), {"x": number}, str(number - 1)))
     assert caplog.messages == [
-        "Thread 't' was created with ttl_seconds=1000 and keeps it; this saver has ttl_seconds=2000. Change it with"
-        " `langgraph-dynamodb set-ttl`. This is logged once."
+        "Thread 't' was created with ttl_seconds=1000 and keeps it; this saver has ttl_seconds=2000. A copy of the"
+        " thread would take the saver's. This is logged once."
     ]
 
 

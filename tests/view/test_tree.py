@@ -199,8 +199,11 @@ def test_an_older_checkpoint_that_has_expired_is_left_out(
         asked.get("state", thread=thread, ns="", checkpoint=first)
 
 
+@pytest.mark.parametrize(
+    "body", [b"\x01\x00\x00\x00\x00\x01\x00\x00nonsense", b"x"], ids=["content", "segments"]
+)
 def test_one_damaged_checkpoint_does_not_hide_the_others(
-    asked: Asked, table: str, saver: DynamoDBSaver, thread: str, client: DynamoDBClient
+    asked: Asked, table: str, saver: DynamoDBSaver, thread: str, client: DynamoDBClient, body: bytes
 ) -> None:
     talk = Conversation(saver, thread)
     talk.put(count=1)
@@ -210,7 +213,7 @@ def test_one_damaged_checkpoint_does_not_hide_the_others(
         TableName=table,
         Key={"PK": {"S": f"{thread}#"}, "SK": {"S": f"C#{damaged}#"}},
         UpdateExpression="SET body = :other",
-        ExpressionAttributeValues={":other": {"B": b"\x01\x00\x00\x00\x00\x01\x00\x00nonsense"}},
+        ExpressionAttributeValues={":other": {"B": body}},
     )
     client.put_item(
         TableName=table,

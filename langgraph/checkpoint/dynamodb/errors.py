@@ -55,7 +55,7 @@ class CheckpointNotFoundError(CheckpointerError, LookupError):
 class CheckpointCorruptionError(CheckpointerError):
     """Stored data is damaged or incomplete; the message names the item.
 
-    Restore the thread with `langgraph-dynamodb restore`, or delete it.
+    Copy the thread from a table restored to a point in time (`langgraph-dynamodb copy --from`), or delete it.
     """
 
 

@@ -87,10 +87,6 @@ class Thread:
     expires_at: int | None
     has_ttl: bool
     """Whether a put has decided on the ttl, if only that there is none. A deletion may have created the item."""
-    is_copy: bool = False
-    """Whether it is the copy of a thread that is swapped in for it. See `create_copy`."""
-    is_whole: bool = False
-    """Whether that copy is complete. Its original may have been deleted since."""
     last_active: int | None = None
     """When the directory last noted activity, in epoch seconds; `None` if the thread is not in it."""
     kept_until: int | None = None
@@ -113,8 +109,6 @@ class Thread:
             items.ttl_of(item),
             items.number(item, TTL_ATTRIBUTE),
             items.TTL_SECONDS in item,
-            items.COPY in item,
-            items.WHOLE in item,
             items.number(item, LAST_ACTIVE),
             items.number(item, items.KEPT_UNTIL),
         )
@@ -191,7 +185,6 @@ _NAMES = {
     "#active": LAST_ACTIVE,
     "#claim": items.CLAIM,
     "#claimed_until": items.CLAIMED_UNTIL,
-    "#copy": items.COPY,
     "#created": items.CREATED_AT,
     "#day": ACTIVE_DAY,
     "#epoch": items.EPOCH,
@@ -207,7 +200,6 @@ _NAMES = {
     "#registered": items.REGISTERED,
     "#ttl": items.TTL_SECONDS,
     "#until": items.LISTED_UNTIL,
-    "#whole": items.WHOLE,
     "#writes": items.WRITES,
 }
 _PLACEHOLDER = re.compile(r"#\w+")
@@ -383,38 +375,6 @@ def release_thread(token: bytes) -> Change:
 def remove_thread(token: bytes) -> Change:
     """Remove the item, by a deletion that left nothing: CLAIMED, PENDING → ABSENT. Fails if a put began the epoch."""
     return _change("", "#claim = :claim AND attribute_exists(#pending)", claim={"B": token})
-
-
-# A copy that is swapped in for its original: how the ttl of a thread is changed
-
-
-def create_copy(epoch: bytes) -> Change:
-    """Create the item of a thread that will become the copy of another one: ABSENT → ACTIVE.
-
-    It has no ttl. If the process dies, the copy may be all that is left of the thread until somebody repeats the call.
-    """
-    return _change(
-        "SET #epoch = :epoch, #ttl = :never, #copy = :true",
-        "attribute_not_exists(#epoch)",
-        epoch={"B": epoch},
-        never={"N": "0"},
-        true={"BOOL": True},
-    )
-
-
-def complete_copy(epoch: bytes) -> Change:
-    """Mark an ACTIVE copy as whole: the original may now be deleted. Fails if a deletion has changed it, or may."""
-    return _change(
-        "SET #whole = :true",
-        "#copy = :true AND #epoch = :epoch AND attribute_not_exists(#claim)",
-        epoch={"B": epoch},
-        true={"BOOL": True},
-    )
-
-
-def revoke_copy() -> Change:
-    """Mark a copy as not whole: the original is the thread from here on, and the copy may be deleted."""
-    return _change("REMOVE #whole", "attribute_exists(#copy)")
 
 
 # The directory: attributes of the thread item, by which two sparse indexes list threads
@@ -696,7 +656,6 @@ class Transition(NamedTuple):
 
 
 _PUTS = "put, put_writes, copy"
-_SET_TTL = "set-ttl"
 _PRESENT: Sequence[State] = (State.PENDING, State.ACTIVE)
 TRANSITIONS: Sequence[Transition] = (
     Transition("create_thread", _PUTS, (State.ABSENT,), State.ACTIVE),
@@ -719,9 +678,6 @@ TRANSITIONS: Sequence[Transition] = (
     Transition(
         "remove_thread", "deletion that leaves nothing", (State.PENDING,), State.ABSENT, needs_claim=True
     ),
-    Transition("create_copy", _SET_TTL, (State.ABSENT,), State.ACTIVE),
-    Transition("complete_copy", _SET_TTL, (State.ACTIVE,), None),
-    Transition("revoke_copy", _SET_TTL, _PRESENT, None),
 )
 
 

@@ -77,8 +77,8 @@ class DynamoDBSaver(ThreadLocks, TableSaver[Storage]):
         on_event: A function that receives an `Event` for each operation, or `Events(function, ...)`. It runs at the end
             of the call and must return quickly. Its errors are logged.
         ttl_seconds: Seconds after which a checkpoint expires, counted from its last use, up to 31,622,400,000: a
-            thousand years. By default never. A thread keeps the ttl of its first put; `langgraph-dynamodb set-ttl`
-            changes it. If the newest checkpoint of a namespace has expired, the namespace has no state.
+            thousand years. By default never. A thread keeps the ttl of its first put; a copy takes the saver's. If the
+            newest checkpoint of a namespace has expired, the namespace has no state.
         share_equal_pieces: Whether a checkpoint reuses equal stored pieces, so that a step costs only what it adds.
             `False` stores each changed value as a whole, and so hides from readers of the table which parts of a
             thread's values are equal. Channels that a step did not change are still shared.

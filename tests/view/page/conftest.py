@@ -18,9 +18,7 @@ from langgraph.checkpoint.dynamodb._format.schema import table_schema
 from langgraph.checkpoint.dynamodb.view.responses import Responses
 from langgraph.checkpoint.dynamodb.view.server import PageServer
 from langgraph.checkpoint.dynamodb.view.thread_view import Session
-from langgraph.store.dynamodb import DynamoDBStore
 from tests.support.browser import browser_or_skip
-from tests.support.checkpoints import noise
 from tests.view import story
 
 if TYPE_CHECKING:
@@ -48,19 +46,6 @@ def saver(engine: Engine, client: DynamoDBClient, sessions: dict[str, Any]) -> I
         story.tell_hostile(saver, "hostile")
         yield saver
     client.delete_table(TableName=name)
-
-
-@pytest.fixture(scope="session")
-def memories(saver: DynamoDBSaver, engine: Engine, sessions: dict[str, Any]) -> None:
-    """Store memories of two users, one of whom has many."""
-    hostile = "<img src=x onerror=alert(1)>\u202e"
-    name = saver.storage.table.name
-    with DynamoDBStore(name, endpoint_url=engine.endpoint_url, session=sessions["session"]) as store:
-        store.put(("memories", "ada"), "food", {"likes": hostile}, ttl=60)
-        store.put(("memories", "ada", "trips"), hostile, {"to": "Lisbon"})
-        store.put(("memories", "ada", "trips"), "large", {"text": noise(200_000).hex()})
-        for number in range(60):
-            store.put(("memories", "grace/1"), f"key {number:02}", {"number": number})
 
 
 @pytest.fixture(scope="session")

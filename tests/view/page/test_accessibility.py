@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Awaitable, Callable, Sequence
-from pathlib import Path
+from importlib.resources import files
 from typing import Literal
 
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.conftest import REQUIRE_LOCAL_VARIABLE
 from tests.view import story
 from tests.view.page.conftest import SCREENSHOTS, Visit
 from tests.view.page.test_finding_threads import finder
@@ -23,7 +21,7 @@ pytestmark = [
 ]
 
 SCHEMES: Sequence[Literal["light", "dark"]] = ("light", "dark")
-AXE = Path(__file__).parents[3] / ".venv-node" / "node_modules" / "axe-core" / "axe.min.js"
+AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
 
 
 async def _state(page: Page) -> None:
@@ -72,11 +70,6 @@ async def _threads(page: Page) -> None:
     await expect(page.get_by_text("newest activity first")).to_be_visible()
 
 
-async def _memories(page: Page) -> None:
-    await page.goto(f'{page.url.partition("#")[0]}#memories=["memories","ada"]')
-    await expect(page.get_by_role("article", name="food")).to_be_visible()
-
-
 VIEWS: dict[str, Callable[[Page], Awaitable[None]]] = {
     "state": _state,
     "changes": _changes,
@@ -86,29 +79,16 @@ VIEWS: dict[str, Callable[[Page], Awaitable[None]]] = {
     "blame": _blamed,
     "subgraphs": _subgraphs,
     "threads": _threads,
-    "memories": _memories,
     "hostile": _hostile,
 }
 
 
-@pytest.fixture(scope="module")
-def axe() -> str:
-    """Give axe-core; a machine without npm is excused, but not CI."""
-    if not AXE.exists():
-        says = "axe-core is not installed: `make test-all` does it where npm is"
-        if os.environ.get(REQUIRE_LOCAL_VARIABLE) == "1":
-            pytest.fail(says)
-        pytest.skip(says)
-    return AXE.read_text()
-
-
-@pytest.mark.usefixtures("memories")
 @pytest.mark.parametrize("name", VIEWS)
-async def test_nothing_serious_is_in_the_way_of_anybody(visit: Visit, axe: str, name: str) -> None:
+async def test_nothing_serious_is_in_the_way_of_anybody(visit: Visit, name: str) -> None:
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     page = await visit()
     await VIEWS[name](page)
-    await page.evaluate(axe)
+    await page.evaluate(AXE)
     found: list[str] = []
     for scheme in SCHEMES:
         await page.emulate_media(color_scheme=scheme)

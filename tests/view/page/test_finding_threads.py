@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from langchain_core.messages import HumanMessage
 from playwright.async_api import Page, expect
@@ -26,11 +24,9 @@ async def finder(page: Page) -> None:
     await expect(page.get_by_role("heading", name="Threads of")).to_be_visible()
 
 
-@pytest.mark.parametrize("link", ["Threads", "Memories"])
-async def test_the_scroll_bar_is_at_the_edge_of_a_wide_window(visit: Visit, link: str) -> None:
+async def test_the_scroll_bar_is_at_the_edge_of_a_wide_window(visit: Visit) -> None:
     page = await visit(width=1900)
-    await page.get_by_role("link", name=link).click()
-    await expect(page.get_by_role("heading", name=f"{link} of")).to_be_visible()
+    await finder(page)
     await page.set_viewport_size({"width": 1900, "height": 150})
     scrolling = """() => [...document.querySelectorAll("*")]
         .filter((each) => each.scrollHeight > each.clientHeight)
@@ -38,7 +34,7 @@ async def test_the_scroll_bar_is_at_the_edge_of_a_wide_window(visit: Visit, link
         .map((each) => each.getBoundingClientRect().right)"""
     assert await page.evaluate(scrolling) == [1900]
     # What is read stays in a column of a readable width, in the middle.
-    box = await page.get_by_role("heading", name=f"{link} of").bounding_box()
+    box = await page.get_by_role("heading", name="Threads of").bounding_box()
     assert box is not None
     assert box["width"] < 900
     assert abs(box["x"] + box["width"] / 2 - 950) < 20
@@ -87,23 +83,6 @@ async def test_recent_threads_are_kept_by_this_browser(visit: Visit) -> None:
     await expect(recent.get_by_role("button")).to_have_text(["hostile"])
     await recent.get_by_role("button", name="hostile").click()
     await expect(page.get_by_role("tabpanel")).to_contain_text("<script>")
-
-
-async def test_listing_all_threads_says_its_price_first(visit: Visit) -> None:
-    page = await visit()
-    await finder(page)
-    everything = page.get_by_role("region", name="All threads")
-    requests: list[str] = []
-    page.on("request", lambda request: requests.append(request.url))
-    await everything.get_by_role("button", name="List all threads").click()
-    await expect(everything).to_contain_text(re.compile(r"read units, about \$0"))
-    assert not [each for each in requests if "api/scan" in each]
-    await everything.get_by_role("button", name="Scan the table").click()
-    await expect(everything.get_by_role("button", name=story.JOURNEY)).to_be_visible()
-    await expect(everything.get_by_role("button", name="hostile")).to_be_visible()
-    await expect(everything.get_by_role("status")).to_contain_text(
-        re.compile(r"\d+ threads in [\d,]+ items$")
-    )
 
 
 async def test_a_thread_that_is_not_there_is_said_to_be_none(visit: Visit) -> None:

@@ -62,8 +62,6 @@ TYPES: Mapping[str, Mapping[str, str]] = {
         items.TTL_SECONDS: "N",
         TTL_ATTRIBUTE: "N",
         items.KEPT_UNTIL: "N",
-        items.COPY: "BOOL",
-        items.WHOLE: "BOOL",
         LAST_ACTIVE: "N",
         ACTIVE_DAY: "S",
         items.CREATED_AT: "N",

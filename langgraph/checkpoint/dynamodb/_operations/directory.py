@@ -201,8 +201,7 @@ class _Listing:
         """Return a thread as its entry tells it; `None` if it is not to be shown."""
         root = items.parse_partition(items.partition_key(item))
         last_active = items.number(item, LAST_ACTIVE) or 0
-        is_hidden = items.COPY in item and not self.for_operators
-        if is_hidden or _has_expired(item, last_active, self.storage.clock()):
+        if _has_expired(item, last_active, self.storage.clock()):
             return None
         try:
             about = read_about(self.storage.codec, item)
@@ -301,8 +300,7 @@ class ThreadQuery:
 def list_threads(storage: Storage, query: ThreadQuery, *, for_operators: bool = False) -> Op[ThreadPage]:
     """List the threads of an owner, or all threads, newest activity first. Arguments are checked at the first step.
 
-    Users see neither the copies that an interrupted set-ttl left nor threads whose entry is damaged. Operators who
-    erase a person's data need both. A damaged entry has no owner.
+    Users do not see threads whose entry is damaged. Operators who erase a person's data need them; they have no owner.
     """
     name = storage.owner if query.owner is None else checked_id(query.owner, "owner")
     wanted = query.wanted_metadata()

@@ -140,8 +140,8 @@ def _cached(storage: Storage, partition: Partition, thread: Thread) -> CachedThr
     if thread.ttl_seconds != storage.ttl_seconds and not cache.facts.has_told_of_ttl:
         cache.facts.has_told_of_ttl = True
         logger.warning(
-            "Thread %r was created with ttl_seconds=%s and keeps it; this saver has ttl_seconds=%s. Change it with"
-            " `langgraph-dynamodb set-ttl`. This is logged once.",
+            "Thread %r was created with ttl_seconds=%s and keeps it; this saver has ttl_seconds=%s. A copy of the"
+            " thread would take the saver's. This is logged once.",
             partition.thread_id,
             thread.ttl_seconds,
             storage.ttl_seconds,

@@ -60,21 +60,11 @@ def _shared(
             " by LANGGRAPH_CHECKPOINTER_CONFIG__TABLE_NAME and the like.",
         ),
     ] = None,
-    max_read_units: Annotated[
-        float | None,
-        typer.Option(
-            min=0.1,
-            metavar="N",
-            help="The most read units a second to use, so that scans leave agents theirs.",
-        ),
-    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document, for scripts.")] = False,
 ) -> CommandContext:
     """Make the context from the options that every command has."""
     return CommandContext(
-        ConnectionArguments(table, endpoint_url, region, profile, config),
-        Output(as_json=json),
-        max_read_units,
+        ConnectionArguments(table, endpoint_url, region, profile, config), Output(as_json=json)
     )
 
 

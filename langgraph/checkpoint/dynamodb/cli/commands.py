@@ -58,18 +58,16 @@ COMMANDS = {
     "show": Command("show:show", "Show a checkpoint: state, pending writes, interrupts."),
     "history": Command("history:history", "Show a thread's checkpoints as a tree with its forks."),
     "diff": Command("diff:diff", "Show what changed between two checkpoints."),
-    "cost": Command("cost:cost", "Show what threads store and cost, and what a prune would save."),
+    "cost": Command("cost:cost", "Show what threads store and cost, and what a step takes."),
     "verify": Command("verify:verify", "Check everything that threads have stored."),
     "view": Command("view:view", "Show threads on a page in the browser, step by step."),
     "setup": Command("setup:setup", "Create the table for development, or check it."),
     "directory": Command("directory:directory", "Enter existing threads in the directory that lists them."),
-    "export": Command("files:export", "Write a thread, or a person's data, to files of JSON lines."),
+    "export": Command("files:export", "Write a thread to a file of JSON lines."),
     "import": Command("files:import_", "Store a thread that was exported, and compare it with the file."),
-    "copy": Command("copy:copy", "Copy threads to other ids."),
-    "restore": Command("restore:restore", "Restore one thread from a table restored to a point in time."),
-    "set-ttl": Command("set_ttl:set_ttl", "Give threads another ttl, counted from now."),
+    "copy": Command("copy:copy", "Copy a thread to another id, or from another table."),
     "prune": Command("prune:prune", "Remove old checkpoints from threads."),
-    "delete": Command("delete:delete", "Delete threads, or what runs stored."),
+    "delete": Command("delete:delete", "Delete threads, or what a person has stored."),
     "gateway": Command("gateway:gateway", "Serve agents that have no access to the table."),
     "migrate": Command(
         "migrate:migrate", "Move threads from another saver into the table, or back.", epilog="PLACES_HELP"
@@ -80,12 +78,10 @@ MEMORIES = {
     "list": Command("memories:list_", "List namespaces that have memories."),
     "get": Command("memories:get", "Show a memory with its times and its revision."),
     "search": Command("memories:search", "List memories under a namespace, newest first or most similar."),
-    "put": Command("memories:put", "Store a memory, or replace one."),
     "delete": Command("memories:delete", "Delete a memory, or all under a namespace."),
     "export": Command("memories:export", "Write memories to a file of JSON lines, with their times."),
-    "import": Command("memories:import_", "Store memories that were exported, with their times."),
-    "migrate": Command(
-        "memories:migrate", "Move memories from another store into the table.", epilog="PLACES_HELP"
+    "import": Command(
+        "memories:import_", "Store memories of a file, or of another store.", epilog="PLACES_HELP"
     ),
 }
 """The commands of `memories`."""

@@ -24,7 +24,6 @@ from langgraph.checkpoint.dynamodb.cli.connection import (
 )
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.output import Output
-from langgraph.checkpoint.dynamodb.cli.read_limit import ReadLimit
 from langgraph.checkpoint.dynamodb.cli.values import counted, sized
 from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions, TableOptions
 from langgraph.checkpoint.dynamodb.config.model import CheckpointerConfig, ComponentConfig
@@ -47,8 +46,6 @@ class CommandContext:
 
     connection: ConnectionArguments
     output: Output
-    max_read_units: float | None = None
-    """The most read units a second that the command may use."""
     _opened: list[TransportOwner] = field(default_factory=list)
 
     def __enter__(self) -> CommandContext:
@@ -87,21 +84,7 @@ class CommandContext:
         """The same saver, whether or not its endpoint answers."""
         saver = open_saver(self._config)
         self._opened.append(saver)
-        self._limit_reads(saver.transport.client())
         return saver
-
-    @cached_property
-    def _read_limit(self) -> ReadLimit | None:
-        """One limit for all clients of the command."""
-        if self.max_read_units is None:
-            return None
-        from langgraph.checkpoint.dynamodb.migrate import CapacityLimit  # noqa: PLC0415 - is seldom needed.
-
-        return ReadLimit(CapacityLimit(self.max_read_units))
-
-    def _limit_reads(self, client: DynamoDBClient) -> None:
-        if self._read_limit is not None:
-            self._read_limit.apply(client)
 
     @cached_property
     def store(self) -> DynamoDBStore:
@@ -131,7 +114,6 @@ class CommandContext:
     def _open_store(self, *, embeds: bool) -> DynamoDBStore:
         store = open_store(self._store_config, embeds=embeds)
         self._opened.append(store)
-        self._limit_reads(store.transport.client())
         self._check_endpoint(store.transport.client(), store.storage.table.name)
         return store
 
@@ -225,9 +207,4 @@ class CommandContext:
             f" {counted(round(units), 'read unit')}, about ${units * READ_UNIT_DOLLARS:,.6f} on demand"
             " (as DynamoDB last counted, which it does every six hours)."
         )
-        if self.max_read_units is not None:
-            self.output.note(
-                f"At {self.max_read_units:g} read units a second that takes {units / self.max_read_units:,.0f} s"
-                " or more."
-            )
         return found

@@ -1,97 +1,64 @@
-"""`copy`: copies of threads under other ids."""
+"""`copy`: a copy of a thread, within the table or from another one."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
-from langgraph.checkpoint.dynamodb._operations.overview import measure_thread
-from langgraph.checkpoint.dynamodb._operations.usage import Account, account_of
+from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
+from langgraph.checkpoint.dynamodb._operations.overview import overview
+from langgraph.checkpoint.dynamodb._runtime.cache import Cache
+from langgraph.checkpoint.dynamodb._runtime.options import is_table_name
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
-from langgraph.checkpoint.dynamodb.cli.many import (
-    Done,
-    From,
-    Parallel,
-    check_exists,
-    chosen,
-    conclude,
-    serve,
-)
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
-from langgraph.checkpoint.dynamodb.cli.values import counted
+from langgraph.checkpoint.dynamodb.cli.values import counted, sized
 
 
 def copy(
     context: CommandContext,
-    source: Annotated[str | None, typer.Argument(metavar="SOURCE", help="The thread to copy.")] = None,
-    target: Annotated[str | None, typer.Argument(metavar="TARGET", help="The id of the copy.")] = None,
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="The thread to copy.")],
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="The id of the copy.")],
     *,
-    file: From = None,
-    parallel: Parallel = 4,
-    done: Done = None,
+    from_table: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="TABLE",
+            help="The name or ARN of the table that has the thread, such as one restored to a point in time.",
+        ),
+    ] = None,
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Copy threads to other ids.
+    """Copy a thread to another id, or from another table.
 
-    It copies every checkpoint with its pending writes. If the target has other checkpoints, they stay. A file has a
-    source and a target on each line, with a tab between them.
+    It copies every checkpoint with its pending writes, as it is stored. If the target has other checkpoints, they stay.
+    The copy has the owner, the title and the metadata of the thread, and the ttl of the configuration. If the command
+    is interrupted, run it again.
     """
-    pairs = _pairs(context, source, target, file, done)
-    if dry_run:
-        _say_what_would_be(context, pairs, parallel)
-        return
-    context.confirm(
-        f"Copy {counted(len(pairs), 'thread')} within table {context.options.table_name}?", yes=yes
-    )
-
-    def one(pair: str) -> None:
-        context.saver.copy_thread(*pairs[pair])
-
-    served = serve(context, "copying", list(pairs), one, parallel=parallel, done=done)
-    conclude(context, "copied", served)
-
-
-def _pairs(
-    context: CommandContext, source: str | None, target: str | None, file: From, done: Done
-) -> dict[str, tuple[str, str]]:
-    """Return sources and targets, by the lines that name them."""
-    if source is not None and target is None:
-        raise CommandError(
-            Exit.USAGE, "the id of the copy is missing; give two ids, the thread's and the copy's"
-        )
-    given = [] if source is None else [f"{source}\t{target}"]
-    pairs = {}
-    for line in chosen(context, given, file, done=done):
-        parts = line.split("\t")
-        if len(parts) != 2 or not all(parts):
-            msg = f"{line!r} is not a source and a target with a tab between them"
-            raise CommandError(Exit.USAGE, msg)
-        pairs[line] = (parts[0], parts[1])
-    sources = dict[str, str]()
-    for thread_id, copy_id in pairs.values():
-        other = sources.setdefault(copy_id, thread_id)
-        if other != thread_id:
-            msg = (
-                f"{other!r} and {thread_id!r} are both to be copied to {copy_id!r}; give each copy its own id"
-            )
-            raise CommandError(Exit.USAGE, msg)
-    return pairs
+    read = context.storage if from_table is None else _storage_of(context, from_table)
+    found = context.run(overview(read, source))
+    if not found.checkpoints:
+        msg = f"table {read.table.name} has no thread {source!r}; `threads` lists those that there are"
+        raise CommandError(Exit.NOT_FOUND, msg)
+    size = f"{counted(found.checkpoints, 'checkpoint')}, {sized(found.bytes)}"
+    what = f"thread {source!r} of table {read.table.name} ({size}) to thread {target!r} of table"
+    document = {"source": source, "target": target, "checkpoints": found.checkpoints, "bytes": found.bytes}
+    if not dry_run:
+        context.confirm(f"Copy {what} {context.options.table_name}?", yes=yes)
+        context.run(copy_thread(context.storage, source, target, source_storage=read))
+    verb = "would copy" if dry_run else "copied"
+    context.output.result({**document, "copied": not dry_run}, f"{verb}: {what} {context.options.table_name}")
 
 
-def _say_what_would_be(context: CommandContext, pairs: dict[str, tuple[str, str]], parallel: int) -> None:
-    def one(pair: str) -> Account:
-        check_exists(context, pairs[pair][0])
-        return account_of(context.run(measure_thread(context.storage, pairs[pair][0])))
-
-    served = serve(context, "measuring threads", list(pairs), one, parallel=parallel)
-    accounts = served.done.values()
-    totals = {
-        "checkpoints": sum(len(each.steps) for each in accounts),
-        "items": sum(each.total.items for each in accounts),
-        "bytes": sum(each.total.bytes for each in accounts),
-        "write_units": sum(step.write_units for each in accounts for step in each.steps),
-    }
-    conclude(context, "would copy", served, totals)
+def _storage_of(context: CommandContext, table_name: str) -> Storage:
+    """Return the storage of a table beside the configured one, with the same key and the same name bound to values."""
+    if not is_table_name(table_name):
+        msg = f"--from {table_name!r} cannot be the name of a table; give a name or an ARN"
+        raise CommandError(Exit.USAGE, msg)
+    table = replace(context.storage.table, name=table_name)
+    return replace(context.storage, table=table, cache=Cache(0))

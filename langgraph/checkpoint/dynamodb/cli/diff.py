@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, NamedTuple
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import typer
 
-from langgraph.checkpoint.dynamodb._format.plain import as_json
 from langgraph.checkpoint.dynamodb.cli.checkpoints import found_checkpoint, id_of, parent_of, values_of
 from langgraph.checkpoint.dynamodb.cli.command import Full, Namespace, ThreadId
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
-from langgraph.checkpoint.dynamodb.cli.values import brief, cut
+from langgraph.checkpoint.dynamodb.cli.values import brief
+from langgraph.checkpoint.dynamodb.view.changes import Difference, common, differences
 
 _CUT = 200
-
-
-class ChannelDiff(NamedTuple):
-    """A channel whose value changed, is new, or is gone."""
-
-    channel: str
-    change: str
-    sides: Mapping[str, Any]
-    """The values `before` and `after`, as far as there are any."""
 
 
 def diff(
@@ -42,8 +32,8 @@ def diff(
 ) -> None:
     """Show what changed between two checkpoints.
 
-    For a list it shows what was added and removed, for an object the keys that changed. Long values are cut, with
-    their size; --json prints everything.
+    For a list it shows what was added, removed and moved, for an object the keys that changed. Long values are cut,
+    with their size; --json prints everything.
     """
     later = found_checkpoint(context, thread_id, namespace, after)
     parent = parent_of(later) if before is None else before
@@ -51,46 +41,42 @@ def diff(
         msg = f"checkpoint {id_of(later)!r} has no parent; give --from"
         raise CommandError(Exit.NOT_FOUND, msg)
     earlier = found_checkpoint(context, thread_id, namespace, parent)
-    found = list(changes(values_of(context, earlier), values_of(context, later)))
+    before_values, after_values = (
+        dict(sorted(values_of(context, each).items())) for each in (earlier, later)
+    )
+    found = list(differences(before_values, after_values))
     if context.output.as_json:
-        rows = [{"channel": channel, "change": change, **sides} for channel, change, sides in found]
+        rows = [_as_json(each) for each in found]
         context.output.json({"from": id_of(earlier), "to": id_of(later), "changes": rows})
         return
     context.output.note(f"from {id_of(earlier)} to {id_of(later)}")
     if not found:
         context.output.note("no channel changed")
     for each in found:
-        context.output.text(f"{each.channel} ({each.change})", "bold")
-        for line in _lines(each.sides, None if full else _CUT):
-            context.output.text(f"  {line}", "green" if line.startswith("+") else "red")
+        _print(context, each, None if full else _CUT)
 
 
-def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[ChannelDiff]:
-    """Yield the channels that differ, by name."""
-    for name in sorted(before.keys() | after.keys()):
-        if name not in before:
-            yield ChannelDiff(name, "added", {"after": after[name]})
-        elif name not in after:
-            yield ChannelDiff(name, "removed", {"before": before[name]})
-        elif as_json(before[name]) != as_json(after[name]):
-            yield ChannelDiff(name, "changed", {"before": before[name], "after": after[name]})
+def _as_json(found: Difference) -> dict[str, Any]:
+    sides = {"gone": ("before",), "added": ("after",), "changed": ("before", "after")}.get(found.kind, ())
+    paths = {"before_path": found.before_path, "path": found.path}
+    return {"change": found.kind, **paths, **{side: getattr(found, side) for side in sides}}
 
 
-def _lines(sides: Mapping[str, Any], limit: int | None) -> Iterator[str]:
-    """Yield removed entries after a minus, and added ones after a plus. Entries are compared before they are cut."""
-    before, after = (_entries(sides[side]) if side in sides else [] for side in ("before", "after"))
-    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
-    for operation, *ranges in matcher.get_opcodes():
-        if operation != "equal":
-            gone, new = slice(*ranges[:2]), slice(*ranges[2:])
-            yield from (f"- {cut(each, limit)}".replace("\n", "\n    ") for each in before[gone])
-            yield from (f"+ {cut(each, limit)}".replace("\n", "\n    ") for each in after[new])
+def _print(context: CommandContext, found: Difference, limit: int | None) -> None:
+    """Print what is gone after a minus, and what is new after a plus. A long text begins near its first difference."""
+    before, after, start = found.before, found.after, 0
+    if limit is not None and isinstance(before, str) and isinstance(after, str):
+        start = max(0, common(before, after) - limit // 4)
+        before, after = before[start:], after[start:]
+    mark = "…" if start else ""
+    if found.kind in ("gone", "changed"):
+        context.output.text(f"- {_place(found.before_path)}: {mark}{brief(before, limit)}", "red")
+    if found.kind in ("added", "changed"):
+        context.output.text(f"+ {_place(found.path)}: {mark}{brief(after, limit)}", "green")
+    if found.kind == "moved":
+        context.output.text(f"> {_place(found.before_path)} is at {_place(found.path)}")
 
 
-def _entries(value: Any) -> list[str]:
-    """Split a value into pieces that are compared one by one."""
-    if isinstance(value, Mapping):
-        return [f"{key}: {brief(each, None)}" for key, each in value.items()]
-    if isinstance(value, (list, tuple)):
-        return [brief(each, None) for each in value]
-    return brief(value, None).split("\n")
+def _place(path: Sequence[str | int] | None) -> str:
+    parts = (f"[{each}]" if isinstance(each, int) else f".{each}" for each in path or ())
+    return "".join(parts).removeprefix(".")

@@ -10,7 +10,7 @@ from langgraph.checkpoint.dynamodb._format.pricing import WRITE_UNIT_DOLLARS
 from langgraph.checkpoint.dynamodb._operations.directory_table import enter_thread
 from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
-from langgraph.checkpoint.dynamodb.cli.many import Done, From, Parallel, ThreadIds, chosen, conclude, serve
+from langgraph.checkpoint.dynamodb.cli.many import From, Parallel, ThreadIds, chosen, conclude, serve
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.values import counted
 
@@ -30,10 +30,6 @@ def directory(
         ),
     ] = "user_id",
     parallel: Parallel = 4,
-    done: Done = None,
-    allow_without_owner: Annotated[
-        bool, typer.Option("--allow-without-owner", help="Threads without an owner are expected.")
-    ] = False,
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:
@@ -43,16 +39,15 @@ def directory(
     costs, and asks before it writes. The owner comes from the newest checkpoint whose metadata name one, because
     LangGraph keeps the keys of a config there. Threads that are already in the directory stay as they are, so you can
     repeat the command. There are two exceptions: a thread without an owner gets one, and if the saver encrypts, it
-    encrypts owners that are still readable. With --done, the command continues where it was interrupted.
+    encrypts owners that are still readable.
 
     If no checkpoint of a thread names an owner, the thread is entered without one, and --owner of other commands does
-    not find it. The command lists such threads, and ends with exit code 8, unless --allow-without-owner says that they
-    are expected.
+    not find it. The command lists such threads, and ends with exit code 8.
     """
     if not owner_from:
         msg = "--owner-from is empty; give a key of the metadata, such as user_id"
         raise CommandError(Exit.USAGE, msg)
-    found = chosen(context, thread_ids, file, done=done, scan=not thread_ids and file is None)
+    found = chosen(context, thread_ids, file, scan=not thread_ids and file is None)
     units = _WRITE_UNITS * len(found)
     cost = f"up to {units:,} write units, about ${units * WRITE_UNIT_DOLLARS:,.6f} on demand"
     what = f"{counted(len(found), 'thread')} of table {context.options.table_name}"
@@ -64,17 +59,13 @@ def directory(
     def one(thread_id: str) -> str | None:
         return context.run(enter_thread(context.storage, thread_id, owner_from))
 
-    def is_done(owner: str | None) -> bool:
-        return owner is not None or allow_without_owner
-
-    served = serve(context, "entering", found, one, parallel=parallel, done=done, is_done=is_done)
+    served = serve(context, "entering", found, one, parallel=parallel)
     ownerless = sorted(each for each, owner in served.done.items() if owner is None)
     totals = {"with_owner": len(served.done) - len(ownerless), "without_owner": len(ownerless)}
     conclude(context, "entered", served, totals, {"threads_without_owner": ownerless} if ownerless else None)
-    if ownerless and not allow_without_owner:
+    if ownerless:
         msg = (
             f"no checkpoint of {counted(len(ownerless), 'thread')} names an owner under {owner_from!r} in metadata that"
-            " the configured key opens; give another --owner-from, name owners with set_thread(owner=...), or pass"
-            " --allow-without-owner if these threads are nobody's"
+            " the configured key opens; give another --owner-from, or name owners with set_thread(owner=...)"
         )
         raise CommandError(Exit.PROBLEMS, msg)

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import typer
 
-from langgraph.checkpoint.dynamodb._format.labels import CACHE_MARK, REGISTER_MARK
-from langgraph.checkpoint.dynamodb._operations.listed_partitions import listed_items
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.examination import Examination
-from langgraph.checkpoint.dynamodb.cli.findings import Finding, Verdict, asked, failed, ok, unknown
+from langgraph.checkpoint.dynamodb.cli.findings import Finding, Verdict, asked, failed
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.rights import rights, try_actions
 from langgraph.checkpoint.dynamodb.cli.values import counted
-
-if TYPE_CHECKING:
-    pass
 
 Role: TypeAlias = Literal["agent", "runner", "operator", "reader", "tenant"]
 """The policies of the templates."""
@@ -27,9 +22,7 @@ Role: TypeAlias = Literal["agent", "runner", "operator", "reader", "tenant"]
 def doctor(
     context: CommandContext,
     *,
-    role: Annotated[
-        Role, typer.Option(help="The policy that the caller should have; the others are checked too.")
-    ] = "agent",
+    role: Annotated[Role, typer.Option(help="The policy that the caller should have.")] = "agent",
     thread_id: Annotated[
         str,
         typer.Option(
@@ -40,9 +33,9 @@ def doctor(
 ) -> None:
     """Check credentials, rights, the table and its settings.
 
-    It also checks the clock and the network's delay, and prints a remedy for each problem. It changes nothing: to test
-    rights to write, it sends requests whose condition cannot be true. If there is a problem, it ends with exit code 8.
-    Decide yourself whether a warning matters.
+    It also checks the clock, and prints a remedy for each problem. It changes nothing: to test rights to write, it
+    sends requests whose condition cannot be true. If there is a problem, it ends with exit code 8. Decide yourself
+    whether a warning matters.
     """
     findings = list(context.output.track("checking", _findings(context, role, thread_id)))
     _print(context, findings)
@@ -60,18 +53,7 @@ def _findings(context: CommandContext, role: Role, thread_id: str) -> Iterator[F
     examination = Examination(client, context.session, context.options, thread_id)
     yield from examination.findings()
     if examination.is_answered:
-        yield from rights(try_actions(client, name, thread_id), role)
-        yield _partitions(context, "memories", REGISTER_MARK)
-        yield _partitions(context, "node cache", CACHE_MARK)
-
-
-def _partitions(context: CommandContext, check: str, mark: str) -> Finding:
-    """Say how many partitions the table has besides those of threads, as the index lists them."""
-    saver = context.configured_saver
-    found = asked(lambda: saver.runner.run(listed_items(saver.storage.table, mark)))
-    if isinstance(found, Exception):
-        return unknown(check, "the index that lists them cannot be read")
-    return ok(check, f"in {counted(len(found), 'partition')}" if found else "there are none")
+        yield rights(try_actions(client, name, thread_id), role)
 
 
 def _print(context: CommandContext, findings: list[Finding]) -> None:

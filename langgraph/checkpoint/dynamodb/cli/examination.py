@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from langgraph.checkpoint.dynamodb._format.items import key, partition_of
 from langgraph.checkpoint.dynamodb._format.schema import (
     DAY_INDEX,
-    DOCS_COMMAND,
     OWNER_INDEX,
     RUN_INDEX,
     TEMPLATE_COMMAND,
@@ -36,7 +34,6 @@ from langgraph.checkpoint.dynamodb.cli.findings import (
 )
 from langgraph.checkpoint.dynamodb.cli.values import counted
 from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions
-from langgraph.checkpoint.dynamodb.version import __version__
 
 if TYPE_CHECKING:
     import boto3
@@ -45,9 +42,6 @@ if TYPE_CHECKING:
 # AWS refuses signatures of a clock that is minutes off. Expiry, and the order of a task's calls, suffer before that.
 _SKEW_SECONDS_NOTED = 5
 _SKEW_SECONDS_MAX = 240
-# Within a region a request takes some milliseconds; a step of a graph makes several.
-_ROUND_TRIP_SECONDS_MAX = 0.1
-_ROUND_TRIPS = 5
 _TEMPLATE = f"deploy the template that `{TEMPLATE_COMMAND}` prints"
 # The checks of the indexes, with their names, and what needs them.
 _INDEXES = {
@@ -55,10 +49,6 @@ _INDEXES = {
     OWNER_INDEX: (OWNER_INDEX, "lists of an owner's threads need it"),
     DAY_INDEX: (DAY_INDEX, "lists of all threads need it"),
 }
-
-
-# What CloudFormation puts on each resource that it makes.
-_STACK_TAG = "aws:cloudformation:stack-name"
 
 
 @dataclass
@@ -93,7 +83,6 @@ class Examination:
         yield self._expiry()
         yield self._recovery()
         yield self._clock_skew()
-        yield self._round_trip()
 
     @property
     def is_answered(self) -> bool:
@@ -156,17 +145,15 @@ class Examination:
         """Yield the checks of the table's description."""
         table = self._description
         if isinstance(table, Exception):
-            for check in ("keys", *_INDEXES, "maximums", "encryption", "protection", "template"):
+            for check in ("keys", *_INDEXES, "encryption", "protection"):
                 yield unknown(check, "the table cannot be described")
             return
         wrong = differences(table, table_schema(self.name))
         yield _keys(wrong)
         for check in _INDEXES:
             yield self._index(check, table, wrong)
-        yield _maximums(table)
         yield _encryption(table)
         yield self._protection(table)
-        yield self._template(table)
 
     def _index(self, check: str, table: Mapping[str, Any], wrong: Mapping[str, str]) -> Finding:
         name, needed_by = _INDEXES[check]
@@ -187,40 +174,6 @@ class Examination:
             says = f"{RUN_INDEX} projects {projection}: each put writes the checkpoint twice"
             return warning(check, says, "make the index anew, with KEYS_ONLY")
         return ok(check, f"{name} is {status}")
-
-    def _template(self, table: Mapping[str, Any]) -> Finding:
-        """Compare the templates of the table's stack, and of those that import from it, with this release's."""
-        if not self._is_aws:
-            return unknown("template", "an endpoint that is not AWS's has no stacks")
-        tagged = asked(self.client.list_tags_of_resource, ResourceArn=table["TableArn"])
-        if isinstance(tagged, Exception):
-            return self._unasked("template", tagged)
-        tags = {each["Key"]: each["Value"] for each in tagged.get("Tags", ())}
-        if _STACK_TAG not in tags:
-            return unknown("template", "the table belongs to no stack of CloudFormation")
-        described = asked(lambda: list(self._stacks()))
-        if isinstance(described, Exception):
-            return self._unasked("template", described)
-        stack = tags[_STACK_TAG]
-        versions = {
-            each["StackName"]: _by_key(each, "Outputs").get("TemplateVersion", "none")
-            for each in described
-            if stack in (each["StackName"], _by_key(each, "Parameters").get("TableStackName"))
-        }
-        others = [f"{name} has {version}" for name, version in versions.items() if version != __version__]
-        if others:
-            says = f"TemplateVersion of the stack {', '.join(others)}; this release is {__version__}"
-            return warning(
-                "template", says, f"deploy this release's templates; see `{DOCS_COMMAND} move-table`"
-            )
-        return ok("template", f"{', '.join(versions)}: of release {__version__}")
-
-    def _stacks(self) -> Iterator[Mapping[str, Any]]:
-        formation: Any = self.session.client(
-            "cloudformation", region_name=self.client.meta.region_name, config=self.client.meta.config
-        )
-        for page in formation.get_paginator("describe_stacks").paginate():
-            yield from page["Stacks"]
 
     def _protection(self, table: Mapping[str, Any]) -> Finding:
         if table.get("DeletionProtectionEnabled"):
@@ -271,14 +224,9 @@ class Examination:
             return unknown(check, "the caller may not read it", remedy)
         return failed(check, self.name, error)
 
-    # The clock and the round trip
-
-    def _read(self) -> Any:
-        partition = partition_of(self.thread_id)
-        return asked(self.client.get_item, TableName=self.name, Key=key(partition.pk, "doctor"))
-
     def _clock_skew(self) -> Finding:
-        response = self._read()
+        item_key = key(partition_of(self.thread_id).pk, "doctor")
+        response = asked(self.client.get_item, TableName=self.name, Key=item_key)
         if isinstance(response, Exception):
             # An error response has a date as well.
             response = getattr(response, "response", {})
@@ -292,26 +240,6 @@ class Examination:
         judged = warning if abs(skew) <= _SKEW_SECONDS_MAX else problem
         return judged("clock", says, "set it by NTP: expiry and signatures go by it")
 
-    def _round_trip(self) -> Finding:
-        seconds = []
-        for _ in range(_ROUND_TRIPS):
-            start = time.perf_counter()
-            response = self._read()
-            seconds.append(time.perf_counter() - start)
-            if isinstance(response, Exception):
-                return self._unasked("round trip", response)
-        median = statistics.median(seconds)
-        says = f"{1000 * median:.1f} ms, the median of {_ROUND_TRIPS}"
-        if median <= _ROUND_TRIP_SECONDS_MAX:
-            return ok("round trip", says)
-        return warning("round trip", says, "run agents in the table's region, or in its VPC")
-
-
-def _by_key(stack: Mapping[str, Any], section: str) -> dict[str, str]:
-    """Return a stack's outputs or parameters by their names."""
-    kind = section.removesuffix("s")
-    return {each[f"{kind}Key"]: each[f"{kind}Value"] for each in stack.get(section, ())}
-
 
 def _keys(wrong: Mapping[str, str]) -> Finding:
     says = "; ".join(filter(None, (wrong["key schema"], wrong["key types"])))
@@ -320,20 +248,6 @@ def _keys(wrong: Mapping[str, str]) -> Finding:
     return problem(
         "keys", says, f"a table's keys cannot be changed; use a separate table for the saver: {_TEMPLATE}"
     )
-
-
-def _maximums(table: Mapping[str, Any]) -> Finding:
-    """Tell the on-demand maximums: one stays when a template no longer mentions it."""
-    indexes = [(each["IndexName"], each) for each in table.get("GlobalSecondaryIndexes", ())]
-    told = [
-        f"{name} {kind.removeprefix('Max').removesuffix('RequestUnits').lower()} {units}"
-        for name, described in (("table", table), *indexes)
-        for kind, units in described.get("OnDemandThroughput", {}).items()
-        if units > 0
-    ]
-    if not told:
-        return ok("maximums", "there are none")
-    return ok("maximums", f"units a second above which DynamoDB throttles: {', '.join(told)}")
 
 
 def _encryption(table: Mapping[str, Any]) -> Finding:

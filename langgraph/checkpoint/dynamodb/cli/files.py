@@ -7,50 +7,29 @@ from typing import Annotated
 
 import typer
 
-from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
+from langgraph.checkpoint.dynamodb.cli.command import DryRun, ThreadId, Yes
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
-from langgraph.checkpoint.dynamodb.cli.many import Parallel
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
-from langgraph.checkpoint.dynamodb.cli.person import Memories, person_of
 from langgraph.checkpoint.dynamodb.cli.streams import PIPE, readable_file, written_file
-from langgraph.checkpoint.dynamodb.cli.threads import Owner
 from langgraph.checkpoint.dynamodb.cli.values import counted, sized
 from langgraph.checkpoint.dynamodb.migrate import FileEndpoint, Status, TableEndpoint, export_thread, migrate
 
 
 def export(
     context: CommandContext,
-    thread_id: Annotated[
-        str | None, typer.Argument(metavar="[THREAD]", help="The id of the thread.", show_default=False)
-    ] = None,
+    thread_id: ThreadId,
     file: Annotated[
         Path,
         typer.Argument(metavar="[FILE]", help="The file to write; - is standard output.", show_default=False),
     ] = PIPE,
     *,
-    owner: Owner = None,
-    memories: Memories = None,
-    folder: Annotated[
-        Path | None, typer.Option("--to", metavar="FOLDER", help="With --owner: the folder to write to.")
-    ] = None,
-    parallel: Parallel = 4,
     yes: Yes = False,
 ) -> None:
-    """Write a thread, or a person's data, to files of JSON lines.
+    """Write a thread to a file of JSON lines.
 
     The file has everything that belongs to the thread; `langgraph-dynamodb docs migrating` describes its format. It
     is not encrypted, even if the thread is: whoever has the file can read the conversation.
-
-    --owner with --to writes a file for each thread of the owner, one for their memories, and a report that says what it
-    did not look at. After an interruption, run the same command again to continue.
     """
-    if owner is not None:
-        if thread_id is not None or folder is None:
-            raise CommandError(Exit.USAGE, "give --owner with --to FOLDER, and no thread")
-        person_of(context, owner, memories).export(folder, parallel=parallel, yes=yes)
-        return
-    if thread_id is None or memories or folder is not None:
-        raise CommandError(Exit.USAGE, "give a thread, or --owner with --to FOLDER and --memories")
     with written_file(context, file, yes=yes) as stream:
         exported = export_thread(TableEndpoint(context.saver), thread_id, stream)
     if file != PIPE:
@@ -95,7 +74,7 @@ def import_(
             f"Store {counted(count, 'checkpoint')} of thread {own_id!r} in table {context.options.table_name}?",
             yes=yes,
         )
-        (report,) = migrate(found, target, [own_id], verify=True, measure=False)
+        (report,) = migrate(found, target, [own_id], verify=True)
     if report.status is Status.FAILED:
         raise CommandError(Exit.PROBLEMS, "; ".join(report.problems))
     document = {

@@ -1,15 +1,14 @@
-"""Many threads at a time: choosing them, serving them in parallel, and skipping those that an earlier run served."""
+"""Many threads at a time: choosing them, and serving them in parallel."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, Generic, TextIO, TypeAlias, TypeVar
+from typing import Annotated, Any, Generic, TypeAlias, TypeVar
 
 import typer
 
@@ -67,14 +66,6 @@ KeepLast: TypeAlias = Annotated[
 Parallel: TypeAlias = Annotated[
     int, typer.Option(min=1, max=64, metavar="N", help="How many threads to process at a time.")
 ]
-Done: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--done",
-        metavar="FILE",
-        help="A file that records the threads that are done. With the same file, an interrupted command continues.",
-    ),
-]
 
 
 @dataclass
@@ -83,8 +74,6 @@ class Served(Generic[T]):
 
     done: dict[str, T] = field(default_factory=dict)
     """The threads that were served, with the result of each."""
-    skipped: int = 0
-    """The number of threads that an earlier run had served."""
     absent: dict[str, str] = field(default_factory=dict)
     """The threads that the table does not have, with the error of each."""
     failed: dict[str, str] = field(default_factory=dict)
@@ -100,19 +89,13 @@ def chosen(
     thread_ids: Sequence[str] | None,
     file: Path | None,
     *,
-    done: Path | None = None,
     scan: bool = False,
 ) -> list[str]:
     """Return the threads that a command is for, each of them once.
 
     Raises:
-        CommandError: No thread is named, or the file cannot be read, or is that of `--done`.
+        CommandError: No thread is named, or the file cannot be read.
     """
-    if file is not None and done is not None and file.resolve() == done.resolve():
-        # Every thread would count as done.
-        raise CommandError(
-            Exit.USAGE, f"--from-file and --done are both {file}; give --done a file of its own"
-        )
     given = list(thread_ids or ())
     if not given and file is None and not scan:
         msg = "no thread is named; give ids, or --from-file with one a line"
@@ -161,9 +144,6 @@ def serve(
     one: Callable[[str], T],
     *,
     parallel: int,
-    done: Path | None = None,
-    again: bool = False,
-    is_done: Callable[[T], bool] = lambda _: True,
 ) -> Served[T]:
     """Call a function for each of some threads. A thread that fails does not stop the others.
 
@@ -175,39 +155,23 @@ def serve(
         thread_ids: The threads.
         one: Serves a thread, and returns the result.
         parallel: How many threads to serve at a time.
-        done: A file that records the threads that are done.
-        again: Whether to serve the threads that the file records, too.
-        is_done: Whether the file records a thread with this result; otherwise the next run serves it again.
     """
-    if done is not None and any(set("\r\n") & set(each) for each in thread_ids):
-        msg = (
-            "a thread id contains a line break, which --done cannot record; leave --done out for that thread"
-        )
-        raise CommandError(Exit.USAGE, msg)
-    earlier = set(_lines(done)) if done is not None and done.exists() and not again else set()
-    left = [each for each in thread_ids if each not in earlier]
-    served = Served[T](skipped=len(thread_ids) - len(left))
-    with ExitStack() as stack:
-        bar = stack.enter_context(context.output.progress(what, len(left)))
-        notes = None if done is None else stack.enter_context(_opened_notes(done))
-        pool = stack.enter_context(ThreadPoolExecutor(parallel))
+    served = Served[T]()
+    with context.output.progress(what, len(thread_ids)) as advance, ThreadPoolExecutor(parallel) as pool:
         try:
-            for thread_id, future in _side_by_side(pool, left, one, parallel):
-                bar.advance()
-                _note(served, notes, thread_id, future, is_done)
+            for thread_id, future in _side_by_side(pool, thread_ids, one, parallel):
+                advance(1)
+                error = future.exception()
+                if error is None:
+                    served.done[thread_id] = future.result()
+                else:
+                    left = served.absent if isinstance(error, CheckpointNotFoundError) else served.failed
+                    left[thread_id] = str(error)
         except BaseException:
-            total = counted(len(left), "thread")
+            total = counted(len(thread_ids), "thread")
             context.output.note(f"{what}: {len(served.done):,} of {total} served before this ended")
             raise
     return served
-
-
-def _opened_notes(done: Path) -> TextIO:
-    notes = done.open("a", encoding="utf-8")
-    if done.read_bytes()[-1:] not in (b"", b"\n"):
-        # A process died while it wrote the last line, or a person wrote it. The next id must not become part of it.
-        notes.write("\n")
-    return notes
 
 
 def _side_by_side(
@@ -235,25 +199,6 @@ def _side_by_side(
         raise
 
 
-def _note(
-    served: Served[T],
-    notes: TextIO | None,
-    thread_id: str,
-    future: Future[T],
-    is_done: Callable[[T], bool],
-) -> None:
-    error = future.exception()
-    if error is not None:
-        left = served.absent if isinstance(error, CheckpointNotFoundError) else served.failed
-        left[thread_id] = str(error)
-        return
-    served.done[thread_id] = future.result()
-    if notes is not None and is_done(future.result()):
-        # Flushed at once, so that the note survives if the process is killed.
-        notes.write(f"{thread_id}\n")
-        notes.flush()
-
-
 def conclude(
     context: CommandContext,
     verb: str,
@@ -270,15 +215,13 @@ def conclude(
     if context.output.as_json:
         outcome = {
             verb.replace(" ", "_"): list(served.done),
-            "skipped": served.skipped,
             "absent": list(served.absent),
             "failed": served.failed,
         }
         context.output.json({**outcome, **sums, **(report or {})})
     else:
-        earlier = f", {served.skipped:,} earlier" if served.skipped else ""
         measured = "".join(f", {total(name, value)}" for name, value in sums.items())
-        context.output.text(f"{verb}: {counted(len(served.done), 'thread')}{earlier}{measured}")
+        context.output.text(f"{verb}: {counted(len(served.done), 'thread')}{measured}")
         for thread_id, error in served.left.items():
             context.output.field(thread_id, error)
         for name, value in (report or {}).items():

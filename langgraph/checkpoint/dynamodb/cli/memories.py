@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from math import isfinite
+import os
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
-from langgraph.store.base import NOT_PROVIDED, Item
+from langgraph.store.base import Item
 
 from langgraph.checkpoint.dynamodb._operations.arguments import COUNT_MAX
 from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
@@ -31,10 +32,10 @@ from langgraph.checkpoint.dynamodb.migrate import (
     open_memories,
 )
 from langgraph.checkpoint.dynamodb.migrate.memory_file import read_memories, write_memories
-from langgraph.store.dynamodb.batch import check_root_label, ttl_seconds
 from langgraph.store.dynamodb.transfer import imported
 
 Key = Annotated[str, typer.Argument(metavar="KEY", help="The key of the memory.")]
+_FROM = "LANGGRAPH_MIGRATE_FROM"
 # `\b` keeps the lines as they are.
 PLACES_HELP = f"Places:\n\n\b\n{MEMORY_ENDPOINTS}"
 Limit = Annotated[int, typer.Option(min=1, max=COUNT_MAX, metavar="N", help="How many to list at most.")]
@@ -74,24 +75,15 @@ def search(
             metavar="TEXT", help="Find memories that are similar to a text; the store needs an index."
         ),
     ] = None,
-    filters: Annotated[
-        str | None,
-        typer.Option(
-            "--filter",
-            metavar="JSON",
-            help='The fields that values must have, such as \'{"likes": "pizza"}\'.',
-        ),
-    ] = None,
     limit: Limit = 50,
 ) -> None:
     """List memories under a namespace, newest first or most similar."""
     labels = parse_labels(prefix)
-    wanted = None if filters is None else _parsed(filters, "--filter")
     if query is not None and not context.store_embeds:
         msg = "--query needs a store that embeds texts; give --config with an index under `store:`"
         raise CommandError(Exit.CONFIGURATION, msg)
     store = context.store if query is None else context.embedding_store
-    found = store.search(labels, query=query, filter=wanted, limit=limit + 1, refresh_ttl=False)
+    found = store.search(labels, query=query, limit=limit + 1, refresh_ttl=False)
     if context.output.as_json:
         context.output.json([{**_record(each), "score": each.score} for each in found[:limit]])
     else:
@@ -101,49 +93,6 @@ def search(
         ]
         context.output.table(("namespace", "key", "updated", "value"), rows)
     _say_if_more(context, len(found), limit, "memory", "memories")
-
-
-def put(
-    context: CommandContext,
-    namespace: Labels,
-    name: Key,
-    value: Annotated[str, typer.Argument(metavar="VALUE", help="The value, a JSON object.")],
-    *,
-    ttl_minutes: Annotated[
-        float | None,
-        typer.Option(metavar="N", help="The minutes after which it expires; otherwise as configured."),
-    ] = None,
-    yes: Yes = False,
-    dry_run: DryRun = False,
-) -> None:
-    """Store a memory, or replace one.
-
-    The command replaces only the memory that it asks you about. If somebody changes that memory meanwhile, it stores
-    nothing, and ends with exit code 6.
-    """
-    labels, parsed = one_namespace(namespace), _parsed(value, "the value")
-    check_root_label(labels)
-    # A dry run stores nothing, and should refuse what the store refuses.
-    ttl_seconds(ttl_minutes)
-    old = context.embedding_store.get(labels, name, refresh_ttl=False)
-    what = f"memory {name!r} of {labels_text(labels)}"
-    if dry_run:
-        verb = "would store" if old is None else "would replace"
-        document = {"namespace": labels, "key": name, "would_replace": old is not None}
-        context.output.result(document, f"{verb}: {what}")
-        return
-    if old is not None:
-        context.confirm(f"Replace {what} in table {_table(context)}?", yes=yes)
-    revision = context.embedding_store.put_if(
-        labels,
-        name,
-        parsed,
-        revision=_revision(old),
-        ttl=NOT_PROVIDED if ttl_minutes is None else ttl_minutes,
-    )
-    if revision is None:
-        raise CommandError(Exit.TRY_AGAIN, f"{what} was changed meanwhile; nothing was stored")
-    context.output.result({"namespace": labels, "key": name, "revision": revision}, f"stored: {what}")
 
 
 def delete(
@@ -210,75 +159,51 @@ def export(
 
 def import_(
     context: CommandContext,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The exported file; - is standard input.")],
-    *,
-    yes: Yes = False,
-    dry_run: DryRun = False,
-) -> None:
-    """Store memories that were exported, with their times.
-
-    The command checks the whole file before it stores anything. It does not replace a memory that is newer than the
-    file's, so you can repeat an import. If the store has an index, it embeds texts again.
-    """
-    store = context.embedding_store
-    with readable_file(file) as stream:
-        count = 0
-        for record in read_memories(stream):
-            imported(record, None)
-            count += 1
-        what = counted(count, "memory", "memories")
-        if dry_run:
-            context.output.result({"would_store": count}, f"would store: {what}")
-            return
-        context.confirm(f"Store {what} in table {_table(context)}?", yes=yes)
-        stream.seek(0)
-        stored = store.import_items(read_memories(stream))
-    left = f"; {count - stored:,} left: the table has them, as new or newer" if stored < count else ""
-    document = {"stored": stored, "left": count - stored}
-    context.output.result(document, f"stored: {counted(stored, 'memory', 'memories')}{left}")
-
-
-def migrate(
-    context: CommandContext,
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="[FILE]", help="An exported file; - is standard input.", show_default=False),
+    ] = None,
     *,
     source: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--from",
             metavar="PLACE",
-            envvar="LANGGRAPH_MIGRATE_FROM",
-            help="Where the memories are; see below. Pass a password in the environment.",
-        ),
-    ],
-    labels: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            metavar="N",
-            help="With aws:, how many labels a namespace with colons has at most; 0: each colon separates labels.",
+            help=f"Another store, instead of a file; see below. Pass a password in the environment, as {_FROM}.",
         ),
     ] = None,
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Move memories from another store into the table.
+    """Store memories of a file, or of another store.
 
-    It keeps their times, and their ttls if the source shows them. It only reads the source. It reads each memory
-    back and compares it. It skips memories that the table has already, or has newer. So run the same command again to
-    continue after an interruption, or to move what came since.
+    They keep their times, and their ttls if the source shows them. The command checks a whole file before it stores
+    anything, and only reads another store. It reads each memory back and compares it. It skips memories that the table
+    has already, or has newer, so you can repeat the command. If the store has an index, it embeds texts again.
     """
+    if file is None:
+        source = source or os.environ.get(_FROM)
+    if (file is None) == (source is None):
+        raise CommandError(Exit.USAGE, f"give a file, or --from with another store\n{MEMORY_ENDPOINTS}")
     store = context.embedding_store
-    with open_memories(source, labels=labels) as records:
+    with ExitStack() as stack:
+        if file is None:
+            records = stack.enter_context(open_memories(str(source)))
+        else:
+            stream = stack.enter_context(readable_file(file))
+            for record in read_memories(stream):
+                imported(record, None)
+            stream.seek(0)
+            records = read_memories(stream)
         if dry_run:
             count = sum(1 for _ in records)
-            what = counted(count, "memory", "memories")
-            context.output.result({"would_move": count}, f"would move: {what}")
+            text = f"would store: {counted(count, 'memory', 'memories')}"
+            context.output.result({"would_store": count}, text)
             return
-        context.confirm(f"Move the memories of this place into table {_table(context)}?", yes=yes)
-        moved = MovedMemories()
-        with context.output.progress("moving memories", None) as bar:
-            for moved in move_memories(records, store):
-                bar.reach(moved.read, moved.read)
+        what = "this place" if file is None else str(file)
+        context.confirm(f"Store the memories of {what} in table {_table(context)}?", yes=yes)
+        with context.output.progress("storing memories", None) as advance:
+            moved = move_memories(records, store, advance)
     _say_what_was_moved(context, moved)
 
 
@@ -295,7 +220,7 @@ def _say_what_was_moved(context: CommandContext, moved: MovedMemories) -> None:
             context.output.field(f"{labels_text(space)} {name}", why)
     if moved.failed:
         failed_count = counted(len(moved.failed), "memory", "memories")
-        raise CommandError(Exit.PROBLEMS, f"{failed_count} could not be moved; the reasons are above")
+        raise CommandError(Exit.PROBLEMS, f"{failed_count} could not be stored; the reasons are above")
 
 
 def _found(context: CommandContext, labels: tuple[str, ...], name: str) -> Item:
@@ -306,11 +231,6 @@ def _found(context: CommandContext, labels: tuple[str, ...], name: str) -> Item:
     return found
 
 
-def _revision(item: Item | None) -> str | None:
-    # LangGraph's type has no revision; those that the store returns do.
-    return None if item is None else str(getattr(item, "revision", ""))
-
-
 def _record(item: Item) -> dict[str, Any]:
     return {
         "namespace": item.namespace,
@@ -318,7 +238,8 @@ def _record(item: Item) -> dict[str, Any]:
         "value": item.value,
         "created_at": item.created_at.isoformat(),
         "updated_at": item.updated_at.isoformat(),
-        "revision": _revision(item),
+        # LangGraph's type has no revision; those that the store returns do.
+        "revision": str(getattr(item, "revision", "")),
     }
 
 
@@ -329,27 +250,6 @@ def count_memories(context: CommandContext, labels: tuple[str, ...]) -> int:
 
 def _table(context: CommandContext) -> str:
     return context.store.storage.table.name
-
-
-def _parsed(text: str, what: str) -> dict[str, Any]:
-    try:
-        parsed = json.loads(text, parse_constant=_refuse_number, parse_float=_finite)
-    except (ValueError, RecursionError) as error:
-        raise CommandError(Exit.USAGE, f"{what} is not JSON: {error}") from error
-    if not isinstance(parsed, dict):
-        raise CommandError(Exit.USAGE, f'{what} is not a JSON object; write it as {{"name": ...}}')
-    return parsed
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    return number if isfinite(number) else _refuse_number(text)
-
-
-def _refuse_number(text: str) -> NoReturn:
-    # Python reads NaN, Infinity and numbers beyond a double, which no other reader of an export would.
-    msg = f"{text} is no number of JSON"
-    raise ValueError(msg)
 
 
 def _say_if_more(

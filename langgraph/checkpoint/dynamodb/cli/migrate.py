@@ -16,10 +16,9 @@ from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.many import From, Parallel, ThreadIds, chosen
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
-from langgraph.checkpoint.dynamodb.cli.values import counted, sized
+from langgraph.checkpoint.dynamodb.cli.values import counted
 from langgraph.checkpoint.dynamodb.migrate import (
     ENDPOINTS,
-    CapacityLimit,
     SaverEndpoint,
     Source,
     Status,
@@ -58,10 +57,6 @@ def migrate(
     ] = None,
     file: From = None,
     parallel: Parallel = 4,
-    max_write_units: Annotated[
-        float | None,
-        typer.Option(min=0.1, metavar="N", help="The maximum of write units a second."),
-    ] = None,
     verify: Annotated[
         bool, typer.Option("--verify", help="Read each thread back on both sides and compare.")
     ] = False,
@@ -77,7 +72,7 @@ def migrate(
     if source is None and target is None:
         # An option goes over both variables: who moves threads back may have left the other one set.
         source, target = (os.environ.get(name) or None for name in (_FROM, _TO))
-    with _opened(context, source, target, parallel, CapacityLimit(max_write_units)) as (old, new, table):
+    with _opened(context, source, target, parallel) as (old, new, table):
         named = bool(thread_ids) or file is not None
         wanted = chosen(context, thread_ids, file) if named else _all_threads(context, old)
         if dry_run:
@@ -93,17 +88,17 @@ def migrate(
         except KeyboardInterrupt:
             context.output.note(f"moved before this ended: {counted(moved.checkpoints, 'checkpoint')}")
             raise
-        _conclude(context, moved, table.budget.spent)
+        _conclude(context, moved, table.write_units)
 
 
 @contextmanager
 def _opened(
-    context: CommandContext, source: str | None, target: str | None, parallel: int, budget: CapacityLimit
+    context: CommandContext, source: str | None, target: str | None, parallel: int
 ) -> Iterator[tuple[SaverEndpoint, SaverEndpoint, TableEndpoint]]:
     """Open the source, the target and the table, which is one of the two."""
     if (source is None) == (target is None):
         raise CommandError(Exit.USAGE, f"give either --from or --to\n{ENDPOINTS}")
-    table = TableEndpoint(context.saver, budget)
+    table = TableEndpoint(context.saver)
     with open_endpoint(source or target or "", parallel=parallel, as_target=source is None) as other:
         yield (other, table, table) if source is not None else (table, other, table)
 
@@ -140,8 +135,6 @@ class _Moved:
     checkpoints: int = 0
     writes: int = 0
     verified: int = 0
-    source_bytes: int = 0
-    target_bytes: int = 0
     left: dict[str, ThreadReport] = field(default_factory=dict)
 
     def add(self, report: ThreadReport) -> None:
@@ -149,16 +142,12 @@ class _Moved:
         self.checkpoints += report.checkpoints
         self.writes += report.writes
         self.verified += report.verified or 0
-        # The two sizes can be compared only if both are known.
-        if report.source_bytes is not None and report.target_bytes is not None:
-            self.source_bytes += report.source_bytes
-            self.target_bytes += report.target_bytes
         if report.status not in _DONE:
             self.left[report.thread_id] = report
 
 
 def _conclude(context: CommandContext, moved: _Moved, units: float) -> None:
-    """Print what was moved, and the sizes before and after.
+    """Print what was moved, and what it took.
 
     Raises:
         CommandError: Some threads were not moved completely, or do not exist.
@@ -176,9 +165,6 @@ def _conclude(context: CommandContext, moved: _Moved, units: float) -> None:
         context.output.field(
             "checkpoints", f"{moved.checkpoints:,} with {counted(moved.writes, 'pending write')}{verified}"
         )
-        if moved.source_bytes:
-            size = f"{sized(moved.source_bytes)} at the source, {sized(moved.target_bytes)} in the target"
-            context.output.field("size", size)
         context.output.field("write units", f"{units:,.0f}, ${units * WRITE_UNIT_DOLLARS:,.4f} on demand")
         for thread_id, report in moved.left.items():
             context.output.field(thread_id, "\n".join((report.status.value, *report.problems)))

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import MofNCompleteColumn, Progress
 from rich.prompt import Confirm
 from rich.table import Table
 from rich.text import Text
@@ -100,43 +93,19 @@ class Output:
         self._notes.print(Text.assemble(label("error: ", "bold red"), label(text)))
 
     @contextmanager
-    def progress(self, what: str, total: float | None) -> Iterator[_Step]:
-        """Show progress and the time left. It appears on a terminal only."""
-        with Progress(
-            SpinnerColumn(),
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-            console=self._notes,
-            transient=True,
-            disable=not self._notes.is_terminal,
-        ) as bar:
-            yield _Step(bar, what, total)
+    def progress(self, what: str, total: float | None) -> Iterator[Callable[[float], None]]:
+        """Show progress on a terminal. Yield a function that advances it, which several threads may call."""
+        columns = (*Progress.get_default_columns(), MofNCompleteColumn())
+        hides = not self._notes.is_terminal
+        with Progress(*columns, console=self._notes, transient=True, disable=hides) as bar:
+            yield partial(bar.advance, bar.add_task(what, total=total))
 
     def track(self, what: str, things: Iterable[T], total: int | None = None) -> Iterator[T]:
         """Yield some things, and show how far they are."""
-        with self.progress(what, total) as bar:
+        with self.progress(what, total) as advance:
             for each in things:
                 yield each
-                bar.advance()
-
-
-class _Step:
-    """One progress bar. Several threads may advance it."""
-
-    def __init__(self, bar: Progress, what: str, total: float | None) -> None:
-        self._bar = bar
-        self._task = bar.add_task(what, total=total)
-
-    def advance(self, by: float = 1) -> None:
-        """Advance by a number of steps."""
-        self._bar.advance(self._task, by)
-
-    def reach(self, done: float, total: float) -> None:
-        """Set the progress, with a total that may have changed."""
-        self._bar.update(self._task, completed=done, total=total)
+                advance(1)
 
 
 def label(text: str, style: str = "") -> Text:

@@ -16,7 +16,6 @@ from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.many import (
     AllThreads,
-    Done,
     From,
     KeepLast,
     Parallel,
@@ -47,7 +46,6 @@ def prune(
         ),
     ] = None,
     parallel: Parallel = 4,
-    done: Done = None,
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:
@@ -57,7 +55,7 @@ def prune(
     Agents can keep running. Ages come from LangGraph's checkpoint ids; checkpoints with other ids never count as old.
     """
     check_all_or_named(thread_ids, file, all_threads=all_threads)
-    found = chosen(context, thread_ids, file, done=done, scan=all_threads)
+    found = chosen(context, thread_ids, file, scan=all_threads)
     now = datetime.now(timezone.utc)
     is_old = is_of_any_age if older_than is None else partial(_is_older, now, older_than)
     if dry_run:
@@ -73,7 +71,7 @@ def prune(
             check_exists(context, thread_id)
         context.run(prune_thread(context.storage, thread_id, keep_last, is_old))
 
-    conclude(context, "pruned", serve(context, "pruning", found, one, parallel=parallel, done=done))
+    conclude(context, "pruned", serve(context, "pruning", found, one, parallel=parallel))
 
 
 def _is_older(now: datetime, age: timedelta, checkpoint_id: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from langgraph.checkpoint.dynamodb._format.items import key, partition_of
@@ -77,22 +77,16 @@ def try_actions(client: DynamoDBClient, table_name: str, thread_id: str) -> Mapp
     return {action: asked(request, **params) for action, (request, params) in requests.items()}
 
 
-def rights(outcomes: Mapping[str, Any], wanted: str) -> Iterator[Finding]:
-    """Yield for each policy whether the caller has all of it. Only the wanted one must be complete."""
-    for policy, actions in POLICIES.items():
-        check = f"rights: {policy}"
-        missing = sorted(each for each in actions if is_denied(outcomes[each]))
-        unclear = sorted(each for each in actions if each not in missing and _is_unclear(outcomes[each]))
-        if missing:
-            says = f"not allowed: {', '.join(missing)}"
-            if policy == wanted:
-                yield problem(check, says, _remedy(policy))
-            else:
-                yield unknown(check, says)
-        elif unclear:
-            yield unknown(check, f"failed for other reasons: {', '.join(unclear)}")
-        else:
-            yield ok(check, "all of its actions are allowed")
+def rights(outcomes: Mapping[str, Any], policy: str) -> Finding:
+    """Tell whether the caller has all rights of a policy."""
+    check, actions = f"rights: {policy}", POLICIES[policy]
+    missing = sorted(each for each in actions if is_denied(outcomes[each]))
+    if missing:
+        return problem(check, f"not allowed: {', '.join(missing)}", _remedy(policy))
+    unclear = sorted(each for each in actions if _is_unclear(outcomes[each]))
+    if unclear:
+        return unknown(check, f"failed for other reasons: {', '.join(unclear)}")
+    return ok(check, "all of its actions are allowed")
 
 
 def _remedy(policy: str) -> str:

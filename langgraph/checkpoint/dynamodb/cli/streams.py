@@ -24,13 +24,10 @@ def written_file(context: CommandContext, file: Path, *, yes: bool) -> Iterator[
             raise CommandError(Exit.USAGE, "--json prints a report about the file; give a file to write to")
         yield sys.stdout.buffer
         return
-    if file.is_dir():
-        raise CommandError(Exit.USAGE, f"{file} is a folder; give a file to write to")
     if file.exists() and not file.is_file():
-        # A device or a named pipe, such as /dev/stdout, is written to. It must not become a file.
-        with _open(file, "wb") as stream:
-            yield stream
-        return
+        raise CommandError(
+            Exit.USAGE, f"{file} is not a file; give a file to write to, or - for standard output"
+        )
     if file.exists():
         context.confirm(f"{file} is there already. Replace it?", yes=yes, has_dry_run=False)
     # A link stays a link, and the file that it points to is replaced.

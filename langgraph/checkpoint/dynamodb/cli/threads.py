@@ -89,11 +89,11 @@ def threads(
         return
     found, note = _chosen(context, run_id, limit, without_owner=without_owner)
     overviews: list[Overview] = []
-    with context.output.progress("looking at threads", len(found)) as bar:
+    with context.output.progress("looking at threads", len(found)) as advance:
         for start in range(0, len(found), _THREADS_AT_ONCE):
             some = [overview(context.storage, each) for each in found[start : start + _THREADS_AT_ONCE]]
             overviews += context.run(gather(some))
-            bar.advance(len(some))
+            advance(len(some))
     if waiting:
         overviews = [each for each in overviews if each.waiting]
         context.output.note(
@@ -194,20 +194,20 @@ def _ownerless(context: CommandContext, limit: int) -> tuple[Sequence[str], str 
     read = context.run(context.storage.table.batch_get(keys, consistent=False))
     owned = {items.parse_partition(items.partition_key(each)).thread_id for each in read if OWNER in each}
     found = [each for each in ordered if each not in owned]
-    if not limit or len(found) <= limit:
-        return found, None
-    count = f"{len(found):,} threads without an owner"
-    return found[:limit], f"Listed: the newest {limit} of {count}; --limit 0 lists all."
+    return _limited(found, limit, f"{len(found):,} threads without an owner")
 
 
 def _of_run(context: CommandContext, run_id: str, limit: int) -> tuple[Sequence[str], str | None]:
     """Return the threads of a run, and a note about them."""
     found = context.run(threads_of_run(context.storage, run_id))
+    return _limited(found, limit, f"the run's {len(found):,} threads")
+
+
+def _limited(found: Sequence[str], limit: int, of: str) -> tuple[Sequence[str], str | None]:
+    """Return as many threads as are wanted, and a note if there are more."""
     if not limit or len(found) <= limit:
         return found, None
-    return found[
-        :limit
-    ], f"Listed: {limit} of the run's {len(found):,} threads, in no order; --limit 0 lists all."
+    return found[:limit], f"Listed: {limit} of {of}; --limit 0 lists all."
 
 
 def _newest(context: CommandContext, limit: int) -> tuple[Sequence[str], str | None]:
@@ -223,11 +223,9 @@ def _newest(context: CommandContext, limit: int) -> tuple[Sequence[str], str | N
             is_whole = False
             break
     ordered = sorted(newest, key=newest.__getitem__, reverse=True)
-    if not limit or (is_whole and len(ordered) <= limit):
-        return ordered, None
     count = counted(len(ordered), "thread")
     if is_whole:
-        return ordered[:limit], f"Listed: the newest {limit} of {count}; --limit 0 lists all."
+        return _limited(ordered, limit, count)
     return ordered[:limit], (
         f"Listed: the newest {limit} of the {count} in the part of the table that was read; there may be newer ones."
         " --limit 0 reads the whole table."
@@ -242,10 +240,10 @@ def all_threads(context: CommandContext) -> Iterator[str]:
 
 def _scanned(context: CommandContext) -> Iterator[ScannedPage]:
     extent = context.announce_scan()
-    with context.output.progress("scanning items", None if extent is None else extent.items) as bar:
+    with context.output.progress("scanning items", None if extent is None else extent.items) as advance:
         for page in context.stream(scan_threads(context.storage)):
             yield page
-            bar.advance(page.scanned_items)
+            advance(page.scanned_items)
 
 
 def _as_json(found: Overview) -> dict[str, Any]:

@@ -81,7 +81,7 @@ def verify(
         repaired = serve(context, "repairing", dirty, mend, parallel=parallel)
     # A deletion leaves the thread's epoch, which a scan finds, so an absent thread is no error then.
     absent = {} if all_threads else checked.absent
-    served = Served(repaired.done, 0, absent, {**checked.failed, **repaired.failed})
+    served = Served(repaired.done, absent, {**checked.failed, **repaired.failed})
     _show(context, list(found.values()), served)
     _conclude(list(found.values()), served)
 
@@ -110,13 +110,13 @@ def _scanned(context: CommandContext) -> dict[str, set[str]]:
     extent = context.announce_scan()
     context.output.note("Then each thread is read as well, which costs about as much again.")
     found: dict[str, set[str]] = {}
-    with context.output.progress("scanning items", None if extent is None else extent.items) as bar:
+    with context.output.progress("scanning items", None if extent is None else extent.items) as advance:
         for keys, count in context.stream(scan_partitions(context.storage)):
             for pk in keys:
                 # Items of another saver have no such key.
                 if "#" in pk:
                     found.setdefault(items.parse_partition(pk).thread_id, set()).add(pk)
-            bar.advance(count)
+            advance(count)
     return found
 
 

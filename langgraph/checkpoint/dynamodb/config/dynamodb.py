@@ -172,8 +172,8 @@ class DynamoDBOptions(TableOptions):
     ttl_seconds: Ttl | None = Field(
         default=None,
         description="Seconds after which a checkpoint expires, counted from its last use, up to 31,622,400,000: a"
-        " thousand years. By default never. A thread keeps the ttl of its first put; `langgraph-dynamodb set-ttl`"
-        " changes it. If the newest checkpoint of a namespace has expired, the namespace has no state.",
+        " thousand years. By default never. A thread keeps the ttl of its first put; a copy takes the"
+        " saver's. If the newest checkpoint of a namespace has expired, the namespace has no state.",
     )
     share_equal_pieces: bool = Field(
         default=True,

@@ -1,9 +1,8 @@
 """Migration of threads to DynamoDB from LangGraph's other savers, and back; of memories; and threads as files.
 
 A package above the saver. Only code that moves threads imports it. `open_endpoint` opens a saver, and `migrate` moves
-threads. `export_thread` writes a file, and `FileEndpoint` is a file as a source. `Restoration` takes one thread from a
-restored table, and `TtlChange` changes the ttl of a thread. `open_memories` reads another store, and `move_memories`
-moves what it has.
+threads. `export_thread` writes a file, and `FileEndpoint` is a file as a source. `open_memories` reads another store,
+and `move_memories` moves what it has.
 
 Example:
     ```python
@@ -17,7 +16,6 @@ Example:
     ```
 """
 
-from langgraph.checkpoint.dynamodb.migrate.capacity import CapacityLimit
 from langgraph.checkpoint.dynamodb.migrate.endpoints import ENDPOINTS, endpoint_of, open_endpoint
 from langgraph.checkpoint.dynamodb.migrate.file import Exported, FileEndpoint, export_thread
 from langgraph.checkpoint.dynamodb.migrate.memories import (
@@ -28,28 +26,20 @@ from langgraph.checkpoint.dynamodb.migrate.memories import (
     open_memories,
 )
 from langgraph.checkpoint.dynamodb.migrate.move import Source, Status, ThreadReport, migrate
-from langgraph.checkpoint.dynamodb.migrate.restore import Prospect, Restoration
 from langgraph.checkpoint.dynamodb.migrate.saver_endpoint import SaverEndpoint
 from langgraph.checkpoint.dynamodb.migrate.table import TableEndpoint
-from langgraph.checkpoint.dynamodb.migrate.ttl import TtlChange, TtlProspect, copy_id
 
 __all__ = [
     "ENDPOINTS",
     "MEMORY_ENDPOINTS",
-    "CapacityLimit",
     "Exported",
     "FileEndpoint",
     "MovedMemories",
-    "Prospect",
-    "Restoration",
     "SaverEndpoint",
     "Source",
     "Status",
     "TableEndpoint",
     "ThreadReport",
-    "TtlChange",
-    "TtlProspect",
-    "copy_id",
     "endpoint_of",
     "export_thread",
     "memories_of",

@@ -1,16 +1,14 @@
-"""langgraph-checkpoint-aws's DynamoDB saver as an endpoint: thread ids, checkpoints and writes from its table."""
+"""langgraph-checkpoint-aws's DynamoDB saver as an endpoint: thread ids and positions of writes from its table."""
 
 from __future__ import annotations
 
 import copy
-import threading
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from langgraph_checkpoint_aws import DynamoDBSaver as AmazonSaver
 
-from langgraph.checkpoint.dynamodb.migrate.record import Record, Ref, WritePosition
+from langgraph.checkpoint.dynamodb.migrate.record import Ref, WritePosition
 from langgraph.checkpoint.dynamodb.migrate.saver_endpoint import SaverEndpoint, each_once
 
 _CHECKPOINTS = "CHECKPOINT_"
@@ -23,21 +21,6 @@ class AmazonEndpoint(SaverEndpoint):
     saver: Any
     mover: Any
     knows_positions = True
-
-    def __init__(self, saver: AmazonSaver) -> None:
-        """Store the saver. From now on, the bytes that it retrieves are counted."""
-        super().__init__(saver)
-        self._bytes = Counter[str]()
-        self._reading = threading.local()
-        self._retrieve = saver.storage.retrieve_data
-        saver.storage.retrieve_data = self._counted
-
-    def _counted(self, *arguments: Any) -> bytes | None:
-        data: bytes | None = self._retrieve(*arguments)
-        thread_id = getattr(self._reading, "thread_id", None)
-        if thread_id is not None:
-            self._bytes[thread_id] += len(data or b"")
-        return data
 
     def keep_values(self) -> None:
         """Return and accept values with the objects in them as they are stored, from now on."""
@@ -64,14 +47,6 @@ class AmazonEndpoint(SaverEndpoint):
         found = self._query(_CHECKPOINTS + thread_id, "id", "ns")
         return sorted(Ref(item["id"]["S"], item["ns"]["S"]) for item in found)
 
-    def records(self, thread_id: str, refs: Iterable[Ref]) -> Iterator[Record | None]:
-        """Read checkpoints of a thread one after the other. Yield None for one that is no longer there."""
-        for ref in refs:
-            self._reading.thread_id = thread_id
-            [record] = super().records(thread_id, [ref])
-            self._reading.thread_id = None
-            yield record
-
     def stored_positions(self, thread_id: str, ref: Ref) -> Sequence[tuple[WritePosition, str]] | None:
         """Return the positions and channels of a checkpoint's writes, in the order in which the saver returns them."""
         pk = f"{_WRITES}{thread_id}#{ref.namespace}#{ref.checkpoint_id}"
@@ -84,10 +59,6 @@ class AmazonEndpoint(SaverEndpoint):
             )
             for item in self._query(pk, "task_path", "task_id", "idx", "channel")
         ]
-
-    def stored_bytes(self, thread_id: str) -> int | None:
-        """Return how many bytes of the thread were read. Each checkpoint and each write is stored as a whole."""
-        return self._bytes.pop(thread_id, None)
 
     def _query(self, pk: str, *attributes: str) -> list[dict[str, Any]]:
         names = {f"#a{position}": name for position, name in enumerate(attributes)}

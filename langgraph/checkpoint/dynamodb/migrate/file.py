@@ -208,11 +208,6 @@ class FileEndpoint:
         for ref in refs:
             yield self._record(self._line(self._index.checkpoints[ref]))
 
-    def stored_bytes(self, thread_id: str) -> int | None:
-        """Return the length of the file."""
-        del thread_id
-        return self._file.seek(0, 2)
-
     def _record(self, line: _Line) -> Record:
         values = {name: self._value(each) for name, each in line["values"].items()}
         checkpoint: Any = {**self._value(line["body"]), "channel_values": values}

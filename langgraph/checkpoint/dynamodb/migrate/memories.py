@@ -7,17 +7,14 @@ interrupted can be repeated, and so can one while agents run.
 from __future__ import annotations
 
 import json
-import math
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from decimal import Decimal
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
-from urllib.parse import parse_qsl
 
 from langgraph.store.base import BaseStore, GetOp, InvalidNamespaceError, Item
 
@@ -35,36 +32,28 @@ Records: TypeAlias = Iterator[dict[str, Any]]
 MEMORY_ENDPOINTS = """\
 postgresql://user:password@host/database    a database of LangGraph's PostgresStore
 sqlite:PATH                                 a file of LangGraph's SqliteStore
-aws:TABLE?region_name=...&endpoint_url=...  a table of DynamoDBStore of langgraph-checkpoint-aws, or of
-                                            langgraph-store-dynamodb
 module:function                             what returns any other store, or a context manager that gives one\
 """
 
 _POSTGRES = ("postgresql", "postgres")
-_TABLE_OPTIONS = ("region_name", "endpoint_url")
-# What langgraph-store-dynamodb puts between labels since its version 0.2. Both stores used the colon before.
-_SEPARATOR = "\x1f"
 _PAGE_MEMORIES = 500
-_EXAMPLES_MAX = 3
 
 
 # Sources
 
 
 @contextmanager
-def open_memories(endpoint: str, *, labels: int | None = None) -> Iterator[Records]:
+def open_memories(endpoint: str) -> Iterator[Records]:
     """Open a named endpoint, and read its memories.
 
     Args:
         endpoint: One of `MEMORY_ENDPOINTS`.
-        labels: For `aws:`, how many labels a namespace has whose text has colons: the first colons separate labels, and
-            others belong to the last one. 0 makes every colon a separator.
 
     Yields:
         Records in the form of `DynamoDBStore.export_items`, with ttls if the source has them.
 
     Raises:
-        CheckpointerInputError: The endpoint is none of `MEMORY_ENDPOINTS`, or its colons need `labels`.
+        CheckpointerInputError: The endpoint is none of `MEMORY_ENDPOINTS`.
         CheckpointerConfigurationError: It cannot be reached, or has no memories.
     """
     kind, rest = parse_endpoint(endpoint, "memories", MEMORY_ENDPOINTS)
@@ -73,8 +62,6 @@ def open_memories(endpoint: str, *, labels: int | None = None) -> Iterator[Recor
             yield stack.enter_context(_postgres(endpoint))
         elif kind == "sqlite":
             yield stack.enter_context(_sqlite(rest.removeprefix("//")))
-        elif kind == "aws":
-            yield stack.enter_context(_amazon(rest, labels))
         else:
             made = stack.enter_context(made_by_function(kind, rest, BaseStore, MEMORY_ENDPOINTS))
             yield memories_of(made)
@@ -159,100 +146,6 @@ def _time(value: Any) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
 
 
-@contextmanager
-def _amazon(rest: str, labels: int | None) -> Iterator[Records]:
-    import boto3  # noqa: PLC0415 - other sources need nothing of AWS.
-    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
-
-    table, _, query = rest.partition("?")
-    options: dict[str, Any] = dict(parse_qsl(query))
-    unknown = sorted(options.keys() - {*_TABLE_OPTIONS})
-    if unknown:
-        msg = f"aws: has no option {unknown[0]!r} for memories; use one of {', '.join(_TABLE_OPTIONS)}"
-        raise CheckpointerInputError(msg)
-    try:
-        with closing(boto3.Session().client("dynamodb", **options)) as client:
-            pages = client.get_paginator("scan").paginate
-            split = _check_colons(pages, table, labels)
-            yield (
-                _memory_of(item, split, table)
-                for page in pages(TableName=table, ConsistentRead=True)
-                for item in page["Items"]
-            )
-    except (BotoCoreError, ClientError) as error:
-        msg = f"table {table} cannot be read: {error}"
-        raise CheckpointerConfigurationError(msg) from error
-
-
-def _check_colons(
-    pages: Callable[..., Any], table: str, labels: int | None
-) -> Callable[[str], tuple[str, ...]]:
-    """Return what splits the text of a namespace.
-
-    Raises:
-        CheckpointerInputError: Some have colons, and nothing says whether these separate labels.
-    """
-    if labels is None:
-        names = {"#pk": "PK"}
-        found = pages(TableName=table, ProjectionExpression="#pk", ExpressionAttributeNames=names)
-        # What has no such key is no memory, which is said when it is read.
-        texts = {item.get("PK", {}).get("S", "") for page in found for item in page["Items"]}
-        unclear = sorted(each for each in texts if ":" in each and _SEPARATOR not in each)
-        if unclear:
-            shown = ", ".join(map(repr, unclear[:_EXAMPLES_MAX]))
-            msg = (
-                f"{len(unclear)} namespaces of table {table} have colons, such as {shown}; the store wrote ('a', 'b')"
-                " and ('a:b',) alike. Give labels=2 (--labels 2) if these are two labels at most, of which the last may"
-                " have colons, and so on; or 0 if each colon separates labels"
-            )
-            raise CheckpointerInputError(msg)
-
-    def split(text: str) -> tuple[str, ...]:
-        if _SEPARATOR in text:
-            return tuple(text.split(_SEPARATOR))
-        return tuple(text.split(":", (labels or 0) - 1))
-
-    return split
-
-
-def _memory_of(
-    item: Mapping[str, Any], split: Callable[[str], tuple[str, ...]], table: str
-) -> dict[str, Any]:
-    try:
-        return _of_item(item, split)
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        msg = (
-            f"table {table} has an item that is no memory of a store ({error!r}); name the table of the store"
-        )
-        raise CheckpointerConfigurationError(msg) from error
-
-
-def _of_item(item: Mapping[str, Any], split: Callable[[str], tuple[str, ...]]) -> dict[str, Any]:
-    found = {name: _plain(each) for name, each in item.items()}
-    updated_at = _time(found["updated_at"])
-    ends = found.get("expires_at")
-    ttl_minutes = None
-    if ends is not None:
-        # The store keeps when a memory expires, and not its ttl; it sets both times by the same clock.
-        ttl_minutes = max(1, math.ceil(ends - updated_at.timestamp())) / 60
-        ends = datetime.fromtimestamp(ends, timezone.utc)
-    created_at = _time(found["created_at"])
-    return _record(split(found["PK"]), found["SK"], found["value"], created_at, updated_at, ttl_minutes, ends)
-
-
-def _plain(value: Mapping[str, Any]) -> Any:
-    """Return a value of DynamoDB as Python has it. A number does not say whether it was a float."""
-    ((kind, content),) = value.items()
-    if kind == "N":
-        number = Decimal(content)
-        return int(number) if number == number.to_integral_value() else float(number)
-    if kind == "M":
-        return {name: _plain(each) for name, each in content.items()}
-    if kind == "L":
-        return [_plain(each) for each in content]
-    return None if kind == "NULL" else content
-
-
 def _record(
     namespace: tuple[str, ...],
     key: str,
@@ -278,7 +171,7 @@ def _record(
 
 @dataclass
 class MovedMemories:
-    """The outcome for the memories of a source so far."""
+    """The outcome for the memories of a source."""
 
     read: int = 0
     stored: int = 0
@@ -292,15 +185,18 @@ class MovedMemories:
     """By namespace and key, why a memory is not in the target as it is in the source."""
 
 
-def move_memories(records: Iterable[Mapping[str, Any]], target: DynamoDBStore) -> Iterator[MovedMemories]:
+def move_memories(
+    records: Iterable[Mapping[str, Any]], target: DynamoDBStore, tell: Callable[[int], object] | None = None
+) -> MovedMemories:
     """Store memories in a table, with their times, and read each back to compare.
 
     Args:
         records: The records from `open_memories` or `memories_of`.
         target: The endpoint to move them to.
+        tell: Is called with the number of memories of each group that was moved.
 
-    Yields:
-        The numbers so far, after each group of memories; the same object each time.
+    Returns:
+        How many memories were read, stored and compared, and which could not be.
     """
     moved = MovedMemories()
     source = iter(records)
@@ -311,7 +207,9 @@ def move_memories(records: Iterable[Mapping[str, Any]], target: DynamoDBStore) -
         gets = [GetOp(tuple(each["namespace"]), each["key"], refresh_ttl=False) for each in usable]
         for record, found in zip(usable, target.batch(gets), strict=True):
             _compare(record, found if isinstance(found, Item) else None, moved)
-        yield moved
+        if tell is not None:
+            tell(len(group))
+    return moved
 
 
 def _is_usable(record: Mapping[str, Any], moved: MovedMemories) -> bool:

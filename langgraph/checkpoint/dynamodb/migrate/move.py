@@ -60,10 +60,6 @@ class ThreadReport:
     """How many pending writes were stored with them."""
     verified: int | None = None
     """How many checkpoints were read back on both sides and compared. None if none were."""
-    source_bytes: int | None = None
-    """The size of the thread in the source. None if that is not known."""
-    target_bytes: int | None = None
-    """The size of the thread in the target. None if that is not known."""
     problems: list[str] = field(default_factory=list)
     """Why it failed: an error, or the differences."""
 
@@ -75,7 +71,6 @@ def migrate(
     *,
     parallel: int = 4,
     verify: bool = False,
-    measure: bool = True,
 ) -> Iterator[ThreadReport]:
     """Move threads from one saver to another. A thread that fails does not stop the others.
 
@@ -85,7 +80,6 @@ def migrate(
         thread_ids: The ids of the threads. An id that comes twice is moved once.
         parallel: How many threads are moved at a time.
         verify: Whether to read each thread back on both sides afterwards and compare.
-        measure: Whether to measure each thread's size on both sides, which reads tables of this package.
 
     Yields:
         A report for each thread, as they end.
@@ -100,7 +94,7 @@ def migrate(
     if source.can_pass_through() and target.can_pass_through():
         source.keep_values()
         target.keep_values()
-    run = _Run(source, target, verify, measure)
+    run = _Run(source, target, verify)
     return run.all(thread_ids, parallel)
 
 
@@ -111,7 +105,6 @@ class _Run:
     source: Source
     target: SaverEndpoint
     verify: bool
-    measure: bool
     stopped: threading.Event = field(default_factory=threading.Event)
     failures: int = 0
     """How many threads in a row have failed."""
@@ -149,13 +142,8 @@ class _Run:
         try:
             move = _Move(self.source, self.target, report, self.stopped)
             report.status = move.run()
-            if report.status not in (Status.MOVED, Status.COMPLETE):
-                # If the thread is absent, or continues on one side, the two sides need not be equal.
-                return report
-            if self.measure:
-                report.source_bytes = self.source.stored_bytes(thread_id)
-                report.target_bytes = self.target.stored_bytes(thread_id)
-            if self.verify:
+            # If the thread is absent, or continues on one side, the two sides need not be equal.
+            if self.verify and report.status in (Status.MOVED, Status.COMPLETE):
                 move.verify()
         except Exception as error:  # noqa: BLE001 - any saver may raise anything, and other threads are to be moved.
             report.status = Status.FAILED
@@ -238,7 +226,7 @@ class _Move:
     def _mend(self, lacking: list[Ref]) -> None:
         """Store checkpoints of the target again, or only their writes, and check that they are equal then."""
         for ref in lacking:
-            if self._stopped.wait(self._target.seconds_to_wait()):
+            if self._stopped.is_set():
                 return
             [(_, record, other)] = self._both([ref])
             if record is None:
@@ -271,7 +259,7 @@ class _Move:
         """Store checkpoints with their writes."""
         records = self._source.records(self._thread_id, missing)
         for ref, record in zip(missing, records, strict=True):
-            if self._stopped.wait(self._target.seconds_to_wait()):
+            if self._stopped.is_set():
                 return
             if record is None:
                 self._unread.add(ref)

@@ -25,13 +25,6 @@ _PLACES = """
 SELECT task_path, task_id, idx, channel FROM checkpoint_writes
 WHERE thread_id = %s AND checkpoint_ns = %s AND checkpoint_id = %s
 """
-_SIZE = """
-SELECT
-    (SELECT coalesce(sum(pg_column_size(checkpoint) + pg_column_size(metadata)), 0)
-        FROM checkpoints WHERE thread_id = %s)
-    + (SELECT coalesce(sum(pg_column_size(blob)), 0) FROM checkpoint_blobs WHERE thread_id = %s)
-    + (SELECT coalesce(sum(pg_column_size(blob)), 0) FROM checkpoint_writes WHERE thread_id = %s) AS size
-"""
 
 
 class PostgresEndpoint(SaverEndpoint):
@@ -58,10 +51,6 @@ class PostgresEndpoint(SaverEndpoint):
         return sorted(
             (WritePosition(row["task_path"], row["task_id"], row["idx"]), row["channel"]) for row in rows
         )
-
-    def stored_bytes(self, thread_id: str) -> int | None:
-        """Return the size of the thread's checkpoints, metadata and values, without keys and indexes."""
-        return int(self._rows(_SIZE, thread_id, thread_id, thread_id)[0]["size"])
 
     def _rows(self, statement: Any, *arguments: Any) -> list[dict[str, Any]]:
         try:

@@ -120,16 +120,7 @@ class SaverEndpoint:
         del thread_id, ref
         return None
 
-    def stored_bytes(self, thread_id: str) -> int | None:
-        """Return the size of a thread as it is stored, or None if that is not known."""
-        del thread_id
-        return None
-
     # Writing
-
-    def seconds_to_wait(self) -> float:
-        """Return how many seconds to wait before the next checkpoint, to stay within a capacity."""
-        return 0.0
 
     def put(self, thread_id: str, record: Record) -> None:
         """Store a checkpoint, and then its writes."""

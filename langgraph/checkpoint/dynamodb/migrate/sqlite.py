@@ -21,11 +21,6 @@ _PLACES = """
 SELECT task_path, task_id, idx, channel FROM writes
 WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?
 """
-_SIZE = """
-SELECT
-    (SELECT coalesce(sum(length(checkpoint) + length(metadata)), 0) FROM checkpoints WHERE thread_id = ?)
-    + (SELECT coalesce(sum(length(value)), 0) FROM writes WHERE thread_id = ?)
-"""
 
 
 class SqliteEndpoint(SaverEndpoint):
@@ -46,10 +41,6 @@ class SqliteEndpoint(SaverEndpoint):
         """Return the positions and channels of a checkpoint's writes, in order."""
         rows = self._rows(_PLACES, thread_id, ref.namespace, ref.checkpoint_id)
         return sorted((WritePosition(*position), channel) for *position, channel in rows)
-
-    def stored_bytes(self, thread_id: str) -> int | None:
-        """Return the size of the thread's checkpoints, metadata and writes, without keys."""
-        return int(self._rows(_SIZE, thread_id, thread_id)[0][0])
 
     def _rows(self, statement: str, *arguments: Any) -> list[tuple[Any, ...]]:
         with self.saver.cursor(transaction=False) as cursor:

@@ -18,10 +18,9 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointerError
 from langgraph.checkpoint.dynamodb.view import documents
 from langgraph.checkpoint.dynamodb.view.documents import ChangeDocument, Changes, ChannelChanges
 from langgraph.checkpoint.dynamodb.view.namespace_view import NamespaceView
-from langgraph.checkpoint.dynamodb.view.nodes import TEXT_MAX, Keys, Shower
+from langgraph.checkpoint.dynamodb.view.nodes import TEXT_MAX, Shower
 from langgraph.checkpoint.dynamodb.view.plain import (
     LISTS,
-    REBUILT,
     fingerprint,
     inside,
     message_fields,
@@ -133,9 +132,9 @@ def _of_lists(
 
 def _opcodes(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[tuple[str, int, int, int, int]]:
     """Yield how one list becomes the other. The common beginning and end are not compared any further."""
-    front = _common(old, new)
+    front = common(old, new)
     limit = min(len(old), len(new)) - front
-    back = min(limit, _common(old[::-1], new[::-1]))
+    back = min(limit, common(old[::-1], new[::-1]))
     yield "equal", 0, front, 0, front
     within, now_within = old[front : len(old) - back], new[front : len(new) - back]
     if len(within) * len(now_within) > _PAIRS_MAX:
@@ -147,7 +146,7 @@ def _opcodes(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[tuple[str, 
     yield "equal", len(old) - back, len(old), len(new) - back, len(new)
 
 
-def _common(one: Sequence[Any], other: Sequence[Any]) -> int:
+def common(one: Sequence[Any], other: Sequence[Any]) -> int:
     """Return how many parts two sequences have in common at their beginning."""
     lengths = range(1, min(len(one), len(other)) + 1)
     return bisect_left(lengths, True, key=lambda length: one[:length] != other[:length])
@@ -217,44 +216,28 @@ def _of_channel(
         found = iter([Difference("added", None, root, after=new)])
     else:
         found = iter([Difference("gone", root, None, before=old)])
-    # Between a delta channel and its values lies the name of their group, "from" or "writes".
-    between = 1 if _is_rebuilt(old) and _is_rebuilt(new) else 0
-    told["changes"] = [_change(each, shower, between) for each in islice(found, _CHANGES_MAX)]
+    told["changes"] = [_change(each, shower) for each in islice(found, _CHANGES_MAX)]
     told["more"] = sum(1 for _ in found)
     return told
 
 
-def _is_rebuilt(value: Any) -> bool:
-    return isinstance(value, Stored) and value.kind == REBUILT
-
-
-def _change(difference: Difference, shower: Shower, between: int = 0) -> ChangeDocument:
+def _change(difference: Difference, shower: Shower) -> ChangeDocument:
     start = _first_difference(difference.before, difference.after)
     has_before, has_after = difference.kind in ("gone", "changed"), difference.kind in ("added", "changed")
     return ChangeDocument(
         kind=difference.kind,
         before_path=_path(difference.before_path),
         path=_path(difference.path),
-        before=shower.node(difference.before, _keys(difference.before_path, between), start=start)
-        if has_before
-        else None,
-        after=shower.node(difference.after, _keys(difference.path, between), start=start)
-        if has_after
-        else None,
+        before=shower.node(difference.before, start=start) if has_before else None,
+        after=shower.node(difference.after, start=start) if has_after else None,
     )
-
-
-def _keys(path: Steps | None, between: int) -> Keys:
-    """Return the channel and the keys of a path into its value."""
-    keys = [each for each in (path or ())[1:] if isinstance(each, str)]
-    return (*keys[:1], *keys[1 + between :])
 
 
 def _first_difference(before: Any, after: Any) -> int:
     """Return where to begin showing two texts, so that their difference is visible."""
     if not (isinstance(before, str) and isinstance(after, str)) or max(len(before), len(after)) <= TEXT_MAX:
         return 0
-    return max(0, _common(before, after) - _CONTEXT)
+    return max(0, common(before, after) - _CONTEXT)
 
 
 def _path(path: Steps | None) -> documents.Path | None:

@@ -5,8 +5,6 @@ Every path below is relative to the page, whose own address contains the token: 
     GET  api/start                                              -> Start
     GET  api/directory  [owner], [title], [before]              -> Directory     (newest activity first; no scan)
     GET  api/threads    run                                     -> Threads       (by the index; no scan)
-    GET  api/extent                                             -> Extent        (what a scan will read and cost)
-    POST api/scan       [scan]                                  -> Scanned       (begins a scan, or continues it)
     GET  api/thread     thread                                  -> Thread
     GET  api/tree       thread, ns, [before], [limit]           -> Tree
     GET  api/state      thread, ns, checkpoint                  -> State
@@ -16,21 +14,17 @@ Every path below is relative to the page, whose own address contains the token: 
     GET  api/search     thread, text, [cursor]                  -> Search
     GET  api/pending    thread, ns, checkpoint                  -> Pending
     GET  api/cost       thread, ns                              -> Cost
-    GET  api/namespaces labels                                  -> Namespaces    (of memories; no scan)
-    GET  api/memories   labels, [after]                         -> Memories      (no scan)
-    GET  api/memory     labels, key, [path], [start]            -> Node          (the value of a memory, or a part)
 
-`thread`, `ns`, `checkpoint`, `against`, `run`, `owner`, `title`, `key` and `text` are plain texts; `ns` of the root is
-empty. `path` is a JSON list, such as `["values", "messages", 3, "content"]`, and so are the `labels` of a namespace of
-memories. A request that fails returns a `ProblemDocument`, with its status.
+`thread`, `ns`, `checkpoint`, `against`, `run`, `owner`, `title` and `text` are plain texts; `ns` of the root is empty.
+`path` is a JSON list, such as `["values", "messages", 3, "content"]`. A request that fails returns a `ProblemDocument`,
+with its status.
 
 A path in a checkpoint begins with `"values"` and a channel, `"writes"` and the number of a pending write in
 `Pending.writes`, or `"metadata"`. After that, a number is a place in a list, and a text the key of an entry. In a
 message, `"content"` leads to its content, `"tool_calls"`, a number and `"args"` to the arguments of a call, and any
 other key to that entry.
 
-In an exported file `<script type="application/json" id="export">` holds the documents (see `exported`), and
-nothing is requested. `node` describes how values are represented.
+`node` describes how values are represented.
 
 Texts may hold anything: HTML, control characters, marks that reverse text, lone surrogates. Numbers are texts,
 since JavaScript would round them. No document has a large value whole: `api/part` returns what is left out.
@@ -98,29 +92,6 @@ class ThreadsDocument(TypedDict):
     """Threads by their ids."""
 
     threads: list[str]
-
-
-class ExtentDocument(TypedDict):
-    """The cost of listing all threads. None if the caller may not ask for the table's size."""
-
-    items: int | None
-    bytes: int | None
-    read_units: float | None
-    dollars: float | None
-    detail: str
-    """The same in words, for the person who decides."""
-
-
-class Scanned(TypedDict):
-    """The result of one round of a scan."""
-
-    scan: str
-    """The id by which to continue."""
-    threads: list[str]
-    """The threads that no earlier round had."""
-    scanned_items: int
-    """How many items the scan has read in all rounds."""
-    done: bool
 
 
 class Lane(TypedDict):
@@ -398,44 +369,3 @@ class Cost(TypedDict):
 
     prices: list[Price]
     totals: Totals
-
-
-# Memories
-
-
-class Namespaces(TypedDict):
-    """The next labels of the namespaces that have memories. One without any left is listed for up to a day."""
-
-    labels: list[str]
-    more: int
-    """How many further labels the document leaves out."""
-
-
-class ListedMemory(TypedDict):
-    """A memory. All but its namespace, key and size is None if it is damaged."""
-
-    namespace: list[str]
-    key: str
-    revision: str | None
-    created_at: str | None
-    updated_at: str | None
-    ttl_seconds: int | None
-    expires_at: str | None
-    vectors: int
-    """How many vectors its value has, by which a search for similar memories finds it."""
-    bytes: int
-    """The size of its item, without segments and vectors."""
-    value: Node | None
-    """None if the value is large and in segments, which `api/memory` reads, or cannot be read."""
-    problem: str | None
-    """Why it cannot be read: damage, or another key."""
-
-
-class MemoriesDocument(TypedDict):
-    """A page of the memories under a namespace, in the order of their keys."""
-
-    memories: list[ListedMemory]
-    looked_at: int
-    """How many items were looked at. Some may have been deleted, or have expired."""
-    after: str | None
-    """The parameter that requests the next page. None at the end."""

@@ -54,8 +54,6 @@ class Node(TypedDict):
     """Its approximate size, all of it: texts in UTF-8, bytes, and one byte for everything else."""
     cut: NotRequired[bool]
     """Whether the document leaves out a part of it. `api/part` returns more, from `end` on."""
-    masked: NotRequired[str]
-    """In an export: the pattern, or the path, that masked or left out this value or a part of its text."""
     text: NotRequired[str]
     start: NotRequired[int]
     end: NotRequired[int]

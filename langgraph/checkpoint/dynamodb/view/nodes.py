@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping, Sequence
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import Any
 
 from langgraph.checkpoint.dynamodb._format.inert import Stored
 from langgraph.checkpoint.dynamodb._format.plain import labelled
@@ -13,7 +13,6 @@ from langgraph.checkpoint.dynamodb.view.node import Entry, Node, ToolCall, Usage
 from langgraph.checkpoint.dynamodb.view.plain import (
     BYTES,
     LISTS,
-    REBUILT,
     inside,
     message_fields,
     number_text,
@@ -28,7 +27,6 @@ _NODES_MAX = 10_000
 _CHARACTERS_MAX = 512 * 1024
 # The fields of a message that have a field of their own in a node.
 _OWN_FIELDS = ("type", "role", "name", "id", "content", "tool_call_id", "status", "usage_metadata")
-Keys: TypeAlias = "tuple[str, ...]"
 _NOTHING: Sequence[Any] = (None, "", [], {})
 
 
@@ -59,12 +57,11 @@ class Shower:
         self._nodes_left = nodes_max
         self._characters_left = characters_max
 
-    def node(self, value: Any, keys: Keys = (), *, start: int = 0, depth: int = 0) -> Node:
+    def node(self, value: Any, *, start: int = 0, depth: int = 0) -> Node:
         """Return the node of a value.
 
         Args:
             value: The value.
-            keys: The keys that lead to it, without places in lists.
             start: The first of its characters, bytes, items or entries to show.
             depth: How deep it is nested in what the document shows.
         """
@@ -72,17 +69,17 @@ class Shower:
         # A message shows its content in any case, so one that is too deep is cut as the object that it is.
         fields = message_fields(value) if depth < self._depth_max else None
         if fields is not None:
-            return self._message(value, fields, keys, depth)
+            return self._message(value, fields, depth)
         if isinstance(value, Stored):
-            return self._instance(value, keys, start, depth)
+            return self._instance(value, start, depth)
         if isinstance(value, str):
             return self._text(value, start)
         if isinstance(value, BYTES):
             return self._bytes(bytes(value), start)
         if isinstance(value, Mapping):
-            return self._object(value, keys, start, depth)
+            return self._object(value, start, depth)
         if isinstance(value, LISTS):
-            return self._list(value, keys, start, depth)
+            return self._list(value, start, depth)
         return _scalar(value)
 
     def _text(self, value: str, start: int) -> Node:
@@ -104,45 +101,37 @@ class Shower:
         room = min(self._parts_max, self._nodes_left) if depth < self._depth_max else 0
         return range(start, min(length, start + max(0, room)))
 
-    def _object(
-        self, value: Mapping[Any, Any], keys: Keys, start: int, depth: int, *, is_between: bool = False
-    ) -> Node:
-        """Return the node of an object. With `is_between`, its own keys are not part of the keys of its values."""
+    def _object(self, value: Mapping[Any, Any], start: int, depth: int) -> Node:
         entries = labelled(value)
         shown = self._parts(len(entries), start, depth)
         some = islice(entries.items(), shown.start, shown.stop)
         node = Node(
             kind="object",
             bytes=size_bytes(value),
-            entries=[
-                self._entry(key, each, keys if is_between else (*keys, key), depth) for key, each in some
-            ],
+            entries=[self._entry(key, each, depth) for key, each in some],
         )
         return part_of(node, start, len(shown), len(entries))
 
-    def _entry(self, key: str, value: Any, keys: Keys, depth: int) -> Entry:
-        return Entry(key=key, node=self.node(value, keys, depth=depth + 1))
+    def _entry(self, key: str, value: Any, depth: int) -> Entry:
+        return Entry(key=key, node=self.node(value, depth=depth + 1))
 
-    def _list(self, value: Any, keys: Keys, start: int, depth: int) -> Node:
+    def _list(self, value: Any, start: int, depth: int) -> Node:
         shown = self._parts(len(value), start, depth)
         some = islice(value, shown.start, shown.stop)
         node = Node(
             kind="list",
             bytes=size_bytes(value),
-            items=[self.node(each, keys, depth=depth + 1) for each in some],
+            items=[self.node(each, depth=depth + 1) for each in some],
         )
         return part_of(node, start, len(shown), len(value))
 
-    def _instance(self, value: Stored, keys: Keys, start: int, depth: int) -> Node:
+    def _instance(self, value: Stored, start: int, depth: int) -> Node:
         if depth >= self._depth_max:
             return _cut(Node(kind="instance", bytes=size_bytes(value), type=value.kind), is_cut=True)
-        if value.kind == REBUILT:
-            content = self._object(value.content, keys, start, depth + 1, is_between=True)
-        else:
-            content = self.node(value.content, keys, start=start, depth=depth + 1)
+        content = self.node(value.content, start=start, depth=depth + 1)
         return Node(kind="instance", bytes=size_bytes(value.content), type=value.kind, value=content)
 
-    def _message(self, value: Any, fields: Mapping[str, Any], keys: Keys, depth: int) -> Node:
+    def _message(self, value: Any, fields: Mapping[str, Any], depth: int) -> Node:
         calls = _calls(value, fields)
         others = {
             key: each
@@ -156,12 +145,12 @@ class Shower:
             role=str(fields.get("role", fields.get("type", "message"))),
             name=_text_of(fields.get("name")),
             id=_text_of(fields.get("id")),
-            content=self.node(fields.get("content"), (*keys, "content"), depth=depth + 1),
+            content=self.node(fields.get("content"), depth=depth + 1),
             calls=[
                 ToolCall(
                     id=_text_of(each.get("id")),
                     name=str(each.get("name")),
-                    args=self.node(each.get("args"), (*keys, "tool_calls", "args"), depth=depth + 2),
+                    args=self.node(each.get("args"), depth=depth + 2),
                 )
                 for each in calls
             ],
@@ -169,9 +158,7 @@ class Shower:
             status=_text_of(fields.get("status")),
             usage=_usage(fields),
             model=_model(fields),
-            entries=[
-                self._entry(key, each, (*keys, key), depth) for key, each in islice(others.items(), room.stop)
-            ],
+            entries=[self._entry(key, each, depth) for key, each in islice(others.items(), room.stop)],
         )
         if isinstance(value, Stored):
             node["type"] = value.kind

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from secrets import token_hex
-from threading import Lock
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from langgraph.checkpoint.dynamodb._format.pricing import READ_UNIT_DOLLARS, read_units
 from langgraph.checkpoint.dynamodb._operations.overview import (
-    ScannedPage,
-    extent,
-    scan_threads,
     threads_of_run,
 )
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
@@ -22,16 +16,13 @@ from langgraph.checkpoint.dynamodb.view.blame import blame
 from langgraph.checkpoint.dynamodb.view.changes import changes
 from langgraph.checkpoint.dynamodb.view.cost import cost
 from langgraph.checkpoint.dynamodb.view.directory import directory
-from langgraph.checkpoint.dynamodb.view.memories import memories, memory_value, namespaces, store_storage
 from langgraph.checkpoint.dynamodb.view.node import Node
 from langgraph.checkpoint.dynamodb.view.nodes import PARTS_MAX, Shower
-from langgraph.checkpoint.dynamodb.view.plain import part_at
 from langgraph.checkpoint.dynamodb.view.search import search
 from langgraph.checkpoint.dynamodb.view.state import pending, state, value_at
 from langgraph.checkpoint.dynamodb.view.thread_view import Session, ThreadView
 from langgraph.checkpoint.dynamodb.view.threads import thread_document
 from langgraph.checkpoint.dynamodb.view.tree import ROWS, ROWS_MAX, tree
-from langgraph.store.dynamodb.storage import StoreStorage
 
 Parameters = Mapping[str, str]
 
@@ -43,26 +34,19 @@ class Responses:
         """Store the session, and the thread that the page begins with."""
         self._session = session
         self._thread_id = thread_id
-        self._scans = Scans(session)
         self.table_name = session.storage.table.name
-        self._of: dict[tuple[str, str], Callable[[Parameters], Any]] = {
-            ("GET", "start"): self._start,
-            ("GET", "directory"): self._directory,
-            ("GET", "threads"): self._threads,
-            ("GET", "extent"): self._extent,
-            ("POST", "scan"): self._scans.go_on,
-            ("GET", "thread"): self._thread,
-            ("GET", "namespaces"): self._namespaces,
-            ("GET", "memories"): self._memories,
-            ("GET", "memory"): self._memory,
-            **{("GET", name): self._in_thread(answer) for name, answer in _OF_THREADS.items()},
+        self._of: dict[str, Callable[[Parameters], Any]] = {
+            "start": self._start,
+            "directory": self._directory,
+            "threads": self._threads,
+            "thread": self._thread,
+            **{name: self._in_thread(answer) for name, answer in _OF_THREADS.items()},
         }
 
-    def answer(self, method: str, name: str, parameters: Parameters) -> Any:
+    def answer(self, name: str, parameters: Parameters) -> Any:
         """Return the document that answers a request.
 
         Args:
-            method: GET, or POST for a request that begins something that costs.
             name: The document's name.
             parameters: The parameters by their names.
 
@@ -70,9 +54,9 @@ class Responses:
             CheckpointNotFoundError: There is no such document, thread or checkpoint.
             CheckpointerInputError: A parameter is missing, or cannot be used.
         """
-        answer = self._of.get((method, name))
+        answer = self._of.get(name)
         if answer is None:
-            msg = f"there is no document {name!r} for {method}"
+            msg = f"there is no document {name!r}"
             raise CheckpointNotFoundError(msg)
         return answer(parameters)
 
@@ -87,46 +71,11 @@ class Responses:
         found = self._session.run(threads_of_run(self._session.storage, _text(parameters, "run")))
         return documents.ThreadsDocument(threads=found)
 
-    def _extent(self, _: Parameters) -> documents.ExtentDocument:
-        found = self._session.run(extent(self._session.storage))
-        if found is None:
-            detail = (
-                "The size of the table is not known without dynamodb:DescribeTable. A scan reads the whole table,"
-                " and costs 0.5 read units for each 4 KB stored."
-            )
-            return documents.ExtentDocument(
-                items=None, bytes=None, read_units=None, dollars=None, detail=detail
-            )
-        units = read_units(found.bytes)
-        dollars = units * READ_UNIT_DOLLARS
-        detail = (
-            f"A scan reads up to {found.items:,} items, {found.bytes:,} bytes, by {units:,.0f} read units, about"
-            f" ${dollars:,.6f} on demand (as DynamoDB last counted, which it does every six hours)."
-        )
-        return documents.ExtentDocument(
-            items=found.items, bytes=found.bytes, read_units=units, dollars=dollars, detail=detail
-        )
-
     def _thread(self, parameters: Parameters) -> documents.ThreadDocument:
         thread_id = _text(parameters, "thread")
         self._session.forget(thread_id)
         with self._session.opened(thread_id) as thread:
             return self._session.run(thread_document(thread, Shower()))
-
-    def _namespaces(self, parameters: Parameters) -> documents.Namespaces:
-        return self._session.run(namespaces(self._store, _labels(parameters)))
-
-    def _memories(self, parameters: Parameters) -> documents.MemoriesDocument:
-        return self._session.run(memories(self._store, _labels(parameters), parameters.get("after")))
-
-    def _memory(self, parameters: Parameters) -> Node:
-        value = self._session.run(memory_value(self._store, _labels(parameters), _text(parameters, "key")))
-        path = _path(parameters) if "path" in parameters else []
-        return _part_shower().node(part_at(value, path), start=_number(parameters, "start", 0, None))
-
-    @property
-    def _store(self) -> StoreStorage:
-        return store_storage(self._session.storage)
 
     def _in_thread(self, answer: Callable[[ThreadView, Parameters], Op[Any]]) -> Callable[[Parameters], Any]:
         def answered(parameters: Parameters) -> Any:
@@ -134,37 +83,6 @@ class Responses:
                 return self._session.run(answer(thread, parameters))
 
         return answered
-
-
-class Scans:
-    """The current scan. There is one at a time, and the page requests it round by round."""
-
-    def __init__(self, session: Session) -> None:
-        """Start without a scan."""
-        self._session = session
-        self._lock = Lock()
-        self._scan = ""
-        self._pages: Iterator[ScannedPage] = iter(())
-        self._items = 0
-
-    def go_on(self, parameters: Parameters) -> documents.Scanned:
-        """Begin a scan, or read the next round of the named one."""
-        with self._lock:
-            scan = parameters.get("scan")
-            if scan is None:
-                self._scan, self._items = token_hex(8), 0
-                self._pages = self._session.stream(scan_threads(self._session.storage))
-            elif scan != self._scan:
-                msg = f"there is no scan {scan!r} any more; begin another one"
-                raise CheckpointNotFoundError(msg)
-            page = next(self._pages, None)
-            self._items += 0 if page is None else page.scanned_items
-            return documents.Scanned(
-                scan=self._scan,
-                threads=[] if page is None else list(page.thread_ids),
-                scanned_items=self._items,
-                done=page is None,
-            )
 
 
 # Documents of one thread
@@ -259,22 +177,12 @@ def _number(parameters: Parameters, name: str, default: int, at_most: int | None
 
 
 def _path(parameters: Parameters) -> list[str | int]:
-    path: list[str | int] = _list(parameters, "path", (str, int), '["values", "messages", 0]')
-    return path
-
-
-def _labels(parameters: Parameters) -> list[str]:
-    labels: list[str] = _list(parameters, "labels", (str,), '["memories", "ada"]')
-    return labels
-
-
-def _list(parameters: Parameters, name: str, kinds: tuple[type, ...], example: str) -> Any:
-    value = _text(parameters, name)
+    value = _text(parameters, "path")
     try:
-        parts = json.loads(value)
+        path = json.loads(value)
     except (ValueError, RecursionError):
-        parts = None
-    if not isinstance(parts, list) or not all(type(each) in kinds for each in parts):
-        msg = f"the parameter {name!r} is {value!r}; give a JSON list, such as {example}"
+        path = None
+    if not isinstance(path, list) or not all(type(each) in (str, int) for each in path):
+        msg = f'the parameter \'path\' is {value!r}; give a JSON list, such as ["values", "messages", 0]'
         raise CheckpointerInputError(msg)
-    return parts
+    return path

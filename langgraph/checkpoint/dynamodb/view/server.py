@@ -110,7 +110,7 @@ def _is(key: str, secret: str) -> bool:
 def make_app(answers: Responses, *, port: int, token: str, invitation: str | None = None) -> ASGIApp:
     """Return the app, for a port of 127.0.0.1. It requires the token or, once, the invitation."""
     routes = [
-        Route("/api/{name}", _answering(answers), methods=["GET", "POST"]),
+        Route("/api/{name}", _answering(answers), methods=["GET"]),
         Route("/{name:path}", _file, methods=["GET"]),
     ]
     hosts = frozenset(f"{name}:{port}" for name in ("127.0.0.1", "localhost"))
@@ -121,7 +121,7 @@ def _answering(answers: Responses) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         name, parameters = request.path_params["name"], dict(request.query_params)
         try:
-            document = await run_in_threadpool(answers.answer, request.method, name, parameters)
+            document = await run_in_threadpool(answers.answer, name, parameters)
         except Exception as error:
             refused = refusal(error, answers.table_name)
             if refused is None:

@@ -53,7 +53,7 @@ def _channel(
             value = yield from channel_value(namespace, checkpoint, name)
         else:
             value, channel["stored_bytes"] = yield from namespace.measured_value(checkpoint, stored)
-        channel["node"] = shower.node(value, (name,))
+        channel["node"] = shower.node(value)
     except CheckpointerError as error:
         channel["problem"] = str(error)
     return channel
@@ -103,7 +103,7 @@ def _write_document(
 ) -> documents.WriteDocument:
     value, problem = None, None
     try:
-        value = shower.node(namespace.loads(write, task.item), (write.channel,))
+        value = shower.node(namespace.loads(write, task.item))
     except CheckpointerError as error:
         problem = str(error)
     return documents.WriteDocument(

@@ -15,7 +15,7 @@ from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
 from langgraph.checkpoint.dynamodb._operations.entries import ThreadDescription, is_of_tenant, read_about
 from langgraph.checkpoint.dynamodb._operations.reads import StoredCheckpoint
 from langgraph.checkpoint.dynamodb._operations.threads import namespaces
-from langgraph.checkpoint.dynamodb._runtime.steps import Op, Stream
+from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
@@ -96,10 +96,6 @@ class Session:
     def run(self, operation: Op[T]) -> T:
         """Run an operation below the saver."""
         return self._runner.run(operation)
-
-    def stream(self, operation: Stream[T]) -> Iterator[T]:
-        """Run a stream below the saver."""
-        return self._runner.stream(operation)
 
     def forget(self, thread_id: str) -> None:
         """Drop a thread, so that it is read again when it is next opened. Cached segments stay: they never change."""

@@ -20,15 +20,15 @@ def thread_document(thread: ThreadView, shower: Shower) -> Op[ThreadDocument]:
         problem = str(error)
     names = [each.partition.namespace for each in (yield from thread.namespaces())]
     return ThreadDocument(
-        owner=_shown("owner", about.owner, shower),
-        title=_shown("title", about.title, shower),
+        owner=_shown(about.owner, shower),
+        title=_shown(about.title, shower),
         problem=problem,
         lanes=[_lane(each, names) for each in names],
     )
 
 
-def _shown(key: str, text: str | None, shower: Shower) -> Node | None:
-    return None if text is None else shower.node(text, (key,))
+def _shown(text: str | None, shower: Shower) -> Node | None:
+    return None if text is None else shower.node(text)
 
 
 def _lane(namespace: str, others: list[str]) -> Lane:

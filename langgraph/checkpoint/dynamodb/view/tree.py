@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -92,21 +92,14 @@ def know(
     return loaded
 
 
-def tree_shower() -> Shower:
-    """Return a shower for the values of one checkpoint in a tree."""
-    return Shower(text_max=_TREE_TEXT_MAX, parts_max=_TREE_PARTS_MAX)
-
-
-def tree(
-    namespace: NamespaceView, before: str | None, limit: int, shower: Callable[[], Shower] = tree_shower
-) -> Op[documents.Tree]:
+def tree(namespace: NamespaceView, before: str | None, limit: int) -> Op[documents.Tree]:
     """Return some checkpoints of a namespace, newest first, older than `before` if that is given."""
     while not namespace.done and len(_below(namespace, before)) <= limit:
         yield from namespace.read_on()
     found = _below(namespace, before)
     rows = []
     for checkpoint in found[:limit]:
-        rows.append((yield from row(namespace, checkpoint, shower())))  # noqa: PERF401 - a comprehension cannot yield.
+        rows.append((yield from row(namespace, checkpoint)))  # noqa: PERF401 - a comprehension cannot yield.
     newest = next(iter(namespace.rows), None)
     return documents.Tree(
         newest=None if newest is None else newest.checkpoint_id,
@@ -120,8 +113,9 @@ def _below(namespace: NamespaceView, before: str | None) -> list[StoredCheckpoin
     return [each for each in namespace.rows if before is None or each.checkpoint_id < before]
 
 
-def row(namespace: NamespaceView, checkpoint: StoredCheckpoint, shower: Shower) -> Op[Row]:
+def row(namespace: NamespaceView, checkpoint: StoredCheckpoint) -> Op[Row]:
     """Return a checkpoint's row of the tree."""
+    shower = Shower(text_max=_TREE_TEXT_MAX, parts_max=_TREE_PARTS_MAX)
     loaded = yield from know(namespace, checkpoint)
     own = [namespace.inventory.sizes[items.sort_key(each)] for each in checkpoint.members]
     return Row(
@@ -196,9 +190,9 @@ def task_document(
     return documents.TaskDocument(
         task_id=task.task_id,
         node=node_of(task, sends),
-        asked=[shower.node(asked(each), (INTERRUPT, "value")) for each in interrupts],
-        answered=[shower.node(part, (RESUME,)) for each in values(RESUME) for part in _several(each)],
-        error=None if error is None else shower.node(error, (ERROR,)),
+        asked=[shower.node(asked(each)) for each in interrupts],
+        answered=[shower.node(part) for each in values(RESUME) for part in _several(each)],
+        error=None if error is None else shower.node(error),
         finished=finished,
         waiting=bool(interrupts) and not finished,
         writes=sorted({write.channel for write in task.writes} - set(special)),

@@ -43,7 +43,7 @@ export class ThreadModel {
     const lane = this.lanes.get(ns);
     let before = null;
     do {
-      const page = await this.source.get("tree", { thread: this.thread, ns, ...this.#page(before) }, signal);
+      const page = await this.source.get("tree", { thread: this.thread, ns, before, limit: PAGE }, signal);
       for (const row of page.rows) {
         this.#add(lane, row, page.newest);
       }
@@ -103,10 +103,6 @@ export class ThreadModel {
   /** What was stored next to a checkpoint: its children, the oldest first. */
   childrenOf(checkpoint) {
     return this.ordered().filter((each) => each.parent === checkpoint.key);
-  }
-
-  #page(before) {
-    return this.source.exported ? {} : { before, limit: PAGE };
   }
 
   #add(lane, row, newest) {

@@ -116,7 +116,7 @@ export class ThreadPage {
   /** Compares the shown checkpoint with another one of its namespace. */
   compare(key) {
     const other = this.model.checkpoints.get(key);
-    if (this.source.exported || other.ns !== this.#shown.ns || other.key === this.#shown.key) {
+    if (other.ns !== this.#shown.ns || other.key === this.#shown.key) {
       return;
     }
     this.#against = other;
@@ -244,8 +244,7 @@ export class ThreadPage {
     switch (tab) {
       case "changes": {
         const against = this.#against?.id;
-        const read = this.source.exported ? asked : { ...asked, against };
-        const changes = await this.source.stored("changes", read, signal);
+        const changes = await this.source.stored("changes", { ...asked, against }, signal);
         return changesView(changes, this.#viewOf(this.#shown.ns, changes.against), view, this.#choice());
       }
       case "pending":
@@ -273,7 +272,7 @@ export class ThreadPage {
     const shown = this.#shown;
     const others = this.model.ordered().filter((each) => each.ns === shown.ns && each.key !== shown.key);
     const parent = this.model.checkpoints.get(shown.parent);
-    if (this.source.exported || others.length === 0) {
+    if (others.length === 0) {
       return el(
         "p",
         { class: "against" },
@@ -306,7 +305,7 @@ export class ThreadPage {
   /** How the values of a checkpoint are shown. */
   #viewOf(ns, checkpoint) {
     const view = {
-      beyond: this.source.exported === null ? null : "was left out of the export.",
+      beyond: null,
       part: (path, start) =>
         this.source.get("part", { thread: this.thread, ns, checkpoint, path: JSON.stringify(path), start }),
       blame: (path) => this.findings.blame(ns, checkpoint, path),

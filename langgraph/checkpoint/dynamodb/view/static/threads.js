@@ -1,8 +1,7 @@
-// The first page: the list of threads, and finding one by its id, by a run, among recent ones, or by a scan.
+// The first page: the list of threads, and finding one by its id, by a run, or among recent ones.
 
 import { directoryView } from "./directory.js";
 import { el, fill } from "./dom.js";
-import { counted, dollars, number, sized } from "./format.js";
 
 const RECENT_MAX = 12;
 
@@ -51,7 +50,6 @@ export function threadsView(source, start, recent, place, open, searched) {
     ),
     results,
     recent.all().length > 0 && listOf(recent.all(), open, "Recently opened in this browser"),
-    scanView(source, open),
   );
 }
 
@@ -94,57 +92,4 @@ function listOf(threads, open, title, none = "") {
 
 function item(thread, open) {
   return el("li", {}, el("button", { type: "button", class: "thread", click: () => open(thread) }, thread));
-}
-
-/** Listing all threads reads the whole table, so its price stands before it. */
-function scanView(source, open) {
-  const body = el("div", {});
-  const ask = async () => {
-    const extent = await source.get("extent");
-    const price =
-      extent.read_units === null ? null : `${number(extent.read_units)} read units, about ${dollars(extent.dollars)}`;
-    const size = extent.bytes === null ? null : `up to ${counted(extent.items, "item")}, ${sized(extent.bytes)}`;
-    fill(
-      body,
-      el("p", { class: "price" }, extent.detail),
-      price && el("p", { class: "price" }, el("strong", {}, price), ` for ${size}.`),
-      el(
-        "button",
-        { type: "button", class: "go", click: () => scan(source, open, body, extent.items) },
-        "Scan the table",
-      ),
-    );
-  };
-  fill(body, el("button", { type: "button", click: ask }, "List all threads…"));
-  return el("section", { "aria-label": "All threads" }, el("h2", {}, "All threads"), body);
-}
-
-async function scan(source, open, body, items) {
-  const stop = new AbortController();
-  const bar = el(
-    "progress",
-    items ? { max: String(items), value: "0", "aria-label": "Scanning" } : { "aria-label": "Scanning" },
-  );
-  const said = el("p", { role: "status" });
-  const list = el("ul", { class: "threads" });
-  const halt = el("button", { type: "button", click: () => stop.abort() }, "Stop");
-  fill(body, bar, said, halt, list);
-  let [scanned, count] = [undefined, 0];
-  try {
-    do {
-      scanned = await source.post("scan", { scan: scanned?.scan }, stop.signal);
-      count += scanned.threads.length;
-      list.append(...scanned.threads.map((each) => item(each, open)));
-      if (items) {
-        bar.value = scanned.scanned_items;
-      }
-      fill(
-        said,
-        `${counted(count, "thread")} in ${counted(scanned.scanned_items, "item")}${scanned.done ? "" : " so far"}`,
-      );
-    } while (!scanned.done);
-  } finally {
-    bar.hidden = true;
-    halt.hidden = true;
-  }
 }

@@ -63,12 +63,12 @@ export function isConversation(node) {
 export function entry(key, node, path, view) {
   const name = key === null ? null : el("span", { class: "key" }, key);
   const element = el("div", { class: "entry", "data-path": JSON.stringify(path) });
-  const label = [name, el("span", { class: "kind" }, `${kindOf(node)}, ${sized(node.bytes)}`), maskOf(node)];
+  const label = [name, el("span", { class: "kind" }, `${kindOf(node)}, ${sized(node.bytes)}`)];
   if (isContainer(node) && node.kind !== "message") {
     element.append(fold(label, () => valueOf(node, path, view), { open: node.bytes < OPEN_BYTES }));
   } else {
     const value = valueOf(node, path, view);
-    element.append(el("div", { class: "leaf" }, name, " ", maskOf(node), value));
+    element.append(el("div", { class: "leaf" }, name, " ", value));
   }
   if (view.blame !== null) {
     element.append(blameButton(path, view));
@@ -215,10 +215,6 @@ export function textOf(node, path, view) {
   };
   show(CHARACTERS);
   return el("div", {}, element, place);
-}
-
-function maskOf(node) {
-  return node.masked === undefined ? null : el("span", { class: "masked" }, `masked: ${node.masked}`);
 }
 
 /** Shows what a path leads to, or as much of the way as there is, and gives the element. */
