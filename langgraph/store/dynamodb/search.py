@@ -162,9 +162,9 @@ def _by_score(
     if candidates.limit is not None:
         # There are more vectors, and the memories that match may be among them.
         msg = (
-            f"A search by similarity in namespace {wanted.namespace} found {len(found)} of {wanted.needed} memories"
-            f" among the {candidates.limit} most similar vectors, which is all that the engine returns. Ask for fewer,"
-            " or search a longer namespace; the exact search has no such limit."
+            f"a search by similarity in namespace {wanted.namespace} found {len(found)} of {wanted.needed} memories"
+            f" among the {candidates.limit} most similar vectors, which is all that the engine returns; ask for fewer,"
+            " search a longer namespace, or use the exact search"
         )
         raise SearchLimitError(msg)
     memories = yield from _memories(storage, wanted, budget)
