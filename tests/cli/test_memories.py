@@ -317,7 +317,7 @@ def test_without_a_store_in_the_configuration_the_savers_table_and_key_are_used(
     monkeypatch.setenv("KEY_OF_TESTS", "0123456789abcdef")
     file = tmp_path / "agent.yaml"
     where = f"endpoint_url: '{engine.endpoint_url}', region_name: {engine.region_name}"
-    key = "encryption_key: {environment: KEY_OF_TESTS}, ttl_seconds: 60, client_config: {read_timeout: 7}"
+    key = "encryption_key: {environment: KEY_OF_TESTS}, ttl_seconds: 60, retry_seconds: 7"
     file.write_text(
         f"checkpointer: {{type: dynamodb, config: {{table_name: {own_table}, {where}, {key}}}}}\n"
     )

@@ -138,7 +138,7 @@ def test_a_database_without_a_folder_says_which_option(tmp_path: Path) -> None:
     with (
         pytest.raises(
             CheckpointerConfigurationError,
-            match=r"pyproject.toml, line 3, tool.langgraph-dynamodb.config.db_file: the folder .* does not exist",
+            match=r"pyproject.toml, tool.langgraph-dynamodb.config.db_file: the folder .* does not exist",
         ),
         create_checkpointer(file),
     ):

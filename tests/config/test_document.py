@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from langgraph.checkpoint.dynamodb import CacheConfig, CheckpointerConfig, StoreConfig
-from langgraph.checkpoint.dynamodb.config.dynamodb import ClientConfigOptions, RetryOptions
 from langgraph.checkpoint.dynamodb.config.keys import EncryptionKey
 from langgraph.checkpoint.dynamodb.config.serde import SerdeOptions
 from langgraph.checkpoint.dynamodb.config.stores import IndexOptions, TtlOptions
@@ -53,7 +52,7 @@ def test_the_same_from_yaml_toml_and_the_environment(tmp_path: Path, monkeypatch
 def test_the_other_tables() -> None:
     assert _named_in_table_of("# Options and configuration") == set(CheckpointerConfig.model_fields)
     assert _named_in_table_of("## Encryption") | {"encoding"} == set(EncryptionKey.model_fields)
-    for model in (SerdeOptions, ClientConfigOptions, RetryOptions, IndexOptions, TtlOptions):
+    for model in (SerdeOptions, IndexOptions, TtlOptions):
         assert not [name for name in model.model_fields if f"`{name}`" not in DOCUMENT]
 
 

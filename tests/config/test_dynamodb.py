@@ -15,7 +15,6 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from moto import mock_aws
 
-import langgraph.checkpoint.dynamodb.config.dynamodb as module_of_options
 from langgraph.checkpoint.dynamodb import (
     CheckpointerConfig,
     CheckpointerConfigurationError,
@@ -24,7 +23,7 @@ from langgraph.checkpoint.dynamodb import (
     acreate_checkpointer,
     create_checkpointer,
 )
-from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions, make_saver
+from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions
 from langgraph.checkpoint.dynamodb.observe import Event, Events
 from tests.support.checkpoints import all_items, store, thread_config
 
@@ -144,28 +143,12 @@ def test_events_go_to_a_function_or_to_the_object_of_a_class(module: str, on_eve
     assert _received == ["delete_thread"]
 
 
-def _made_config(options: dict[str, Any]) -> Any:
-    with pytest.MonkeyPatch.context() as patch:
-        made: list[Any] = []
-        patch.setattr(module_of_options, "DynamoDBSaver", lambda **given: made.append(given["client_config"]))
-        make_saver(DynamoDBOptions.model_validate({"table_name": "x", "client_config": options}))
-    return made[0]
-
-
-def test_options_of_serializer_and_client() -> None:
+def test_options_of_the_serializer() -> None:
     serde: Any = _make(serde={}).serde
     assert not serde.pickle_fallback
     serde = _make(serde={"pickle_fallback": True, "allowed_msgpack_modules": "a:B, c.d:E"}).serde
     assert serde.pickle_fallback
     assert serde._allowed_msgpack_modules == {("a", "B"), ("c.d", "E")}  # noqa: SLF001
-    retries = {"mode": "standard", "total_max_attempts": 5}
-    proxies = {"https": "http://ada:hunter2@proxy:3128"}
-    given = {"read_timeout": "2.5", "retries": retries, "proxies": proxies}
-    config = DynamoDBOptions.model_validate({"table_name": "x", "client_config": given})
-    assert "hunter2" not in repr(config)
-    made: Any = _made_config(given)
-    assert (made.read_timeout, made.retries, made.proxies) == (2.5, retries, proxies)
-    assert _made_config({"tcp_keepalive": "no"}).tcp_keepalive is False
 
 
 @pytest.mark.parametrize(
@@ -185,12 +168,8 @@ def test_options_of_serializer_and_client() -> None:
         ({"session": "own_objects:own_serializer"}, "session: is a "),
         ({"session": make_session, "client": boto3}, "client: is a builtins.module; give boto3.client"),
         (
-            {"client_config": {"retries": {"mode": "no such"}}},
-            "client_config.retries.mode: input should be 'legacy', 'standard' or 'adaptive'",
-        ),
-        (
-            {"client_config": {"connect_timeout": 0}},
-            "client_config.connect_timeout: input should be greater than 0",
+            {"client_config": {"read_timeout": 3}},
+            "client_config: is a builtins.dict; give a botocore.config.Config",
         ),
         ({"ttl_seconds": True}, "ttl_seconds: give a number (Seconds after which"),
         (

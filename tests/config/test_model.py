@@ -178,7 +178,7 @@ def test_no_secret_is_shown_by_what_is_configured(
             "config": {"table_name": "x", "encryption_key": {"file": "x", "encoding": SECRET}},
         },
         {"type": "dynamodb", "config": {"table_name": "x", "endpoint_url": f"ftp://ada:{SECRET}@host"}},
-        {"type": "dynamodb", "config": {"table_name": "x", "client_config": {"retries": SECRET}}},
+        {"type": "dynamodb", "config": {"table_name": "x", "client_config": SECRET}},
         {"type": "dynamodb", "config": {"table_name": "x", "ttl_seconds": SECRET}},
         {"type": "dynamodb", "config": {"table_name": "x", "serde": SECRET}},
         {"enabled": SECRET},

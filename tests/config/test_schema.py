@@ -59,7 +59,7 @@ KEY = {"file": "/run/key"}
         },
         {
             "type": "dynamodb",
-            "config": {**TABLE, "serde": "copy:copy", "client_config": {"read_timeout": 2.5}},
+            "config": {**TABLE, "serde": "copy:copy", "client_config": "copy:copy"},
         },
         {"type": "dynamodb", "config": {**TABLE, "encryption_key": KEY, "endpoint_url": "http://localhost"}},
     ],
@@ -89,7 +89,6 @@ def test_both_accept(section: dict[str, Any]) -> None:
         {"type": "dynamodb", "config": {**TABLE, "ttl_seconds": 40_000_000_000}},
         {"type": "dynamodb", "config": {**TABLE, "endpoint_url": "localhost:8000"}},
         {"type": "dynamodb", "config": {**TABLE, "serde": "json"}},
-        {"type": "dynamodb", "config": {**TABLE, "client_config": {"timeout": 3}}},
         {"type": "dynamodb", "config": {**TABLE, "encryption_key": {}}},
         {"type": "dynamodb", "config": {**TABLE, "encryption_key": {**KEY, "environment": "KEY"}}},
         {"type": "dynamodb", "config": {**TABLE, "encryption_key": {**KEY, "encoding": "rot13"}}},

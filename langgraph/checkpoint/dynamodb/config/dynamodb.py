@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from pydantic import AfterValidator, Discriminator, Field, SecretStr, Tag
+from pydantic import AfterValidator, Field
 
 from langgraph.checkpoint.dynamodb._format.limits import (
     CACHE_RETRY_SECONDS,
@@ -13,17 +13,14 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     RETRY_SECONDS,
     SEARCH_BYTES_MAX,
 )
-from langgraph.checkpoint.dynamodb._runtime.fork import without_forks
 from langgraph.checkpoint.dynamodb._runtime.options import OTHER_NAMES, without_password
 from langgraph.checkpoint.dynamodb.base_saver import CACHE_BYTES
 from langgraph.checkpoint.dynamodb.config.fields import (
     NotNegative,
     Positive,
     Reference,
-    Seconds,
     SecondsOrZero,
     Ttl,
-    kind_of,
     made_function,
     made_object,
 )
@@ -51,53 +48,8 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
 if TYPE_CHECKING:
-    from botocore.config import Config
-
     from langgraph.cache.dynamodb import DynamoDBCache
     from langgraph.store.dynamodb import DynamoDBStore
-
-
-class RetryOptions(Options):
-    """botocore's own retries."""
-
-    mode: Literal["legacy", "standard", "adaptive"] | None = Field(
-        default=None, description="botocore's retry mode."
-    )
-    total_max_attempts: Positive | None = Field(
-        default=None, description="How often a request is sent at most, the first time included."
-    )
-
-
-class ClientConfigOptions(Options):
-    """Settings of boto3's clients that replace the saver's, retries included."""
-
-    connect_timeout: Seconds | None = Field(default=None, description="Seconds to wait for a connection.")
-    read_timeout: Seconds | None = Field(default=None, description="Seconds to wait for an answer.")
-    max_pool_connections: Positive | None = Field(
-        default=None, description="How many connections are kept at most."
-    )
-    tcp_keepalive: bool | None = Field(default=None, description="Whether idle connections are kept alive.")
-    retries: RetryOptions | None = Field(
-        default=None, description="botocore's own retries, instead of the saver's."
-    )
-    proxies: dict[str, SecretStr] | None = Field(
-        default=None,
-        description="Addresses of proxies by protocol, such as {https: http://proxy:3128}; never shown.",
-    )
-    use_dualstack_endpoint: bool | None = Field(
-        default=None, description="Whether to use the endpoint that also has IPv6 addresses."
-    )
-    use_fips_endpoint: bool | None = Field(default=None, description="Whether the FIPS endpoint is used.")
-    user_agent_extra: str | None = Field(
-        default=None, description="Text that is added to the client's User-Agent."
-    )
-
-
-# Given either by options of its own, or by a reference to an object that is made elsewhere.
-ClientConfig = Annotated[
-    Annotated[ClientConfigOptions, Tag("(options)")] | Annotated[Reference, Tag("(reference)")],
-    Discriminator(kind_of),
-]
 
 
 Endpoint = Annotated[str, Field(pattern="^https?://[^/]"), AfterValidator(without_password)]
@@ -133,7 +85,7 @@ class TableOptions(Options):
         description="A boto3 DynamoDB client to use as it is, with its own region, endpoint and retries. It is never"
         " closed. Of the options above, you can combine it only with `async_session`.",
     )
-    client_config: ClientConfig | None = Field(
+    client_config: Reference | None = Field(
         default=None,
         description="A botocore `Config` that replaces the default one, retries included. That has short time-outs, TCP"
         " keep-alive and a pool of 64 connections.",
@@ -302,7 +254,7 @@ def _given(options: TableOptions) -> dict[str, Any]:
     """Return what is given of the constructor's options, with the objects that they name."""
     given = {name: getattr(options, name) for name in options.model_fields_set - {"setup", "encryption_key"}}
     for name in ("session", "async_session", "client", "client_config"):
-        given[name] = _object(name, getattr(options, name))
+        given[name] = made_object(name, getattr(options, name))
     given["on_event"] = made_function("on_event", options.on_event)
     given["serde"] = made_serde(options.serde, options.encryption_key, given["session"])
     return given
@@ -315,21 +267,6 @@ def _made(constructor: Callable[..., Made], given: Mapping[str, Any]) -> Made:
         # The message begins with the option's name, as all of the constructors' do.
         name, _, says = str(error).partition(" ")
         raise OptionError(name, says) from error
-
-
-def _object(name: str, value: Any) -> Any:
-    return _client_config(value) if isinstance(value, ClientConfigOptions) else made_object(name, value)
-
-
-def _client_config(options: ClientConfigOptions) -> Config:
-    # Imported late, since reading a configuration should be fast and not need the client library.
-    with without_forks():
-        from botocore.config import Config  # noqa: PLC0415
-
-    given = options.model_dump(exclude_none=True)
-    if options.proxies is not None:
-        given["proxies"] = {name: each.get_secret_value() for name, each in options.proxies.items()}
-    return Config(**given)
 
 
 _INSTALL = "langgraph-dynamodb"

@@ -63,17 +63,19 @@ class File(SourceLocation):
     Args:
         name: The file's name.
         above: The keys that lead to the configuration in it.
-        line_of: Returns the line of a key. A missing key is located where it would have to be.
+        line_of: Returns the line of a key. A missing key is located where it would have to be. `None` for TOML, whose
+            parser has no line numbers.
     """
 
     name: str
     above: Key
-    line_of: Callable[[Key], int]
+    line_of: Callable[[Key], int] | None = None
 
     def of(self, key: Key) -> str:
-        """Return the file, the line and the key."""
+        """Return the file, the key, and the line if it is known."""
         whole = (*self.above, *key)
-        return f"{self.name}, line {self.line_of(whole)}, {_dotted(whole)}"
+        line = "" if self.line_of is None else f", line {self.line_of(whole)}"
+        return f"{self.name}{line}, {_dotted(whole)}"
 
 
 def yaml_line(root: yaml.Node, key: Key) -> int:
@@ -85,15 +87,6 @@ def yaml_line(root: yaml.Node, key: Key) -> int:
             break
         node, line = found
     return line + 1
-
-
-def toml_line(text: str, key: Key) -> int:
-    """Return the line of a key in TOML, whose parser has no line numbers."""
-    for length in range(len(key), 0, -1):
-        line = _first_line_with(text.splitlines(), key[:length])
-        if line:
-            return line
-    return 1
 
 
 def _dotted(key: Key) -> str:
@@ -109,33 +102,3 @@ def _child(node: yaml.Node, part: str | int) -> tuple[yaml.Node, int] | None:
             if name.value == str(part):
                 return value, name.start_mark.line
     return None
-
-
-def _first_line_with(lines: list[str], key: Key) -> int | None:
-    """Return the number of the line that introduces a key: parsed up to there, the file has the key."""
-    for number, line in enumerate(lines, 1):
-        if str(key[-1]) in line and _has(_beginning(lines, number), key):
-            return number
-    return None
-
-
-def _beginning(lines: list[str], number: int) -> dict[str, Any]:
-    """Parse the lines up to one, and as many more as its value takes."""
-    longer = (_parsed("\n".join(lines[:end])) for end in range(number, len(lines) + 1))
-    # The whole file was parsed before, so this always finds one.
-    return next(content for content in longer if content is not None)
-
-
-def _parsed(text: str) -> dict[str, Any] | None:
-    try:
-        return parse_toml(text)
-    except ValueError:
-        return None
-
-
-def _has(content: Any, key: Key) -> bool:
-    for part in key:
-        if not isinstance(content, dict) or part not in content:
-            return False
-        content = content[part]
-    return True

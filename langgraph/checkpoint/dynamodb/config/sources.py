@@ -19,7 +19,6 @@ from langgraph.checkpoint.dynamodb.config.source_locations import (
     File,
     SourceLocation,
     parse_toml,
-    toml_line,
     yaml_line,
 )
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
@@ -189,7 +188,7 @@ def _read_toml(name: str, text: str, subject: Subject) -> Section:
         content = content.get(part) if isinstance(content, dict) else None
     if content is None and subject.is_required:
         _refuse(f"{name}: there is no [{'.'.join(subject.in_toml)}] in it; {subject.hint}")
-    return Section({} if content is None else content, File(name, subject.in_toml, partial(toml_line, text)))
+    return Section({} if content is None else content, File(name, subject.in_toml))
 
 
 # The environment
