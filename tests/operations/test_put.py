@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ReadTimeoutError
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
 from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, CheckpointSerializationError
 from langgraph.checkpoint.dynamodb._format import items
@@ -241,6 +242,22 @@ def test_a_put_that_is_made_again_has_the_parent_that_is_left(kept: int) -> None
     assert found is not None
     assert found.checkpoint["channel_values"] == {"big": BIG, "x": 4}
     assert found.parent_config == (thread_config(THREAD, "", "2") if kept == 2 else None)
+
+
+def test_a_put_whose_parent_is_pruned_meanwhile_keeps_the_stored_value_of_a_delta_channel() -> None:
+    """Then only the head that it has stored itself has it."""
+    harness = Harness()
+    process = harness.process()
+    log = _DeltaSnapshot([noise(20_000).hex()])
+    harness.run(process.put("1", {"log": log, "x": 1}))
+    checkpoint = checkpoint_of("2", {"x": 2})
+    checkpoint["channel_versions"]["log"] = 1
+    metadata: Any = {"source": "loop", "step": 1, "counters_since_delta_snapshot": {"log": (0, 1)}}
+    run = harness.begin(put(process.storage, thread_config(THREAD, "", "1"), checkpoint, metadata, {"x": 1}))
+    run.until(confirms)
+    harness.run(harness.process().prune())
+    run.finish()
+    assert harness.process().values() == {"log": log, "x": 2}
 
 
 def test_a_value_that_is_given_as_new_and_is_what_it_was_is_as_idle_as_one_that_is_not_given() -> None:

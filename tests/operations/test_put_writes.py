@@ -26,6 +26,11 @@ TTL_SECONDS = 1000
 BIG = noise(100_000)
 
 
+def test_a_call_without_writes_makes_no_request() -> None:
+    harness = Harness()
+    assert harness.begin(harness.process().put_writes("1", [])).trace() == []
+
+
 def test_within_a_call_the_last_write_to_a_special_channel_wins() -> None:
     harness = Harness()
     process = harness.process()

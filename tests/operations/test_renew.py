@@ -191,6 +191,20 @@ def test_a_put_beside_a_renewal_lives_as_long_as_what_is_renewed(stands_still_be
     assert (_ends(harness, "2") or 0) >= (_ends(harness, "1") or 0) == int(harness.now) + TTL
 
 
+def test_writes_that_change_while_they_are_renewed_are_read_again() -> None:
+    harness = Harness()
+    process = harness.process(TTL)
+    harness.run(process.put("1", {"x": 1}))
+    harness.run(process.put_writes("1", TASK, "other"))
+    harness.now += TTL * 1.5
+    renewal = _renewing(harness, process)
+    renewal.until(lambda call: call.method == "update_item" and "W#other" in str(call.params["Key"]))
+    harness.run(harness.process(TTL).put_writes("1", [("__error__", "late")], "other"))
+    renewal.finish()
+    assert _ends(harness, "1") == int(harness.now) + TTL
+    assert ("other", "__error__", "late") in harness.process().pending("1")
+
+
 def test_a_put_that_never_ended_does_not_hide_what_is_renewed() -> None:
     """Its head carries an epoch that has ended, and is the newest. Readers take a namespace for expired with it."""
     harness = Harness()
