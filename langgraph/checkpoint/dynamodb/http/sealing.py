@@ -197,11 +197,6 @@ class Sealer:
             raise CheckpointerConfigurationError(msg) from error
 
 
-def is_sealed_type(kind: str) -> bool:
-    """Tell whether a value's type is that of a sealed one."""
-    return _SEALED in kind
-
-
 def _digest(place: Place, kind: str, body: bytes) -> bytes:
     """Return the digest of a sealed value and its place."""
     digest = sha256()

@@ -16,12 +16,10 @@ from langgraph.checkpoint.dynamodb._format.codec import UnreadableError
 from langgraph.checkpoint.dynamodb._format.shared_messages import SharedMessages
 from langgraph.checkpoint.dynamodb._format.unserializable import unserializable_part
 from langgraph.checkpoint.dynamodb.errors import CheckpointSerializationError
-from langgraph.checkpoint.dynamodb.http.sealing import Place, Sealer, is_sealed_type
+from langgraph.checkpoint.dynamodb.http.sealing import Place, Sealer
 
 DIGEST_BYTES = 16
 Document: TypeAlias = dict[str, Any]
-
-_NO_METADATA: Document = {"type": "json", "data": b"{}"}
 
 
 def digest_of(data: bytes) -> bytes:
@@ -72,7 +70,7 @@ class Values:
 
     @property
     def seals(self) -> bool:
-        """Whether values are bound to their places. Then only a client with the key can copy a thread."""
+        """Whether values are bound to their places. Then a thread cannot be copied."""
         return self._sealer is not None
 
     def for_many(self) -> Values:
@@ -99,7 +97,9 @@ class Values:
                 " write them"
             )
             raise CheckpointSerializationError(msg) from error
-        return self._sealed(place, kind, bytes(data))
+        if self._sealer is None:
+            return Typed(kind, bytes(data))
+        return Typed(*self._sealer.seal(place, (kind, bytes(data))))
 
     def loads(self, document: Document, place: Place) -> Any:
         """Deserialize a value of an answer.
@@ -109,28 +109,9 @@ class Values:
             CheckpointerConfigurationError: There is a sealer, and the value is not encrypted, or with another key.
             CheckpointCorruptionError: The value was encrypted for another place, or was changed.
         """
-        return self._deserialized(place, self._opened(document, place))
-
-    def loads_metadata(self, document: Document, place: Place) -> Any:
-        """Return the metadata of a checkpoint's document; errors are those of `loads`."""
-        typed = document.get("typed_metadata")
-        if typed is None and self.seals:
-            # Somebody without the key could have left the sealed metadata out. This raises, unless that is allowed.
-            self._opened(_NO_METADATA, place)
-        if typed is None:
-            return document["metadata"]
-        if self.seals or is_sealed_type(typed["type"]):
-            return self.loads(typed, place)
-        return self._deserialized(place, (typed["type"], typed["data"]))
-
-    def _sealed(self, place: Place, kind: str, data: bytes) -> Typed:
-        return Typed(kind, data) if self._sealer is None else Typed(*self._sealer.seal(place, (kind, data)))
-
-    def _opened(self, document: Document, place: Place) -> tuple[str, bytes]:
         typed = document["type"], document["data"]
-        return typed if self._sealer is None else self._sealer.open(place, typed)
-
-    def _deserialized(self, place: Place, typed: tuple[str, bytes]) -> Any:
+        if self._sealer is not None:
+            typed = self._sealer.open(place, typed)
         try:
             return self._loads(typed)
         except Exception as error:
@@ -139,3 +120,13 @@ class Values:
                 " the serde that the thread was written with"
             )
             raise UnreadableError(msg) from error
+
+    def loads_metadata(self, document: Document, place: Place) -> Any:
+        """Return the metadata of a checkpoint's document; errors are those of `loads`."""
+        typed = document.get("typed_metadata")
+        if typed is not None:
+            return self.loads(typed, place)
+        if self._sealer is not None:
+            # Somebody without the key could have left the sealed metadata out. This raises, unless that is allowed.
+            self._sealer.open(place, ("json", b"{}"))
+        return document["metadata"]
