@@ -92,10 +92,6 @@ def test_help_names_every_exit_code() -> None:
     assert all(f"{code.value}: {code.meaning}" in shown for code in Exit)
 
 
-def test_the_version_is_printed() -> None:
-    assert CliRunner().invoke(app, ["--version"]).stdout.strip() == "0.1.0"
-
-
 def test_a_table_has_to_be_named() -> None:
     result = CliRunner().invoke(app, ["threads"])
     assert result.exit_code == 4
@@ -106,13 +102,6 @@ def test_a_profile_has_to_exist() -> None:
     result = CliRunner().invoke(app, ["threads", "--table", "any-table", "--profile", "nobody"])
     assert result.exit_code == 4
     assert "there is no such AWS profile (The config profile (nobody) could not be found)" in result.stderr
-
-
-@local
-def test_a_table_that_is_not_there_says_what_to_do(run: Run) -> None:
-    ended = run("threads", "--table", "not-there")
-    assert ended.code == 4
-    assert "deploy the template" in ended.err
 
 
 @local
