@@ -8,7 +8,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "langgraph"
 # Words that are written so wherever they stand.
-NAMES = ("Accept", "Content-", "DynamoDB", "LangGraph", "SQLite")
+NAMES = ("Accept", "Content-", "DynamoDB", "JSON", "LangGraph", "SQLite")
 
 
 def _text(node: ast.expr) -> str:

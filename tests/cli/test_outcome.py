@@ -92,6 +92,10 @@ def test_help_names_every_exit_code() -> None:
     assert all(f"{code.value}: {code.meaning}" in shown for code in Exit)
 
 
+def test_the_version_is_printed() -> None:
+    assert CliRunner().invoke(app, ["--version"]).stdout.strip() == "0.1.0"
+
+
 def test_a_table_has_to_be_named() -> None:
     result = CliRunner().invoke(app, ["threads"])
     assert result.exit_code == 4

@@ -53,7 +53,7 @@ def test_a_table_with_one_damaged_thread_is_explained(run: Run, shared: str) -> 
     ended = run("verify", "--all", "--table", shared)
     assert ended.code == 8
     assert "Scanning table" in ended.err
-    assert "2 threads not sound" in ended.err
+    assert "2 threads failed verification" in ended.err
     assert ended.out.startswith("verified: 4 threads, 5 checkpoints, 0 tasks, ")
     lines = ended.out.splitlines()[1:]
     assert {line.split(":")[0] for line in lines} == {"damaged", "orphans", "forgotten"}
@@ -83,7 +83,7 @@ def test_a_repair_removes_what_nothing_can_reach(
     assert len(all_items(client, shared)) == before
     ended = run("verify", "--all", "--repair", "--yes", "--table", shared)
     assert ended.code == 8
-    assert "1 thread not sound" in ended.err
+    assert "1 thread failed verification" in ended.err
     assert {"orphans: repaired", "forgotten: repaired"} <= set(ended.out.splitlines())
     after = run("verify", "--all", "--table", shared, "--json").json["threads"]
     assert [each["thread_id"] for each in after if not each["sound"]] == ["damaged"]
@@ -193,7 +193,7 @@ def test_damage_is_found_without_the_key_too(run: Run, encrypted: str, client: D
     client.put_item(TableName=encrypted, Item=broken)
     ended = run("verify", "one", "two", "--table", encrypted)
     assert ended.code == 8
-    assert "1 thread not sound" in ended.err
+    assert "1 thread failed verification" in ended.err
     damaged = [line for line in ended.out.splitlines() if ": damaged: " in line]
     assert {line.split(":")[0] for line in damaged} == {"one"}
 

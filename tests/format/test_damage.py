@@ -40,8 +40,6 @@ CONFIG = thread_config(checkpoint_id="2")
 HEAD, SEGMENT, WRITES = "C#2#", "S#", "C#2#W#"
 # Long enough for several segments, in the head and among the writes.
 VALUES = {"big": [noise(300, number).hex() for number in range(200)], "small": "x"}
-# Of a sealed unit: format version, compression, length of the cipher's name (there is none), and checksum.
-HEADER_BYTES = 3 + 12
 # Large enough to be sealed instead of being stored as readable JSON in the head.
 SEALED = {"note": "metadata " * 2000}
 
@@ -149,49 +147,21 @@ def _assert_that_all_raise(
             ask()
 
 
-@pytest.mark.parametrize("kind", DAMAGES)
+@pytest.mark.usefixtures("saver")
 def test_damage_is_an_error_that_names_the_item_by_whichever_way_it_is_read(
-    saver: DynamoDBSaver, client: DynamoDBClient, table_name: str, kind: str
-) -> None:
-    sk, damage = DAMAGES[kind]
-    _damage(client, table_name, sk, damage)
-    before = all_items(client, table_name)
-    _assert_that_all_raise(
-        _readings(saver),
-        CheckpointCorruptionError,
-        rf"item PK='thread-1#' SK='{sk}.*(?:damaged|missing).*restore .* point-in-time recovery",
-    )
-    assert all_items(client, table_name) == before
-
-
-async def test_the_async_methods_find_the_same_damage(
-    saver: DynamoDBSaver, client: DynamoDBClient, table_name: str
-) -> None:
-    _damage(client, table_name, SEGMENT, _flip("data", -1))
-    with pytest.raises(CheckpointCorruptionError, match=r"SK='S#[0-9a-f]{16}' is damaged: its checksum"):
-        await saver.aget_tuple(thread_config())
-    with pytest.raises(CheckpointCorruptionError, match=r"SK='S#[0-9a-f]{16}' is damaged: its checksum"):
-        assert [each async for each in saver.alist(thread_config())]
-
-
-def test_every_part_of_a_segment_counts(
     make_saver: Callable[..., DynamoDBSaver], client: DynamoDBClient, table_name: str
 ) -> None:
-    """Each byte of the header and the checksum, and of the payload one in seven, reached through the whole saver.
-
-    Every bit of sealed bytes is the codec's own test.
-    """
-    saver = make_saver()
-    store(saver, thread_config(), "2", {"big": bytes(range(256)) * 80})
-    segment = _items(client, table_name, SEGMENT)[0]
-    size = len(segment["data"]["B"])
-    saver = make_saver(cache_bytes=0)
-    for position in (*range(HEADER_BYTES), *range(HEADER_BYTES, size, 7), size - 1):
-        client.put_item(TableName=table_name, Item=_flip("data", position)(segment))
-        with pytest.raises((CheckpointCorruptionError, CheckpointFormatError), match="SK='S#"):
-            saver.get_tuple(thread_config())
-    client.put_item(TableName=table_name, Item=segment)
-    assert stored_values(saver, thread_config()) == {"big": bytes(range(256)) * 80}
+    for sk, damage in DAMAGES.values():
+        whole = _items(client, table_name, sk)[0]
+        _damage(client, table_name, sk, damage)
+        before = all_items(client, table_name)
+        _assert_that_all_raise(
+            _readings(make_saver()),
+            CheckpointCorruptionError,
+            rf"item PK='thread-1#' SK='{sk}.*(?:damaged|missing).*restore .* point-in-time recovery",
+        )
+        assert all_items(client, table_name) == before
+        client.put_item(TableName=table_name, Item=whole)
 
 
 def test_a_deleted_segment_is_an_error_that_names_the_checkpoint(
@@ -277,19 +247,21 @@ NEWER: dict[str, tuple[str, Damage]] = {
 }
 
 
-@pytest.mark.parametrize("kind", NEWER)
+@pytest.mark.usefixtures("saver")
 def test_an_item_of_a_newer_format_is_refused_with_what_reads_it(
-    saver: DynamoDBSaver, client: DynamoDBClient, table_name: str, kind: str
+    make_saver: Callable[..., DynamoDBSaver], client: DynamoDBClient, table_name: str
 ) -> None:
-    sk, newer = NEWER[kind]
-    _damage(client, table_name, sk, newer)
-    before = all_items(client, table_name)
-    _assert_that_all_raise(
-        _readings(saver),
-        CheckpointFormatError,
-        rf"SK='{sk}.*has format version 9,.* up to \d; upgrade langgraph-dynamodb",
-    )
-    assert all_items(client, table_name) == before
+    for sk, newer in NEWER.values():
+        whole = _items(client, table_name, sk)[0]
+        _damage(client, table_name, sk, newer)
+        before = all_items(client, table_name)
+        _assert_that_all_raise(
+            _readings(make_saver()),
+            CheckpointFormatError,
+            rf"SK='{sk}.*has format version 9,.* up to \d; upgrade langgraph-dynamodb",
+        )
+        assert all_items(client, table_name) == before
+        client.put_item(TableName=table_name, Item=whole)
 
 
 @pytest.mark.parametrize("kind", ["head", "body"])

@@ -112,7 +112,7 @@ def threads() -> dict[tuple[str, str], Seen]:
     observer.run(process, process.put_writes("3", [("x", 1)], "late"))
     observer.run(process, set_thread(process.storage, THREAD, "ada", "Trains", None))
     hold = thread_lock.hold_on(THREAD, 60, 0, process.storage.rng.randbytes(thread_lock.TOKEN_BYTES))
-    observer.run(process, thread_lock.acquire(process.storage, hold, 0))
+    observer.run(process, thread_lock.acquire(thread_lock.TableHolder(process.storage), hold, 0))
     _copy(observer, process)
     observer.run(process, process.prune())
     observer.run(process, process.delete_thread())

@@ -9,6 +9,7 @@ import ormsgpack
 
 from langgraph.checkpoint.dynamodb.gateway import Limits
 from langgraph.checkpoint.dynamodb.gateway.media import JSON, MSGPACK, Media
+from langgraph.checkpoint.dynamodb.gateway.size_limits import VALUES_MAX
 
 LIMITS = Limits()
 
@@ -21,7 +22,8 @@ def _filled(fragment: bytes, before: bytes = b"", after: bytes = b"") -> bytes:
 
 def _wrong(value: Any) -> dict[str, Any]:
     """A request with as many mistakes as it may have values."""
-    return {"kept": [value] * 9_900, "values": {"x": [value] * 9_900}, "new_versions": [value] * 9_900}
+    count = VALUES_MAX // 3 - 10
+    return {"kept": [value] * count, "values": {"x": [value] * count}, "new_versions": [value] * count}
 
 
 _TEXT = (b'{"thread_id":"', b'"}')
@@ -31,7 +33,7 @@ _VALUES = {
     "values": {str(each): {"type": "bytes", "data": bytes(1 << 20)} for each in range(63)},
 }
 # Each piece names as much of its base as is allowed for all.
-_PIECES = [[0, LIMITS.decompressed_bytes_max, b""]] * 9_900
+_PIECES = [[0, LIMITS.decompressed_bytes_max, b""]] * (VALUES_MAX // 4 - 10)
 _DELTAS = {**_CHECKPOINT, "values": {"x": {"type": "bytes", "base": bytes(16), "pieces": _PIECES}}}
 # Inside a value there may be anything: nothing but metadata is read.
 _BOMB = b"\xdd\x00\x0f\xff\xff" + bytes((1 << 20) - 1)
@@ -53,19 +55,19 @@ CRAFTED: dict[str, tuple[str, Media, bytes]] = {
         "put-writes",
         JSON,
         _filled(
-            b"A",
+            b"AAAA",
             b'{"thread_id":"t","checkpoint_id":"1","task_id":"t","writes":[["x",{"type":"bytes","data":"',
             b'"}]]}',
         ),
     ),
     "JSON: mistakes": ("put", JSON, json.dumps(_wrong(0)).encode()),
     "msgpack: empty lists": ("get-tuple", MSGPACK, _filled(b"\x90", b"\xdd\xff\xff\xff\xff")),
-    "msgpack: values": ("get-tuple", MSGPACK, ormsgpack.packb([[[]] * 9_999] * 9)),
+    "msgpack: values": ("get-tuple", MSGPACK, ormsgpack.packb([[]] * (VALUES_MAX - 10))),
     "msgpack: mistakes": ("put", MSGPACK, ormsgpack.packb(_wrong({}))),
     "msgpack: a long text": (
         "get-tuple",
         MSGPACK,
-        ormsgpack.packb({"thread_id": "a" * (64 << 20)})[: 64 << 20],
+        ormsgpack.packb({"thread_id": "a" * (LIMITS.decompressed_bytes_max - 100)}),
     ),
     "msgpack: values of channels": ("put", MSGPACK, ormsgpack.packb(_VALUES)),
     "msgpack: deltas": ("put", MSGPACK, ormsgpack.packb(_DELTAS)),

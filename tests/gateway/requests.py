@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from annotated_types import MinLen
 
+from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY
 from langgraph.checkpoint.dynamodb.gateway.wire import Message
 
 # As many as a digest has.
@@ -79,3 +80,11 @@ def places_of_values(request: Any, path: tuple[str | int, ...] = ()) -> Iterator
     elif isinstance(request, list):
         for position, value in enumerate(request):
             yield from places_of_values(value, (*path, position))
+
+
+def keys_in(value: Any) -> list[str]:
+    """The partition keys of all items and keys in the parameters of a request to DynamoDB."""
+    if isinstance(value, dict):
+        own = [value[PARTITION_KEY]["S"]] if PARTITION_KEY in value else []
+        return own + [each for name in value if name != PARTITION_KEY for each in keys_in(value[name])]
+    return [each for inner in value for each in keys_in(inner)] if isinstance(value, list) else []

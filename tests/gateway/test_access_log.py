@@ -13,6 +13,8 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
 from langgraph.checkpoint.dynamodb import errors
+from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
+from langgraph.checkpoint.dynamodb._operations.threads import PinnedEpochError
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, Wait
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError
 from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, metrics
@@ -134,6 +136,14 @@ async def test_of_a_table_that_cannot_be_used_the_log_has_the_message(
     assert (answer.status_code, "role r" in answer.text) == (500, False)
     assert "its log says why" in answer.json()["detail"]
     assert any("access was denied for role r" in each.getMessage() for each in lines())
+
+
+async def test_a_thread_that_is_deleted_at_every_attempt_is_busy(
+    make_client: MakeClient, script: Script
+) -> None:
+    script.error = PinnedEpochError("deleted")
+    answer = await ask(make_client())
+    assert (answer.status_code, len(script.asked)) == (409, ATTEMPTS_MAX)
 
 
 async def test_a_request_that_takes_too_long_is_ended(make_client: MakeClient, script: Script) -> None:

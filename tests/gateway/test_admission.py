@@ -187,6 +187,21 @@ async def test_who_gave_up_a_moment_ago_is_passed_over() -> None:
     await hall.empty()
 
 
+async def test_a_request_that_ended_while_it_waited_for_its_place_gives_it_back() -> None:
+    hall = Hall(in_flight_max=1)
+    who = Principal("a", "a")
+    await hall.places.enter(who)
+    slot = concurrency.Slot(hall.places, who)
+    resting = asyncio.create_task(slot.rest(0))
+    await hall.come("b1")
+    assert hall.served == ["b1"]
+    await hall.settle()
+    slot.end()
+    await hall.go("b1")
+    await resting
+    await hall.empty()
+
+
 async def test_requests_wait_for_their_turn_and_are_all_served(
     make_app: Callable[..., Starlette], client_of: Any, script: Script
 ) -> None:

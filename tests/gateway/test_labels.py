@@ -20,7 +20,7 @@ from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, create_gate
 from langgraph.checkpoint.dynamodb.gateway.endpoints import LABEL_ENDPOINTS
 from langgraph.checkpoint.dynamodb.gateway.memories import Recent
 from langgraph.store.dynamodb import DynamoDBStore
-from tests.gateway.requests import found, places_of_values, replaced
+from tests.gateway.requests import found, keys_in, places_of_values, replaced
 from tests.support.checkpoints import all_items, noise
 from tests.support.traffic import Traffic
 
@@ -249,14 +249,7 @@ def _named(params: Any) -> list[str]:
     if "KeyConditionExpression" in params:
         assert params["ExpressionAttributeNames"]["#pk"] == PARTITION_KEY
         return [params["ExpressionAttributeValues"][":pk"]["S"]]
-    return _keys(params)
-
-
-def _keys(value: Any) -> list[str]:
-    if isinstance(value, dict):
-        own = [value[PARTITION_KEY]["S"]] if PARTITION_KEY in value else []
-        return own + [each for name in value if name != PARTITION_KEY for each in _keys(value[name])]
-    return [each for inner in value for each in _keys(inner)] if isinstance(value, list) else []
+    return keys_in(params)
 
 
 # What is no request
@@ -305,14 +298,6 @@ async def test_too_many_operations_are_refused(send: Send) -> None:
     assert "at most 250" in answer.json()["detail"]
 
 
-async def test_the_last_put_of_a_memory_counts(send: Send) -> None:
-    ops = [put_of("acme", value=f'{{"n": {number}}}') for number in range(3)]
-    assert (await send("acme", "store/batch", {"ops": ops})).json() == {"results": [None] * 3, "left": []}
-    get = {"op": "get", "namespace": ["acme", "notes"], "key": "k"}
-    answer = await send("acme", "store/batch", {"ops": [get]})
-    assert answer.json()["results"][0]["value"] == '{"n":2}'
-
-
 async def test_a_gateway_without_numpy_says_what_to_install(
     send: Send, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -337,6 +322,24 @@ async def test_what_a_search_reads_counts_as_memory_of_its_principal(make_send: 
     answers = await asyncio.gather(*(send("acme", "store/batch", {"ops": ops}) for _ in range(40)))
     assert {each.status_code for each in answers} == {200, 503}
     assert (await send("acme", "store/batch", {"ops": ops[:1]})).status_code == 200
+
+
+async def test_what_an_answer_has_no_room_for_is_left(make_send: Callable[..., Send]) -> None:
+    send = make_send(body_bytes_max=10_000)
+    places = [{"namespace": ["acme", "notes"], "key": f"{number}"} for number in range(3)]
+    for number, at in enumerate(places):
+        text = noise(1500, number).hex()
+        ops = [{"op": "put", **at, "value": f'{{"text": "{text}"}}'}]
+        assert (await send("acme", "store/batch", {"ops": ops})).status_code == 200
+        entry = {**at, "type": "bytes", "data": noise(3000, number)}
+        assert (await send("acme", "cache/set", {"entries": [entry]})).status_code == 200
+    # More than are read at once.
+    gets = [{"op": "get", **places[number % 3]} for number in range(120)]
+    assert (await send("acme", "store/batch", {"ops": gets})).json()["left"] == list(range(2, 120))
+    exported = (await send("acme", "store/export-items", {"namespace_prefix": ["acme"]})).json()
+    assert (len(exported["records"]), exported["after"]) == (2, places[1])
+    keys = [places[number % 3] for number in range(20)]
+    assert (await send("acme", "cache/get", {"keys": keys})).json()["left"] == list(range(2, 20))
 
 
 async def test_a_search_over_its_limit_is_named(make_send: Callable[..., Send]) -> None:
@@ -381,7 +384,7 @@ async def test_the_key_of_the_service_encrypts(
     answer = await plain("acme", "cache/get", keys)
     assert answer.json()["values"] == [None]
     assert answer.json()["refused"] == [
-        {"position": 0, "reason": "EncryptedError: the gateway cannot open it"}
+        {"position": 0, "reason": "UnreadableError: the gateway cannot open it"}
     ]
 
 

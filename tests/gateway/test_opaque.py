@@ -10,9 +10,10 @@ from typing import Any
 import httpx
 import pytest
 from langgraph.checkpoint.serde import jsonplus
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, DynamoDBSaver
 from langgraph.checkpoint.dynamodb.gateway import create_gateway
 from tests.gateway.conftest import always
 from tests.gateway.test_labels import PRINCIPALS
@@ -107,6 +108,16 @@ async def test_the_log_does_not_name_a_thread_that_enters_the_directory(
     answer = await _post(make_saver(owner_from="user_id"), "checkpoints/put", {**PUT, "thread_id": "secret"})
     assert answer.status_code == 200
     assert "secret" not in caplog.text
+
+
+def test_a_cipher_that_may_not_be_all_is_refused() -> None:
+    class Twice(EncryptedSerializer):
+        """Encrypts once more in a way of its own."""
+
+    serde = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
+    saver = DynamoDBSaver("threads", serde=Twice(serde.cipher, serde.serde))
+    with pytest.raises(CheckpointerConfigurationError, match="the gateway's saver has a Twice"):
+        create_gateway(saver, insecure=True)
 
 
 async def _post(

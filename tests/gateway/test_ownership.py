@@ -97,7 +97,8 @@ def test_new_threads_get_the_owner_and_lists_are_theirs(
     ask(side, ada, "put_writes", config, [("x", noise(100_000))], "task")
     put(bob, "two")
     ask(side, ada, "put_writes", thread_config("writes first", "", "9"), [("x", 1)], "task")
-    ask(side, ada, "copy_thread", "one", "copy")
+    # What a client encrypts for a thread is copied into no other.
+    ask(side, connect("ada"), "copy_thread", "one", "copy")
     ask(side, ada, "set_thread", "described", title="New chat")
     for each in (ada.threads(), ask(side, ada, "threads", owner="ada", with_status=True)):
         assert {thread.thread_id for thread in each.threads} == {"one", "writes first", "copy", "described"}
@@ -105,7 +106,7 @@ def test_new_threads_get_the_owner_and_lists_are_theirs(
     assert [each.thread_id for each in bob.threads().threads] == ["two"]
     assert len(connect("acme", **options).threads(owner="bob").threads) == 1
     for arguments in operations_on("one", "copy").items():
-        if arguments[0] != "delete_for_runs":
+        if arguments[0] not in ("delete_for_runs", "copy_thread"):
             ask(side, ada, arguments[0], **arguments[1])
     assert ada.get_tuple(thread_config("one")) is None
     # The id is free: what is new in it is its creator's.
@@ -292,6 +293,12 @@ async def test_a_thread_has_no_owner_of_another_tenant(gateway: httpx.ASGITransp
     answer = await send(gateway, "operator", "put", checkpointed("other/1", owner="acme/ada"))
     assert answer.status_code == 400
     assert "a name before a slash is a tenant" in answer.json()["detail"]
+
+
+async def test_a_lock_is_taken_before_its_thread_exists(gateway: httpx.ASGITransport) -> None:
+    lock = {"thread_id": "acme/1", "action": "acquire", "token": bytes(8)}
+    answer = await send(gateway, "ada", "lock", lock)
+    assert ormsgpack.unpackb(answer.content)["held"]
 
 
 @pytest.mark.parametrize("name", [each.name for each in ENDPOINTS if each.absent is not None])

@@ -141,14 +141,6 @@ def test_an_owner_of_no_tenant_cannot_name_one() -> None:
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda each: each.name)
-def test_a_thread_is_told_apart_from_all_threads(endpoint: Endpoint) -> None:
-    request = endpoint.model.model_validate(example(endpoint.model, MINE))
-    expected: set[str | None] = {None} if endpoint.name == "delete-for-runs" else {MINE}
-    expected = set() if endpoint.name == "threads" else expected
-    assert set(endpoint.threads(request)) == expected
-
-
-@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda each: each.name)
 async def test_what_is_theirs_they_may_name(
     endpoint: Endpoint, make_client: MakeClient, script: Script
 ) -> None:

@@ -9,7 +9,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, Work
 from langgraph.checkpoint.dynamodb.http import operations
-from langgraph.checkpoint.dynamodb.http.memory import Remembered
+from langgraph.checkpoint.dynamodb.http.memory import LastUsed
 from langgraph.checkpoint.dynamodb.http.service import Service
 from langgraph.checkpoint.dynamodb.http.values import Values
 from tests.support.checkpoints import checkpoint_of
@@ -38,7 +38,7 @@ def _sent(operation: Op[Any], then: Callable[[], None]) -> dict[str, Any]:
 
 
 def _client() -> operations.Client:
-    return operations.Client(Service(), Remembered[operations.Known](0), Values(JsonPlusSerializer()))
+    return operations.Client(Service(), LastUsed[operations.Known](0), Values(JsonPlusSerializer()))
 
 
 def _config() -> Any:

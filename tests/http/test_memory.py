@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from langgraph.checkpoint.dynamodb.http.memory import Remembered
+from langgraph.checkpoint.dynamodb.http.memory import LastUsed
 from tests.support.forks import in_a_child, needs_fork
 
 pytestmark = needs_fork
@@ -18,7 +18,7 @@ class Entry:
 
 
 def test_the_least_recently_used_is_forgotten() -> None:
-    memory = Remembered[Entry](20_000)
+    memory = LastUsed[Entry](20_000)
     places = [(f"thread {number}", "") for number in range(4)]
     for each in places[:2]:
         memory.keep(each, Entry(8000))
@@ -33,14 +33,14 @@ def test_the_least_recently_used_is_forgotten() -> None:
 
 
 def test_a_child_does_not_wait_for_a_lock_that_its_parent_held() -> None:
-    memory = Remembered[Entry](20_000)
+    memory = LastUsed[Entry](20_000)
     # Another OS thread may have it when a process forks.
     with memory._lock:  # noqa: SLF001 - nothing public holds it for long enough.
         assert in_a_child(lambda: memory.keep(("a", ""), Entry(1))) == 0
 
 
 def test_a_thread_is_forgotten_with_all_its_namespaces() -> None:
-    memory = Remembered[Entry](20_000)
+    memory = LastUsed[Entry](20_000)
     places = [("a", ""), ("a", "inner"), ("b", "")]
     for each in places:
         memory.keep(each, Entry(1))

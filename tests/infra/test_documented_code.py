@@ -33,7 +33,7 @@ GIVEN = {
     "inputs": "inputs: dict[str, typing.Any]",
     "namespace": "namespace: tuple[str, ...]",
     "key": "key: str",
-    "target": "from langgraph.checkpoint.dynamodb.migrate import SaverStore\ntarget: SaverStore",
+    "target": "from langgraph.checkpoint.dynamodb.migrate import SaverEndpoint\ntarget: SaverEndpoint",
     # The AWS CDK is in an environment of its own, so mypy checks nothing of these.
     "self": "self: typing.Any",
     "role": "role: typing.Any",

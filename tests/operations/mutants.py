@@ -14,8 +14,7 @@ from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Expiry, Item, Partition
 from langgraph.checkpoint.dynamodb._operations import (
     collect,
-    commit,
-    commit_writes,
+    compose,
     copy,
     delta_history,
     get,
@@ -26,7 +25,6 @@ from langgraph.checkpoint.dynamodb._operations import (
     renew,
     threads,
 )
-from langgraph.checkpoint.dynamodb._operations.commit_writes import TaskWrites
 from langgraph.checkpoint.dynamodb._operations.inventory import Inventory
 from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments, NamespaceReader, StoredCheckpoint
 from langgraph.checkpoint.dynamodb._runtime.cache import CachedThread, SharedReads
@@ -55,12 +53,12 @@ def unprocessed_writes_are_dropped(patch: pytest.MonkeyPatch) -> None:
 
 def new_versions_do_not_matter(patch: pytest.MonkeyPatch) -> None:
     """A put inherits what has its parent's version, though it was given as new."""
-    is_inherited = put._is_inherited
+    is_inherited = compose._is_inherited
 
     def by_version(request: Any, parent: Any, name: str) -> bool:
         return is_inherited(replace(request, new_channels=frozenset()), parent, name)
 
-    patch.setattr(put, "_is_inherited", by_version)
+    patch.setattr(compose, "_is_inherited", by_version)
 
 
 def heads_are_put_without_a_condition(patch: pytest.MonkeyPatch) -> None:
@@ -70,7 +68,7 @@ def heads_are_put_without_a_condition(patch: pytest.MonkeyPatch) -> None:
 
 def heads_are_replaced_under_an_epoch_that_ended(patch: pytest.MonkeyPatch) -> None:
     """A put replaces another process's head, whatever became of its own epoch."""
-    patch.setattr(commit, "read_thread", lambda _storage, _at: _current())
+    patch.setattr(put, "read_thread", lambda _storage, _at: _current())
 
 
 def _current() -> Op[Any]:
@@ -111,7 +109,7 @@ def pending_epochs_are_confirmed(patch: pytest.MonkeyPatch) -> None:
         thread = yield from threads.read_thread(storage, at)
         return None if thread is None else threads._cached(storage, at, thread)
 
-    patch.setattr(commit, "confirm_epoch", confirm)
+    patch.setattr(put, "confirm_epoch", confirm)
 
 
 def extensions_make_items(patch: pytest.MonkeyPatch) -> None:
@@ -151,14 +149,14 @@ def the_first_special_write_wins(patch: pytest.MonkeyPatch) -> None:
 
 def later_writes_prolong_a_tasks_item(patch: pytest.MonkeyPatch) -> None:
     """Each call gives the item of its task a new expiry, whatever that needs."""
-    store_parts = commit_writes._store_parts
+    store_parts = put_writes._store_parts
 
-    def prolong(storage: Storage, writes: TaskWrites, thread: CachedThread, expiry: Expiry) -> Op[Any]:
-        found = yield from store_parts(storage, writes, thread, expiry)
-        yield from threads.extend(storage, writes.key, expiry.own)
+    def prolong(storage: Storage, task: Any, parts: Any, thread: CachedThread, expiry: Expiry) -> Op[Any]:
+        found = yield from store_parts(storage, task, parts, thread, expiry)
+        yield from threads.extend(storage, task.key, expiry.own)
         return found
 
-    patch.setattr(commit_writes, "_store_parts", prolong)
+    patch.setattr(put_writes, "_store_parts", prolong)
 
 
 def writes_reuse_across_epochs(patch: pytest.MonkeyPatch) -> None:
@@ -304,7 +302,7 @@ def puts_ignore_renewals(patch: pytest.MonkeyPatch) -> None:
     ) -> Op[None]:
         return after_put(storage, at, checkpoint_id, ends_at, replace(thread, kept_until=None), above)
 
-    patch.setattr(commit, "renew_after_put", ignore)
+    patch.setattr(put, "renew_after_put", ignore)
 
 
 def renewals_pass_over_newer_ones(patch: pytest.MonkeyPatch) -> None:

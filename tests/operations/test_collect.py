@@ -11,7 +11,6 @@ from langgraph.checkpoint.dynamodb import CheckpointCorruptionError, ThreadBusyE
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS, ORPHAN_SECONDS
 from langgraph.checkpoint.dynamodb._operations.inventory import scan_namespace
-from langgraph.checkpoint.dynamodb._operations.thread_lock import acquire, hold_on, release
 from tests.simulation.world import use_small_limits
 from tests.support.checkpoints import noise, thread_config
 from tests.support.harness import (
@@ -329,19 +328,6 @@ def test_what_comes_into_a_new_namespace_during_a_prune_counts_after_it(ttl_seco
     assert harness.process().values(namespace="old") == {"big": noise(60_000)}
     harness.run(harness.process().delete_thread())
     assert harness.model.items() == []
-
-
-@pytest.mark.parametrize("is_held", [False, True])
-def test_a_deletion_takes_a_lock_that_is_free_and_leaves_one_that_is_held(*, is_held: bool) -> None:
-    harness = Harness()
-    process = harness.process()
-    harness.run(process.put("1", {"x": 1}))
-    hold = hold_on(THREAD, 60.0, 0.0, process.storage.rng.randbytes(8))
-    harness.run(acquire(process.storage, hold, 0.0))
-    if not is_held:
-        harness.run(release(process.storage, hold))
-    harness.run(harness.process().delete_thread())
-    assert len(harness.model.items()) == is_held
 
 
 def test_a_prune_leaves_no_segment_that_only_index_segments_of_what_went_led_to(

@@ -21,6 +21,7 @@ from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
 from langgraph.checkpoint.dynamodb._operations.delete import delete_thread, prune
 from langgraph.checkpoint.dynamodb._operations.directory import (
     ThreadPage,
+    ThreadQuery,
     list_threads,
     set_thread,
 )
@@ -79,15 +80,8 @@ class Users:
 
     def page(self, owner: Any = "ada", storage: Storage | None = None, **asked: Any) -> ThreadPage:
         """A page of a list, as a process that remembers nothing reads it."""
-        defaults = {
-            "status": None,
-            "metadata": None,
-            "limit": 20,
-            "before": None,
-            "with_status": False,
-            "since": None,
-        }
-        return self.harness.run(list_threads(storage or self.process(), owner, **{**defaults, **asked}))
+        query = ThreadQuery(owner=owner, **asked)
+        return self.harness.run(list_threads(storage or self.process(), query))
 
     def threads(self, owner: Any = "ada", **asked: Any) -> list[str]:
         """The ids of the threads of a page."""
@@ -563,9 +557,7 @@ def test_a_page_is_one_query() -> None:
     users = Users()
     for number in range(30):
         users.store(f"thread {number}")
-    calls = users.harness.begin(
-        list_threads(users.process(), "ada", None, None, 20, None, False, None)
-    ).trace()
+    calls = users.harness.begin(list_threads(users.process(), ThreadQuery(owner="ada"))).trace()
     assert [(call.method, call.params["Limit"]) for call in calls] == [("query", 21)]
 
 

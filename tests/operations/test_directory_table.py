@@ -14,7 +14,6 @@ from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Item
 from langgraph.checkpoint.dynamodb._operations.delete import delete_thread, prune
 from langgraph.checkpoint.dynamodb._operations.directory_table import (
-    EntryPage,
     Newest,
     ThreadPosition,
     carry_entry,
@@ -84,8 +83,8 @@ def read(
     """Read entries; return their threads, whether these are the last ones, and the requests."""
     run = harness.begin(read_entries(storage_of(harness), owner, int(since), before, count))
     calls = run.trace()
-    page: EntryPage = run.finish()
-    return [ThreadPosition.of(each).thread_id for each in page.entries], page.is_last, calls
+    entries, is_last = run.finish()
+    return [ThreadPosition.of(each).thread_id for each in entries], is_last, calls
 
 
 def days(calls: list[Call]) -> list[str]:
@@ -150,38 +149,6 @@ def test_a_position_of_the_far_future_costs_no_queries_of_days_to_come(harness: 
 # Describing
 
 
-def test_a_description_enters_a_thread_that_is_not_in_the_directory(harness: Harness) -> None:
-    store(harness, "one")
-    root = items.partition_of("one")
-    new = entry(harness, "one", title="Trains")
-    assert harness.run(describe(storage_of(harness), root, new, None)) is None
-    assert read(harness, None, since=harness.now - DAY)[0] == ["one"]
-    # The second one finds it there.
-    other = entry(harness, "one", title="Planes")
-    found = harness.run(describe(storage_of(harness), root, other, None))
-    assert found == stored(harness, "one")
-    assert read_about(storage_of(harness).codec, stored(harness, "one")).title == "Trains"
-
-
-def test_a_description_creates_a_thread(harness: Harness) -> None:
-    new = entry(harness, "one", owner="ada", title="Trains")
-    found = harness.run(describe(storage_of(harness), items.partition_of("one"), new, None))
-    # It was created with the entry, which is what is found.
-    assert found == stored(harness, "one")
-    assert read(harness, "ada")[0] == ["one"]
-
-
-def test_a_description_replaces_only_the_entry_that_it_was_made_from(harness: Harness) -> None:
-    store(harness, "one", "ada")
-    root, old = items.partition_of("one"), stored(harness, "one")
-    first, second = (entry(harness, "one", owner="ada", title=each) for each in ("Trains", "Planes"))
-    assert harness.run(describe(storage_of(harness), root, first, old)) is None
-    found = harness.run(describe(storage_of(harness), root, second, old))
-    assert found == stored(harness, "one")
-    assert harness.run(describe(storage_of(harness), root, second, found)) is None
-    assert read_about(storage_of(harness).codec, stored(harness, "one")).title == "Planes"
-
-
 def test_what_a_new_description_lacks_is_removed(harness: Harness) -> None:
     store(harness, "one", "ada")
     root = items.partition_of("one")
@@ -213,26 +180,6 @@ def carry(harness: Harness, source: str, target: str) -> Item:
     epoch = harness.run(ensure_epoch(storage, to)).epoch
     harness.run(carry_entry(storage, storage, items.partition_of(source), to, epoch, None))
     return stored(harness, target)
-
-
-def test_a_copy_keeps_owner_title_and_times(harness: Harness) -> None:
-    store(harness, "one", "ada")
-    root, old = items.partition_of("one"), stored(harness, "one")
-    new = entry(harness, "one", owner="ada", title="Trains")
-    harness.run(describe(storage_of(harness), root, new, old))
-    harness.now += DAY
-    copied, original = carry(harness, "one", "two"), stored(harness, "one")
-    for name in ("owner", "last_active", "active_day", "created_at"):
-        assert copied[name] == original[name]
-    assert read_about(storage_of(harness).codec, copied) == ThreadDescription("ada", "Trains")
-
-
-def test_what_has_no_entry_or_is_another_tenants_carries_none(harness: Harness) -> None:
-    store(harness, "unlisted")
-    store(harness, "acme/one", "acme/ada")
-    for source, target in (("unlisted", "two"), ("none", "three"), ("acme/one", "other/one")):
-        assert "last_active" not in carry(harness, source, target)
-    assert "last_active" in carry(harness, "acme/one", "acme/two")
 
 
 def test_a_thread_from_before_is_entered_as_its_newest_checkpoint_says(harness: Harness) -> None:

@@ -29,7 +29,6 @@ from langgraph.checkpoint.dynamodb._format.pricing import WRITE_UNIT_BYTES, item
 from langgraph.checkpoint.dynamodb._format.segments import StoredValue, expand, inline_bytes, is_index, split
 from langgraph.checkpoint.dynamodb._operations.item_builder import (
     ItemBuilder,
-    SegmentRefs,
     store_segments,
 )
 from langgraph.checkpoint.dynamodb._operations.reads import open_segments
@@ -56,12 +55,12 @@ def _builder(storage: Storage, base: CachedCheckpoint | None = None) -> ItemBuil
     return ItemBuilder(storage, AT, items.key(AT.pk, SK), base)
 
 
-def _stored(builder: SegmentRefs, values: Mapping[str, StoredValue]) -> CachedCheckpoint:
+def _stored(builder: ItemBuilder, values: Mapping[str, StoredValue]) -> CachedCheckpoint:
     """Return the checkpoint that a builder has made, as its child knows it."""
     return CachedCheckpoint(b"epoch", {}, values, builder.chunks, {})
 
 
-def _contents(codec: Codec, *builders: SegmentRefs) -> dict[bytes, bytes]:
+def _contents(codec: Codec, *builders: ItemBuilder) -> dict[bytes, bytes]:
     """Open all segments that builders have made."""
     return open_segments(codec, [each for builder in builders for each in builder.segments.values()])
 
@@ -342,7 +341,7 @@ def test_what_is_built_is_read_back_equal(
 # Storing
 
 
-def _put_value(harness: Harness, data: bytes) -> tuple[Storage, SegmentRefs]:
+def _put_value(harness: Harness, data: bytes) -> tuple[Storage, ItemBuilder]:
     """Let a thread begin, and store a value's segments under its ttl."""
     process = harness.process(TTL_SECONDS)
     harness.run(process.put("1", {}))
@@ -351,7 +350,7 @@ def _put_value(harness: Harness, data: bytes) -> tuple[Storage, SegmentRefs]:
     return process.storage, builder
 
 
-def _store(harness: Harness, storage: Storage, refs: SegmentRefs) -> bool:
+def _store(harness: Harness, storage: Storage, refs: ItemBuilder) -> bool:
     thread = harness.run(find_epoch(storage, AT))
     expiry = items.Expiry.after(thread.ttl_seconds, harness.now)
     return harness.run(store_segments(storage, AT, refs, thread, expiry))
@@ -372,7 +371,8 @@ def test_reused_segments_live_as_long_as_the_item_or_are_told_to_be_missing(*, i
     harness = Harness()
     storage, refs = _put_value(harness, BIG)
     _store(harness, storage, refs)
-    reused = SegmentRefs(chunks=refs.chunks)
+    reused = refs.copy()
+    reused.segments.clear()
     harness.now += 2 * TTL_SECONDS
     if is_gone:
         harness.remove(next(iter(harness.items("S#").values())))

@@ -12,9 +12,8 @@ from tests.operations import (
     mutants,
     test_cache,
     test_collect,
-    test_commit,
-    test_commit_writes,
     test_copy,
+    test_delta_expiry,
     test_directory,
     test_get,
     test_put,
@@ -81,7 +80,7 @@ CATCHERS: Mapping[Mutation, Callable[[], None]] = {
         test_put_writes.test_within_a_call_the_last_write_to_a_special_channel_wins
     ),
     mutants.later_writes_prolong_a_tasks_item: (
-        test_commit_writes.test_a_tasks_item_does_not_outlive_its_segments
+        test_put_writes.test_a_tasks_item_does_not_outlive_its_segments
     ),
     mutants.writes_reuse_across_epochs: (
         test_put_writes.test_writes_reuse_nothing_of_a_checkpoint_that_is_remembered_under_another_epoch
@@ -102,10 +101,10 @@ CATCHERS: Mapping[Mutation, Callable[[], None]] = {
         test_get.test_a_reader_finds_a_checkpoint_though_a_put_and_a_prune_come_between_its_requests
     ),
     mutants.expired_ancestors_are_served: (
-        test_commit.test_a_checkpoint_is_not_rebuilt_from_ancestors_that_have_expired
+        test_delta_expiry.test_a_checkpoint_is_not_rebuilt_from_ancestors_that_have_expired
     ),
     mutants.what_is_kept_for_others_is_rebuilt: (
-        test_commit.test_a_checkpoint_that_is_kept_for_later_ones_has_no_history_of_its_own
+        test_delta_expiry.test_a_checkpoint_that_is_kept_for_later_ones_has_no_history_of_its_own
     ),
 }
 

@@ -63,26 +63,20 @@ def _store_by(
         client.put_item(TableName=table_name, Item={"PK": {"S": pk}, "SK": {"S": sk}, "payload": {"B": b"1"}})
 
 
-@both_sides
 @each_other
-@pytest.mark.parametrize("method", sorted({*OPERATIONS} - {"delete_for_runs"}))
 def test_a_thread_of_another_saver_does_not_begin_anew(
-    client: DynamoDBClient,
-    own_client: DynamoDBClient,
-    foreign_table: str,
-    method: str,
-    other: str,
-    side: Side,
+    client: DynamoDBClient, own_client: DynamoDBClient, foreign_table: str, other: str
 ) -> None:
     _store_by(other, client, foreign_table)
-    saver = DynamoDBSaver(foreign_table, client=own_client)
-    for _ in range(2):
-        with pytest.raises(
-            CheckpointerConfigurationError,
-            match=rf"table {foreign_table} holds checkpoints of {other} \(item PK='.*thread-1'.*"
-            r"a separate table.*python -m langgraph.checkpoint.dynamodb template",
-        ):
-            ask(side, saver, method, **OPERATIONS[method])
+    for method in OPERATIONS.keys() - {"delete_for_runs"}:
+        saver = DynamoDBSaver(foreign_table, client=own_client)
+        for _ in range(2):
+            with pytest.raises(
+                CheckpointerConfigurationError,
+                match=rf"table {foreign_table} holds checkpoints of {other} \(item PK='.*thread-1'.*"
+                r"a separate table.*python -m langgraph.checkpoint.dynamodb template",
+            ):
+                ask("sync", saver, method, **OPERATIONS[method])
     heads = [item for item in all_items(client, foreign_table, begins="C#") if "body" in item]
     assert heads == []
 

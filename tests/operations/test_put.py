@@ -218,26 +218,6 @@ def test_a_namespace_is_entered_before_anything_is_in_it() -> None:
     assert harness.process().values(namespace="inner") == {"big": BIG}
 
 
-@pytest.mark.parametrize("parent", [None, "1", "2"])
-@pytest.mark.parametrize("knows_the_thread", [False, True])
-def test_a_put_stores_values_as_they_were_when_it_was_called(
-    parent: str | None, *, knows_the_thread: bool
-) -> None:
-    """Its caller may change them while requests are under way."""
-    harness = Harness()
-    harness.run(harness.process().put("1", {"x": ["old"]}))
-    process = harness.process()
-    if knows_the_thread:
-        harness.run(process.put("2", {"x": ["old"]}))
-    values = {"x": ["given"]}
-    put = harness.begin(process.put("3", values, parent))
-    while not put.calls:
-        put.go_on()
-    values["x"].append("later")
-    put.finish()
-    assert harness.process().values("3") == {"x": ["given"]}
-
-
 def test_a_checkpoint_whose_parent_was_never_stored_inherits_nothing() -> None:
     """It may reuse bytes of the newest one, of which it is no child."""
     harness = Harness()

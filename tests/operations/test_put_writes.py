@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from langgraph.checkpoint.base import WRITES_IDX_MAP
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langgraph.checkpoint.dynamodb import (
     CheckpointCorruptionError,
-    CheckpointerInputError,
     CheckpointSerializationError,
 )
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS, PUT_WAIT_SECONDS_MAX
+from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._operations.get import get_tuple
 from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
 from langgraph.checkpoint.dynamodb._runtime.steps import Wait
 from tests.support.checkpoints import checkpoint_of, noise, thread_config
-from tests.support.harness import ENCRYPTED, THREAD, Harness, commits, confirms, updates
+from tests.support.harness import ENCRYPTED, THREAD, Harness, commits, confirms, deletes, updates
 
 TTL_SECONDS = 1000
 # More than an item of writes holds itself.
@@ -146,28 +144,6 @@ def test_writes_reuse_nothing_that_went_while_their_process_knew_nothing_of_it()
     harness.run(other.put("1", {"big": BIG}))
     harness.run(process.put_writes("1", [("big", BIG)]))
     assert harness.process().pending("1") == [("task", "big", BIG)]
-
-
-@pytest.mark.parametrize(
-    ("config", "arguments", "message"),
-    [
-        (
-            {},
-            ("task", ""),
-            r'^config\["configurable"\]\["checkpoint_id"\] is missing; give the checkpoint that the writes belong to$',
-        ),
-        ({"checkpoint_id": "1"}, (7, ""), "^task_id"),
-        ({"checkpoint_id": "1"}, ("task", 7), "^task_path"),
-    ],
-)
-def test_arguments_that_are_wrong_are_named_and_nothing_is_stored(
-    config: dict[str, str], arguments: tuple[Any, Any], message: str
-) -> None:
-    harness = Harness()
-    at: Any = {"configurable": {"thread_id": THREAD, "checkpoint_ns": "", **config}}
-    with pytest.raises(CheckpointerInputError, match=message):
-        harness.run(put_writes(harness.process().storage, at, [("x", 1)], *arguments))
-    assert harness.model.items() == []
 
 
 def test_a_write_that_cannot_be_serialized_is_named() -> None:
@@ -314,3 +290,201 @@ def test_small_writes_wait_for_no_put() -> None:
     writes = harness.begin(process.put_writes("1", [("x", 1)]))
     writes.until(updates("C#1#W"))
     assert harness.now == 1_700_000_000.0
+
+
+def test_a_tasks_item_does_not_outlive_its_segments() -> None:
+    """Later calls of the task prolong either both or none."""
+    harness = Harness()
+    process = harness.process(TTL_SECONDS)
+    harness.run(process.put("1", {}))
+    harness.run(process.put_writes("1", [("x", BIG)]))
+    for answer in ("first", "second"):
+        harness.now += 0.9 * TTL_SECONDS
+        harness.run(process.put_writes("1", [("__resume__", answer)]))
+    harness.now += 0.6 * TTL_SECONDS
+    harness.run(process.put("1", {}))
+    harness.now += 0.8 * TTL_SECONDS
+    harness.model.expire()
+    assert harness.process().pending("1") == [("task", "__resume__", "second"), ("task", "x", BIG)]
+
+
+@pytest.mark.parametrize("before", [5 * TTL_SECONDS, TTL_SECONDS + 1])
+@pytest.mark.parametrize("again", [("x", BIG), ("__resume__", BIG)])
+def test_writes_left_behind_by_a_thread_with_a_longer_ttl_do_not_outlive_new_segments(
+    before: int, again: tuple[str, bytes]
+) -> None:
+    """Its deletion has passed when they arrive, and the thread then begins anew with another ttl."""
+    harness = Harness()
+    process = harness.process(before)
+    harness.run(process.put("1", {}))
+    late = harness.begin(process.put_writes("1", [("__error__", "old")]))
+    (request,) = late.until(lambda call: call.method == "update_item")
+    harness.run(harness.process().delete_thread())
+    harness.perform(request)
+    harness.run(harness.process(TTL_SECONDS).put_writes("1", [again]))
+    for _ in range(3):
+        harness.run(harness.process(TTL_SECONDS).put("1", {}))
+        harness.process().pending("1")
+        harness.now += 0.9 * TTL_SECONDS
+        harness.model.expire()
+    harness.now += TTL_SECONDS
+    harness.model.expire()
+    harness.run(harness.process(TTL_SECONDS).put("1", {}))
+    assert harness.process().pending("1") == []
+
+
+@pytest.mark.parametrize("value", ["no", BIG])
+def test_a_special_write_that_arrives_late_does_not_take_the_place_of_a_newer_one(value: object) -> None:
+    harness = Harness()
+    process = harness.process()
+    harness.run(process.put("1", {"x": 0}))
+    late = harness.begin(process.put_writes("1", [("__resume__", value)]))
+    (request,) = late.until(lambda call: call.method == "update_item")
+    harness.run(harness.process().put_writes("1", [("__resume__", "yes")]))
+    harness.perform(request)
+    assert harness.process().pending("1") == [("task", "__resume__", "yes")]
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_writes_that_are_there_already_are_in_a_namespace_that_a_deletion_finds(again: bool) -> None:
+    """A deletion empties the namespace while a call stores its writes in it, or makes sure that they are there."""
+    harness = Harness()
+    process = harness.process()
+    harness.run(process.put("1", {"x": 0}, namespace="inner"))
+    writes = harness.begin(process.put_writes("1", [("x", 1)], namespace="inner"))
+    if again:
+        writes.finish()
+        writes = harness.begin(process.put_writes("1", [("x", 1)], namespace="inner"))
+    stored = writes.until(lambda call: call.method == "update_item")
+    harness.run(harness.process().delete_thread())
+    harness.perform(stored[0])
+    writes.finish()
+    harness.run(harness.process().delete_thread())
+    assert harness.model.items() == []
+
+
+@pytest.mark.parametrize("removed", [False, True])
+def test_writes_of_a_task_whose_item_has_expired_take_its_place(removed: bool) -> None:
+    """They came before the checkpoint, which is put late; of the item's segments some have gone already."""
+    harness = Harness()
+    process = harness.process(TTL_SECONDS)
+    harness.run(process.put_writes("1", [("x", BIG), ("__error__", "old")]))
+    harness.now += 4 * TTL_SECONDS
+    expired = harness.model.expired()
+    harness.model.expire(
+        expired if removed else [each for each in expired if each["SK"]["S"].startswith("S#")]
+    )
+    harness.run(process.put("1", {"x": 0}))
+    harness.run(harness.process(TTL_SECONDS).put_writes("1", [("x", BIG), ("__resume__", "new")]))
+    assert sorted(harness.process().pending("1")) == [("task", "__resume__", "new"), ("task", "x", BIG)]
+    [writes] = [each for sk, each in harness.items("C#").items() if "#W#" in sk]
+    assert items.expires_at(writes) == harness.now + 2 * TTL_SECONDS
+
+
+def test_writes_that_are_stored_again_do_not_pass_for_abandoned() -> None:
+    """They come before their checkpoint; that they were repeated says that it is still on its way."""
+    harness = Harness()
+    process = harness.process()
+    harness.run(process.put("1", {}))
+    harness.run(process.put_writes("2", [("x", BIG)]))
+    harness.now += ORPHAN_SECONDS - 100
+    harness.run(process.put_writes("2", [("x", BIG)]))
+    harness.now += 200
+    harness.run(harness.process().prune())
+    harness.run(process.put("2", {}, "1"))
+    assert harness.process().pending("2") == [("task", "x", BIG)]
+
+
+def test_writes_that_are_stored_again_while_they_are_deleted_are_there() -> None:
+    harness = Harness()
+    process = harness.process()
+    harness.run(process.put("1", {}))
+    harness.run(process.put_writes("1", [("x", "stored")]))
+    harness.now += ORPHAN_SECONDS
+    again = harness.begin(process.put_writes("1", [("x", "stored")]))
+    again.until(lambda call: call.method == "update_item" and "SET #created" in str(call.params))
+    harness.run(harness.process().delete_thread())
+    again.finish()
+    harness.run(process.put("1", {}))
+    assert harness.process().pending("1") == [("task", "x", "stored")]
+
+
+def test_what_a_task_has_lives_as_long_as_what_is_added() -> None:
+    harness = Harness()
+    process = harness.process(TTL_SECONDS)
+    harness.run(process.put("1", {}))
+    harness.run(process.put_writes("1", [("x", BIG)]))
+    harness.now += 1.5 * TTL_SECONDS
+    harness.run(process.put_writes("1", [("__error__", "late")]))
+    [writes] = harness.items("C#1#W#").values()
+    assert items.number(writes, TTL_ATTRIBUTE) == int(harness.now) + 2 * TTL_SECONDS
+    segments = {items.number(each, TTL_ATTRIBUTE) for each in harness.items("S#").values()}
+    assert segments == {int(harness.now) + 3 * TTL_SECONDS}
+
+
+@pytest.mark.parametrize("has_begun_again", [False, True])
+def test_writes_that_a_deletion_may_be_about_to_tear_are_stored_again(*, has_begun_again: bool) -> None:
+    """Their process stood still before it named its segments, which a deletion had read as named by nobody."""
+    harness = Harness()
+    harness.run(harness.process().put("1", {"x": 0}))
+    dying = harness.begin(harness.process().put_writes("1", [("x", BIG)]))
+    dying.until(updates("C#1#W#"))
+    deletion = harness.begin(harness.process().delete_thread())
+    deletion.until(deletes("S#"))
+    if has_begun_again:
+        harness.run(harness.process().put("1", {"x": 0}))
+    dying.perform()
+    harness.run(harness.process().put_writes("1", [("x", BIG)]))
+    deletion.finish()
+    harness.run(harness.process().put("1", {"x": 0}))
+    assert harness.process().pending("1") == [("task", "x", BIG)]
+
+
+def test_writes_that_are_there_already_are_stored_again_where_the_thread_is_deleted_meanwhile() -> None:
+    harness = Harness()
+    harness.run(harness.process().put("1", {"x": 0}))
+    harness.run(harness.process().put_writes("1", [("x", BIG)]))
+    again = harness.begin(harness.process().put_writes("1", [("x", BIG)]))
+    again.until(confirms)
+    harness.run(harness.process().delete_thread())
+    again.finish()
+    harness.run(harness.process().put("1", {"x": 0}))
+    assert harness.process().pending("1") == [("task", "x", BIG)]
+
+
+def test_regular_writes_that_lost_their_segments_are_stored_again() -> None:
+    harness = Harness()
+    harness.run(harness.process().put("1", {"x": 0}))
+    dying = harness.begin(harness.process().put_writes("1", [("x", BIG)]))
+    dying.until(updates("C#1#W#"))
+    harness.run(harness.process().delete_thread())
+    dying.perform()
+    harness.run(harness.process().put("1", {"x": 0}))
+    harness.run(harness.process().put_writes("1", [("x", BIG), ("y", 1)]))
+    assert harness.process().pending("1") == [("task", "x", BIG), ("task", "y", 1)]
+
+
+def test_small_writes_need_no_epoch() -> None:
+    """They are whole in their item, and so count whatever the thread's epoch is."""
+    harness = Harness()
+    process = harness.process()
+    harness.run(process.put("1", {"x": 0}))
+    harness.run(process.put_writes("1", [("x", 1)]))
+    [writes] = harness.items("C#1#W#").values()
+    assert not writes.keys() & set(items.EPOCHS)
+
+
+def test_writes_of_two_processes_in_the_place_of_what_has_expired_are_both_stored() -> None:
+    harness = Harness()
+    harness.run(harness.process(TTL_SECONDS).put_writes("1", [("x", BIG)]))
+    harness.now += 4 * TTL_SECONDS
+    harness.run(harness.process(TTL_SECONDS).put("1", {"x": 0}))
+    calls = [
+        harness.begin(harness.process(TTL_SECONDS).put_writes("1", [(channel, channel)]))
+        for channel in ("x", "__error__")
+    ]
+    for call in calls:
+        call.until(lambda each: each.method == "put_item")
+    for call in calls:
+        call.finish()
+    assert sorted(harness.process().pending("1")) == [("task", "__error__", "__error__"), ("task", "x", "x")]

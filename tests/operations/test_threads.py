@@ -190,15 +190,6 @@ def test_a_deletion_that_ends_an_epoch_has_its_claim_for_as_long_again() -> None
     assert harness.model.items() == []
 
 
-def test_a_thread_that_a_deletion_made_an_item_for_has_the_ttl_of_who_stores_in_it() -> None:
-    harness = Harness()
-    deletion = harness.begin(harness.process().delete_thread())
-    deletion.until(removes_thread)
-    harness.run(harness.process(TTL_SECONDS).put("1", {}))
-    deletion.finish()
-    assert harness.items("C#")["C#1#"]["expires_at"] == {"N": str(int(harness.now) + 2 * TTL_SECONDS)}
-
-
 def test_a_deletion_waits_for_another_one_and_then_gives_up() -> None:
     harness = Harness()
     harness.run(harness.process().put("1", {"big": BIG}))

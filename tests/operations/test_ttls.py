@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 
 import pytest
@@ -12,7 +11,7 @@ from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from tests.support.checkpoints import noise
-from tests.support.harness import Harness, changes_thread, confirms, updates
+from tests.support.harness import Harness, changes_thread, updates
 
 DAY = 86_400
 BIG = noise(60_000)
@@ -64,17 +63,6 @@ def test_a_process_that_has_read_a_checkpoint_knows_the_ttl_of_its_thread(
     other.get()
     requests = [call.method for call in harness.begin(other.put("2", {"x": 2}, "1")).trace()]
     assert requests[:2] == ["put_item", "get_item"]
-
-
-def test_a_saver_with_another_ttl_says_so_once(caplog: pytest.LogCaptureFixture) -> None:
-    harness = Harness()
-    harness.run(harness.process(DAY).put("1", {"x": 1}))
-    other = harness.process(30 * DAY)
-    with caplog.at_level(logging.WARNING, "langgraph.checkpoint.dynamodb"):
-        harness.run(other.put("2", {"x": 2}, "1"))
-        harness.run(other.put("3", {"x": 3}, "2"))
-    [record] = caplog.records
-    assert "'t' was created with ttl_seconds=86400 and keeps it" in record.getMessage()
 
 
 @pytest.mark.parametrize("parent", ["1", "2", None])
@@ -246,30 +234,3 @@ def test_what_another_process_has_extended_is_not_stored_again() -> None:
     assert max(items.expires_at(each) or 0 for each in segments.values()) == int(harness.now) + 3 * DAY
     harness.run(second.put("4", {"big": BIG, "x": 4}, "2", ["x"]))
     assert harness.items("S#") == segments
-
-
-def test_a_segment_that_has_gone_is_not_made_anew_by_its_extension() -> None:
-    """A put goes on from a checkpoint of which DynamoDB has removed a segment."""
-    harness = Harness()
-    harness.run(harness.process(DAY).put("1", {"big": BIG, "x": 1}))
-    process = harness.process(DAY)
-    process.get("1")
-    harness.now += 2.5 * DAY
-    segments = harness.items("S#")
-    harness.remove(segments[min(segments)])
-    harness.run(process.put("2", {"big": BIG, "x": 2}, "1", ["x"]))
-    assert harness.process().values() == {"big": BIG, "x": 2}
-    assert all(items.DATA in item for item in harness.items("S#").values()), "an extension has made an item"
-
-
-def test_a_put_that_is_acknowledged_outlives_the_thread_item_no_more() -> None:
-    """Each confirmation lets the thread item live at least as long as what was stored."""
-    harness = Harness()
-    process = harness.process(DAY)
-    for number in range(6):
-        put = harness.begin(process.put(str(number), {"x": number}, str(number - 1) if number else None))
-        put.until(confirms)
-        put.finish()
-        head = harness.items(f"C#{number}#")[f"C#{number}#"]
-        assert (items.expires_at(harness.items("T")["T"]) or 0) >= (items.expires_at(head) or 0)
-        harness.now += 0.8 * DAY

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import pytest
 from langgraph.checkpoint.base import CheckpointMetadata
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
@@ -30,7 +31,15 @@ from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from tests.fuzz.tables import PLAIN, Thread, loaded, run, threads, with_item
 from tests.simulation.schedule import Choices
 from tests.simulation.simulator import Simulator
-from tests.support.checkpoints import METADATA, checkpoint_of, thread_config
+from tests.support.checkpoints import (
+    METADATA,
+    Conversation,
+    all_items,
+    checkpoint_of,
+    noise,
+    stored_values,
+    thread_config,
+)
 from tests.support.format_fixtures import read_items
 
 
@@ -97,6 +106,25 @@ def test_a_saver_deletes_prunes_and_copies_without_its_serializer(
     saver.delete_thread("delta")
     with pytest.raises(CheckpointerConfigurationError, match="cannot read"):
         saver.get_tuple(thread_config("copy"))
+
+
+@pytest.mark.engines("dynamodb-local")
+def test_pruning_and_deleting_need_no_key(
+    make_saver: Callable[..., DynamoDBSaver], client: Any, table_name: str
+) -> None:
+    serde = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
+    conversation = Conversation(make_saver(serde=serde), "t")
+    value = noise(800_000)
+    conversation.put(documents=value)
+    conversation.put(documents=value + b"more")
+    without_key = make_saver()
+    with pytest.raises(CheckpointerConfigurationError, match="EncryptedSerializer"):
+        without_key.get_tuple(thread_config("t"))
+    without_key.prune(["t"])
+    reader = make_saver(serde=serde)
+    assert stored_values(reader, thread_config("t")) == {"documents": value + b"more"}
+    without_key.delete_thread("t")
+    assert all_items(client, table_name) == []
 
 
 # What a prune keeps
@@ -180,17 +208,6 @@ def test_a_prune_of_a_delta_thread_takes_as_many_requests_whatever_it_keeps(keep
         stored = simulator.run_alone(get_tuple(_storage(simulator), config))
         assert stored is not None
         assert "seed" in history["log"] or "log" in stored.checkpoint["channel_values"]
-
-
-def test_a_cycle_of_parents_has_an_end() -> None:
-    simulator, ids = _chain(6, {"log": {1}})
-    for name, head in _heads(simulator).items():
-        parent = {items.PARENT: {"S": ids[-1]}, items.REBUILT_FROM: {"S": ""}} if name == "0003" else {}
-        simulator.model.handle(
-            "put_item", {"TableName": simulator.process().storage.table.name, "Item": head | parent}
-        )
-    simulator.run_alone(prune(simulator.process().storage, ["t"], "keep_latest", None))
-    assert sorted(_heads(simulator)) == ids[2:]
 
 
 @pytest.mark.parametrize("namespace", ["sub:1", "sub"])

@@ -22,7 +22,6 @@ from tests.support.watched import BIG, WatchedAsyncSession, WatchedSession, use
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-    from tools.engine import Engine
 
 # A client is made and closed in the same way for every engine.
 pytestmark = pytest.mark.engines("dynamodb-local")
@@ -44,27 +43,6 @@ def test_a_plain_saver_opens_a_client_on_each_event_loop_and_closes_it_with_the_
         assert (len(session.options), session.open) == (number + 1, 0)
 
 
-SEVERAL_LOOPS = """
-import asyncio, gc, sys
-from langgraph.checkpoint.base import empty_checkpoint
-from langgraph.checkpoint.dynamodb import DynamoDBSaver
-
-saver = DynamoDBSaver(sys.argv[1])
-
-async def handle(number):
-    config = {"configurable": {"thread_id": "thread-1", "checkpoint_ns": ""}}
-    checkpoint = {**empty_checkpoint(), "id": str(number), "channel_values": {"big": "x" * 50_000},
-        "channel_versions": {"big": number}}
-    await saver.aput(config, checkpoint, {"source": "loop", "step": number, "parents": {}}, {"big": number})
-    async for found in saver.alist(config):
-        return found.config["configurable"]["checkpoint_id"]
-
-print(*[asyncio.run(handle(number)) for number in range(1, 4)])
-del saver
-gc.collect()
-"""
-
-
 def _run(program: str, *arguments: str, environment: dict[str, str] | None = None) -> tuple[str, str]:
     """Run a program in a fresh process in which every warning is shown, and return what it printed."""
     done = subprocess.run(  # noqa: S603  # This interpreter, with a program of this file.
@@ -76,12 +54,6 @@ def _run(program: str, *arguments: str, environment: dict[str, str] | None = Non
         check=True,
     )
     return done.stdout.strip(), done.stderr
-
-
-def test_a_process_with_several_event_loops_leaves_nothing_open(engine: Engine, table_name: str) -> None:
-    printed, complaints = _run(SEVERAL_LOOPS, table_name, environment=engine.environment())
-    assert printed == "1 2 3"
-    assert complaints == ""
 
 
 def test_event_loops_of_several_threads_have_a_client_each(

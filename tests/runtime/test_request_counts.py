@@ -47,23 +47,6 @@ def _messages(count: int) -> list[HumanMessage]:
     ]
 
 
-def test_small_operations_make_as_few_requests_as_they_can(saver: DynamoDBSaver, traffic: Traffic) -> None:
-    conversation = Conversation(saver, "t")
-    conversation.put(messages=_messages(3))
-    traffic.clear()
-    config = conversation.put(messages=_messages(4))
-    assert traffic.operations == ["PutItem", "GetItem"]
-    traffic.clear()
-    saver.put_writes(config, [("messages", _messages(2)), ("branch", None)], "task")
-    assert traffic.operations == ["UpdateItem"]
-    traffic.clear()
-    saver.get_tuple(thread_config("t"))
-    assert traffic.operations == ["Query"]
-    traffic.clear()
-    saver.put_writes(config, [], "idle")
-    assert traffic.operations == []
-
-
 def test_a_step_that_leaves_a_large_channel_alone_does_not_write_it(
     saver: DynamoDBSaver, traffic: Traffic
 ) -> None:

@@ -52,3 +52,13 @@ def test_a_batch_that_stays_unprocessed_is_sent_for_all_of_the_time(retry_second
     with pytest.raises(CheckpointerUnavailableError, match=r"60 of 60 items .* still unprocessed"):
         harness.run(Table(TABLE, retry_seconds).batch_write(puts=ITEMS))
     assert harness.now - began == pytest.approx(retry_seconds)
+
+
+def test_a_batch_of_which_nothing_at_all_was_read_is_sent_again() -> None:
+    """The answer then names no table among its responses."""
+    key = {"PK": {"S": "p"}, "SK": {"S": "s"}}
+    operation = Table("the-table").batch_get([key], consistent=True)
+    (call,) = next(operation)
+    assert isinstance(call, Call)
+    again = operation.send([{"Responses": {}, "UnprocessedKeys": call.params["RequestItems"]}])
+    assert [each.params for each in again if isinstance(each, Call)] == [call.params]

@@ -34,44 +34,41 @@ if TYPE_CHECKING:
 
 
 @both_sides
-@pytest.mark.parametrize("method", OPERATIONS)
-def test_a_missing_table_is_named_with_what_makes_it(engine: Engine, method: str, side: Side) -> None:
+def test_a_missing_table_is_named_with_what_makes_it(engine: Engine, side: Side) -> None:
     saver = DynamoDBSaver("no-such-table", endpoint_url=engine.endpoint_url, region_name=engine.region_name)
-    with pytest.raises(
-        CheckpointerConfigurationError,
-        match=r"(?s)table no-such-table .*does not exist.*dynamodb template`.*setup\(\).*region_name",
-    ):
-        ask(side, saver, method, **OPERATIONS[method])
+    for method, arguments in OPERATIONS.items():
+        with pytest.raises(
+            CheckpointerConfigurationError,
+            match=r"(?s)table no-such-table .*does not exist.*dynamodb template`.*setup\(\).*region_name",
+        ):
+            ask(side, saver, method, **arguments)
     saver.close()
 
 
-def _assert_that_the_schema_is_named(client: DynamoDBClient, table_name: str, method: str) -> None:
+def _assert_that_the_schema_is_named(client: DynamoDBClient, table_name: str) -> None:
     saver = DynamoDBSaver(table_name, client=client)
-    with pytest.raises(
-        CheckpointerConfigurationError, match=rf"(?s)table {table_name} .*dynamodb template`.*setup\(\)"
-    ):
-        ask("sync", saver, method, **OPERATIONS[method])
+    for method, arguments in OPERATIONS.items():
+        with pytest.raises(
+            CheckpointerConfigurationError, match=rf"(?s)table {table_name} .*dynamodb template`.*setup\(\)"
+        ):
+            ask("sync", saver, method, **arguments)
     assert all_items(client, table_name) == []
 
 
 @pytest.mark.parametrize("keys", OTHER_NAMES)
-@pytest.mark.parametrize("method", OPERATIONS)
 def test_a_table_with_other_keys_is_named_with_what_makes_the_right_one(
-    client: DynamoDBClient, other_table: Callable[..., str], method: str, keys: str
+    client: DynamoDBClient, other_table: Callable[..., str], keys: str
 ) -> None:
-    name = other_table(**schema_of(new_table_name(), OTHER_NAMES[keys]))
-    _assert_that_the_schema_is_named(client, name, method)
+    _assert_that_the_schema_is_named(client, other_table(**schema_of(new_table_name(), OTHER_NAMES[keys])))
 
 
 # moto's server answers a query by text in a table whose keys are numbers with no items; AWS refuses it.
 @pytest.mark.engines("external", "dynamodb-local")
 @pytest.mark.parametrize("keys", OTHER_TYPES)
-@pytest.mark.parametrize("method", OPERATIONS)
 def test_a_table_with_keys_of_another_type_is_named_with_what_makes_the_right_one(
-    client: DynamoDBClient, other_table: Callable[..., str], method: str, keys: str
+    client: DynamoDBClient, other_table: Callable[..., str], keys: str
 ) -> None:
-    name = other_table(**schema_of(new_table_name(), OTHER_TYPES[keys]))
-    _assert_that_the_schema_is_named(client, name, method)
+    _assert_that_the_schema_is_named(client, other_table(**schema_of(new_table_name(), OTHER_TYPES[keys])))
 
 
 # The index that a call needs, with those that a table without it lacks, and the call.
@@ -136,9 +133,8 @@ def test_an_index_with_other_keys_is_named(
 @pytest.mark.parametrize(
     "missing", [["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"], ["AWS_SECRET_ACCESS_KEY"]]
 )
-@pytest.mark.parametrize("method", ["get_tuple", "put", "setup"])
 def test_missing_credentials_are_named_with_how_to_give_them(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch, method: str, missing: list[str], side: Side
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, missing: list[str], side: Side
 ) -> None:
     for variable in missing:
         monkeypatch.delenv(variable)
@@ -147,16 +143,15 @@ def test_missing_credentials_are_named_with_how_to_give_them(
         CheckpointerConfigurationError,
         match=r"no usable AWS credentials for table the-table.*role.*`aws configure`.*session=",
     ):
-        ask(side, saver, method, **OPERATIONS.get(method, {}))
+        ask(side, saver, "setup")
     saver.close()
 
 
 @pytest.mark.engines("dynamodb-local")
 @both_sides
 @pytest.mark.parametrize("with_endpoint", [True, False])
-@pytest.mark.parametrize("method", ["get_tuple", "put", "setup"])
 def test_a_missing_region_is_named_with_how_to_give_it(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch, method: str, side: Side, *, with_endpoint: bool
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, side: Side, *, with_endpoint: bool
 ) -> None:
     for variable in ("AWS_REGION", "AWS_DEFAULT_REGION"):
         monkeypatch.delenv(variable)
@@ -165,5 +160,5 @@ def test_a_missing_region_is_named_with_how_to_give_it(
         CheckpointerConfigurationError,
         match=r"no AWS region for table the-table; pass region_name=.*AWS_DEFAULT_REGION",
     ):
-        ask(side, saver, method, **OPERATIONS.get(method, {}))
+        ask(side, saver, "setup")
     saver.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,10 +15,7 @@ from langgraph.checkpoint.dynamodb import (
     DynamoDBSaver,
 )
 from langgraph.checkpoint.dynamodb._format.items import FORMAT_VERSION
-from langgraph.checkpoint.dynamodb._operations.put import put
-from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from tests.conftest import NO_SECOND_OPINION
-from tests.support.change import change_storage
 from tests.support.checkpoints import Conversation, all_items, stored_values, thread_config
 from tests.support.format_fixtures import THREADS, read_items
 from tests.support.session import described
@@ -267,79 +263,4 @@ async def test_i4_a_put_that_fails_leaves_the_old_checkpoint_or_the_new_one(
 # I5
 
 
-@pytest.mark.engines("dynamodb-local")
-@pytest.mark.parametrize("deletion", ["delete_thread", "prune", "delete_for_runs"])
-@pytest.mark.parametrize("warm", [True, pytest.param(False, marks=pytest.mark.search)], ids=["warm", "cold"])
-async def test_i5_a_put_that_meets_a_deletion_is_acknowledged_whole(
-    make_saver: MakeSaver, deletion: str, *, warm: bool
-) -> None:
-    """Whatever is deleted while a put goes on, a checkpoint that was acknowledged has all of its parts."""
-    other = make_saver()
-    deletions: dict[str, Callable[[str], None]] = {
-        "delete_thread": other.delete_thread,
-        "prune": lambda thread: other.prune([thread]),
-        "delete_for_runs": lambda thread: other.delete_for_runs([thread]),
-    }
-    for position in itertools.count():
-        thread = f"thread-{position}"
-        saver = make_saver()
-        conversation = Conversation(saver, thread)
-        for step in range(2):
-            config, checkpoint, metadata, versions = conversation.change(big=[*BIG, step], step=step)
-            metadata["run_id"] = thread
-            conversation.config = saver.put(config, checkpoint, metadata, versions)
-        arguments = conversation.change(step=2)
-        delete = partial(deletions[deletion], thread)
-        rounds = _put_with(saver if warm else make_saver(), arguments, position, delete)
-        if position >= rounds:
-            assert position >= 2, "the put was interrupted before its commit and after it"
-            return
-        found = make_saver().get_tuple(thread_config(thread))
-        assert found is not None
-        assert found.checkpoint["id"] == arguments[1]["id"]
-        assert found.checkpoint["channel_values"] == conversation.values
-
-
-def _put_with(
-    saver: DynamoDBSaver, arguments: tuple[Any, ...], position: int, interfere: Callable[[], None]
-) -> int:
-    """Put by hand, with something else between two rounds of its requests; return how many rounds it took."""
-    operation = put(saver.storage, *arguments)
-
-    def interfered() -> Op[int]:
-        outcomes: Any = None
-        for done in itertools.count():
-            try:
-                steps = operation.send(outcomes)
-            except StopIteration:
-                return done
-            if done == position:
-                interfere()
-            outcomes = yield steps
-        raise AssertionError
-
-    return saver.runner.run(interfered())
-
-
 # I6
-
-
-async def test_i6_an_expired_thread_is_gone_and_an_unexpired_one_is_whole(make_saver: MakeSaver) -> None:
-    """Until a checkpoint expires nothing that it needs does; then it is gone, and shows no older state instead."""
-    now = 1_700_000_000.0
-
-    def open_saver(ttl_seconds: int | None) -> DynamoDBSaver:
-        saver = make_saver(ttl_seconds=ttl_seconds)
-        change_storage(saver, clock=lambda: now)
-        return saver
-
-    conversation = Conversation(open_saver(100), "thread")
-    conversation.put(big=BIG, step=0)
-    conversation.saver = open_saver(100)
-    config = conversation.put(step=1)
-    now += 99
-    assert stored_values(open_saver(100), config) == {"big": BIG, "step": 1}
-    now += 1
-    assert open_saver(100).get_tuple(config) is None
-    assert open_saver(100).get_tuple(thread_config("thread")) is None
-    assert list(open_saver(None).list(thread_config("thread"))) == []

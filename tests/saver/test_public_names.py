@@ -89,12 +89,6 @@ def test_every_method_of_the_base_class_is_overridden() -> None:
     assert _public_names(BaseCheckpointSaver) - OURS == INHERITED
 
 
-def test_what_it_adds_to_the_base_class_is_the_life_cycle_the_directory_and_the_lock() -> None:
-    added = OURS - _public_names(BaseCheckpointSaver)
-    blocking = {"setup", "warm_up", "close", "thread_lock", "set_thread", "threads", "runs"}
-    assert added == blocking | {f"a{name}" for name in blocking}
-
-
 @pytest.mark.parametrize("name", sorted(_public_names(BaseCheckpointSaver) - INHERITED))
 def test_every_method_takes_what_the_base_class_method_takes(name: str) -> None:
     inherited = inspect.signature(getattr(BaseCheckpointSaver, name)).parameters

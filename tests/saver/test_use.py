@@ -103,47 +103,6 @@ def _graph(saver: DynamoDBSaver | None, *nodes: tuple[str, Any]) -> Any:
     return builder.compile(checkpointer=saver)
 
 
-def _answer_all(graph: Any, saver: DynamoDBSaver, clock: Clock) -> list[str]:
-    """Answer the first question that is open, again and again, and never for long."""
-    answered = []
-    result = graph.invoke({"answers": []}, CONFIG)
-    while "__interrupt__" in result:
-        clock.wait()
-        open_ones = [each for each in graph.get_state(CONFIG).interrupts if each.value not in answered]
-        assert open_ones, "the state is gone"
-        assert [each.thread_id for each in saver.threads(owner="ada").threads] == ["t"]
-        answered.append(open_ones[0].value)
-        result = graph.invoke(Command(resume={open_ones[0].id: open_ones[0].value}), CONFIG)
-    return list(result["answers"])
-
-
-def test_two_questions_of_one_node(saver: DynamoDBSaver, clock: Clock) -> None:
-    graph = _graph(saver, ("ask", _asking("ask", 4)))
-    assert _answer_all(graph, saver, clock) == ["ask 0", "ask 1", "ask 2", "ask 3"]
-
-
-def test_questions_of_nodes_side_by_side(saver: DynamoDBSaver, clock: Clock) -> None:
-    graph = _graph(saver, *((name, _asking(name, 1)) for name in "abcd"))
-    assert sorted(_answer_all(graph, saver, clock)) == ["a 0", "b 0", "c 0", "d 0"]
-
-
-@pytest.mark.parametrize("remembers", [None, True], ids=["a call at a time", "keeps its state"])
-def test_a_subgraph_that_asks(saver: DynamoDBSaver, clock: Clock, *, remembers: bool | None) -> None:
-    """The parent stores nothing while its subgraph puts checkpoints."""
-    builder = StateGraph(State)
-    names = ("one", "two", "three", "four")
-    for name in names:
-        builder.add_node(name, _asking(name, 1))
-    for before, after in zip((START, *names), names, strict=False):
-        builder.add_edge(before, after)
-    inner = builder.compile(checkpointer=remembers)
-    middle = StateGraph(State)
-    middle.add_node("inner", inner)
-    middle.add_edge(START, "inner")
-    graph = _graph(saver, ("before", lambda _: {"answers": ["before"]}), ("middle", middle.compile()))
-    assert sorted(_answer_all(graph, saver, clock)) == sorted(["before", *(f"{name} 0" for name in names)])
-
-
 def test_the_tasks_of_a_function_run_once(
     saver: DynamoDBSaver, clock: Clock, events: queue.Queue[Event]
 ) -> None:
@@ -209,13 +168,14 @@ programs = st.recursive(
 Program: TypeAlias = Any
 
 
-def _compiled(program: Program, saver: BaseCheckpointSaver[Any] | None) -> Any:
+def _compiled(program: Program, saver: BaseCheckpointSaver[Any] | None, path: str = "") -> Any:
     side_by_side, parts = program if isinstance(program, tuple) else (False, [program])
     builder = StateGraph(State)
     before = START
     for number, part in enumerate(parts):
-        name = f"{number}"
-        node = _compiled(part, None) if isinstance(part, tuple) else _asking(name, part)
+        # Each question is another one, so that the answers tell which was asked for.
+        name = f"{path}{number}"
+        node = _compiled(part, None, f"{name}-") if isinstance(part, tuple) else _asking(name, part)
         builder.add_node(name, node)
         builder.add_edge(START if side_by_side else before, name)
         before = name

@@ -11,9 +11,9 @@ import pytest
 from langgraph.checkpoint.dynamodb._format.items import Partition
 from langgraph.checkpoint.dynamodb._operations import (
     collect,
-    commit,
-    commit_writes,
     item_builder,
+    put,
+    put_writes,
     threads,
 )
 from langgraph.checkpoint.dynamodb._operations.collect import _Namespace
@@ -43,8 +43,8 @@ def head_first(patch: pytest.MonkeyPatch) -> None:
         yield from store(storage, *left.pop(storage))
         return (yield from confirm(storage, at, epoch, ends_at))
 
-    patch.setattr(commit, "store_segments", store_nothing)
-    patch.setattr(commit, "confirm_epoch", confirm_late)
+    patch.setattr(put, "store_segments", store_nothing)
+    patch.setattr(put, "confirm_epoch", confirm_late)
 
 
 def _confirm_blindly(
@@ -56,12 +56,12 @@ def _confirm_blindly(
 
 def put_does_not_confirm(patch: pytest.MonkeyPatch) -> None:
     """A put does not confirm the thread's epoch after the commit."""
-    patch.setattr(commit, "confirm_epoch", _confirm_blindly)
+    patch.setattr(put, "confirm_epoch", _confirm_blindly)
 
 
 def writes_do_not_confirm(patch: pytest.MonkeyPatch) -> None:
     """Nor do writes that need segments."""
-    patch.setattr(commit_writes, "confirm_epoch", _confirm_blindly)
+    patch.setattr(put_writes, "confirm_epoch", _confirm_blindly)
 
 
 def no_reread(patch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,12 @@ from langgraph.checkpoint.base import CheckpointTuple, DeltaChannelHistory
 from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
 from langgraph.checkpoint.dynamodb._operations.delete import delete_for_runs, delete_thread, prune
 from langgraph.checkpoint.dynamodb._operations.delta_history import get_delta_channel_history
-from langgraph.checkpoint.dynamodb._operations.directory import ThreadPage, list_threads, set_thread
+from langgraph.checkpoint.dynamodb._operations.directory import (
+    ThreadPage,
+    ThreadQuery,
+    list_threads,
+    set_thread,
+)
 from langgraph.checkpoint.dynamodb._operations.get import get_tuple
 from langgraph.checkpoint.dynamodb._operations.list import list_checkpoints
 from langgraph.checkpoint.dynamodb._operations.put import put
@@ -103,7 +108,9 @@ class TableSaver:
         self, owner: str | None, limit: int, before: str | None, *, with_status: bool
     ) -> Op[ThreadPage]:
         """List threads of an owner, or all."""
-        operation = self.operations["list_threads"](owner, None, None, limit, before, with_status, None)
+        operation = self.operations["list_threads"](
+            ThreadQuery(owner=owner, limit=limit, before=before, with_status=with_status)
+        )
         return self._run(operation)
 
     def list_runs(self, thread_id: str) -> Op[Sequence[RunSummary]]:

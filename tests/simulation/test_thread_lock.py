@@ -13,7 +13,13 @@ from langgraph.checkpoint.dynamodb._format.items import Item
 from langgraph.checkpoint.dynamodb._format.limits import LOCK_SKEW_SECONDS
 from langgraph.checkpoint.dynamodb._operations import thread_lock
 from langgraph.checkpoint.dynamodb._operations.delete import delete_thread
-from langgraph.checkpoint.dynamodb._operations.thread_lock import acquire, hold_on, release, renew
+from langgraph.checkpoint.dynamodb._operations.thread_lock import (
+    TableHolder,
+    acquire,
+    hold_on,
+    release,
+    renew,
+)
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
@@ -60,7 +66,7 @@ class Locks:
         for _ in range(ROUNDS):
             hold = hold_on(THREAD, TTL_SECONDS, WAIT_SECONDS, storage.rng.randbytes(8))
             with suppress(CheckpointerError, *NETWORK_ERRORS):
-                self._believe(name, (yield from acquire(storage, hold, WAIT_SECONDS)) - skew)
+                self._believe(name, (yield from acquire(TableHolder(storage), hold, WAIT_SECONDS)) - skew)
                 for _ in range(choices.pick(4)):
                     seconds = WORK_SECONDS[choices.pick(len(WORK_SECONDS))]
                     yield from storage.table.send("get_item", Key=hold.key, delay_seconds=seconds)

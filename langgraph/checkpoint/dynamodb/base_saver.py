@@ -22,7 +22,7 @@ from langgraph.checkpoint.base import (
     DeltaChannelHistory,
 )
 
-from langgraph.checkpoint.dynamodb._operations.directory import ThreadPage
+from langgraph.checkpoint.dynamodb._operations.directory import ThreadPage, ThreadQuery
 from langgraph.checkpoint.dynamodb._operations.runs import RunSummary
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, Stream
 from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
@@ -33,7 +33,7 @@ CACHE_BYTES = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True)
-class Operations(Generic[C]):
+class SaverOperations(Generic[C]):
     """The operations that a saver's methods run. Each is given all that the saver has, and the arguments."""
 
     get_tuple: Callable[[C, RunnableConfig], Op[CheckpointTuple | None]]
@@ -51,10 +51,7 @@ class Operations(Generic[C]):
     copy_thread: Callable[[C, str, str], Op[None]]
     prune: Callable[[C, Sequence[str], str, int | None], Op[None]]
     set_thread: Callable[[C, str, str | None, str | None, Mapping[str, Any] | None], Op[None]]
-    list_threads: Callable[
-        [C, str | None, str | None, Mapping[str, Any] | None, int, str | None, bool, datetime | None],
-        Op[ThreadPage],
-    ]
+    list_threads: Callable[[C, ThreadQuery], Op[ThreadPage]]
     list_runs: Callable[[C, str], Op[Sequence[RunSummary]]]
 
 
@@ -64,7 +61,7 @@ class TableSaver(TransportOwner, BaseCheckpointSaver[Any], ABC, Generic[C]):
     LangGraph copies a saver to give it another serializer; copies share everything else.
     """
 
-    _operations: Operations[C]
+    _operations: SaverOperations[C]
     """The operations that its methods run."""
 
     @property
@@ -573,11 +570,16 @@ class TableSaver(TransportOwner, BaseCheckpointSaver[Any], ABC, Generic[C]):
             CheckpointerInputError: An argument cannot be used.
             CheckpointCorruptionError: An entry is damaged.
         """
-        return self.runner.run(
-            self._operations.list_threads(
-                self.storage, owner, status, metadata, limit, before, with_status, since
-            )
+        query = ThreadQuery(
+            owner=owner,
+            status=status,
+            metadata=metadata,
+            limit=limit,
+            before=before,
+            with_status=with_status,
+            since=since,
         )
+        return self.runner.run(self._operations.list_threads(self.storage, query))
 
     async def athreads(
         self,
@@ -614,11 +616,16 @@ class TableSaver(TransportOwner, BaseCheckpointSaver[Any], ABC, Generic[C]):
             CheckpointerInputError: An argument cannot be used.
             CheckpointCorruptionError: An entry is damaged.
         """
-        return await self.runner.arun(
-            self._operations.list_threads(
-                self.storage, owner, status, metadata, limit, before, with_status, since
-            )
+        query = ThreadQuery(
+            owner=owner,
+            status=status,
+            metadata=metadata,
+            limit=limit,
+            before=before,
+            with_status=with_status,
+            since=since,
         )
+        return await self.runner.arun(self._operations.list_threads(self.storage, query))
 
     def runs(self, thread_id: str) -> Sequence[RunSummary]:
         """List the runs of a thread whose checkpoints have a run id, the newest first.

@@ -15,75 +15,20 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from contextvars import copy_context
-from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any
 
 from typing_extensions import Self
 
-from langgraph.checkpoint.dynamodb._operations.thread_lock import (
-    Hold,
-    acquire,
-    another,
-    hold_on,
-    release,
-    renew,
-)
+from langgraph.checkpoint.dynamodb._operations.thread_lock import Hold, Holder, acquire, another, hold_on
 from langgraph.checkpoint.dynamodb._runtime.drivers import Runner
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, ThreadLockLostError
 
 logger = logging.getLogger(__name__)
 
 # A hold is renewed after this part of its ttl, so that a renewal can fail and be repeated before the hold ends.
 _RENEWED_AFTER = 1 / 3
-
-
-class Holder(Protocol):
-    """Reaches the holds on threads."""
-
-    def clock(self) -> float:
-        """Return the time in epoch seconds, by which holds end."""
-
-    def another(self, hold: Hold) -> Hold:
-        """Return another hold on the same thread."""
-
-    def acquire(self, hold: Hold, wait_seconds: float) -> Op[float]:
-        """Acquire a hold; return when it ends."""
-
-    def renew(self, hold: Hold) -> Op[float]:
-        """Renew a hold; return when it ends."""
-
-    def release(self, hold: Hold) -> Op[None]:
-        """Release a hold."""
-
-
-@dataclass(frozen=True)
-class TableHolder:
-    """Reaches the holds in the table."""
-
-    storage: Storage
-
-    def clock(self) -> float:
-        """Return the time in epoch seconds."""
-        return self.storage.clock()
-
-    def another(self, hold: Hold) -> Hold:
-        """Return another hold on the same thread."""
-        return another(self.storage.rng, hold)
-
-    def acquire(self, hold: Hold, wait_seconds: float) -> Op[float]:
-        """Acquire a hold."""
-        return acquire(self.storage, hold, wait_seconds)
-
-    def renew(self, hold: Hold) -> Op[float]:
-        """Renew a hold."""
-        return renew(self.storage, hold)
-
-    def release(self, hold: Hold) -> Op[None]:
-        """Release a hold."""
-        return release(self.storage, hold)
 
 
 class _Lock:
@@ -113,9 +58,9 @@ class _Lock:
                 " lock for another block"
             )
             raise CheckpointerInputError(msg)
-        self._hold, self._lost, self._process = self._holder.another(self._hold), None, os.getpid()
+        self._hold, self._lost, self._process = another(self._holder.rng, self._hold), None, os.getpid()
         try:
-            yield self._holder.acquire(self._hold, self._wait_seconds)
+            yield acquire(self._holder, self._hold, self._wait_seconds)
         except BaseException:
             self._held_until = 0.0
             self._in_use.release()

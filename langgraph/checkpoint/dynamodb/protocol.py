@@ -7,8 +7,9 @@ What is stored. A thread has one *thread item*, and for each namespace a partiti
 *writes* (one for a task) and *segments*. Heads and writes name segments, which never change. A subgraph's namespace
 also has a *marker* beside the thread item, by which a deletion finds it.
 
-The problem. A put reuses segments that its parent names. A deletion removes segments that nothing names any more. They
-must not meet, and neither may lock the other out or pay for a transaction (docs/decisions/0006).
+The problem. A put reuses segments that its parent names. A deletion removes segments that nothing names any more. A put
+must never name a segment that a deletion removes. Locks would block; a transaction doubles the price
+(docs/decisions/0006).
 
 The rule. The thread item has a random *epoch*. A head carries the epoch under which its segments were known to be safe:
 its parent's. A deletion ends the epoch before it removes any segment. After a put has stored its head it reads the

@@ -21,6 +21,7 @@ from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
 from langgraph.checkpoint.dynamodb._operations.runs import list_runs
 from langgraph.checkpoint.dynamodb._operations.setup import setup
+from langgraph.checkpoint.dynamodb._operations.thread_lock import TableHolder
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache
 from langgraph.checkpoint.dynamodb._runtime.clients import Clients
 from langgraph.checkpoint.dynamodb._runtime.connection import TableKeywords, connect
@@ -34,8 +35,8 @@ from langgraph.checkpoint.dynamodb._runtime.options import (
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb._runtime.warm_up import first_read
-from langgraph.checkpoint.dynamodb.base_saver import CACHE_BYTES, Operations, TableSaver
-from langgraph.checkpoint.dynamodb.locks import TableHolder, ThreadLocks
+from langgraph.checkpoint.dynamodb.base_saver import CACHE_BYTES, SaverOperations, TableSaver
+from langgraph.checkpoint.dynamodb.locks import ThreadLocks
 
 
 class DynamoDBSaver(ThreadLocks, TableSaver[Storage]):
@@ -99,7 +100,7 @@ class DynamoDBSaver(ThreadLocks, TableSaver[Storage]):
 
     transport: Clients
     """The clients that make the requests; public inside the package."""
-    _operations = Operations(
+    _operations = SaverOperations(
         get_tuple,
         list_checkpoints,
         get_delta_channel_history,

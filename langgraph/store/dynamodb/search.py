@@ -24,8 +24,7 @@ from langgraph.store.dynamodb.keys import Address
 from langgraph.store.dynamodb.memory_items import StoredMemory, parse_memory
 from langgraph.store.dynamodb.reads import LoadedMemory, in_microseconds, load
 from langgraph.store.dynamodb.register import partitions_under
-from langgraph.store.dynamodb.similarity import Scored, Scores
-from langgraph.store.dynamodb.similarity import SimilarityQuery as SimilarityQuery
+from langgraph.store.dynamodb.similarity import Scored, Scores, SimilarityQuery
 from langgraph.store.dynamodb.storage import StoreStorage
 from langgraph.store.dynamodb.values import matches
 
@@ -163,9 +162,9 @@ def _by_score(
     if candidates.limit is not None:
         # There are more vectors, and the memories that match may be among them.
         msg = (
-            f"a search by similarity in namespace {wanted.namespace} found {len(found)} of {wanted.needed} memories"
-            f" among the {candidates.limit} most similar vectors, which is all that the engine returns; ask for fewer,"
-            " search a longer namespace, or use the exact search"
+            f"A search by similarity in namespace {wanted.namespace} found {len(found)} of {wanted.needed} memories"
+            f" among the {candidates.limit} most similar vectors, which is all that the engine returns. Ask for fewer,"
+            " or search a longer namespace; the exact search has no such limit."
         )
         raise SearchLimitError(msg)
     memories = yield from _memories(storage, wanted, budget)

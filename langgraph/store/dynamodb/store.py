@@ -549,9 +549,7 @@ class TableStore(TransportOwner, BaseStore, ABC):
             msg = f"revision is {revision!r}; give the revision of the memory that you read, or None if there is none"
             raise CheckpointerInputError(msg)
         if value is None and revision is None:
-            msg = (
-                "value is None, which deletes, and so is revision; give the revision of the memory to delete"
-            )
+            msg = "value=None deletes; pass as revision= the revision that you read"
             raise CheckpointerInputError(msg)
         new = new_memory(op, self._embedder, expected=Expected(revision))
         if value is not None:

@@ -34,7 +34,7 @@ from langgraph.checkpoint.dynamodb.gateway.opaque import OpaqueCodec
 from langgraph.checkpoint.dynamodb.gateway.operations import Operations
 from langgraph.checkpoint.dynamodb.gateway.wire import VERSION
 from langgraph.checkpoint.dynamodb.http import operations
-from langgraph.checkpoint.dynamodb.http.memory import Remembered
+from langgraph.checkpoint.dynamodb.http.memory import LastUsed
 from langgraph.checkpoint.dynamodb.http.service import Service
 from langgraph.checkpoint.dynamodb.http.values import Values, sealer_of
 from langgraph.store.dynamodb.storage import StoreStorage
@@ -87,7 +87,7 @@ def client_of(storage: Storage, serde: Any = _SERDE) -> operations.Client:
     sealer = sealer_of(serde, pieces_bytes_max=MEMORY_BYTES)
     return operations.Client(
         Service(),
-        Remembered[operations.Known](MEMORY_BYTES),
+        LastUsed[operations.Known](MEMORY_BYTES),
         Values(serde, sealer),
         owner_from=storage.owner_from,
     )

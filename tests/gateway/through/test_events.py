@@ -77,7 +77,9 @@ def test_units_are_those_that_the_service_consumes(make_saver: MakeSaver, side: 
     assert ended["list"].read_units is not None
 
 
-def test_nothing_is_measured_for_a_client_that_does_not_ask(make_saver: MakeSaver) -> None:
+def test_nothing_is_measured_for_a_client_that_does_not_ask(
+    make_saver: MakeSaver, monkeypatch: pytest.MonkeyPatch
+) -> None:
     saver = make_saver()
     asked = []
     make = saver.transport.asend_once
@@ -86,7 +88,7 @@ def test_nothing_is_measured_for_a_client_that_does_not_ask(make_saver: MakeSave
         asked.append("ReturnConsumedCapacity" in call.params)
         return await make(call)
 
-    saver.transport.asend_once = asend_once  # type: ignore[method-assign]
+    monkeypatch.setattr(saver.transport, "asend_once", asend_once)
     with gateway_service(saver) as url:
         for on_event in (None, Collected()):
             with HttpCheckpointSaver(url, on_event=on_event) as client:

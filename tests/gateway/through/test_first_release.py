@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from langgraph.checkpoint.dynamodb._operations.directory import ThreadQuery
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, collected
 from langgraph.checkpoint.dynamodb.gateway import wire
 from langgraph.checkpoint.dynamodb.http import operations
@@ -43,7 +44,7 @@ def converse(client: operations.Client, run: Callable[[Op[Any]], Any]) -> list[A
     listed = run(collected(operations.list_checkpoints(reader, thread_config(THREAD), {"step": 1}, None, 5)))
     history = run(operations.get_delta_channel_history(reader, config, ["log", "none"]))
     runs = run(operations.list_runs(client, THREAD))
-    page = run(operations.list_threads(client, "ada", None, None, 5, None, True, None))
+    page = run(operations.list_threads(client, ThreadQuery(owner="ada", limit=5, with_status=True)))
     run(operations.copy_thread(client, THREAD, "copy"))
     run(operations.prune(client, ["copy"], "keep_latest", None))
     run(operations.delete_for_runs(client, ["another run"]))

@@ -14,7 +14,7 @@ from langgraph.checkpoint.dynamodb import (
     DynamoDBSaver,
     create_checkpointer,
 )
-from langgraph.checkpoint.dynamodb._operations.list import select
+from langgraph.checkpoint.dynamodb._operations.overview import scan_threads
 from langgraph.checkpoint.dynamodb.gateway import Principal
 from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
@@ -46,10 +46,9 @@ def _threads(saver: BaseCheckpointSaver[Any]) -> list[str]:
 
 def _stored(saver: DynamoDBSaver) -> list[str]:
     """The threads in the table, without opening their values."""
-    page = saver.runner.stream(
-        select(saver.storage, None, {}, None, None, lambda at, *_: at.thread_id), "list"
-    )
-    return sorted(set(page))
+    return sorted({
+        thread_id for page in saver.runner.stream(scan_threads(saver.storage)) for thread_id in page.thread_ids
+    })  # fmt: skip
 
 
 @both_sides

@@ -245,7 +245,10 @@ def test_a_hot_thread_does_not_delay_another_one_of_its_principal(
 
 
 def test_a_copy_that_goes_on_does_not_begin_again(
-    make_endpoint: Callable[[], Endpoint], run: Callable[[Coroutine[Any, Any, Any]], Any]
+    make_endpoint: Callable[[], Endpoint],
+    run: Callable[[Coroutine[Any, Any, Any]], Any],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def copied(saver: Any) -> int:
         endpoint, loop = make_endpoint(), asyncio.get_running_loop()
@@ -258,7 +261,10 @@ def test_a_copy_that_goes_on_does_not_begin_again(
         return sum(not is_write(call) for _, call in endpoint.requests[before:])
 
     near = run(copied(direct()))
+    caplog.clear()
+    monkeypatch.setattr(attempts, "_silent_until", 0.0)
     assert run(copied(Services(Limits(request_seconds_max=25)).connect(remote()))) == near
+    assert f"table {TABLE}" in caplog.text
 
 
 def test_the_agent_is_told_that_the_table_throttles(

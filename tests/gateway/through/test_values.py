@@ -28,7 +28,7 @@ from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 from langgraph.checkpoint.dynamodb.http import operations
 from langgraph.checkpoint.dynamodb.http.documents import size_of
-from langgraph.checkpoint.dynamodb.http.memory import Remembered
+from langgraph.checkpoint.dynamodb.http.memory import LastUsed
 from langgraph.checkpoint.dynamodb.http.values import Values, sealer_of
 from tests.gateway.through import remote
 from tests.gateway.through.remote import answered, asking, client_of
@@ -204,7 +204,7 @@ def test_a_reader_gets_what_it_does_not_have() -> None:
     values = found["checkpoint"]["values"]
     assert values["kept"] == {"type": "bytes", "same": have.values["kept"].digest}
     assert values["log"].keys() == {"type", "data"}
-    reader = replace(writer, memory=Remembered[operations.Known](1 << 20))
+    reader = replace(writer, memory=LastUsed[operations.Known](1 << 20))
     reader.memory.keep(PLACE, have)
     assert pair.values(reader) == {"log": log(41), "kept": noise(9000)}
 

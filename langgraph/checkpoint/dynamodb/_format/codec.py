@@ -19,7 +19,6 @@ from hashlib import blake2b
 from hmac import compare_digest
 from typing import Any, TypeAlias
 
-import ormsgpack
 from langgraph.checkpoint.serde.base import CipherProtocol, SerializerProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
@@ -64,10 +63,6 @@ Ids: TypeAlias = tuple[Sequence[bytes], Sequence[bytes]]
 
 class UnreadableError(CheckpointerConfigurationError):
     """An item is intact, but this saver cannot open it: it has another key, another serializer or a smaller bound."""
-
-
-class EncryptedError(UnreadableError):
-    """An item is encrypted, and the saver has no cipher."""
 
 
 class Codec:
@@ -179,10 +174,6 @@ class Codec:
                 raise self._elsewhere(item, name)
         return _decompress(compression, payload, item)
 
-    def unpack(self, raw: bytes) -> Any:
-        """Unpack the content of an attribute."""
-        return ormsgpack.unpackb(raw)
-
     def seal_between(self, between: bytes, item: Item, name: str, ids: Ids) -> bytes:
         """Seal what lies between the segments of an attribute's content. A cipher authenticates their ids."""
         return self.seal(between, item, name, ids) if between or self._cipher is not None else b""
@@ -229,7 +220,7 @@ class Codec:
                 f"{name_of(item)} is encrypted with {cipher_name!r}, and the saver has no cipher; give it the"
                 " EncryptedSerializer that the thread was written with"
             )
-            raise EncryptedError(msg)
+            raise UnreadableError(msg)
         try:
             return self._cipher.decrypt(cipher_name, payload)
         except Exception as error:
@@ -258,11 +249,6 @@ def open_plain(sealed: bytes, item: Item) -> bytes:
 def _envelope(version: int, compression: int, cipher_name: bytes, payload: bytes, sk: str) -> bytes:
     header = _ENVELOPE.pack(version, compression, len(cipher_name)) + cipher_name
     return header + checksum(sk, header + payload) + payload
-
-
-def check_sealed(sealed: bytes, item: Item) -> None:
-    """Raise if bytes were not sealed for the item. Needs no key."""
-    _verified(sealed, item)
 
 
 def _verified(sealed: bytes, item: Item) -> tuple[bytes, bytes]:

@@ -68,7 +68,7 @@ def read_body(codec: Codec, item: Item, contents: Contents) -> Body:
         _object(checkpoint.get("channel_versions", {}))
         return Body(checkpoint, values, {_text(name): _text(source) for name, source in sources.items()})
 
-    return _parse(codec, item, part_content(codec, item, items.BODY, part, contents), body)
+    return _parse(item, part_content(codec, item, items.BODY, part, contents), body)
 
 
 def _metadata_digest(item: Item) -> bytes:
@@ -92,7 +92,7 @@ def read_metadata(codec: Codec, item: Item, contents: Contents) -> CheckpointMet
         kind, serialized = _row(data, str, bytes)
         return _object(codec.loads_metadata(kind, serialized, item))
 
-    return cast("CheckpointMetadata", _parse(codec, item, raw, load))
+    return cast("CheckpointMetadata", _parse(item, raw, load))
 
 
 def pack_typed(kind: str, data: bytes) -> bytes:
@@ -107,7 +107,7 @@ def unpack_typed(codec: Codec, item: Item, raw: bytes, *, plain: bool = False) -
         kind, serialized = _row(data, str, bytes)
         return codec.loads(kind, serialized, item, plain=plain)
 
-    return _parse(codec, item, raw, load)
+    return _parse(item, raw, load)
 
 
 def unpack_object(codec: Codec, item: Item, raw: bytes, *, plain: bool = False) -> dict[str, Any]:
@@ -162,7 +162,7 @@ def read_writes(codec: Codec, item: Item, name: str, contents: Contents) -> list
     def load(data: Any) -> list[Write]:
         return [Write(*_row(row, int, str, str, bytes, str)) for row in data]
 
-    return _parse(codec, item, part_content(codec, item, name, part, contents), load)
+    return _parse(item, part_content(codec, item, name, part, contents), load)
 
 
 def writes_of(codec: Codec, item: Item, contents: Contents) -> list[tuple[tuple[str, str, int], Write]]:
@@ -214,7 +214,7 @@ def part_content(codec: Codec, item: Item, name: str, part: items.Part, contents
     if None in pieces:
         raise items.damaged(item, "segments that it needs are not in the table")
     found = [piece for piece in pieces if piece is not None]
-    inline = _parse(codec, item, raw, lambda data: _inline(data, len(found))) if raw else ()
+    inline = _parse(item, raw, lambda data: _inline(data, len(found))) if raw else ()
     return join(found, inline)
 
 
@@ -266,10 +266,10 @@ def _object(data: Any) -> dict[str, Any]:
     return data
 
 
-def _parse(codec: Codec, item: Item, raw: bytes, read: Callable[[Any], T]) -> T:
+def _parse(item: Item, raw: bytes, read: Callable[[Any], T]) -> T:
     """Unpack and read content. Any shape other than the one that is written is damage."""
     try:
-        return read(codec.unpack(raw))
+        return read(ormsgpack.unpackb(raw))
     except (ValueError, TypeError) as error:
         raise items.damaged(
             item, f"its content has another form than this package writes ({error})"

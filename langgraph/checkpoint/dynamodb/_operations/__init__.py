@@ -2,8 +2,8 @@
 
 Each operation is a generator of steps (`_runtime.steps`), so it is written once for both drivers.
 
-    put, put_writes                     compose items; `item_builder` makes their parts and segments
-    commit, commit_writes               store composed items, without a serializer or a key
+    put, put_writes                     store a checkpoint; store the writes of a task
+    compose, item_builder               how they are stored: a head, its parts and segments; no requests
     get, list, delta_history            read; `reads` finds checkpoints and loads the segments they name
     delete                              delete_thread, delete_for_runs, prune: choose checkpoints for `collect`
     copy, setup                         copy a thread; create the table for development

@@ -171,10 +171,10 @@ class _Listing:
         is_first = position is None
         is_last, count = False, min(self.limit + 1, PAGE_THREADS_MAX)
         while not is_last and len(self.found) <= self.limit:
-            read = yield from read_entries(self.storage, key, self.since, position, count)
-            is_last, count = read.is_last, min(2 * count, PAGE_THREADS_MAX)
-            position = ThreadPosition.of(read.entries[-1]) if read.entries else position
-            yield from self._add(read.entries)
+            entries, is_last = yield from read_entries(self.storage, key, self.since, position, count)
+            count = min(2 * count, PAGE_THREADS_MAX)
+            position = ThreadPosition.of(entries[-1]) if entries else position
+            yield from self._add(entries)
         if is_first and self.damage is not None and not self.has_read:
             # It may be all entries, and the saver the one that cannot read them.
             raise self.damage
@@ -263,55 +263,58 @@ def _has(metadata: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
     return all(name in metadata and metadata[name] == value for name, value in wanted.items())
 
 
-def list_threads(
-    storage: Storage,
-    owner: Any,
-    status: str | None,
-    metadata: Mapping[str, Any] | None,
-    limit: Any,
-    before: str | None,
-    with_status: bool,
-    since: datetime | None,
-    *,
-    for_operators: bool = False,
-) -> Op[ThreadPage]:
+@dataclass(frozen=True, kw_only=True)
+class ThreadQuery:
+    """The arguments of a list of threads, as `threads` of a saver takes them."""
+
+    owner: str | None = None
+    status: str | None = None
+    metadata: Mapping[str, Any] | None = None
+    limit: int = 20
+    before: str | None = None
+    with_status: bool = False
+    since: datetime | None = None
+
+    def wanted_metadata(self) -> dict[str, Any]:
+        """Check the arguments, and return the metadata that the threads must have.
+
+        Raises:
+            CheckpointerInputError: One of them cannot be used; the message names it.
+        """
+        limit: Any = self.limit
+        since: Any = self.since
+        if self.status is not None and self.status not in STATUSES:
+            msg = f"status is {self.status!r}; give {', '.join(map(repr, STATUSES))}, or None for all"
+            raise CheckpointerInputError(msg)
+        if type(limit) is not int or not 1 <= limit <= PAGE_THREADS_MAX:
+            msg = f"limit is {limit!r}; give a whole number from 1 to {PAGE_THREADS_MAX:,}"
+            raise CheckpointerInputError(msg)
+        if since is not None and (not isinstance(since, datetime) or since.tzinfo is None):
+            msg = f"since is {since!r}; give a datetime with a time zone, or None"
+            raise CheckpointerInputError(msg)
+        if self.before is not None:
+            _parse_cursor(self.before)
+        return _wanted(self.metadata)
+
+
+def list_threads(storage: Storage, query: ThreadQuery, *, for_operators: bool = False) -> Op[ThreadPage]:
     """List the threads of an owner, or all threads, newest activity first. Arguments are checked at the first step.
 
     Users do not see threads whose entry is damaged. Operators who erase a person's data need them; they have no owner.
     """
-    name = storage.owner if owner is None else checked_id(owner, "owner")
-    wanted = check_listing(status, metadata, limit, before, since)
+    name = storage.owner if query.owner is None else checked_id(query.owner, "owner")
+    wanted = query.wanted_metadata()
     listing = _Listing(
         storage,
         name,
-        status,
+        query.status,
         wanted,
-        limit,
-        with_status or status is not None,
-        _oldest(storage, name, since),
+        query.limit,
+        query.with_status or query.status is not None,
+        _oldest(storage, name, query.since),
         for_operators,
     )
-    return (yield from listing.page(None if before is None else _parse_cursor(before)))
-
-
-def check_listing(status: Any, metadata: Any, limit: Any, before: Any, since: Any) -> dict[str, Any]:
-    """Check the arguments of a list of threads, and return the metadata that its threads must have.
-
-    Raises:
-        CheckpointerInputError: One of them cannot be used; the message names it.
-    """
-    if status is not None and status not in STATUSES:
-        msg = f"status is {status!r}; give {', '.join(map(repr, STATUSES))}, or None for all"
-        raise CheckpointerInputError(msg)
-    if type(limit) is not int or not 1 <= limit <= PAGE_THREADS_MAX:
-        msg = f"limit is {limit!r}; give a whole number from 1 to {PAGE_THREADS_MAX:,}"
-        raise CheckpointerInputError(msg)
-    if since is not None and (not isinstance(since, datetime) or since.tzinfo is None):
-        msg = f"since is {since!r}; give a datetime with a time zone, or None"
-        raise CheckpointerInputError(msg)
-    if before is not None:
-        _parse_cursor(before)
-    return _wanted(metadata)
+    return (yield from listing.page(None if query.before is None else _parse_cursor(query.before)))
 
 
 def _oldest(storage: Storage, owner: str | None, since: datetime | None) -> int:

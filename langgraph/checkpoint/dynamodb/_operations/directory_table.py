@@ -61,17 +61,9 @@ class ThreadPosition:
         return cls(items.number(entry, LAST_ACTIVE) or 0, thread_id)
 
 
-@dataclass(frozen=True)
-class EntryPage:
-    """Entries of an index, newest activity first, as they are stored."""
-
-    entries: Sequence[Item]
-    is_last: bool
-
-
 def read_entries(
     storage: Storage, owner: str | None, since: int, before: ThreadPosition | None, count: int
-) -> Op[EntryPage]:
+) -> Op[tuple[Sequence[Item], bool]]:
     """Read entries until there are as many as wanted, or to the end of the list.
 
     Args:
@@ -81,12 +73,15 @@ def read_entries(
         before: The entry behind which to begin; `None` for the newest.
         count: How many entries are wanted. There may be more, by up to a page.
 
+    Returns:
+        The entries as they are stored, newest activity first, and whether the list ends with them.
+
     Raises:
         CheckpointerInputError: A list of all threads would go back too many days.
     """
     if before is not None and before.last_active < since:
         # DynamoDB refuses a query that would begin behind its end.
-        return EntryPage([], is_last=True)
+        return [], True
     if owner is None and since < storage.clock() - _DAYS_MAX * 24 * 3600:
         msg = (
             f"since is more than {_DAYS_MAX} days ago; each day is a query, so give a later time, or an owner"
@@ -104,8 +99,8 @@ def read_entries(
             if len(found) >= count:
                 # All threads may have older days.
                 is_last = owner is not None and "LastEvaluatedKey" not in response
-                return EntryPage(found, is_last)
-    return EntryPage(found, is_last=True)
+                return found, is_last
+    return found, True
 
 
 def _partitions(
@@ -181,17 +176,11 @@ class Newest:
 
 def look_up(storage: Storage, thread_id: str) -> Op[Newest]:
     """Read the status and step of a thread's newest checkpoint."""
-    found = yield from read_newest(storage, thread_id)
-    if found is None:
-        return Newest("idle")
-    metadata = yield from readable_metadata(storage, found.head)
-    return Newest(status_of(found), (metadata or {}).get("step"))
-
-
-def read_newest(storage: Storage, thread_id: str) -> Op[StoredCheckpoint | None]:
-    """Read the newest checkpoint of a thread, by one eventually consistent query."""
     found = yield from NamespaceReader(storage, items.partition_of(thread_id), consistent=False).page()
-    return found[0] if found else None
+    if not found:
+        return Newest("idle")
+    metadata = yield from readable_metadata(storage, found[0].head)
+    return Newest(status_of(found[0]), (metadata or {}).get("step"))
 
 
 def carry_entry(

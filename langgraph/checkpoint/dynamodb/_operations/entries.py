@@ -21,7 +21,7 @@ from langgraph.checkpoint.dynamodb._format.codec import Codec, metadata_json
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.limits import ABOUT_BYTES_MAX
 from langgraph.checkpoint.dynamodb._format.schema import OWNER
-from langgraph.checkpoint.dynamodb._operations.arguments import checked_id, checked_text, target
+from langgraph.checkpoint.dynamodb._operations.arguments import checked_id, checked_text
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerInputError
 
@@ -35,20 +35,6 @@ class ThreadDescription:
     owner: str | None = None
     title: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
-
-
-def with_entry(storage: Storage, config: RunnableConfig) -> Storage:
-    """Return a storage that enters a new thread in the directory with the owner that a config names.
-
-    Raises:
-        CheckpointerConfigurationError: See `owner_key`.
-        CheckpointerInputError: The owner is not a name, is too long, or is of another tenant than the thread.
-    """
-    if storage.owner_from is None:
-        return storage
-    return with_owner(
-        storage, items.partition_of(target(config).thread_id), owner_in(config, storage.owner_from)
-    )
 
 
 def owner_in(config: RunnableConfig, owner_from: str) -> Any:

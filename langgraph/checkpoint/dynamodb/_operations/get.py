@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
@@ -31,7 +31,7 @@ from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
 
 
-def entry_of(checkpoint: StoredCheckpoint, body: Body, loaded: LoadedSegments) -> CachedCheckpoint:
+def _entry_of(checkpoint: StoredCheckpoint, body: Body, loaded: LoadedSegments) -> CachedCheckpoint:
     """Return the cache entry of a checkpoint, from which its child is composed."""
     return CachedCheckpoint(
         epoch=items.binary(checkpoint.head, items.EPOCH),
@@ -73,49 +73,40 @@ def _tuple(
 def get_tuple(storage: Storage, config: RunnableConfig) -> Op[CheckpointTuple | None]:
     """Read the checkpoint that a config names, or the newest of its namespace."""
     partition = target(config)
-    read = yield from read_checkpoint(storage, partition, checkpoint_id_in(config))
+    read = yield from _read(storage, partition, checkpoint_id_in(config))
     if read is None:
         return None
-    found, entry = yield from work(partial(decode, partition, storage.codec, *read), read_bytes(*read))
-    storage.cache.remember_checkpoint(partition.pk, read[0].checkpoint_id, entry)
+    checkpoint, loaded = read
+    size = sum(map(len, loaded.contents.values())) + checkpoint.sealed_bytes()
+    found, entry = yield from work(partial(_decode, partition, storage.codec, checkpoint, loaded), size)
+    storage.cache.remember_checkpoint(partition.pk, checkpoint.checkpoint_id, entry)
     return found
 
 
-def read_checkpoint(
-    storage: Storage,
-    partition: Partition,
-    checkpoint_id: str | None,
-    load_some: Callable[[Storage, StoredCheckpoint, LoadedSegments], Op[StoredCheckpoint | None]]
-    | None = None,
-    *,
-    as_ancestor: bool = False,
+def _read(
+    storage: Storage, partition: Partition, checkpoint_id: str | None
 ) -> Op[tuple[StoredCheckpoint, LoadedSegments] | None]:
-    """Read the items of a checkpoint, or of the newest acknowledged one, with the segments that they name.
-
-    `load_some` loads them if given, and may load only some. `as_ancestor` also finds a named checkpoint that is kept
-    only because later ones are rebuilt from it. Returns `None` if there is no such checkpoint.
-    """
+    """Read a checkpoint, or the newest acknowledged one, with its segments; return `None` if there is none."""
     below: str | None = None
     for _ in range(ATTEMPTS_MAX):
         if checkpoint_id is None:
             checkpoint = yield from find_newest(storage, partition, below=below)
         else:
-            checkpoint = yield from find(storage, partition, checkpoint_id, as_ancestor=as_ancestor)
+            checkpoint = yield from find(storage, partition, checkpoint_id)
         if checkpoint is None:
             if below is None:
                 yield from look_for_other_savers(storage, partition)
             return None
         loaded = LoadedSegments.of(checkpoint.head)
         try:
-            whole = yield from (load_some or load)(storage, checkpoint, loaded)
+            whole = yield from load(storage, checkpoint, loaded)
         except ChangedMeanwhileError:
             continue
-        if whole is None and checkpoint_id is not None:
+        if whole is not None:
+            return whole, loaded
+        if checkpoint_id is not None:
             return None
-        if whole is None:
-            below = checkpoint.checkpoint_id
-            continue
-        return whole, loaded
+        below = checkpoint.checkpoint_id
     msg = (
         f"checkpoints of thread {partition.thread_id!r} were deleted while they were read, in each of {ATTEMPTS_MAX}"
         " attempts; retry the call"
@@ -123,17 +114,12 @@ def read_checkpoint(
     raise CheckpointNotFoundError(msg)
 
 
-def read_bytes(checkpoint: StoredCheckpoint, loaded: LoadedSegments) -> int:
-    """Estimate the size of a checkpoint that was read, in bytes."""
-    return sum(map(len, loaded.contents.values())) + checkpoint.sealed_bytes()
-
-
-def decode(
+def _decode(
     partition: Partition, codec: Codec, checkpoint: StoredCheckpoint, loaded: LoadedSegments
 ) -> tuple[CheckpointTuple, CachedCheckpoint]:
     """Decode a checkpoint, given its segments; return its tuple and its cache entry."""
     body = read_body(codec, checkpoint.head, loaded.contents)
-    return _tuple(partition, codec, checkpoint, body, loaded.contents), entry_of(checkpoint, body, loaded)
+    return _tuple(partition, codec, checkpoint, body, loaded.contents), _entry_of(checkpoint, body, loaded)
 
 
 def decode_tuple(
@@ -159,6 +145,6 @@ def read_entry(storage: Storage, partition: Partition, checkpoint_id: str) -> Op
             continue
         if checkpoint is None:
             return None
-        entry = entry_of(checkpoint, read_body(storage.codec, head, loaded.contents), loaded)
+        entry = _entry_of(checkpoint, read_body(storage.codec, head, loaded.contents), loaded)
         return replace(entry, contents=loaded.contents)
     return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
 
@@ -40,22 +39,7 @@ from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 
 
-@dataclass
-class SegmentRefs:
-    """The segments that a composed item names: the new ones, which are stored before it, and details of all."""
-
-    segments: dict[bytes, Item] = field(default_factory=dict)
-    chunks: dict[bytes, Chunk] = field(default_factory=dict)
-
-    def stored(self) -> dict[bytes, CachedSegment]:
-        """Return the cache entries of the new segments."""
-        return {
-            each: CachedSegment(items.binary(item, items.DATA), self.chunks[each])
-            for each, item in self.segments.items()
-        }
-
-
-class ItemBuilder(SegmentRefs):
+class ItemBuilder:
     """Builds the parts of one item, with new segments and segments of a checkpoint that it reuses."""
 
     def __init__(
@@ -75,7 +59,10 @@ class ItemBuilder(SegmentRefs):
             base: The checkpoint; `None`: nothing is reused.
             beside: Attributes that every segment has beside its content.
         """
-        super().__init__()
+        self.segments: dict[bytes, Item] = {}
+        """The new segments, by id. They are stored before the item."""
+        self.chunks: dict[bytes, Chunk] = {}
+        """The details of all segments that the item names."""
         self._storage = storage
         self._partition = partition
         self._key = item_key
@@ -87,6 +74,13 @@ class ItemBuilder(SegmentRefs):
             (is_index(each), chunk.digest): each
             for each, chunk in self._known.items()
             if storage.share_equal_pieces or is_index(each)
+        }
+
+    def stored(self) -> dict[bytes, CachedSegment]:
+        """Return the cache entries of the new segments."""
+        return {
+            each: CachedSegment(items.binary(item, items.DATA), self.chunks[each])
+            for each, item in self.segments.items()
         }
 
     @cached_property
@@ -293,7 +287,7 @@ def seal_segment(codec: Codec, partition: Partition, segment_id: bytes, content:
 def store_segments(
     storage: Storage,
     partition: Partition,
-    refs: SegmentRefs,
+    builder: ItemBuilder,
     thread: CachedThread,
     expiry: Expiry,
 ) -> Op[bool]:
@@ -302,7 +296,7 @@ def store_segments(
     Args:
         storage: The storage.
         partition: The namespace of the item.
-        refs: The segments that it will name. Their known expiries are updated.
+        builder: What has built the item. The expiries that it knows of segments are updated.
         thread: The thread under whose epoch the reused segments are safe.
         expiry: The expiries of items that are stored now. Reused segments that would expire before the item are
             extended.
@@ -311,15 +305,17 @@ def store_segments(
         Whether all segments exist. A reused one may have been removed.
     """
     yield from ensure_registered(storage, partition, thread, expiry)
-    if refs.segments:
+    if builder.segments:
         now = storage.clock()
-        new = [items.with_expiry(items.created(each, now), expiry.shared) for each in refs.segments.values()]
+        new = [
+            items.with_expiry(items.created(each, now), expiry.shared) for each in builder.segments.values()
+        ]
         yield from storage.table.batch_write(puts=new)
-        for each in refs.segments:
-            refs.chunks[each].expires_at = expiry.shared
-    short = {each for each, chunk in refs.chunks.items() if expires_before(chunk.expires_at, expiry.own)}
+        for each in builder.segments:
+            builder.chunks[each].expires_at = expiry.shared
+    short = {each for each, chunk in builder.chunks.items() if expires_before(chunk.expires_at, expiry.own)}
     if short and (yield from extend_segments(storage, partition, short, expiry.shared)):
         return False
     for each in short:
-        refs.chunks[each].expires_at = expiry.shared
+        builder.chunks[each].expires_at = expiry.shared
     return True

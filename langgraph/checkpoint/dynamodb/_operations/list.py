@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Generic, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple
 
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.content import read_metadata
 from langgraph.checkpoint.dynamodb._format.items import Partition
 from langgraph.checkpoint.dynamodb._format.limits import (
@@ -46,7 +45,6 @@ from langgraph.checkpoint.dynamodb._runtime.requests import Pages, Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, gather, work
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 
-T = TypeVar("T")
 Matches: TypeAlias = Callable[[Mapping[str, Any], Mapping[str, Any]], bool]
 
 # The first page of a list without a limit; its consumer may stop at any time.
@@ -55,6 +53,11 @@ _PAGE_ITEMS_UNLIMITED = 16
 _CHECKPOINTS_AT_ONCE = 16
 # Checkpoints of a list share segments, so up to this many bytes of segments are kept while listing.
 _SEGMENT_BYTES_KEPT = 64 * 1024 * 1024
+
+
+def has_values(metadata: Mapping[str, Any], metadata_filter: Mapping[str, Any]) -> bool:
+    """Tell whether metadata have the keys and values of a filter."""
+    return all(metadata.get(name) == value for name, value in metadata_filter.items())
 
 
 def list_checkpoints(
@@ -66,7 +69,7 @@ def list_checkpoints(
 ) -> Stream[CheckpointTuple]:
     """List the checkpoints that match, up to a limit. Invalid arguments raise here, before the first step."""
     wanted = (checked_filter(metadata_filter), checked_before(before), checked_limit(limit))
-    return select(storage, listed_config(config), *wanted, decode_tuple)
+    return select(storage, listed_config(config), *wanted)
 
 
 def select(
@@ -75,20 +78,19 @@ def select(
     metadata_filter: Mapping[str, Any],
     before: str | None,
     limit: int | None,
-    decode: Callable[[Partition, Codec, StoredCheckpoint, LoadedSegments], T],
     after: tuple[str, str] | None = None,
     prefix: str = "",
-    matches: Matches | None = None,
-) -> Stream[T]:
-    """List the checkpoints that match, newest first, as `decode` returns them.
+    matches: Matches = has_values,
+) -> Stream[CheckpointTuple]:
+    """List the checkpoints that match, newest first.
 
     `after` is the id and the namespace of the last checkpoint of an earlier list of this thread. The list continues
     behind it. A list without a thread reads only threads whose ids begin with `prefix`. `matches` compares metadata
     with the filter; by default each key must have the same value.
     """
-    selection = _Selection(
-        storage, metadata_filter, before, limit, decode, after, prefix, matches or has_values
-    )
+    storage = replace(storage, codec=storage.codec.for_many())
+    prefix = items.escape(prefix, "prefix")
+    selection = _Selection(storage, metadata_filter, before, limit, after, prefix, matches)
     if config is None:
         return selection.of_table()
     partition, checkpoint_id = target(config), checkpoint_id_in(config)
@@ -97,47 +99,32 @@ def select(
     return selection.of_namespaces([partition], checkpoint_id)
 
 
-def has_values(metadata: Mapping[str, Any], metadata_filter: Mapping[str, Any]) -> bool:
-    """Tell whether metadata have the keys and values of a filter."""
-    return all(metadata.get(name) == value for name, value in metadata_filter.items())
+@dataclass
+class _Selection:
+    """The arguments of a list, and the segments that were read for it."""
 
-
-class _Selection(Generic[T]):
-    """The arguments of a list, how many checkpoints are left of its limit, and the segments that were read for it."""
-
-    def __init__(
-        self,
-        storage: Storage,
-        metadata_filter: Mapping[str, Any],
-        before: str | None,
-        limit: int | None,
-        decode: Callable[[Partition, Codec, StoredCheckpoint, LoadedSegments], T],
-        after: tuple[str, str] | None,
-        prefix: str,
-        matches: Matches,
-    ) -> None:
-        self._decode = decode
-        self._has_metadata = matches
-        self._storage = replace(storage, codec=storage.codec.for_many())
-        self._filter = metadata_filter
-        self._before = before
-        self._after = after
-        self._prefix = items.escape(prefix, "prefix")
-        self._left = limit
-        self._segments: dict[str, LoadedSegments] = {}
+    storage: Storage
+    metadata_filter: Mapping[str, Any]
+    before: str | None
+    left: int | None
+    """How many checkpoints are left of its limit."""
+    after: tuple[str, str] | None
+    prefix: str
+    matches: Matches
+    segments: dict[str, LoadedSegments] = field(default_factory=dict)
 
     @property
     def _complete(self) -> bool:
-        return self._left is not None and self._left <= 0
+        return self.left is not None and self.left <= 0
 
-    def of_table(self) -> Stream[T]:
+    def of_table(self) -> Stream[CheckpointTuple]:
         """List every thread: by the index if the filter has a run id, otherwise by a scan.
 
         An error in one namespace does not keep the others from being listed.
         """
         seen: set[str] = set()
         collector = ErrorCollector()
-        run_id = items.indexable_run_id(self._filter)
+        run_id = items.indexable_run_id(self.metadata_filter)
         pages = (
             heads_of_table()
             if run_id is None
@@ -145,34 +132,36 @@ class _Selection(Generic[T]):
         )
         while not pages.done and not self._complete:
             method = "scan" if run_id is None else "query"
-            response = yield from self._storage.table.send(method, **pages.params())
+            response = yield from self.storage.table.send(method, **pages.params())
             pages.advance(response)
             for item in response["Items"]:
                 pk = items.partition_key(item)
                 if pk not in seen:
                     seen.add(pk)
-                    if not pk.startswith(self._prefix):
+                    if not pk.startswith(self.prefix):
                         continue
-                    self._segments.clear()
+                    self.segments.clear()
                     with collector.capture(f"PK={pk!r}"):
                         yield from self.of_namespaces([items.parse_partition(pk)], None)
         collector.raise_first()
         if not seen and not self._complete:
-            yield from look_for_other_savers(self._storage, None)
+            yield from look_for_other_savers(self.storage, None)
 
-    def of_thread(self, root: Partition, checkpoint_id: str | None) -> Stream[T]:
+    def of_thread(self, root: Partition, checkpoint_id: str | None) -> Stream[CheckpointTuple]:
         """List every namespace of a thread, merged."""
-        within = yield from namespaces(self._storage, root)
+        within = yield from namespaces(self.storage, root)
         yield from self.of_namespaces(within, checkpoint_id)
 
-    def of_namespaces(self, within: Sequence[Partition], checkpoint_id: str | None) -> Stream[T]:
+    def of_namespaces(
+        self, within: Sequence[Partition], checkpoint_id: str | None
+    ) -> Stream[CheckpointTuple]:
         """List namespaces of one thread, merged."""
         if self._complete:
             return
         if checkpoint_id is not None:
-            found = yield from gather([find(self._storage, partition, checkpoint_id) for partition in within])
+            found = yield from gather([find(self.storage, partition, checkpoint_id) for partition in within])
             if not any(found):
-                yield from look_for_other_savers(self._storage, within[0])
+                yield from look_for_other_savers(self.storage, within[0])
             yield from self._emit([
                 (partition, checkpoint)
                 for partition, checkpoint in zip(within, found, strict=True)
@@ -180,10 +169,10 @@ class _Selection(Generic[T]):
             ])  # fmt: skip
             return
         first_page = _PAGE_ITEMS_UNLIMITED
-        if self._left is not None:
-            first_page = min(PAGE_ITEMS_MAX, max(PAGE_ITEMS_FIRST, 2 * self._left))
+        if self.left is not None:
+            first_page = min(PAGE_ITEMS_MAX, max(PAGE_ITEMS_FIRST, 2 * self.left))
         merge = _Merge([self._history(partition, first_page) for partition in within])
-        is_empty = self._before is None and self._after is None
+        is_empty = self.before is None and self.after is None
         while not self._complete:
             checkpoints = yield from merge.next_checkpoints()
             if not checkpoints:
@@ -191,12 +180,12 @@ class _Selection(Generic[T]):
             is_empty = False
             yield from self._emit(checkpoints)
         if is_empty:
-            yield from look_for_other_savers(self._storage, within[0])
+            yield from look_for_other_savers(self.storage, within[0])
 
     def _history(self, partition: Partition, first_page: int) -> NamespaceReader:
         below, includes_below = self._start(partition)
         return NamespaceReader(
-            self._storage,
+            self.storage,
             partition,
             below=below,
             includes_below=includes_below,
@@ -209,13 +198,13 @@ class _Selection(Generic[T]):
 
     def _start(self, partition: Partition) -> tuple[str | None, bool]:
         """Return the id below which the list of a namespace starts, and whether it includes that id."""
-        if self._after is None:
-            return self._before, False
-        checkpoint_id, namespace = self._after
+        if self.after is None:
+            return self.before, False
+        checkpoint_id, namespace = self.after
         # Checkpoints with one id are listed in the order of their namespaces.
         return checkpoint_id, partition.namespace > namespace
 
-    def _emit(self, checkpoints: Sequence[tuple[Partition, StoredCheckpoint]]) -> Stream[T]:
+    def _emit(self, checkpoints: Sequence[tuple[Partition, StoredCheckpoint]]) -> Stream[CheckpointTuple]:
         """Emit the checkpoints that match, reading the segments of several at once."""
         start = 0
         while start < len(checkpoints) and not self._complete:
@@ -229,17 +218,17 @@ class _Selection(Generic[T]):
                     if other.pk == partition.pk
                     for each in checkpoint.ids()
                 }
-                yield from self._known(partition.pk).read(self._storage, ids)
+                yield from self._known(partition.pk).read(self.storage, ids)
             for partition, checkpoint in matching:
                 found = yield from self._read(partition, checkpoint)
                 if found is not None:
-                    self._left = None if self._left is None else self._left - 1
+                    self.left = None if self.left is None else self.left - 1
                     yield Emit(found)
             self._forget()
 
     def _fitting(self, checkpoints: Sequence[tuple[Partition, StoredCheckpoint]]) -> int:
         """Return how many of the checkpoints have segments that fit into memory together; at least one."""
-        room = min(_SEGMENT_BYTES_KEPT, self._storage.codec.bytes_max) - self._kept_bytes()
+        room = min(_SEGMENT_BYTES_KEPT, self.storage.codec.bytes_max) - self._kept_bytes()
         new: set[bytes] = set()
         for count, (partition, checkpoint) in enumerate(checkpoints):
             new |= checkpoint.ids() - self._known(partition.pk).contents.keys()
@@ -255,47 +244,49 @@ class _Selection(Generic[T]):
         """Return the checkpoints whose metadata match, up to the limit."""
         matching: list[tuple[Partition, StoredCheckpoint]] = []
         for partition, checkpoint in checkpoints:
-            if not self._filter or (yield from self._matches(partition, checkpoint)):
+            if not self.metadata_filter or (yield from self._matches(partition, checkpoint)):
                 matching.append((partition, checkpoint))
-        return matching if self._left is None else matching[: self._left]
+        return matching if self.left is None else matching[: self.left]
 
     def _matches(self, partition: Partition, checkpoint: StoredCheckpoint) -> Op[bool]:
         loaded = self._known(partition.pk)
         part = items.parse_part(checkpoint.head, items.SEALED_METADATA)
-        if part is not None and (yield from loaded.read(self._storage, part.ids)):
+        if part is not None and (yield from loaded.read(self.storage, part.ids)):
             # A deletion is under way, or the table is damaged. Reading the whole checkpoint tells which.
             return True
-        metadata = read_metadata(self._storage.codec, checkpoint.head, loaded.contents)
-        return self._has_metadata(cast("Mapping[str, Any]", metadata), self._filter)
+        metadata = read_metadata(self.storage.codec, checkpoint.head, loaded.contents)
+        return self.matches(cast("Mapping[str, Any]", metadata), self.metadata_filter)
 
-    def _read(self, partition: Partition, checkpoint: StoredCheckpoint) -> Op[T | None]:
+    def _read(self, partition: Partition, checkpoint: StoredCheckpoint) -> Op[CheckpointTuple | None]:
         """Read and decode a checkpoint; return `None` if it was deleted meanwhile."""
         loaded = self._known(partition.pk)
         try:
-            whole = yield from load(self._storage, checkpoint, loaded)
+            whole = yield from load(self.storage, checkpoint, loaded)
         except ChangedMeanwhileError:
-            again = yield from find(self._storage, partition, checkpoint.checkpoint_id)
-            matches = again is not None and (not self._filter or (yield from self._matches(partition, again)))
+            again = yield from find(self.storage, partition, checkpoint.checkpoint_id)
+            matches = again is not None and (
+                not self.metadata_filter or (yield from self._matches(partition, again))
+            )
             return (yield from self._read(partition, again)) if again is not None and matches else None
         if whole is None:
             return None
         return (
             yield from work(
-                partial(self._decode, partition, self._storage.codec, whole, loaded),
+                partial(decode_tuple, partition, self.storage.codec, whole, loaded),
                 sum(len(loaded.contents.get(each, b"")) for each in checkpoint.ids()),
             )
         )
 
     def _known(self, pk: str) -> LoadedSegments:
-        return self._segments.setdefault(pk, LoadedSegments(pk))
+        return self.segments.setdefault(pk, LoadedSegments(pk))
 
     def _forget(self) -> None:
         """Drop the segments that were read if they are too many to keep for the next checkpoints."""
         if self._kept_bytes() > _SEGMENT_BYTES_KEPT:
-            self._segments.clear()
+            self.segments.clear()
 
     def _kept_bytes(self) -> int:
-        return sum(len(data) for known in self._segments.values() for data in known.contents.values())
+        return sum(len(data) for known in self.segments.values() for data in known.contents.values())
 
 
 class _Merge:

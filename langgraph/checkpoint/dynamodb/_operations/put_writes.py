@@ -1,8 +1,9 @@
 """`put_writes`: store the pending writes of a task.
 
 The regular writes of a task are one compressed group, and each special write is an attribute of its own, so a call is
-one UpdateItem. A special write replaces the stored one. Of the regular writes, the first one at a position stays: a
-call that finds a stored group adds the writes that the group lacks.
+one UpdateItem. It comes after the segments that it names, on condition that the task still has the writes that it was
+composed for. A special write replaces the stored one. Of the regular writes, the first one at a position stays: a call
+that finds a stored group adds the writes that the group lacks.
 """
 
 from __future__ import annotations
@@ -14,25 +15,41 @@ from typing import Any, TypeAlias
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import WRITES_IDX_MAP
 
+from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec, rough_bytes
 from langgraph.checkpoint.dynamodb._format.content import Write, pack_writes, read_writes
-from langgraph.checkpoint.dynamodb._format.items import Item, Part, Partition
+from langgraph.checkpoint.dynamodb._format.items import Expiry, Item, Part, Partition, expires_before
 from langgraph.checkpoint.dynamodb._format.limits import (
     INLINE_STATE_BYTES_MAX,
     MERGE_ATTEMPTS_MAX,
     PUT_WAIT_SECONDS_MAX,
+    UPLOAD_SECONDS_MAX,
     WRITES_BYTES_MAX,
 )
+from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
+from langgraph.checkpoint.dynamodb._format.segments import reach
 from langgraph.checkpoint.dynamodb._operations.arguments import (
     checked_text,
     checkpoint_id_in,
     namespaces_above,
     target,
 )
-from langgraph.checkpoint.dynamodb._operations.commit_writes import Found, TaskWrites, commit_writes
-from langgraph.checkpoint.dynamodb._operations.item_builder import ItemBuilder
-from langgraph.checkpoint.dynamodb._operations.threads import PinnedEpochError
+from langgraph.checkpoint.dynamodb._operations.item_builder import ItemBuilder, store_segments
+from langgraph.checkpoint.dynamodb._operations.reads import (
+    ChangedMeanwhileError,
+    LoadedSegments,
+    lost_parts,
+)
+from langgraph.checkpoint.dynamodb._operations.renew import renew_after_writes
+from langgraph.checkpoint.dynamodb._operations.threads import (
+    PinnedEpochError,
+    confirm_epoch,
+    extend,
+    extend_segments,
+    find_epoch,
+    read_thread,
+)
 from langgraph.checkpoint.dynamodb._runtime.cache import PUT, Cache, CachedCheckpoint, CachedThread
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, Wait, work
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
@@ -50,22 +67,19 @@ def put_writes(
     task_id: str,
     task_path: str,
 ) -> Op[None]:
-    """Store a task's writes. Special ones replace stored ones; of regular ones the first with an index stays."""
-    taken = yield from snapshot_arguments(storage.codec, config, writes, task_id, task_path)
-    if taken is not None:
-        yield from store_after_put(storage, *taken)
+    """Store a task's writes. Special ones replace stored ones; of regular ones the first with an index stays.
 
-
-def snapshot_arguments(
-    codec: Codec, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str
-) -> Op[tuple[Partition, Sequence[Partition], str, str, Serialized] | None]:
-    """Check and serialize the arguments of a `put_writes` call; return `None` if there are no writes."""
+    Raises:
+        PinnedEpochError: The epoch has ended that the storage is pinned to.
+    """
     partition, checkpoint_id = checked_task(config, task_id, task_path)
     if not writes:
-        return None
+        return
+    above = namespaces_above(partition, config)
     size = sum(rough_bytes(value) for _, value in writes)
-    serialized = yield from work(partial(serialize, codec, tuple(writes), task_path), size)
-    return partition, namespaces_above(partition, config), checkpoint_id, task_id, serialized
+    given = yield from work(partial(serialize, storage.codec, tuple(writes), task_path), size)
+    yield from _wait_for_put(storage, partition, checkpoint_id, given)
+    yield from store(storage, partition, checkpoint_id, task_id, given, above)
 
 
 def checked_task(config: RunnableConfig, task_id: str, task_path: str) -> tuple[Partition, str]:
@@ -83,38 +97,40 @@ def checked_task(config: RunnableConfig, task_id: str, task_path: str) -> tuple[
     return partition, checkpoint_id
 
 
-def store_after_put(
-    storage: Storage,
-    partition: Partition,
-    above: Sequence[Partition],
-    checkpoint_id: str,
-    task_id: str,
-    serialized: Serialized,
-) -> Op[None]:
-    """Store a task's serialized writes. If this process is putting their checkpoint, let that end first.
+def serialize(codec: Codec, writes: Sequence[tuple[str, Any]], task_path: str) -> Serialized:
+    """Serialize regular and special writes, by their index. Within a call the last write to a special index wins."""
+    regular, special = dict[int, Write](), dict[int, Write]()
+    for position, (channel, value) in enumerate(writes):
+        index = WRITES_IDX_MAP.get(channel, position)
+        kind, data = codec.dumps(value, f"the write to channel {channel!r}", channel)
+        (regular if index >= 0 else special)[index] = Write(index, channel, kind, data, task_path)
+    return regular, special
+
+
+def _wait_for_put(storage: Storage, partition: Partition, checkpoint_id: str, given: Serialized) -> Op[None]:
+    """If this process is putting the checkpoint that writes belong to, let that end first.
 
     LangGraph puts a checkpoint in the background, while its tasks run. Writes that come before the put has ended would
     store again what it stores. After a put that fails, or takes too long, they do. One that has taken that long already
     is not waited for: it may be on an event loop that was stopped and kept.
     """
     until = storage.clock() + PUT_WAIT_SECONDS_MAX
-    while _gains_by_put(storage.cache, partition, checkpoint_id, serialized):
+    while _gains_by_put(storage.cache, partition, checkpoint_id, given):
         now = storage.clock()
         put = storage.cache.under_way(PUT, partition.pk, now - PUT_WAIT_SECONDS_MAX)
         if put is None or now >= until:
-            break
+            return
         yield (Wait(put, until - now),)
         if not put.done():
             # The wait ran out, or this thread must not wait.
-            break
-    yield from store(storage, partition, checkpoint_id, task_id, serialized, above=above)
+            return
 
 
-def _gains_by_put(cache: Cache, partition: Partition, checkpoint_id: str, serialized: Serialized) -> bool:
+def _gains_by_put(cache: Cache, partition: Partition, checkpoint_id: str, given: Serialized) -> bool:
     """Tell whether writes cost less once their checkpoint is cached: they name its segments, or need its marker."""
     if cache.checkpoint(partition.pk, checkpoint_id) is not None:
         return False
-    regular, special = serialized
+    regular, special = given
     return bool(partition.namespace) or (not special and _size(regular) > INLINE_STATE_BYTES_MAX)
 
 
@@ -123,7 +139,7 @@ def store(
     partition: Partition,
     checkpoint_id: str,
     task_id: str,
-    serialized: Serialized,
+    given: Serialized,
     above: Sequence[Partition] = (),
 ) -> Op[None]:
     """Store a task's serialized writes, added to those that are stored.
@@ -131,34 +147,14 @@ def store(
     Raises:
         PinnedEpochError: The epoch has ended that the storage is pinned to.
     """
-    sk = items.writes_sk(checkpoint_id, task_id)
-    call = _Call(serialized, int(storage.clock() * 1000))
-    head, thread = _reusable(storage.cache, partition, checkpoint_id), storage.cache.thread(partition.root)
+    task = _Task(partition, items.writes_sk(checkpoint_id, task_id), above, given, storage.clock())
+    head, thread = _reusable(storage.cache, task), storage.cache.thread(partition.root)
     if thread is None and head is not None:
         thread = CachedThread(head.epoch, head.ttl_seconds)
-    thread = storage.pinned or thread
     for _ in range(MERGE_ATTEMPTS_MAX):
-        # Writes that may replace acknowledged ones must not name segments that a deletion may be removing.
-        reuses = not call.special and not call.old and call.size_bytes > INLINE_STATE_BYTES_MAX
-        base = _safe(head, thread) if reuses else None
-        builder = ItemBuilder(storage, partition, items.key(partition.pk, sk), base)
-        parts = yield from work(partial(_parts, builder, call, base), call.size_bytes)
-        order = call.order if call.special else None
-        writes = TaskWrites(partition, sk, parts, builder, order, call.old, call.replaces, above)
-        outcome = yield from commit_writes(storage, writes, thread)
-        if outcome.stored:
+        is_stored, thread = yield from _attempt(storage, task, head, storage.pinned or thread)
+        if is_stored:
             return
-        thread = storage.pinned or outcome.thread
-        if outcome.found is None:
-            if storage.pinned is not None:
-                raise PinnedEpochError
-            # Store all of it again: a deletion may have removed segments that it names.
-            call.begin({})
-        elif outcome.found.is_gone:
-            call.begin(outcome.found.item)
-        else:
-            # The task has stored writes: add those that it lacks.
-            _merge(storage.codec, call, parts, outcome.found)
     msg = (
         f"writes of task {task_id!r} of thread {partition.thread_id!r} could not be stored: other calls for the same"
         f" task interfered {MERGE_ATTEMPTS_MAX} times; let one process run a task at a time"
@@ -166,19 +162,28 @@ def store(
     raise ThreadBusyError(msg)
 
 
-class _Call:
-    """The writes that are still to be stored, by index, and the task's item when it was last read."""
+class _Task:
+    """The writes of a task that are still to be stored, by index, and the task's item when it was last read."""
 
-    def __init__(self, given: Serialized, order: int) -> None:
+    def __init__(
+        self, partition: Partition, sk: str, above: Sequence[Partition], given: Serialized, now: float
+    ) -> None:
         """Start with all writes that were given.
 
         Args:
+            partition: The namespace.
+            sk: The sort key of the task's item.
+            above: The namespaces above, which the task's run needs too.
             given: The writes.
-            order: The call's place among calls with special writes: a later call has a higher one. A request of an
-                earlier call may arrive last and must not win.
+            now: The time, in epoch seconds.
         """
+        self.partition = partition
+        self.key = items.key(partition.pk, sk)
+        self.above = above
+        # The call's place among calls with special writes: a later call has a higher one. A request of an earlier call
+        # may arrive last and must not win.
+        self.order = int(now * 1000)
         self._given = given
-        self.order = order
         self.begin({})
 
     def begin(self, old: Item) -> None:
@@ -187,6 +192,11 @@ class _Call:
         self.special: Mapping[int, Write] = self._given[1]
         self.old = old
         self.replaces = bool(old)
+
+    @property
+    def checkpoint_id(self) -> str:
+        """The checkpoint that the writes belong to."""
+        return items.checkpoint_id_of(self.key)
 
     @property
     def size_bytes(self) -> int:
@@ -198,24 +208,68 @@ def _size(writes: Mapping[int, Write]) -> int:
     return sum(len(write.data) for write in writes.values())
 
 
-def serialize(codec: Codec, writes: Sequence[tuple[str, Any]], task_path: str) -> Serialized:
-    """Serialize regular and special writes, by their index. Within a call the last write to a special index wins."""
-    regular, special = dict[int, Write](), dict[int, Write]()
-    for position, (channel, value) in enumerate(writes):
-        index = WRITES_IDX_MAP.get(channel, position)
-        kind, data = codec.dumps(value, f"the write to channel {channel!r}", channel)
-        (regular if index >= 0 else special)[index] = Write(index, channel, kind, data, task_path)
-    return regular, special
-
-
-def _reusable(cache: Cache, partition: Partition, checkpoint_id: str) -> CachedCheckpoint | None:
+def _reusable(cache: Cache, task: _Task) -> CachedCheckpoint | None:
     """Return the checkpoint that the writes belong to, or else the last one of its namespace: most of it is the same.
 
     Segments of any checkpoint that is safe under the thread's epoch may be named.
     """
-    latest = cache.latest(partition.pk)
-    entry = cache.checkpoint(partition.pk, checkpoint_id)
-    return entry or (None if latest is None else cache.checkpoint(partition.pk, latest))
+    pk = task.partition.pk
+    latest = cache.latest(pk)
+    entry = cache.checkpoint(pk, task.checkpoint_id)
+    return entry or (None if latest is None else cache.checkpoint(pk, latest))
+
+
+def _attempt(
+    storage: Storage, task: _Task, head: CachedCheckpoint | None, thread: CachedThread | None
+) -> Op[tuple[bool, CachedThread | None]]:
+    """Compose the parts of a task's item; store the segments that they name, and then the parts.
+
+    Args:
+        storage: The storage.
+        task: The writes. If they are not stored, they are those that the next attempt has to store.
+        head: A checkpoint whose segments they may name.
+        thread: The thread, under whose epoch the segments are safe; it is read if it is not known.
+
+    Returns:
+        Whether they are stored, and the thread as far as it is known; `None` if it has to be read.
+    """
+    partition = task.partition
+    # Writes that may replace acknowledged ones must not name segments that a deletion may be removing.
+    reuses = not task.special and not task.old and task.size_bytes > INLINE_STATE_BYTES_MAX
+    base = _safe(head, thread) if reuses else None
+    builder = ItemBuilder(storage, partition, task.key, base)
+    parts = yield from work(partial(_parts, builder, task, base), task.size_bytes)
+    if thread is None:
+        thread = yield from find_epoch(storage, partition)
+    # Parts that name segments, or are in a namespace with a marker, depend on more than their own item.
+    must_confirm = bool(partition.namespace or any(part.ids for part in parts.values()))
+    expiry = Expiry.after(thread.ttl_seconds, storage.clock())
+    # Writes may come before the first checkpoint of their namespace.
+    if must_confirm and not (yield from store_segments(storage, partition, builder, thread, expiry)):
+        _begin_again(storage, task)
+        return False, None
+    found = yield from _store_parts(storage, task, parts, thread, expiry)
+    if found is not None:
+        return False, (yield from _merge(storage, task, parts, found, thread))
+    if must_confirm:
+        seen = yield from confirm_epoch(storage, partition, thread.epoch, expiry.own)
+        if seen is None or not is_reusable(thread.epoch, seen.epoch):
+            # A deletion came between. It may have removed segments before the update named them.
+            _begin_again(storage, task)
+            return False, seen
+        storage.cache.remember_segments(partition.pk, thread.epoch, builder.stored())
+        thread = seen
+    # Writes count as a use of their thread.
+    if thread.ttl_seconds is not None:
+        yield from renew_after_writes(storage, partition, task.checkpoint_id, thread, task.above)
+    return True, thread
+
+
+def _begin_again(storage: Storage, task: _Task) -> None:
+    """Start over with all writes of a task: a deletion may have removed segments that its item names."""
+    if storage.pinned is not None:
+        raise PinnedEpochError
+    task.begin({})
 
 
 def _safe(head: CachedCheckpoint | None, thread: CachedThread | None) -> CachedCheckpoint | None:
@@ -228,15 +282,15 @@ def _safe(head: CachedCheckpoint | None, thread: CachedThread | None) -> CachedC
     return head
 
 
-def _parts(builder: ItemBuilder, call: _Call, base: CachedCheckpoint | None) -> dict[str, Part]:
+def _parts(builder: ItemBuilder, task: _Task, base: CachedCheckpoint | None) -> dict[str, Part]:
     """Build the parts of the writes item: the regular writes as a group, and each special write by itself."""
     parts = {
-        name: builder.part(name, pack_writes([call.special[index]]), WRITES_BYTES_MAX)
+        name: builder.part(name, pack_writes([task.special[index]]), WRITES_BYTES_MAX)
         for index, name in items.SPECIAL_WRITES.items()
-        if index in call.special
+        if index in task.special
     }
-    if call.regular:
-        group = [call.regular[index] for index in sorted(call.regular)]
+    if task.regular:
+        group = [task.regular[index] for index in sorted(task.regular)]
         before = None
         if base is not None:
             before = [base.values[each.channel] for each in group if each.channel in base.values]
@@ -244,22 +298,113 @@ def _parts(builder: ItemBuilder, call: _Call, base: CachedCheckpoint | None) -> 
     return parts
 
 
-def _merge(codec: Codec, call: _Call, parts: Mapping[str, Part], found: Found) -> None:
-    """Reduce the call to the writes that the task lacks, merged with its stored regular writes."""
-    call.old, call.replaces = found.item, False
-    if call.regular:
-        stored: dict[int, Write] = {}
-        if found.contents is not None:
-            writes = read_writes(codec, found.item, items.WRITES, found.contents)
-            stored = {each.index: each for each in writes}
-        lacks = call.regular.keys() - stored.keys() or not found.is_safe
-        call.regular = {**call.regular, **stored} if lacks else {}
-    order = items.number(found.item, items.ORDER)
-    if call.special and order is not None and order >= call.order:
-        sk = items.sort_key(found.item)
+def _store_parts(
+    storage: Storage, task: _Task, parts: Mapping[str, Part], thread: CachedThread, expiry: Expiry
+) -> Op[Item | None]:
+    """Set parts of a task's item.
+
+    Returns:
+        `None` if they were set. Otherwise the task's item: its regular writes are not those of `task.old`, its special
+        ones came later, or it expires too soon.
+    """
+    if not parts:
+        return (yield from _touch(storage, task))
+    attributes = items.created({}, storage.clock())
+    for name, part in parts.items():
+        attributes[name] = part.attribute(items.sort_key(task.key))
+        if part.ids:
+            attributes[items.EPOCH_NAMES[name]] = {"B": thread.epoch}
+    order = task.order if task.special else None
+    if order is not None:
+        attributes[items.ORDER] = {"N": str(order)}
+    if not task.replaces:
+        change = protocol.set_writes(
+            attributes, task.old, least=expiry.readable, expires_at=expiry.own, order=order
+        )
+        return (yield from storage.table.try_update(task.key, change))
+    told = [name for name in (TTL_ATTRIBUTE, items.CREATED_AT) if name in task.old]
+    condition, names, values = protocol.unchanged(task.old, told)
+    item = items.with_expiry({**task.key, **attributes}, expiry.own)
+    return (yield from storage.table.try_put(item, protocol.Change("", condition, names, values)))
+
+
+def _touch(storage: Storage, task: _Task) -> Op[Item | None]:
+    """Keep stored writes from being taken for abandoned; return an empty item if they have been deleted."""
+    now = storage.clock()
+    if (items.number(task.old, items.CREATED_AT) or 0) > int(now) - UPLOAD_SECONDS_MAX:
+        return None
+    return (yield from storage.table.try_update(task.key, protocol.touch_writes(now)))
+
+
+def _merge(
+    storage: Storage, task: _Task, parts: Mapping[str, Part], found: Item, thread: CachedThread
+) -> Op[CachedThread | None]:
+    """Reduce the writes to those that a task lacks, merged with its stored regular ones.
+
+    Returns:
+        The thread as far as it is known; `None` if it has to be read.
+    """
+    if not found or items.is_expired(found, storage.clock()):
+        # The item has been deleted or has expired, and so may its segments.
+        task.begin(found)
+        return thread
+    # By the time as it is now: a slow call must not shorten what others have stored since it began.
+    yield from _fit_expiry(storage, task, found, Expiry.after(thread.ttl_seconds, storage.clock()))
+    known: CachedThread | None = thread
+    if task.regular:
+        stored = yield from _stored_writes(storage, task.partition, found)
+        lacks = bool(task.regular.keys() - stored.keys())
+        part = items.parse_part(found, items.WRITES)
+        if part is not None and part.own:
+            # A deletion may still be about to remove their segments.
+            seen = yield from read_thread(storage, task.partition)
+            lacks = lacks or seen is None or not seen.confirms(protocol.epoch_of(found, items.WRITES))
+            known = None if seen is None or seen.is_pending else CachedThread(seen.epoch, seen.ttl_seconds)
+        task.regular = {**task.regular, **stored} if lacks else {}
+    task.old, task.replaces = found, False
+    order = items.number(found, items.ORDER)
+    if task.special and order is not None and order >= task.order:
+        sk = items.sort_key(found)
         special = [name for name in parts if name != items.WRITES]
-        if order == call.order and all(found.item.get(name) == parts[name].attribute(sk) for name in special):
+        if order == task.order and all(found.get(name) == parts[name].attribute(sk) for name in special):
             # This very request took effect, and its response was lost.
-            call.special = {}
+            task.special = {}
         else:
-            call.order = order + 1
+            task.order = order + 1
+    return known
+
+
+def _stored_writes(storage: Storage, partition: Partition, found: Item) -> Op[dict[int, Write]]:
+    """Read a task's stored regular writes, by their index; none if they were never committed."""
+    part = items.parse_part(found, items.WRITES)
+    if part is None:
+        return {}
+    loaded = LoadedSegments(partition.pk)
+    yield from loaded.read(storage, part.own)
+    try:
+        if (yield from lost_parts(storage, found, loaded, (items.WRITES,))):
+            # A deletion removed its segments before it was acknowledged. Treat it as absent.
+            return {}
+    except ChangedMeanwhileError:
+        # The next update will fail, and return the item as it is now.
+        return {}
+    return {each.index: each for each in read_writes(storage.codec, found, items.WRITES, loaded.contents)}
+
+
+def _fit_expiry(storage: Storage, task: _Task, found: Item, expiry: Expiry) -> Op[None]:
+    """Let the stored writes live as long as the new ones: extend them and their segments, or let them expire earlier.
+
+    They expire later than the new ones where they arrived after the deletion of their thread, which had a longer ttl
+    than the one that has begun since.
+    """
+    expires_at = items.expires_at(found)
+    if expires_at is not None and expiry.own is not None and expires_at > expiry.own:
+        yield from storage.table.try_update(task.key, protocol.shorten_writes(found, expiry.own))
+    if not expires_before(expires_at, expiry.readable):
+        return
+    loaded, named = LoadedSegments(task.partition.pk), items.named_ids([found])
+    yield from loaded.read_indexes(storage, named)
+    yield from extend_segments(storage, task.partition, reach(named, loaded.contents), expiry.shared)
+    # An item that has expired by now is replaced instead: its segments may have been removed before they were extended.
+    if not items.is_expired(found, storage.clock()):
+        yield from extend(storage, task.key, expiry.own)

@@ -10,9 +10,9 @@ those of the holder's clock. A runner that takes over waits for longer than cloc
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
@@ -23,6 +23,7 @@ from langgraph.checkpoint.dynamodb._format.limits import (
 )
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
+from langgraph.checkpoint.dynamodb._runtime.attempts import backoff_seconds
 from langgraph.checkpoint.dynamodb._runtime.options import check_seconds, check_ttl
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
@@ -65,25 +66,6 @@ def another(rng: random.Random, hold: Hold) -> Hold:
     return replace(hold, token=rng.randbytes(TOKEN_BYTES))
 
 
-def acquire(storage: Storage, hold: Hold, wait_seconds: float) -> Op[float]:
-    """Acquire a hold on a thread, waiting for the current holder.
-
-    Returns:
-        When the hold ends, in epoch seconds of this process's clock.
-
-    Raises:
-        ThreadBusyError: The thread was not free in time.
-    """
-
-    def attempt(delay_seconds: float) -> Op[Attempt]:
-        return try_to_acquire(storage, hold, delay_seconds)
-
-    def give_up(error: BaseException) -> Op[None]:
-        return release(storage.after(error), hold)
-
-    return (yield from waited_for(hold, wait_seconds, storage.clock, storage.table.backoff, attempt, give_up))
-
-
 @dataclass(frozen=True)
 class Attempt:
     """The outcome of an attempt to acquire a hold."""
@@ -94,54 +76,82 @@ class Attempt:
     """In how many seconds that runner's hold ends by any clock, if it has died."""
 
 
-def waited_for(
-    hold: Hold,
-    wait_seconds: float,
-    clock: Callable[[], float],
-    backoff: Callable[[int], float],
-    attempt: Callable[[float], Op[Attempt]],
-    give_up: Callable[[BaseException], Op[None]],
-) -> Op[float]:
-    """Try to acquire a hold until it is acquired, or the time is over.
+class Holder(Protocol):
+    """Reaches the holds on threads: in the table, or through a gateway."""
 
-    Args:
-        hold: The hold.
-        wait_seconds: For how long to try.
-        clock: Returns the time in seconds.
-        backoff: Returns how many seconds to wait before an attempt.
-        attempt: Tries once, after a delay in seconds.
-        give_up: Releases what an attempt may have acquired whose response was lost, after its error.
+    @property
+    def rng(self) -> random.Random:
+        """The source of tokens, and of jitter between attempts."""
+
+    def clock(self) -> float:
+        """Return the time in epoch seconds, by which holds end."""
+
+    def attempt(self, hold: Hold, delay_seconds: float) -> Op[Attempt]:
+        """Try to acquire a hold after a delay."""
+
+    def renew(self, hold: Hold) -> Op[float]:
+        """Renew a hold; return when it ends."""
+
+    def release(self, hold: Hold, after: BaseException | None = None) -> Op[None]:
+        """Release a hold; `after` is the error that it is cleaned up after, if there was one."""
+
+
+@dataclass(frozen=True)
+class TableHolder:
+    """Reaches the holds in the table."""
+
+    storage: Storage
+
+    @property
+    def rng(self) -> random.Random:
+        """The source of tokens and jitter."""
+        return self.storage.rng
+
+    def clock(self) -> float:
+        """Return the time in epoch seconds."""
+        return self.storage.clock()
+
+    def attempt(self, hold: Hold, delay_seconds: float) -> Op[Attempt]:
+        """Try to acquire a hold after a delay."""
+        return try_to_acquire(self.storage, hold, delay_seconds)
+
+    def renew(self, hold: Hold) -> Op[float]:
+        """Renew a hold."""
+        return renew(self.storage, hold)
+
+    def release(self, hold: Hold, after: BaseException | None = None) -> Op[None]:
+        """Release a hold."""
+        return release(self.storage if after is None else self.storage.after(after), hold)
+
+
+def acquire(holder: Holder, hold: Hold, wait_seconds: float) -> Op[float]:
+    """Acquire a hold on a thread, waiting for the current holder.
 
     Returns:
-        When the hold ends, in epoch seconds.
+        When the hold ends, in epoch seconds of this process's clock.
 
     Raises:
         ThreadBusyError: The thread was not free in time.
     """
     try:
-        return (yield from _waited_for(hold, wait_seconds, clock, backoff, attempt))
+        return (yield from _acquired(holder, hold, wait_seconds))
     except (GeneratorExit, ThreadBusyError):
         raise
     except BaseException as error:
+        # An attempt may have acquired it whose response was lost.
         with suppress(Exception):
-            yield from give_up(error)
+            yield from holder.release(hold, error)
         raise
 
 
-def _waited_for(
-    hold: Hold,
-    wait_seconds: float,
-    clock: Callable[[], float],
-    backoff: Callable[[int], float],
-    attempt: Callable[[float], Op[Attempt]],
-) -> Op[float]:
-    until, number, delay = clock() + wait_seconds, 0, 0.0
+def _acquired(holder: Holder, hold: Hold, wait_seconds: float) -> Op[float]:
+    until, number, delay = holder.clock() + wait_seconds, 0, 0.0
     while True:
-        outcome = yield from attempt(delay)
+        outcome = yield from holder.attempt(hold, delay)
         if outcome.held_until is not None:
             return outcome.held_until
         number += 1
-        delay = min(backoff(number), until - clock())
+        delay = min(backoff_seconds(number, holder.rng), until - holder.clock())
         if delay <= 0:
             break
     msg = (

@@ -26,7 +26,6 @@ def table_observer(
     prefix: str = "",
     *,
     labels_are_tenants: bool = True,
-    asks_units: bool = True,
 ) -> Observer | None:
     """Return the observer of an object with a table; `None` where nothing is measured.
 
@@ -35,11 +34,10 @@ def table_observer(
         table_name: The name or ARN of the table, if it is known.
         prefix: The beginning of its operations' names.
         labels_are_tenants: Whether the first label of a namespace names a tenant.
-        asks_units: Whether requests ask for the units that they consume. A gateway is asked by a header instead.
     """
     if on_event is None:
         return None
-    accounting = TableAccounting(labels_are_tenants=labels_are_tenants, asks_units=asks_units)
+    accounting = TableAccounting(labels_are_tenants=labels_are_tenants)
     return Observer(on_event, accounting, table_name, prefix)
 
 
@@ -61,14 +59,13 @@ def units_of(response: Mapping[str, Any]) -> float:
 class TableAccounting:
     """Knows the requests of `Table`, and what DynamoDB says of them."""
 
-    def __init__(self, *, labels_are_tenants: bool = True, asks_units: bool = True) -> None:
-        """Take whether the first label of a namespace names a tenant, and whether to ask for units."""
+    def __init__(self, *, labels_are_tenants: bool = True) -> None:
+        """Take whether the first label of a namespace names a tenant."""
         self._labels_are_tenants = labels_are_tenants
-        self._asks_units = asks_units
 
     def prepared(self, call: Call) -> Call:
         """Return a request that also asks for the units it consumes."""
-        return asking_units(call) if self._asks_units else call
+        return asking_units(call)
 
     def threads_of(self, call: Call) -> Iterable[str]:
         """Return the ids of the threads whose partitions a request names."""

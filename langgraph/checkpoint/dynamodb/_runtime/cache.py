@@ -281,14 +281,6 @@ class Cache:
         with self._lock:
             self._drop(key)
 
-    def forget_all(self, beginning: str = "") -> None:
-        """Drop all entries of partitions whose keys begin with `beginning`."""
-        with self._lock:
-            keys = [(key, key if isinstance(key, str) else key[0]) for key in self._entries]
-            for key, pk in keys:
-                if pk.startswith(beginning):
-                    self._drop(key)
-
     def _get(self, keys: Iterable[_Key]) -> list[CachedCheckpoint | CachedThread | CachedSegment | None]:
         found = []
         with self._lock:

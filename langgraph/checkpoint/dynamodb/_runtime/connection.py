@@ -58,7 +58,7 @@ class TableKeywords(ClientKeywords, total=False):
 
 @dataclass(frozen=True)
 class Connection:
-    """What the options that saver, store and cache share make. No client is open before the first request."""
+    """The clients that saver, store and cache make of shared options. None is open before the first request."""
 
     clients: Clients
     table: Table

@@ -41,7 +41,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Wait:
-    """A pause until something else in this process has ended, for a limited time. Its outcome tells nothing."""
+    """A pause until something else in this process has ended, for a limited time. Its outcome has no meaning."""
 
     ended: Future[Any]
     seconds_max: float

@@ -13,7 +13,7 @@ import typer
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.moments import in_epoch_seconds, stored_at
 from langgraph.checkpoint.dynamodb._format.schema import OWNER
-from langgraph.checkpoint.dynamodb._operations.directory import ThreadSummary, list_threads
+from langgraph.checkpoint.dynamodb._operations.directory import ThreadQuery, ThreadSummary, list_threads
 from langgraph.checkpoint.dynamodb._operations.overview import (
     Overview,
     ScannedPage,
@@ -136,18 +136,15 @@ def of_directory(
     oldest = None if since is None else _before_now(since)
     cursor: str | None = None
     while True:
-        operation = list_threads(
-            context.read_only_saver.storage,
-            owner,
-            status,
-            None,
-            _PAGE_THREADS,
-            cursor,
-            with_status,
-            oldest,
-            for_operators=for_operators,
+        query = ThreadQuery(
+            owner=owner,
+            status=status,
+            limit=_PAGE_THREADS,
+            before=cursor,
+            with_status=with_status,
+            since=oldest,
         )
-        page = context.run(operation)
+        page = context.run(list_threads(context.read_only_saver.storage, query, for_operators=for_operators))
         yield from page.threads
         cursor = page.cursor
         if cursor is None:

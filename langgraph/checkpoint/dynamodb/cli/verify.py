@@ -93,7 +93,7 @@ def _conclude(results: Sequence[Verification], served: Served[None]) -> None:
         bool(each.flaws) if each.thread_id in served.done else not each.is_sound for each in results
     )
     if unsound:
-        msg = f"{counted(unsound, 'thread')} not sound"
+        msg = f"{counted(unsound, 'thread')} failed verification"
         raise CommandError(Exit.PROBLEMS, msg)
     unreadable = sum(bool(each.unreadable) for each in results)
     if unreadable and not served.failed:

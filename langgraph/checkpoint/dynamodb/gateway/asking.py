@@ -12,7 +12,6 @@ many attempts there were, and the service goes on counting, and tells it in its 
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -72,7 +71,7 @@ class _Asking:
         return response
 
 
-_asking: ContextVar[_Asking | None] = ContextVar("langgraph_dynamodb_asking", default=None)
+_asking: ContextVar[_Asking] = ContextVar("langgraph_dynamodb_asking")
 
 
 @contextmanager
@@ -116,8 +115,6 @@ def patient(clients: Clients, retry_seconds: float) -> Asend:
 
     async def asend(call: Call) -> Any:
         now = _asking.get()
-        if now is None:
-            return await clients.asend(call)
         if clients.has_own_retries:
             return await now.send(clients.asend, call)
         attempts = _attempts(now, call, retry_seconds)
@@ -146,5 +143,4 @@ def _attempts(now: _Asking, call: Call, retry_seconds: float) -> Attempts:
 
 async def sleep(seconds: float) -> None:
     """Wait between requests to the table, without a place."""
-    now = _asking.get()
-    await (asyncio.sleep(seconds) if now is None else now.place.rest(seconds))
+    await _asking.get().place.rest(seconds)

@@ -16,7 +16,7 @@ from typing import Any
 from langgraph.checkpoint.dynamodb._runtime.accounting import TableAccounting
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 
-_ACCOUNTING = TableAccounting(asks_units=False)
+_ACCOUNTING = TableAccounting()
 
 
 @dataclass

@@ -96,11 +96,11 @@ def _rights(endpoint: Endpoint) -> str:
 def _operation(name: str, content: dict[str, Any], **more: Any) -> dict[str, Any]:
     """Return an operation that answers with this content, or with a problem."""
     problem = {problems.MEDIA_TYPE: {"schema": _reference(responses.Problem)}}
-    responses = {
+    by_status = {
         "200": {"description": "Done.", "content": content},
         "default": {"description": "Not done.", "content": problem},
     }
-    return {"operationId": name, "responses": responses, **more}
+    return {"operationId": name, "responses": by_status, **more}
 
 
 def _reference(model: type[BaseModel]) -> dict[str, str]:

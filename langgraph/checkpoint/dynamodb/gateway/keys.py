@@ -62,9 +62,7 @@ class KeySet:
         # A request whose key was valid a moment ago does not wait for the fetch of another.
         if self._is_due(key_id) and not (key_id in self._keys and self._fetching.locked()):
             async with self._fetching:
-                # Another request may have fetched them meanwhile.
-                if self._is_due(key_id):
-                    is_certain = await self._refresh()
+                is_certain = await self._refresh(key_id)
         if self._clock() - self._fetched_at > _KEPT_SECONDS:
             raise self._unsettled("the keys that tokens are verified with cannot be fetched")
         found = self._keys.get(key_id)
@@ -83,8 +81,10 @@ class KeySet:
         is_wanted = key_id not in self._keys or now - self._fetched_at > _FRESH_SECONDS
         return is_wanted and now - self._tried_at >= _PAUSE_SECONDS
 
-    async def _refresh(self) -> bool:
-        """Fetch the keys; tell whether they came."""
+    async def _refresh(self, key_id: str | None) -> bool:
+        """Fetch the keys, unless another request has done so meanwhile; tell whether they came for this one."""
+        if not self._is_due(key_id):
+            return False
         try:
             found = await to_thread.run_sync(self._fetch)
             keys = jwt.PyJWKSet.from_dict(dict(found)).keys

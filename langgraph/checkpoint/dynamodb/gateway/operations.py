@@ -17,12 +17,19 @@ from langgraph.checkpoint.base import CheckpointTuple
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.content import pack_typed
-from langgraph.checkpoint.dynamodb._operations import copy, delete, put, put_writes
+from langgraph.checkpoint.dynamodb._operations import copy, delete, put_writes
+from langgraph.checkpoint.dynamodb._operations.compose import WantedValuesError, snapshot_arguments
 from langgraph.checkpoint.dynamodb._operations.delta_history import find_history
-from langgraph.checkpoint.dynamodb._operations.directory import ThreadSummary, list_threads, set_thread
+from langgraph.checkpoint.dynamodb._operations.directory import (
+    ThreadQuery,
+    ThreadSummary,
+    list_threads,
+    set_thread,
+)
 from langgraph.checkpoint.dynamodb._operations.entries import with_owner
-from langgraph.checkpoint.dynamodb._operations.get import decode_tuple, get_tuple
+from langgraph.checkpoint.dynamodb._operations.get import get_tuple
 from langgraph.checkpoint.dynamodb._operations.list import select
+from langgraph.checkpoint.dynamodb._operations.put import store
 from langgraph.checkpoint.dynamodb._operations.runs import list_runs
 from langgraph.checkpoint.dynamodb._operations.thread_lock import Hold, release, renew, try_to_acquire
 from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, work
@@ -74,7 +81,6 @@ class Operations:
             request.filter,
             request.before,
             request.limit,
-            decode_tuple,
             after,
             prefix,
             matches=may_match,
@@ -129,13 +135,13 @@ class Operations:
         metadata: Any = request.metadata
         # A delta whose base is not the parent's is as if it had not come.
         kept = {*request.kept, *request.values} - values.keys()
-        taken = put.snapshot_arguments(storage, config, checkpoint, metadata, request.new_versions, kept)
+        taken = snapshot_arguments(storage, config, checkpoint, metadata, request.new_versions, kept)
         if request.typed_metadata is not None:
             typed = request.typed_metadata
             taken = replace(taken, metadata=pack_typed(typed.type, typed.data))
         try:
-            yield from put.store(storage, taken)
-        except put.WantedValuesError as error:
+            yield from store(storage, taken)
+        except WantedValuesError as error:
             return {"wanted": list(error.names)}
         return {"wanted": []}
 
@@ -196,16 +202,16 @@ class Operations:
     def threads(self, storage: Storage, request: wire.ThreadsRequest) -> Op[Document]:
         """List threads."""
         since = None if request.since is None else datetime.fromtimestamp(request.since, timezone.utc)
-        page = yield from list_threads(
-            storage,
-            request.owner,
-            request.status,
-            request.metadata,
-            request.limit,
-            request.before,
-            request.with_status,
-            since,
+        query = ThreadQuery(
+            owner=request.owner,
+            status=request.status,
+            metadata=request.metadata,
+            limit=request.limit,
+            before=request.before,
+            with_status=request.with_status,
+            since=since,
         )
+        page = yield from list_threads(storage, query)
         return {"threads": list(map(_thread_document, page.threads)), "cursor": page.cursor}
 
     def runs(self, storage: Storage, request: wire.RunsRequest) -> Op[Document]:

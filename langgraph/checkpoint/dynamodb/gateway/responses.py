@@ -27,7 +27,7 @@ class ResponseMessage(Message):
 
 
 class Problem(Message):
-    """What went wrong, as RFC 9457 has it. It may have more fields."""
+    """A problem, as RFC 9457 has it. It may have more fields."""
 
     type: str = Field(pattern=f"^{TYPE_PREFIX}", description="Names the exception that the client raises.")
     title: str

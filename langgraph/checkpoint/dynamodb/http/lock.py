@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import random
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from langgraph.checkpoint.dynamodb._operations.thread_lock import Attempt, Hold, another, lost, waited_for
-from langgraph.checkpoint.dynamodb._runtime.attempts import backoff_seconds
+from langgraph.checkpoint.dynamodb._operations.thread_lock import Attempt, Hold, lost
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, result
-
-_rng = random.SystemRandom()
 
 
 @dataclass(frozen=True)
@@ -19,30 +16,14 @@ class GatewayHolder:
 
     prefix: str
     """The beginning of thread ids in the table, which the agent does not know."""
+    rng: random.Random = field(default_factory=random.SystemRandom)
 
     def clock(self) -> float:
         """Return the time in epoch seconds, by this process's clock."""
         return time.time()
 
-    def another(self, hold: Hold) -> Hold:
-        """Return another hold on the same thread."""
-        return another(_rng, hold)
-
-    def acquire(self, hold: Hold, wait_seconds: float) -> Op[float]:
-        """Acquire a hold, waiting for the current holder; return when it ends."""
-
-        def attempt(delay_seconds: float) -> Op[Attempt]:
-            return self._attempt(hold, delay_seconds)
-
-        def give_up(_: BaseException) -> Op[None]:
-            return self.release(hold)
-
-        def backoff(number: int) -> float:
-            return backoff_seconds(number, _rng)
-
-        return (yield from waited_for(hold, wait_seconds, self.clock, backoff, attempt, give_up))
-
-    def _attempt(self, hold: Hold, delay_seconds: float) -> Op[Attempt]:
+    def attempt(self, hold: Hold, delay_seconds: float) -> Op[Attempt]:
+        """Try to acquire a hold after a delay."""
         held_until, free_in_seconds = yield from self._asked("acquire", hold, delay_seconds)
         return Attempt(held_until, free_in_seconds)
 
@@ -57,8 +38,9 @@ class GatewayHolder:
             raise lost(hold)
         return held_until
 
-    def release(self, hold: Hold) -> Op[None]:
+    def release(self, hold: Hold, after: BaseException | None = None) -> Op[None]:
         """Release a hold."""
+        del after
         yield from self._asked("release", hold)
 
     def _asked(self, action: str, hold: Hold, delay_seconds: float = 0.0) -> Op[tuple[float | None, float]]:

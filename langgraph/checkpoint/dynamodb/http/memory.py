@@ -21,7 +21,7 @@ S = TypeVar("S", bound=Sized)
 _ENTRY_BYTES = 1000
 
 
-class Remembered(Generic[S]):
+class LastUsed(Generic[S]):
     """The entry that was kept last for each namespace, up to a total size. Safe to use from several OS threads."""
 
     def __init__(self, bytes_max: int) -> None:

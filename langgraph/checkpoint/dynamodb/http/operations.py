@@ -30,17 +30,21 @@ from langgraph.checkpoint.dynamodb._operations.delete import checked_count
 from langgraph.checkpoint.dynamodb._operations.directory import (
     MOMENT_MAX,
     ThreadPage,
+    ThreadQuery,
     ThreadSummary,
-    check_listing,
 )
-from langgraph.checkpoint.dynamodb._operations.entries import ThreadDescription as AboutThread
-from langgraph.checkpoint.dynamodb._operations.entries import checked_owner, described, owner_in
+from langgraph.checkpoint.dynamodb._operations.entries import (
+    ThreadDescription,
+    checked_owner,
+    described,
+    owner_in,
+)
 from langgraph.checkpoint.dynamodb._operations.error_collector import ErrorCollector
 from langgraph.checkpoint.dynamodb._operations.list import has_values
 from langgraph.checkpoint.dynamodb._operations.put_writes import checked_task
 from langgraph.checkpoint.dynamodb._operations.runs import RunSummary
 from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, work
-from langgraph.checkpoint.dynamodb.base_saver import Operations
+from langgraph.checkpoint.dynamodb.base_saver import SaverOperations
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointerConfigurationError,
     CheckpointerError,
@@ -49,7 +53,7 @@ from langgraph.checkpoint.dynamodb.errors import (
 )
 from langgraph.checkpoint.dynamodb.http.deltas import delta
 from langgraph.checkpoint.dynamodb.http.documents import can_be_packed, size_of
-from langgraph.checkpoint.dynamodb.http.memory import Remembered
+from langgraph.checkpoint.dynamodb.http.memory import LastUsed
 from langgraph.checkpoint.dynamodb.http.sealing import Place
 from langgraph.checkpoint.dynamodb.http.service import Service, ask
 from langgraph.checkpoint.dynamodb.http.values import Typed, Values, digest_of
@@ -90,7 +94,7 @@ class Client:
     """All that the operations of a saver need."""
 
     service: Service
-    memory: Remembered[Known]
+    memory: LastUsed[Known]
     """The newest checkpoint of each namespace. With it, a put sends only what has changed in a value."""
     values: Values
     prefix: str = ""
@@ -551,32 +555,23 @@ def set_thread(
     inside = client.id_inside(thread_id, "thread_id")
     named = None if owner is None else client.id_inside(owner, "owner")
     # Checked here, so that errors name the arguments as the caller has them.
-    described(AboutThread(), items.partition_of(inside), named, title, metadata)
+    described(ThreadDescription(), items.partition_of(inside), named, title, metadata)
     told = None if metadata is None else _as_json(metadata, "metadata")
     yield from ask("set-thread", {"thread_id": inside, "owner": named, "title": title, "metadata": told})
 
 
-def list_threads(
-    client: Client,
-    owner: Any,
-    status: str | None,
-    metadata: Mapping[str, Any] | None,
-    limit: Any,
-    before: str | None,
-    with_status: bool,
-    since: datetime | None,
-) -> Op[ThreadPage]:
+def list_threads(client: Client, query: ThreadQuery) -> Op[ThreadPage]:
     """List the threads of an owner, or all threads with the prefix, newest activity first."""
-    named = None if owner is None else client.id_inside(owner, "owner")
-    wanted = check_listing(status, metadata, limit, before, since)
+    named = None if query.owner is None else client.id_inside(query.owner, "owner")
+    wanted = query.wanted_metadata()
     document = {
         "owner": named,
-        "status": status,
+        "status": query.status,
         "metadata": wanted or None,
-        "limit": limit,
-        "before": before,
-        "with_status": with_status,
-        "since": None if since is None else min(max(0.0, since.timestamp()), MOMENT_MAX),
+        "limit": query.limit,
+        "before": query.before,
+        "with_status": query.with_status,
+        "since": None if query.since is None else min(max(0.0, query.since.timestamp()), MOMENT_MAX),
     }
     answer = yield from ask("threads", document)
     shown = [
@@ -611,7 +606,7 @@ def list_runs(client: Client, thread_id: str) -> Op[Sequence[RunSummary]]:
     return [RunSummary(*(each[name] for name in names)) for each in answer["runs"]]
 
 
-OPERATIONS = Operations(
+OPERATIONS = SaverOperations(
     get_tuple,
     list_checkpoints,
     get_delta_channel_history,

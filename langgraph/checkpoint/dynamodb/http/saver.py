@@ -15,7 +15,7 @@ from langgraph.checkpoint.dynamodb._runtime.options import (
 )
 from langgraph.checkpoint.dynamodb.base_saver import CACHE_BYTES, TableSaver
 from langgraph.checkpoint.dynamodb.http.lock import GatewayHolder
-from langgraph.checkpoint.dynamodb.http.memory import Remembered
+from langgraph.checkpoint.dynamodb.http.memory import LastUsed
 from langgraph.checkpoint.dynamodb.http.operations import OPERATIONS, Client, Known
 from langgraph.checkpoint.dynamodb.http.options import GatewayKeywords, check_prefix
 from langgraph.checkpoint.dynamodb.http.service import GatewayAccounting, ServiceClient
@@ -101,7 +101,7 @@ class HttpCheckpointSaver(ServiceClient, ThreadLocks, TableSaver[Client]):
             self.serde, pieces_bytes_max=cache_bytes // 2, allow_unencrypted=allow_unencrypted
         )
         # With a cipher, the other half is for the pieces of the values.
-        self._memory = Remembered[Known](cache_bytes if self._sealer is None else cache_bytes // 2)
+        self._memory = LastUsed[Known](cache_bytes if self._sealer is None else cache_bytes // 2)
         self._prefix = thread_prefix
         self._owner_from = owner_from
 

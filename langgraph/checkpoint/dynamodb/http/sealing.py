@@ -36,7 +36,7 @@ from langgraph.checkpoint.dynamodb._format.limits import (
 )
 from langgraph.checkpoint.dynamodb._format.segments import Chunk, Piece, piece, split
 from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError, CheckpointerConfigurationError
-from langgraph.checkpoint.dynamodb.http.memory import Remembered
+from langgraph.checkpoint.dynamodb.http.memory import LastUsed
 
 Typed: TypeAlias = tuple[str, bytes]
 """A serialized value, as `dumps_typed` returns it."""
@@ -102,7 +102,7 @@ class Sealer:
         """
         self._cipher = cipher
         # Threads and namespaces share nothing: a reader of the table does not see that two of them have equal parts.
-        self._remembered = Remembered[_KnownPieces](pieces_bytes_max)
+        self._remembered = LastUsed[_KnownPieces](pieces_bytes_max)
         self._allow_unencrypted = allow_unencrypted
 
     def seal(self, place: Place, value: Typed) -> Typed:

@@ -10,8 +10,7 @@ from typing import Any
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec
-from langgraph.checkpoint.dynamodb._format.content import Write as StoredWrite
-from langgraph.checkpoint.dynamodb._format.content import read_writes
+from langgraph.checkpoint.dynamodb._format.content import Write, read_writes
 from langgraph.checkpoint.dynamodb._format.items import Partition
 from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
 from langgraph.checkpoint.dynamodb._operations import put_writes
@@ -121,7 +120,7 @@ def _serialized(codec: Codec, record: Record) -> dict[str, put_writes.Serialized
     for (task_path, task_id, index), channel, value in record.writes:
         kind, data = codec.dumps(value, f"the write to channel {channel!r}", channel)
         regular, special = tasks.setdefault(task_id, ({}, {}))
-        (regular if index >= 0 else special)[index] = StoredWrite(index, channel, kind, data, task_path)
+        (regular if index >= 0 else special)[index] = Write(index, channel, kind, data, task_path)
     return tasks
 
 

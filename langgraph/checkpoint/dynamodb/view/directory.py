@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from langgraph.checkpoint.dynamodb._operations.directory import ThreadSummary, list_threads
+from langgraph.checkpoint.dynamodb._operations.directory import ThreadQuery, ThreadSummary, list_threads
 from langgraph.checkpoint.dynamodb._operations.directory_table import look_up
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
@@ -22,7 +22,7 @@ def directory(storage: Storage, owner: str | None, title: str, before: str | Non
     limit, wanted = (_SEARCHED_THREADS if title else PAGE_THREADS), title.casefold()
     found, looked_at = list[ThreadSummary](), 0
     while True:
-        page = yield from list_threads(storage, owner, None, None, limit, before, False, None)
+        page = yield from list_threads(storage, ThreadQuery(owner=owner, limit=limit, before=before))
         looked_at, before = looked_at + len(page.threads), page.cursor
         found += [each for each in page.threads if wanted in (each.title or "").casefold()]
         if before is None or len(found) >= PAGE_THREADS or looked_at >= _LOOKED_AT_MAX:
