@@ -322,17 +322,6 @@ def test_only_what_is_older_goes(
     assert kept == [by_uuid.checkpoint["id"], "0 by hand"]
 
 
-def test_an_empty_table_is_pruned_at_once(run: Run, make_table: Callable[[], str]) -> None:
-    ended = run("prune", "--all", "--table", make_table(), "--yes")
-    assert ended.out == "pruned: 0 threads\n"
-
-
-def test_a_file_without_threads_is_served_at_once(run: Run, shared: str, tmp_path: Path) -> None:
-    (tmp_path / "none").write_text("\n")
-    ended = run("delete", "-f", str(tmp_path / "none"), "--table", shared, "--yes")
-    assert (ended.code, ended.out) == (0, "deleted: 0 threads\n")
-
-
 def test_ages_are_read() -> None:
     assert moments.parse_age("90m") == moments.parse_age("1h") * 1.5
     assert moments.parse_age("2w").days == 14

@@ -109,13 +109,6 @@ def test_a_profile_has_to_exist() -> None:
 
 
 @local
-def test_a_table_that_is_not_there_says_what_to_do(run: Run) -> None:
-    ended = run("threads", "--table", "not-there")
-    assert ended.code == 4
-    assert "deploy the template" in ended.err
-
-
-@local
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
