@@ -104,7 +104,7 @@ def documents(*labels: str) -> Mapping[str, Any]:
                 {"op": "list_namespaces", "match_conditions": [{"match_type": "prefix", "path": [*labels]}]},
             ]
         },
-        "store/put-if": {**put, "revision": None, "new_revision": "0123456789abcdef"},
+        "store/put-if": {**put, "revision": None, "token": "0123456789abcdef"},
         "store/export-items": {"namespace_prefix": [*labels], "after": {**at, "key": "a"}},
         "store/import-items": {
             "records": [{**at, **times, "value": "{}", "ttl_minutes": 1.0, "expires_at": None, "vectors": [VECTOR]}]

@@ -51,8 +51,8 @@ class NewMemory:
     ttl_seconds: int | None = None
     expected: Expected | None = None
     times: Times | None = None
-    revision: str | None = None
-    """The revision that the value gets; `None` for a random one."""
+    token: str = ""
+    """With what the revision begins that the value gets."""
 
 
 def new_memory(
@@ -179,7 +179,7 @@ def put_all(
                     each.ttl_seconds,
                     each.expected,
                     each.times,
-                    revision=each.revision,
+                    token=each.token,
                 ),
             )
         )

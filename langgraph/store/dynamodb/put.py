@@ -51,8 +51,8 @@ class Put:
     times: Times | None = None
     kept_seconds: int | None = None
     """For how long to leave a new tombstone, even where nothing lives, so that no put that is under way commits."""
-    revision: str | None = None
-    """The revision that the value gets, so that a call that is repeated is known again; `None` for a random one."""
+    token: str = ""
+    """With what the revision begins that the value gets, so that a call that is repeated elsewhere is known again."""
 
 
 def put(storage: StoreStorage, new: Put) -> Op[str | None]:
@@ -76,8 +76,8 @@ def put(storage: StoreStorage, new: Put) -> Op[str | None]:
             raise _busy(new.address, attempt, waited)
         attempt, waited = attempt + 1, waited + delay
         now = storage.clock()
-        # Vectors are stored under the revision, so each attempt needs another one.
-        revision = (new.revision if attempt == 1 else None) or storage.rng.randbytes(8).hex()
+        # Segments and vectors belong to a revision, so each attempt, also of a repeated call, needs another one.
+        revision = new.token + storage.rng.randbytes(8).hex()
         composed = partial(_compose, storage, new, revision, now)
         parts, value = yield from work(composed, len(new.value or b""))
         yield from storage.table.batch_write(puts=parts)
@@ -90,16 +90,17 @@ def put(storage: StoreStorage, new: Put) -> Op[str | None]:
         change = _change(new, revision, value, storage.clock() + delay, seen)
         old: Item = {}
         conflict = yield from conflicting_item(_commit(storage, new.address, change, old, delay))
-        if conflict and memory_items.revision_of(conflict) == new.revision:
-            # An earlier call has stored this very value. What belongs to it stays.
-            own = yield from belongings(storage, conflict)
-            yield from remove(storage, [each for each in unused if items.key_of(each) not in own])
-            return new.revision
-        if conflict is None or (conflict and memory_items.revision_of(conflict) == revision):
+        stored = memory_items.revision_of(conflict) if conflict else None
+        if conflict is None or stored == revision:
             # If it failed on this very value, the answer of an earlier attempt was lost, and the old item with it.
             replaced = yield from belongings(storage, old) if not conflict else parts_of(storage, conflict)
             yield from remove(storage, [*replaced, *unused[: len(unused) - len(parts)]])
             return revision
+        if stored is not None and new.token and stored.startswith(new.token):
+            # An earlier call, or an attempt that came late, has stored this very value. What belongs to it stays.
+            own = yield from belongings(storage, conflict)
+            yield from remove(storage, [each for each in unused if items.key_of(each) not in own])
+            return stored
         is_live = bool(conflict) and not items.is_expired(conflict, storage.clock())
         if not _may_replace(new, conflict if is_live else None):
             yield from remove(storage, unused)

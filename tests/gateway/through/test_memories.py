@@ -152,7 +152,7 @@ def conditions_are_ignored(patch: pytest.MonkeyPatch) -> None:
             vectors=request.vectors, ttl_seconds=request.ttl_seconds,
         )  # fmt: skip
         yield from self.batch(label_wire.BatchRequest(ops=[put]), *more)
-        return {"revision": request.new_revision}
+        return {"revision": request.token}
 
     assert put_if is not ignoring
     patch.setattr(Memories, "put_if", ignoring)

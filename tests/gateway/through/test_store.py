@@ -71,10 +71,13 @@ class Asked(list[str]):
 
     twice = False
     answer: Any = None
+    before: Callable[[], None] | None = None
 
     def send(self, send: Callable[[Any], Any], call: Any) -> Any:
         """Send a request; or again, as if the first answer had been lost; or answer it here."""
         self.append(call.method)
+        if self.before is not None:
+            self.before()
         if self.answer is not None:
             return self.answer
         answer = send(call)
@@ -216,14 +219,38 @@ def test_a_search_by_similarity_that_needs_many_answers(
     assert sorted(found, key=lambda each: -(each.score or 0)) == found
 
 
-def test_many_namespaces_come_in_many_answers(make_store: Callable[..., HttpStore], asked: Asked) -> None:
-    store = make_store(body_bytes_max=10_000)
-    namespaces = [("users", "u1", f"{number:03}", "x" * 100) for number in range(90)]
-    for start in range(0, 90, 10):
-        store.batch([PutOp(each, "k", {}) for each in namespaces[start : start + 10]])
+def test_what_a_search_found_is_read_before_the_puts_of_its_batch(
+    make_store: Callable[..., HttpStore], asked: Asked
+) -> None:
+    store = make_store(body_bytes_max=30_000)
+    for number in range(9):
+        store.put(NAMESPACE, f"{number}", {"text": f"{number} " * 2000, "n": number})
+    found: Any
+    new: Any = [PutOp(NAMESPACE, f"{number}", {"n": 99}) for number in range(9)]
+    found, *_ = store.batch([SearchOp(NAMESPACE, filter={"n": {"$lt": 9}}, limit=9), *new])
+    assert [each.value["n"] for each in found] == list(range(8, -1, -1))
+    assert {each.value["n"] for each in store.search(NAMESPACE, limit=9)} == {99}
+
+
+def test_what_changes_after_a_search_is_found_as_it_is_then(
+    make_store: Callable[..., HttpStore], asked: Asked
+) -> None:
+    store = make_store(body_bytes_max=30_000)
+    for number in range(9):
+        store.put(NAMESPACE, f"{number}", {"text": f"{number} " * 2000, "n": number})
     asked.clear()
-    assert store.list_namespaces(limit=80, offset=5) == namespaces[5:85]
-    assert len(asked) > 1
+
+    def change() -> None:
+        if len(asked) == 2:
+            other = make_store()
+            other.put(NAMESPACE, "0", {"n": 0, "text": "later"})
+            other.put(NAMESPACE, "1", {"n": 99})
+            other.delete(NAMESPACE, "2")
+
+    asked.before = change
+    found = store.search(NAMESPACE, filter={"n": {"$lt": 9}}, limit=9)
+    assert [each.key for each in found] == ["8", "7", "6", "5", "4", "3", "0"]
+    assert found[-1].value["text"] == "later"
 
 
 def test_a_value_over_the_limits_is_refused_by_name(

@@ -24,7 +24,7 @@ Vectors: TypeAlias = Annotated[
     list[Bytes], Field(description="Embeddings: the 32-bit floats of each, little-endian.")
 ]
 TtlSeconds: TypeAlias = Annotated[int, Field(ge=1, le=TTL_SECONDS_MAX)]
-Revision: TypeAlias = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
+Token: TypeAlias = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
 
 
 class Labelled(Message):
@@ -122,7 +122,7 @@ class PutIfRequest(Labelled):
     vectors: Vectors = Field([])
     ttl_seconds: TtlSeconds | None = None
     revision: Text | None = Field(description="The revision that you read; null: there must be no memory.")
-    new_revision: Revision = Field(
+    token: Token = Field(
         description="8 random bytes in hexadecimal. If you repeat the request, it is known by them."
     )
 
@@ -178,18 +178,25 @@ class Memory(Message):
     score: float | None = Field(None, description="How similar it is; null: it was not compared.")
 
 
+class RestOfMemories(Message):
+    """A memory that was found, and did not fit. Get it, and compare it with the filter: it may be a new one."""
+
+    namespace: Labels
+    key: str
+    score: float | None
+
+
 class FoundMemories(Message):
-    """The memories that a search found."""
+    """The memories that a search found, in order."""
 
     found: list[Memory]
-    more: bool = Field(description="Whether more did not fit. Search on, after the last one.")
+    rest: list[RestOfMemories] = Field(description="Those behind them, for which there was no room.")
 
 
 class FoundNamespaces(Message):
     """A list of namespaces."""
 
     found: list[Labels]
-    more: bool = Field(description="Whether more did not fit. List on, from a larger offset.")
 
 
 class BatchResponse(ResponseMessage):

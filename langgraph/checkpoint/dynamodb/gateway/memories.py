@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 from langgraph.store.base import Item as StoredItem
 from langgraph.store.base import ListNamespacesOp, MatchCondition, PutOp, SearchOp
 
-from langgraph.checkpoint.dynamodb._format.codec import Codec, rough_bytes
+from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.items import Item, damaged, partition_key, sort_key
 from langgraph.checkpoint.dynamodb._format.limits import BATCH_GET_ITEMS_MAX
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
@@ -46,9 +46,8 @@ from langgraph.store.dynamodb.transfer import imported, record_of
 from langgraph.store.dynamodb.values import NESTING_MAX
 
 Document: TypeAlias = dict[str, Any]
-# What a memory's document has beside its value, and a namespace's.
+# What a memory's document has beside its value.
 _MEMORY_BYTES = 300
-_NAMESPACE_BYTES = 50
 _EXPORTED_AT_ONCE = 16
 _LISTED_MAX = 10_000
 
@@ -142,8 +141,8 @@ class Memories:
                 puts[new.address.pk, new.address.sk] = position, new, self._vectors(op.vectors)
                 left.append(position)
         reads_left = yield from reading.all(gets, searches, lists)
-        if reads_left:
-            # The puts come after the reads.
+        if reads_left or reading.has_rest:
+            # The puts come after the reads, also after those of what a search found.
             return {"results": reading.of(len(request.ops)), "left": sorted([*reads_left, *left])}
         left = yield from self._put(list(puts.values()))
         return {"results": reading.of(len(request.ops)), "left": left}
@@ -169,7 +168,7 @@ class Memories:
             msg = "value is null, which deletes; give the revision of the memory to delete"
             raise CheckpointerInputError(msg)
         new = yield from self._new(request, request.value, request.ttl_seconds)
-        new = replace(new, expected=Expected(request.revision), revision=request.new_revision)
+        new = replace(new, expected=Expected(request.revision), token=request.token)
         revisions = yield from put_all(self._storage, [new], [self._vectors(request.vectors)])
         return {"revision": revisions[0]}
 
@@ -279,6 +278,7 @@ class _Reading:
     def __init__(self, storage: StoreStorage, room: Room, scope: Scope) -> None:
         self.storage = storage
         self.room = room
+        self.has_rest = False
         self._scope = scope
         self._results: dict[int, Any] = {}
         self._renewed: list[StoredMemory] = []
@@ -340,21 +340,20 @@ class _Reading:
     def _find(self, wanted: Search, refresh_ttl: bool) -> Op[Document]:
         found = yield from search(self.storage, wanted)
         documents: list[Document] = []
+        rest: list[Document] = []
         for loaded, score in found:
             if self.room.is_full:
-                break
-            documents.append((yield from self._memory(loaded, score, refresh_ttl)))
-        return {"found": documents, "more": len(documents) < len(found)}
+                self.has_rest = True
+                rest.append(
+                    {"namespace": [*loaded.address.namespace], "key": loaded.address.key, "score": score}
+                )
+            else:
+                documents.append((yield from self._memory(loaded, score, refresh_ttl)))
+        return {"found": documents, "rest": rest}
 
     def _list(self, op: ListNamespacesOp) -> Op[Document]:
         found = yield from list_namespaces(self.storage, op, self._scope.labels)
-        documents: list[list[str]] = []
-        for each in found:
-            if self.room.is_full:
-                break
-            self.room.take(_NAMESPACE_BYTES + rough_bytes(each), "a namespace")
-            documents.append(list(each))
-        return {"found": documents, "more": len(documents) < len(found)}
+        return {"found": [list(each) for each in found]}
 
     def _memory(self, loaded: LoadedMemory, score: float | None, refresh_ttl: bool) -> Op[Document]:
         text = yield from self.text(loaded)

@@ -6,7 +6,7 @@ import array
 import json
 import secrets
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -22,11 +22,12 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError,
 from langgraph.checkpoint.dynamodb.http.options import GatewayKeywords
 from langgraph.checkpoint.dynamodb.http.service import Document, GatewayAccounting, ServiceClient, ask
 from langgraph.checkpoint.dynamodb.http.transport import TIMEOUT_SECONDS
-from langgraph.store.dynamodb.batch import Asked, Batch, Get, NewMemory
+from langgraph.store.dynamodb.batch import Asked, Batch, NewMemory
 from langgraph.store.dynamodb.index import Embedded, Embedder, StoreIndexConfig
 from langgraph.store.dynamodb.memory_items import pack_value
 from langgraph.store.dynamodb.reads import FoundItem, MemoryItem, moment, with_revision
 from langgraph.store.dynamodb.store import TableStore
+from langgraph.store.dynamodb.values import matches
 
 # As a store on the table, with a serializer that can write every number.
 _CODEC = Codec(JsonPlusSerializer(pickle_fallback=True))
@@ -98,22 +99,23 @@ class HttpStore(ServiceClient, TableStore):
 
     @override
     def _batch(self, batch: Batch, embedded: Embedded, queries: Embedded) -> Op[list[Result]]:
-        sent = [_Sent(position, _get(each)) for position, each in batch.gets.items()]
+        sent = [
+            _Sent(position, _get(each.address.namespace, each.address.key, each.refresh_ttl))
+            for position, each in batch.gets.items()
+        ]
         sent += [_Sent(position, self._search(each, queries)) for position, each in batch.searches.items()]
         sent += [_Sent(position, _list(each)) for position, each in batch.lists.items()]
         # The reads come first, also if there are several requests.
         puts = yield from gather([self._put(each, embedded) for each in batch.puts])
         sent += [_Sent(None, {"op": "put", **each}) for each in puts]
-        found: dict[int, Any] = {}
-        for group in (yield from self._groups(sent)):
-            yield from _run(group, found)
+        found = yield from self._results(sent)
         return batch.results(found.items())
 
     @override
     def _put_all(self, new: Sequence[NewMemory], embedded: Embedded) -> Op[list[str | None]]:
         if len(new) == 1 and new[0].expected is not None:
             document = yield from self._put(new[0], embedded)
-            document |= {"revision": new[0].expected.revision, "new_revision": secrets.token_hex(8)}
+            document |= {"revision": new[0].expected.revision, "token": secrets.token_hex(8)}
             yield from self._groups([_Sent(None, document)])
             return [(yield from ask("store/put-if", document))["revision"]]
         records = yield from gather([self._record(each, embedded) for each in new])
@@ -145,6 +147,53 @@ class HttpStore(ServiceClient, TableStore):
 
     def _groups(self, sent: Sequence[_Sent]) -> Op[list[list[_Sent]]]:
         return self._service.groups({each: each.document for each in sent}, _Sent.name)
+
+    def _results(self, sent: Sequence[_Sent]) -> Op[dict[int, Any]]:
+        """Run operations by as many requests as they need; return the results of reads by their positions."""
+        results: dict[int, Any] = {}
+        for group in (yield from self._groups(sent)):
+            left: Sequence[_Sent] = group
+            while left:
+                left = yield from self._run_some(left, results)
+        return results
+
+    def _run_some(self, sent: Sequence[_Sent], results: dict[int, Any]) -> Op[list[_Sent]]:
+        """Run operations by one request, and read what its answer had no room for; return those that it did not run."""
+        answer = yield from ask("store/batch", {"ops": [each.document for each in sent]})
+        left = {*answer["left"]}
+        if len(left) == len(sent):
+            msg = "the gateway ran no operation of a batch; retry the call with fewer operations"
+            raise CheckpointerError(msg)
+        for position, (each, result) in enumerate(zip(sent, answer["results"], strict=True)):
+            if each.position is not None and position not in left:
+                results[each.position] = yield from self._read(each.document, result)
+        return [sent[position] for position in sorted(left)]
+
+    def _read(self, document: Document, result: Any) -> Op[Any]:
+        """Return the result of a read as LangGraph has it."""
+        if document["op"] == "get":
+            return None if result is None else with_revision(MemoryItem, *_fields(result))
+        if document["op"] == "list_namespaces":
+            return [tuple(each) for each in result["found"]]
+        found = [with_revision(FoundItem, *_fields(each, scored=True)) for each in result["found"]]
+        return found + (yield from self._rest(document, result["rest"]))
+
+    def _rest(self, search: Document, rest: Sequence[Document]) -> Op[list[FoundItem]]:
+        """Get the memories that a search found and an answer had no room for."""
+        gets = [
+            _Sent(position, _get(each["namespace"], each["key"], search["refresh_ttl"]))
+            for position, each in enumerate(rest)
+        ]
+        read = yield from self._results(gets)
+        wanted = None if search["filter"] is None else json.loads(search["filter"])
+        found: list[FoundItem] = []
+        for position, each in enumerate(rest):
+            memory: MemoryItem | None = read[position]
+            # Whoever has deleted or replaced it meanwhile has done so after the search.
+            if memory is not None and matches(memory.value, wanted):
+                fields = memory.dict() | {"score": each["score"]}
+                found.append(with_revision(FoundItem, fields, memory.revision))
+        return found
 
     # Documents
 
@@ -212,49 +261,6 @@ class _Sent:
         """Return what to call it in an error."""
         return f"the {self.document.get('op', 'put')} of {self.document.get('key', 'a namespace')!r}"
 
-    def going_on(self, found: Sequence[Any]) -> _Sent:
-        """Return the operation that reads what did not fit into an answer, after so many results."""
-        document = self.document | {"limit": self.document["limit"] - len(found)}
-        last = found[-1]
-        if "vector" in document or document["op"] == "list_namespaces":
-            document["offset"] += len(found)
-        else:
-            document |= {
-                "offset": 0,
-                "after": _shown(last["namespace"], last["key"], last["created_at"], last["updated_at"]),
-            }
-        return _Sent(self.position, document)
-
-
-def _run(group: Sequence[_Sent], found: dict[int, Any]) -> Op[None]:
-    """Run operations by as many requests as the answers need; fill in the results of reads."""
-    while group:
-        answer = yield from ask("store/batch", {"ops": [each.document for each in group]})
-        left = {*answer["left"]}
-        again: list[_Sent] = []
-        for position, (sent, result) in enumerate(zip(group, answer["results"], strict=True)):
-            if position in left:
-                again.append(sent)
-            elif sent.position is not None:
-                _fill_in(found, sent, result)
-                if isinstance(result, Mapping) and result.get("more"):
-                    again.append(sent.going_on(result["found"]))
-        if len(left) == len(group):
-            msg = "the gateway ran no operation of a batch; retry the call with fewer operations"
-            raise CheckpointerError(msg)
-        group = again
-
-
-def _fill_in(found: dict[int, Any], sent: _Sent, result: Any) -> None:
-    position: Any = sent.position
-    if sent.document["op"] == "get":
-        found[position] = None if result is None else with_revision(MemoryItem, *_fields(result))
-    elif sent.document["op"] == "search":
-        more = [with_revision(FoundItem, *_fields(each, scored=True)) for each in result["found"]]
-        found[position] = [*found.get(position, ()), *more]
-    else:
-        found[position] = [*found.get(position, ()), *map(tuple, result["found"])]
-
 
 def _fields(document: Document, *, scored: bool = False) -> tuple[dict[str, Any], str]:
     fields = {
@@ -281,13 +287,8 @@ def _removed(endpoint: str, namespace_prefix: Sequence[str]) -> Op[int]:
     return removed
 
 
-def _get(wanted: Get) -> Document:
-    return {
-        "op": "get",
-        "namespace": list(wanted.address.namespace),
-        "key": wanted.address.key,
-        "refresh_ttl": wanted.refresh_ttl,
-    }
+def _get(namespace: Sequence[str], key: str, refresh_ttl: bool) -> Document:
+    return {"op": "get", "namespace": list(namespace), "key": key, "refresh_ttl": refresh_ttl}
 
 
 def _list(wanted: ListNamespacesOp) -> Document:
