@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import pytest
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
+from langgraph.checkpoint.dynamodb import http
 from langgraph.checkpoint.dynamodb._operations.thread_lock import hold_on
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Work, collected
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, ThreadLockLostError
@@ -157,3 +158,29 @@ def test_a_lock_that_another_has_is_lost() -> None:
 def test_a_body_that_is_not_as_its_encoding_says(body: bytes, encoding: str, says: str) -> None:
     with pytest.raises(BadDocumentError, match=says):
         _ = Reply(200, {"Content-Encoding": encoding}, body).content
+
+
+def test_nothing_is_asked_where_nothing_is_wanted() -> None:
+    client = _client()
+    assert _run(operations.put_writes(client, _config(), [], "task", "")) == (None, {})
+    listing = collected(operations.list_checkpoints(client, thread_config("t"), None, None, 0))
+    assert _run(listing) == ([], {})
+
+
+def test_the_package_has_no_other_names() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'HttpSaver'"):
+        _ = getattr(http, "HttpSaver")  # noqa: B009 - the type checker knows that there is none.
+
+
+def test_what_takes_longer_than_a_request_is_asked_for_again() -> None:
+    answers = iter([{"done": False}, {"done": True}])
+    operation = operations.copy_thread(_client(), "t", "copy")
+    asked: list[Any] = [next(operation)]
+    for answer in answers:
+        try:
+            asked.append(operation.send([answer]))
+        except StopIteration:
+            break
+    assert len(asked) == 2
+    assert asked[0] == asked[1]
+    assert next(answers, None) is None
