@@ -173,14 +173,9 @@ def test_the_package_has_no_other_names() -> None:
 
 
 def test_what_takes_longer_than_a_request_is_asked_for_again() -> None:
-    answers = iter([{"done": False}, {"done": True}])
     operation = operations.copy_thread(_client(), "t", "copy")
-    asked: list[Any] = [next(operation)]
-    for answer in answers:
-        try:
-            asked.append(operation.send([answer]))
-        except StopIteration:
-            break
-    assert len(asked) == 2
-    assert asked[0] == asked[1]
-    assert next(answers, None) is None
+    [first] = next(operation)
+    [second] = operation.send([{"done": False}])
+    assert first == second
+    with pytest.raises(StopIteration):
+        operation.send([{"done": True}])
