@@ -13,7 +13,7 @@ from starlette.datastructures import Headers
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, Stream, Wait
 from langgraph.checkpoint.dynamodb.gateway.deadlines import HEADER, seconds_left
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
-from langgraph.checkpoint.dynamodb.http import deadline
+from langgraph.checkpoint.dynamodb.http import exchange
 from tests.gateway.conftest import MakeClient, Script
 
 
@@ -80,4 +80,4 @@ async def test_a_list_ends_when_its_client_gives_it_up_before_the_first_document
 
 
 def test_both_sides_call_the_header_the_same() -> None:
-    assert deadline.HEADER == HEADER
+    assert exchange.DEADLINE == HEADER

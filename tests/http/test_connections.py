@@ -223,11 +223,10 @@ import asyncio, atexit, gc, os, sys
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb.http import connections as http_connections
 from langgraph.checkpoint.dynamodb.http import transport as http_transport
-from langgraph.checkpoint.dynamodb.http.exchange import ServiceClock
-from langgraph.checkpoint.dynamodb.http.transport import Transport
+from langgraph.checkpoint.dynamodb.http.transport import GatewayTransport
 
 def transport():
-    return Transport(sys.argv[1])
+    return GatewayTransport(sys.argv[1])
 
 def use(transport, number):
     print(transport.send(Call("put", {"number": number}))["number"], end=" ", flush=True)

@@ -64,3 +64,16 @@ def test_little_more_than_what_is_new_is_sent(data: bytes, bytes_max: int) -> No
 def test_what_has_little_in_common_is_sent_whole(data: bytes) -> None:
     assert delta(BASE, data) is None
     assert delta(data[:100], BASE) is None
+
+
+def test_a_delta_has_a_bounded_number_of_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("langgraph.checkpoint.dynamodb.http.deltas._PIECES_MAX", 3)
+    edited = b"new".join(BASE[start : start + 9000] for start in range(0, len(BASE), 9000))
+    pieces = delta(BASE, edited)
+    assert pieces is not None
+    assert len(pieces) <= 4
+    assert applied(BASE, pieces) == edited
+
+
+def test_a_base_is_not_searched_for_ever() -> None:
+    assert delta(bytes(18 << 20), noise(4000, 9)) is None

@@ -41,8 +41,10 @@ _DECODERS = {
 _HEADERS = {"Accept-Encoding": "zstd, gzip", "User-Agent": "langgraph-dynamodb"}
 # Until when the client waits, by the service's clock. The service does not carry out a request that arrives later.
 DEADLINE = "X-Deadline"
-# `Date` has whole seconds, and the clocks of a service's processes differ by a little.
-_UNSURE_SECONDS = 2.0
+# The clocks of a service's processes differ by a little.
+_UNSURE_SECONDS = 0.25
+# `Date` has whole seconds.
+_DATE_SECONDS = 1.0
 # A smaller body is not worth compressing.
 _COMPRESSED_BYTES_MIN = 1024
 
@@ -50,7 +52,7 @@ _COMPRESSED_BYTES_MIN = 1024
 class ServiceClock:
     """The service's clock, as its responses report it."""
 
-    def __init__(self, timeout: float, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, timeout: float, clock: Callable[[], float] = time.monotonic) -> None:
         """Take the time to wait for a response, in seconds, and this machine's clock."""
         self._timeout = timeout
         self._clock = clock
@@ -60,15 +62,19 @@ class ServiceClock:
         """Return the header with the deadline of a request that is sent now; none before the first response."""
         if self._ahead_seconds is None:
             return {}
-        waits_seconds = max(self._timeout - _UNSURE_SECONDS, self._timeout / 2)
+        waits_seconds = max(self._timeout - _UNSURE_SECONDS, _DATE_SECONDS)
         return {DEADLINE: f"{self._clock() + self._ahead_seconds + waits_seconds:.3f}"}
 
     def learn(self, headers: Mapping[str, str]) -> None:
         """Set the clock by the headers of a response."""
         with suppress(ValueError, TypeError):
-            # The middle of the second that the header names.
-            told = parsedate_to_datetime(headers.get("Date", "")).timestamp() + 0.5
-            self._ahead_seconds = told - self._clock()
+            # The response took a while, and `Date` leaves out the part of a second. So the service's clock is ahead by
+            # this or by more, and of many responses the one that says the most is the closest.
+            ahead_seconds = parsedate_to_datetime(headers.get("Date", "")).timestamp() - self._clock()
+            known = self._ahead_seconds
+            was_set_back = known is not None and ahead_seconds < known - _DATE_SECONDS - self._timeout
+            if known is None or was_set_back or ahead_seconds > known:
+                self._ahead_seconds = ahead_seconds
 
 
 class Exchange:

@@ -1,0 +1,181 @@
+"""The saver's operations by hand: arguments that change while a call waits, and answers that are rare."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from typing import Any, TypeVar
+
+import pytest
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+from langgraph.checkpoint.dynamodb import http
+from langgraph.checkpoint.dynamodb._operations.thread_lock import hold_on
+from langgraph.checkpoint.dynamodb._runtime.steps import Call, Work, collected
+from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, ThreadLockLostError
+from langgraph.checkpoint.dynamodb.http import operations
+from langgraph.checkpoint.dynamodb.http.documents import BadDocumentError, Reply, compressed
+from langgraph.checkpoint.dynamodb.http.lock import GatewayHolder
+from langgraph.checkpoint.dynamodb.http.memory import LastUsed
+from langgraph.checkpoint.dynamodb.http.sealing import Place
+from langgraph.checkpoint.dynamodb.http.service import Service
+from langgraph.checkpoint.dynamodb.http.values import Values
+from tests.support.checkpoints import checkpoint_of, thread_config
+
+T = TypeVar("T")
+
+ABOUT = {"wire_version": 2, "features": [], "owner": None, "limits": {"decompressed_bytes_max": 1 << 20}}
+ANSWERS = {"about": ABOUT, "put": {"wanted": []}, "put-writes": {}}
+
+
+def _run(
+    operation: Generator[Any, Any, T],
+    answers: Mapping[str, Any] = ANSWERS,
+    then: Callable[[], None] = lambda: None,
+) -> tuple[T, dict[str, Any]]:
+    """Run an operation, and something else as soon as it waits; return its result and the last document it sends."""
+    sent: dict[str, Any] = {}
+    try:
+        steps = next(operation)
+        then()
+        while True:
+            [step] = steps
+            outcome: Any
+            if isinstance(step, Work):
+                outcome = step.function()
+            else:
+                assert isinstance(step, Call)
+                sent, outcome = dict(step.params), answers[step.method]
+            steps = operation.send([outcome])
+    except StopIteration as stop:
+        return stop.value, sent
+
+
+def _client() -> operations.Client:
+    return operations.Client(Service(), LastUsed[operations.Known](0), Values(JsonPlusSerializer()))
+
+
+def _config() -> Any:
+    above = {"": "root"}
+    return {
+        "configurable": {
+            "thread_id": "t", "checkpoint_ns": "", "checkpoint_id": "1", "checkpoint_map": above
+        }
+    }  # fmt: skip
+
+
+def test_a_put_stores_what_it_was_given() -> None:
+    config, checkpoint = _config(), checkpoint_of("2", {"x": [1]})
+    metadata: Any = {"source": "loop", "parents": {"": "root"}}
+    new_versions: Any = {"x": 1}
+
+    def change() -> None:
+        for each in (config["configurable"]["checkpoint_map"], config, metadata["parents"], metadata):
+            each.clear()
+        for name in ("channel_values", "channel_versions", "versions_seen"):
+            vars_of: Any = checkpoint
+            vars_of[name].clear()
+        new_versions.clear()
+
+    _, sent = _run(operations.put(_client(), config, checkpoint, metadata, new_versions), then=change)
+    assert sent["checkpoint_map"] == {"": "root"}
+    assert sent["metadata"] == {"source": "loop", "parents": {"": "root"}}
+    assert sent["new_versions"] == sent["checkpoint"]["channel_versions"] == {"x": 1}
+    assert list(sent["values"]) == ["x"]
+
+
+def test_writes_are_stored_as_they_were_given() -> None:
+    config, writes = _config(), [("x", 1), ("y", 2)]
+
+    def change() -> None:
+        config["configurable"].clear()
+        config.clear()
+        writes.clear()
+
+    _, sent = _run(operations.put_writes(_client(), config, writes, "task", ""), then=change)
+    assert sent["checkpoint_map"] == {"": "root"}
+    assert [name for name, _ in sent["writes"]] == ["x", "y"]
+
+
+LEFT = {
+    "thread_id": "t",
+    "checkpoint_ns": "",
+    "checkpoint_id": "1",
+    "values": {"x": {"type": "msgpack", "left": True}},
+    "pending_writes": [],
+}
+
+
+def test_a_checkpoint_that_is_deleted_before_all_of_it_came_is_gone() -> None:
+    answers = {**ANSWERS, "get-tuple": {"checkpoint": None}, "list": [LEFT, {"end": True, "more": False}]}
+    client = _client()
+    assert _run(operations.get_tuple(client, _config()), answers)[0] is None
+    listing = collected(operations.list_checkpoints(client, thread_config("t"), None, None, None))
+    assert _run(listing, answers)[0] == []
+    # The first answer had a part of it.
+    found = iter([{"checkpoint": LEFT}, {"checkpoint": None}])
+
+    class Changing(dict[str, Any]):
+        def __getitem__(self, name: str) -> Any:
+            return next(found) if name == "get-tuple" else ANSWERS[name]
+
+    assert _run(operations.get_tuple(client, _config()), Changing())[0] is None
+
+
+def test_a_history_without_channels_or_values() -> None:
+    answers = {**ANSWERS, "delta-channel-history": {"channels": {}}}
+    history = operations.get_delta_channel_history
+    assert _run(history(_client(), _config(), ["x"]), answers)[0] == {"x": {"writes": []}}
+    assert _run(history(_client(), _config(), []))[0] == {}
+
+
+def test_a_thread_is_not_copied_onto_itself() -> None:
+    with pytest.raises(CheckpointerInputError, match="source and target are both thread 't'"):
+        _run(operations.copy_thread(_client(), "t", "t"))
+
+
+def test_a_serializer_of_ones_own_is_used_for_lists_as_it_is() -> None:
+    class OwnSerializer(JsonPlusSerializer):
+        """Does what it does in its own way."""
+
+    values = Values(OwnSerializer()).for_many()
+    place = Place("t", "", "x")
+    assert values.loads(values.dumps({1}, place).document, place) == {1}
+
+
+def test_a_lock_that_another_has_is_lost() -> None:
+    hold = hold_on("t", 60, 0, bytes(8))
+    answers = {"lock": {"held": False, "free_in_seconds": 1.0}}
+    with pytest.raises(ThreadLockLostError):
+        _run(GatewayHolder("acme/").renew(hold), answers)
+    _, sent = _run(GatewayHolder("acme/").release(hold), answers)
+    assert (sent["thread_id"], sent["action"]) == ("acme/t", "release")
+
+
+@pytest.mark.parametrize(
+    ("body", "encoding", "says"),
+    [(b"", "br", "compressed as br"), (compressed(bytes(100))[:-5], "zstd", "not complete")],
+)
+def test_a_body_that_is_not_as_its_encoding_says(body: bytes, encoding: str, says: str) -> None:
+    with pytest.raises(BadDocumentError, match=says):
+        _ = Reply(200, {"Content-Encoding": encoding}, body).content
+
+
+def test_nothing_is_asked_where_nothing_is_wanted() -> None:
+    client = _client()
+    assert _run(operations.put_writes(client, _config(), [], "task", "")) == (None, {})
+    listing = collected(operations.list_checkpoints(client, thread_config("t"), None, None, 0))
+    assert _run(listing) == ([], {})
+
+
+def test_the_package_has_no_other_names() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'HttpSaver'"):
+        _ = getattr(http, "HttpSaver")  # noqa: B009 - the type checker knows that there is none.
+
+
+def test_what_takes_longer_than_a_request_is_asked_for_again() -> None:
+    operation = operations.copy_thread(_client(), "t", "copy")
+    [first] = next(operation)
+    [second] = operation.send([{"done": False}])
+    assert first == second
+    with pytest.raises(StopIteration):
+        operation.send([{"done": True}])
