@@ -320,7 +320,8 @@ async def test_what_a_search_reads_counts_as_memory_of_its_principal(make_send: 
     ops = [{"op": "search", "namespace_prefix": ["acme"], "limit": 1}] * 8
     # More than all of its searches together may hold, since each reads all.
     answers = await asyncio.gather(*(send("acme", "store/batch", {"ops": ops}) for _ in range(40)))
-    assert {each.status_code for each in answers} == {200, 503}
+    # How many of them are refused, or all, depends on how far the others have come.
+    assert 503 in {each.status_code for each in answers} <= {200, 503}
     assert (await send("acme", "store/batch", {"ops": ops[:1]})).status_code == 200
 
 
