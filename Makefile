@@ -186,21 +186,9 @@ constraints: $(VENV)/.installed
 	$(COMPILE) --extra aiobotocore --group test --group second --output-file constraints/aiobotocore.txt
 	$(COMPILE) --group test --output-file constraints/boto3.txt
 
-# What the release workflow runs before it publishes: both distributions work in an empty environment, the tag is the
-# version, and build/ holds a bill of materials of what an installation with all extras brings.
-RELEASED := build/release
+# What the release workflow runs before it publishes; tools/release.py says what it tries.
 release-check: setup
-	rm -rf dist $(RELEASED)
-	$(BIN)/uv build --quiet --out-dir dist
-	test "$(TAG)" = "v$$($(BIN)/python -c 'import langgraph.checkpoint.dynamodb as package; print(package.__version__)')"
-	for each in dist/*.tar.gz dist/*.whl; do \
-		$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(RELEASED) && \
-		$(BIN)/uv pip install --quiet --python $(RELEASED)/bin/python "$$each[all]" && \
-		$(RELEASED)/bin/langgraph-dynamodb threads --help >/dev/null && \
-		(cd $(RELEASED) && bin/python -c 'from langgraph.checkpoint.dynamodb import DynamoDBSaver as s; s("table")') || exit 1; \
-	done
-	$(BIN)/uv tool run --quiet --from cyclonedx-bom==7.1.0 cyclonedx-py environment $(RELEASED)/bin/python \
-		--output-file build/sbom.cdx.json
+	$(BIN)/python -m tools.release "$(TAG)"
 
 clean:
 	rm -rf .venv .venv-* $(EXAMPLE_PACKAGES) .engines mutants .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist

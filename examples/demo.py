@@ -3,8 +3,7 @@
 Every act that runs the agent does so in a process of its own (`examples/demo_agent.py`); this program starts them,
 kills one, and looks at the table between the acts. It ends with status 1 if an act went differently than told.
 
-The page of the thread is left in a file, since the table goes with the demo. With `--view` the table stays until
-Ctrl-C, and the page is served out of it.
+The table goes with the demo. With `--view` it stays until Ctrl-C, and the page of the thread is served out of it.
 """
 
 from __future__ import annotations
