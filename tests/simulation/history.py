@@ -221,10 +221,11 @@ class History:
         )
 
     def _gave_way(self, put: Put) -> bool:
-        """Tell whether a prune may have taken a checkpoint for a newer one that was deleted afterwards."""
+        """Tell whether a prune may have taken a checkpoint for a newer one that was deleted afterwards, or expired."""
         pruned = any(each.kind == "prune" for each in self.deleters(put))
         return pruned and any(
-            deletion.kind != "prune" for newer in self._newer(put) for deletion in self.deleters(newer)
+            self.may_have_expired(newer) or any(each.kind != "prune" for each in self.deleters(newer))
+            for newer in self._newer(put)
         )
 
     def _was_not_newest(self, put: Put, deleters: Sequence[Deletion]) -> bool:
