@@ -127,7 +127,6 @@ def test_without_an_async_library_requests_run_in_threads_and_the_log_says_so_on
             assert asyncio.run(use(saver, f"thread-{number}")) == ["01", "00"]
     (message,) = threads_are_said()
     assert "neither aiobotocore nor aioboto3 is installed" in message
-    assert "langgraph-dynamodb[aioboto3]" in message
     assert "[aiobotocore]" in message
 
 
