@@ -313,7 +313,7 @@ class History:
         if put.ended is None or None in ttls:
             return False
         uses = [each for each in self._uses_in(put.thread) if each.began is not None and each.began < moment]
-        if any(each.ended is None for each in uses):
+        if any(each.ended is None or each.goes_on for each in (put, *uses)):
             return False
         last = max([put.ended.seconds, *(each.ended.seconds for each in uses if each.ended is not None)])
         return moment.seconds >= last + max(self._ttls(put.thread))

@@ -225,6 +225,29 @@ def test_what_does_not_fit_into_an_answer_is_asked_for() -> None:
     assert {each.method for each in pair.asked[before:]} == {"list", "get-tuple", "about"}
 
 
+def test_the_newest_is_another_one_if_it_is_deleted_before_all_of_it_came() -> None:
+    pair = Pair(limits=Limits(body_bytes_max=20_000))
+    values = {f"channel {number}": noise(6000, number) for number in range(7)}
+    for step in range(2):
+        pair.put(step, values)
+    reads = 0
+
+    def delete_in_between(call: Call) -> Call:
+        nonlocal reads
+        reads += call.method == "get-tuple"
+        if reads == 2:
+            reads += 1
+            (head,) = pair.harness.items("C#1#").values()
+            pair.harness.remove(head)
+        return call
+
+    pair.change = delete_in_between
+    found = pair.run(operations.get_tuple(client_of(pair.storage), thread_config(THREAD)))
+    assert found is not None
+    assert found.checkpoint["id"] == "0"
+    assert found.checkpoint["channel_values"] == values
+
+
 def test_a_list_goes_on_where_an_answer_was_full() -> None:
     pair = Pair(limits=Limits(body_bytes_max=20_000))
     for step in range(9):

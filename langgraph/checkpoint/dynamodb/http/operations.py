@@ -176,11 +176,16 @@ def get_tuple(client: Client, config: RunnableConfig) -> Op[CheckpointTuple | No
     known = client.memory.get(_key(partition)) or Known()
     have = {each.digest: each.data for each in known.values.values() if len(each.data) >= _HAVE_BYTES_MIN}
     wanted = {**_place_of(partition), "checkpoint_id": checkpoint_id, "have": list(have)}
-    found = (yield from ask("get-tuple", wanted))["checkpoint"]
-    if found is not None:
-        found = yield from _completed(found, have)
-    if found is None:
-        return None
+    while True:
+        first: Document | None = (yield from ask("get-tuple", wanted))["checkpoint"]
+        if first is None:
+            return None
+        found = yield from _completed(first, have)
+        if found is not None:
+            break
+        # It was deleted before all of it came. If it was the newest one, another is that now.
+        if checkpoint_id is not None:
+            return None
     values = {name: Typed(each["type"], each["data"]) for name, each in found["values"].items()}
     versions = found["checkpoint"].get("channel_versions", {})
     client.memory.keep(_key(partition), Known(found["checkpoint_id"], dict(versions), values))
