@@ -67,6 +67,22 @@ def test_a_process_that_has_read_nothing_renews_too(codec: Any) -> None:
     assert harness.process(codec=codec).values() == {"x": BIG}
 
 
+def test_late_writes_to_a_checkpoint_that_is_gone_do_not_pass_for_a_renewal() -> None:
+    harness = Harness()
+    late = harness.process(TTL)
+    harness.run(late.put("1", {"x": 1}))
+    (first,) = harness.items("C#1#").values()
+    _pass(harness, TTL * 0.5)
+    harness.run(harness.process(TTL).put("2", {"x": 2}, "1"))
+    harness.remove(first)
+    _pass(harness, TTL * 0.8)
+    harness.run(late.put_writes("1", TASK))
+    # The newest one is still to be renewed.
+    harness.run(late.put("3", {"x": 3}, namespace="a:1"))
+    _pass(harness, TTL * 0.9)
+    assert harness.process().values() == {"x": 2}
+
+
 def test_a_subgraph_renews_the_checkpoints_above_it_with_their_writes() -> None:
     """It puts checkpoints while its parent, and the parent's parent, put none."""
     harness = Harness()

@@ -148,11 +148,13 @@ def _still_due(
     due = []
     for place in places:
         ends_at = Expiry.after(thread.ttl_seconds, storage.clock()).readable
-        for checkpoint in (yield from _needed(storage, thread, place)):
+        needed = yield from _needed(storage, thread, place)
+        for checkpoint in needed:
             ends_at = earlier(ends_at, items.ends_at(checkpoint.head))
         if ends_at is not None and ends_at < before:
             due.append(place)
-        else:
+        elif needed or place.checkpoint_id is None:
+            # A checkpoint that is gone says nothing of the others in its namespace.
             storage.cache.remember_end(place.partition, thread, ends_at)
     return due
 
@@ -202,13 +204,15 @@ def _renew_places(
     known = CachedThread(thread.epoch, thread.ttl_seconds)
     for place in places:
         yield from ensure_registered(storage, place.partition, known, expiry)
-        for checkpoint in (yield from _needed(storage, thread, place)):
+        needed = yield from _needed(storage, thread, place)
+        for checkpoint in needed:
             if not (
                 yield from _renew_checkpoint(storage, place.partition, thread, checkpoint, until, expiry)
             ):
                 return False
             storage.cache.remember_lifetime(place.partition.pk, checkpoint.checkpoint_id, until)
-        storage.cache.remember_end(place.partition, thread, until)
+        if needed or place.checkpoint_id is None:
+            storage.cache.remember_end(place.partition, thread, until)
     return True
 
 
