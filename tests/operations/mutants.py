@@ -309,8 +309,11 @@ def renewals_pass_over_newer_ones(patch: pytest.MonkeyPatch) -> None:
     """Only the checkpoint itself is renewed."""
     needed = renew._needed
 
-    def last(storage: Storage, thread: Thread, place: renew.RenewedCheckpoint) -> Op[list[StoredCheckpoint]]:
-        return (yield from needed(storage, thread, place))[-1:]
+    def last(
+        storage: Storage, thread: Thread, place: renew.RenewedCheckpoint
+    ) -> Op[list[StoredCheckpoint] | None]:
+        found = yield from needed(storage, thread, place)
+        return found and found[-1:]
 
     patch.setattr(renew, "_needed", last)
 

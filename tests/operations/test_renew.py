@@ -67,6 +67,20 @@ def test_a_process_that_has_read_nothing_renews_too(codec: Any) -> None:
     assert harness.process(codec=codec).values() == {"x": BIG}
 
 
+def test_a_use_within_two_ttls_brings_a_checkpoint_back_with_all_its_writes() -> None:
+    harness = Harness()
+    process = harness.process(TTL)
+    harness.run(process.put("1", {"x": BIG}))
+    harness.run(process.put_writes("1", [("channel", BIG)], "first"))
+    _pass(harness, TTL * 0.9)
+    harness.run(process.put_writes("1", TASK, "second"))
+    _pass(harness, TTL * 1.6)
+    assert process.get() is None
+    harness.run(harness.process(TTL).put_writes("1", TASK, "third"))
+    assert harness.process().values() == {"x": BIG}
+    assert [task for task, *_ in harness.process().pending("1")] == ["first", "second", "third"]
+
+
 def test_late_writes_to_a_checkpoint_that_is_gone_do_not_pass_for_a_renewal() -> None:
     harness = Harness()
     late = harness.process(TTL)

@@ -149,18 +149,19 @@ def _still_due(
     for place in places:
         ends_at = Expiry.after(thread.ttl_seconds, storage.clock()).readable
         needed = yield from _needed(storage, thread, place)
-        for checkpoint in needed:
+        for checkpoint in needed or ():
             ends_at = earlier(ends_at, items.ends_at(checkpoint.head))
         if ends_at is not None and ends_at < before:
             due.append(place)
-        elif needed or place.checkpoint_id is None:
-            # A checkpoint that is gone says nothing of the others in its namespace.
+        elif needed is not None:
             storage.cache.remember_end(place.partition, thread, ends_at)
     return due
 
 
-def _needed(storage: Storage, thread: Thread, place: RenewedCheckpoint) -> Op[list[StoredCheckpoint]]:
+def _needed(storage: Storage, thread: Thread, place: RenewedCheckpoint) -> Op[list[StoredCheckpoint] | None]:
     """Read a committed checkpoint and those above it, the newest first; none if it is not there, or being copied.
+
+    `None` if it is not there, but newer ones are: nothing of theirs is needed, or known.
 
     If the place names no checkpoint, it is the newest committed one. Heads above that were never acknowledged are
     renewed with it, since readers take a namespace for expired if its newest head has.
@@ -189,8 +190,8 @@ def _needed(storage: Storage, thread: Thread, place: RenewedCheckpoint) -> Op[li
             is_committed = protocol.is_committed(item, items.BODY, thread)
             if name == wanted or (wanted is None and is_committed):
                 is_there = is_committed and not items.is_expired(item, storage.clock(), as_ancestor=True)
-                return found if is_there else []
-    return []
+                return found if is_there else (None if found[1:] else [])
+    return None if found and wanted is not None else []
 
 
 def _renew_places(
@@ -205,13 +206,13 @@ def _renew_places(
     for place in places:
         yield from ensure_registered(storage, place.partition, known, expiry)
         needed = yield from _needed(storage, thread, place)
-        for checkpoint in needed:
+        for checkpoint in needed or ():
             if not (
                 yield from _renew_checkpoint(storage, place.partition, thread, checkpoint, until, expiry)
             ):
                 return False
             storage.cache.remember_lifetime(place.partition.pk, checkpoint.checkpoint_id, until)
-        if needed or place.checkpoint_id is None:
+        if needed is not None:
             storage.cache.remember_end(place.partition, thread, until)
     return True
 
@@ -252,16 +253,17 @@ def _renew_checkpoint(
     if not protocol.is_committed(head, items.BODY, thread):
         # Nobody relies on its segments: readers pass it over once it has lost one.
         return items.is_expired(head, now) or (yield from _extended(storage, head, until, expiry))
+    # All that belongs to the head lives as long as the head: a later use may bring it back for readers.
     writes = [
         each
         for each in checkpoint.writes
-        if not items.is_expired(each, now) and expires_before(items.expires_at(each), until)
+        if not items.is_expired(each, now) and expires_before(items.expires_at(each), expiry.own)
     ]
     whole = yield from extend_named(storage, partition, thread.epoch, [head, *writes], expiry)
     for each in writes:
         if each in whole and not (yield from _extended(storage, each, until, expiry)):
             return False
-    yield from extend_ancestors(storage, partition, thread.epoch, head, until, expiry)
+    yield from extend_ancestors(storage, partition, thread.epoch, head, expiry.own, expiry)
     return head not in whole or (yield from _extended(storage, head, until, expiry))
 
 
