@@ -17,6 +17,7 @@ from aiobotocore.config import AioConfig
 from botocore.config import Config
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
+from langgraph.cache.dynamodb import DynamoDBCache
 from langgraph.checkpoint.dynamodb import (
     CheckpointerConfig,
     CheckpointerConfigurationError,
@@ -24,7 +25,9 @@ from langgraph.checkpoint.dynamodb import (
     DynamoDBSaver,
 )
 from langgraph.checkpoint.dynamodb._format.limits import TTL_SECONDS_MAX
+from langgraph.checkpoint.dynamodb._runtime.connection import connect
 from langgraph.checkpoint.dynamodb._runtime.options import _METHODS, OTHER_NAMES
+from langgraph.store.dynamodb import DynamoDBStore
 from tools.options import parameters
 
 REGION: dict[str, Any] = {"region_name": "us-east-1"}
@@ -215,6 +218,15 @@ def test_what_can_be_used_is_taken(options: dict[str, Any]) -> None:
 def test_an_unknown_option_is_answered_by_the_one_to_use(name: str, says: str) -> None:
     with pytest.raises(TypeError, match=f"DynamoDBSaver has no option {name}; {says}"):
         cast("Any", DynamoDBSaver)("threads", **{name: None})
+
+
+@pytest.mark.parametrize("kind", [DynamoDBSaver, DynamoDBStore, DynamoDBCache])
+@pytest.mark.parametrize(
+    "name", sorted(inspect.signature(connect).parameters.keys() - {"table_name", "retry_seconds"})
+)
+def test_what_constructors_pass_on_is_no_option(kind: type, name: str) -> None:
+    with pytest.raises(TypeError, match=f"^{kind.__name__} has no option {name}; "):
+        kind("threads", **{name: 1})
 
 
 def test_every_option_of_the_other_saver_of_this_name_is_one_of_ours_or_answered() -> None:

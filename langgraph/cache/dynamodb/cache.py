@@ -178,10 +178,10 @@ class DynamoDBCache(TableCache[ValueT]):
         connection = connect(
             DynamoDBCache,
             table_name,
+            options,
             retry_seconds=retry_seconds,
             connect_seconds=CACHE_CONNECT_SECONDS,
             read_seconds=CACHE_READ_SECONDS,
-            **options,
         )
         check_serde(serde)
         check_flag("consistent_read", consistent_read)

@@ -130,7 +130,7 @@ class DynamoDBSaver(ThreadLocks, TableSaver[Storage]):
         **options: Unpack[TableKeywords],
     ) -> None:
         """Check the options. No request is made and no client is opened before the first call."""
-        connection = connect(DynamoDBSaver, table_name, retry_seconds=retry_seconds, **options)
+        connection = connect(DynamoDBSaver, table_name, options, retry_seconds=retry_seconds)
         check_serde(serde)
         check_thread_ttl(ttl_seconds)
         check_flag("share_equal_pieces", share_equal_pieces)

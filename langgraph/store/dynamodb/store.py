@@ -629,7 +629,7 @@ class DynamoDBStore(TableStore):
         **options: Unpack[TableKeywords],
     ) -> None:
         """Check the options. No request is made and no client is opened before the first call."""
-        connection = connect(DynamoDBStore, table_name, retry_seconds=retry_seconds, **options)
+        connection = connect(DynamoDBStore, table_name, options, retry_seconds=retry_seconds)
         check_serde(serde)
         check_flag("consistent_read", consistent_read)
         check_bytes("search_bytes_max", search_bytes_max, at_least=1)

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypedDict
 from weakref import WeakSet
 
-from typing_extensions import Unpack
-
 from langgraph.checkpoint.dynamodb._format.limits import CONNECT_SECONDS, READ_SECONDS
 from langgraph.checkpoint.dynamodb._runtime.accounting import table_observer
 from langgraph.checkpoint.dynamodb._runtime.clients import ClientOptions, Clients
@@ -37,8 +35,8 @@ tenant_sessions: WeakSet[object] = WeakSet()
 """The sessions of `TenantCredentials`, which sign each request for the tenant of its context."""
 
 
-class ClientKeywords(TypedDict, total=False):
-    """The options of boto3's and aiobotocore's clients. `config/dynamodb.py` describes them."""
+class TableKeywords(TypedDict, total=False):
+    """The options that the constructors of saver, store and cache hand on. `config/dynamodb.py` describes them."""
 
     region_name: str | None
     endpoint_url: str | None
@@ -46,11 +44,6 @@ class ClientKeywords(TypedDict, total=False):
     async_session: AsyncSession | AioSession | None
     client: DynamoDBClient | None
     client_config: Config | None
-
-
-class TableKeywords(ClientKeywords, total=False):
-    """The options that the constructors of saver, store and cache hand on."""
-
     allow_unencrypted: bool
     bound_to: str | None
     on_event: OnEvent | Events | None
@@ -75,14 +68,11 @@ class Connection:
 def connect(
     kind: type,
     table_name: str,
+    options: TableKeywords,
     *,
     retry_seconds: float,
     connect_seconds: float = CONNECT_SECONDS,
     read_seconds: float = READ_SECONDS,
-    allow_unencrypted: bool = False,
-    bound_to: str | None = None,
-    on_event: OnEvent | Events | None = None,
-    **options: Unpack[ClientKeywords],
 ) -> Connection:
     """Check the options that a constructor hands on, and return what they make.
 
@@ -92,19 +82,26 @@ def connect(
         CheckpointerInputError: An option has a value that cannot be used.
         TypeError: The constructor of `kind` does not have an option.
     """
-    refuse_unknown(kind, options.keys() - ClientKeywords.__annotations__.keys(), TableKeywords)
+    refuse_unknown(kind, options.keys() - TableKeywords.__annotations__.keys(), TableKeywords)
     check_table_name(table_name)
     client_options = ClientOptions(
+        region_name=options.get("region_name"),
+        endpoint_url=options.get("endpoint_url"),
+        session=options.get("session"),
+        async_session=options.get("async_session"),
+        client=options.get("client"),
+        client_config=options.get("client_config"),
         retry_seconds=retry_seconds,
         connect_seconds=connect_seconds,
         read_seconds=read_seconds,
-        **options,
     )
     check_connection(client_options)
     check_seconds("retry_seconds", retry_seconds, at_least=0)
+    allow_unencrypted, bound_to = options.get("allow_unencrypted", False), options.get("bound_to")
     check_flag("allow_unencrypted", allow_unencrypted)
     if bound_to is not None:
         check_table_name(bound_to, "bound_to")
+    on_event = options.get("on_event")
     check_on_event(on_event)
     # A table's ARN ends in its name.
     bound_name = (table_name if bound_to is None else bound_to).rpartition("/")[2]
