@@ -249,6 +249,33 @@ def test_a_thread_is_copied(run: Run, shared: str, saver: DynamoDBSaver, threads
     assert count(saver, target) == 3
 
 
+def test_a_copy_says_what_its_target_has(
+    run: Run, shared: str, saver: DynamoDBSaver, threads: list[str]
+) -> None:
+    command = ("copy", *threads[:2], "--table", shared)
+    beside = f"to thread {threads[1]!r} of table {shared}, beside the 3 checkpoints that it has"
+    assert beside in run(*command).err
+    assert run(*command, "--dry-run").out.endswith(f"{beside}\n")
+    assert run(*command, "--dry-run", "--json").json["present"] == 3
+    assert run(*command, "--yes").out.endswith(f"{beside}\n")
+    assert count(saver, threads[1]) == 6
+
+
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)], ids=["for real", "dry"])
+def test_a_thread_is_not_copied_to_itself(
+    run: Run, shared: str, threads: list[str], client: DynamoDBClient, dry: tuple[str, ...]
+) -> None:
+    """Not by the ARN of the table either: it would store every segment again, under names that nothing needs."""
+    before = all_items(client, shared)
+    arn = f"arn:aws:dynamodb:us-east-1:000000000000:table/{shared}"
+    for options in ((), ("--from", shared), ("--from", arn)):
+        ended = run("copy", threads[0], threads[0], "--table", shared, "--yes", *options, *dry)
+        assert ended.code == Exit.USAGE
+        assert f"source and target are both thread {threads[0]!r}" in ended.err
+    assert "both tables by their ARNs" in ended.err
+    assert all_items(client, shared) == before
+
+
 def test_a_thread_is_copied_from_a_restored_table(
     run: Run,
     make_table: Callable[[], str],

@@ -98,11 +98,7 @@ def copy_thread(
         source_storage: The storage of the source, if it is in another table.
     """
     read = storage if source_storage is None else source_storage
-    source = items.partition_of(checked_id(source_thread_id, "source_thread_id"))
-    target = items.partition_of(checked_id(target_thread_id, "target_thread_id"))
-    if source.pk == target.pk and read.table.name == storage.table.name:
-        msg = f"source and target are both thread {source_thread_id!r}; give another id for the copy"
-        raise CheckpointerInputError(msg)
+    source, target = checked_places(read, storage, source_thread_id, target_thread_id)
     within = yield from namespaces(read, source)
     thread: CachedThread | None = None
     for _ in range(ATTEMPTS_MAX):
@@ -125,6 +121,30 @@ def copy_thread(
         f" pruned during each of {ATTEMPTS_MAX} attempts; try again when that has ended"
     )
     raise ThreadBusyError(msg)
+
+
+def checked_places(
+    read: Storage, storage: Storage, source_thread_id: str, target_thread_id: str
+) -> tuple[Partition, Partition]:
+    """Return the root namespaces of the thread and of its copy.
+
+    Raises:
+        CheckpointerInputError: An id cannot be used, or the thread would be copied to itself.
+    """
+    source = items.partition_of(checked_id(source_thread_id, "source_thread_id"))
+    target = items.partition_of(checked_id(target_thread_id, "target_thread_id"))
+    if source.pk == target.pk and _may_be_one_table(read.table.name, storage.table.name):
+        msg = f"source and target are both thread {source_thread_id!r}; give another id for the copy"
+        if read.table.name != storage.table.name:
+            msg += ", or both tables by their ARNs, if they are two"
+        raise CheckpointerInputError(msg)
+    return source, target
+
+
+def _may_be_one_table(name: str, other: str) -> bool:
+    """Tell whether two names or ARNs may be those of one table. A table's ARN ends in its name."""
+    both_are_of_one_kind = name.startswith("arn:") == other.startswith("arn:")
+    return name == other or (not both_are_of_one_kind and name.rpartition("/")[2] == other.rpartition("/")[2])
 
 
 def _may_stay(attempt: _Attempt, thread: CachedThread) -> bool:

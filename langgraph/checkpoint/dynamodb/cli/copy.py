@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
+from langgraph.checkpoint.dynamodb._operations.copy import checked_places, copy_thread
 from langgraph.checkpoint.dynamodb._operations.overview import overview
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache
 from langgraph.checkpoint.dynamodb._runtime.options import is_table_name
@@ -36,23 +36,34 @@ def copy(
 ) -> None:
     """Copy a thread to another id, or from another table.
 
-    It copies every checkpoint with its pending writes, as it is stored. If the target has other checkpoints, they stay.
-    The copy has the owner, the title and the metadata of the thread, and the ttl of the configuration. If the command
-    is interrupted, run it again.
+    It copies every checkpoint with its pending writes, as it is stored. If the target has other checkpoints, they stay,
+    and the command says how many. The copy has the owner, the title and the metadata of the thread, and the ttl of the
+    configuration. If the command is interrupted, run it again.
     """
     read = context.storage if from_table is None else _storage_of(context, from_table)
+    checked_places(read, context.storage, source, target)
     found = context.run(overview(read, source))
     if not found.checkpoints:
         msg = f"table {read.table.name} has no thread {source!r}; `threads` lists those that there are"
         raise CommandError(Exit.NOT_FOUND, msg)
+    present = context.run(overview(context.storage, target)).checkpoints
     size = f"{counted(found.checkpoints, 'checkpoint')}, {sized(found.bytes)}"
-    what = f"thread {source!r} of table {read.table.name} ({size}) to thread {target!r} of table"
-    document = {"source": source, "target": target, "checkpoints": found.checkpoints, "bytes": found.bytes}
+    to = f"thread {target!r} of table {context.options.table_name}"
+    if present:
+        to += f", beside the {counted(present, 'checkpoint')} that it has"
+    what = f"thread {source!r} of table {read.table.name} ({size}) to {to}"
+    document = {
+        "source": source,
+        "target": target,
+        "checkpoints": found.checkpoints,
+        "bytes": found.bytes,
+        "present": present,
+    }
     if not dry_run:
-        context.confirm(f"Copy {what} {context.options.table_name}?", yes=yes)
+        context.confirm(f"Copy {what}?", yes=yes)
         context.run(copy_thread(context.storage, source, target, source_storage=read))
     verb = "would copy" if dry_run else "copied"
-    context.output.result({**document, "copied": not dry_run}, f"{verb}: {what} {context.options.table_name}")
+    context.output.result({**document, "copied": not dry_run}, f"{verb}: {what}")
 
 
 def _storage_of(context: CommandContext, table_name: str) -> Storage:
