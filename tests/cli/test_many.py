@@ -261,6 +261,21 @@ def test_a_copy_says_what_its_target_has(
     assert count(saver, threads[1]) == 6
 
 
+def test_a_copy_that_does_not_expire_is_said_to(
+    run: Run, shared: str, saver: DynamoDBSaver, open_saver: Callable[..., DynamoDBSaver], threads: list[str]
+) -> None:
+    name = f"{threads[0]} expires"
+    Conversation(open_saver(shared, ttl_seconds=1000), name).put(text="one")
+    for source, target, says in (
+        (name, f"{name} copy", "The thread has ttl_seconds=1000, and the copy has None."),
+        (threads[0], name, "The thread has ttl_seconds=None, and the copy has 1000."),
+        (threads[0], threads[1], ""),
+    ):
+        err = run("copy", source, target, "--table", shared, "--dry-run").err
+        assert says in err
+        assert ("ttl_seconds" in err) == bool(says)
+
+
 @pytest.mark.parametrize("dry", [(), ("--dry-run",)], ids=["for real", "dry"])
 def test_a_thread_is_not_copied_to_itself(
     run: Run, shared: str, threads: list[str], client: DynamoDBClient, dry: tuple[str, ...]
@@ -304,6 +319,7 @@ def test_a_thread_is_copied_from_a_restored_table(
     [found] = saver.threads(owner="ada").threads
     assert (found.thread_id, found.title) == ("talk", "Trains")
     # The copy has the ttl of the configuration.
+    assert "The thread has ttl_seconds=1000, and the copy has 60." in ended.err
     thread = saver.runner.run(read_thread(saver.storage, partition_of("talk")))
     assert thread is not None
     assert thread.ttl_seconds == 60

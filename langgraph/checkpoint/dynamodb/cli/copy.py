@@ -7,8 +7,10 @@ from typing import Annotated
 
 import typer
 
+from langgraph.checkpoint.dynamodb._format.items import Partition
 from langgraph.checkpoint.dynamodb._operations.copy import checked_places, copy_thread
 from langgraph.checkpoint.dynamodb._operations.overview import overview
+from langgraph.checkpoint.dynamodb._operations.threads import read_thread
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache
 from langgraph.checkpoint.dynamodb._runtime.options import is_table_name
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
@@ -41,7 +43,7 @@ def copy(
     configuration. If the command is interrupted, run it again.
     """
     read = context.storage if from_table is None else _storage_of(context, from_table)
-    checked_places(read, context.storage, source, target)
+    places = checked_places(read, context.storage, source, target)
     found = context.run(overview(read, source))
     if not found.checkpoints:
         msg = f"table {read.table.name} has no thread {source!r}; `threads` lists those that there are"
@@ -52,6 +54,7 @@ def copy(
     if present:
         to += f", beside the {counted(present, 'checkpoint')} that it has"
     what = f"thread {source!r} of table {read.table.name} ({size}) to {to}"
+    _say_which_ttl(context, read, *places)
     document = {
         "source": source,
         "target": target,
@@ -64,6 +67,20 @@ def copy(
         context.run(copy_thread(context.storage, source, target, source_storage=read))
     verb = "would copy" if dry_run else "copied"
     context.output.result({**document, "copied": not dry_run}, f"{verb}: {what}")
+
+
+def _say_which_ttl(context: CommandContext, read: Storage, source: Partition, target: Partition) -> None:
+    """Say so if the copy has another ttl than the thread: without a configuration it would never expire."""
+    thread = context.run(read_thread(read, source))
+    there = context.run(read_thread(context.storage, target))
+    ttl_seconds = context.storage.ttl_seconds
+    if there is not None and there.has_ttl:
+        ttl_seconds = there.ttl_seconds
+    if thread is not None and thread.ttl_seconds != ttl_seconds:
+        context.output.note(
+            f"The thread has ttl_seconds={thread.ttl_seconds}, and the copy has {ttl_seconds}. A new thread takes"
+            " that of the configuration (--config)."
+        )
 
 
 def _storage_of(context: CommandContext, table_name: str) -> Storage:
