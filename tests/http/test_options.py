@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from langgraph.checkpoint.dynamodb import CheckpointerInputError
-from langgraph.checkpoint.dynamodb.http import SigV4
+from langgraph.checkpoint.dynamodb.http import HttpCache, HttpCheckpointSaver, HttpStore, SigV4
 from langgraph.checkpoint.dynamodb.http.transport import GatewayTransport
 from tests.support.http_stand_in import StandIn
 
@@ -124,3 +124,10 @@ def test_a_proxy_of_the_environment_is_used(
     monkeypatch.setenv("HTTP_PROXY", gateway.address)
     ask("http://gateway.example")
     assert [each.path for each in gateway.asked] == ["http://gateway.example/checkpoints/put"]
+
+
+@pytest.mark.parametrize("kind", [HttpCheckpointSaver, HttpStore, HttpCache])
+@pytest.mark.parametrize("name", ["options", "accounting", "events_prefix"])
+def test_what_constructors_pass_on_is_no_option(kind: type, name: str) -> None:
+    with pytest.raises(TypeError, match=f"^{kind.__name__} has no option {name}; "):
+        kind(URL, **{name: 1})

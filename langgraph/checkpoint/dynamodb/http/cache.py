@@ -73,11 +73,11 @@ class HttpCache(ServiceClient, TableCache[ValueT]):
         super().__init__(serde=serde, prefix=prefix)
         self._connect(
             url,
+            options,
             timeout=timeout,
             retry_seconds=retry_seconds,
             accounting=GatewayAccounting(has_tenants=bool(prefix)),
             events_prefix="cache.",
-            **options,
         )
         # An entry is stored once, so no sealed piece can be used again.
         self._values = Values(self.serde, sealer_of(self.serde, pieces_bytes_max=0))

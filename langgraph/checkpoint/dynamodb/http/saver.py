@@ -92,10 +92,10 @@ class HttpCheckpointSaver(ServiceClient, ThreadLocks, TableSaver[Client]):
         super().__init__(serde=JsonPlusSerializer(allowed_msgpack_modules=None) if serde is None else serde)
         self._connect(
             url,
+            options,
             timeout=timeout,
             retry_seconds=retry_seconds,
             accounting=GatewayAccounting(),
-            **options,
         )
         self._sealer = sealer_of(
             self.serde, pieces_bytes_max=cache_bytes // 2, allow_unencrypted=allow_unencrypted

@@ -6,16 +6,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
-from typing_extensions import Never
-
-from langgraph.checkpoint.dynamodb._runtime.events import Events, Meter, Observer, OnEvent
+from langgraph.checkpoint.dynamodb._runtime.events import Meter, Observer
 from langgraph.checkpoint.dynamodb._runtime.options import check_on_event, refuse_unknown
 from langgraph.checkpoint.dynamodb._runtime.requests import grouped
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, result
 from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerInputError
 from langgraph.checkpoint.dynamodb.http.documents import packed, size_of
-from langgraph.checkpoint.dynamodb.http.options import Auth, GatewayKeywords
+from langgraph.checkpoint.dynamodb.http.options import GatewayKeywords
 from langgraph.checkpoint.dynamodb.http.transport import GatewayTransport
 
 T = TypeVar("T")
@@ -159,16 +157,12 @@ class ServiceClient(TransportOwner):
     def _connect(
         self,
         url: str,
+        options: GatewayKeywords,
         *,
         timeout: float,
         retry_seconds: float,
         accounting: GatewayAccounting,
         events_prefix: str = "",
-        auth: Auth = None,
-        allow_http: bool = False,
-        client_options: Mapping[str, Any] | None = None,
-        on_event: OnEvent | Events | None = None,
-        **unknown: Never,
     ) -> None:
         """Check the options of the connection. Nothing is opened before the first request.
 
@@ -176,15 +170,16 @@ class ServiceClient(TransportOwner):
             CheckpointerInputError: An option has a value that cannot be used.
             TypeError: The constructor does not have an option.
         """
-        refuse_unknown(type(self), unknown, GatewayKeywords)
+        refuse_unknown(type(self), options.keys() - GatewayKeywords.__annotations__.keys(), GatewayKeywords)
+        on_event = options.get("on_event")
         check_on_event(on_event)
         transport = GatewayTransport(
             url,
-            auth=auth,
+            auth=options.get("auth"),
             timeout=timeout,
             retry_seconds=retry_seconds,
-            allow_http=allow_http,
-            client_options=client_options,
+            allow_http=options.get("allow_http", False),
+            client_options=options.get("client_options"),
             asks_units=on_event is not None,
         )
         self._own(

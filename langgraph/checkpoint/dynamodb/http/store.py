@@ -90,11 +90,11 @@ class HttpStore(ServiceClient, TableStore):
         super().__init__(self._index, ttl)
         self._connect(
             url,
+            options,
             timeout=timeout,
             retry_seconds=retry_seconds,
             accounting=GatewayAccounting(),
             events_prefix="store.",
-            **options,
         )
 
     @override
