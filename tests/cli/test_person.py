@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver, ThreadBusyError
 from langgraph.checkpoint.dynamodb._format import items
@@ -103,6 +104,22 @@ def test_everything_of_a_person_is_erased(
     # Run again, there is nothing to erase, and that is no error.
     again = run_on("delete", "--owner", "ada%1", *MEMORIES, "--yes", "--json")
     assert (again.code, again.json["memories"]) == (0, 0)
+
+
+def test_nobody_is_erased_from_an_encrypted_directory_without_its_key(
+    run_on: Run, own_table: str, open_saver: Callable[..., DynamoDBSaver]
+) -> None:
+    """Its index has digests of owners, so a name finds nothing, and zero threads would look like success."""
+    key = b"0123456789abcdef"
+    encrypting = open_saver(
+        own_table, serde=EncryptedSerializer.from_pycryptodome_aes(key=key), owner_key=key
+    )
+    Conversation(encrypting, "of carol").put(said=["four"])
+    encrypting.set_thread("of carol", owner="carol")
+    ended = run_on("delete", "--owner", "carol", "--memories", "users/{owner}", "--yes")
+    assert ended.code == Exit.CONFIGURATION
+    assert "the saver has no cipher" in ended.err
+    assert stored_values(encrypting, thread_config("of carol")) == {"said": ["four"]}
 
 
 def test_one_memory_is_singular(run_on: Run) -> None:

@@ -111,9 +111,13 @@ def person_of(context: CommandContext, owner: str, templates: Sequence[str] | No
 
     Raises:
         CommandError: A namespace cannot be used.
+        CheckpointerConfigurationError: The directory is encrypted, and there is no key.
     """
     namespaces = _outermost([_namespace(owner, each) for each in templates or ()])
     threads = _threads_of(context, owner)
+    if not threads and not context.storage.codec.encrypts:
+        # Without the key nobody has threads in an encrypted directory; nor can any other entry of it be read.
+        next(of_directory(context, None, with_status=False, for_operators=True), None)
     # A thread whose entry can be read is listed only if the entry has this owner.
     readable = [each.thread_id for each in threads if each.owner is not None]
     unreadable = [each.thread_id for each in threads if each.owner is None]
