@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from enum import IntEnum
 from hashlib import sha256
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import ormsgpack
 import pytest
@@ -355,11 +357,19 @@ def test_what_is_no_request_is_refused(field_name: str, value: Any) -> None:
 
 # Metadata
 
+
+class Level(IntEnum):
+    """An object that equals a number."""
+
+    HIGH = 2
+
+
 DEEP = b"\x91" * 5000 + b"\xc0"
 BOMB = b"\xdd\x00\x00\xff\x00" + bytes(0xFF00)
 HOSTILE = {
     "a deep list": ("msgpack", DEEP),
     "a deep list as JSON": ("json", b"[" * 9000),
+    "a deep object as JSON": ("json", b'{"a":' + b"[" * 500 + b"]" * 500 + b"}"),
     "many values": ("msgpack", BOMB),
     "too large": ("msgpack", ormsgpack.packb({"a": bytes(70_000)})),
     "no msgpack": ("msgpack", b"\xc1"),
@@ -403,6 +413,20 @@ def test_a_filter_finds_typed_metadata(*, encrypts: bool) -> None:
     # What can be read is filtered by the service.
     *asked, _ = pair.ask("list", thread_id=THREAD, filter={"of": 1})
     assert len(asked) == (4 if encrypts else 2)
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"),
+    [(Decimal(1), 1), (Level.HIGH, 2), ([Decimal(1)], [1]), ({"of": Decimal(1)}, {"of": 1}), (Decimal(1), 2)],
+)
+def test_an_object_in_metadata_is_compared_by_its_client(value: Any, wanted: Any) -> None:
+    pair = Pair()
+    config, metadata = thread_config(THREAD), cast("Any", {"source": "loop", "of": value})
+    pair.run(operations.put(pair.client, config, checkpoint_of("1", {}), metadata, {}))
+    listed = operations.list_checkpoints(pair.client, config, {"of": wanted}, None, None)
+    assert [each.metadata for each in pair.run(collected(listed))] == [metadata] * (value == wanted)
+    # The rest is still compared by the service.
+    assert len(pair.ask("list", thread_id=THREAD, filter={"of": wanted, "source": "input"})) == 1
 
 
 def test_whole_numbers_that_msgpack_cannot_hold_are_kept() -> None:
