@@ -28,6 +28,7 @@ from langgraph.checkpoint.dynamodb.errors import (
 )
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
+from langgraph.checkpoint.dynamodb.gateway.size_limits import count_msgpack
 from langgraph.checkpoint.dynamodb.http import operations
 from langgraph.checkpoint.dynamodb.http.documents import size_of
 from langgraph.checkpoint.dynamodb.http.memory import LastUsed
@@ -130,6 +131,22 @@ def test_messages_removed_in_front_and_changed_in_the_middle_are_deltas() -> Non
         [call] = pair.put(step, {"log": list(messages)})
         assert size_of(call.params) < 3000
         assert pair.values() == {"log": messages}
+
+
+def test_deltas_have_no_more_pieces_than_a_request_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(remote.ABOUT, "limits", {"decompressed_bytes_max": 64 << 20})
+    pair = Pair()
+    pair.client = replace(pair.client, memory=LastUsed[operations.Known](64 << 20))
+
+    def records(stamp: int) -> bytes:
+        return b"".join(noise(60, number) + bytes([stamp] * 4) for number in range(1100))
+
+    for step in range(2):
+        [call] = pair.put(step, {f"channel {number}": records(step) for number in range(30)})
+    count_msgpack(ormsgpack.packb(call.params))
+    deltas = [each for each in call.params["values"].values() if "pieces" in each]
+    assert len(deltas) == 10_000 // len(deltas[0]["pieces"])
+    assert pair.values() == {f"channel {number}": records(1) for number in range(30)}
 
 
 def test_a_service_that_has_just_started_takes_the_base_from_the_table() -> None:
