@@ -415,6 +415,16 @@ def test_typed_metadata_is_returned_as_it_came_and_costs_little(kind: str, data:
     assert size_of(shown) < 200_000
 
 
+@pytest.mark.parametrize("data", [rb'{"a":["\ud800"],"b":1}', rb'{"\ud800":1,"b":1}'])
+def test_text_that_msgpack_cannot_hold_is_only_in_typed_metadata(data: bytes) -> None:
+    pair = Pair()
+    typed = {"type": "json", "data": data}
+    pair.ask("put", **crafted(typed_metadata=typed))
+    found = pair.ask("get-tuple", thread_id=THREAD)["checkpoint"]
+    assert (found["metadata"], found["typed_metadata"]) == ({"b": 1}, typed)
+    assert pair.ask("list", thread_id=THREAD)[0] == found
+
+
 @pytest.mark.parametrize("encrypts", [False, True])
 def test_a_filter_finds_typed_metadata(*, encrypts: bool) -> None:
     serde = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef") if encrypts else SERDE
