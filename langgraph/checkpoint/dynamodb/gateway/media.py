@@ -56,6 +56,18 @@ def _encode_json(document: Any) -> bytes:
     return text.encode()
 
 
+def _encode_msgpack(document: Any) -> bytes:
+    return ormsgpack.packb(document, default=_large, option=ormsgpack.OPT_PASSTHROUGH_BIG_INT)
+
+
+def _large(value: Any) -> str:
+    """Return a whole number of more than 64 bits, which a thread's metadata may have, as text."""
+    if not isinstance(value, int):
+        msg = f"a {type(value).__name__} is no part of a document"
+        raise TypeError(msg)
+    return str(value)
+
+
 JSON = Media(
     "application/json",
     "application/x-ndjson",
@@ -69,7 +81,7 @@ MSGPACK = Media(
     "application/vnd.msgpack",
     "application/vnd.msgpack-seq",
     ormsgpack.unpackb,
-    ormsgpack.packb,
+    _encode_msgpack,
     lambda document: struct.pack(">I", len(document)) + document,
     count_msgpack,
 )
