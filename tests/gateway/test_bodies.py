@@ -81,6 +81,16 @@ async def test_a_number_that_msgpack_cannot_hold_is_text(
     assert found == {JSON: number, MSGPACK: number if fits else str(number)}
 
 
+async def test_half_a_surrogate_pair_is_replaced_where_msgpack_cannot_hold_it(
+    make_client: MakeClient, script: Script
+) -> None:
+    script.answer = {"checkpoint": {"values": {"a\ud83d": ["\U0001f600", "b\udc00c", 1]}}}
+    headers = {"accept": MSGPACK.name}
+    answer = await make_client().post("/checkpoints/get-tuple", json=MESSAGE, headers=headers)
+    found = {"checkpoint": {"values": {"a\ufffd": ["\U0001f600", "b\ufffdc", 1]}}}
+    assert ormsgpack.unpackb(answer.content) == found
+
+
 def test_nothing_else_becomes_text_in_msgpack() -> None:
     with pytest.raises(TypeError):
         MSGPACK.encode({"of": {1, 2}})

@@ -7,6 +7,7 @@ import struct
 from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import ormsgpack
@@ -57,7 +58,21 @@ def _encode_json(document: Any) -> bytes:
 
 
 def _encode_msgpack(document: Any) -> bytes:
-    return ormsgpack.packb(document, default=_large, option=ormsgpack.OPT_PASSTHROUGH_BIG_INT)
+    pack = partial(ormsgpack.packb, default=_large, option=ormsgpack.OPT_PASSTHROUGH_BIG_INT)
+    try:
+        return pack(document)
+    except ormsgpack.MsgpackEncodeError:
+        # In plain JSON, a value may have half a surrogate pair: JavaScript stores texts that were cut there.
+        return pack(_valid(document))
+
+
+def _valid(value: Any) -> Any:
+    """Return a value with a replacement character for each half of a surrogate pair."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {_valid(name): _valid(each) for name, each in value.items()}
+    return list(map(_valid, value)) if isinstance(value, list) else value
 
 
 def _large(value: Any) -> str:
