@@ -64,6 +64,38 @@ async def test_bytes_are_bytes_in_one_and_base64_in_the_other(
     assert (status, says) == (400, "have.0: Value error, not valid base64")
 
 
+@pytest.mark.parametrize("number", [1 << 70, -(1 << 70), (1 << 64) - 1, -(1 << 63)])
+async def test_a_number_that_msgpack_cannot_hold_is_text(
+    number: int, make_client: MakeClient, script: Script
+) -> None:
+    script.answer = {"threads": [{"metadata": {"of": number}}]}
+    client = make_client()
+    found = {}
+    for media in (JSON, MSGPACK):
+        answer = await client.post(
+            "/checkpoints/threads", json={"owner": "ada"}, headers={"accept": media.name}
+        )
+        [thread] = media.decode(answer.content)["threads"]
+        found[media] = thread["metadata"]["of"]
+    fits = -(1 << 63) <= number < 1 << 64
+    assert found == {JSON: number, MSGPACK: number if fits else str(number)}
+
+
+async def test_half_a_surrogate_pair_is_replaced_where_msgpack_cannot_hold_it(
+    make_client: MakeClient, script: Script
+) -> None:
+    script.answer = {"checkpoint": {"values": {"a\ud83d": ["\U0001f600", "b\udc00c", 1]}}}
+    headers = {"accept": MSGPACK.name}
+    answer = await make_client().post("/checkpoints/get-tuple", json=MESSAGE, headers=headers)
+    found = {"checkpoint": {"values": {"a\ufffd": ["\U0001f600", "b\ufffdc", 1]}}}
+    assert ormsgpack.unpackb(answer.content) == found
+
+
+def test_nothing_else_becomes_text_in_msgpack() -> None:
+    with pytest.raises(TypeError):
+        MSGPACK.encode({"of": {1, 2}})
+
+
 @pytest.mark.parametrize("media", [JSON, MSGPACK], ids=lambda each: each.name)
 @pytest.mark.parametrize("size", [10, 2000, 200_000])
 @pytest.mark.parametrize("encoding", ["gzip", "zstd", "identity"])

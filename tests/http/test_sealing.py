@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 from langgraph.checkpoint.serde.base import CipherProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from typing_extensions import override
 
 from langgraph.checkpoint.dynamodb import CheckpointCorruptionError, CheckpointerConfigurationError
 from langgraph.checkpoint.dynamodb._format.compression import compress
 from langgraph.checkpoint.dynamodb._format.limits import PREAMBLE_BYTES, SEGMENT_BYTES_MAX
+from langgraph.checkpoint.dynamodb.http import HttpCache, HttpCheckpointSaver
 from langgraph.checkpoint.dynamodb.http.sealing import (
     _LENGTHS,
     _SEAL,
@@ -417,3 +419,21 @@ def test_an_error_names_the_place() -> None:
         with pytest.raises(CheckpointCorruptionError) as raised:
             sealer().open(place, sealed)
         assert str(raised.value).startswith(words)
+
+
+@pytest.mark.parametrize("client", [HttpCheckpointSaver, HttpCache])
+def test_a_serializer_that_encrypts_in_its_own_way_is_refused(client: Any) -> None:
+    class Renamed(EncryptedSerializer):
+        """The same."""
+
+    class Twice(EncryptedSerializer):
+        """Does more, which a client would leave out."""
+
+        @override
+        def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+            kind, data = super().dumps_typed(obj)
+            return kind, data + data
+
+    client("http://localhost", serde=Renamed(cipher()))
+    with pytest.raises(CheckpointerConfigurationError, match="serde is a Twice with its own dumps_typed"):
+        client("http://localhost", serde=Twice(cipher()))

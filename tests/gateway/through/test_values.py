@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from enum import IntEnum
 from hashlib import sha256
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import ormsgpack
 import pytest
@@ -26,6 +28,7 @@ from langgraph.checkpoint.dynamodb.errors import (
 )
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
+from langgraph.checkpoint.dynamodb.gateway.size_limits import count_msgpack
 from langgraph.checkpoint.dynamodb.http import operations
 from langgraph.checkpoint.dynamodb.http.documents import size_of
 from langgraph.checkpoint.dynamodb.http.memory import LastUsed
@@ -128,6 +131,22 @@ def test_messages_removed_in_front_and_changed_in_the_middle_are_deltas() -> Non
         [call] = pair.put(step, {"log": list(messages)})
         assert size_of(call.params) < 3000
         assert pair.values() == {"log": messages}
+
+
+def test_deltas_have_no_more_pieces_than_a_request_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(remote.ABOUT, "limits", {"decompressed_bytes_max": 64 << 20})
+    pair = Pair()
+    pair.client = replace(pair.client, memory=LastUsed[operations.Known](64 << 20))
+
+    def records(stamp: int) -> bytes:
+        return b"".join(noise(60, number) + bytes([stamp] * 4) for number in range(1100))
+
+    for step in range(2):
+        [call] = pair.put(step, {f"channel {number}": records(step) for number in range(30)})
+    count_msgpack(ormsgpack.packb(call.params))
+    deltas = [each for each in call.params["values"].values() if "pieces" in each]
+    assert len(deltas) == 10_000 // len(deltas[0]["pieces"])
+    assert pair.values() == {f"channel {number}": records(1) for number in range(30)}
 
 
 def test_a_service_that_has_just_started_takes_the_base_from_the_table() -> None:
@@ -378,11 +397,19 @@ def test_what_is_no_request_is_refused(field_name: str, value: Any) -> None:
 
 # Metadata
 
+
+class Level(IntEnum):
+    """An object that equals a number."""
+
+    HIGH = 2
+
+
 DEEP = b"\x91" * 5000 + b"\xc0"
 BOMB = b"\xdd\x00\x00\xff\x00" + bytes(0xFF00)
 HOSTILE = {
     "a deep list": ("msgpack", DEEP),
     "a deep list as JSON": ("json", b"[" * 9000),
+    "a deep object as JSON": ("json", b'{"a":' + b"[" * 500 + b"]" * 500 + b"}"),
     "many values": ("msgpack", BOMB),
     "too large": ("msgpack", ormsgpack.packb({"a": bytes(70_000)})),
     "no msgpack": ("msgpack", b"\xc1"),
@@ -411,6 +438,16 @@ def test_typed_metadata_is_returned_as_it_came_and_costs_little(kind: str, data:
     assert size_of(shown) < 200_000
 
 
+@pytest.mark.parametrize("data", [rb'{"a":["\ud800"],"b":1}', rb'{"\ud800":1,"b":1}'])
+def test_text_that_msgpack_cannot_hold_is_only_in_typed_metadata(data: bytes) -> None:
+    pair = Pair()
+    typed = {"type": "json", "data": data}
+    pair.ask("put", **crafted(typed_metadata=typed))
+    found = pair.ask("get-tuple", thread_id=THREAD)["checkpoint"]
+    assert (found["metadata"], found["typed_metadata"]) == ({"b": 1}, typed)
+    assert pair.ask("list", thread_id=THREAD)[0] == found
+
+
 @pytest.mark.parametrize("encrypts", [False, True])
 def test_a_filter_finds_typed_metadata(*, encrypts: bool) -> None:
     serde = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef") if encrypts else SERDE
@@ -426,6 +463,20 @@ def test_a_filter_finds_typed_metadata(*, encrypts: bool) -> None:
     # What can be read is filtered by the service.
     *asked, _ = pair.ask("list", thread_id=THREAD, filter={"of": 1})
     assert len(asked) == (4 if encrypts else 2)
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"),
+    [(Decimal(1), 1), (Level.HIGH, 2), ([Decimal(1)], [1]), ({"of": Decimal(1)}, {"of": 1}), (Decimal(1), 2)],
+)
+def test_an_object_in_metadata_is_compared_by_its_client(value: Any, wanted: Any) -> None:
+    pair = Pair()
+    config, metadata = thread_config(THREAD), cast("Any", {"source": "loop", "of": value})
+    pair.run(operations.put(pair.client, config, checkpoint_of("1", {}), metadata, {}))
+    listed = operations.list_checkpoints(pair.client, config, {"of": wanted}, None, None)
+    assert [each.metadata for each in pair.run(collected(listed))] == [metadata] * (value == wanted)
+    # The rest is still compared by the service.
+    assert len(pair.ask("list", thread_id=THREAD, filter={"of": wanted, "source": "input"})) == 1
 
 
 def test_whole_numbers_that_msgpack_cannot_hold_are_kept() -> None:

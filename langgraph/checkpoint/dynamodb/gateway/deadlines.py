@@ -44,7 +44,7 @@ def seconds_left(headers: Headers, now: float | None = None) -> float:
     if left < 0:
         msg = (
             f"the request arrived after its {HEADER}, so nothing was done; send it again, by the clock of this"
-            " answer's Date"
+            " answer's Date. If sending it takes that long, give the client a longer timeout"
         )
         raise ProblemError(503, msg, CheckpointerError, retry_seconds=0)
     return left

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from hashlib import sha256
 from typing import Any, TypeAlias
 
+import ormsgpack
 from langgraph.checkpoint.base import CheckpointTuple
 
 from langgraph.checkpoint.dynamodb._format.plain import as_json
@@ -14,9 +15,6 @@ from langgraph.checkpoint.dynamodb.gateway.opaque import OpaqueMetadata, OpaqueV
 from langgraph.checkpoint.dynamodb.gateway.wire import DIGEST_BYTES
 
 Document: TypeAlias = dict[str, Any]
-
-# What msgpack can hold of whole numbers.
-_INTEGERS = range(-(1 << 63), 1 << 64)
 
 
 def digest(data: bytes) -> bytes:
@@ -85,7 +83,7 @@ def checkpoint_document(
 
 def _metadata_documents(metadata: Mapping[str, Any]) -> Document:
     """Return metadata, and its typed bytes if not all of it can be sent as it is."""
-    sent = {name: each for name, each in as_json(metadata).items() if _fits(each)}
+    sent = {name: each for name, each in as_json(metadata).items() if _fits({name: each})}
     if isinstance(metadata, OpaqueMetadata):
         return {"metadata": sent, "typed_metadata": value_document(metadata.typed)}
     if len(sent) < len(metadata):
@@ -93,8 +91,10 @@ def _metadata_documents(metadata: Mapping[str, Any]) -> Document:
     return {"metadata": sent}
 
 
-def _fits(value: Any) -> bool:
-    """Tell whether msgpack can hold the whole numbers of a value."""
-    if isinstance(value, (dict, list)):
-        return all(map(_fits, value.values() if isinstance(value, dict) else value))
-    return not isinstance(value, int) or value in _INTEGERS
+def _fits(entry: Document) -> bool:
+    """Tell whether msgpack can hold an entry: not whole numbers of more than 64 bits, nor half a surrogate pair."""
+    try:
+        ormsgpack.packb(entry)
+    except ormsgpack.MsgpackEncodeError:
+        return False
+    return True

@@ -7,6 +7,7 @@ import struct
 from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import ormsgpack
@@ -56,6 +57,32 @@ def _encode_json(document: Any) -> bytes:
     return text.encode()
 
 
+def _encode_msgpack(document: Any) -> bytes:
+    pack = partial(ormsgpack.packb, default=_large, option=ormsgpack.OPT_PASSTHROUGH_BIG_INT)
+    try:
+        return pack(document)
+    except ormsgpack.MsgpackEncodeError:
+        # In plain JSON, a value may have half a surrogate pair: JavaScript stores texts that were cut there.
+        return pack(_valid(document))
+
+
+def _valid(value: Any) -> Any:
+    """Return a value with a replacement character for each half of a surrogate pair."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {_valid(name): _valid(each) for name, each in value.items()}
+    return list(map(_valid, value)) if isinstance(value, list) else value
+
+
+def _large(value: Any) -> str:
+    """Return a whole number of more than 64 bits, which a thread's metadata may have, as text."""
+    if not isinstance(value, int):
+        msg = f"a {type(value).__name__} is no part of a document"
+        raise TypeError(msg)
+    return str(value)
+
+
 JSON = Media(
     "application/json",
     "application/x-ndjson",
@@ -69,7 +96,7 @@ MSGPACK = Media(
     "application/vnd.msgpack",
     "application/vnd.msgpack-seq",
     ormsgpack.unpackb,
-    ormsgpack.packb,
+    _encode_msgpack,
     lambda document: struct.pack(">I", len(document)) + document,
     count_msgpack,
 )

@@ -16,13 +16,13 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from typing_extensions import override
 
 from langgraph.checkpoint.dynamodb._format.codec import Codec
-from langgraph.checkpoint.dynamodb._format.inert import LookingSerializer
+from langgraph.checkpoint.dynamodb._format.inert import LookingSerializer, Stored
 from langgraph.checkpoint.dynamodb._format.items import Item
 from langgraph.checkpoint.dynamodb._operations.list import has_values
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
-from langgraph.checkpoint.dynamodb.gateway.size_limits import count_msgpack
+from langgraph.checkpoint.dynamodb.gateway.size_limits import check_json, count_msgpack
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
 # Larger typed metadata is not read: a byte of it can become a list of 56 bytes in memory.
@@ -73,6 +73,8 @@ def _inert_metadata(kind: str, data: bytes) -> Mapping[str, Any] | None:
     try:
         if kind == "msgpack":
             count_msgpack(data)
+        elif kind == "json":
+            check_json(data)
         found = _LOOKING.loads_typed((kind, data))
     except (ProblemError, ValueError, RecursionError):
         return None
@@ -82,8 +84,18 @@ def _inert_metadata(kind: str, data: bytes) -> Mapping[str, Any] | None:
 
 def may_match(metadata: Mapping[str, Any], metadata_filter: Mapping[str, Any]) -> bool:
     """Tell whether metadata has the values of a filter. What only its client can read, its client has to compare."""
-    is_unreadable = isinstance(metadata, OpaqueMetadata) and not metadata.is_readable
-    return is_unreadable or has_values(metadata, metadata_filter)
+    if not isinstance(metadata, OpaqueMetadata):
+        return has_values(metadata, metadata_filter)
+    # An object may equal anything: the client's serializer makes it.
+    compared = {name: each for name, each in metadata_filter.items() if not _has_objects(metadata.get(name))}
+    return not metadata.is_readable or has_values(metadata, compared)
+
+
+def _has_objects(value: Any) -> bool:
+    """Tell whether inert data has an object in it."""
+    if isinstance(value, (dict, list, tuple)):
+        return any(map(_has_objects, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, Stored)
 
 
 def opaque_storage(saver: DynamoDBSaver) -> Storage:

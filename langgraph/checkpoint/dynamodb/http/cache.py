@@ -56,6 +56,7 @@ class HttpCache(ServiceClient, TableCache[ValueT]):
 
     Raises:
         CheckpointerInputError: An option has a value that cannot be used.
+        CheckpointerConfigurationError: The serializer is an `EncryptedSerializer` that encrypts in a way of its own.
     """
 
     def __init__(

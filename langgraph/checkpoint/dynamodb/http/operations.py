@@ -62,6 +62,8 @@ Document: TypeAlias = dict[str, Any]
 
 # A service that wants values wants all of them at once. A deletion meanwhile may make it want more.
 _PUT_ATTEMPTS_MAX = 4
+# A service refuses a request of 100,000 values, and a piece counts as four. What has more is sent whole.
+_PIECES_MAX = 10_000
 # The digest of a smaller value takes as many bytes as the value.
 _HAVE_BYTES_MIN = 256
 # What a remembered value takes beside its bytes.
@@ -425,10 +427,12 @@ def _sent(
 ) -> dict[str, Document]:
     """Return the values that are sent: what the service wants whole, and what has changed, if possible as a delta."""
     sent = {name: values[name].document for name in wanted}
+    pieces_left = _PIECES_MAX
     for name in changed:
         base, value = known.values.get(name), values[name]
         pieces = None if base is None or name in sent else delta(base.data, value.data)
-        if base is not None and pieces is not None:
+        if base is not None and pieces is not None and len(pieces) <= pieces_left:
+            pieces_left -= len(pieces)
             sent[name] = {"type": value.type, "base": base.digest, "pieces": pieces}
         else:
             sent[name] = value.document

@@ -66,6 +66,7 @@ class HttpCheckpointSaver(ServiceClient, ThreadLocks, TableSaver[Client]):
 
     Raises:
         CheckpointerInputError: An option has a value that cannot be used.
+        CheckpointerConfigurationError: The serializer is an `EncryptedSerializer` that encrypts in a way of its own.
     """
 
     _operations = OPERATIONS

@@ -15,7 +15,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.dynamodb._format.codec import UnreadableError
 from langgraph.checkpoint.dynamodb._format.shared_messages import SharedMessages
 from langgraph.checkpoint.dynamodb._format.unserializable import unserializable_part
-from langgraph.checkpoint.dynamodb.errors import CheckpointSerializationError
+from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointSerializationError
 from langgraph.checkpoint.dynamodb.http.sealing import Place, Sealer
 
 DIGEST_BYTES = 16
@@ -48,9 +48,21 @@ class Typed:
 def sealer_of(
     serde: SerializerProtocol, *, pieces_bytes_max: int, allow_unencrypted: bool = False
 ) -> Sealer | None:
-    """Return what seals values with the cipher of a serializer, if it has one; the other arguments are `Sealer`'s."""
+    """Return what seals values with the cipher of a serializer, if it has one; the other arguments are `Sealer`'s.
+
+    Raises:
+        CheckpointerConfigurationError: The serializer encrypts in a way of its own, which the sealer would leave out.
+    """
     if not isinstance(serde, EncryptedSerializer):
         return None
+    kind = type(serde)
+    own = EncryptedSerializer
+    if (kind.dumps_typed, kind.loads_typed) != (own.dumps_typed, own.loads_typed):
+        msg = (
+            f"serde is a {kind.__name__} with its own dumps_typed or loads_typed, and a client of the gateway uses only"
+            " the cipher and the inner serializer of an EncryptedSerializer; put what it does into one of these two"
+        )
+        raise CheckpointerConfigurationError(msg)
     return Sealer(serde.cipher, pieces_bytes_max=pieces_bytes_max, allow_unencrypted=allow_unencrypted)
 
 
