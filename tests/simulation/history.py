@@ -240,8 +240,9 @@ class History:
     # What expiry may and must have done.
 
     def may_have_expired(self, put: Put) -> bool:
-        """Tell whether a checkpoint may count as gone by now."""
-        return self._may_expire_by(put, Moment(0, self.now()))
+        """Tell whether a checkpoint may count as gone by now, also if it was put late, below one that has expired."""
+        now = Moment(0, self.now())
+        return any(self._may_expire_by(each, now) for each in (put, *self._newer(put)))
 
     def _may_expire_by(self, put: Put, moment: Moment | None) -> bool:
         """Tell whether a checkpoint may count as gone at some moment. Expiries are whole seconds."""
