@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from langgraph.checkpoint.dynamodb._format.wire import WIRE_VERSION
 from langgraph.checkpoint.dynamodb.gateway import Limits, wire
 from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS, LABEL_ENDPOINTS, Endpoint
 from langgraph.checkpoint.dynamodb.gateway.readiness import Readiness
@@ -32,7 +33,7 @@ async def test_about_tells_the_version_and_the_limits(make_client: MakeClient) -
     limits = Limits(request_seconds_max=25)
     about = (await make_client(insecure=True, limits=limits).get("/about")).json()
     assert about == {
-        "wire_version": wire.VERSION,
+        "wire_version": WIRE_VERSION,
         "features": [],
         "limits": limits.model_dump(),
         "owner": None,

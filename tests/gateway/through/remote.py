@@ -20,6 +20,7 @@ from pydantic import ValidationError
 
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import CHECKPOINT_BYTES_MAX
+from langgraph.checkpoint.dynamodb._format.wire import WIRE_VERSION
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Emit, Op, Step, collected, gather
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
@@ -32,7 +33,6 @@ from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.memories import Memories
 from langgraph.checkpoint.dynamodb.gateway.opaque import OpaqueCodec
 from langgraph.checkpoint.dynamodb.gateway.operations import Operations
-from langgraph.checkpoint.dynamodb.gateway.wire import VERSION
 from langgraph.checkpoint.dynamodb.http import operations
 from langgraph.checkpoint.dynamodb.http.memory import LastUsed
 from langgraph.checkpoint.dynamodb.http.service import Service
@@ -57,7 +57,7 @@ SERVICES = 2
 LIMITS = Limits(body_bytes_max=2000)
 ANSWER_BYTES = 2000
 ABOUT = {
-    "wire_version": VERSION,
+    "wire_version": WIRE_VERSION,
     "features": [],
     "limits": {"decompressed_bytes_max": 1 << 20},
     "owner": None,

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
+from langgraph.checkpoint.dynamodb._format.wire import WIRE_VERSION
 from langgraph.checkpoint.dynamodb._operations.directory import ThreadQuery
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, collected
-from langgraph.checkpoint.dynamodb.gateway import wire
 from langgraph.checkpoint.dynamodb.http import operations
 from tests.gateway.through.remote import ABOUT, answered, asking, client_of
 from tests.support.checkpoints import checkpoint_of, noise, thread_config
@@ -140,7 +140,7 @@ def test_todays_service_takes_the_requests_and_answers_at_least_the_same(message
         if name != "about":
             now = harness.run(answered(storage, Call(name, request)))
             assert contains(now, answer), (name, now, answer)
-    assert ABOUT["wire_version"] == wire.VERSION
+    assert ABOUT["wire_version"] == WIRE_VERSION
 
 
 def test_todays_client_understands_the_answers_and_what_later_ones_may_add(messages: list[Any]) -> None:

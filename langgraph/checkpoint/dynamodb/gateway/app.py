@@ -19,6 +19,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
+from langgraph.checkpoint.dynamodb._format.wire import WIRE_VERSION
 from langgraph.checkpoint.dynamodb._operations.threads import PinnedEpochError
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.errors import (
@@ -346,7 +347,7 @@ class _Service:
     async def _about(self, request: Request) -> Response:
         return _json(
             {
-                "wire_version": wire.VERSION,
+                "wire_version": WIRE_VERSION,
                 "features": list(wire.FEATURES),
                 "limits": self._limits.model_dump(),
                 "owner": principal_of(request).owner_name,

@@ -11,6 +11,7 @@ from functools import partial
 
 from langgraph.checkpoint.dynamodb._format.items import Partition
 from langgraph.checkpoint.dynamodb._format.segments import StoredValue
+from langgraph.checkpoint.dynamodb._format.wire import digest_of
 from langgraph.checkpoint.dynamodb._operations.get import read_entry
 from langgraph.checkpoint.dynamodb._operations.reads import open_cached
 from langgraph.checkpoint.dynamodb._runtime.cache import CachedCheckpoint
@@ -18,7 +19,6 @@ from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.gateway import wire
-from langgraph.checkpoint.dynamodb.gateway.documents import digest
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.opaque import OpaqueValue
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
@@ -71,7 +71,7 @@ def _rebuilt(
     for name, delta in deltas.items():
         stored = entry.values.get(name)
         base = None if stored is None else _base(storage, partition, entry, stored)
-        if base is not None and digest(base) == delta.base:
+        if base is not None and digest_of(base) == delta.base:
             found[name] = OpaqueValue(delta.type, _applied(delta, base, name))
     return found
 

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from hashlib import sha256
 from typing import Any, TypeAlias
 
 import ormsgpack
 from langgraph.checkpoint.base import CheckpointTuple
 
 from langgraph.checkpoint.dynamodb._format.plain import as_json
+from langgraph.checkpoint.dynamodb._format.wire import digest_of
 from langgraph.checkpoint.dynamodb.gateway.opaque import OpaqueMetadata, OpaqueValue
-from langgraph.checkpoint.dynamodb.gateway.wire import DIGEST_BYTES
 
 Document: TypeAlias = dict[str, Any]
-
-
-def digest(data: bytes) -> bytes:
-    """Return the digest by which client and service name a value."""
-    return sha256(data).digest()[:DIGEST_BYTES]
 
 
 def value_document(value: OpaqueValue) -> Document:
@@ -60,7 +54,7 @@ def checkpoint_document(
 
     def shown(value: OpaqueValue) -> Document:
         nonlocal size
-        known = digest(value.data) if have else b""
+        known = digest_of(value.data) if have else b""
         if known in have:
             return {"type": value.type, "same": known}
         if size and size + len(value.data) > bytes_max:

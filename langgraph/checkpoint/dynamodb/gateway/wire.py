@@ -14,14 +14,12 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from langgraph.checkpoint.dynamodb._format.limits import LOCK_TTL_SECONDS_MIN, TTL_SECONDS_MAX
+from langgraph.checkpoint.dynamodb._format.wire import DIGEST_BYTES
 from langgraph.checkpoint.dynamodb._operations.arguments import COUNT_MAX
 from langgraph.checkpoint.dynamodb._operations.thread_lock import TOKEN_BYTES
 
-VERSION = 2
-"""The version of the wire. `GET /about` tells it. It changes only if a client of today could not go on."""
 FEATURES: tuple[str, ...] = ()
 """The fields of requests that came after the first release of this version. A client sends one only if it is named."""
-DIGEST_BYTES = 16
 IDS_MAX = 10_000
 """How many threads or runs one request may name."""
 

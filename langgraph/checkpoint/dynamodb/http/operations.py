@@ -24,6 +24,7 @@ from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import metadata_json, rough_bytes
 from langgraph.checkpoint.dynamodb._format.items import Partition
 from langgraph.checkpoint.dynamodb._format.unserializable import unserializable_part
+from langgraph.checkpoint.dynamodb._format.wire import digest_of
 from langgraph.checkpoint.dynamodb._operations import arguments
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
 from langgraph.checkpoint.dynamodb._operations.delete import checked_count
@@ -56,7 +57,7 @@ from langgraph.checkpoint.dynamodb.http.documents import can_be_packed, size_of
 from langgraph.checkpoint.dynamodb.http.memory import LastUsed
 from langgraph.checkpoint.dynamodb.http.sealing import Place
 from langgraph.checkpoint.dynamodb.http.service import Service, ask
-from langgraph.checkpoint.dynamodb.http.values import Typed, Values, digest_of
+from langgraph.checkpoint.dynamodb.http.values import Typed, Values
 
 Document: TypeAlias = dict[str, Any]
 

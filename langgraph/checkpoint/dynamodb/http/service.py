@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
+from langgraph.checkpoint.dynamodb._format.wire import WIRE_VERSION
 from langgraph.checkpoint.dynamodb._runtime.events import Meter, Observer
 from langgraph.checkpoint.dynamodb._runtime.options import check_on_event, refuse_unknown
 from langgraph.checkpoint.dynamodb._runtime.requests import grouped
@@ -19,7 +20,6 @@ from langgraph.checkpoint.dynamodb.http.transport import GatewayTransport
 T = TypeVar("T")
 Document: TypeAlias = dict[str, Any]
 
-WIRE_VERSION = 2
 # What a request has beside its values, and what base64 or msgpack add to them.
 _REST_BYTES = 64 << 10
 # What surrounds the memories or cached nodes of a request.

@@ -210,12 +210,12 @@ class HttpStore(ServiceClient, TableStore):
             "after": None,
         }
         if wanted.after is not None:
-            document["after"] = _shown(
-                wanted.after.namespace,
-                wanted.after.key,
-                wanted.after.created_at.isoformat(),
-                wanted.after.updated_at.isoformat(),
-            )
+            document["after"] = {
+                "namespace": list(wanted.after.namespace),
+                "key": wanted.after.key,
+                "created_at": wanted.after.created_at.isoformat(),
+                "updated_at": wanted.after.updated_at.isoformat(),
+            }
         if self._index is not None and asked.query is not None:
             document |= {
                 "vector": _packed(self._index.checked(queries[asked.query])),
@@ -301,10 +301,6 @@ def _list(wanted: ListNamespacesOp) -> Document:
         "limit": wanted.limit,
         "offset": wanted.offset,
     }
-
-
-def _shown(namespace: Sequence[str], key: str, created_at: str, updated_at: str) -> Document:
-    return {"namespace": list(namespace), "key": key, "created_at": created_at, "updated_at": updated_at}
 
 
 def _value_text(new: NewMemory) -> str | None:

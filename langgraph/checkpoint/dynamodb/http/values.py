@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from hashlib import sha256
 from typing import Any, TypeAlias
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
@@ -15,16 +14,11 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.dynamodb._format.codec import UnreadableError
 from langgraph.checkpoint.dynamodb._format.shared_messages import SharedMessages
 from langgraph.checkpoint.dynamodb._format.unserializable import unserializable_part
+from langgraph.checkpoint.dynamodb._format.wire import digest_of
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointSerializationError
 from langgraph.checkpoint.dynamodb.http.sealing import Place, Sealer
 
-DIGEST_BYTES = 16
 Document: TypeAlias = dict[str, Any]
-
-
-def digest_of(data: bytes) -> bytes:
-    """Return the digest by which client and service name a value."""
-    return sha256(data).digest()[:DIGEST_BYTES]
 
 
 @dataclass(frozen=True)
