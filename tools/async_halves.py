@@ -10,7 +10,6 @@ Private helpers that differ in more than that, such as `_run` and `_arun`, are w
 
 from __future__ import annotations
 
-import argparse
 import ast
 import re
 import subprocess
@@ -19,7 +18,8 @@ from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+from tools.generated import ROOT, write_or_check
+
 MODULES = (
     "langgraph.checkpoint.dynamodb.base_saver",
     "langgraph.checkpoint.dynamodb.saver",
@@ -143,16 +143,8 @@ def files() -> dict[Path, str]:
 
 def main(arguments: Sequence[str]) -> int:
     """Write the files, or say which of them would change."""
-    parser = argparse.ArgumentParser(prog=_COMMAND, description=__doc__.partition("\n")[0])
-    parser.add_argument("--check", action="store_true", help="write nothing")
-    is_check = parser.parse_args(arguments).check
-    changed = {path: text for path, text in files().items() if path.read_text(encoding="utf-8") != text}
-    for path, text in changed.items():
-        if is_check:
-            print(f"{path.relative_to(ROOT)}: async methods differ from the others; run `{_COMMAND}`")
-        else:
-            path.write_text(text, encoding="utf-8")
-    return 1 if is_check and changed else 0
+    description = __doc__.partition("\n")[0]
+    return write_or_check(_COMMAND, description, "async methods differ from the others", files, arguments)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ The models in `config/` have the only text of each option. It goes into the docs
 
 from __future__ import annotations
 
-import argparse
 import inspect
 import re
 import sys
@@ -26,8 +25,8 @@ from langgraph.checkpoint.dynamodb.config.schema import checkpointer_schema
 from langgraph.checkpoint.dynamodb.config.types import CACHES, CHECKPOINTERS, STORES
 from langgraph.checkpoint.dynamodb.http import HttpCache, HttpCheckpointSaver, HttpStore
 from langgraph.store.dynamodb import DynamoDBStore
+from tools.generated import ROOT, write_or_check
 
-ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "configuration.md"
 SCHEMA = Path(str(resources.files("langgraph.checkpoint.dynamodb.config"))) / "checkpointer.schema.json"
 CLASSES: Mapping[str, tuple[type, ...]] = {
@@ -192,16 +191,8 @@ def files() -> dict[Path, str]:
 
 def main(arguments: Sequence[str]) -> int:
     """Write the files, or say which of them would change."""
-    parser = argparse.ArgumentParser(prog=_COMMAND, description=__doc__.partition("\n")[0])
-    parser.add_argument("--check", action="store_true", help="write nothing")
-    is_check = parser.parse_args(arguments).check
-    changed = {path: text for path, text in files().items() if path.read_text(encoding="utf-8") != text}
-    for path, text in changed.items():
-        if is_check:
-            print(f"{path.relative_to(ROOT)}: the texts of options differ from config/; run `{_COMMAND}`")
-        else:
-            path.write_text(text, encoding="utf-8")
-    return 1 if is_check and changed else 0
+    description = __doc__.partition("\n")[0]
+    return write_or_check(_COMMAND, description, "the texts of options differ from config/", files, arguments)
 
 
 if __name__ == "__main__":

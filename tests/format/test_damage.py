@@ -5,7 +5,8 @@ Damage is an error that names the item, and never a wrong answer or an older sta
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -128,6 +129,17 @@ def _damage(client: DynamoDBClient, table_name: str, sk: str, damage: Damage) ->
     client.put_item(TableName=table_name, Item=damage(item))
 
 
+@contextmanager
+def _damaged(client: DynamoDBClient, table_name: str, sk: str, damage: Damage) -> Iterator[None]:
+    """Damage an item while the block runs, which has to change nothing in the table."""
+    whole = _items(client, table_name, sk)[0]
+    _damage(client, table_name, sk, damage)
+    before = all_items(client, table_name)
+    yield
+    assert all_items(client, table_name) == before
+    client.put_item(TableName=table_name, Item=whole)
+
+
 def _readings(saver: DynamoDBSaver) -> list[Callable[[], Any]]:
     """Every way in which the damaged checkpoint is asked for."""
     return [
@@ -152,16 +164,12 @@ def test_damage_is_an_error_that_names_the_item_by_whichever_way_it_is_read(
     make_saver: Callable[..., DynamoDBSaver], client: DynamoDBClient, table_name: str
 ) -> None:
     for sk, damage in DAMAGES.values():
-        whole = _items(client, table_name, sk)[0]
-        _damage(client, table_name, sk, damage)
-        before = all_items(client, table_name)
-        _assert_that_all_raise(
-            _readings(make_saver()),
-            CheckpointCorruptionError,
-            rf"item PK='thread-1#' SK='{sk}.*(?:damaged|missing).*restore .* point-in-time recovery",
-        )
-        assert all_items(client, table_name) == before
-        client.put_item(TableName=table_name, Item=whole)
+        with _damaged(client, table_name, sk, damage):
+            _assert_that_all_raise(
+                _readings(make_saver()),
+                CheckpointCorruptionError,
+                rf"item PK='thread-1#' SK='{sk}.*(?:damaged|missing).*restore .* point-in-time recovery",
+            )
 
 
 def test_a_deleted_segment_is_an_error_that_names_the_checkpoint(
@@ -252,16 +260,12 @@ def test_an_item_of_a_newer_format_is_refused_with_what_reads_it(
     make_saver: Callable[..., DynamoDBSaver], client: DynamoDBClient, table_name: str
 ) -> None:
     for sk, newer in NEWER.values():
-        whole = _items(client, table_name, sk)[0]
-        _damage(client, table_name, sk, newer)
-        before = all_items(client, table_name)
-        _assert_that_all_raise(
-            _readings(make_saver()),
-            CheckpointFormatError,
-            rf"SK='{sk}.*has format version 9,.* up to \d; upgrade langgraph-dynamodb",
-        )
-        assert all_items(client, table_name) == before
-        client.put_item(TableName=table_name, Item=whole)
+        with _damaged(client, table_name, sk, newer):
+            _assert_that_all_raise(
+                _readings(make_saver()),
+                CheckpointFormatError,
+                rf"SK='{sk}.*has format version 9,.* up to \d; upgrade langgraph-dynamodb",
+            )
 
 
 @pytest.mark.parametrize("kind", ["head", "body"])
