@@ -19,7 +19,7 @@ from langgraph.checkpoint.dynamodb.gateway import Principal
 from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
 from tests.gateway.conftest import always
-from tests.support.checkpoints import METADATA, Conversation, checkpoint_of, thread_config
+from tests.support.checkpoints import METADATA, Conversation, checkpoint_of, store, thread_config
 from tests.support.gateway_service import gateway_service
 from tests.support.operations import OPERATIONS, Side, ask, both_sides
 
@@ -34,9 +34,7 @@ KEY = b"0123456789abcdef"
 @pytest.fixture
 def acme(make_saver: Callable[..., DynamoDBSaver]) -> Iterator[str]:
     """Run a gateway whose callers are all of the tenant acme, and give its address."""
-    with gateway_service(
-        make_saver(), insecure=False, authenticate=always(Principal("agents", "acme", RIGHTS))
-    ) as url:
+    with gateway_service(make_saver(), authenticate=always(Principal("agents", "acme", RIGHTS))) as url:
         yield url
 
 
@@ -101,6 +99,16 @@ def test_a_list_of_all_threads_has_those_with_the_prefix(
     with HttpCheckpointSaver(serve(), thread_prefix="acme/") as remote:
         assert _threads(remote) == ["1"]
         assert len(list(remote.list(None, limit=1))) == 1
+
+
+def test_runs_are_deleted_in_threads_with_the_prefix_only(
+    serve: Callable[..., str], make_saver: Callable[..., DynamoDBSaver]
+) -> None:
+    for thread in ("acme/1", "other/1"):
+        store(make_saver(), thread_config(thread), "1", {}, run_id="run")
+    with HttpCheckpointSaver(serve(), thread_prefix="acme/") as remote:
+        remote.delete_for_runs(["run"])
+    assert _stored(make_saver()) == ["other/1"]
 
 
 @pytest.mark.parametrize("method", [each for each in OPERATIONS if each != "delete_for_runs"])

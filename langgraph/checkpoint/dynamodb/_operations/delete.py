@@ -30,8 +30,8 @@ def delete_thread(storage: Storage, thread_id: str) -> Op[None]:
     yield from collect_all(storage, checked_id(thread_id, "thread_id"))
 
 
-def delete_for_runs(storage: Storage, run_ids: Sequence[str]) -> Op[None]:
-    """Delete the checkpoints of runs, in every thread."""
+def delete_for_runs(storage: Storage, run_ids: Sequence[str], prefix: str = "") -> Op[None]:
+    """Delete the checkpoints of runs, in every thread whose id begins with a prefix."""
     wanted = checked_ids(run_ids, "run_ids")
     indexed = [each for each in wanted if items.indexable_run_id({RUN_ID: each}) is not None]
     pages = yield from gather([
@@ -51,7 +51,7 @@ def delete_for_runs(storage: Storage, run_ids: Sequence[str]) -> Op[None]:
         }
 
     collector = ErrorCollector()
-    for thread_id in sorted(threads):
+    for thread_id in sorted(each for each in threads if each.startswith(prefix)):
         with collector.capture(f"thread {thread_id!r}"):
             yield from collect(storage, thread_id, choose)
     collector.raise_first()

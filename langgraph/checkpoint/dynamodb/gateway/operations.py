@@ -162,7 +162,7 @@ class Operations:
 
     def delete_for_runs(self, storage: Storage, request: wire.DeleteForRunsRequest) -> Op[Document]:
         """Delete the checkpoints of runs."""
-        yield from delete.delete_for_runs(storage, request.run_ids)
+        yield from delete.delete_for_runs(storage, request.run_ids, request.thread_prefix)
         return {}
 
     def copy_thread(self, storage: Storage, request: wire.CopyThreadRequest) -> Op[Document]:

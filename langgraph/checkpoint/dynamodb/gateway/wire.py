@@ -225,6 +225,7 @@ class DeleteForRunsRequest(Message):
     """Delete the checkpoints of runs."""
 
     run_ids: Ids
+    thread_prefix: str = Field("", description="Only in threads whose ids begin with it.")
 
 
 class CopyThreadRequest(Message):

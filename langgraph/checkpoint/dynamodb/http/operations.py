@@ -507,7 +507,8 @@ def delete_for_runs(client: Client, run_ids: Sequence[str]) -> Op[None]:
     """Delete the checkpoints of runs."""
     checked = arguments.checked_ids(run_ids, "run_ids")
     client.memory.forget()
-    yield from ask("delete-for-runs", {"run_ids": checked})
+    within = {"thread_prefix": client.prefix} if client.prefix else {}
+    yield from ask("delete-for-runs", {"run_ids": checked, **within})
 
 
 def prune(client: Client, thread_ids: Sequence[str], strategy: str, keep_last: int | None) -> Op[None]:
