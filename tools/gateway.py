@@ -15,7 +15,7 @@ from socket import socket
 import uvicorn
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb.gateway import create_gateway
+from langgraph.checkpoint.dynamodb.gateway import anybody_on_this_machine, create_gateway
 from langgraph.checkpoint.dynamodb.gateway.listening import listen
 from tools.server import until_interrupted
 
@@ -47,7 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     saver = DynamoDBSaver(TABLE_NAME)
     saver.setup()
     # The application closes the saver when it ends.
-    config = uvicorn.Config(create_gateway(saver, insecure=True), port=port, log_level="warning")
+    config = uvicorn.Config(
+        create_gateway(saver, authenticate=anybody_on_this_machine), port=port, log_level="warning"
+    )
     with closing(listen(config)) as listener:
         _Server(config).run(sockets=[listener])
     return 0

@@ -160,7 +160,7 @@ def wire() -> Iterator[str]:
     yield "# Endpoints of the gateway\n"
     yield "This page is for developers who write a client of the gateway. It is generated from the"
     yield "service's `/openapi.json`. [The wire format](../wire.md) says what the fields mean.\n"
-    document = describe(ENDPOINTS, open_metrics=False)
+    document = describe(ENDPOINTS)
     yield _head("request", "right", "request fields", "answer")
     for path, methods in document["paths"].items():
         for method, operation in methods.items():

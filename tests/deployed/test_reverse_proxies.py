@@ -18,7 +18,7 @@ import pytest
 
 from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, DynamoDBSaver
 from langgraph.checkpoint.dynamodb.gateway import Principal
-from langgraph.checkpoint.dynamodb.gateway.bearer import BearerTokens
+from langgraph.checkpoint.dynamodb.gateway.authentication import BearerTokens
 from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
 from tests.conftest import REQUIRE_LOCAL_VARIABLE
@@ -31,7 +31,6 @@ pytestmark = pytest.mark.engines("dynamodb-local")
 
 _AGENT = "agent-1"
 _GUARDED: dict[str, Any] = {
-    "insecure": False,
     "authenticate": BearerTokens({Principal(_AGENT, rights=RIGHTS): [sha256(_AGENT.encode()).hexdigest()]}),
 }
 _START_SECONDS = 60.0

@@ -13,7 +13,7 @@ from starlette.requests import HTTPConnection
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.checkpoint.dynamodb.gateway import Principal, app, create_gateway
+from langgraph.checkpoint.dynamodb.gateway import Principal, anybody_on_this_machine, app, create_gateway
 
 MakeClient = Callable[..., httpx.AsyncClient]
 
@@ -69,9 +69,8 @@ def make_app(script: Script) -> Callable[..., Starlette]:
     def make(**options: Any) -> Starlette:
         if "principal" in options:
             options["authenticate"] = always(options.pop("principal"))
-        return create_gateway(
-            DynamoDBSaver("threads"), **({"plain_json": True} | (options or {"insecure": True}))
-        )
+        defaults: dict[str, Any] = {"authenticate": anybody_on_this_machine, "plain_json": True}
+        return create_gateway(DynamoDBSaver("threads"), **(defaults | options))
 
     return make
 

@@ -216,7 +216,7 @@ async def test_requests_wait_for_their_turn_and_are_all_served(
         return {}
 
     script.__dict__["_run"] = run
-    client = client_of(make_app(insecure=True, limits=Limits(in_flight_max=5)))
+    client = client_of(make_app(limits=Limits(in_flight_max=5)))
     posts = [client.post("/checkpoints/get-tuple", json={"thread_id": "a"}) for _ in range(100)]
     assert {each.status_code for each in await asyncio.gather(*posts)} == {200}
     # Of five places, four are a tenant's, and three of these one principal's.
@@ -236,7 +236,7 @@ async def test_a_gateway_that_is_full_says_so(
         return {}
 
     script.__dict__["_run"] = run
-    client = client_of(make_app(insecure=True, limits=Limits(in_flight_max=1)))
+    client = client_of(make_app(limits=Limits(in_flight_max=1)))
     posts = [
         asyncio.create_task(client.post("/checkpoints/get-tuple", json={"thread_id": "a"})) for _ in range(3)
     ]

@@ -324,13 +324,13 @@ async def test_a_bomb_is_stopped_while_it_is_decompressed(
 
     monkeypatch.setattr(compression, "_DECOMPRESSORS", {encoding: Counting})
     limits = SMALL.model_copy(update={"body_bytes_max": 20_000})
-    status, says = await post(make_client(insecure=True, limits=limits), bomb, content_encoding=encoding)
+    status, says = await post(make_client(limits=limits), bomb, content_encoding=encoding)
     assert (status, "over 4,000 bytes once it is decompressed" in says) == (413, True)
     assert sizes == [SMALL.decompressed_bytes_max + 1]
 
 
 async def test_a_body_that_is_too_large_is_refused_before_it_is_read(make_client: MakeClient) -> None:
-    client = make_client(insecure=True, limits=SMALL)
+    client = make_client(limits=SMALL)
     read: list[int] = []
 
     async def pieces() -> Any:

@@ -31,7 +31,7 @@ async def test_an_endpoint_gives_its_operation_the_model_of_the_request(
 
 async def test_about_tells_the_version_and_the_limits(make_client: MakeClient) -> None:
     limits = Limits(request_seconds_max=25)
-    about = (await make_client(insecure=True, limits=limits).get("/about")).json()
+    about = (await make_client(limits=limits).get("/about")).json()
     assert about == {
         "wire_version": WIRE_VERSION,
         "features": [],

@@ -209,7 +209,7 @@ async def test_a_batch_needs_the_rights_of_its_operations(send: Send) -> None:
         for who in ("reader", "writer"):
             if name != "store/batch":
                 answer = await send(who, name, document)
-                assert (answer.status_code == 200) == who.startswith(right[:4]), (who, name)
+                assert (answer.status_code == 200) == who.startswith(str(right)[:4]), (who, name)
 
 
 @pytest.mark.parametrize("name", ANSWERS)

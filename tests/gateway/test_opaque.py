@@ -14,7 +14,7 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, DynamoDBSaver
-from langgraph.checkpoint.dynamodb.gateway import create_gateway
+from langgraph.checkpoint.dynamodb.gateway import anybody_on_this_machine, create_gateway
 from tests.gateway.conftest import always
 from tests.gateway.test_labels import PRINCIPALS
 
@@ -117,7 +117,7 @@ def test_a_cipher_that_may_not_be_all_is_refused() -> None:
     serde = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
     saver = DynamoDBSaver("threads", serde=Twice(serde.cipher, serde.serde))
     with pytest.raises(CheckpointerConfigurationError, match="the gateway's saver has a Twice"):
-        create_gateway(saver, insecure=True)
+        create_gateway(saver, authenticate=anybody_on_this_machine)
 
 
 async def _post(

@@ -29,7 +29,7 @@ from langgraph.checkpoint.dynamodb._operations.threads import PinnedEpochError
 from langgraph.checkpoint.dynamodb._runtime.cache import CachedThread
 from langgraph.checkpoint.dynamodb._runtime.drivers import Runner
 from langgraph.checkpoint.dynamodb.gateway import Principal, create_gateway, wire
-from langgraph.checkpoint.dynamodb.gateway.deadlines import HEADER
+from langgraph.checkpoint.dynamodb.gateway.asking import DEADLINE_HEADER
 from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS
 from langgraph.checkpoint.dynamodb.gateway.media import MSGPACK
 from langgraph.checkpoint.dynamodb.gateway.ownership import admitted
@@ -126,47 +126,6 @@ def test_a_prune_passes_over_what_does_not_exist(connect: Connect) -> None:
 # What they may not
 
 
-def _calls(thread: str, mine: str) -> dict[str, dict[str, Any]]:
-    """Every method that names a thread, on one of somebody else's."""
-    calls = operations_on(thread, "new") | {
-        "set_thread": {"thread_id": thread, "title": "mine"},
-        "runs": {"thread_id": thread},
-    }
-    del calls["delete_for_runs"]
-    return calls
-
-
-@both_sides
-def test_threads_of_another_owner_and_of_nobody_are_refused(
-    connect: Connect, side: Side, own_client: Any, table_name: str
-) -> None:
-    put(connect("ada"), "one")
-    put(connect("acme"), "nobody's")
-    bob = connect("bob")
-    put(bob, "mine")
-    before = all_items(own_client, table_name)
-    for thread in ("one", "nobody's"):
-        for method, arguments in _calls(thread, "mine").items():
-            with pytest.raises(CheckpointerConfigurationError, match="another owner"):
-                ask(side, bob, method, **arguments)
-        with pytest.raises(CheckpointerConfigurationError, match="another owner"):
-            ask(side, bob, "copy_thread", "mine", thread)
-    for method, arguments in (
-        ("threads", {"owner": "ada"}),
-        ("set_thread", {"thread_id": "mine", "owner": "ada"}),
-        ("set_thread", {"thread_id": "new", "owner": "ada"}),
-    ):
-        with pytest.raises(CheckpointerConfigurationError, match="another owner"):
-            ask(side, bob, method, **arguments)
-    for method, arguments in (
-        ("delete_for_runs", {"run_ids": ["run"]}),
-        ("list", {"config": None, "filter": {"run_id": "r"}}),
-    ):
-        with pytest.raises(CheckpointerConfigurationError, match="one tenant or owner"):
-            ask(side, bob, method, **arguments)
-    assert all_items(own_client, table_name) == before
-
-
 def test_what_does_not_exist_is_answered_without_a_trace(
     connect: Connect, own_client: Any, table_name: str
 ) -> None:
@@ -235,16 +194,28 @@ def checkpointed(thread_id: str = "acme/1", **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("endpoint", [each.name for each in ENDPOINTS])
-async def test_every_endpoint_refuses_another_s_thread(gateway: httpx.ASGITransport, endpoint: str) -> None:
-    assert (await send(gateway, "ada", "put-writes", stored())).status_code == 200
-    request = example(BY_NAME[endpoint].model, "acme/1")
-    for owner in (None, "acme/ada", "acme/bob"):
+async def test_every_endpoint_refuses_what_is_another_s_and_nobody_s(
+    gateway: httpx.ASGITransport, endpoint: str, own_client: Any, table_name: str
+) -> None:
+    for who, thread in (("ada", "1"), ("acme", "nobody"), ("bob", "mine")):
+        assert (await send(gateway, who, "put-writes", stored(f"acme/{thread}"))).status_code == 200
+    before = all_items(own_client, table_name)
+    for thread in ("acme/1", "acme/nobody"):
+        request = _in_msgpack(example(BY_NAME[endpoint].model, thread))
+        requests = [request]
         if "owner" in request:
-            request["owner"] = "acme/ada" if endpoint == "threads" else owner
+            owners = ("acme/ada",) if endpoint == "threads" else (None, "acme/ada", "acme/bob")
+            requests = [request | {"owner": owner} for owner in owners]
+        if endpoint == "set-thread":
+            requests.append({"thread_id": "acme/mine", "owner": "acme/ada"})
         if endpoint == "copy-thread":
-            request["source_thread_id"] = "acme/2"
-        answer = await send(gateway, "bob", endpoint, _in_msgpack(request))
-        assert answer.status_code == 403, answer.text
+            requests = [request | {f"{end}_thread_id": "acme/mine"} for end in ("source", "target")]
+        if endpoint == "list":
+            requests.append({"filter": {"run_id": "r"}})
+        for each in requests:
+            answer = await send(gateway, "bob", endpoint, each)
+            assert answer.status_code == 403, (each, answer.text)
+    assert all_items(own_client, table_name) == before
 
 
 def _in_msgpack(document: Any) -> Any:
@@ -273,7 +244,7 @@ async def test_what_comes_after_its_deadline_creates_no_thread(
     gateway: httpx.ASGITransport, name: str, own_client: Any, table_name: str
 ) -> None:
     document = stored() if name == "put-writes" else {"thread_id": "acme/1"}
-    late = {HEADER: str(time.time() - 1)}
+    late = {DEADLINE_HEADER: str(time.time() - 1)}
     assert (await send(gateway, "ada", name, document, **late)).status_code == 503
     assert all_items(own_client, table_name) == []
 
@@ -285,7 +256,7 @@ async def test_whose_a_thread_is_is_found_out_before_the_deadline(
         await asyncio.Event().wait()
 
     monkeypatch.setattr(Runner, "arun", wait)
-    soon = {HEADER: str(time.time() + 0.2)}
+    soon = {DEADLINE_HEADER: str(time.time() + 0.2)}
     assert (await send(gateway, "ada", "get-tuple", {"thread_id": "acme/1"}, **soon)).status_code == 504
 
 
@@ -333,7 +304,7 @@ class Others:
     def begin(self, **request: Any) -> Run[Any]:
         """Begin to check a request that creates a thread."""
         message = wire.PutWritesRequest.model_validate(stored("1", **request))
-        return self.harness.begin(admitted(self.storage(), "ada", BY_NAME["put-writes"], message))
+        return self.harness.begin(admitted(self.storage(), "ada", message))
 
 
 @pytest.mark.parametrize("owner", ["bob", None])

@@ -16,8 +16,8 @@ from starlette.requests import HTTPConnection
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Stream
 from langgraph.checkpoint.dynamodb.gateway import Limits, Principal
-from langgraph.checkpoint.dynamodb.gateway.holding import Holding
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
+from langgraph.checkpoint.dynamodb.gateway.shares import Holding
 from tests.gateway.conftest import MakeClient, Script
 from tests.support.gateway_service import gateway_service
 
@@ -128,7 +128,7 @@ def test_a_list_ends_when_its_reader_goes(service: str, script: Script) -> None:
 
 
 def test_what_a_principal_holds_is_bounded_and_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("langgraph.checkpoint.dynamodb.gateway.holding._BODIES_MAX", 16)
+    monkeypatch.setattr("langgraph.checkpoint.dynamodb.gateway.shares._BODIES_MAX", 16)
     holding = Holding(Limits(body_bytes_max=1000, decompressed_bytes_max=1 << 20))
     greedy, neighbour, other = Principal("a", "acme"), Principal("b", "acme"), Principal("a", "other")
 
@@ -152,7 +152,7 @@ def test_what_a_principal_holds_is_bounded_and_given_back(monkeypatch: pytest.Mo
 
 
 async def test_bodies_take_a_bounded_memory(make_client: MakeClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("langgraph.checkpoint.dynamodb.gateway.holding._BODIES_MAX", 4)
+    monkeypatch.setattr("langgraph.checkpoint.dynamodb.gateway.shares._BODIES_MAX", 4)
     client = make_client(
         principal=Principal("a"), limits=Limits(body_bytes_max=8 << 20, decompressed_bytes_max=1 << 20)
     )
@@ -181,7 +181,7 @@ async def test_an_answer_for_which_there_is_no_room_is_told_by_its_status(
 ) -> None:
     script.answer = {"data": "x" * (2 << 20)}
     limits = Limits(body_bytes_max=1000, decompressed_bytes_max=1000)
-    answer = await make_client(insecure=True, limits=limits).post(
+    answer = await make_client(limits=limits).post(
         "/checkpoints/get-tuple",
         content=BODY,
         headers={"content-type": "application/json", "accept-encoding": "identity"},

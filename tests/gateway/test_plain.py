@@ -21,7 +21,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.types import Interrupt
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, create_gateway
+from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, anybody_on_this_machine, create_gateway
 from langgraph.checkpoint.dynamodb.gateway.settings import load_options
 from tests.gateway.conftest import always
 from tests.support import graphs
@@ -339,10 +339,10 @@ async def test_what_a_client_has_encrypted_stays_closed(
 async def test_the_service_opens_what_it_has_the_key_of(client_of: Any, make_saver: MakeSaver) -> None:
     saver = make_saver(serde=ENCRYPTED)
     store(saver, thread_config("t"), ID, {"a": "shown"}, note="shown")
-    client = client_of(create_gateway(saver, insecure=True, plain_json=True))
+    client = client_of(create_gateway(saver, authenticate=anybody_on_this_machine, plain_json=True))
     answer = await client.post("/checkpoints/get-tuple", json={"thread_id": "t", "plain": True})
     assert answer.json()["checkpoint"]["values"] == {"a": "shown"}
-    keyless = client_of(create_gateway(make_saver(), insecure=True, plain_json=True))
+    keyless = client_of(create_gateway(make_saver(), authenticate=anybody_on_this_machine, plain_json=True))
     answer = await keyless.post("/checkpoints/get-tuple", json={"thread_id": "t", "plain": True})
     assert (answer.status_code, "has no cipher" in answer.text) == (409, True)
 
@@ -364,7 +364,7 @@ async def test_a_tenant_reads_its_own(name: str, make_ask: Any, make_saver: Make
 
 
 async def test_by_default_nothing_is_opened(client_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    client = client_of(create_gateway(DynamoDBSaver("threads"), insecure=True))
+    client = client_of(create_gateway(DynamoDBSaver("threads"), authenticate=anybody_on_this_machine))
     for name in ("get-tuple", "list"):
         answer = await client.post(f"/checkpoints/{name}", json={"thread_id": "t", "plain": True})
         assert (answer.status_code, "plain_json" in answer.text) == (403, True)

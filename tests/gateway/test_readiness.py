@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb.gateway import create_gateway, readiness
+from langgraph.checkpoint.dynamodb.gateway import anybody_on_this_machine, create_gateway, readiness
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 from langgraph.checkpoint.dynamodb.gateway.readiness import Readiness
 from tests.gateway.conftest import always
@@ -25,7 +25,7 @@ async def test_it_is_ready_while_the_table_answers(
     assert answer.json() == {"status": "ready"}
     none = make_saver()
     change_storage(none, table=replace(none.storage.table, name="no-such-table"))
-    answer = await client_of(create_gateway(none, insecure=True)).get("/ready")
+    answer = await client_of(create_gateway(none, authenticate=anybody_on_this_machine)).get("/ready")
     assert answer.status_code == 503
     # Clients that come at once do not come again at once.
     assert answer.headers["retry-after"] in ("1", "2", "3")
@@ -73,7 +73,7 @@ async def test_the_saver_is_closed_with_the_service(monkeypatch: pytest.MonkeyPa
         closed.append(True)
 
     monkeypatch.setattr(DynamoDBSaver, "aclose", aclose)
-    gateway = create_gateway(DynamoDBSaver("threads"), insecure=True)
+    gateway = create_gateway(DynamoDBSaver("threads"), authenticate=anybody_on_this_machine)
     async with gateway.router.lifespan_context(gateway):
         assert closed == []
     assert closed == [True]

@@ -35,7 +35,6 @@ gateway:
       audience: threads
     authorizer: {{tenant_claim: org}}
   limits: {{body_bytes_max: 1000, in_flight_max: 3}}
-  open_metrics: true
   plain_json: true
 """
 
@@ -75,7 +74,6 @@ async def principal_of(options: GatewayOptions, request: HTTPConnection) -> Prin
 async def test_a_file_has_everything(everything: Path) -> None:
     options = load_options(everything)
     assert options.limits == Limits(body_bytes_max=1000, in_flight_max=3)
-    assert options.open_metrics
     assert options.plain_json
     agent = await principal_of(options, connection(headers={"authorization": f"Bearer {WORD}"}))
     assert agent == Principal("acme-agents", "acme", frozenset(("read", "write")), "ada")
@@ -141,8 +139,8 @@ def test_nothing_has_to_be_configured(text: str, file: Path) -> None:
         ("{principals: {iam: {a: {rights: all, arns: []}}}}", "gateway.principals.iam.a.rights.0: "),
         ("{principals: {jwt: {jwks_url: 'http://x'}}}", "gateway.principals.jwt.jwks_url: "),
         ("{principals: {jwt: {algorithms: HS256}}}", "gateway.principals.jwt.algorithms.0: "),
-        ("{open_metrics: hush}", "gateway.open_metrics: "),
-        ("{open_metrics: '${NOT_SET_ANYWHERE}'}", "needs the environment variable NOT_SET_ANYWHERE"),
+        ("{plain_json: hush}", "gateway.plain_json: "),
+        ("{plain_json: '${NOT_SET_ANYWHERE}'}", "needs the environment variable NOT_SET_ANYWHERE"),
     ],
 )
 def test_a_mistake_is_told_with_its_place_and_without_its_value(text: str, says: str, file: Path) -> None:
@@ -174,8 +172,8 @@ def test_an_option_that_cannot_be_used_is_told_with_its_place(file: Path) -> Non
 
 def test_without_principals_it_has_to_be_insecure(everything: Path) -> None:
     saver = DynamoDBSaver("threads")
-    with pytest.raises(CheckpointerConfigurationError, match="one of bearer, jwt and iam"):
+    with pytest.raises(CheckpointerConfigurationError, match="bearer, jwt, iam or authorizer"):
         GatewayOptions().gateway(saver)
     assert GatewayOptions().gateway(saver, insecure=True).routes
     with pytest.raises(CheckpointerConfigurationError, match="not both"):
-        configured_gateway(everything, insecure=True)
+        load_options(everything).gateway(saver, insecure=True)

@@ -23,7 +23,7 @@ BY_NAME = {each.name: each for each in ENDPOINTS}
 
 def names_a_thread(path: tuple[str | int, ...]) -> bool:
     """Whether a field is one that names a thread."""
-    return "thread_id" in str(next(each for each in reversed(path) if isinstance(each, str)))
+    return "thread_" in str(next(each for each in reversed(path) if isinstance(each, str)))
 
 
 FIELDS = [
@@ -52,9 +52,9 @@ async def test_every_field_that_names_a_thread_is_checked(
     assert script.asked == []
 
 
-def test_there_are_fields_that_name_threads_in_all_endpoints_of_threads_but_two() -> None:
+def test_there_are_fields_that_name_threads_in_all_endpoints_of_threads_but_one() -> None:
     named = {endpoint.name for endpoint, _ in FIELDS}
-    assert BY_NAME.keys() - named == {"delete-for-runs", "threads"}
+    assert BY_NAME.keys() - named == {"threads"}
 
 
 OWNERS = [
@@ -147,9 +147,12 @@ async def test_what_is_theirs_they_may_name(
     answer = await make_client(principal=ACME).post(
         f"/checkpoints/{endpoint.name}", json=example(endpoint.model, MINE)
     )
-    # What runs have stored may be anybody's.
-    is_allowed = endpoint.name != "delete-for-runs"
-    assert (answer.status_code, len(script.asked)) == ((200, 1) if is_allowed else (403, 0))
+    assert (answer.status_code, len(script.asked)) == (200, 1)
+
+
+async def test_runs_may_have_stored_in_threads_of_others(make_client: MakeClient, script: Script) -> None:
+    answer = await make_client(principal=ACME).post("/checkpoints/delete-for-runs", json={"run_ids": ["r"]})
+    assert (answer.status_code, script.asked) == (403, [])
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda each: each.name)

@@ -10,7 +10,7 @@ from typing import Any
 import uvicorn
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb.gateway import create_gateway
+from langgraph.checkpoint.dynamodb.gateway import anybody_on_this_machine, create_gateway
 from langgraph.checkpoint.dynamodb.gateway.listening import listen
 
 
@@ -20,9 +20,9 @@ def gateway_service(saver: DynamoDBSaver, **options: Any) -> Iterator[str]:
 
     Args:
         saver: The saver whose table is served.
-        options: Keyword arguments of `create_gateway`; without `authenticate` it is an insecure one.
+        options: Keyword arguments of `create_gateway`; without `authenticate` it asks nobody who they are.
     """
-    app = create_gateway(saver, **({"insecure": "authenticate" not in options} | options))
+    app = create_gateway(saver, **({"authenticate": anybody_on_this_machine} | options))
     config = uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning", access_log=False)
     server = uvicorn.Server(config)
     with listen(config) as listening:

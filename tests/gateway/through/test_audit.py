@@ -17,8 +17,7 @@ from starlette.datastructures import Headers
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, create_gateway
-from langgraph.checkpoint.dynamodb.gateway.asking import asking, patient
-from langgraph.checkpoint.dynamodb.gateway.audit import Trail
+from langgraph.checkpoint.dynamodb.gateway.asking import Trail, asking, patient
 from langgraph.checkpoint.dynamodb.gateway.concurrency import Concurrency
 from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver

@@ -29,11 +29,11 @@ PROJECT_FOLDER = Path(__file__).parents[3]
 SERVICE = """
 import sys, uvicorn
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb.gateway import create_gateway
+from langgraph.checkpoint.dynamodb.gateway import anybody_on_this_machine, create_gateway
 
 table_name, endpoint_url, region_name, port = sys.argv[1:]
 saver = DynamoDBSaver(table_name, endpoint_url=endpoint_url, region_name=region_name)
-app = create_gateway(saver, insecure=True)
+app = create_gateway(saver, authenticate=anybody_on_this_machine)
 uvicorn.run(app, host="127.0.0.1", port=int(port), log_level="warning", access_log=False)
 """
 CHECKPOINTS = 60

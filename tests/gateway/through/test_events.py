@@ -12,7 +12,7 @@ import pytest
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb.gateway import Principal
-from langgraph.checkpoint.dynamodb.gateway.bearer import BearerTokens
+from langgraph.checkpoint.dynamodb.gateway.authentication import BearerTokens
 from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
 from tests.support.checkpoints import store, thread_config

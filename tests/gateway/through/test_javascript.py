@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.graph import START, MessagesState, StateGraph
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb.gateway import create_gateway
+from langgraph.checkpoint.dynamodb.gateway import anybody_on_this_machine, create_gateway
 from tests.support.checkpoints import thread_config
 from tests.support.javascript import store_recorded
 
@@ -58,7 +58,7 @@ async def test_plain_json_has_its_messages_and_its_questions(
 ) -> None:
     saver = make_saver()
     store_recorded(saver, "trip", "start")
-    gateway = create_gateway(saver, insecure=True, plain_json=True)
+    gateway = create_gateway(saver, authenticate=anybody_on_this_machine, plain_json=True)
     transport = httpx.ASGITransport(app=gateway)
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
         asking = {"thread_id": "trip", "plain": True}

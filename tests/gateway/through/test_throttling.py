@@ -23,7 +23,7 @@ from langgraph.checkpoint.dynamodb._format.schema import table_schema
 from langgraph.checkpoint.dynamodb._runtime import attempts, clients
 from langgraph.checkpoint.dynamodb._runtime.attempts import Attempts
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
-from langgraph.checkpoint.dynamodb.gateway import Limits, create_gateway
+from langgraph.checkpoint.dynamodb.gateway import Limits, anybody_on_this_machine, create_gateway
 from langgraph.checkpoint.dynamodb.gateway.problems import overloaded
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver, HttpStore
 from langgraph.checkpoint.dynamodb.http.documents import Reply
@@ -106,7 +106,9 @@ class Services:
 
     def __init__(self, limits: Limits) -> None:
         """Start a service on a saver of its own."""
-        app = create_gateway(DynamoDBSaver(TABLE, region_name="eu-west-1"), insecure=True, limits=limits)
+        app = create_gateway(
+            DynamoDBSaver(TABLE, region_name="eu-west-1"), authenticate=anybody_on_this_machine, limits=limits
+        )
         self._transport = httpx.ASGITransport(app=app, client=("127.0.0.1", 1))
 
     def connect(self, client: T) -> T:

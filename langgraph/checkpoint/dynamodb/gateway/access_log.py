@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from langgraph.checkpoint.dynamodb.gateway import problems
-from langgraph.checkpoint.dynamodb.gateway.audit import Trail
+from langgraph.checkpoint.dynamodb.gateway.asking import Trail
 from langgraph.checkpoint.dynamodb.gateway.metrics import Metrics
 
 access = logging.getLogger(f"{__name__}.access")
@@ -29,7 +29,6 @@ logger = logging.getLogger(__name__)
 REQUEST_ID_HEADER = "X-Request-Id"
 # Ids that are safe in a log and in a header. Others are replaced.
 _HARMLESS = re.compile(r"[A-Za-z0-9._-]{1,128}")
-_METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 _OTHER = "other"
 # nginx's status for a client that disconnected before it was answered.
 _GONE = 499
@@ -41,7 +40,6 @@ class RequestRecord:
 
     request_id: str
     endpoint: str
-    method: str
     began: float = field(default_factory=time.perf_counter)
     status: int | None = None
     error: str | None = None
@@ -97,9 +95,7 @@ class AccessLog:
         given = Headers(scope=scope).get(REQUEST_ID_HEADER, "")
         request_id = given if _HARMLESS.fullmatch(given) else uuid.uuid4().hex
         endpoint = scope["path"].lstrip("/") if scope["path"] in self._paths else _OTHER
-        record = RequestRecord(
-            request_id, endpoint, scope["method"] if scope["method"] in _METHODS else _OTHER
-        )
+        record = RequestRecord(request_id, endpoint)
         if self._audit_key is not None:
             record.trail = Trail(self._audit_key)
         scope.setdefault("state", {})["record"] = record
@@ -129,7 +125,6 @@ class AccessLog:
         access.info(
             {
                 "request_id": record.request_id,
-                "method": record.method,
                 "endpoint": record.endpoint,
                 "status": status,
                 "error": record.error,

@@ -11,9 +11,9 @@ from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from langgraph.checkpoint.dynamodb.gateway.authentication import Authenticate
-from langgraph.checkpoint.dynamodb.gateway.holding import Holding
 from langgraph.checkpoint.dynamodb.gateway.principals import Principal
 from langgraph.checkpoint.dynamodb.gateway.problems import unauthenticated
+from langgraph.checkpoint.dynamodb.gateway.shares import Holding
 
 # How long a reader may take for a piece of an answer: this, and a second more for each 16 KiB.
 _STALL_SECONDS = 30.0

@@ -22,24 +22,25 @@ from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
 from langgraph.checkpoint.dynamodb._format.wire import WIRE_VERSION
 from langgraph.checkpoint.dynamodb._operations.threads import PinnedEpochError
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb.errors import (
-    CheckpointerConfigurationError,
-    CheckpointNotFoundError,
-    ThreadBusyError,
-)
-from langgraph.checkpoint.dynamodb.gateway import bodies, deadlines, metrics, wire
+from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError, ThreadBusyError
+from langgraph.checkpoint.dynamodb.gateway import bodies, metrics, wire
 from langgraph.checkpoint.dynamodb.gateway.access_log import AccessLog, answer, note
 from langgraph.checkpoint.dynamodb.gateway.admission import Admission, principal_of
-from langgraph.checkpoint.dynamodb.gateway.asking import asking, patient, sleep
-from langgraph.checkpoint.dynamodb.gateway.audit import Trail
-from langgraph.checkpoint.dynamodb.gateway.authentication import Authenticate, anybody_on_this_machine
+from langgraph.checkpoint.dynamodb.gateway.asking import (
+    Trail,
+    Units,
+    asked_units,
+    asking,
+    patient,
+    seconds_left,
+    sleep,
+)
+from langgraph.checkpoint.dynamodb.gateway.authentication import Authenticate
 from langgraph.checkpoint.dynamodb.gateway.concurrency import Concurrency
 from langgraph.checkpoint.dynamodb.gateway.deltas import check_deltas
 from langgraph.checkpoint.dynamodb.gateway.description import describe
 from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS, LABEL_ENDPOINTS, Endpoint
-from langgraph.checkpoint.dynamodb.gateway.holding import Held, Holding
 from langgraph.checkpoint.dynamodb.gateway.joining import Joining
-from langgraph.checkpoint.dynamodb.gateway.label_rights import Scope
 from langgraph.checkpoint.dynamodb.gateway.label_wire import Labelled
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.memories import Memories, store_storage
@@ -49,21 +50,18 @@ from langgraph.checkpoint.dynamodb.gateway.operations import Operations
 from langgraph.checkpoint.dynamodb.gateway.ownership import Admitted, admitted
 from langgraph.checkpoint.dynamodb.gateway.principals import (
     Principal,
+    Scope,
+    check_request,
     check_right,
-    check_rights,
-    check_threads,
+    threads_of,
 )
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError, forbidden
 from langgraph.checkpoint.dynamodb.gateway.readiness import Readiness
-from langgraph.checkpoint.dynamodb.gateway.units import Units, asked_units
+from langgraph.checkpoint.dynamodb.gateway.shares import Held, Holding
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
 _DESCRIPTION = "/openapi.json"
 _OPEN_PATHS = ("/health", "/ready", _DESCRIPTION)
-_UNGUARDED = (
-    "the gateway needs authenticate=, or in its configuration one of bearer, jwt and iam; with insecure anybody on this"
-    " machine may do anything"
-)
 # Well below the timeouts of clients and of API Gateway: the last checkpoint, or thread, that is begun takes longer.
 _PART_SECONDS = 8.0
 
@@ -71,10 +69,8 @@ _PART_SECONDS = 8.0
 def create_gateway(
     saver: DynamoDBSaver,
     *,
-    authenticate: Authenticate | None = None,
-    insecure: bool = False,
+    authenticate: Authenticate,
     limits: Limits | None = None,
-    open_metrics: bool = False,
     plain_json: bool = False,
     audit_key: bytes | None = None,
 ) -> Starlette:
@@ -84,7 +80,7 @@ def create_gateway(
         ```python
         from langgraph.checkpoint.dynamodb import DynamoDBSaver
         from langgraph.checkpoint.dynamodb.gateway import Principal, create_gateway
-        from langgraph.checkpoint.dynamodb.gateway.bearer import BearerTokens
+        from langgraph.checkpoint.dynamodb.gateway.authentication import BearerTokens
 
         # printf %s "$TOKEN" | sha256sum
         hashes = {Principal("acme-agents", tenant="acme"): ["9f86d081884c7d65..."]}
@@ -94,10 +90,9 @@ def create_gateway(
     Args:
         saver: The saver whose table is served. Clients serialize values, so only the cipher of its serializer is used.
             It is closed when the application ends.
-        authenticate: An async function that returns a request's `Principal`, or None for the answer 401.
-        insecure: Instead of authenticating, let anybody on this machine do anything. For development.
+        authenticate: An async function that returns a request's `Principal`, or None for the answer 401. For
+            development, `anybody_on_this_machine`.
         limits: The limits of one request, one tenant and one principal.
-        open_metrics: Whether `/metrics` needs no credentials; otherwise it needs the right to administer all tenants.
         plain_json: Whether readers may have values as plain JSON.
         audit_key: A secret. With it, the access log has a keyed digest of each thread's id, and the ids of AWS's
             requests. All processes of one service need the same.
@@ -106,39 +101,21 @@ def create_gateway(
         An ASGI application.
 
     Raises:
-        CheckpointerConfigurationError: Neither `authenticate` nor `insecure` is set, or both are; or the saver's
-            serializer encrypts in another way than LangGraph's own.
+        CheckpointerConfigurationError: The saver's serializer encrypts in another way than LangGraph's own.
     """
-    if (authenticate is None) is not insecure:
-        raise CheckpointerConfigurationError(
-            "give authenticate= or insecure, not both" if insecure else _UNGUARDED
-        )
-    service = _Service(
-        saver,
-        limits or Limits(),
-        open_metrics=open_metrics,
-        plain_json=plain_json,
-        audit_key=audit_key,
-    )
-    return service.application(authenticate or anybody_on_this_machine)
+    service = _Service(saver, limits or Limits(), plain_json=plain_json, audit_key=audit_key)
+    return service.application(authenticate)
 
 
 class _Service:
     """The state that the endpoints share."""
 
     def __init__(
-        self,
-        saver: DynamoDBSaver,
-        limits: Limits,
-        *,
-        open_metrics: bool,
-        plain_json: bool,
-        audit_key: bytes | None,
+        self, saver: DynamoDBSaver, limits: Limits, *, plain_json: bool, audit_key: bytes | None
     ) -> None:
         self._saver = saver
         self._audit_key = audit_key
         self._limits = limits
-        self._open_metrics = open_metrics
         self._plain_json = plain_json
         self._endpoints = [*ENDPOINTS, *LABEL_ENDPOINTS]
         self._storage = opaque_storage(saver)
@@ -182,10 +159,7 @@ class _Service:
                     audit_key=self._audit_key,
                 ),
                 Middleware(
-                    Admission,
-                    authenticate=authenticate,
-                    holding=self._holding,
-                    open_paths=(*_OPEN_PATHS, "/metrics") if self._open_metrics else _OPEN_PATHS,
+                    Admission, authenticate=authenticate, holding=self._holding, open_paths=_OPEN_PATHS
                 ),
             ],
         )
@@ -205,7 +179,7 @@ class _Service:
 
     async def _serve(self, endpoint: Endpoint, request: Request) -> Response:
         principal = principal_of(request)
-        if endpoint.rights is None:
+        if endpoint.right is not None:
             check_right(principal, endpoint.right)
         with self._holding.request(principal) as held:
             # Received before the request takes a place, so a slow sender keeps nobody else waiting.
@@ -214,13 +188,12 @@ class _Service:
                 message = await self._decoder.message(body, endpoint.model, held)
                 held.add(check_deltas(message, self._limits))
                 self._check_plain(message)
-                check_rights(principal, endpoint, message)
-                check_threads(principal, endpoint, message)
+                check_request(principal, message)
                 trail: Trail | None = request.state.record.trail
                 if trail is not None:
-                    trail.add_threads(filter(None, endpoint.threads(message)))
-                seconds = self._seconds_left(request)
-                units = asked_units(request, principal)
+                    trail.add_threads(filter(None, threads_of(message)))
+                seconds = min(seconds_left(request.headers), self._limits.request_seconds_max)
+                units = asked_units(request.headers, principal)
                 # A deletion that waits for another one must not begin after its client has given up and asked again.
                 if not isinstance(message, wire.ListRequest):
                     # What goes on after the request's end does not end with it.
@@ -282,7 +255,7 @@ class _Service:
         if principal.owner_name is None:
             return Admitted(message)
         # It may create the thread, so it has the same deadline as what follows.
-        checking = admitted(self._storage, principal.owner_name, endpoint, message)
+        checking = admitted(self._storage, principal.owner_name, message)
         return await self._runner.arun(checking, "check_owner")
 
     async def _run(self, endpoint: Endpoint, operation: Callable[[], Op[dict[str, Any]]]) -> dict[str, Any]:
@@ -326,9 +299,6 @@ class _Service:
 
         return bodies.stream(request, rest())
 
-    def _seconds_left(self, request: Request) -> float:
-        return min(deadlines.seconds_left(request.headers), self._limits.request_seconds_max)
-
     async def _in_turns(
         self, request: Request, documents: AsyncGenerator[dict[str, Any], None], units: Units | None
     ) -> AsyncGenerator[dict[str, Any], None]:
@@ -366,16 +336,15 @@ class _Service:
 
     @cached_property
     def _described(self) -> dict[str, Any]:
-        return describe(self._endpoints, open_metrics=self._open_metrics)
+        return describe(self._endpoints)
 
     async def _metrics_text(self, request: Request) -> Response:
-        if not self._open_metrics:
-            principal = principal_of(request)
-            check_right(principal, "administer")
-            if (principal.tenant, principal.owner) != (None, None):
-                raise forbidden(
-                    "metrics are about all tenants, and these credentials are for one tenant or owner"
-                )
+        principal = principal_of(request)
+        check_right(principal, "administer")
+        if (principal.tenant, principal.owner) != (None, None):
+            raise forbidden(
+                "metrics are about all tenants, and these credentials are for one tenant or owner"
+            )
         return PlainTextResponse(self._metrics.text(self._places.waiting()), media_type=metrics.MEDIA_TYPE)
 
 

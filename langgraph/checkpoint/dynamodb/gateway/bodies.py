@@ -15,10 +15,10 @@ from starlette.types import Send
 from typing_extensions import override
 
 from langgraph.checkpoint.dynamodb.gateway import compression
-from langgraph.checkpoint.dynamodb.gateway.holding import Held
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.media import Media, media_of_answer, media_of_body
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
+from langgraph.checkpoint.dynamodb.gateway.shares import Held
 from langgraph.checkpoint.dynamodb.gateway.wire import Message
 
 # Anything larger is decoded and compressed in a thread, so that the event loop is not blocked.

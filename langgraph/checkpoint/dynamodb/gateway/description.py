@@ -9,14 +9,14 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from langgraph.checkpoint.dynamodb.gateway import media, metrics, problems, responses
+from langgraph.checkpoint.dynamodb.gateway.asking import UNITS_HEADER
 from langgraph.checkpoint.dynamodb.gateway.endpoints import Endpoint
-from langgraph.checkpoint.dynamodb.gateway.units import HEADER
 from langgraph.checkpoint.dynamodb.gateway.wire import ListRequest
 from langgraph.checkpoint.dynamodb.version import __version__
 
 _REFERENCES = "#/components/schemas/{model}"
 _UNITS: dict[str, Any] = {
-    "name": HEADER,
+    "name": UNITS_HEADER,
     "in": "header",
     "description": "Asks for the capacity units that the request consumes; the answer has them as units.",
     "schema": {"type": "string", "enum": ["1"]},
@@ -35,7 +35,7 @@ _SCHEMES: dict[str, Any] = {
 _SECURITY: list[dict[str, list[str]]] = [{name: []} for name in _SCHEMES]
 
 
-def describe(endpoints: Iterable[Endpoint], *, open_metrics: bool) -> dict[str, Any]:
+def describe(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
     """Return the OpenAPI document of a service with these endpoints."""
     own_models: list[type[BaseModel]] = [
         responses.AboutResponse,
@@ -49,7 +49,7 @@ def describe(endpoints: Iterable[Endpoint], *, open_metrics: bool) -> dict[str, 
         "/about": {"get": _operation("about", about, security=_SECURITY)},
         "/health": {"get": _operation("health", health)},
         "/ready": {"get": _operation("ready", ready)},
-        "/metrics": {"get": _operation("metrics", text, **({} if open_metrics else {"security": _SECURITY}))},
+        "/metrics": {"get": _operation("metrics", text, security=_SECURITY)},
     }
     models = dict.fromkeys(own_models)
     for each in endpoints:
@@ -88,7 +88,7 @@ def _posted(endpoint: Endpoint) -> dict[str, Any]:
 
 
 def _rights(endpoint: Endpoint) -> str:
-    if endpoint.rights is not None:
+    if endpoint.right is None:
         return "Needs the right to read, to write, or both, as its operations do."
     return f"Needs the right to {endpoint.right}."
 

@@ -1,8 +1,8 @@
-"""The endpoint table: each operation's name, its request, the right that it needs and the threads that it names."""
+"""The endpoint table: each operation's name, its request, its answer and the right that it needs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -13,37 +13,12 @@ from langgraph.checkpoint.dynamodb.gateway import label_wire, responses, wire
 Right: TypeAlias = Literal["read", "write", "administer"]
 
 
-def _thread(request: Any) -> Iterable[str | None]:
-    return (request.thread_id,)
-
-
-def _source_and_target(request: wire.CopyThreadRequest) -> Iterable[str | None]:
-    return (request.source_thread_id, request.target_thread_id)
-
-
-def _threads(request: Any) -> Iterable[str | None]:
-    thread_ids: Iterable[str | None] = request.thread_ids
-    return thread_ids
-
-
-def _all(_request: Any) -> Iterable[str | None]:
-    return (None,)
-
-
-def _none(_request: Any) -> Iterable[str | None]:
-    return ()
-
-
 # The saver's methods that have another name than their endpoint.
 _METHODS = {
     "delta-channel-history": "get_delta_channel_history",
     "runs": "list_runs",
     "threads": "list_threads",
 }
-
-
-def _rights_of_batch(request: label_wire.BatchRequest) -> Iterable[Right]:
-    return {"write" if isinstance(each, label_wire.StorePut) else "read" for each in request.ops}
 
 
 @dataclass(frozen=True)
@@ -54,16 +29,12 @@ class Endpoint:
     model: type[wire.Message]
     answer: type[BaseModel]
     """The answer's model; for a stream, that of one document."""
-    right: Right
-    threads: Callable[[Any], Iterable[str | None]] = _thread
-    """Returns every thread that a request names. None stands for all threads."""
+    right: Right | None
+    """The right that it needs. None: each operation of the request needs its own."""
     absent: Mapping[str, Any] | None = None
     """The answer of an endpoint that creates no thread, where its thread does not exist. None: an error."""
     is_joined: bool = False
     """Whether it may take longer than one request, and a repeated request joins it."""
-
-    rights: Callable[[Any], Iterable[Right]] | None = None
-    """Returns the rights that a request needs, where that depends on the request."""
 
     @property
     def path(self) -> str:
@@ -96,56 +67,29 @@ ENDPOINTS = (
     Endpoint("put", wire.PutRequest, responses.PutResponse, "write"),
     Endpoint("put-writes", wire.PutWritesRequest, responses.Done, "write"),
     Endpoint("delete-thread", wire.DeleteThreadRequest, responses.Done, "administer", absent={}),
-    Endpoint("delete-for-runs", wire.DeleteForRunsRequest, responses.Done, "administer", _all),
+    Endpoint("delete-for-runs", wire.DeleteForRunsRequest, responses.Done, "administer"),
+    Endpoint("copy-thread", wire.CopyThreadRequest, responses.Joined, "administer", is_joined=True),
     Endpoint(
-        "copy-thread",
-        wire.CopyThreadRequest,
-        responses.Joined,
-        "administer",
-        _source_and_target,
-        is_joined=True,
-    ),
-    Endpoint(
-        "prune",
-        wire.PruneRequest,
-        responses.Joined,
-        "administer",
-        _threads,
-        absent={"done": True},
-        is_joined=True,
+        "prune", wire.PruneRequest, responses.Joined, "administer", absent={"done": True}, is_joined=True
     ),
     Endpoint("set-thread", wire.SetThreadRequest, responses.Done, "write"),
-    Endpoint("threads", wire.ThreadsRequest, responses.ThreadsResponse, "read", _none),
+    Endpoint("threads", wire.ThreadsRequest, responses.ThreadsResponse, "read"),
     Endpoint("runs", wire.RunsRequest, responses.RunsResponse, "read", absent={"runs": []}),
     Endpoint("lock", wire.LockRequest, responses.LockResponse, "write"),
 )
 LABEL_ENDPOINTS = (
-    Endpoint(
-        "store/batch",
-        label_wire.BatchRequest,
-        label_wire.BatchResponse,
-        "read",
-        _none,
-        rights=_rights_of_batch,
-    ),
-    Endpoint("store/put-if", label_wire.PutIfRequest, label_wire.PutIfResponse, "write", _none),
+    Endpoint("store/batch", label_wire.BatchRequest, label_wire.BatchResponse, None),
+    Endpoint("store/put-if", label_wire.PutIfRequest, label_wire.PutIfResponse, "write"),
     Endpoint(
         "store/delete-namespace",
         label_wire.DeleteNamespaceRequest,
         label_wire.DeleteNamespaceResponse,
         "write",
-        _none,
     ),
-    Endpoint(
-        "store/sweep-ttl", label_wire.SweepTtlRequest, label_wire.DeleteNamespaceResponse, "write", _none
-    ),
-    Endpoint(
-        "store/export-items", label_wire.ExportItemsRequest, label_wire.ExportItemsResponse, "read", _none
-    ),
-    Endpoint(
-        "store/import-items", label_wire.ImportItemsRequest, label_wire.ImportItemsResponse, "write", _none
-    ),
-    Endpoint("cache/get", label_wire.CacheGetRequest, label_wire.CacheGetResponse, "read", _none),
-    Endpoint("cache/set", label_wire.CacheSetRequest, label_wire.CacheSetResponse, "write", _none),
-    Endpoint("cache/clear", label_wire.CacheClearRequest, responses.Done, "write", _none),
+    Endpoint("store/sweep-ttl", label_wire.SweepTtlRequest, label_wire.DeleteNamespaceResponse, "write"),
+    Endpoint("store/export-items", label_wire.ExportItemsRequest, label_wire.ExportItemsResponse, "read"),
+    Endpoint("store/import-items", label_wire.ImportItemsRequest, label_wire.ImportItemsResponse, "write"),
+    Endpoint("cache/get", label_wire.CacheGetRequest, label_wire.CacheGetResponse, "read"),
+    Endpoint("cache/set", label_wire.CacheSetRequest, label_wire.CacheSetResponse, "write"),
+    Endpoint("cache/clear", label_wire.CacheClearRequest, responses.Done, "write"),
 )

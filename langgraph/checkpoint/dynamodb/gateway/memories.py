@@ -27,9 +27,9 @@ from langgraph.checkpoint.dynamodb._runtime.failures import is_transient
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerInputError
 from langgraph.checkpoint.dynamodb.gateway import label_wire as wire
-from langgraph.checkpoint.dynamodb.gateway.holding import Held
-from langgraph.checkpoint.dynamodb.gateway.label_rights import Scope
 from langgraph.checkpoint.dynamodb.gateway.opaque import inert_serde
+from langgraph.checkpoint.dynamodb.gateway.principals import Scope
+from langgraph.checkpoint.dynamodb.gateway.shares import Held
 from langgraph.checkpoint.dynamodb.gateway.size_limits import check_json
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 from langgraph.store.dynamodb import batch, erase, reads

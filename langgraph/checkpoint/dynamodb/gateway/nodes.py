@@ -14,10 +14,10 @@ from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerError
 from langgraph.checkpoint.dynamodb.gateway import label_wire as wire
-from langgraph.checkpoint.dynamodb.gateway.holding import Held
-from langgraph.checkpoint.dynamodb.gateway.label_rights import Scope
 from langgraph.checkpoint.dynamodb.gateway.memories import Recent
 from langgraph.checkpoint.dynamodb.gateway.opaque import OpaqueValue, opaque_storage
+from langgraph.checkpoint.dynamodb.gateway.principals import Scope
+from langgraph.checkpoint.dynamodb.gateway.shares import Held
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
 Document: TypeAlias = dict[str, Any]

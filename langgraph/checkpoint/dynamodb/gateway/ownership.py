@@ -19,7 +19,7 @@ from langgraph.checkpoint.dynamodb._runtime.cache import CachedThread
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.gateway import wire
-from langgraph.checkpoint.dynamodb.gateway.endpoints import Endpoint
+from langgraph.checkpoint.dynamodb.gateway.principals import threads_of
 from langgraph.checkpoint.dynamodb.gateway.problems import forbidden
 from langgraph.checkpoint.dynamodb.protocol import Thread
 
@@ -35,7 +35,7 @@ class Admitted:
     """The state under which the request may store something in its thread."""
 
 
-def admitted(storage: Storage, owner: str, endpoint: Endpoint, request: wire.Message) -> Op[Admitted | None]:
+def admitted(storage: Storage, owner: str, request: wire.Message) -> Op[Admitted | None]:
     """Return a request as far as the threads that it names exist; `None` if nothing is left of it.
 
     A thread that the request may create is created here, with its owner: it might become another's meanwhile.
@@ -43,7 +43,6 @@ def admitted(storage: Storage, owner: str, endpoint: Endpoint, request: wire.Mes
     Args:
         storage: The storage of the service.
         owner: The owner that the request's principal is bound to.
-        endpoint: The endpoint.
         request: The request.
 
     Raises:
@@ -53,7 +52,7 @@ def admitted(storage: Storage, owner: str, endpoint: Endpoint, request: wire.Mes
     named = getattr(request, "owner", None)
     if named is not None and named != owner:
         raise forbidden("this names another owner than these credentials are bound to; leave owner out")
-    threads = yield from _read(storage, filter(None, endpoint.threads(request)))
+    threads = yield from _read(storage, filter(None, threads_of(request)))
     _check(threads, keys)
     absent = {thread_id for thread_id, item in threads.items() if item is None}
     stored = _stored_by(request)

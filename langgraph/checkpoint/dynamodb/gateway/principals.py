@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import get_args
 
@@ -11,9 +11,18 @@ from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.limits import TENANT_PATTERN
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
-from langgraph.checkpoint.dynamodb.gateway.endpoints import Endpoint, Right
+from langgraph.checkpoint.dynamodb.gateway.endpoints import Right
+from langgraph.checkpoint.dynamodb.gateway.label_wire import BatchRequest, StorePut
 from langgraph.checkpoint.dynamodb.gateway.problems import forbidden
-from langgraph.checkpoint.dynamodb.gateway.wire import ListRequest, Message, ThreadsRequest
+from langgraph.checkpoint.dynamodb.gateway.wire import (
+    CopyThreadRequest,
+    DeleteForRunsRequest,
+    ListRequest,
+    Message,
+    PruneRequest,
+    ThreadsRequest,
+)
+from langgraph.store.dynamodb.namespaces import narrower
 
 RIGHTS: frozenset[Right] = frozenset(get_args(Right))
 
@@ -85,57 +94,89 @@ def check_right(principal: Principal, right: Right) -> None:
         raise forbidden(f"this request needs the right to {right}, which these credentials do not have")
 
 
-def check_rights(principal: Principal, endpoint: Endpoint, request: Message) -> None:
-    """Raise if a principal lacks a right that a request needs, where that depends on the request.
+def threads_of(request: Message) -> list[str | None]:
+    """Return every thread that a request names. None stands for all threads."""
+    if isinstance(request, CopyThreadRequest):
+        return [request.source_thread_id, request.target_thread_id]
+    if isinstance(request, PruneRequest):
+        return [*request.thread_ids]
+    if isinstance(request, DeleteForRunsRequest):
+        # A prefix that is the tenant's names threads of the tenant only.
+        return [request.thread_prefix or None]
+    return [request.thread_id] if hasattr(request, "thread_id") else []
+
+
+def check_request(principal: Principal, request: Message) -> None:
+    """Raise if a principal may not make a request: for a right that depends on it, or for what it names.
 
     Raises:
-        ProblemError: The principal lacks it.
+        ProblemError: The principal lacks a right, or the request names a thread or an owner of another tenant.
     """
-    for right in () if endpoint.rights is None else endpoint.rights(request):
-        check_right(principal, right)
-
-
-def check_threads(principal: Principal, endpoint: Endpoint, request: Message) -> None:
-    """Raise if a request names a thread of another tenant, or all threads.
-
-    Raises:
-        ProblemError: It does.
-    """
-    named = list(endpoint.threads(request))
-    if isinstance(request, ListRequest) and request.thread_id is None and principal.owner is None:
-        _check_list_without_thread(principal, request)
-        named.remove(None)
-    _check_named(principal, named)
-    owner = getattr(request, "owner", None)
-    if isinstance(request, ThreadsRequest) and owner is None and principal.owner is None:
+    if isinstance(request, BatchRequest):
+        for each in request.ops:
+            check_right(principal, "write" if isinstance(each, StorePut) else "read")
+    if _is_about_all(principal, request):
+        if (principal.tenant, principal.owner) != (None, None):
+            raise forbidden(
+                "this request is about all threads, and these credentials are for one tenant or owner"
+            )
         check_right(principal, "administer")
-        _check_named(principal, [None])
+    prefix, owner = principal.prefix, getattr(request, "owner", None)
+    if not all(principal.owns(each) for each in threads_of(request) if each is not None):
+        raise forbidden(
+            "this names a thread that is not of the tenant of these credentials, whose thread ids begin with"
+            f" {prefix!r}; give HttpCheckpointSaver thread_prefix={prefix!r}, or begin the ids with it"
+        )
     if owner is not None and not principal.owns(owner):
-        prefix = principal.prefix
         raise forbidden(
             f"this names an owner that is not of the tenant of these credentials, whose owners begin with {prefix!r};"
             f" give HttpCheckpointSaver thread_prefix={prefix!r}, or begin the names with it"
         )
 
 
-def _check_list_without_thread(principal: Principal, request: ListRequest) -> None:
-    # An index answers a list by run id, of which a tenant sees only its own threads (see lists.py). Anything else is a
-    # scan of the table.
-    if items.indexable_run_id(request.filter) is not None:
-        return
-    check_right(principal, "administer")
-    _check_named(principal, [None])
+def _is_about_all(principal: Principal, request: Message) -> bool:
+    if isinstance(request, ThreadsRequest):
+        return request.owner is None and principal.owner is None
+    if isinstance(request, DeleteForRunsRequest) and principal.owner is not None:
+        return True
+    if isinstance(request, ListRequest) and principal.owner is None:
+        # An index answers a list by run id, of which a tenant sees only its own threads (see list.py). Anything else is
+        # a scan of the table.
+        return request.thread_id is None and items.indexable_run_id(request.filter) is None
+    return None in threads_of(request)
 
 
-def _check_named(principal: Principal, named: Iterable[str | None]) -> None:
-    for thread_id in named:
-        if thread_id is None and (principal.tenant, principal.owner) != (None, None):
+@dataclass(frozen=True)
+class Scope:
+    """The labels that the namespaces of a principal's memories and cached nodes begin with."""
+
+    labels: tuple[str, ...]
+
+    @classmethod
+    def of(cls, principal: Principal) -> Scope:
+        """Return the scope of a principal: its tenant, and its owner if it is bound to one.
+
+        Raises:
+            ProblemError: The principal is bound to an owner of no tenant, whose name might be that of a tenant.
+        """
+        if principal.owner is not None and principal.tenant is None:
             raise forbidden(
-                "this request is about all threads, and these credentials are for one tenant or owner"
+                "memories and cached nodes of an owner are those of a tenant; give these credentials a tenant"
             )
-        if thread_id is not None and not principal.owns(thread_id):
-            prefix = principal.prefix
+        return cls(tuple(each for each in (principal.tenant, principal.owner) if each is not None))
+
+    def check(self, namespace: Sequence[str]) -> None:
+        """Raise if a namespace, or a prefix of namespaces to delete, does not begin with the labels.
+
+        Raises:
+            ProblemError: It does not.
+        """
+        if tuple(namespace[: len(self.labels)]) != self.labels:
             raise forbidden(
-                "this names a thread that is not of the tenant of these credentials, whose thread ids begin with"
-                f" {prefix!r}; give HttpCheckpointSaver thread_prefix={prefix!r}, or begin the ids with it"
+                "this reaches memories or cached nodes that are not of these credentials; their namespaces begin with"
+                f" {self.labels!r}"
             )
+
+    def narrowed(self, prefix: tuple[str, ...]) -> tuple[str, ...] | None:
+        """Return a prefix to read under, as far as the principal reaches it; `None` if that is nothing."""
+        return narrower(prefix, self.labels)

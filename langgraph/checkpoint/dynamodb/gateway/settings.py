@@ -23,17 +23,32 @@ from langgraph.checkpoint.dynamodb.config.types import Options
 from langgraph.checkpoint.dynamodb.config.variables import Variables
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 from langgraph.checkpoint.dynamodb.gateway.app import create_gateway
-from langgraph.checkpoint.dynamodb.gateway.authentication import Authenticate, any_of
-from langgraph.checkpoint.dynamodb.gateway.bearer import BearerTokens
-from langgraph.checkpoint.dynamodb.gateway.claims import AuthorizerClaims, ClaimOptions, Rights, Tenant
-from langgraph.checkpoint.dynamodb.gateway.iam import IDENTITY_PATTERN, IamIdentities
-from langgraph.checkpoint.dynamodb.gateway.jwt import JsonWebTokens, JwtOptions
+from langgraph.checkpoint.dynamodb.gateway.authentication import (
+    IDENTITY_PATTERN,
+    Authenticate,
+    BearerTokens,
+    IamIdentities,
+    any_of,
+    anybody_on_this_machine,
+)
+from langgraph.checkpoint.dynamodb.gateway.jwt import (
+    AuthorizerClaims,
+    ClaimOptions,
+    JsonWebTokens,
+    JwtOptions,
+    Rights,
+    Tenant,
+)
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.principals import Principal
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
 _SUBJECT = Subject(
     "gateway", ("tool", "langgraph-dynamodb-gateway"), Environment("LANGGRAPH_GATEWAY_"), is_required=False
+)
+_UNGUARDED = (
+    "the gateway needs principals in its configuration: bearer, jwt, iam or authorizer; with --insecure anybody on this"
+    " machine may do anything"
 )
 
 
@@ -137,7 +152,6 @@ class GatewayOptions(Options):
         description="A secret. With it, the access log has a keyed digest of each thread's id, and the ids of AWS's"
         " requests.",
     )
-    open_metrics: bool = Field(default=False, description="Whether /metrics needs no credentials.")
     plain_json: bool = Field(
         default=False,
         description="Whether principals that may read checkpoints may have their values as plain JSON.",
@@ -146,16 +160,23 @@ class GatewayOptions(Options):
     def gateway(self, saver: DynamoDBSaver, *, insecure: bool = False) -> Starlette:
         """Make the service.
 
+        Args:
+            saver: The saver whose table is served.
+            insecure: Instead of authenticating, let anybody on this machine do anything. For development.
+
         Raises:
             CheckpointerConfigurationError: No principal is configured and `insecure` is not set, or both are.
         """
+        authenticate = self.principals.authenticate()
+        if (authenticate is None) is not insecure:
+            raise CheckpointerConfigurationError(
+                "configure principals or give insecure, not both" if insecure else _UNGUARDED
+            )
         return create_gateway(
             saver,
-            authenticate=self.principals.authenticate(),
-            insecure=insecure,
+            authenticate=authenticate or anybody_on_this_machine,
             limits=self.limits,
             audit_key=None if self.audit_key is None else self.audit_key.get_secret_value().encode(),
-            open_metrics=self.open_metrics,
             plain_json=self.plain_json,
         )
 
@@ -181,12 +202,11 @@ def load_options(source: str | os.PathLike[str] | None = None) -> GatewayOptions
         raise configuration_error(faults_of(error, GatewayOptions), section.location) from None
 
 
-def configured_gateway(source: str | os.PathLike[str] | None = None, *, insecure: bool = False) -> Starlette:
+def configured_gateway(source: str | os.PathLike[str] | None = None) -> Starlette:
     """Return the service of a configuration: its checkpointer, of type `dynamodb`, and its settings.
 
     Args:
         source: The path of a file with both, or None for the environment, as for `create_checkpointer`.
-        insecure: Let anybody on this machine do anything, as for `create_gateway`.
 
     Returns:
         An ASGI application; `uvicorn --factory langgraph.checkpoint.dynamodb.gateway:configured_gateway` runs it.
@@ -201,4 +221,4 @@ def configured_gateway(source: str | os.PathLike[str] | None = None, *, insecure
     options = load_options(source)
     with config.saying_where():
         saver = make_saver(config.config)
-    return options.gateway(saver, insecure=insecure)
+    return options.gateway(saver)
