@@ -14,7 +14,7 @@ from langgraph.checkpoint.dynamodb.gateway import Limits, wire
 from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS, LABEL_ENDPOINTS, Endpoint
 from langgraph.checkpoint.dynamodb.gateway.readiness import Readiness
 from tests.gateway.conftest import MakeClient, Script
-from tests.gateway.requests import example
+from tests.gateway.requests import example, places_of_values, replaced
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda each: each.name)
@@ -121,3 +121,34 @@ def test_every_number_of_a_request_has_bounds(endpoint: Endpoint) -> None:
     for number in _numbers(endpoint.model.model_json_schema()):
         assert number.keys() & {"minimum", "exclusiveMinimum"}, json.dumps(number)
         assert number.keys() & {"maximum", "exclusiveMaximum"}, json.dumps(number)
+
+
+ODD: list[Any] = [
+    None,
+    True,
+    0,
+    -1,
+    1.5,
+    8.0,
+    2**53,
+    2**70,
+    "",
+    "a",
+    "AAAA",
+    "A===",
+    [],
+    {},
+    [["a", 1]],
+    {"a": 1},
+]
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda each: each.name)
+def test_a_request_that_the_description_allows_is_understood(endpoint: Endpoint) -> None:
+    described = Draft202012Validator(endpoint.model.model_json_schema())
+    good = example(endpoint.model)
+    requests = [replaced(good, place, odd) for place in places_of_values(good) for odd in ODD]
+    allowed = [each for each in (good, *requests) if described.is_valid(each)]
+    assert len(allowed) > 1
+    for each in allowed:
+        endpoint.model.model_validate(each)
