@@ -102,10 +102,6 @@ def test_clients_that_were_refused_at_once_are_told_to_come_again_at_different_t
     assert told == {str(first), str(first + 1), str(first + 2)}
 
 
-def test_an_outage_of_the_table_does_not_name_the_table() -> None:
-    assert "secret" not in str(problem_of(errors.CheckpointerUnavailableError("table secret")).detail)
-
-
 def test_what_a_client_sent_may_be_no_text() -> None:
     said = problem_of(errors.CheckpointerInputError("\ud800")).document("1")["detail"]
     assert said == "?"

@@ -94,31 +94,6 @@ async def test_who_has_fewest_places_is_next_and_then_who_waited_longest() -> No
     await hall.empty()
 
 
-async def test_two_that_both_want_all_share_evenly() -> None:
-    hall = Hall()
-    await hall.come(*(f"a{each}" for each in range(20)), *(f"b{each}" for each in range(10)))
-    for _ in range(10):
-        await hall.go(hall.served[-2], hall.served[-1])
-    assert sum(name[0] == "b" for name in hall.served[2:22]) == 10
-    await hall.empty()
-
-
-async def test_one_who_takes_all_it_can_keeps_nobody_else_waiting() -> None:
-    hall = Hall(in_flight_max=4)
-    await hall.come(*(f"a{each}" for each in range(10)))
-    assert hall.served == ["a0", "a1", "a2"]
-    await hall.come("b1", "c1")
-    assert hall.served[3:] == ["b1"]
-    await hall.go("b1")
-    assert hall.served[4:] == ["c1"]
-    await hall.go("c1")
-    assert len(hall.served) == 5
-    await hall.go("a0")
-    assert hall.served[5:] == ["a3"]
-    await hall.go(*(f"a{each}" for each in range(1, 10)))
-    assert len(hall.served) == 12
-
-
 async def test_tenants_share_evenly_however_many_principals_each_has() -> None:
     hall = Hall(in_flight_max=1)
     many = [f"A{name}1" for name in "abcdefghij"]

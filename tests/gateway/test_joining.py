@@ -37,25 +37,6 @@ class Work:
             raise
 
 
-async def test_what_ends_in_time_is_done() -> None:
-    work, joining = Work(), Joining()
-    work.ended.set()
-    for count in (1, 2):
-        assert await joining.done("key", work.run, 10.0)
-        assert work.started == count
-
-
-async def test_a_repeated_request_joins_and_another_one_does_not() -> None:
-    work, other, joining = Work(), Work(), Joining()
-    assert not await joining.done("key", work.run, 0.01)
-    second = asyncio.create_task(joining.done("key", work.run, 10.0))
-    assert not await joining.done("another", other.run, 0.01)
-    assert not second.done()
-    work.ended.set()
-    assert await second
-    assert (work.started, other.started) == (1, 1)
-
-
 async def test_a_prune_that_takes_long_is_joined_by_the_same_request_of_the_same_principal(
     make_client: MakeClient, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -82,15 +63,6 @@ async def test_a_prune_that_takes_long_is_joined_by_the_same_request_of_the_same
     go_on.set_result(None)
     assert await ask()
     assert len(begun) == 2
-
-
-async def test_two_may_wait_for_the_same() -> None:
-    work, joining = Work(), Joining()
-    waiting = [asyncio.create_task(joining.done("key", work.run, 10.0)) for _ in range(2)]
-    await asyncio.sleep(0)
-    work.ended.set()
-    assert await asyncio.gather(*waiting) == [True, True]
-    assert work.started == 1
 
 
 async def test_its_error_is_that_of_who_joins() -> None:
