@@ -12,7 +12,7 @@ from playwright.async_api import Page, expect
 from tests.view import story
 from tests.view.page.conftest import SCREENSHOTS, Visit
 from tests.view.page.test_finding_threads import finder
-from tests.view.page.test_thread_page import OFFERED, choose, panel, search
+from tests.view.page.test_thread_page import choose, panel, search
 
 pytestmark = [
     pytest.mark.engines("dynamodb-local"),
@@ -36,21 +36,10 @@ async def _pending(page: Page) -> None:
     await choose(page, "step 1", "tried again", tab="Pending")
 
 
-async def _cost(page: Page) -> None:
-    await choose(page, "step 5", "made by ask", tab="Cost")
-    await panel(page).get_by_text("As a table").click()
-
-
 async def _found(page: Page) -> None:
     findings = await search(page, story.WRONG)
     await findings.get_by_role("button").nth(2).click()
     await expect(panel(page).locator(".revealed")).to_be_visible()
-
-
-async def _blamed(page: Page) -> None:
-    shown = await choose(page, "step 5", "made by ask")
-    await shown.get_by_role("button", name=OFFERED).press("Enter")
-    await expect(page.get_by_role("button", name="Show that step")).to_be_visible()
 
 
 async def _subgraphs(page: Page) -> None:
@@ -74,9 +63,7 @@ VIEWS: dict[str, Callable[[Page], Awaitable[None]]] = {
     "state": _state,
     "changes": _changes,
     "pending": _pending,
-    "cost": _cost,
     "search": _found,
-    "blame": _blamed,
     "subgraphs": _subgraphs,
     "threads": _threads,
     "hostile": _hostile,
