@@ -9,7 +9,7 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
+from langgraph.checkpoint.dynamodb._format.pricing import READ_UNIT_DOLLARS, WRITE_UNIT_DOLLARS, item_bytes
 from langgraph.checkpoint.dynamodb.view import caches
 from langgraph.checkpoint.dynamodb.view.responses import Responses
 from langgraph.checkpoint.dynamodb.view.thread_view import Session
@@ -44,6 +44,7 @@ def look_at_everything(asked: Asked, thread: str) -> None:
             at = {"thread": thread, "ns": lane["ns"], "checkpoint": row["checkpoint"]}
             for name in ("state", "changes", "pending"):
                 asked.get(name, **at)
+        asked.get("cost", thread=thread, ns=lane["ns"])
     asked.get("search", thread=thread, text="nowhere")
 
 
@@ -83,9 +84,11 @@ def test_the_first_page_reads_no_segments(metered: Metered, saver: DynamoDBSaver
 def test_looking_again_reads_no_segment_again(metered: Metered, saver: DynamoDBSaver, thread: str) -> None:
     talk_at_length(saver, thread, 20)
     metered.asked.values(thread)
+    metered.asked.get("cost", thread=thread, ns="")
     metered.asked.get("thread", thread=thread)
     with metered.meter.operation() as again:
         metered.asked.get("tree", thread=thread, ns="")
+        metered.asked.get("cost", thread=thread, ns="")
         metered.asked.values(thread)
     assert set(again.calls) == {"Query"}
 
@@ -130,3 +133,30 @@ def test_the_reader_s_policy_is_enough(engine: Engine, table: str, saver: Dynamo
         asked.get("directory", owner="ada", title="x")
         assert not gate.refused
         assert gate.allowed_actions() <= {"dynamodb:Query", "dynamodb:BatchGetItem", "dynamodb:GetItem"}
+
+
+def test_the_cost_is_that_of_the_items(
+    asked: Asked, saver: DynamoDBSaver, client: DynamoDBClient, table: str, thread: str
+) -> None:
+    talk_at_length(saver, thread, 12)
+    found = asked.get("cost", thread=thread, ns="")
+    pages: Any = client.get_paginator("query").paginate(
+        TableName=table,
+        KeyConditionExpression="PK = :pk",
+        ExpressionAttributeValues={":pk": {"S": f"{thread}#"}},
+    )
+    items = [each for page in pages for each in page["Items"] if each["SK"]["S"][:2] in ("C#", "S#")]
+    segments = [item_bytes(each) for each in items if each["SK"]["S"].startswith("S#")]
+    totals, prices = found["totals"], found["prices"]
+    assert (totals["items"], totals["bytes"]) == (len(items), sum(map(item_bytes, items)))
+    assert (totals["segments"], totals["segment_bytes"]) == (len(segments), sum(segments))
+    assert sum(each["new_segments"] for each in prices) == len(segments)
+    assert sum(each["new_bytes"] for each in prices) == sum(segments)
+    assert sum(each["bytes"] + each["new_bytes"] for each in prices) == totals["bytes"]
+    assert [each["checkpoint"] for each in prices] == [row["checkpoint"] for row in asked.rows(thread)][::-1]
+    assert (prices[0]["shared_segments"], prices[0]["shared_bytes"]) == (0, 0)
+    assert prices[-1]["shared_segments"] > prices[-1]["new_segments"] > 0
+    assert totals["write_units"] == sum(each["write_units"] for each in prices)
+    assert totals["write_dollars"] == pytest.approx(totals["write_units"] * WRITE_UNIT_DOLLARS)
+    assert prices[-1]["read_dollars"] == pytest.approx(prices[-1]["read_units"] * READ_UNIT_DOLLARS)
+    assert totals["missing_segments"] == 0

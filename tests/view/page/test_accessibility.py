@@ -36,6 +36,11 @@ async def _pending(page: Page) -> None:
     await choose(page, "step 1", "tried again", tab="Pending")
 
 
+async def _cost(page: Page) -> None:
+    await choose(page, "step 5", "made by ask", tab="Cost")
+    await panel(page).get_by_text("As a table").click()
+
+
 async def _found(page: Page) -> None:
     findings = await search(page, story.WRONG)
     await findings.get_by_role("button").nth(2).click()
@@ -63,6 +68,7 @@ VIEWS: dict[str, Callable[[Page], Awaitable[None]]] = {
     "state": _state,
     "changes": _changes,
     "pending": _pending,
+    "cost": _cost,
     "search": _found,
     "subgraphs": _subgraphs,
     "threads": _threads,

@@ -96,7 +96,7 @@ async def test_hostile_content_is_shown_as_text(visit: Visit) -> None:
     assert len(await said.nth(3).inner_text()) > 100_000
     await expect(panel(page)).to_contain_text("__proto__")
     await expect(panel(page)).to_contain_text("constructor")
-    for tab in ("What changed", "Pending"):
+    for tab in ("What changed", "Pending", "Cost"):
         await choose(page, "newest", tab=tab)
     findings = await search(page, "<script>")
     await findings.get_by_role("button", name="<script>").first.click()
@@ -211,6 +211,23 @@ async def test_a_failure_that_nobody_has_tried_again_is_one(visit: Visit, saver:
 
 
 @pytest.mark.search
+async def test_the_cost_of_each_step_is_a_chart_with_totals(visit: Visit) -> None:
+    page = await visit()
+    shown = await choose(page, "step 5", "made by ask", tab="Cost")
+    await expect(shown.locator(".totals")).to_contain_text(re.compile(r"written\$0\.0000\d+\d+ write units"))
+    chart = shown.get_by_role("slider", name="Write units per step")
+    await expect(chart).to_have_attribute("aria-valuetext", re.compile("checkpoint 7 of 11, [1-9]"))
+    await chart.focus()
+    await page.keyboard.press("Home")
+    await expect(shown.get_by_role("status")).to_contain_text("Step -1")
+    await page.keyboard.press("Enter")
+    await expect(step(page, "step -1")).to_have_attribute("aria-selected", "true")
+    await expect(chart).to_be_focused()
+    await shown.get_by_text("As a table").click()
+    await expect(shown.get_by_role("row")).to_have_count(12)
+
+
+@pytest.mark.search
 async def test_the_tree_is_walked_by_keyboard(visit: Visit) -> None:
     page = await visit()
     await page.get_by_role("tree").focus()
@@ -234,7 +251,7 @@ async def test_the_tree_is_walked_by_keyboard(visit: Visit) -> None:
     await page.keyboard.press("o")
     await expect(step(page, "made by rates")).to_be_visible()
     await page.get_by_role("tab", name="State").focus()
-    for name in ("What changed", "Pending", "State"):
+    for name in ("What changed", "Pending", "Cost", "State"):
         await page.keyboard.press("ArrowRight")
         await expect(page.get_by_role("tab", name=name)).to_be_focused()
         await expect(page.get_by_role("tab", name=name)).to_have_attribute("aria-selected", "true")
@@ -348,7 +365,7 @@ async def test_it_can_be_used_at_1024_pixels(visit: Visit) -> None:
     page = await visit(width=1024)
     await search(page, story.WRONG)
     assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    for name in ("State", "What changed", "Pending"):
+    for name in ("State", "What changed", "Pending", "Cost"):
         await expect(page.get_by_role("tab", name=name)).to_be_in_viewport()
 
 
@@ -367,7 +384,7 @@ async def test_it_can_be_used_on_a_phone(visit: Visit, scheme: str) -> None:
     above, below = [box for box in boxes if box is not None]
     assert above["y"] + above["height"] <= below["y"]
     assert above["width"] == below["width"] == 420
-    for name in ("State", "What changed", "Pending"):
+    for name in ("State", "What changed", "Pending", "Cost"):
         await choose(page, "newest", tab=name)
         assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
     await search(page, story.WRONG)

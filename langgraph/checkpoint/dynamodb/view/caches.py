@@ -43,6 +43,13 @@ class LruCache(Generic[T]):
                 self._size -= self._things.popitem(last=False)[1][1]
 
 
+class Segment(NamedTuple):
+    """A segment's content, and the size of its item."""
+
+    content: bytes
+    item_bytes: int
+
+
 class SizedValue(NamedTuple):
     """A value, which may be None, and how many bytes it was read from."""
 
@@ -55,7 +62,7 @@ class Caches:
 
     def __init__(self) -> None:
         """Start empty."""
-        self.segments: LruCache[bytes] = LruCache(_SEGMENT_BYTES_MAX)
+        self.segments: LruCache[Segment] = LruCache(_SEGMENT_BYTES_MAX)
         self.values: LruCache[SizedValue] = LruCache(_VALUE_BYTES_MAX)
         self.objects: LruCache[Any] = LruCache(_VALUE_BYTES_MAX)
         """Messages and other objects, which successive values often share."""

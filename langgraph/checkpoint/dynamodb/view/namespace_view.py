@@ -15,7 +15,9 @@ from langgraph.checkpoint.base import CheckpointMetadata
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.content import Body, Write, read_body, read_metadata, read_writes
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
+from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._format.segments import StoredValue, expand, inline_bytes, is_index, reach
+from langgraph.checkpoint.dynamodb._operations.inventory import Inventory
 from langgraph.checkpoint.dynamodb._operations.reads import (
     StoredCheckpoint,
     hides_namespace,
@@ -26,10 +28,11 @@ from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError, CheckpointFormatError
-from langgraph.checkpoint.dynamodb.view.caches import Caches, SizedValue
+from langgraph.checkpoint.dynamodb.view.caches import Caches, Segment, SizedValue
 
 # A query of all segments also reads unwanted bytes, but a read by key is rounded up for each item.
 _WANTED_SHARE = 0.8
+_KEYS_AT_ONCE = 1000
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,8 @@ class NamespaceView:
         self.partition = partition
         self.checkpoints: dict[str, StoredCheckpoint] = {}
         """The checkpoints that were read, newest first."""
+        self.inventory = Inventory(partition)
+        """All items that were read, with their sizes. Segments are kept without their data."""
         self.problem: str | None = None
         """The damage of an item that cannot be shown at all."""
         self._storage = storage
@@ -72,13 +77,14 @@ class NamespaceView:
             descending=True,
             consistent=False,
         )
-        self._writes: dict[str, list[Item]] = {}
-        # The contents of index segments.
-        self._indexes: dict[bytes, bytes] = {}
         self._bodies: dict[str, Body] = {}
         self._tasks: dict[str, tuple[Task, ...]] = {}
         # Segments that are stored but whose content is not what was written, with the error of each.
         self._damaged: dict[bytes, str] = {}
+
+    @property
+    def _indexes(self) -> dict[bytes, bytes]:
+        return self.inventory.indexes.contents
 
     # Checkpoints
 
@@ -108,15 +114,15 @@ class NamespaceView:
             CheckpointCorruptionError: The item cannot have its place in a tree.
         """
         now = self._storage.clock()
+        self.inventory.sizes[items.sort_key(item)] = item_bytes(item)
         items.is_expired(item, now)
         items.text(item, items.PARENT)
-        checkpoint_id = items.checkpoint_id_of(item)
+        self.inventory.add(item)
         if items.is_head(item):
-            writes = self._writes.pop(checkpoint_id, [])
+            checkpoint_id = items.checkpoint_id_of(item)
+            writes = self.inventory.writes.get(checkpoint_id, ())
             live = [each for each in writes if not items.is_expired(each, now)]
             self.checkpoints[checkpoint_id] = StoredCheckpoint(item, live)
-        else:
-            self._writes.setdefault(checkpoint_id, []).append(item)
 
     def _is_over(self, item: Item) -> bool:
         """Tell whether an item is the newest checkpoint's head and has expired, which hides the whole namespace."""
@@ -232,10 +238,10 @@ class NamespaceView:
         """Return the plaintexts of segments. Those that are not in the table are left out."""
         wanted, found = dict.fromkeys(ids), dict[bytes, bytes]()
         for each in wanted:
-            content = self._caches.segments.get((self.partition.pk, each))
-            if content is not None:
-                self._note(each, content)
-                found[each] = content
+            segment = self._caches.segments.get((self.partition.pk, each))
+            if segment is not None:
+                self._note(each, segment)
+                found[each] = segment.content
         missing = [each for each in wanted if each not in found]
         if missing and all(map(is_index, missing)):
             yield from self._fetch_keys(missing, found)
@@ -243,42 +249,59 @@ class NamespaceView:
             yield from self._fetch(missing, found)
         return {each: found[each] for each in wanted if each in found}
 
-    def _all_named(self) -> set[bytes]:
+    def measure_segments(self) -> Op[None]:
+        """Read all segments whose size is not known."""
+        for each in self.named() - self.inventory.segments.keys():
+            segment = self._caches.segments.get((self.partition.pk, each))
+            if segment is not None:
+                self._note(each, segment)
+        missing = sorted(self.named() - self.inventory.segments.keys())
+        if missing:
+            yield from self._fetch(missing, None)
+
+    def named(self) -> set[bytes]:
         """Return every segment that the checkpoints and writes that were read name, index segments included."""
         named = (reach(self._named(each), self._indexes) for each in self.checkpoints.values())
         return set[bytes]().union(*named)
 
-    def _fetch(self, ids: list[bytes], found: dict[bytes, bytes]) -> Op[None]:
-        """Read segments into `found`, in whichever way reads less."""
+    def _fetch(self, ids: list[bytes], found: dict[bytes, bytes] | None) -> Op[None]:
+        """Read segments, into `found` if it is given, in whichever way reads less."""
         left = set(ids)
-        if self.done and len(ids) >= _WANTED_SHARE * len(self._all_named()):
+        if self.done and len(ids) >= _WANTED_SHARE * len(self.named()):
             query = Query(self.partition.pk, prefix=items.SEGMENTS, consistent=False)
             while not query.done:
                 left -= self._decode((yield from self._storage.table.query_page(query)), found)
         yield from self._fetch_keys(left, found)
 
-    def _fetch_keys(self, ids: Iterable[bytes], found: dict[bytes, bytes]) -> Op[None]:
-        self._decode((yield from segment_items(self._storage.table, self.partition.pk, ids)), found)
+    def _fetch_keys(self, ids: Iterable[bytes], found: dict[bytes, bytes] | None) -> Op[None]:
+        wanted = sorted(ids)
+        for start in range(0, len(wanted), _KEYS_AT_ONCE):
+            some = wanted[start : start + _KEYS_AT_ONCE]
+            self._decode((yield from segment_items(self._storage.table, self.partition.pk, some)), found)
 
-    def _decode(self, read: Iterable[Item], found: dict[bytes, bytes]) -> set[bytes]:
+    def _decode(self, read: Iterable[Item], found: dict[bytes, bytes] | None) -> set[bytes]:
         taken = set()
         for item in read:
             segment_id = items.segment_id_of(item)
             taken.add(segment_id)
             try:
-                content = open_segment(self._storage.codec, item)
+                segment = Segment(open_segment(self._storage.codec, item), item_bytes(item))
             except CheckpointCorruptionError as error:
                 # The other segments are still of use.
                 self._damaged[segment_id] = str(error)
                 continue
-            self._caches.segments.keep((self.partition.pk, segment_id), content, len(content))
-            self._note(segment_id, content)
-            found[segment_id] = content
+            self._caches.segments.keep((self.partition.pk, segment_id), segment, len(segment.content))
+            self._note(segment_id, segment)
+            if found is not None:
+                found[segment_id] = segment.content
         return taken
 
-    def _note(self, segment_id: bytes, content: bytes) -> None:
+    def _note(self, segment_id: bytes, segment: Segment) -> None:
+        sort_key = items.segment_sk(segment_id)
+        self.inventory.sizes[sort_key] = segment.item_bytes
+        self.inventory.segments[segment_id] = items.key(self.partition.pk, sort_key)
         if is_index(segment_id):
-            self._indexes[segment_id] = content
+            self._indexes[segment_id] = segment.content
 
     def _read_indexes(self, ids: set[bytes]) -> Op[None]:
         wanted = {each for each in ids if is_index(each)} - self._indexes.keys()

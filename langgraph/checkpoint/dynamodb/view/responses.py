@@ -12,6 +12,7 @@ from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, CheckpointNotFoundError
 from langgraph.checkpoint.dynamodb.view import documents
 from langgraph.checkpoint.dynamodb.view.changes import changes
+from langgraph.checkpoint.dynamodb.view.cost import cost
 from langgraph.checkpoint.dynamodb.view.directory import directory
 from langgraph.checkpoint.dynamodb.view.namespace_view import NamespaceView
 from langgraph.checkpoint.dynamodb.view.node import Node
@@ -111,6 +112,10 @@ def _search(thread: ThreadView, parameters: Parameters) -> Op[documents.SearchDo
     return (yield from search(thread, _text(parameters, "text"), parameters.get("cursor")))
 
 
+def _cost(thread: ThreadView, parameters: Parameters) -> Op[documents.Cost]:
+    return (yield from cost((yield from thread.namespace(_text(parameters, "ns")))))
+
+
 def _checkpoint(thread: ThreadView, parameters: Parameters) -> Any:
     return thread.checkpoint(_text(parameters, "ns"), _text(parameters, "checkpoint"))
 
@@ -119,6 +124,7 @@ _OF_THREADS: Mapping[str, _InThread] = {
     "tree": _tree,
     "part": _part,
     "search": _search,
+    "cost": _cost,
     **{each.__name__: _in_checkpoint(each) for each in (state, pending, changes)},
 }
 _PART_TEXT_MAX = 256 * 1024
