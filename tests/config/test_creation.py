@@ -102,20 +102,6 @@ def test_the_saver_is_closed_though_its_user_fails(tmp_path: Path) -> None:
         saver.conn.execute("SELECT 1")
 
 
-async def test_a_table_is_made_where_that_is_asked_for(engine: Engine, client: Any) -> None:
-    config = {
-        "table_name": "made-by-configuration",
-        "endpoint_url": engine.endpoint_url,
-        "region_name": engine.region_name,
-        "setup": True,
-    }
-    with create_checkpointer({"type": "dynamodb", "config": config}) as saver:
-        assert saver.get_tuple(THREAD) is None
-    async with acreate_checkpointer({"type": "dynamodb", "config": config}) as saver:
-        assert await saver.aget_tuple(THREAD) is None
-    client.delete_table(TableName="made-by-configuration")
-
-
 # What only opening can find out
 
 

@@ -312,15 +312,3 @@ def test_a_file_says_who_compares_embeddings() -> None:
 
     assert search() is None
     assert isinstance(search(engine=Compares), Compares)
-
-
-def test_events_go_where_the_configuration_says(engine: Engine, table_name: str) -> None:
-    events = list[Any]()
-    config = {**_of(engine), "table_name": table_name, "on_event": events.append}
-    with (
-        create_store({"type": "dynamodb", "config": config}) as store,
-        create_cache({"type": "dynamodb", "config": config}) as cache,
-    ):
-        store.put(ADA, "food", {"likes": "pizza"})
-        cache.get([(ADA, "key")])
-    assert [each.operation for each in events] == ["store.put", "cache.get"]
