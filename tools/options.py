@@ -139,7 +139,7 @@ def _table(name: str, above: set[tuple[str, str]]) -> Iterator[str]:
         name: The type.
         above: What the tables above have, by names and texts; those of this one are added.
     """
-    components = [component for component, types in COMPONENTS.items() if name in types.built_in]
+    components = [component for component, types in COMPONENTS.items() if name in types.names]
     rows: dict[tuple[str, str], dict[str, str]] = {}
     for component in components:
         for option, field in COMPONENTS[component].find(name).options.model_fields.items():

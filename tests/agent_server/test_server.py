@@ -14,7 +14,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
 import langgraph.checkpoint.dynamodb as package
-from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, DynamoDBSaver, server
+from langgraph.checkpoint.dynamodb import DynamoDBSaver, server
 from langgraph.checkpoint.dynamodb.server import checkpointer
 from langgraph.store.dynamodb import DynamoDBStore
 
@@ -49,17 +49,6 @@ async def test_the_server_finds_it_by_the_last_dot_of_its_path(
     for _ in range(2):
         async with vars(package)[name_there]() as opened:
             assert isinstance(opened, IN_MEMORY[name])
-
-
-@every_component
-async def test_a_server_needs_one(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(f"LANGGRAPH_{name.upper()}_ENABLED", "false")
-    message = (
-        f"LANGGRAPH_{name.upper()}_ENABLED is false, and the Agent Server needs a {name}; .* remove `{name}`"
-    )
-    with pytest.raises(CheckpointerConfigurationError, match=message):
-        async with getattr(server, name)():
-            pass
 
 
 @pytest.fixture

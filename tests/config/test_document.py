@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,7 +12,6 @@ from langgraph.checkpoint.dynamodb import CacheConfig, CheckpointerConfig, Store
 from langgraph.checkpoint.dynamodb.config.keys import EncryptionKey
 from langgraph.checkpoint.dynamodb.config.serde import SerdeOptions
 from langgraph.checkpoint.dynamodb.config.stores import IndexOptions, TtlOptions
-from langgraph.checkpoint.dynamodb.config.types import CHECKPOINTERS
 from tests.support.documents import ROOT, blocks, read
 
 DOCUMENT = read("docs/configuration.md")
@@ -37,7 +35,7 @@ def test_every_yaml_file_can_be_loaded(text: str, tmp_path: Path) -> None:
     ]
     assert sections
     for each in sections:
-        assert each.load(tmp_path / "agent.yaml").type in each.types.built_in
+        assert each.load(tmp_path / "agent.yaml").type in each.types.names
 
 
 def test_the_same_from_yaml_toml_and_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,14 +52,6 @@ def test_the_other_tables() -> None:
     assert _named_in_table_of("## Encryption") | {"encoding"} == set(EncryptionKey.model_fields)
     for model in (SerdeOptions, IndexOptions, TtlOptions):
         assert not [name for name in model.model_fields if f"`{name}`" not in DOCUMENT]
-
-
-def test_the_type_of_another_package_is_one() -> None:
-    names: dict[str, Any] = {}
-    (*_, program) = blocks(DOCUMENT, "python")
-    exec(compile(program, "configuration.md", "exec"), names)  # noqa: S102  # The document's own program.
-    assert names["SHELF"].options is names["ShelfOptions"]
-    assert f'[project.entry-points."{CHECKPOINTERS.entry_point_group}"]' in DOCUMENT
 
 
 def test_the_agent_server_is_configured_as_in_its_test() -> None:

@@ -167,10 +167,10 @@ def test_options_of_the_serializer() -> None:
         ({"on_event": "own_objects:own_serializer"}, "on_event: is a "),
         ({"session": "own_objects:own_serializer"}, "session: is a "),
         ({"session": make_session, "client": boto3}, "client: is a builtins.module; give boto3.client"),
-        (
-            {"client_config": {"read_timeout": 3}},
-            "client_config: is a builtins.dict; give a botocore.config.Config",
-        ),
+        ({"client_config": own_serializer}, "client_config: is a "),
+        ({"client_config": {"read_timeout": 3}}, "client_config: give an object, or name one as module:name"),
+        ({"session": 3}, "session: give an object, or name one as module:name"),
+        ({"on_event": [_TEXT]}, "on_event: give an object, or name one as module:name"),
         ({"ttl_seconds": True}, "ttl_seconds: give a number (Seconds after which"),
         (
             {"ttl_seconds": 40_000_000_000},
@@ -223,11 +223,9 @@ async def test_what_is_stored_is_encrypted_with_the_key_of_a_file(
         },
     }
     with create_checkpointer(section) as saver:
-        assert saver is not None
         store(saver, thread_config("thread-1"), "1", {"note": "hunter2"})
     assert not [item for item in all_items(client, table_name) if "hunter2" in str(item)]
     async with acreate_checkpointer(section) as saver:
-        assert saver is not None
         found = await saver.aget_tuple(thread_config("thread-1"))
     assert found is not None
     assert found.checkpoint["channel_values"] == {"note": "hunter2"}

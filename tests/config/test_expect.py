@@ -80,9 +80,6 @@ def test_a_program_gets_what_it_needs_or_an_error(
     assert str(caught.value) == (
         f"type: memory makes {of_memory.__name__}, and this program needs {ours.__name__}; name another type"
     )
-    with pytest.raises(CheckpointerConfigurationError) as caught:
-        make({**TABLE, "enabled": False}, ours)
-    assert str(caught.value) == f"enabled: is false, and this program needs {ours.__name__}; set it to true"
 
 
 def test_a_base_class_is_enough() -> None:

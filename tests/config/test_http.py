@@ -75,7 +75,6 @@ def test_a_token_file_is_read_again(tmp_path: Path) -> None:
 def test_a_key_encrypts_before_anything_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AGENTS_KEY", "0123456789abcdef")
     with create_checkpointer(_section(encryption_key={"environment": "AGENTS_KEY"})) as saver:
-        assert saver is not None
         assert isinstance(saver.serde, EncryptedSerializer)
 
 
@@ -92,8 +91,8 @@ def test_a_file_of_certificates(tmp_path: Path) -> None:
     (tmp_path / "empty.pem").write_text("")
     assert "ca_file: names a file that cannot be used" in _error(ca_file=str(tmp_path / "empty.pem"))
 
-    with create_checkpointer(_section(ca_file=certifi.where())) as saver:
-        assert saver is not None
+    with create_checkpointer(_section(ca_file=certifi.where())):
+        pass
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ def _error(**section: Any) -> str:
 
 def test_the_default_is_memory() -> None:
     config = CheckpointerConfig()
-    assert (config.type, config.enabled, config.config.model_dump()) == ("memory", True, {})
+    assert (config.type, config.config.model_dump()) == ("memory", {})
 
 
 def test_options_are_attributes_and_do_not_change() -> None:
@@ -41,7 +41,7 @@ def test_an_unknown_type() -> None:
         _error(type="dynamo")
         == "type: is not a type of checkpointer; use one of memory, sqlite, postgres, dynamodb, http"
     )
-    assert _error(type=3).startswith("type: input should be a valid string (One of ")
+    assert _error(type=3).startswith("type: input should be a valid string (What keeps ")
     assert SECRET not in _error(type=SECRET)
 
 
@@ -49,7 +49,7 @@ def test_unknown_keys() -> None:
     assert _error(type="dynamodb", config={"table_name": "t", "boto_config": {}}) == (
         "config.boto_config: is unknown here; it is client_config here"
     )
-    assert _error(typ="memory") == "typ: is unknown here; did you mean type? use one of type, config, enabled"
+    assert _error(typ="memory") == "typ: is unknown here; did you mean type? use one of type, config"
     assert _error(type="sqlite", config={"db_file": "x", "file": 1}).startswith(
         "config.file: is unknown here; did"
     )
@@ -78,7 +78,6 @@ def test_a_missing_option(kind: str, option: str) -> None:
 
 
 def test_wrong_types() -> None:
-    assert _error(enabled="perhaps").startswith("enabled: input should be a valid boolean")
     assert _error(type="memory", config=[1]).startswith("config: must be a mapping")
     assert _error(type="sqlite", config={"db_file": {1: 2}}).startswith("config.db_file: input should be")
     assert _error(type="sqlite", config={"db_file": "x", 3: 4}).startswith("config.3: keys should be strings")
@@ -119,7 +118,6 @@ def test_a_variable_may_stand_for_any_value_and_is_not_read_again(monkeypatch: p
     monkeypatch.setenv("KIND", "dynamodb")
     section = {
         "type": "${KIND}",
-        "enabled": "${ENABLED:-true}",
         "config": {
             "table_name": "${TABLE}",
             "ttl_seconds": "${TTL}",
@@ -181,7 +179,6 @@ def test_no_secret_is_shown_by_what_is_configured(
         {"type": "dynamodb", "config": {"table_name": "x", "client_config": SECRET}},
         {"type": "dynamodb", "config": {"table_name": "x", "ttl_seconds": SECRET}},
         {"type": "dynamodb", "config": {"table_name": "x", "serde": SECRET}},
-        {"enabled": SECRET},
     ],
     ids=str,
 )

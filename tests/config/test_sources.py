@@ -93,7 +93,6 @@ def test_a_file_that_is_nested_too_deeply_is_named(tmp_path: Path, name: str, te
 def test_the_environment(monkeypatch: pytest.MonkeyPatch, expected: CheckpointerConfig) -> None:
     for name, text in {
         "TYPE": "dynamodb",
-        "ENABLED": "true",
         "CONFIG__TABLE_NAME": "${A_NAME}s",
         "CONFIG__TTL_SECONDS": "60",
         "CONFIG__SERDE__PICKLE_FALLBACK": "true",
@@ -103,8 +102,6 @@ def test_the_environment(monkeypatch: pytest.MonkeyPatch, expected: Checkpointer
     # LangGraph's Agent Server has variables of such names as well.
     monkeypatch.setenv(PREFIX + "POSTGRES_POOL_MIN_SIZE", "3")
     assert CheckpointerConfig.load() == expected
-    monkeypatch.setenv(PREFIX + "ENABLED", "false")
-    assert not CheckpointerConfig.load().enabled
 
 
 def test_a_dict_is_a_section_or_a_file(expected: CheckpointerConfig) -> None:
@@ -116,7 +113,7 @@ def test_a_dict_is_a_section_or_a_file(expected: CheckpointerConfig) -> None:
 
 
 def test_a_configuration_is_a_value(expected: CheckpointerConfig) -> None:
-    other = CheckpointerConfig(**copy.deepcopy(SAME) | {"enabled": False})
+    other = CheckpointerConfig(type="sqlite", config={"db_file": "x"})
     assert other != expected
     assert copy.deepcopy(expected) == expected
     assert pickle.loads(pickle.dumps(expected)) == expected  # noqa: S301  # Our own.
@@ -257,6 +254,14 @@ def test_a_mistake_in_toml_is_named_by_its_key(tmp_path: Path) -> None:
         ' created if it is missing, or ":memory:".',
         "  a.toml, tool.langgraph-dynamodb.config.db_files: is unknown here; did you mean db_file? use one of db_file",
     ]
+
+
+def test_an_object_that_is_written_as_a_mapping_is_named_when_it_is_read(tmp_path: Path) -> None:
+    text = "checkpointer:\n  type: dynamodb\n  config:\n    table_name: x\n    client_config: {read_timeout: 3}\n"
+    assert _error(_file(tmp_path, "a.yaml", text)) == (
+        f"{tmp_path}/a.yaml, line 5, checkpointer.config.client_config: give an object, or name one as module:name"
+        " (A botocore `Config` that replaces the default one, retries included.)"
+    )
 
 
 def test_options_that_are_left_out_stand_where_they_would_have_to(tmp_path: Path) -> None:

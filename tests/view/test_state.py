@@ -65,7 +65,6 @@ def test_objects_are_data_and_nothing_is_made_imported_or_unpickled(
     pending = asked.get("pending", **asked.newest(thread))
     asked.get("changes", **asked.newest(thread))
     asked.get("search", thread=thread, text="7")
-    asked.get("blame", **asked.newest(thread), path=["values", "order", "number"])
     assert made == []
     order = found["order"]["node"]
     assert (order["kind"], order["type"]) == ("instance", f"{__name__}.Order")

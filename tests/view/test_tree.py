@@ -247,7 +247,6 @@ def test_a_checkpoint_without_a_place_is_told_of_and_left_out(
     found = asked.get("tree", thread=thread, ns="")
     assert [row["parent"] for row in found["rows"]] == [damaged[1]]
     assert "is damaged" in found["problem"]
-    assert len(asked.get("cost", thread=thread, ns="")["prices"]) == 1
 
 
 def test_a_thread_of_another_key_says_so(

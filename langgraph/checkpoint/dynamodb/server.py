@@ -12,15 +12,13 @@ import logging
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, NoReturn
+from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, DeltaChannelHistory
 from langgraph.store.base import BaseStore
 
 from langgraph.checkpoint.dynamodb.config.creation import acreate_checkpointer, acreate_store
-from langgraph.checkpoint.dynamodb.config.sources import CHECKPOINTER, STORE, Subject
-from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 
 logger = logging.getLogger(__name__)
 
@@ -39,8 +37,6 @@ async def checkpointer() -> AsyncIterator[BaseCheckpointSaver[Any]]:
         CheckpointerConfigurationError: The environment configures no checkpointer, or one that cannot be opened.
     """
     async with acreate_checkpointer() as saver:
-        if saver is None:
-            _refuse_none(CHECKPOINTER)
         _hand_on_delta_channels()
         yield saver
 
@@ -56,18 +52,7 @@ async def store() -> AsyncIterator[BaseStore]:
         CheckpointerConfigurationError: The environment configures no store, or one that cannot be opened.
     """
     async with acreate_store() as opened:
-        if opened is None:
-            _refuse_none(STORE)
         yield opened
-
-
-def _refuse_none(subject: Subject) -> NoReturn:
-    name = subject.in_yaml
-    msg = (
-        f"{subject.environment.prefix}ENABLED is false, and the Agent Server needs a {name}; set it to true, or"
-        f" remove `{name}` from langgraph.json to use the server's own"
-    )
-    raise CheckpointerConfigurationError(msg)
 
 
 def _hand_on_delta_channels() -> None:

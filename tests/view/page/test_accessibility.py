@@ -12,7 +12,7 @@ from playwright.async_api import Page, expect
 from tests.view import story
 from tests.view.page.conftest import SCREENSHOTS, Visit
 from tests.view.page.test_finding_threads import finder
-from tests.view.page.test_thread_page import OFFERED, choose, panel, search
+from tests.view.page.test_thread_page import choose, panel, search
 
 pytestmark = [
     pytest.mark.engines("dynamodb-local"),
@@ -47,12 +47,6 @@ async def _found(page: Page) -> None:
     await expect(panel(page).locator(".revealed")).to_be_visible()
 
 
-async def _blamed(page: Page) -> None:
-    shown = await choose(page, "step 5", "made by ask")
-    await shown.get_by_role("button", name=OFFERED).press("Enter")
-    await expect(page.get_by_role("button", name="Show that step")).to_be_visible()
-
-
 async def _subgraphs(page: Page) -> None:
     await page.get_by_role("button", name="research").click()
     await choose(page, "made by rates")
@@ -76,7 +70,6 @@ VIEWS: dict[str, Callable[[Page], Awaitable[None]]] = {
     "pending": _pending,
     "cost": _cost,
     "search": _found,
-    "blame": _blamed,
     "subgraphs": _subgraphs,
     "threads": _threads,
     "hostile": _hostile,

@@ -75,15 +75,6 @@ async def test_a_thread_is_opened_from_the_list_and_the_search_is_there_again(
     await expect(row).to_be_visible()
 
 
-async def test_a_thread_that_failed_says_so(visit: Visit, saver: DynamoDBSaver) -> None:
-    story.tell_failure(saver, "broken")
-    saver.set_thread("broken", owner="charles", title="A question")
-    page = await visit()
-    await finder(page)
-    await search_list(page, "Owner", "charles")
-    await expect(listed(page).get_by_role("listitem")).to_contain_text("failed")
-
-
 async def test_what_cannot_be_listed_is_said_and_threads_still_open(visit: Visit) -> None:
     page = await visit("hostile", may_fail=True)
     await finder(page)

@@ -40,16 +40,6 @@ async def test_the_scroll_bar_is_at_the_edge_of_a_wide_window(visit: Visit) -> N
     assert abs(box["x"] + box["width"] / 2 - 950) < 20
 
 
-async def test_a_thread_is_found_by_its_id(visit: Visit) -> None:
-    page = await visit()
-    await finder(page)
-    await page.get_by_label("Thread id").fill("hostile")
-    await page.keyboard.press("Enter")
-    await expect(page.get_by_role("tabpanel")).to_contain_text("<script>")
-    await page.go_back()
-    await expect(page.get_by_role("heading", name="Threads of")).to_be_visible()
-
-
 async def test_a_thread_may_have_any_id(visit: Visit, saver: DynamoDBSaver) -> None:
     name = "a&b=c#d%20<i>é</i>\u202e|:"
     story.tell_once(saver, name, HumanMessage("It is here."), offer={"\u202ekey": "value"})

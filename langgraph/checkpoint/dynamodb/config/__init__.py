@@ -17,23 +17,11 @@ from langgraph.checkpoint.dynamodb.config.creation import (
     open_store,
 )
 from langgraph.checkpoint.dynamodb.config.model import CacheConfig, CheckpointerConfig, StoreConfig
-from langgraph.checkpoint.dynamodb.config.types import (
-    CacheType,
-    CheckpointerType,
-    OptionError,
-    Options,
-    StoreType,
-)
 
 __all__ = [
     "CacheConfig",
-    "CacheType",
     "CheckpointerConfig",
-    "CheckpointerType",
-    "OptionError",
-    "Options",
     "StoreConfig",
-    "StoreType",
     "acreate_cache",
     "acreate_checkpointer",
     "acreate_store",

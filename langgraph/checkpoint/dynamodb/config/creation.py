@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
@@ -18,11 +18,12 @@ from contextlib import (
     asynccontextmanager,
     contextmanager,
 )
-from typing import Any, NoReturn, TypeVar, overload
+from typing import Any
 
 from langgraph.cache.base import BaseCache
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore
+from typing_extensions import TypeVar
 
 from langgraph.checkpoint.dynamodb.config.model import (
     CacheConfig,
@@ -33,18 +34,15 @@ from langgraph.checkpoint.dynamodb.config.model import (
 )
 
 Opened = TypeVar("Opened")
-Saver = TypeVar("Saver", bound=BaseCheckpointSaver[Any])
-Store = TypeVar("Store", bound=BaseStore)
-Cache = TypeVar("Cache", bound=BaseCache[Any])
+# Without `expect`, type checkers know LangGraph's own methods only.
+Saver = TypeVar("Saver", bound=BaseCheckpointSaver[Any], default=BaseCheckpointSaver[Any])
+Store = TypeVar("Store", bound=BaseStore, default=BaseStore)
+Cache = TypeVar("Cache", bound=BaseCache[Any], default=BaseCache[Any])
 
 
-@overload
-def create_checkpointer(source: Source = None) -> AbstractContextManager[BaseCheckpointSaver[Any] | None]: ...
-@overload
-def create_checkpointer(source: Source = None, *, expect: type[Saver]) -> AbstractContextManager[Saver]: ...
 def create_checkpointer(
-    source: Source = None, *, expect: type[BaseCheckpointSaver[Any]] | None = None
-) -> AbstractContextManager[BaseCheckpointSaver[Any] | None]:
+    source: Source = None, *, expect: type[Saver] | None = None
+) -> AbstractContextManager[Saver]:
     """Return a context manager of the configured checkpointer, ready for `invoke`.
 
     Example:
@@ -65,27 +63,18 @@ def create_checkpointer(
 
     Returns:
         A context manager that yields the saver and closes it at the end. For SQLite and Postgres, it has called
-        `setup()`. It yields None if `enabled` is false and nothing is expected. `open_checkpointer` returns the
-        saver itself.
+        `setup()`. `open_checkpointer` returns the saver itself.
 
     Raises:
         CheckpointerConfigurationError: On entering: something in the configuration is unknown, missing or of the wrong
             type, an option cannot be used, the type's package is not installed, or it makes another class.
     """
-    return _Unentered(CheckpointerConfig, source, expect)
+    return _opened(CheckpointerConfig, source, expect)
 
 
-@overload
 def acreate_checkpointer(
-    source: Source = None,
-) -> AbstractAsyncContextManager[BaseCheckpointSaver[Any] | None]: ...
-@overload
-def acreate_checkpointer(
-    source: Source = None, *, expect: type[Saver]
-) -> AbstractAsyncContextManager[Saver]: ...
-def acreate_checkpointer(
-    source: Source = None, *, expect: type[BaseCheckpointSaver[Any]] | None = None
-) -> AbstractAsyncContextManager[BaseCheckpointSaver[Any] | None]:
+    source: Source = None, *, expect: type[Saver] | None = None
+) -> AbstractAsyncContextManager[Saver]:
     """Return an async context manager of the configured checkpointer, ready for `ainvoke`.
 
     For SQLite and Postgres it uses LangGraph's async savers.
@@ -95,23 +84,16 @@ def acreate_checkpointer(
         expect: The class that this program needs, such as `DynamoDBSaver`. Type checkers then know its methods.
 
     Returns:
-        An async context manager that yields the saver and closes it at the end, or yields None as for
-        `create_checkpointer`.
+        An async context manager that yields the saver and closes it at the end.
 
     Raises:
         CheckpointerConfigurationError: On entering: something in the configuration is unknown, missing or of the wrong
             type, an option cannot be used, the type's package is not installed, or it makes another class.
     """
-    return _AsyncUnentered(CheckpointerConfig, source, expect)
+    return _aopened(CheckpointerConfig, source, expect)
 
 
-@overload
-def open_checkpointer(source: Source = None) -> BaseCheckpointSaver[Any] | None: ...
-@overload
-def open_checkpointer(source: Source = None, *, expect: type[Saver]) -> Saver: ...
-def open_checkpointer(
-    source: Source = None, *, expect: type[BaseCheckpointSaver[Any]] | None = None
-) -> BaseCheckpointSaver[Any] | None:
+def open_checkpointer(source: Source = None, *, expect: type[Saver] | None = None) -> Saver:
     """Return the configured checkpointer for the life of the process: at module level, as on Lambda and Celery.
 
     Example:
@@ -126,7 +108,7 @@ def open_checkpointer(
         expect: The class that this program needs, such as `DynamoDBSaver`. Type checkers then know its methods.
 
     Returns:
-        The saver, or None as for `create_checkpointer`. It is closed when the process ends.
+        The saver. It is closed when the process ends.
 
     Raises:
         CheckpointerConfigurationError: Something in the configuration is unknown, missing or of the wrong type, an
@@ -135,13 +117,9 @@ def open_checkpointer(
     return _open(CheckpointerConfig, source, expect)
 
 
-@overload
-def create_store(source: Source = None) -> AbstractContextManager[BaseStore | None]: ...
-@overload
-def create_store(source: Source = None, *, expect: type[Store]) -> AbstractContextManager[Store]: ...
 def create_store(
-    source: Source = None, *, expect: type[BaseStore] | None = None
-) -> AbstractContextManager[BaseStore | None]:
+    source: Source = None, *, expect: type[Store] | None = None
+) -> AbstractContextManager[Store]:
     """Return a context manager of the configured store, ready for `invoke`.
 
     Example:
@@ -157,21 +135,17 @@ def create_store(
         expect: The class that this program needs, such as `DynamoDBStore`. Type checkers then know its methods.
 
     Returns:
-        A context manager that yields the store and closes it at the end, or yields None as for `create_checkpointer`.
+        A context manager that yields the store and closes it at the end.
 
     Raises:
         CheckpointerConfigurationError: On entering, as for `create_checkpointer`.
     """
-    return _Unentered(StoreConfig, source, expect)
+    return _opened(StoreConfig, source, expect)
 
 
-@overload
-def acreate_store(source: Source = None) -> AbstractAsyncContextManager[BaseStore | None]: ...
-@overload
-def acreate_store(source: Source = None, *, expect: type[Store]) -> AbstractAsyncContextManager[Store]: ...
 def acreate_store(
-    source: Source = None, *, expect: type[BaseStore] | None = None
-) -> AbstractAsyncContextManager[BaseStore | None]:
+    source: Source = None, *, expect: type[Store] | None = None
+) -> AbstractAsyncContextManager[Store]:
     """Return an async context manager of the configured store, ready for `ainvoke`.
 
     For SQLite and Postgres it uses LangGraph's async stores.
@@ -181,20 +155,15 @@ def acreate_store(
         expect: The class that this program needs, such as `DynamoDBStore`. Type checkers then know its methods.
 
     Returns:
-        An async context manager that yields the store and closes it at the end, or yields None as for
-        `create_checkpointer`.
+        An async context manager that yields the store and closes it at the end.
 
     Raises:
         CheckpointerConfigurationError: On entering, as for `create_checkpointer`.
     """
-    return _AsyncUnentered(StoreConfig, source, expect)
+    return _aopened(StoreConfig, source, expect)
 
 
-@overload
-def open_store(source: Source = None) -> BaseStore | None: ...
-@overload
-def open_store(source: Source = None, *, expect: type[Store]) -> Store: ...
-def open_store(source: Source = None, *, expect: type[BaseStore] | None = None) -> BaseStore | None:
+def open_store(source: Source = None, *, expect: type[Store] | None = None) -> Store:
     """Return the configured store for the life of the process: at module level, as on Lambda and Celery.
 
     Args:
@@ -202,7 +171,7 @@ def open_store(source: Source = None, *, expect: type[BaseStore] | None = None) 
         expect: The class that this program needs, such as `DynamoDBStore`. Type checkers then know its methods.
 
     Returns:
-        The store, or None as for `create_checkpointer`. It is closed when the process ends.
+        The store. It is closed when the process ends.
 
     Raises:
         CheckpointerConfigurationError: As for `open_checkpointer`.
@@ -210,13 +179,9 @@ def open_store(source: Source = None, *, expect: type[BaseStore] | None = None) 
     return _open(StoreConfig, source, expect)
 
 
-@overload
-def create_cache(source: Source = None) -> AbstractContextManager[BaseCache[Any] | None]: ...
-@overload
-def create_cache(source: Source = None, *, expect: type[Cache]) -> AbstractContextManager[Cache]: ...
 def create_cache(
-    source: Source = None, *, expect: type[BaseCache[Any]] | None = None
-) -> AbstractContextManager[BaseCache[Any] | None]:
+    source: Source = None, *, expect: type[Cache] | None = None
+) -> AbstractContextManager[Cache]:
     """Return a context manager of the configured cache, ready for `invoke`.
 
     Example:
@@ -232,21 +197,17 @@ def create_cache(
         expect: The class that this program needs, such as `DynamoDBCache`. Type checkers then know its methods.
 
     Returns:
-        A context manager that yields the cache and closes it at the end, or yields None as for `create_checkpointer`.
+        A context manager that yields the cache and closes it at the end.
 
     Raises:
         CheckpointerConfigurationError: On entering, as for `create_checkpointer`.
     """
-    return _Unentered(CacheConfig, source, expect)
+    return _opened(CacheConfig, source, expect)
 
 
-@overload
-def acreate_cache(source: Source = None) -> AbstractAsyncContextManager[BaseCache[Any] | None]: ...
-@overload
-def acreate_cache(source: Source = None, *, expect: type[Cache]) -> AbstractAsyncContextManager[Cache]: ...
 def acreate_cache(
-    source: Source = None, *, expect: type[BaseCache[Any]] | None = None
-) -> AbstractAsyncContextManager[BaseCache[Any] | None]:
+    source: Source = None, *, expect: type[Cache] | None = None
+) -> AbstractAsyncContextManager[Cache]:
     """Return an async context manager of the configured cache, ready for `ainvoke`.
 
     Args:
@@ -254,20 +215,15 @@ def acreate_cache(
         expect: The class that this program needs, such as `DynamoDBCache`. Type checkers then know its methods.
 
     Returns:
-        An async context manager that yields the cache and closes it at the end, or yields None as for
-        `create_checkpointer`.
+        An async context manager that yields the cache and closes it at the end.
 
     Raises:
         CheckpointerConfigurationError: On entering, as for `create_checkpointer`.
     """
-    return _AsyncUnentered(CacheConfig, source, expect)
+    return _aopened(CacheConfig, source, expect)
 
 
-@overload
-def open_cache(source: Source = None) -> BaseCache[Any] | None: ...
-@overload
-def open_cache(source: Source = None, *, expect: type[Cache]) -> Cache: ...
-def open_cache(source: Source = None, *, expect: type[BaseCache[Any]] | None = None) -> BaseCache[Any] | None:
+def open_cache(source: Source = None, *, expect: type[Cache] | None = None) -> Cache:
     """Return the configured cache for the life of the process: at module level, as on Lambda and Celery.
 
     Args:
@@ -275,7 +231,7 @@ def open_cache(source: Source = None, *, expect: type[BaseCache[Any]] | None = N
         expect: The class that this program needs, such as `DynamoDBCache`. Type checkers then know its methods.
 
     Returns:
-        The cache, or None as for `create_checkpointer`. It is closed when the process ends.
+        The cache. It is closed when the process ends.
 
     Raises:
         CheckpointerConfigurationError: As for `open_checkpointer`.
@@ -283,20 +239,16 @@ def open_cache(source: Source = None, *, expect: type[BaseCache[Any]] | None = N
     return _open(CacheConfig, source, expect)
 
 
-def _open(kind: type[ComponentConfig], source: Source, expect: type[Opened] | None) -> Opened | None:
+def _open(kind: type[ComponentConfig], source: Source, expect: type[Opened] | None) -> Opened:
     stack = ExitStack()
     atexit.register(stack.close)
-    opened: Opened | None = stack.enter_context(_Unentered(kind, source, expect))
+    opened: Opened = stack.enter_context(_opened(kind, source, expect))
     return opened
 
 
 @contextmanager
 def _opened(kind: type[ComponentConfig], source: Source, expect: type[Any] | None) -> Iterator[Any]:
     config = kind.load(source)
-    if not config.enabled:
-        config.check_made(None, expect)
-        yield None
-        return
     with ExitStack() as stack:
         with config.saying_where():
             made = stack.enter_context(config.types.find(config.type).open(config.config))
@@ -310,62 +262,9 @@ async def _aopened(
 ) -> AsyncIterator[Any]:
     # In a thread, since reading the file and importing modules would block the event loop.
     config = await asyncio.to_thread(kind.load, source)
-    if not config.enabled:
-        config.check_made(None, expect)
-        yield None
-        return
     async with AsyncExitStack() as stack:
         with config.saying_where():
             found = await asyncio.to_thread(config.types.find, config.type)
             made = await stack.enter_async_context(found.aopen(config.config))
         config.check_made(made, expect)
         yield made
-
-
-class _Unopened:
-    """A context manager that is not the object yet, and raises a clear error if it is used as one."""
-
-    _with: str
-    _open: Callable[[type[ComponentConfig], Source, type[Any] | None], Any]
-
-    def __init__(self, config: type[ComponentConfig], source: Source, expect: type[Any] | None) -> None:
-        self._component = config.subject.in_yaml
-        self._opening = self._open(config, source, expect)
-
-    def _refuse(self) -> str:
-        name = self._component
-        return (
-            f"this is the context manager of a {name}, and not a {name}: use"
-            f" `{self._with}create_{name}(...) as {name}:`, or at module level `{name} = open_{name}(...)`"
-        )
-
-    def __eq__(self, other: object) -> NoReturn:
-        # `compile` compares its argument with None, True and False before it checks the type.
-        raise TypeError(self._refuse())
-
-    __hash__ = object.__hash__
-
-    def __getattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"{name}: {self._refuse()}")
-
-
-class _Unentered(_Unopened, AbstractContextManager[Any]):
-    _with = "with "
-    _open = staticmethod(_opened)
-
-    def __enter__(self) -> Any:
-        return self._opening.__enter__()
-
-    def __exit__(self, *error: Any) -> Any:
-        return self._opening.__exit__(*error)
-
-
-class _AsyncUnentered(_Unopened, AbstractAsyncContextManager[Any]):
-    _with = "async with a"
-    _open = staticmethod(_aopened)
-
-    async def __aenter__(self) -> Any:
-        return await self._opening.__aenter__()
-
-    async def __aexit__(self, *error: Any) -> Any:
-        return await self._opening.__aexit__(*error)

@@ -37,12 +37,10 @@ from langgraph.checkpoint.dynamodb.config.storage import (
 )
 from langgraph.checkpoint.dynamodb.config.stores import DistanceIndexOptions, StoreOptions
 from langgraph.checkpoint.dynamodb.config.types import (
-    CacheType,
-    CheckpointerType,
+    ComponentType,
     Made,
     OptionError,
     Options,
-    StoreType,
 )
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
@@ -270,6 +268,6 @@ def _made(constructor: Callable[..., Made], given: Mapping[str, Any]) -> Made:
 
 
 _INSTALL = "langgraph-dynamodb"
-CHECKPOINTER = CheckpointerType(DynamoDBOptions, *openers(make_saver), install=_INSTALL)
-STORE = StoreType(DynamoDBStoreOptions, *openers(make_store), install=_INSTALL)
-CACHE = CacheType(DynamoDBCacheOptions, *openers(make_cache), install=_INSTALL)
+CHECKPOINTER = ComponentType(DynamoDBOptions, *openers(make_saver), install=_INSTALL)
+STORE = ComponentType(DynamoDBStoreOptions, *openers(make_store), install=_INSTALL)
+CACHE = ComponentType(DynamoDBCacheOptions, *openers(make_cache), install=_INSTALL)

@@ -17,7 +17,10 @@ _NAME = "^[^:]+:[^:]+$"
 
 
 def _imported(value: Any) -> Any:
-    """Import the object that a text names. Return anything else as it is, such as an object in a dict from code."""
+    """Import the object that a text names. Return any other object as it is: a dict from code may have it."""
+    if isinstance(value, (Mapping, list, tuple, int, float)):
+        msg = "give an object, or name one as module:name"
+        raise ValueError(msg)
     if not isinstance(value, str):
         return value
     if ":" not in value:

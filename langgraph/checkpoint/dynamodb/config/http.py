@@ -26,12 +26,10 @@ from langgraph.checkpoint.dynamodb.config.storage import (
 from langgraph.checkpoint.dynamodb.config.stores import DistanceIndexOptions, StoreOptions
 from langgraph.checkpoint.dynamodb.config.types import (
     Alternatives,
-    CacheType,
-    CheckpointerType,
+    ComponentType,
     Made,
     OptionError,
     Options,
-    StoreType,
 )
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.http import HttpCache, HttpCheckpointSaver, HttpStore, SigV4
@@ -224,6 +222,6 @@ def _client_options(options: ConnectionOptions) -> dict[str, Any]:
 
 
 _INSTALL = requirement("http")
-CHECKPOINTER = CheckpointerType(HttpOptions, *openers(_made_saver), install=_INSTALL)
-STORE = StoreType(HttpStoreOptions, *openers(_made_store), install=_INSTALL)
-CACHE = CacheType(HttpCacheOptions, *openers(_made_cache), install=_INSTALL)
+CHECKPOINTER = ComponentType(HttpOptions, *openers(_made_saver), install=_INSTALL)
+STORE = ComponentType(HttpStoreOptions, *openers(_made_store), install=_INSTALL)
+CACHE = ComponentType(HttpCacheOptions, *openers(_made_cache), install=_INSTALL)

@@ -13,7 +13,10 @@ from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 
 from langgraph.checkpoint.dynamodb.config.stores import IndexedOptions
-from langgraph.checkpoint.dynamodb.config.types import CacheType, CheckpointerType, Options, StoreType
+from langgraph.checkpoint.dynamodb.config.types import (
+    ComponentType,
+    Options,
+)
 
 
 class MemoryOptions(Options):
@@ -36,6 +39,6 @@ def _open_cache(_: MemoryOptions) -> nullcontext[BaseCache[Any]]:
     return nullcontext(InMemoryCache())
 
 
-CHECKPOINTER = CheckpointerType(MemoryOptions, _open, _open, install="langgraph-checkpoint")
-STORE = StoreType(MemoryStoreOptions, _open_store, _open_store, install="langgraph-checkpoint numpy")
-CACHE = CacheType(MemoryOptions, _open_cache, _open_cache, install="langgraph-checkpoint")
+CHECKPOINTER = ComponentType(MemoryOptions, _open, _open, install="langgraph-checkpoint")
+STORE = ComponentType(MemoryStoreOptions, _open_store, _open_store, install="langgraph-checkpoint numpy")
+CACHE = ComponentType(MemoryOptions, _open_cache, _open_cache, install="langgraph-checkpoint")

@@ -48,14 +48,8 @@ class ComponentConfig(BaseModel):
     subject: ClassVar[Subject]
     types: ClassVar[TypeRegistry]
 
-    type: str = Field(
-        default=_DEFAULT_TYPE, description="One of this package's types, or a type of another package."
-    )
+    type: str = Field(default=_DEFAULT_TYPE, description="What keeps the data, such as memory or dynamodb.")
     config: Any = Field(default_factory=dict, description="The options of that type.")
-    enabled: bool = Field(
-        default=True,
-        description="Whether to use it. false leaves the agent without it and keeps the configuration.",
-    )
 
     _location: SourceLocation = PrivateAttr(default_factory=SourceLocation)
 
@@ -123,19 +117,15 @@ class ComponentConfig(BaseModel):
             raise configuration_error([Fault(("type",), says)], self._location) from error
 
     def check_made(self, made: object, expect: Expect) -> None:
-        """Refuse what a program cannot use; `made` is None if nothing is enabled.
+        """Refuse what a program cannot use.
 
         Raises:
             CheckpointerConfigurationError: It is not of the class that the program expects.
         """
         if expect is None or isinstance(made, expect):
             return
-        if made is None:
-            fault = Fault(("enabled",), f"is false, and this program needs {expect.__name__}; set it to true")
-        else:
-            says = f"{self.type} makes {type(made).__name__}, and this program needs {expect.__name__}"
-            fault = Fault(("type",), f"{says}; name another type")
-        raise configuration_error([fault], self._location)
+        says = f"{self.type} makes {type(made).__name__}, and this program needs {expect.__name__}"
+        raise configuration_error([Fault(("type",), f"{says}; name another type")], self._location)
 
 
 class CheckpointerConfig(ComponentConfig):
@@ -151,9 +141,8 @@ class CheckpointerConfig(ComponentConfig):
         ```
 
     Attributes:
-        type: `memory`, `sqlite`, `postgres`, `dynamodb`, `http`, or a type that another package registers.
+        type: `memory`, `sqlite`, `postgres`, `dynamodb` or `http`.
         config: The options of that type, as a dict; once checked, they are an object with an attribute for each.
-        enabled: False for an agent without a checkpointer. The rest is checked anyway.
 
     Raises:
         CheckpointerConfigurationError: Something is unknown, missing or of the wrong type; the message names all of it.
@@ -167,9 +156,8 @@ class StoreConfig(ComponentConfig):
     """An agent's store and its options, checked as a whole. Its `repr` shows no secret.
 
     Attributes:
-        type: `memory`, `sqlite`, `postgres`, `dynamodb`, or a type that another package registers.
+        type: `memory`, `sqlite`, `postgres`, `dynamodb` or `http`.
         config: The options of that type, as for `CheckpointerConfig`.
-        enabled: False for an agent without a store. The rest is checked anyway.
 
     Raises:
         CheckpointerConfigurationError: Something is unknown, missing or of the wrong type; the message names all of it.
@@ -183,9 +171,8 @@ class CacheConfig(ComponentConfig):
     """An agent's node cache and its options, checked as a whole. Its `repr` shows no secret.
 
     Attributes:
-        type: `memory`, `sqlite`, `dynamodb`, or a type that another package registers.
+        type: `memory`, `sqlite`, `dynamodb` or `http`.
         config: The options of that type, as for `CheckpointerConfig`.
-        enabled: False for an agent without a cache. The rest is checked anyway.
 
     Raises:
         CheckpointerConfigurationError: Something is unknown, missing or of the wrong type; the message names all of it.
@@ -200,16 +187,14 @@ def _with_options(data: dict[str, Any], types: TypeRegistry) -> tuple[dict[str, 
     name = data.get("type", _DEFAULT_TYPE)
     if not isinstance(name, str):
         return data, []
-    names = types.names()
+    names = types.names
     if name not in names:
         return data, [Fault(("type",), f"is not a type of {types.component}; use one of {', '.join(names)}")]
+    options = types.find(name).options
     try:
-        options = types.find(name).options
         # A `config:` in YAML with nothing below it is None.
         given = data.get("config")
         return data | {"config": options.model_validate({} if given is None else given)}, []
-    except OptionError as error:
-        return data, [Fault((error.option,), error.says)]
     except ValidationError as error:
         faults = faults_of(error, options, ("config",))
         if "type" not in data:

@@ -18,7 +18,11 @@ from langgraph.checkpoint.dynamodb.config.stores import (
     aset_up,
     set_up,
 )
-from langgraph.checkpoint.dynamodb.config.types import CheckpointerType, OptionError, Options, StoreType
+from langgraph.checkpoint.dynamodb.config.types import (
+    ComponentType,
+    OptionError,
+    Options,
+)
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection, Connection
@@ -182,5 +186,5 @@ def without_values(text: str, error: Exception) -> str:
 
 
 _INSTALL = 'langgraph-checkpoint-postgres "psycopg[binary]"'
-CHECKPOINTER = CheckpointerType(PostgresOptions, _open, _aopen, install=_INSTALL)
-STORE = StoreType(PostgresStoreOptions, _open_store, _aopen_store, install=_INSTALL)
+CHECKPOINTER = ComponentType(PostgresOptions, _open, _aopen, install=_INSTALL)
+STORE = ComponentType(PostgresStoreOptions, _open_store, _aopen_store, install=_INSTALL)

@@ -33,8 +33,7 @@ def checkpointer_schema() -> str:
     """Return the schema of a file with a `checkpointer:`, a `store:` and a `cache:` in it, and with anything else.
 
     Returns:
-        JSON. Its definitions `CheckpointerConfig`, `StoreConfig` and `CacheConfig` describe one section each. Types of
-        other packages are accepted.
+        JSON. Its definitions `CheckpointerConfig`, `StoreConfig` and `CacheConfig` describe one section each.
     """
     sections: dict[str, Any] = {}
     definitions: dict[str, Any] = {}
@@ -56,10 +55,10 @@ def _definitions(config: type[ComponentConfig]) -> dict[str, Any]:
     component = config.subject.in_yaml
     section, definitions = _described(config)
     section["description"] = f"Which {component} the agent has, and its options."
-    # Editors propose the members of an enumeration, but other packages may register types of their own.
-    section["properties"]["type"]["anyOf"] = [{"enum": list(config.types.built_in)}, {"type": "string"}]
+    # A variable may name the type.
+    section["properties"]["type"]["anyOf"] = [{"enum": list(config.types.names)}, _VARIABLE]
     section["allOf"] = []
-    for name in config.types.built_in:
+    for name in config.types.names:
         options, inner = _described(config.types.find(name).options)
         definitions |= inner | {f"{component}.{name}": options}
         section["allOf"].append(_where(component, name, has_to_be_there=bool(options.get("required"))))

@@ -16,11 +16,9 @@ from pydantic import Field
 
 from langgraph.checkpoint.dynamodb.config.stores import StoreOptions, aset_up, set_up
 from langgraph.checkpoint.dynamodb.config.types import (
-    CacheType,
-    CheckpointerType,
+    ComponentType,
     OptionError,
     Options,
-    StoreType,
 )
 
 _IN_MEMORY = ":memory:"
@@ -105,6 +103,6 @@ def _usable(db_file: str) -> str:
 
 
 _INSTALL = "langgraph-checkpoint-sqlite"
-CHECKPOINTER = CheckpointerType(SqliteOptions, _open, _aopen, install=_INSTALL)
-STORE = StoreType(SqliteStoreOptions, _open_store, _aopen_store, install=_INSTALL)
-CACHE = CacheType(SqliteOptions, _open_cache, _aopen_cache, install=_INSTALL)
+CHECKPOINTER = ComponentType(SqliteOptions, _open, _aopen, install=_INSTALL)
+STORE = ComponentType(SqliteStoreOptions, _open_store, _aopen_store, install=_INSTALL)
+CACHE = ComponentType(SqliteOptions, _open_cache, _aopen_cache, install=_INSTALL)

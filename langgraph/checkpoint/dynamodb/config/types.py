@@ -1,4 +1,4 @@
-"""The types of checkpointers, stores and caches: those of this package, and those that other packages register."""
+"""The types of checkpointers, stores and caches."""
 
 from __future__ import annotations
 
@@ -6,12 +6,8 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
 from typing import Any, ClassVar, Generic, TypeVar
 
-from langgraph.cache.base import BaseCache
-from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.store.base import BaseStore
 from pydantic import BaseModel, ConfigDict, model_validator
 from typing_extensions import Self
 
@@ -66,7 +62,7 @@ class OptionError(ValueError):
 
 @dataclass(frozen=True)
 class ComponentType(Generic[Made]):
-    """A type of checkpointer, store or cache, registered under a name.
+    """A type of checkpointer, store or cache.
 
     Args:
         options: The model of the options under `config`, with a description for each field.
@@ -81,79 +77,27 @@ class ComponentType(Generic[Made]):
     install: str
 
 
-class CheckpointerType(ComponentType[BaseCheckpointSaver[Any]]):
-    """A type of checkpointer."""
-
-
-class StoreType(ComponentType[BaseStore]):
-    """A type of store."""
-
-
-class CacheType(ComponentType[BaseCache[Any]]):
-    """A type of node cache."""
-
-
 @dataclass(frozen=True)
 class TypeRegistry:
     """The types of one component by their names.
 
     Args:
         component: What the types make: `checkpointer`, `store` or `cache`.
-        built_in: The names of this package's types. Each has a module of its name in `config`, which has the type under
-            the component's name in capitals.
-        kind: The class of the types.
+        names: The types' names. Each has a module of its name in `config`, which has the type under the component's
+            name in capitals.
     """
 
     component: str
-    built_in: tuple[str, ...]
-    kind: type[ComponentType[Any]]
-
-    @property
-    def entry_point_group(self) -> str:
-        """Return the group in which other packages register types; `docs/configuration.md` describes how."""
-        return f"langgraph_dynamodb.{self.component}s"
-
-    def names(self) -> list[str]:
-        """Return the names of all types, those of this package first, without loading any."""
-        return [*self.built_in, *sorted({each.name for each in self._registered()} - {*self.built_in})]
+    names: tuple[str, ...]
 
     def find(self, name: str) -> ComponentType[Any]:
-        """Load the type of a name.
-
-        Raises:
-            OptionError: The type that is registered under the name cannot be loaded, or is registered twice.
-        """
+        """Load the type of a name."""
         with without_forks():
-            if name in self.built_in:
-                module = import_module(f"langgraph.checkpoint.dynamodb.config.{name}")
-                found = getattr(module, self.component.upper())
-            else:
-                found = _load([each for each in self._registered() if each.name == name])
-        if not isinstance(found, self.kind):
-            kind = self.kind.__name__
-            msg = f"{name} is registered as an object that is not a {kind}; let its entry point name a {kind}"
-            raise OptionError("type", msg)
+            module = import_module(f"langgraph.checkpoint.dynamodb.config.{name}")
+        found: ComponentType[Any] = getattr(module, self.component.upper())
         return found
 
-    def _registered(self) -> tuple[EntryPoint, ...]:
-        return tuple(entry_points(group=self.entry_point_group))
 
-
-CHECKPOINTERS = TypeRegistry(
-    "checkpointer", ("memory", "sqlite", "postgres", "dynamodb", "http"), CheckpointerType
-)
-STORES = TypeRegistry("store", ("memory", "sqlite", "postgres", "dynamodb", "http"), StoreType)
-CACHES = TypeRegistry("cache", ("memory", "sqlite", "dynamodb", "http"), CacheType)
-
-
-def _load(registered: list[EntryPoint]) -> object:
-    if len({each.value for each in registered}) > 1:
-        packages = ", ".join(sorted(each.dist.name for each in registered if each.dist))
-        raise OptionError(
-            "type", f"{registered[0].name} is registered by several packages: {packages}; remove all but one"
-        )
-    try:
-        return registered[0].load()
-    except (ImportError, AttributeError) as error:
-        says = f"{registered[0].name} is registered as {registered[0].value}, which cannot be loaded: {error}"
-        raise OptionError("type", says) from error
+CHECKPOINTERS = TypeRegistry("checkpointer", ("memory", "sqlite", "postgres", "dynamodb", "http"))
+STORES = TypeRegistry("store", ("memory", "sqlite", "postgres", "dynamodb", "http"))
+CACHES = TypeRegistry("cache", ("memory", "sqlite", "dynamodb", "http"))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import islice
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 from langgraph.checkpoint.dynamodb._format.content import Body
 from langgraph.checkpoint.dynamodb._format.inert import Stored
@@ -21,6 +21,7 @@ from langgraph.checkpoint.dynamodb.view.namespace_view import NamespaceView
 from langgraph.checkpoint.dynamodb.view.nodes import TEXT_MAX, Shower
 from langgraph.checkpoint.dynamodb.view.plain import (
     LISTS,
+    Steps,
     fingerprint,
     inside,
     message_fields,
@@ -36,8 +37,6 @@ _DEPTH_MAX = 64
 _PAIRS_MAX = 4_000_000
 # How many characters are shown before the first difference of long texts.
 _CONTEXT = 200
-
-Steps: TypeAlias = "tuple[str | int, ...]"
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,7 @@ def _of_objects(
             yield from differences(before[key], after[key], (*before_path, key), (*path, key))
 
 
-def identity(value: Any) -> bytes:
+def _identity(value: Any) -> bytes:
     """Return the identity of a list's part: a message's id, or else its whole value."""
     fields = message_fields(value)
     message_id = None if fields is None else fields.get("id")
@@ -97,7 +96,7 @@ def identity(value: Any) -> bytes:
 def _of_lists(
     before: Sequence[Any], after: Sequence[Any], before_path: Steps, path: Steps
 ) -> Iterator[Difference]:
-    old, new = [identity(each) for each in before], [identity(each) for each in after]
+    old, new = [_identity(each) for each in before], [_identity(each) for each in after]
     gone, added = list[int](), list[int]()
     for operation, start, stop, new_start, new_stop in _opcodes(old, new):
         if operation == "equal":
@@ -155,35 +154,31 @@ def common(one: Sequence[Any], other: Sequence[Any]) -> int:
 # Checkpoints
 
 
-def changes(
-    namespace: NamespaceView, checkpoint: StoredCheckpoint, other: StoredCheckpoint | None, shower: Shower
-) -> Op[Changes]:
-    """Return the changes of a checkpoint against another one of its namespace. Against None, everything is added."""
+def changes(namespace: NamespaceView, checkpoint: StoredCheckpoint, shower: Shower) -> Op[Changes]:
+    """Return the changes of a checkpoint against its parent. Without a parent, everything is added."""
     body = yield from namespace.body(checkpoint)
     names = yield from channels_of(namespace, checkpoint)
     earlier: Body | None = None
     earlier_names: list[str] = []
-    if other is not None:
-        earlier = yield from namespace.body(other)
-        earlier_names = yield from channels_of(namespace, other)
     parent = yield from namespace.parent(checkpoint)
-    of_parent = parent is not None and parent is other
+    if parent is not None:
+        earlier = yield from namespace.body(parent)
+        earlier_names = yield from channels_of(namespace, parent)
     found, unchanged = list[ChannelChanges](), list[str]()
     for name in sorted({*names, *earlier_names}):
         if earlier is not None and name in names and name in earlier_names:
-            # Versions can be compared between parent and child only: forks continue from the same version.
-            same_version = of_parent and versions(body).get(name) == versions(earlier).get(name)
+            same_version = versions(body).get(name) == versions(earlier).get(name)
             if same_version or (name in body.values and body.values[name] == earlier.values.get(name)):
                 unchanged.append(name)
                 continue
-        sides = other if name in earlier_names else None, checkpoint if name in names else None
+        sides = parent if name in earlier_names else None, checkpoint if name in names else None
         told = yield from _of_channel(namespace, name, *sides, shower)
         if told["changes"] or told["problem"]:
             found.append(told)
         else:
             unchanged.append(name)
-    against = None if other is None else other.checkpoint_id
-    return Changes(against=against, channels=found, unchanged=unchanged)
+    parent_id = None if parent is None else parent.checkpoint_id
+    return Changes(parent=parent_id, channels=found, unchanged=unchanged)
 
 
 def _of_channel(

@@ -9,13 +9,12 @@ Every path below is relative to the page, whose own address contains the token: 
     GET  api/tree       thread, ns, [before], [limit]           -> Tree
     GET  api/state      thread, ns, checkpoint                  -> State
     GET  api/part       thread, ns, checkpoint, path, [start]   -> Node          (more of a value that was cut)
-    GET  api/changes    thread, ns, checkpoint, [against]       -> Changes       (against the parent, or another one)
-    GET  api/blame      thread, ns, checkpoint, path, [cursor]  -> Blame
+    GET  api/changes    thread, ns, checkpoint                  -> Changes       (against the parent)
     GET  api/search     thread, text, [cursor]                  -> Search
     GET  api/pending    thread, ns, checkpoint                  -> Pending
     GET  api/cost       thread, ns                              -> Cost
 
-`thread`, `ns`, `checkpoint`, `against`, `run`, `owner`, `title` and `text` are plain texts; `ns` of the root is empty.
+`thread`, `ns`, `checkpoint`, `run`, `owner`, `title` and `text` are plain texts; `ns` of the root is empty.
 `path` is a JSON list, such as `["values", "messages", 3, "content"]`. A request that fails returns a `ProblemDocument`,
 with its status.
 
@@ -207,11 +206,11 @@ class StateDocument(TypedDict):
 
 
 class ChangeDocument(TypedDict):
-    """A part that differs between two checkpoints."""
+    """A part that differs between a checkpoint and its parent."""
 
     kind: Literal["added", "changed", "gone", "moved"]
     before_path: Path | None
-    """Its path in the other checkpoint. None if it was not there."""
+    """Its path in the parent. None if it was not there."""
     path: Path | None
     """Its path in this checkpoint. None if it is gone."""
     before: Node | None
@@ -234,53 +233,13 @@ class ChannelChanges(TypedDict):
 
 
 class Changes(TypedDict):
-    """The changes between two checkpoints of a namespace."""
+    """The changes of a checkpoint against its parent."""
 
-    against: str | None
-    """The other checkpoint. None if there is none; then everything is added."""
+    parent: str | None
+    """The parent. None if it is not there; then everything is added."""
     channels: list[ChannelChanges]
     """The channels that changed, sorted by name."""
     unchanged: list[str]
-
-
-class Origin(TypedDict):
-    """The checkpoint and the tasks that made a value what it is."""
-
-    ns: str
-    checkpoint: str
-    """The first checkpoint, on the way to the requested one, that has the value as it is."""
-    parent: str | None
-    path: Path
-    """The path of the value in that checkpoint."""
-    step: int | None
-    source: str | None
-    stored_at: str | None
-    tasks: list[Maker]
-    """The tasks that wrote to the channel. Those that wrote this very value come first."""
-    before: Node | None
-    """The earlier value in the parent. None if there was none."""
-
-
-class Maker(TypedDict):
-    """A task that wrote to the channel of a value."""
-
-    task_id: str
-    node: str | None
-    wrote_it: bool
-    """Whether the task's write contains the value, or its text. If not, a reducer may have made the value."""
-
-
-class Blame(TypedDict):
-    """The result of following a value back. A long history takes several requests."""
-
-    origin: Origin | None
-    """None until it is found."""
-    cursor: str | None
-    """The cursor of the next request. None at the end."""
-    looked_at: int
-    """How many checkpoints were looked at in all requests."""
-    of: int
-    """How many checkpoints there are at most."""
 
 
 class Hit(TypedDict):

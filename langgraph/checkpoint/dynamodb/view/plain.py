@@ -5,9 +5,9 @@ They are plain data and `Stored`. Nothing here recurses as deep in Python's stac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
-from typing import Any
+from typing import Any, TypeAlias
 
 import ormsgpack
 
@@ -22,6 +22,8 @@ BYTES = (bytes, bytearray, memoryview)
 _KNOWN = "_fingerprint"
 # How a delta channel that is not stored is shown: as what it is rebuilt from.
 REBUILT = "delta channel"
+# The steps of a path within a value.
+Steps: TypeAlias = "tuple[str | int, ...]"
 _ROLES = ("user", "assistant", "system", "tool", "human", "ai", "developer", "function")
 
 
@@ -57,15 +59,6 @@ def part_at(value: Any, path: Sequence[str | int]) -> Any:
             raise CheckpointNotFoundError(msg)
         value = entries[str(step)]
     return value
-
-
-def has_part(value: Any, path: Sequence[str | int]) -> bool:
-    """Tell whether there is anything at the end of a path."""
-    try:
-        part_at(value, path)
-    except CheckpointNotFoundError:
-        return False
-    return True
 
 
 def size_bytes(value: Any) -> int:
@@ -141,9 +134,9 @@ def number_text(value: float) -> str:
     return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}.get(repr(value), repr(value))
 
 
-def texts(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str]]:
+def texts(value: Any, path: Steps = ()) -> Iterator[tuple[Steps, str]]:
     """Yield every text and number in a value with its path. A key is a text at the path of its entry."""
-    waiting: list[tuple[tuple[str | int, ...], Any]] = [(path, value)]
+    waiting: list[tuple[Steps, Any]] = [(path, value)]
     while waiting:
         at, each = waiting.pop()
         content = inside(each)
@@ -158,24 +151,3 @@ def texts(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[
             waiting += [((*at, key), part) for key, part in reversed(entries.items())]
         elif isinstance(content, LISTS):
             waiting += reversed([((*at, place), part) for place, part in enumerate(content)])
-
-
-def new_texts(
-    value: Any, before: Any, path: tuple[str | int, ...], holds: Callable[[str], bool]
-) -> list[tuple[tuple[str | int, ...], str]]:
-    """Return the texts and numbers that one value has and another has not, if `holds` accepts them.
-
-    Parts that both lists share are the same object while it is cached, and are skipped.
-    """
-    places = [path]
-    if isinstance(value, list) and isinstance(before, list):
-        places = [(*path, place) for place in range(len(value))]
-    else:
-        value, before = [value], [before]
-    had, has = {id(each) for each in before}, {id(each) for each in value}
-    new = [(place, each) for place, each in zip(places, value, strict=True) if id(each) not in had]
-    found = [pair for place, each in new for pair in texts(each, place) if holds(pair[1])]
-    if found:
-        old = {text for each in before if id(each) not in has for _, text in texts(each)}
-        found = [pair for pair in found if pair[1] not in old]
-    return found

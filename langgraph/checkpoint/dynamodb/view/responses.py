@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
-from langgraph.checkpoint.dynamodb._operations.overview import (
-    threads_of_run,
-)
+from langgraph.checkpoint.dynamodb._operations.overview import threads_of_run
+from langgraph.checkpoint.dynamodb._operations.reads import StoredCheckpoint
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, CheckpointNotFoundError
 from langgraph.checkpoint.dynamodb.view import documents
-from langgraph.checkpoint.dynamodb.view.blame import blame
 from langgraph.checkpoint.dynamodb.view.changes import changes
 from langgraph.checkpoint.dynamodb.view.cost import cost
 from langgraph.checkpoint.dynamodb.view.directory import directory
+from langgraph.checkpoint.dynamodb.view.namespace_view import NamespaceView
 from langgraph.checkpoint.dynamodb.view.node import Node
 from langgraph.checkpoint.dynamodb.view.nodes import PARTS_MAX, Shower
 from langgraph.checkpoint.dynamodb.view.search import search
@@ -25,6 +24,7 @@ from langgraph.checkpoint.dynamodb.view.threads import thread_document
 from langgraph.checkpoint.dynamodb.view.tree import ROWS, ROWS_MAX, tree
 
 Parameters = Mapping[str, str]
+_InThread: TypeAlias = "Callable[[ThreadView, Parameters], Op[Any]]"
 
 
 class Responses:
@@ -77,7 +77,7 @@ class Responses:
         with self._session.opened(thread_id) as thread:
             return self._session.run(thread_document(thread, Shower()))
 
-    def _in_thread(self, answer: Callable[[ThreadView, Parameters], Op[Any]]) -> Callable[[Parameters], Any]:
+    def _in_thread(self, answer: _InThread) -> Callable[[Parameters], Any]:
         def answered(parameters: Parameters) -> Any:
             with self._session.opened(_text(parameters, "thread")) as thread:
                 return self._session.run(answer(thread, parameters))
@@ -94,35 +94,18 @@ def _tree(thread: ThreadView, parameters: Parameters) -> Op[documents.Tree]:
     return (yield from tree(namespace, parameters.get("before"), limit))
 
 
-def _state(thread: ThreadView, parameters: Parameters) -> Op[documents.StateDocument]:
-    namespace, checkpoint = yield from _checkpoint(thread, parameters)
-    return (yield from state(namespace, checkpoint, Shower()))
-
-
 def _part(thread: ThreadView, parameters: Parameters) -> Op[Node]:
     namespace, checkpoint = yield from _checkpoint(thread, parameters)
     value = yield from value_at(namespace, checkpoint, _path(parameters))
     return _part_shower().node(value, start=_number(parameters, "start", 0, None))
 
 
-def _pending(thread: ThreadView, parameters: Parameters) -> Op[documents.Pending]:
-    namespace, checkpoint = yield from _checkpoint(thread, parameters)
-    return (yield from pending(namespace, checkpoint, Shower()))
+def _in_checkpoint(make: Callable[[NamespaceView, StoredCheckpoint, Shower], Op[Any]]) -> _InThread:
+    def answer(thread: ThreadView, parameters: Parameters) -> Op[Any]:
+        namespace, checkpoint = yield from _checkpoint(thread, parameters)
+        return (yield from make(namespace, checkpoint, Shower()))
 
-
-def _changes(thread: ThreadView, parameters: Parameters) -> Op[documents.Changes]:
-    namespace, checkpoint = yield from _checkpoint(thread, parameters)
-    against = parameters.get("against")
-    if against is None:
-        other = yield from namespace.parent(checkpoint)
-    else:
-        _, other = yield from thread.checkpoint(namespace.partition.namespace, against)
-    return (yield from changes(namespace, checkpoint, other, Shower()))
-
-
-def _blame(thread: ThreadView, parameters: Parameters) -> Op[documents.Blame]:
-    namespace, checkpoint = yield from _checkpoint(thread, parameters)
-    return (yield from blame(namespace, checkpoint, _path(parameters), parameters.get("cursor")))
+    return answer
 
 
 def _search(thread: ThreadView, parameters: Parameters) -> Op[documents.SearchDocument]:
@@ -137,15 +120,12 @@ def _checkpoint(thread: ThreadView, parameters: Parameters) -> Any:
     return thread.checkpoint(_text(parameters, "ns"), _text(parameters, "checkpoint"))
 
 
-_OF_THREADS: Mapping[str, Callable[[ThreadView, Parameters], Op[Any]]] = {
+_OF_THREADS: Mapping[str, _InThread] = {
     "tree": _tree,
-    "state": _state,
     "part": _part,
-    "pending": _pending,
-    "changes": _changes,
-    "blame": _blame,
     "search": _search,
     "cost": _cost,
+    **{each.__name__: _in_checkpoint(each) for each in (state, pending, changes)},
 }
 _PART_TEXT_MAX = 256 * 1024
 

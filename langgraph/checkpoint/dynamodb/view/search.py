@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import AnyStr, TypeAlias
+from typing import Any
 
-from langgraph.checkpoint.dynamodb._format.segments import StoredValue
 from langgraph.checkpoint.dynamodb._operations.reads import StoredCheckpoint
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError, CheckpointerInputError
 from langgraph.checkpoint.dynamodb.view.documents import Hit, SearchDocument
 from langgraph.checkpoint.dynamodb.view.namespace_view import NamespaceView
-from langgraph.checkpoint.dynamodb.view.plain import new_texts
+from langgraph.checkpoint.dynamodb.view.plain import Steps, texts
 from langgraph.checkpoint.dynamodb.view.thread_view import ThreadView
 from langgraph.checkpoint.dynamodb.view.tree import CheckpointFacts, know, node_of, stored
 
@@ -27,10 +25,6 @@ _HITS_MAX = 100
 _DIGITS_MAX = 15
 # How many characters are shown before and after a hit.
 _BEFORE, _BEHIND = 60, 120
-# If this many characters around a hit are the same in the parent, it is no new hit.
-_AROUND = 30
-
-Contexts: TypeAlias = "Counter[str | bytes]"
 
 
 def search(thread: ThreadView, text: str, cursor: str | None) -> Op[SearchDocument]:
@@ -54,7 +48,8 @@ def search(thread: ThreadView, text: str, cursor: str | None) -> Op[SearchDocume
             (each.checkpoint_id, namespace.partition.namespace, namespace, each) for each in namespace.rows
         ]
     history.sort(key=lambda each: each[:2])
-    start, matcher = _start(cursor, len(history)), _Matcher(text)
+    start = _start(cursor, len(history))
+    matcher = _Matcher(re.compile(re.escape(text), re.IGNORECASE))
     at = start
     while at < len(history) and at - start < _LOOKED_AT_MAX and not matcher.is_done:
         yield from matcher.at(*history[at][2:])
@@ -76,20 +71,14 @@ def _start(cursor: str | None, count: int) -> int:
 class _Matcher:
     """The search of one request."""
 
-    text: str
+    pattern: re.Pattern[str]
     hits: list[Hit] = field(default_factory=list)
     _read_bytes: int = 0
-    _found: dict[StoredValue, Contexts] = field(default_factory=dict)
 
     @property
     def is_done(self) -> bool:
         """Whether this request has found, or read, enough."""
         return self._read_bytes > _BYTES_MAX or len(self.hits) >= _HITS_MAX
-
-    @property
-    def _is_number(self) -> bool:
-        """Whether the text may be a part of a number, which is not serialized as text."""
-        return set(self.text) <= set("0123456789.+-e")
 
     def at(self, namespace: NamespaceView, checkpoint: StoredCheckpoint) -> Op[None]:
         """Search one checkpoint, and then its tasks' writes. Whatever cannot be read is skipped."""
@@ -105,71 +94,62 @@ class _Matcher:
     ) -> Op[None]:
         if loaded.body is None:
             return
+        parent = yield from namespace.parent(checkpoint)
         for name, value in sorted(loaded.body.values.items()):
-            parent = yield from namespace.parent(checkpoint)
             before = None if loaded.parent is None else loaded.parent.values.get(name)
             if value == before:
-                continue
-            had = Counter[str | bytes]()
-            if before is not None and parent is not None:
-                had = yield from self._places_in(namespace, parent, before)
-            if not (yield from self._places_in(namespace, checkpoint, value)) - had and not self._is_number:
                 continue
             old = None
             if before is not None and parent is not None:
                 old = yield from namespace.value(parent, before)
-            new = yield from namespace.value(checkpoint, value)
-            for path, found in new_texts(new, old, ("values", name), self._is_in):
-                self._note(namespace, checkpoint, loaded, path, found, None)
+            new, size_bytes = yield from namespace.measured_value(checkpoint, value)
+            self._read_bytes += size_bytes
+            for path, match in self._new_in(new, old, ("values", name)):
+                self._note(namespace, checkpoint, loaded, path, match, None)
 
     def _in_writes(
         self, namespace: NamespaceView, checkpoint: StoredCheckpoint, loaded: CheckpointFacts
     ) -> Op[None]:
         for place, (task, write) in enumerate(loaded.writes):
             self._read_bytes += len(write.data)
-            if not self._places(write.kind, write.data) and not self._is_number:
-                continue
             value = None if loaded.body is None else loaded.body.values.get(write.channel)
             own = None if value is None else (yield from namespace.value(checkpoint, value))
             written = namespace.loads(write, task.item)
-            for path, found in new_texts(written, own, ("writes", place), self._is_in):
-                self._note(namespace, checkpoint, loaded, path, found, node_of(task, loaded.sends))
+            for path, match in self._new_in(written, own, ("writes", place)):
+                self._note(namespace, checkpoint, loaded, path, match, node_of(task, loaded.sends))
 
-    def _places_in(
-        self, namespace: NamespaceView, checkpoint: StoredCheckpoint, value: StoredValue
-    ) -> Op[Contexts]:
-        """Count the contexts of the text in a stored value."""
-        if value not in self._found:
-            raw = yield from namespace.raw(checkpoint, value)
-            self._read_bytes += len(raw)
-            self._found[value] = self._places(value.kind, raw)
-        return self._found[value]
+    def _new_in(self, value: Any, before: Any, path: Steps) -> Iterator[tuple[Steps, re.Match[str]]]:
+        """Yield the matches in texts and numbers that one value has and another has not.
 
-    def _places(self, kind: str, raw: bytes) -> Contexts:
-        """Count the contexts of the text in a serialized value. Bytes that are not text may match too."""
-        if kind == "json":
-            raw = _unescaped(raw)
-        if self.text.isascii():
-            return _around(self.text.lower().encode(), raw.lower())
-        return _around(self.text.casefold(), raw.decode(errors="replace").casefold())
-
-    def _places_of(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield where the text begins and ends in another one."""
-        return (each.span() for each in re.finditer(re.escape(self.text), text, re.IGNORECASE))
-
-    def _is_in(self, text: str) -> bool:
-        return next(self._places_of(text), None) is not None
+        Parts that both lists share are the same object while it is cached, and are skipped.
+        """
+        places = [path]
+        if isinstance(value, list) and isinstance(before, list):
+            places = [(*path, place) for place in range(len(value))]
+        else:
+            value, before = [value], [before]
+        had, has = {id(each) for each in before}, {id(each) for each in value}
+        new = [(place, each) for place, each in zip(places, value, strict=True) if id(each) not in had]
+        found = [
+            (at, match)
+            for place, each in new
+            for at, text in texts(each, place)
+            if (match := self.pattern.search(text))
+        ]
+        if found:
+            old = {text for each in before if id(each) not in has for _, text in texts(each)}
+            yield from (each for each in found if each[1].string not in old)
 
     def _note(
         self,
         namespace: NamespaceView,
         checkpoint: StoredCheckpoint,
         loaded: CheckpointFacts,
-        path: tuple[str | int, ...],
-        found: str,
+        path: Steps,
+        match: re.Match[str],
         node: str | None,
     ) -> None:
-        start, end = next(self._places_of(found))
+        found, start, end = match.string, *match.span()
         before = found[max(0, start - _BEFORE) : start]
         self.hits.append(
             Hit(
@@ -183,19 +163,3 @@ class _Matcher:
                 at=len(before.encode("utf-16-le", "surrogatepass")) // 2,
             )
         )
-
-
-def _unescaped(raw: bytes) -> bytes:
-    """Return JSON with the characters that it may have escaped, or as it is if Python cannot read it."""
-    try:
-        return json.dumps(json.loads(raw), ensure_ascii=False).encode(errors="surrogatepass")
-    except (ValueError, RecursionError):
-        return raw
-
-
-def _around(text: AnyStr, said: AnyStr) -> Contexts:
-    found, at = Counter[str | bytes](), said.find(text)
-    while at >= 0:
-        found[said[max(0, at - _AROUND) : at + len(text) + _AROUND]] += 1
-        at = said.find(text, at + len(text))
-    return found

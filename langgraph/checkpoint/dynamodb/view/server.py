@@ -13,7 +13,6 @@ import json
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from hmac import compare_digest
-from pathlib import Path
 from secrets import token_urlsafe
 from typing import Any
 
@@ -21,9 +20,11 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import FileResponse, RedirectResponse, Response
-from starlette.routing import Route
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from typing_extensions import Self
 
@@ -51,12 +52,6 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
 }
 _BY_ADDRESS = "open the page by the address that the command printed"
-_TYPES = {
-    ".css": "text/css",
-    ".html": "text/html",
-    ".js": "text/javascript",
-    ".svg": "image/svg+xml",
-}
 
 
 class Gate:
@@ -111,10 +106,11 @@ def make_app(answers: Responses, *, port: int, token: str, invitation: str | Non
     """Return the app, for a port of 127.0.0.1. It requires the token or, once, the invitation."""
     routes = [
         Route("/api/{name}", _answering(answers), methods=["GET"]),
-        Route("/{name:path}", _file, methods=["GET"]),
+        Mount("/", StaticFiles(directory=STATIC, html=True)),
     ]
     hosts = frozenset(f"{name}:{port}" for name in ("127.0.0.1", "localhost"))
-    return Gate(Starlette(routes=routes), hosts, token, invitation)
+    app = Starlette(routes=routes, exception_handlers={HTTPException: _not_served})
+    return Gate(app, hosts, token, invitation)
 
 
 def _answering(answers: Responses) -> Callable[[Request], Awaitable[Response]]:
@@ -132,13 +128,9 @@ def _answering(answers: Responses) -> Callable[[Request], Awaitable[Response]]:
     return answer
 
 
-async def _file(request: Request) -> Response:
-    """Return one of the page's own files, by its name alone: no path leads to any other file."""
-    name = request.path_params["name"] or "index.html"
-    files = {each.name: each for each in STATIC.iterdir() if each.suffix in _TYPES and _is_own(each)}
-    if name not in files:
-        return problem(404, "There is no such file", _BY_ADDRESS)
-    return FileResponse(files[name], media_type=_TYPES[files[name].suffix])
+async def _not_served(_: Request, error: Any) -> Response:
+    """Return the problem of a path or a method that the page does not have."""
+    return problem(error.status_code, error.detail, _BY_ADDRESS)
 
 
 _STATUSES: Sequence[tuple[type[Exception], int, str]] = (
@@ -160,10 +152,6 @@ def refusal(error: Exception, table_name: str) -> Response | None:
     if remedy is not None:
         return problem(502, "The table cannot be read", remedy)
     return problem(502, "The table cannot be read", str(error)) if hasattr(error, "response") else None
-
-
-def _is_own(path: Path) -> bool:
-    return path.is_file() and not path.is_symlink()
 
 
 def problem(status: int, title: str, detail: str) -> Response:

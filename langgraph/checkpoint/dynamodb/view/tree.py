@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -16,6 +16,7 @@ from langgraph.checkpoint.dynamodb._format.content import Body, Write
 from langgraph.checkpoint.dynamodb._format.inert import Stored
 from langgraph.checkpoint.dynamodb._format.moments import in_epoch_seconds, stored_at
 from langgraph.checkpoint.dynamodb._format.plain import asked
+from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._format.schema import RUN_ID
 from langgraph.checkpoint.dynamodb._operations.reads import StoredCheckpoint
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
@@ -117,7 +118,7 @@ def row(namespace: NamespaceView, checkpoint: StoredCheckpoint) -> Op[Row]:
     """Return a checkpoint's row of the tree."""
     shower = Shower(text_max=_TREE_TEXT_MAX, parts_max=_TREE_PARTS_MAX)
     loaded = yield from know(namespace, checkpoint)
-    own = [namespace.inventory.sizes[items.sort_key(each)] for each in checkpoint.members]
+    own = [item_bytes(each) for each in checkpoint.members]
     return Row(
         checkpoint=checkpoint.checkpoint_id,
         parent=items.text(checkpoint.head, items.PARENT),
@@ -284,11 +285,3 @@ def versions(body: Body) -> Mapping[str, Any]:
     """Return the versions of a checkpoint's channels."""
     found: Mapping[str, Any] = body.checkpoint.get("channel_versions", {})
     return found
-
-
-def writers(known: CheckpointFacts, channel: str) -> Iterable[tuple[Task, Write]]:
-    """Yield the writes of the parent's tasks that made a channel's value."""
-    for task in known.parent_tasks:
-        for write in task.writes:
-            if write.channel == channel:
-                yield task, write

@@ -1,22 +1,22 @@
-// What is another in a checkpoint than in its parent, or in any other one.
+// What is another in a checkpoint than in its parent.
 
 import { el, fill } from "./dom.js";
 import { counted, sized } from "./format.js";
 import { isInternal } from "./state.js";
-import { blameButton, fold, valueOf } from "./value.js";
+import { fold, valueOf } from "./value.js";
 
 /** Longer texts are shown whole beside each other and not compared character by character. */
 const COMPARED_CHARACTERS = 20_000;
 const CONTEXT = 80;
 
-/** The changes; `earlier` shows values of the other checkpoint, and `choose` is the element that says, and chooses, which. */
-export function changesView(changes, earlier, view, choose) {
+/** The changes; `earlier` shows values of the parent. */
+export function changesView(changes, earlier, view) {
   const own = changes.channels.filter((each) => !isInternal(each.channel));
   const internal = changes.channels.filter((each) => isInternal(each.channel));
   return el(
     "div",
     { class: "changes" },
-    choose,
+    changes.parent === null && el("p", {}, "Its parent is not there, so all of it is new."),
     own.length === 0 && el("p", { class: "empty" }, "No channel of the graph differs."),
     own.map((each) => channelChanges(each, earlier, view)),
     internal.length > 0 &&
@@ -69,7 +69,6 @@ function changeView(change, earlier, view) {
       { class: "change-place" },
       el("span", { class: "kind" }, place ? `${change.kind}${moved}` : "the whole channel"),
       place && el("span", { class: "key" }, place),
-      view.blame && change.path && blameButton(change.path, view),
     ),
     before && el("div", { class: "side before" }, el("span", { class: "sign", "aria-label": "before" }, "−"), before),
     after && el("div", { class: "side after" }, el("span", { class: "sign", "aria-label": "after" }, "+"), after),

@@ -1,17 +1,16 @@
-// What blame and search have found, beside the checkpoint: both go through the history and say how far they are.
+// What a search has found, beside the checkpoint: it goes through the history and says how far it is.
 
 import { el, fill } from "./dom.js";
-import { counted, moment } from "./format.js";
-import { valueOf } from "./value.js";
+import { counted } from "./format.js";
 
 const HITS_MAX = 200;
 
-/** The panel; `go(ns, checkpoint, path)` shows a place, and `view` is how values are shown. */
+/** The panel; `go(ns, checkpoint, path)` shows a place. */
 export class Findings {
   #stop = new AbortController();
 
-  constructor(source, thread, go, view) {
-    Object.assign(this, { source, thread, go, view });
+  constructor(source, thread, go) {
+    Object.assign(this, { source, thread, go });
     this.title = el("h2", {});
     this.bar = el("progress", { "aria-label": "Looking through the history" });
     this.progress = el("p", { class: "looking", role: "status" });
@@ -41,26 +40,11 @@ export class Findings {
     }
   }
 
-  /** Finds the step that first made a value so. */
-  async blame(ns, checkpoint, path) {
-    const asked = { thread: this.thread, ns, checkpoint, path: JSON.stringify(path) };
-    let origin = null;
-    await this.#follow("blame", asked, `Who made ${path.slice(1).join(" › ")} so`, (found) => {
-      origin = found.origin ?? origin;
-      if (origin !== null) {
-        fill(this.body, this.#origin(origin));
-      }
-    });
-    if (origin === null) {
-      fill(this.body, el("p", { class: "empty" }, "No checkpoint that is still there says so."));
-    }
-  }
-
   /** Finds the steps in which a text appeared. */
   async search(text) {
     const list = el("ol", { class: "hits" });
     let count = 0;
-    await this.#follow("search", { thread: this.thread, text }, `Where “${text}” appeared`, (found) => {
+    await this.#follow({ thread: this.thread, text }, `Where “${text}” appeared`, (found) => {
       fill(this.body, list);
       for (const hit of found.hits) {
         count += 1;
@@ -76,7 +60,7 @@ export class Findings {
     }
   }
 
-  async #follow(name, asked, title, tell) {
+  async #follow(asked, title, tell) {
     this.#stop.abort();
     const stop = new AbortController();
     this.#stop = stop;
@@ -89,7 +73,7 @@ export class Findings {
     this.element.hidden = false;
     try {
       await this.source.follow(
-        name,
+        "search",
         asked,
         (found) => {
           this.bar.max = Math.max(1, found.of);
@@ -107,51 +91,6 @@ export class Findings {
         this.bar.hidden = true;
       }
     }
-  }
-
-  #origin(origin) {
-    const wrote = origin.tasks.filter((each) => each.wrote_it);
-    const makers = wrote.length > 0 ? wrote : origin.tasks;
-    const nodes = makers.map((each) => each.node ?? "a task that does not say its node");
-    const where =
-      origin.ns === ""
-        ? ""
-        : ` in ${origin.ns
-            .split("|")
-            .map((each) => each.split(":")[0])
-            .join(" › ")}`;
-    return el(
-      "div",
-      { class: "origin" },
-      el(
-        "p",
-        { class: "verdict" },
-        el("strong", {}, origin.step === null ? "A checkpoint" : `Step ${origin.step}`),
-        where,
-        makers.length > 0
-          ? [", by ", nodes.map((each) => el("span", { class: "chip" }, each))]
-          : `, ${made(origin.source)}`,
-      ),
-      origin.stored_at && el("p", { class: "kind" }, moment(origin.stored_at)),
-      makers.map((each) => el("p", { class: "kind" }, "task ", el("code", { class: "id" }, each.task_id))),
-      el(
-        "p",
-        {},
-        el(
-          "button",
-          { type: "button", class: "go", click: () => this.go(origin.ns, origin.checkpoint, origin.path) },
-          "Show that step",
-        ),
-      ),
-      el("h3", {}, "Before it"),
-      origin.before === null
-        ? el("p", { class: "empty" }, "Nothing was there.")
-        : valueOf(origin.before, origin.path, {
-            ...this.view(origin.ns, origin.parent),
-            beyond: "is in the step before.",
-            blame: null,
-          }),
-    );
   }
 
   #hit(hit, text, isFirst) {
@@ -182,12 +121,4 @@ export class Findings {
       ),
     );
   }
-}
-
-/** How a checkpoint that no task wrote to came to be. */
-function made(source) {
-  return (
-    { input: "given as input", update: "by an update from outside", fork: "by a fork" }[source] ??
-    "by no task that is still known"
-  );
 }

@@ -1,7 +1,7 @@
 // Messages as the conversation that they are: who said what, which tools were called, and what those returned.
 
 import { el, fill } from "./dom.js";
-import { blameButton, entry, fold, more, textOf, valueOf } from "./value.js";
+import { entry, fold, more, textOf, valueOf } from "./value.js";
 
 const ROLES = { human: "human", ai: "model", tool: "tool", system: "system" };
 const tokens = new Intl.NumberFormat("en-US");
@@ -40,7 +40,6 @@ export function messageCard(message, path, view, results = new Map()) {
       message.status === "error" && el("span", { class: "badge failed" }, "error"),
       el("span", { class: "place" }, `#${path.at(-1)}`),
       usage(message),
-      view.blame && blameButton(path, view),
     ),
     contentOfMessage(message, path, view),
     (message.calls ?? []).map((call, at) => toolCall(call, [...path, "tool_calls", at], view, results.get(call.id))),

@@ -7,7 +7,6 @@ const SPECIAL = { __interrupt__: "asked a human", __resume__: "was answered", __
 
 /** Tasks with their writes. */
 export function pendingView(pending, view) {
-  const plain = { ...view, blame: null };
   const writes = pending.writes.map((write, position) => ({ write, path: ["writes", position] }));
   const tasks = new Map(pending.tasks.map((each) => [each.task_id, each]));
   const ids = new Set([...tasks.keys(), ...pending.writes.map((each) => each.task_id)]);
@@ -28,7 +27,7 @@ export function pendingView(pending, view) {
         id,
         tasks.get(id),
         writes.filter(({ write }) => write.task_id === id),
-        plain,
+        view,
       ),
     ),
   );

@@ -30,7 +30,7 @@ export class Source {
     return found;
   }
 
-  /** A search or a blame, request after request; `tell` hears how far it is and may stop it by its signal. */
+  /** A search, request after request; `tell` hears how far it is and may stop it by its signal. */
   async follow(name, parameters, tell, signal) {
     let cursor = null;
     do {

@@ -2,7 +2,7 @@
 
 import { el } from "./dom.js";
 import { counted, sized } from "./format.js";
-import { blameButton, fold, isConversation, kindOf, valueOf } from "./value.js";
+import { fold, isConversation, kindOf, valueOf } from "./value.js";
 
 /** Channels that take up more are closed at first, unless they are a conversation. */
 const OPEN_BYTES = 300_000;
@@ -26,7 +26,7 @@ export function stateView(state, view) {
           class: "internal",
         },
       ),
-    fold("Metadata", () => valueOf(state.metadata, ["metadata"], { ...view, blame: null }), { class: "internal" }),
+    fold("Metadata", () => valueOf(state.metadata, ["metadata"], view), { class: "internal" }),
   );
 }
 
@@ -82,7 +82,6 @@ function channelView(channel, total, view) {
     "section",
     { class: "channel", "aria-label": `Channel ${channel.name}`, "data-path": JSON.stringify(path), tabindex: "-1" },
     fold(label, build, { open: isOpen(channel) }),
-    view.blame && blameButton(path, view),
   );
 }
 

@@ -85,7 +85,7 @@ function nameOf(checkpoint) {
 
 function taskView(task, view) {
   const [name, words] = standing(task);
-  const plain = { ...view, beyond: "is under Pending.", blame: null };
+  const plain = { ...view, beyond: "is under Pending." };
   const told = (word, nodes) =>
     nodes.map((each) =>
       el("div", { class: "told" }, el("span", { class: "kind" }, word), valueOf(each, ["writes"], plain)),

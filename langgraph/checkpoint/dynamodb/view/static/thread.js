@@ -20,7 +20,6 @@ const REST_MILLISECONDS = 80;
 /** The page of a thread. `told` has `progress(text)`, `moved(place)` and `described(texts)`. */
 export class ThreadPage {
   #shown = null;
-  #against = null;
   #tab = "state";
   #stop = new AbortController();
   #closed = new AbortController();
@@ -31,16 +30,10 @@ export class ThreadPage {
     this.model = new ThreadModel(source, thread);
     const tell = {
       select: (key) => this.select(key),
-      compare: (key) => this.compare(key),
       toggle: (path) => this.toggle(path),
     };
     this.tree = new TreeView(this.model, tell);
-    this.findings = new Findings(
-      source,
-      thread,
-      (...place) => this.go(...place),
-      (ns, id) => this.#viewOf(ns, id),
-    );
+    this.findings = new Findings(source, thread, (...place) => this.go(...place));
     this.tabs = new Tabs(TABS, "The checkpoint", (name) => this.show(name));
     this.summary = el("div", { class: "summary", role: "region", "aria-label": "Checkpoint", tabindex: "0" });
     this.element = el(
@@ -111,17 +104,6 @@ export class ThreadPage {
       this.tabs.panel.setAttribute("aria-busy", "true");
       this.#timer = setTimeout(() => this.show(this.#tab), REST_MILLISECONDS);
     }
-  }
-
-  /** Compares the shown checkpoint with another one of its namespace. */
-  compare(key) {
-    const other = this.model.checkpoints.get(key);
-    if (other.ns !== this.#shown.ns || other.key === this.#shown.key) {
-      return;
-    }
-    this.#against = other;
-    this.tree.compare(key);
-    this.show("changes");
   }
 
   /** Opens a subgraph's lane, or closes it. */
@@ -196,9 +178,7 @@ export class ThreadPage {
   #turnTo(key) {
     clearTimeout(this.#timer);
     this.#shown = this.model.checkpoints.get(key);
-    this.#against = null;
     this.tree.select(key);
-    this.tree.compare(null);
     this.#summarize();
     this.told.moved({ ns: this.#shown.ns, checkpoint: this.#shown.id, tab: this.#tab });
   }
@@ -243,9 +223,8 @@ export class ThreadPage {
     const view = this.#view();
     switch (tab) {
       case "changes": {
-        const against = this.#against?.id;
-        const changes = await this.source.stored("changes", { ...asked, against }, signal);
-        return changesView(changes, this.#viewOf(this.#shown.ns, changes.against), view, this.#choice());
+        const changes = await this.source.stored("changes", asked, signal);
+        return changesView(changes, this.#viewOf(this.#shown.ns, changes.parent), view);
       }
       case "pending":
         return pendingView(await this.source.get("pending", asked, signal), view);
@@ -267,37 +246,6 @@ export class ThreadPage {
     }
   }
 
-  /** What the changes are against, and how to choose another one. */
-  #choice() {
-    const shown = this.#shown;
-    const others = this.model.ordered().filter((each) => each.ns === shown.ns && each.key !== shown.key);
-    const parent = this.model.checkpoints.get(shown.parent);
-    if (others.length === 0) {
-      return el(
-        "p",
-        { class: "against" },
-        parent === undefined ? "Against nothing: it is the first." : `Against its parent, ${named(parent)}.`,
-      );
-    }
-    const select = el(
-      "select",
-      { id: "against", change: (event) => this.#chosen(event.target.value) },
-      el("option", { value: "" }, parent === undefined ? "nothing (it is the first)" : `its parent, ${named(parent)}`),
-      others.map((each) => el("option", { value: each.id, selected: each === this.#against }, named(each))),
-    );
-    return el("p", { class: "against" }, el("label", { for: "against" }, "Against"), select);
-  }
-
-  #chosen(id) {
-    if (id !== "") {
-      this.compare(keyOf(this.#shown.ns, id));
-      return;
-    }
-    this.#against = null;
-    this.tree.compare(null);
-    this.show("changes");
-  }
-
   #view() {
     return this.#viewOf(this.#shown.ns, this.#shown.id);
   }
@@ -308,17 +256,11 @@ export class ThreadPage {
       beyond: null,
       part: (path, start) =>
         this.source.get("part", { thread: this.thread, ns, checkpoint, path: JSON.stringify(path), start }),
-      blame: (path) => this.findings.blame(ns, checkpoint, path),
       message: (node, path) => messageCard(node, path, view),
       conversation: (node, path) => conversation(node, path, view),
     };
     return view;
   }
-}
-
-function named(checkpoint) {
-  const made = checkpoint.ran.join(", ") || checkpoint.source || "";
-  return `step ${checkpoint.step ?? "?"} ${made} (${checkpoint.id.slice(0, 18)})`;
 }
 
 function legend() {

@@ -11,11 +11,10 @@ const RADIUS = 13;
 /** How many columns are drawn beyond each end of what can be seen. */
 const MARGIN = 3;
 
-/** The tree; `tell` has `select(key)`, `compare(key)` and `toggle(path)`. */
+/** The tree; `tell` has `select(key)` and `toggle(path)`. */
 export class TreeView {
   #open = new Set();
   #selected = null;
-  #compared = null;
   #layout = layOut([], [""], new Set());
   #waits = false;
   /** Checkpoints by their row, in the order of their columns. */
@@ -85,12 +84,6 @@ export class TreeView {
   select(key) {
     this.#selected = key;
     this.#show(this.#layout.places.get(key));
-    this.#draw();
-  }
-
-  /** Marks the checkpoint that the selected one is compared with. */
-  compare(key) {
-    this.#compared = key;
     this.#draw();
   }
 
@@ -204,7 +197,7 @@ export class TreeView {
     const parent = this.model.checkpoints.get(each.parent);
     const calls = this.model.callsOf(each);
     const classes = ["node", `source-${each.source}`];
-    classes.push(isSelected && "selected", each.newest && "newest", each.key === this.#compared && "compared");
+    classes.push(isSelected && "selected", each.newest && "newest");
     return svg(
       "g",
       {
@@ -237,7 +230,7 @@ export class TreeView {
     const id = event.target.closest(".node")?.id;
     const place = id && this.#byColumn[Number(id.split("-").at(-1))];
     if (place) {
-      (event.shiftKey ? this.tell.compare : this.tell.select)(place.checkpoint.key);
+      this.tell.select(place.checkpoint.key);
     }
   }
 

@@ -54,11 +54,10 @@ export function isConversation(node) {
 }
 
 /**
- * An entry: its name, its value, and what leads to who made it.
+ * An entry: its name and its value.
  *
  * The view has `part(path, start)`, which reads more of a value that was cut, or `beyond`, which says where that is where
- * it cannot be read; `blame(path)` or null; and
- * `message(node, path)` and `conversation(node, path)`, which show messages.
+ * it cannot be read; and `message(node, path)` and `conversation(node, path)`, which show messages.
  */
 export function entry(key, node, path, view) {
   const name = key === null ? null : el("span", { class: "key" }, key);
@@ -70,21 +69,7 @@ export function entry(key, node, path, view) {
     const value = valueOf(node, path, view);
     element.append(el("div", { class: "leaf" }, name, " ", value));
   }
-  if (view.blame !== null) {
-    element.append(blameButton(path, view));
-  }
   return element;
-}
-
-/** The button that asks who made a value. */
-export function blameButton(path, view) {
-  const name = path.slice(1).join(" › ");
-  const label = `Blame: which step first made ${name} so?`;
-  return el(
-    "button",
-    { type: "button", class: "blame", "aria-label": label, title: label, click: () => view.blame(path) },
-    "blame",
-  );
 }
 
 /** A value without a name. */
