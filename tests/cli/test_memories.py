@@ -15,18 +15,14 @@ from hypothesis import strategies as st
 from langgraph.store.base import InvalidNamespaceError
 from langgraph.store.sqlite import SqliteStore
 
-from langgraph.cache.dynamodb import DynamoDBCache
-from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb.cli.explanations import explained
 from langgraph.checkpoint.dynamodb.cli.labels import labels_text, parse_labels
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.store.dynamodb import DynamoDBStore, SearchLimitError
 from tests.cli.conftest import Run, Terminal
-from tests.support.checkpoints import all_items, noise
+from tests.support.checkpoints import all_items
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
-
     from tools.engine import Engine
 
 pytestmark = pytest.mark.engines("dynamodb-local")
@@ -339,35 +335,3 @@ def test_errors_of_the_store_have_codes() -> None:
         found = explained(error, "table")
         assert found is not None
         assert found.code is Exit.USAGE
-
-
-# Other commands
-
-
-def test_cost_knows_what_is_stored_beside_threads(
-    run: Run,
-    own_table: str,
-    store: DynamoDBStore,
-    client: DynamoDBClient,
-    engine: Engine,
-    sessions: dict[str, Any],
-) -> None:
-    store.put(ADA, "large", {"text": noise(120_000).hex()})
-    store.delete(("users", "bob"), "food")
-    with DynamoDBCache[str](
-        own_table, endpoint_url=engine.endpoint_url, session=sessions["session"]
-    ) as cache:
-        cache.set({(("node",), "key"): ("value", None)})
-    found = run("cost", "--table", own_table, "--json").json
-    counts = {kind: each["items"] for kind, each in found["items"].items()}
-    assert counts == {
-        "memories": 3,
-        "deleted and expired memories": 1,
-        "segments of memories": counts["segments of memories"],
-        "partition entries": 2,
-        "cached nodes": 1,
-        "cache markers": 1,
-    }
-    stored = all_items(client, own_table)
-    assert found["total"]["items"] == len(stored)
-    assert found["total"]["bytes"] == sum(map(item_bytes, stored))

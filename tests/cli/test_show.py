@@ -162,12 +162,8 @@ def test_what_is_not_there_is_not_found(run: Run, table: str, more: tuple[str, .
     assert ended.out == ""
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [("show", "chat", "--checkpoint", ""), ("diff", "chat", "--from", ""), ("diff", "chat", "--to", "")],
-)
-def test_an_empty_id_does_not_stand_for_the_newest(run: Run, table: str, arguments: tuple[str, ...]) -> None:
-    ended = run(*arguments, "--table", table)
+def test_an_empty_id_does_not_stand_for_the_newest(run: Run, table: str) -> None:
+    ended = run("show", "chat", "--checkpoint", "", "--table", table)
     assert (ended.code, ended.out) == (2, "")
     assert "the id of a checkpoint is empty" in ended.err
 

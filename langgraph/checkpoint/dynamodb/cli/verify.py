@@ -101,7 +101,7 @@ def _conclude(results: Sequence[Verification], served: Served[None]) -> None:
             f"{counted(unreadable, 'thread')} could not be opened with the configured key or serializer; checksums and"
             " segments were checked, and are right"
         )
-        raise CommandError(Exit.UNREADABLE, msg)
+        raise CommandError(Exit.CONFIGURATION, msg)
     check_all_served(served)
 
 
