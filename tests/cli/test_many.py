@@ -221,7 +221,7 @@ def test_a_thread_that_is_not_there_is_told_by_the_exit_code(
     assert "error: " in ended.err
 
 
-@pytest.mark.parametrize("command", ["delete", "prune", "cost", "verify"])
+@pytest.mark.parametrize("command", ["delete", "prune", "verify"])
 def test_a_thread_that_is_not_there_keeps_no_other_from_being_served(
     run: Run, shared: str, thread: str, command: str
 ) -> None:

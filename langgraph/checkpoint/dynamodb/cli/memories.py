@@ -31,7 +31,7 @@ from langgraph.checkpoint.dynamodb.migrate import (
     move_memories,
     open_memories,
 )
-from langgraph.checkpoint.dynamodb.migrate.memory_file import read_memories, write_memories
+from langgraph.checkpoint.dynamodb.migrate.memories import read_memories, write_memories
 from langgraph.store.dynamodb.transfer import imported
 
 Key = Annotated[str, typer.Argument(metavar="KEY", help="The key of the memory.")]
@@ -193,7 +193,6 @@ def import_(
             stream = stack.enter_context(readable_file(file))
             for record in read_memories(stream):
                 imported(record, None)
-            stream.seek(0)
             records = read_memories(stream)
         if dry_run:
             count = sum(1 for _ in records)
