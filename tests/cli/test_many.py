@@ -409,20 +409,3 @@ def test_ctrl_c_ends_the_process(
         f"deleting: {500 - left():,} of 500 threads served before this ended",
         "interrupted",
     ]
-
-
-def test_an_owners_threads_are_deleted(run: Run, shared: str, saver: DynamoDBSaver) -> None:
-    for number in range(3):
-        Conversation(saver, f"erased {number}").put(small=1)
-        saver.set_thread(f"erased {number}", owner="carol")
-    # It has no checkpoint, and a title all the same.
-    saver.set_thread("erased title", owner="carol", title="Mine")
-    saver.set_thread("of another", owner="dave")
-    ended = run("delete", "--table", shared, "--owner", "carol", "--dry-run", "--json")
-    assert len(ended.json["would_delete"]) == 4
-    assert len(saver.threads(owner="carol").threads) == 4
-    ended = run("delete", "--table", shared, "--owner", "carol", "--yes", "--json")
-    assert (ended.code, len(ended.json["deleted"])) == (0, 4)
-    assert "The directory has 4 threads of carol. Threads without an owner are not looked at" in ended.err
-    assert saver.threads(owner="carol").threads == []
-    assert [each.thread_id for each in saver.threads(owner="dave").threads] == ["of another"]

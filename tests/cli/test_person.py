@@ -164,17 +164,6 @@ def test_one_memory_is_singular(run_on: Run) -> None:
     assert "deleted: 1 thread, 1 memory\n" in run_on("delete", *bob, "--yes").out
 
 
-def test_threads_without_an_owner_are_named_and_can_be_listed(run_on: Run, saver: DynamoDBSaver) -> None:
-    saver.set_thread("of nobody", title="In the directory")
-    Conversation(saver, "unlisted").put(said=["four"])
-    ended = run_on("delete", "--owner", "bob", "--yes")
-    assert ended.code == 0
-    assert "Threads without an owner are not looked at" in ended.err
-    assert "`langgraph-dynamodb threads --without-owner` lists those without an owner" in ended.out
-    listed = run_on("threads", "--without-owner", "--json").json
-    assert {each["thread_id"] for each in listed} == {"of nobody", "unlisted"}
-
-
 def test_a_report_says_that_memories_were_not_looked_at(run_on: Run, store: DynamoDBStore) -> None:
     ended = run_on("delete", "--owner", "ada%1", "--yes")
     assert ended.out.startswith("deleted: 4 threads, 0 memories\n")
@@ -219,16 +208,6 @@ def test_what_is_new_meanwhile_is_told(
     ended = run_on("delete", "--owner", "ada%1", *MEMORIES, "--yes")
     assert ended.code == Exit.PROBLEMS
     assert "memories were put under users/ada%251 meanwhile" in ended.err
-
-
-def test_a_thread_that_the_person_went_on_with_is_deleted_again(run_on: Run, saver: DynamoDBSaver) -> None:
-    command = ("delete", "--owner", "bob", "--yes", "--json")
-    assert run_on(*command).json["deleted"] == ["of bob"]
-    Conversation(saver, "of bob").put(said=["again"])
-    saver.set_thread("of bob", owner="bob")
-    ended = run_on(*command)
-    assert (ended.code, ended.json["deleted"]) == (0, ["of bob"])
-    assert saver.get_tuple(thread_config("of bob")) is None
 
 
 @pytest.mark.parametrize("what", ["a checkpoint", "a title"])

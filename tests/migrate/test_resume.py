@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command
 
 from langgraph.checkpoint.dynamodb import CheckpointerError, CheckpointerInputError, CheckpointNotFoundError
 from langgraph.checkpoint.dynamodb._operations.reads import ChangedMeanwhileError, load
@@ -92,23 +91,6 @@ def test_only_the_last_parents_stand_ready(monkeypatch: pytest.MonkeyPatch) -> N
     assert statuses(migrate(source, target, ["talk"], verify=True)) == {"talk": Status.MOVED}
 
 
-def test_what_is_there_already_is_not_stored_again() -> None:
-    source, target = a_thread(), SaverEndpoint(InMemorySaver())
-    assert statuses(migrate(source, target, ["subgraphs", "subgraphs"])) == {"subgraphs": Status.MOVED}
-    [report] = migrate(source, target, ["subgraphs"], verify=True)
-    assert (report.status, report.checkpoints, report.writes) == (Status.COMPLETE, 0, 0)
-
-
-def test_what_a_thread_has_stored_since_is_moved_when_it_is_moved_again() -> None:
-    source, target = SaverEndpoint(InMemorySaver()), SaverEndpoint(InMemorySaver())
-    talk = Conversation(source.saver, "talk")
-    talk.put(log=["begun"])
-    assert statuses(migrate(source, target, ["talk"])) == {"talk": Status.MOVED}
-    source.saver.put_writes(talk.config, [("log", "more")], "task")
-    [report] = migrate(source, target, ["talk"], verify=True)
-    assert (report.status, report.checkpoints, report.writes) == (Status.MOVED, 0, 1)
-
-
 @pytest.mark.parametrize("kind", ["subgraphs", "approvals", "delta"])
 def test_what_came_since_to_any_older_checkpoint_is_moved_too(kind: str) -> None:
     """Somebody goes back and answers an old question again, at each checkpoint that there is."""
@@ -123,22 +105,6 @@ def test_what_came_since_to_any_older_checkpoint_is_moved_too(kind: str) -> None
         assert (report.status, report.problems, report.checkpoints) == (Status.MOVED, [], 0)
         [report] = migrate(source, target, [kind], verify=True)
         assert (report.status, report.problems, report.writes) == (Status.COMPLETE, [], 0)
-
-
-@pytest.mark.parametrize("namespace", [None, ""])
-def test_an_old_question_that_is_answered_anew_is_moved(namespace: str | None) -> None:
-    source, target = SaverEndpoint(InMemorySaver()), SaverEndpoint(InMemorySaver())
-    begin(source.saver, ["approvals"])
-    graph = WAITING["approvals"][0](source.saver)
-    waiting = graph.get_state(config("approvals"))
-    answer(source.saver, "approvals")
-    assert statuses(migrate(source, target, ["approvals"])) == {"approvals": Status.MOVED}
-    at: Any = {"configurable": {**waiting.config["configurable"]}}
-    if namespace is None:
-        del at["configurable"]["checkpoint_ns"]
-    graph.invoke(Command(resume={each.id: "another answer" for each in waiting.interrupts}), at)
-    [report] = migrate(source, target, ["approvals"], verify=True)
-    assert (report.status, report.problems) == (Status.MOVED, [])
 
 
 @pytest.mark.parametrize("damage", ["value", "metadata", "parent", "write", "checkpoint"])
@@ -352,10 +318,6 @@ def test_what_is_deleted_while_it_is_compared_is_left_out() -> None:
 
     [report] = migrate(Deleted(a_thread().saver), SaverEndpoint(InMemorySaver()), ["subgraphs"], verify=True)
     assert (report.status, report.verified) == (Status.MOVED, 0)
-
-
-def test_a_checkpoint_that_is_not_there_is_none() -> None:
-    assert list(a_thread().records("subgraphs", [Ref("0", "")])) == [None]
 
 
 def test_differences_are_found_and_said() -> None:

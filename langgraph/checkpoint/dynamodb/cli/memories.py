@@ -36,8 +36,6 @@ from langgraph.store.dynamodb.transfer import imported
 
 Key = Annotated[str, typer.Argument(metavar="KEY", help="The key of the memory.")]
 _FROM = "LANGGRAPH_MIGRATE_FROM"
-# `\b` keeps the lines as they are.
-PLACES_HELP = f"Places:\n\n\b\n{MEMORY_ENDPOINTS}"
 Limit = Annotated[int, typer.Option(min=1, max=COUNT_MAX, metavar="N", help="How many to list at most.")]
 
 
@@ -169,7 +167,8 @@ def import_(
         typer.Option(
             "--from",
             metavar="PLACE",
-            help=f"Another store, instead of a file; see below. Pass a password in the environment, as {_FROM}.",
+            help="Another store, instead of a file; `langgraph-dynamodb docs migrating` lists the places. Pass a"
+            f" password in the environment, as {_FROM}.",
         ),
     ] = None,
     yes: Yes = False,

@@ -30,9 +30,6 @@ from langgraph.checkpoint.dynamodb.migrate import migrate as migrate_threads
 _FROM, _TO = "LANGGRAPH_MIGRATE_FROM", "LANGGRAPH_MIGRATE_TO"
 _DONE = (Status.MOVED, Status.COMPLETE, Status.AHEAD)
 
-# `\b` keeps the lines as they are.
-PLACES_HELP = f"Places:\n\n\b\n{ENDPOINTS}"
-
 
 def migrate(
     context: CommandContext,
@@ -43,7 +40,8 @@ def migrate(
         typer.Option(
             "--from",
             metavar="PLACE",
-            help=f"The source of the threads; see below. Pass a password in the environment, as {_FROM}.",
+            help="The source of the threads; `langgraph-dynamodb docs migrating` lists the places. Pass a password"
+            f" in the environment, as {_FROM}.",
         ),
     ] = None,
     target: Annotated[
@@ -51,7 +49,8 @@ def migrate(
         typer.Option(
             "--to",
             metavar="PLACE",
-            help=f"The target for threads of the table; see below. In the environment it is {_TO}.",
+            help="The target for threads of the table, another place of those. In the environment it is"
+            f" {_TO}.",
         ),
     ] = None,
     file: From = None,
