@@ -31,7 +31,7 @@ MEASURED := $(PACKAGES) -m "not search" --cov --cov-report term-missing:skip-cov
 # All others, by the markers of pyproject.toml: a share of a search is part of what the search beside it tries.
 OTHERS := -m "search or not (measured or share)"
 
-.PHONY: release-check help setup engine demo view-demo test test-all test-aiobotocore test-ends matrix soak fuzz fuzz-gateway model mutants lint format types docs docs-serve check check-static constraints clean
+.PHONY: release-check help setup engine demo view-demo test test-all test-aiobotocore test-ends matrix soak fuzz-gateway model mutants lint format types docs docs-serve check check-static constraints clean
 # The targets share two virtual environments and the engines' ports, but for those that `check-static` runs.
 ifndef SIDE_BY_SIDE
 .NOTPARALLEL:
@@ -45,7 +45,6 @@ help:
 	@echo "make test-all     run them on both, and the long searches, as CI does"
 	@echo "make matrix       run the tests on each Python of this machine, and with the oldest dependencies"
 	@echo "make soak         search for flaws with new seeds, for as long as you let it"
-	@echo "make fuzz         ten minutes of coverage-guided fuzzing of what is read from the table"
 	@echo "make fuzz-gateway send the gateway 100,000 requests that are wrong, from a new seed"
 	@echo "make model        ten minutes of every interleaving of a few calls, on two cores"
 	@echo "make mutants      hours of changing the code of operations, to see whether a test notices"
@@ -127,9 +126,6 @@ soak: setup engine
 
 # Adds packages to the environment for one command.
 WITH := $(BIN)/uv run --quiet --no-project --python $(BIN)/python --with
-
-fuzz: setup
-	$(WITH) atheris==3.0.0 python -m tests.fuzz.fuzz_decode -max_total_time=600 -timeout=60 -rss_limit_mb=1500
 
 fuzz-gateway: setup engine
 	LANGGRAPH_DYNAMODB_GATEWAY_CASES=100000 HYPOTHESIS_PROFILE=dev $(BIN)/python -m pytest tests/gateway/test_fuzz.py

@@ -140,7 +140,7 @@ CHECKS: Checks[Smoke] = Checks()
 
 @CHECKS.add("run `langgraph-dynamodb doctor` with the table's name")
 def doctor(smoke: Smoke) -> str:
-    """Credentials, clock, keys, indexes and settings are as the saver needs them."""
+    """Credentials, clock, keys, indexes and expiry are as the saver needs them."""
     program = str(Path(sys.executable).with_name("langgraph-dynamodb"))
     command = [program, "doctor", "--table", smoke.table_name, "--thread-id", smoke.thread(), "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  # Our own program.

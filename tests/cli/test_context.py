@@ -8,7 +8,6 @@ import pytest
 from typer.testing import CliRunner
 
 from langgraph.checkpoint.dynamodb._format.moments import in_epoch_seconds, stored_at
-from langgraph.checkpoint.dynamodb._operations.overview import Extent
 from langgraph.checkpoint.dynamodb.cli.app import app
 from langgraph.checkpoint.dynamodb.cli.connection import ConnectionArguments
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
@@ -22,10 +21,6 @@ from tests.cli.conftest import Terminal
 def context() -> CommandContext:
     """Give the context of a command without a table."""
     return CommandContext(ConnectionArguments("table"), Output(as_json=False))
-
-
-def test_who_agreed_is_not_asked(context: CommandContext) -> None:
-    context.confirm("Delete?", yes=True)
 
 
 def test_where_nobody_can_be_asked_nothing_is_done(context: CommandContext) -> None:
@@ -57,16 +52,6 @@ def test_a_table_whose_size_is_not_told_is_announced_all_the_same(
     monkeypatch.setattr(CommandContext, "_check_endpoint", lambda *_: None)
     assert context.announce_scan() is None
     assert "dynamodb:DescribeTable" in capsys.readouterr().err
-
-
-def test_a_table_with_one_item_is_announced_in_the_singular(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    context = CommandContext(ConnectionArguments("table"), Output(as_json=False))
-    monkeypatch.setattr(CommandContext, "run", lambda *_: Extent(items=1, bytes=8192))
-    monkeypatch.setattr(CommandContext, "_check_endpoint", lambda *_: None)
-    context.announce_scan()
-    assert "up to 1 item, 8.2 KB, 1 read unit, about" in " ".join(capsys.readouterr().err.split())
 
 
 def test_an_error_names_the_table_that_the_environment_names(monkeypatch: pytest.MonkeyPatch) -> None:

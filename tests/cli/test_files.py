@@ -35,7 +35,13 @@ def test_a_thread_goes_through_a_file(
     assert (ended.code, ended.out) == (0, f"{copy}: moved, 2 of 2 checkpoints stored\n")
     assert stored_values(saver, thread_config(copy)) == {"said": ["one", "two"]}
     again = run("import", str(file), "--table", shared, "--yes", "--json").json
-    assert again == {"thread_id": thread, "status": "complete", "checkpoints": 0, "verified": 2}
+    assert again == {
+        "thread_id": thread,
+        "status": "complete",
+        "checkpoints": 0,
+        "verified": 2,
+        "dry_run": False,
+    }
 
 
 def test_a_thread_goes_through_a_pipe(run: Run, shared: str, saver: DynamoDBSaver, thread: str) -> None:
@@ -64,9 +70,7 @@ def test_nothing_is_stored_or_replaced_unless_somebody_agrees(
     assert refused.code == 7
     assert "Store 2 checkpoints of thread 'another'" in refused.err
     dry = run("import", str(file), "--as", "another", "--table", shared, "--dry-run")
-    assert dry.out == "would store: 2 checkpoints of thread 'another'\n"
-    dry = run("import", str(file), "--as", "another", "--table", shared, "--dry-run", "--json")
-    assert dry.json == {"thread_id": "another", "would_store": 2}
+    assert dry.out == "another: would be moved, 2 of 2 checkpoints stored\n"
     monkeypatch.setattr(Output, "is_watched", True)
     monkeypatch.setattr(Output, "ask", lambda *_: True)
     assert saver.get_tuple(thread_config("another")) is None
@@ -88,9 +92,38 @@ def test_a_thread_that_went_another_way_is_not_mixed_with_the_file(
     run("export", thread, str(file), "--table", shared)
     saver.delete_thread(thread)
     Conversation(saver, thread).put(said=["another"])
-    ended = run("import", str(file), "--table", shared, "--yes")
-    assert ended.code == 8
-    assert "different conversations by now" in ended.err
+    for option in ("--dry-run", "--yes"):
+        ended = run("import", str(file), "--table", shared, option)
+        assert ended.code == 8
+        assert "different conversations by now" in ended.err
+
+
+def test_a_dry_import_says_what_an_import_does(
+    run: Run, shared: str, saver: DynamoDBSaver, tmp_path: Path
+) -> None:
+    file, name = tmp_path / "thread.jsonl", f"{uuid.uuid4()}"
+    talk = Conversation(saver, name)
+    talk.put(said=["one"])
+    run("export", name, str(file), "--table", shared)
+
+    def imported() -> tuple[str, int]:
+        """Import the file, and return what both a dry run and the import say."""
+        dry, real = (
+            run("import", str(file), "--table", shared, each, "--json").json
+            for each in ("--dry-run", "--yes")
+        )
+        assert (dry.pop("dry_run"), real.pop("dry_run")) == (True, False)
+        assert (dry.pop("verified"), real.pop("verified") is None) == (None, real["status"] == "ahead")
+        assert dry == real
+        return real["status"], real["checkpoints"]
+
+    assert imported() == ("complete", 0)
+    saver.put_writes(talk.config, [("said", "two")], "task")
+    assert imported() == ("ahead", 0)
+    talk.put(said=["one", "two"])
+    assert imported() == ("ahead", 0)
+    saver.delete_thread(name)
+    assert imported() == ("moved", 1)
 
 
 def test_what_cannot_be_read_or_written_is_said(run: Run, shared: str, thread: str, tmp_path: Path) -> None:
@@ -107,7 +140,7 @@ def test_what_cannot_be_read_or_written_is_said(run: Run, shared: str, thread: s
     ended = run("import", str(cut), "--table", shared, "--yes")
     assert ended.code == 5
     assert "cut short" in ended.err
-    end = {"end": 0, "digest": blake2b(cut.read_bytes(), digest_size=32).hexdigest()}
+    end = {"end": blake2b(cut.read_bytes(), digest_size=32).hexdigest()}
     cut.write_text(f"{cut.read_text()}{json.dumps(end)}\n")
     empty = run("import", str(cut), "--table", shared, "--yes")
     says = f"error: {cut} has no checkpoint of thread '1'; export the thread again\n"

@@ -68,8 +68,6 @@ def test_help_is_complete(name: str, run_at: Run) -> None:
 
 def test_what_changes_something_can_be_tried_dry_and_agreed_to() -> None:
     changing = {
-        "verify",
-        "setup",
         "import",
         "copy",
         "prune",

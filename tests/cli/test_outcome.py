@@ -238,8 +238,8 @@ def test_ctrl_c_ends_it_before_it_is_loaded(
 def test_ctrl_c_ends_it_while_a_command_is_loaded(
     hide: Callable[..., None], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    hide("statistics", KeyboardInterrupt())
-    monkeypatch.setattr(sys, "argv", ["langgraph-dynamodb", "cost", "thread-1"])
+    hide("webbrowser", KeyboardInterrupt())
+    monkeypatch.setattr(sys, "argv", ["langgraph-dynamodb", "view", "thread-1"])
     with pytest.raises(SystemExit) as caught:
         cli.main()
     assert (caught.value.code, capsys.readouterr().err) == (Exit.INTERRUPTED, "interrupted\n")
@@ -250,7 +250,7 @@ def test_without_the_extra_it_says_what_to_install(
     missing: str, hide: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hide(missing)
-    monkeypatch.setattr(sys, "argv", ["langgraph-dynamodb", "cost", "thread-1"])
+    monkeypatch.setattr(sys, "argv", ["langgraph-dynamodb", "view", "thread-1"])
     with pytest.raises(SystemExit, match=re.escape(f"pip install {requirement('cli')}")):
         cli.main()
 
@@ -258,8 +258,8 @@ def test_without_the_extra_it_says_what_to_install(
 def test_another_missing_module_is_not_taken_for_the_extra(
     hide: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hide("statistics")
-    monkeypatch.setattr(sys, "argv", ["langgraph-dynamodb", "cost", "thread-1"])
+    hide("webbrowser")
+    monkeypatch.setattr(sys, "argv", ["langgraph-dynamodb", "view", "thread-1"])
     with pytest.raises(ModuleNotFoundError):
         cli.main()
 

@@ -11,6 +11,7 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.dynamodb import DynamoDBSaver, ThreadBusyError
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb.cli import person
+from langgraph.checkpoint.dynamodb.cli.labels import parse_labels
 from langgraph.checkpoint.dynamodb.cli.outcome import Exit
 from langgraph.store.dynamodb import DynamoDBStore
 from tests.cli.conftest import Run
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.engines("dynamodb-local")
 
-MEMORIES = ("--memories", "users/{owner}", "--memories", "profiles/{owner}")
+MEMORIES = ("--memories", "users/ada%251", "--memories", "profiles/ada%251")
 NAMES = {"trip/1", "TRIP/1", "line\nbreak"}
 
 
@@ -101,9 +102,11 @@ def test_everything_of_a_person_is_erased(
     left = [each for each in all_items(client, own_table) if "trip" in each["PK"]["S"].lower()]
     assert {each["SK"]["S"] for each in left} <= {"T"}
     assert not [each for each in left if {"owner", "about"} & each.keys()]
-    # Run again, there is nothing to erase, and that is no error.
-    again = run_on("delete", "--owner", "ada%1", *MEMORIES, "--yes", "--json")
-    assert (again.code, again.json["memories"]) == (0, 0)
+    # Run again, there is nothing to erase, as with a thread that is not there.
+    for option in ("--yes", "--dry-run"):
+        again = run_on("delete", "--owner", "ada%1", *MEMORIES, option, "--json")
+        assert (again.code, again.json["memories"]) == (Exit.NOT_FOUND, 0)
+        assert "the directory has no thread of ada%1" in again.err
 
 
 def test_nobody_is_erased_from_an_encrypted_directory_without_its_key(
@@ -116,27 +119,49 @@ def test_nobody_is_erased_from_an_encrypted_directory_without_its_key(
     )
     Conversation(encrypting, "of carol").put(said=["four"])
     encrypting.set_thread("of carol", owner="carol")
-    ended = run_on("delete", "--owner", "carol", "--memories", "users/{owner}", "--yes")
+    ended = run_on("delete", "--owner", "carol", "--memories", "users/carol", "--yes")
     assert ended.code == Exit.CONFIGURATION
     assert "the saver has no cipher" in ended.err
     assert stored_values(encrypting, thread_config("of carol")) == {"said": ["four"]}
 
 
+def test_nobody_is_erased_with_another_owner_key(
+    run_on: Run,
+    own_table: str,
+    saver: DynamoDBSaver,
+    open_saver: Callable[..., DynamoDBSaver],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The entries can be read, and no owner is found: not even one whose thread is there."""
+    for each in saver.threads().threads:
+        saver.delete_thread(each.thread_id)
+    key = "0123456789abcdef"
+    encrypting = open_saver(
+        own_table,
+        serde=EncryptedSerializer.from_pycryptodome_aes(key=key.encode()),
+        owner_key=key.encode(),
+    )
+    Conversation(encrypting, "of nobody new").put(said=["four"])
+    encrypting.set_thread("of nobody new", title="Nobody's")
+    Conversation(encrypting, "of carol").put(said=["four"])
+    encrypting.set_thread("of carol", owner="carol")
+    monkeypatch.setenv("LANGGRAPH_CHECKPOINTER_TYPE", "dynamodb")
+    for name, value in {"ENCRYPTION_KEY": key, "OWNER_KEY": "f" * 16}.items():
+        monkeypatch.setenv(name, value)
+        monkeypatch.setenv(f"LANGGRAPH_CHECKPOINTER_CONFIG__{name}__ENVIRONMENT", name)
+    ended = run_on("delete", "--owner", "carol", "--yes")
+    assert ended.code == Exit.CONFIGURATION
+    assert "configure the owner_key of the agents" in ended.err
+    assert stored_values(encrypting, thread_config("of carol")) == {"said": ["four"]}
+    monkeypatch.setenv("OWNER_KEY", key)
+    assert run_on("delete", "--owner", "dave", "--yes").code == Exit.NOT_FOUND
+    assert run_on("delete", "--owner", "carol", "--yes").code == 0
+
+
 def test_one_memory_is_singular(run_on: Run) -> None:
-    bob = ("--owner", "bob", "--memories", "users/{owner}")
+    bob = ("--owner", "bob", "--memories", "users/bob")
     assert ", 1 memory\n" in run_on("delete", *bob, "--dry-run").out
     assert "deleted: 1 thread, 1 memory\n" in run_on("delete", *bob, "--yes").out
-
-
-def test_threads_without_an_owner_are_named_and_can_be_listed(run_on: Run, saver: DynamoDBSaver) -> None:
-    saver.set_thread("of nobody", title="In the directory")
-    Conversation(saver, "unlisted").put(said=["four"])
-    ended = run_on("delete", "--owner", "bob", "--yes")
-    assert ended.code == 0
-    assert "Threads without an owner are not looked at" in ended.err
-    assert "`langgraph-dynamodb threads --without-owner` lists those without an owner" in ended.out
-    listed = run_on("threads", "--without-owner", "--json").json
-    assert {each["thread_id"] for each in listed} == {"of nobody", "unlisted"}
 
 
 def test_a_report_says_that_memories_were_not_looked_at(run_on: Run, store: DynamoDBStore) -> None:
@@ -149,9 +174,9 @@ def test_a_report_says_that_memories_were_not_looked_at(run_on: Run, store: Dyna
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("delete", "--owner", "ada", "--memories", "users"), "has no {owner} in it"),
-        (("delete", "--owner", "ada", "--memories", "users//{owner}"), "cannot be used"),
-        (("delete", "of bob", "--memories", "users/{owner}"), "--memories needs --owner"),
+        (("delete", "--owner", "ada", "--memories", "users"), "has no label 'ada'"),
+        (("delete", "--owner", "ada", "--memories", "users//ada"), "cannot be used"),
+        (("delete", "of bob", "--memories", "users/ada"), "--memories needs --owner"),
         (("delete", "of bob", "--owner", "ada"), "give threads, or --owner, not both"),
     ],
     ids=["everybody", "empty", "no owner", "both"],
@@ -185,16 +210,6 @@ def test_what_is_new_meanwhile_is_told(
     assert "memories were put under users/ada%251 meanwhile" in ended.err
 
 
-def test_a_thread_that_the_person_went_on_with_is_deleted_again(run_on: Run, saver: DynamoDBSaver) -> None:
-    command = ("delete", "--owner", "bob", "--yes", "--json")
-    assert run_on(*command).json["deleted"] == ["of bob"]
-    Conversation(saver, "of bob").put(said=["again"])
-    saver.set_thread("of bob", owner="bob")
-    ended = run_on(*command)
-    assert (ended.code, ended.json["deleted"]) == (0, ["of bob"])
-    assert saver.get_tuple(thread_config("of bob")) is None
-
-
 @pytest.mark.parametrize("what", ["a checkpoint", "a title"])
 def test_a_thread_that_an_agent_goes_on_with_is_told(
     run_on: Run, saver: DynamoDBSaver, monkeypatch: pytest.MonkeyPatch, what: str
@@ -218,23 +233,17 @@ def test_a_thread_that_an_agent_goes_on_with_is_told(
 
 
 def test_namespaces_of_a_tenants_user(run_on: Run, saver: DynamoDBSaver, store: DynamoDBStore) -> None:
-    saver.set_thread("acme/trip", owner="acme/eve")
-    store.put(("acme", "users", "eve"), "food", {})
-    store.put(("acme", "users", "acme/eve"), "food", {})
-    for template, namespace in {
-        "{tenant}/users/{user}": "acme/users/eve",
-        "{tenant}/users/{owner}": "acme/users/acme%2Feve",
-    }.items():
-        ended = run_on("delete", "--owner", "acme/eve", "--memories", template, "--yes", "--json").json
+    for namespace in ("acme/users/eve", "acme/users/acme%2Feve"):
+        saver.set_thread("acme/trip", owner="acme/eve")
+        store.put(parse_labels(namespace), "food", {})
+        ended = run_on("delete", "--owner", "acme/eve", "--memories", namespace, "--yes", "--json").json
         assert (ended["namespaces"], ended["memories"]) == ([namespace], 1)
-    ended = run_on("delete", "--owner", "eve", "--memories", "{tenant}/{user}")
-    assert ended.code == Exit.USAGE
-    assert "owner 'eve' has no tenant" in ended.err
-    assert run_on("delete", "--owner", "acme/eve", "--memories", "{tenant}/users").code == Exit.USAGE
+    ended = run_on("delete", "--owner", "acme/eve", "--memories", "acme/users")
+    assert (ended.code, "has no label 'eve'" in ended.err) == (Exit.USAGE, True)
 
 
 def test_namespaces_under_each_other_are_one(run_on: Run) -> None:
-    deep = ("--memories", "users/{owner}/trips", *MEMORIES, "--memories", "users/{owner}")
+    deep = ("--memories", "users/ada%251/trips", *MEMORIES, "--memories", "users/ada%251")
     ended = run_on("delete", "--owner", "ada%1", *deep, "--dry-run", "--json").json
     assert (ended["namespaces"], ended["memories"]) == (["users/ada%251", "profiles/ada%251"], 3)
 
@@ -298,4 +307,4 @@ def test_a_thread_whose_entry_is_damaged_is_told(
     assert "Item" in client.get_item(TableName=own_table, Key=key)
     assert saver.get_tuple(thread_config("trip/1")) is None
     assert run_on("delete", "only a title", "--yes").code == 0
-    assert run_on("delete", "--owner", "ada%1", "--yes").code == 0
+    assert run_on("delete", "--owner", "ada%1", "--yes").code == Exit.NOT_FOUND

@@ -79,7 +79,6 @@ def test_a_repair_removes_what_nothing_can_reach(
 ) -> None:
     before = len(all_items(client, shared))
     assert run("verify", "--all", "--repair", "--table", shared).code == 7
-    assert run("verify", "--all", "--repair", "--dry-run", "--table", shared).code == 8
     assert len(all_items(client, shared)) == before
     ended = run("verify", "--all", "--repair", "--yes", "--table", shared)
     assert ended.code == 8
@@ -179,7 +178,7 @@ def test_a_key_that_is_not_the_threads_is_no_damage(
     if key == "right":
         assert (ended.code, len(ended.out.splitlines())) == (0, 1)
         return
-    assert ended.code == 9
+    assert ended.code == 4
     assert "3 threads could not be opened" in ended.err
     lines = ended.out.splitlines()[1:]
     assert sorted(line.split(":")[0] for line in lines) == ["delta", "one", "two"]

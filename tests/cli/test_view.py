@@ -88,15 +88,6 @@ def test_the_port_is_the_same_each_time_unless_it_is_taken(
     assert f":{port}/" in run(*arguments).out
 
 
-def test_a_script_gets_one_document(run: Run, table: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(PageServer, "run", lambda _: None)
-    assert (
-        run("view", "--table", table, "--no-browser", "--json")
-        .json["address"]
-        .startswith("http://127.0.0.1:")
-    )
-
-
 def test_ctrl_c_ends_it(run: Run, table: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(_: PageServer) -> None:
         raise KeyboardInterrupt

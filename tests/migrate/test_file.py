@@ -147,10 +147,10 @@ def changed(line: bytes, **changes: Any) -> bytes:
     return json.dumps({name: value for name, value in content.items() if value is not None}).encode() + b"\n"
 
 
-def ended(some: list[bytes], checkpoints: int = 1) -> io.BytesIO:
+def ended(some: list[bytes]) -> io.BytesIO:
     """A file of lines with the last line that goes with them."""
     digest = blake2b(b"".join(some), digest_size=32).hexdigest()
-    return joined([*some, json.dumps({"end": checkpoints, "digest": digest}).encode() + b"\n"])
+    return joined([*some, json.dumps({"end": digest}).encode() + b"\n"])
 
 
 def test_the_lines_of_the_tests_make_a_file() -> None:
@@ -162,8 +162,11 @@ def test_a_file_that_is_cut_short_or_changed_is_refused() -> None:
     for count in range(len(whole)):
         with pytest.raises(CheckpointCorruptionError, match="cut short"):
             FileEndpoint(joined(whole[:count]), memory())
+        with pytest.raises(CheckpointCorruptionError, match="cut short"):
+            FileEndpoint(joined([*whole[:count], whole[count][:-1]]), memory())
     for damaged in (
         [*whole, b"more"],
+        [whole[0], whole[2], whole[1], *whole[3:-1], whole[-1]],
         [changed(whole[0], thread_id="another"), *whole[1:]],
         [*whole[:-2], whole[-1]],
     ):

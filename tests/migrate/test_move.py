@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from langgraph.checkpoint.base import CheckpointTuple
 
-from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.migrate import SaverEndpoint, Status, TableEndpoint, migrate
 from langgraph.checkpoint.dynamodb.migrate.amazon import AmazonEndpoint
 from langgraph.checkpoint.dynamodb.migrate.sqlite import SqliteEndpoint
@@ -58,14 +55,3 @@ def test_and_back(other: SaverEndpoint, table: TableEndpoint) -> None:
     assert statuses(reports) == dict.fromkeys(threads, Status.MOVED)
     for thread_id in WAITING.keys() & threads:
         assert answer(target, thread_id) == answer(source, thread_id)
-
-
-def test_a_thread_that_waits_in_postgres_is_answered_from_dynamodb(
-    open_other: Callable[[str], SaverEndpoint], table: TableEndpoint, make_saver: Callable[..., DynamoDBSaver]
-) -> None:
-    postgres = open_other("postgres")
-    graph, start = WAITING["approvals"]
-    graph(postgres.saver).invoke(start, config("approvals"))
-    assert statuses(migrate(postgres, table, ["approvals"])) == {"approvals": Status.MOVED}
-    state = answer(make_saver(), "approvals")
-    assert sorted(state["log"][1:4]) == ["budget: yes 1", "filed", "travel: yes 0"]

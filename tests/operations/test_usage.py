@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import boto3
+import pytest
+
+from benchmarks.meter import Meter
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._operations.overview import measure_thread
 from langgraph.checkpoint.dynamodb._operations.usage import Account, Pruned, account_of, pruned
-from tests.support.checkpoints import noise
+from tests.support import graphs
+from tests.support.checkpoints import noise, thread_config
 from tests.support.harness import THREAD, Harness
+from tools.engine import Engine
 
 
 def _thread() -> Harness:
@@ -61,4 +68,16 @@ def test_a_prune_frees_what_only_the_gone_checkpoints_have() -> None:
     after = _account(harness)
     assert (found.freed.items, after.unnamed.items) == (before.total.items - after.total.items, 0)
     assert Pruned.sum_of([found, found]).checkpoints == 2
-    assert Account.sum_of([before, after]).total.items == before.total.items + after.total.items
+
+
+@pytest.mark.engines("dynamodb-local")
+def test_steps_cost_what_the_engine_counted(engine: Engine, table_name: str) -> None:
+    meter = Meter()
+    session = meter.watch(boto3.session.Session())
+    with DynamoDBSaver(table_name, session=session, endpoint_url=engine.endpoint_url) as saver:
+        for turn in range(4):
+            graphs.agent(saver).invoke({"messages": [("user", f"turn {turn}")]}, thread_config())
+        steps = account_of(saver.runner.run(measure_thread(saver.storage, "thread-1"))).steps
+        counted = sum(each.write_units for each in steps)
+    # The thread's own item, and what a process does once.
+    assert counted <= meter.total.write_units <= counted + 3

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.pricing import item_bytes, read_units, stored_dollars, write_units
+from langgraph.checkpoint.dynamodb._format.pricing import read_units, stored_dollars, write_units
 from langgraph.checkpoint.dynamodb._format.schema import RUN_ID
 from langgraph.checkpoint.dynamodb._operations.delete import Age, choose_old
 from langgraph.checkpoint.dynamodb._operations.inventory import Inventory
-from langgraph.checkpoint.dynamodb._runtime.requests import Query, Table
-from langgraph.checkpoint.dynamodb._runtime.steps import Op
 
 # An index entry consists of keys only, so writing it takes one unit.
 _INDEX_UNITS = 1
@@ -41,19 +39,6 @@ class Sum:
         return stored_dollars(self.bytes, self.items)
 
 
-def usage_by_kind(
-    table: Table, partitions: Iterable[str], kind_of: Callable[[items.Item], str]
-) -> Op[dict[str, Sum]]:
-    """Read partitions to their ends, and count their items and bytes by kind."""
-    kinds: dict[str, Sum] = {}
-    for pk in sorted(set(partitions)):
-        query = Query(pk, consistent=False)
-        while not query.done:
-            for item in (yield from table.query_page(query)):
-                kinds.setdefault(kind_of(item), Sum()).add(item_bytes(item))
-    return kinds
-
-
 @dataclass(frozen=True)
 class StepCost:
     """The cost of storing a checkpoint with its pending writes, and of reading it."""
@@ -70,7 +55,7 @@ class StepCost:
 
 @dataclass
 class Account:
-    """The items of one or more threads by kind, their segments by how many checkpoints name them, and their steps."""
+    """A thread's items by kind, its segments by how many checkpoints name them, and its steps."""
 
     kinds: dict[str, Sum] = field(default_factory=dict)
     shared: Sum = field(default_factory=Sum)
@@ -87,21 +72,6 @@ class Account:
         total = Sum()
         for each in self.kinds.values():
             total.include(each)
-        return total
-
-    @classmethod
-    def sum_of(cls, some: Iterable[Account]) -> Account:
-        """Add up several accounts; the newest steps come first."""
-        total = cls()
-        for each in some:
-            for kind, items_of_kind in each.kinds.items():
-                total.kinds.setdefault(kind, Sum()).include(items_of_kind)
-            total.shared.include(each.shared)
-            total.own.include(each.own)
-            total.unnamed.include(each.unnamed)
-            total.missing += each.missing
-            total.steps += each.steps
-        total.steps.sort(key=lambda step: step.checkpoint_id, reverse=True)
         return total
 
 

@@ -28,7 +28,6 @@ Namespace: TypeAlias = Annotated[
 Limit: TypeAlias = Annotated[
     int, typer.Option(min=0, max=COUNT_MAX, metavar="N", help="How many to list, the newest; 0 lists all.")
 ]
-Full: TypeAlias = Annotated[bool, typer.Option("--full", help="Show long values in full.")]
 
 
 def _shared(

@@ -24,8 +24,6 @@ class Command:
     """The module in this package, and the function in it."""
     summary: str
     """The first line of the function's docstring."""
-    epilog: str | None = None
-    """The name of a text in the same module, which the command's help ends with."""
 
     def load(self) -> Any:
         """Load the command. Return it as Typer makes it of the function."""
@@ -34,8 +32,7 @@ class Command:
             command = import_module(f"{__package__}.command").command
             module = import_module(f"{__package__}.{module_name}")
         app = typer.Typer(add_completion=False, rich_markup_mode=None)
-        epilog = None if self.epilog is None else getattr(module, self.epilog)
-        app.command(epilog=epilog)(command(getattr(module, function_name)))
+        app.command()(command(getattr(module, function_name)))
         return get_command(app)
 
 
@@ -53,12 +50,10 @@ class Listed(TyperCommand):
 
 
 COMMANDS = {
-    "doctor": Command("doctor:doctor", "Check credentials, rights, the table and its settings."),
+    "doctor": Command("doctor:doctor", "Check the connection, the rights, the table and the clock."),
     "threads": Command("threads:threads", "List threads: size, last step, waiting or not, expiry."),
     "show": Command("show:show", "Show a checkpoint: state, pending writes, interrupts."),
-    "history": Command("history:history", "Show a thread's checkpoints as a tree with its forks."),
-    "diff": Command("diff:diff", "Show what changed between two checkpoints."),
-    "cost": Command("cost:cost", "Show what threads store and cost, and what a step takes."),
+    "history": Command("history:history", "List a thread's checkpoints, the newest first."),
     "verify": Command("verify:verify", "Check everything that threads have stored."),
     "view": Command("view:view", "Show threads on a page in the browser, step by step."),
     "setup": Command("setup:setup", "Create the table for development, or check it."),
@@ -69,9 +64,7 @@ COMMANDS = {
     "prune": Command("prune:prune", "Remove old checkpoints from threads."),
     "delete": Command("delete:delete", "Delete threads, or what a person has stored."),
     "gateway": Command("gateway:gateway", "Serve agents that have no access to the table."),
-    "migrate": Command(
-        "migrate:migrate", "Move threads from another saver into the table, or back.", epilog="PLACES_HELP"
-    ),
+    "migrate": Command("migrate:migrate", "Move threads from another saver into the table, or back."),
 }
 
 MEMORIES = {
@@ -80,8 +73,6 @@ MEMORIES = {
     "search": Command("memories:search", "List memories under a namespace, newest first or most similar."),
     "delete": Command("memories:delete", "Delete a memory, or all under a namespace."),
     "export": Command("memories:export", "Write memories to a file of JSON lines, with their times."),
-    "import": Command(
-        "memories:import_", "Store memories of a file, or of another store.", epilog="PLACES_HELP"
-    ),
+    "import": Command("memories:import_", "Store memories of a file, or of another store."),
 }
 """The commands of `memories`."""

@@ -30,7 +30,6 @@ from langgraph.checkpoint.dynamodb.config.model import CheckpointerConfig, Compo
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
 if TYPE_CHECKING:
-    import boto3
     from mypy_boto3_dynamodb import DynamoDBClient
 
     from langgraph.store.dynamodb import DynamoDBStore
@@ -161,12 +160,6 @@ class CommandContext:
         """The client that the saver sends its requests with. It sends each of them once."""
         client: DynamoDBClient = self.configured_saver.transport.client()
         return client
-
-    @property
-    def session(self) -> boto3.Session:
-        """The session that makes clients for other services."""
-        session: boto3.Session = self.configured_saver.transport.session()
-        return session
 
     def run(self, operation: Op[T]) -> T:
         """Run an operation below the saver."""

@@ -70,6 +70,7 @@ def _delete_person(
         measured, totals = _measured(context, found, parallel, must_exist=False)
         person.note_unreadable(measured)
         conclude(context, "would delete", measured, {**totals, "memories": memories}, person.report())
+        person.check_has_threads()
         return
     what = f"{counted(len(found), 'thread')} and {counted(memories, 'memory', 'memories')}"
     context.confirm(f"Delete {what} from table {context.options.table_name}?", yes=yes)
@@ -79,6 +80,7 @@ def _delete_person(
     person.note_unreadable(served)
     conclude(context, "deleted", served, {"memories": erased}, person.report())
     person.check_no_memory_is_left()
+    person.check_has_threads()
 
 
 def _measured(

@@ -29,9 +29,6 @@ def directory(
             "--owner-from", metavar="KEY", help="The key of a checkpoint's metadata with the owner."
         ),
     ] = "user_id",
-    allow_without_owner: Annotated[
-        bool, typer.Option("--allow-without-owner", help="Threads without an owner are expected.")
-    ] = False,
     parallel: Parallel = 4,
     yes: Yes = False,
     dry_run: DryRun = False,
@@ -45,8 +42,7 @@ def directory(
     encrypts owners that are still readable.
 
     If no checkpoint of a thread names an owner, the thread is entered without one, and --owner of other commands does
-    not find it. The command lists such threads, and ends with exit code 8, unless --allow-without-owner says that they
-    are expected.
+    not find it. The command lists such threads, and ends with exit code 8.
     """
     if not owner_from:
         msg = "--owner-from is empty; give a key of the metadata, such as user_id"
@@ -67,10 +63,9 @@ def directory(
     ownerless = sorted(each for each, owner in served.done.items() if owner is None)
     totals = {"with_owner": len(served.done) - len(ownerless), "without_owner": len(ownerless)}
     conclude(context, "entered", served, totals, {"threads_without_owner": ownerless} if ownerless else None)
-    if ownerless and not allow_without_owner:
+    if ownerless:
         msg = (
             f"no checkpoint of {counted(len(ownerless), 'thread')} names an owner under {owner_from!r} in metadata that"
-            " the configured key opens; give another --owner-from, name owners with set_thread(owner=...), or give"
-            " --allow-without-owner if these threads are nobody's"
+            " the configured key opens; give another --owner-from, or name owners with set_thread(owner=...)"
         )
         raise CommandError(Exit.PROBLEMS, msg)

@@ -31,9 +31,9 @@ def doctor(
         ),
     ] = "langgraph-dynamodb-doctor",
 ) -> None:
-    """Check credentials, rights, the table and its settings.
+    """Check the connection, the rights, the table and the clock.
 
-    It also checks the clock, and prints a remedy for each problem. It changes nothing: to test rights to write, it
+    It prints a remedy for each problem. It changes nothing: to test rights to write, it
     sends requests whose condition cannot be true. If there is a problem, it ends with exit code 8. Decide yourself
     whether a warning matters.
     """
@@ -50,7 +50,7 @@ def _findings(context: CommandContext, role: Role, thread_id: str) -> Iterator[F
     if isinstance(client, Exception):
         yield failed("client", name, client)
         return
-    examination = Examination(client, context.session, context.options, thread_id)
+    examination = Examination(client, context.options, thread_id)
     yield from examination.findings()
     if examination.is_answered:
         yield rights(try_actions(client, name, thread_id), role)

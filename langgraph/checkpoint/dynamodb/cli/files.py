@@ -64,17 +64,10 @@ def import_(
         if not count:
             msg = f"{file} has no checkpoint of thread {own_id!r}; export the thread again"
             raise CommandError(Exit.NOT_FOUND, msg)
-        if dry_run:
-            context.output.result(
-                {"thread_id": own_id, "would_store": count},
-                f"would store: {counted(count, 'checkpoint')} of thread {own_id!r}",
-            )
-            return
-        context.confirm(
-            f"Store {counted(count, 'checkpoint')} of thread {own_id!r} in table {context.options.table_name}?",
-            yes=yes,
-        )
-        (report,) = migrate(found, target, [own_id], verify=True)
+        what = f"{counted(count, 'checkpoint')} of thread {own_id!r} in table {context.options.table_name}"
+        if not dry_run:
+            context.confirm(f"Store {what}?", yes=yes)
+        (report,) = migrate(found, target, [own_id], verify=True, dry_run=dry_run)
     if report.status is Status.FAILED:
         raise CommandError(Exit.PROBLEMS, "; ".join(report.problems))
     document = {
@@ -82,6 +75,8 @@ def import_(
         "status": report.status.value,
         "checkpoints": report.checkpoints,
         "verified": report.verified,
+        "dry_run": dry_run,
     }
+    status = f"would be {report.status.value}" if dry_run else report.status.value
     stored = f"{report.checkpoints:,} of {counted(count, 'checkpoint')} stored"
-    context.output.result(document, f"{own_id}: {report.status.value}, {stored}")
+    context.output.result(document, f"{own_id}: {status}, {stored}")

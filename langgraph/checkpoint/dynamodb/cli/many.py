@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Generic, TypeAlias, TypeVar
 
@@ -35,7 +35,6 @@ _OF_ONE = (
     CheckpointCorruptionError,
     CheckpointerInputError,
     CheckpointFormatError,
-    CheckpointNotFoundError,
     ThreadBusyError,
 )
 
@@ -77,6 +76,15 @@ class Served(Generic[T]):
     absent: dict[str, str] = field(default_factory=dict)
     """The threads that the table does not have, with the error of each."""
     failed: dict[str, str] = field(default_factory=dict)
+
+    def add(self, thread_id: str, one: Callable[[str], T]) -> None:
+        """Serve a thread."""
+        try:
+            self.done[thread_id] = one(thread_id)
+        except CheckpointNotFoundError as error:
+            self.absent[thread_id] = str(error)
+        except _OF_ONE as error:
+            self.failed[thread_id] = str(error)
 
     @property
     def left(self) -> dict[str, str]:
@@ -147,7 +155,8 @@ def serve(
 ) -> Served[T]:
     """Call a function for each of some threads. A thread that fails does not stop the others.
 
-    Ctrl-C starts no more threads, waits for those that are under way, and reports how many were served.
+    Ctrl-C, or an error that does not concern one thread alone, starts no more threads, waits for those that are under
+    way, and reports how many were served.
 
     Args:
         context: The command's context.
@@ -156,47 +165,30 @@ def serve(
         one: Serves a thread, and returns the result.
         parallel: How many threads to serve at a time.
     """
-    served = Served[T]()
-    with context.output.progress(what, len(thread_ids)) as advance, ThreadPoolExecutor(parallel) as pool:
-        try:
-            for thread_id, future in _side_by_side(pool, thread_ids, one, parallel):
-                advance(1)
-                error = future.exception()
-                if error is None:
-                    served.done[thread_id] = future.result()
-                else:
-                    left = served.absent if isinstance(error, CheckpointNotFoundError) else served.failed
-                    left[thread_id] = str(error)
-        except BaseException:
-            total = counted(len(thread_ids), "thread")
-            context.output.note(f"{what}: {len(served.done):,} of {total} served before this ended")
-            raise
-    return served
+    served, stopped = Served[T](), threading.Event()
+    waiting, turn = iter(thread_ids), threading.Lock()
 
-
-def _side_by_side(
-    pool: ThreadPoolExecutor, thread_ids: Iterable[str], one: Callable[[str], T], parallel: int
-) -> Iterator[tuple[str, Future[T]]]:
-    """Serve `parallel` threads at a time, and yield each when it ends. An error that is not of one stops the rest."""
-    waiting = iter(thread_ids)
-    running: dict[Future[T], str] = {}
-    try:
-        while True:
-            for each in islice(waiting, parallel - len(running)):
-                running[pool.submit(one, each)] = each
-            if not running:
+    def work() -> None:
+        while not stopped.is_set():
+            with turn:
+                thread_id = next(waiting, None)
+            if thread_id is None:
                 return
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                thread_id, error = running.pop(future), future.exception()
-                if error is not None and not isinstance(error, _OF_ONE):
-                    raise error
-                yield thread_id, future
-    except (Exception, KeyboardInterrupt):
-        wait(running)
-        for future, thread_id in running.items():
-            if future.exception() is None:
-                yield thread_id, future
+            served.add(thread_id, one)
+            advance(1)
+
+    try:
+        with context.output.progress(what, len(thread_ids)) as advance, ThreadPoolExecutor(parallel) as pool:
+            try:
+                for future in as_completed([pool.submit(work) for _ in range(parallel)]):
+                    future.result()
+            finally:
+                stopped.set()
+    except BaseException:
+        total = counted(len(thread_ids), "thread")
+        context.output.note(f"{what}: {len(served.done):,} of {total} served before this ended")
         raise
+    return served
 
 
 def conclude(

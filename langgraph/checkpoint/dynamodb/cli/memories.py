@@ -31,13 +31,11 @@ from langgraph.checkpoint.dynamodb.migrate import (
     move_memories,
     open_memories,
 )
-from langgraph.checkpoint.dynamodb.migrate.memory_file import read_memories, write_memories
+from langgraph.checkpoint.dynamodb.migrate.memories import read_memories, write_memories
 from langgraph.store.dynamodb.transfer import imported
 
 Key = Annotated[str, typer.Argument(metavar="KEY", help="The key of the memory.")]
 _FROM = "LANGGRAPH_MIGRATE_FROM"
-# `\b` keeps the lines as they are.
-PLACES_HELP = f"Places:\n\n\b\n{MEMORY_ENDPOINTS}"
 Limit = Annotated[int, typer.Option(min=1, max=COUNT_MAX, metavar="N", help="How many to list at most.")]
 
 
@@ -169,7 +167,8 @@ def import_(
         typer.Option(
             "--from",
             metavar="PLACE",
-            help=f"Another store, instead of a file; see below. Pass a password in the environment, as {_FROM}.",
+            help="Another store, instead of a file; `langgraph-dynamodb docs migrating` lists the places. Pass a"
+            f" password in the environment, as {_FROM}.",
         ),
     ] = None,
     yes: Yes = False,
@@ -193,7 +192,6 @@ def import_(
             stream = stack.enter_context(readable_file(file))
             for record in read_memories(stream):
                 imported(record, None)
-            stream.seek(0)
             records = read_memories(stream)
         if dry_run:
             count = sum(1 for _ in records)

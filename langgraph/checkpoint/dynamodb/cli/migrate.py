@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Annotated
 
 import typer
 
-from langgraph.checkpoint.dynamodb._format.pricing import WRITE_UNIT_DOLLARS
 from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.many import From, Parallel, ThreadIds, chosen
@@ -31,9 +30,6 @@ from langgraph.checkpoint.dynamodb.migrate import migrate as migrate_threads
 _FROM, _TO = "LANGGRAPH_MIGRATE_FROM", "LANGGRAPH_MIGRATE_TO"
 _DONE = (Status.MOVED, Status.COMPLETE, Status.AHEAD)
 
-# `\b` keeps the lines as they are.
-PLACES_HELP = f"Places:\n\n\b\n{ENDPOINTS}"
-
 
 def migrate(
     context: CommandContext,
@@ -44,7 +40,8 @@ def migrate(
         typer.Option(
             "--from",
             metavar="PLACE",
-            help=f"The source of the threads; see below. Pass a password in the environment, as {_FROM}.",
+            help="The source of the threads; `langgraph-dynamodb docs migrating` lists the places. Pass a password"
+            f" in the environment, as {_FROM}.",
         ),
     ] = None,
     target: Annotated[
@@ -52,7 +49,8 @@ def migrate(
         typer.Option(
             "--to",
             metavar="PLACE",
-            help=f"The target for threads of the table; see below. In the environment it is {_TO}.",
+            help="The target for threads of the table, another place of those. In the environment it is"
+            f" {_TO}.",
         ),
     ] = None,
     file: From = None,
@@ -72,35 +70,33 @@ def migrate(
     if source is None and target is None:
         # An option goes over both variables: who moves threads back may have left the other one set.
         source, target = (os.environ.get(name) or None for name in (_FROM, _TO))
-    with _opened(context, source, target, parallel) as (old, new, table):
+    with _opened(context, source, target, parallel) as (old, new):
         named = bool(thread_ids) or file is not None
         wanted = chosen(context, thread_ids, file) if named else _all_threads(context, old)
-        if dry_run:
-            _say_what_would_be(context, old, new, wanted)
-            return
-        where = f"{'into' if new is table else 'out of'} table {context.options.table_name}"
-        context.confirm(f"Move {counted(len(wanted), 'thread')} {where}?", yes=yes)
-        moved = _Moved()
-        reports = migrate_threads(old, new, wanted, parallel=parallel, verify=verify)
+        if not dry_run:
+            where = f"{'out of' if source is None else 'into'} table {context.options.table_name}"
+            context.confirm(f"Move {counted(len(wanted), 'thread')} {where}?", yes=yes)
+        moved = _Moved(dry_run)
+        reports = migrate_threads(old, new, wanted, parallel=parallel, verify=verify, dry_run=dry_run)
         try:
             for report in context.output.track("moving threads", reports, len(wanted)):
                 moved.add(report)
         except KeyboardInterrupt:
             context.output.note(f"moved before this ended: {counted(moved.checkpoints, 'checkpoint')}")
             raise
-        _conclude(context, moved, table.write_units)
+        _conclude(context, moved)
 
 
 @contextmanager
 def _opened(
     context: CommandContext, source: str | None, target: str | None, parallel: int
-) -> Iterator[tuple[SaverEndpoint, SaverEndpoint, TableEndpoint]]:
-    """Open the source, the target and the table, which is one of the two."""
+) -> Iterator[tuple[SaverEndpoint, SaverEndpoint]]:
+    """Open the source and the target, one of which is the table."""
     if (source is None) == (target is None):
         raise CommandError(Exit.USAGE, f"give either --from or --to\n{ENDPOINTS}")
     table = TableEndpoint(context.saver)
     with open_endpoint(source or target or "", parallel=parallel, as_target=source is None) as other:
-        yield (other, table, table) if source is not None else (table, other, table)
+        yield (other, table) if source is not None else (table, other)
 
 
 def _all_threads(context: CommandContext, source: Source) -> list[str]:
@@ -110,26 +106,11 @@ def _all_threads(context: CommandContext, source: Source) -> list[str]:
     return list(context.output.track("finding threads", source.thread_ids()))
 
 
-def _say_what_would_be(
-    context: CommandContext, old: SaverEndpoint, new: SaverEndpoint, wanted: Sequence[str]
-) -> None:
-    checkpoints = there = absent = 0
-    for thread_id in context.output.track("looking at threads", wanted, len(wanted)):
-        found, known = set(old.refs(thread_id)), set(new.refs(thread_id))
-        missing = found - known
-        absent += not found and not known
-        checkpoints += len(missing)
-        there += len(found) - len(missing)
-    what = f"{counted(checkpoints, 'checkpoint')} of {counted(len(wanted), 'thread')}"
-    document = {"threads": len(wanted), "checkpoints": checkpoints, "already_there": there}
-    context.output.result(document, f"would move: {what}; already there: {there:,}")
-    _check_none_is_absent(absent)
-
-
 @dataclass
 class _Moved:
     """The outcome for all threads."""
 
+    dry_run: bool
     threads: Counter[str] = field(default_factory=Counter)
     """How many threads have which status."""
     checkpoints: int = 0
@@ -146,8 +127,8 @@ class _Moved:
             self.left[report.thread_id] = report
 
 
-def _conclude(context: CommandContext, moved: _Moved, units: float) -> None:
-    """Print what was moved, and what it took.
+def _conclude(context: CommandContext, moved: _Moved) -> None:
+    """Print what was moved, or would be.
 
     Raises:
         CommandError: Some threads were not moved completely, or do not exist.
@@ -157,15 +138,14 @@ def _conclude(context: CommandContext, moved: _Moved, units: float) -> None:
             thread_id: {"status": report.status.value, "problems": report.problems}
             for thread_id, report in moved.left.items()
         }
-        context.output.json({**vars(moved), "write_units": units, "left": left})
+        context.output.json({**vars(moved), "left": left})
     else:
         shown = ", ".join(f"{count:,} {status}" for status, count in moved.threads.items()) or "none"
-        context.output.field("threads", shown)
+        context.output.field("threads would be" if moved.dry_run else "threads", shown)
         verified = f", {moved.verified:,} compared" if moved.verified else ""
         context.output.field(
             "checkpoints", f"{moved.checkpoints:,} with {counted(moved.writes, 'pending write')}{verified}"
         )
-        context.output.field("write units", f"{units:,.0f}, ${units * WRITE_UNIT_DOLLARS:,.4f} on demand")
         for thread_id, report in moved.left.items():
             context.output.field(thread_id, "\n".join((report.status.value, *report.problems)))
     absent = sum(report.status is Status.ABSENT for report in moved.left.values())
@@ -173,9 +153,5 @@ def _conclude(context: CommandContext, moved: _Moved, units: float) -> None:
         unfinished = counted(len(moved.left) - absent, "thread")
         msg = f"{unfinished} not moved to the end; run the same command again to continue"
         raise CommandError(Exit.PROBLEMS, msg)
-    _check_none_is_absent(absent)
-
-
-def _check_none_is_absent(absent: int) -> None:
     if absent:
         raise CommandError(Exit.NOT_FOUND, f"{counted(absent, 'thread')} not found at the source")

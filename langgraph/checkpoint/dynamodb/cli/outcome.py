@@ -32,10 +32,6 @@ class Exit(IntEnum):
     TRY_AGAIN = 6, "throttled, busy, or without an answer: the same command may succeed later"
     NOT_CONFIRMED = 7, "nothing was changed: nobody confirmed it. Answer the question, or pass --yes"
     PROBLEMS = 8, "the command ran to its end and found problems, or could not serve every thread"
-    UNREADABLE = (
-        9,
-        "`verify` found nothing wrong, but the configured key or serializer does not open everything",
-    )
     INTERRUPTED = 130, "Ctrl-C"
 
 

@@ -113,11 +113,6 @@ def label(text: str, style: str = "") -> Text:
     return Text(readable(text), style=style)
 
 
-def dollars(amount: float, digits: int) -> Text:
-    """Return an amount for a table, aligned right and never broken."""
-    return Text(f"{amount:,.{digits}f}", justify="right")
-
-
 def _console(stream: Any) -> Console:
     return Console(
         file=stream,
@@ -129,13 +124,10 @@ def _console(stream: Any) -> Console:
 
 
 def _cell(value: object) -> Text:
-    if isinstance(value, Text):
-        return value
     if value is None:
         return label("-")
     if isinstance(value, bool):
         return label("yes" if value else "no")
-    if isinstance(value, (int, float)):
-        text = f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
-        return Text(text, justify="right")
+    if isinstance(value, int):
+        return Text(f"{value:,}", justify="right")
     return label(str(value))

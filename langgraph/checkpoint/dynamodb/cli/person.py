@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Annotated, Any, TypeAlias
 
 import typer
@@ -20,15 +20,14 @@ from langgraph.checkpoint.dynamodb.cli.threads import of_directory
 from langgraph.checkpoint.dynamodb.cli.values import counted
 from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
 
-# An owner of a tenant begins with the tenant's name and a slash.
-_OWNER, _TENANT, _USER = "{owner}", "{tenant}", "{user}"
-_PLACEHOLDER = re.compile("{(owner|tenant|user)}")
+# How many threads of the directory are tried to see whether the keys are right.
+_THREADS_TRIED = 10
 Memories: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         "--memories",
         metavar="NAMESPACE",
-        help="With --owner: a namespace of the owner's memories, such as users/{owner}; may be given several times.",
+        help="With --owner: a namespace of the owner's memories, such as users/ada; may be given several times.",
     ),
 ]
 
@@ -90,6 +89,16 @@ class Person:
         served.done = {each: None for each in served.done if each in looked.done}
         served.failed |= looked.failed
 
+    def check_has_threads(self) -> None:
+        """Raise if the directory has no thread of the owner: a mistyped name must not look like success.
+
+        Raises:
+            CommandError: It has none.
+        """
+        if not self.thread_ids:
+            msg = f"the directory has no thread of {self.owner}; if there was one, check the name"
+            raise CommandError(Exit.NOT_FOUND, msg)
+
     def check_no_memory_is_left(self) -> None:
         """Raise if memories were put while the others were deleted.
 
@@ -106,18 +115,17 @@ class Person:
             raise CommandError(Exit.PROBLEMS, msg)
 
 
-def person_of(context: CommandContext, owner: str, templates: Sequence[str] | None) -> Person:
+def person_of(context: CommandContext, owner: str, memories: Sequence[str] | None) -> Person:
     """Look up what the table has of an owner, and say so.
 
     Raises:
-        CommandError: A namespace cannot be used.
+        CommandError: A namespace cannot be used, or the configured `owner_key` is not the directory's.
         CheckpointerConfigurationError: The directory is encrypted, and there is no key.
     """
-    namespaces = _outermost([_namespace(owner, each) for each in templates or ()])
+    namespaces = _outermost([_namespace(owner, each) for each in memories or ()])
     threads = _threads_of(context, owner)
-    if not threads and not context.storage.codec.encrypts:
-        # Without the key nobody has threads in an encrypted directory; nor can any other entry of it be read.
-        next(of_directory(context, None, with_status=False, for_operators=True), None)
+    if not threads:
+        _check_keys(context)
     # A thread whose entry can be read is listed only if the entry has this owner.
     readable = [each.thread_id for each in threads if each.owner is not None]
     unreadable = [each.thread_id for each in threads if each.owner is None]
@@ -127,6 +135,22 @@ def person_of(context: CommandContext, owner: str, templates: Sequence[str] | No
         " --without-owner` lists them."
     )
     return Person(context, owner, readable, unreadable, namespaces)
+
+
+def _check_keys(context: CommandContext) -> None:
+    """Raise if the configured keys are not those of the directory, so that nobody's threads would be found.
+
+    Without the key that encrypts it, reading an entry raises. With another `owner_key`, no owner has threads.
+    """
+    for each in islice(of_directory(context, None, with_status=False, for_operators=True), _THREADS_TRIED):
+        own = () if each.owner is None else of_directory(context, each.owner, with_status=False)
+        if each.owner is not None and all(one.thread_id != each.thread_id for one in own):
+            msg = (
+                f"thread {each.thread_id!r} is not in the list of its owner, so the threads of others cannot be found"
+                " either: configure the owner_key of the agents, and run `langgraph-dynamodb directory` if they have"
+                " encrypted only since"
+            )
+            raise CommandError(Exit.CONFIGURATION, msg)
 
 
 def _threads_of(context: CommandContext, owner: str) -> list[ThreadSummary]:
@@ -141,14 +165,12 @@ def _outermost(namespaces: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
     ]
 
 
-def _namespace(owner: str, template: str) -> tuple[str, ...]:
-    if not any(each in template for each in (_OWNER, _USER)):
+def _namespace(owner: str, text: str) -> tuple[str, ...]:
+    labels = one_namespace(text)
+    # An owner of a tenant begins with the tenant's name and a slash.
+    user = owner.partition("/")[2] or owner
+    if not {owner, user} & {*labels}:
         # Otherwise one word too few would name everybody's memories.
-        msg = f"--memories {template} has no {_OWNER} in it; write for example users/{_OWNER}"
+        msg = f"--memories {text} has no label {user!r}; write for example users/{labels_text((user,))}"
         raise CommandError(Exit.USAGE, msg)
-    tenant, slash, user = owner.partition("/")
-    if not slash and (_TENANT in template or _USER in template):
-        msg = f"owner {owner!r} has no tenant, so --memories cannot name {_TENANT} or {_USER}; use {_OWNER}"
-        raise CommandError(Exit.USAGE, msg)
-    parts = {_OWNER: owner, _TENANT: tenant, _USER: user}
-    return one_namespace(_PLACEHOLDER.sub(lambda match: labels_text((parts[match[0]],)), template))
+    return labels

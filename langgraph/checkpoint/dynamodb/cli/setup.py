@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from langgraph.checkpoint.dynamodb._format.schema import TEMPLATE_COMMAND
-from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
+from langgraph.checkpoint.dynamodb.cli.command import Yes
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 
 _PRODUCTION = f"""\
@@ -14,23 +14,16 @@ This makes a table without recovery, deletion protection, policies or alarms. Fo
 """
 
 
-def setup(context: CommandContext, *, yes: Yes = False, dry_run: DryRun = False) -> None:
+def setup(context: CommandContext, *, yes: Yes = False) -> None:
     """Create the table for development, or check it.
 
     On AWS, it first says how to deploy the template instead, and asks. With an endpoint other than AWS's, it does
     not ask.
     """
     name, address = context.options.table_name, context.client.meta.endpoint_url
-    is_aws = ".amazonaws.com" in address
-    if is_aws:
+    if ".amazonaws.com" in address:
         context.output.note(_PRODUCTION)
-    document = {"table_name": name, "endpoint_url": address}
-    if dry_run:
-        context.output.result(
-            document | {"ready": False}, f"would create table {name} at {address}, or check it"
-        )
-        return
-    if is_aws:
-        context.confirm(f"Create table {name} at {address} anyway?", yes=yes)
+        context.confirm(f"Create table {name} at {address} anyway?", yes=yes, has_dry_run=False)
     context.saver.setup()
-    context.output.result(document | {"ready": True}, f"table {name} is ready at {address}")
+    document = {"table_name": name, "endpoint_url": address}
+    context.output.result(document, f"table {name} is ready at {address}")

@@ -1,4 +1,4 @@
-"""`show`: the contents of one checkpoint."""
+"""`show`: the contents of one checkpoint, with values that are safe to look at."""
 
 from __future__ import annotations
 
@@ -9,17 +9,12 @@ import typer
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.serde.types import ERROR
 
-from langgraph.checkpoint.dynamodb._format.plain import asked
-from langgraph.checkpoint.dynamodb.cli.checkpoints import (
-    checkpoint_json,
-    found_checkpoint,
-    id_of,
-    interrupts_of,
-    parent_of,
-    values_of,
-)
-from langgraph.checkpoint.dynamodb.cli.command import Full, Namespace, ThreadId
+from langgraph.checkpoint.dynamodb._format.content import delta_counters
+from langgraph.checkpoint.dynamodb._format.inert import Stored
+from langgraph.checkpoint.dynamodb._format.plain import asked, interrupts_in
+from langgraph.checkpoint.dynamodb.cli.command import Namespace, ThreadId
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
+from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.values import brief
 
 _CUT = 500
@@ -33,42 +28,102 @@ def show(
         str | None, typer.Option(metavar="ID", help="A checkpoint's id; otherwise the newest one.")
     ] = None,
     namespace: Namespace = "",
-    full: Full = False,
+    full: Annotated[bool, typer.Option("--full", help="Show long values in full.")] = False,
 ) -> None:
     """Show a checkpoint: state, pending writes, interrupts.
 
     Messages are printed as a conversation. Nothing that a value names is imported or run, so objects are printed as
     their fields. Long values are cut, with their size; --json prints everything.
     """
-    found = found_checkpoint(context, thread_id, namespace, checkpoint)
+    found = _found(context, thread_id, namespace, checkpoint)
+    shown = _described(context, found)
     if context.output.as_json:
-        context.output.json(checkpoint_json(context, found))
+        context.output.json(shown)
         return
     limit = None if full else _CUT
-    _head(context, found)
-    _section(context, "State", sorted(values_of(context, found).items()), limit)
-    writes = found.pending_writes or []
-    questions = [(task, asked(each)) for task, each in interrupts_of(found)]
-    _section(context, "Pending writes", [(f"{task} → {to}", value) for task, to, value in writes], limit)
-    _section(context, "Waiting for a human", questions, limit)
-    _section(context, "Failed", [(task, value) for task, to, value in writes if to == ERROR], limit)
-
-
-def _head(context: CommandContext, found: CheckpointTuple) -> None:
-    metadata = found.metadata
-    named = {
-        "thread": found.config["configurable"]["thread_id"],
-        "namespace": found.config["configurable"]["checkpoint_ns"],
-        "checkpoint": id_of(found),
-        "parent": parent_of(found),
-        "stored": found.checkpoint.get("ts"),
+    metadata, writes = found.metadata, shown["pending_writes"]
+    head = {
+        "thread": thread_id,
+        "namespace": namespace,
+        "checkpoint": shown["checkpoint_id"],
+        "parent": shown["parent_id"],
+        "stored": shown["stored_at"],
         "step": metadata.get("step"),
         "source": metadata.get("source"),
         "run": metadata.get("run_id"),
     }
-    for name, value in named.items():
+    for name, value in head.items():
         if value not in (None, ""):
             context.output.field(name, str(value))
+    _section(context, "State", sorted(shown["values"].items()), limit)
+    named = [(f"{each['task_id']} → {each['channel']}", each["value"]) for each in writes]
+    _section(context, "Pending writes", named, limit)
+    questions = [(each["task_id"], each["value"]) for each in shown["interrupts"]]
+    _section(context, "Waiting for a human", questions, limit)
+    failed = [(each["task_id"], each["value"]) for each in writes if each["channel"] == ERROR]
+    _section(context, "Failed", failed, limit)
+
+
+def _found(
+    context: CommandContext, thread_id: str, namespace: str, checkpoint_id: str | None
+) -> CheckpointTuple:
+    """Return a checkpoint with values that are safe to look at.
+
+    Raises:
+        CommandError: There is no such checkpoint, or its id is empty.
+    """
+    if checkpoint_id == "":
+        # LangGraph takes it for the newest one. A script whose variable is not set did not ask for that.
+        raise CommandError(
+            Exit.USAGE, "the id of a checkpoint is empty; `history` shows those that there are"
+        )
+    wanted = {"thread_id": thread_id, "checkpoint_ns": namespace}
+    if checkpoint_id is not None:
+        wanted["checkpoint_id"] = checkpoint_id
+    found = context.read_only_saver.get_tuple({"configurable": wanted})
+    if found is None:
+        where = f" in namespace {namespace!r}" if namespace else ""
+        what, hint = "no checkpoint", "`threads` lists the threads that there are"
+        if checkpoint_id is not None:
+            what, hint = f"no checkpoint {checkpoint_id!r}", "`history` shows those that it has"
+        msg = f"thread {thread_id!r} has {what}{where}; {hint}"
+        raise CommandError(Exit.NOT_FOUND, msg)
+    return found
+
+
+def _values(context: CommandContext, found: CheckpointTuple) -> dict[str, Any]:
+    """Return a checkpoint's values by channel. For a delta channel, return what it is rebuilt from.
+
+    Only the graph has the reducer of a delta channel.
+    """
+    values = dict(found.checkpoint["channel_values"])
+    deltas = sorted(delta_counters(found.metadata) - values.keys())
+    if deltas:
+        history = context.read_only_saver.get_delta_channel_history(config=found.config, channels=deltas)
+        for name in deltas:
+            seed, writes = history[name].get("seed"), [write[2] for write in history[name]["writes"]]
+            values[name] = Stored("delta channel", {"from": seed, "writes": writes})
+    return values
+
+
+def _described(context: CommandContext, found: CheckpointTuple) -> dict[str, Any]:
+    """Return all of a checkpoint."""
+    configurable, parent = found.config["configurable"], found.parent_config
+    writes = found.pending_writes or []
+    return {
+        "thread_id": configurable["thread_id"],
+        "namespace": configurable["checkpoint_ns"],
+        "checkpoint_id": found.checkpoint["id"],
+        "parent_id": None if parent is None else parent["configurable"]["checkpoint_id"],
+        "stored_at": found.checkpoint.get("ts"),
+        "metadata": found.metadata,
+        "values": _values(context, found),
+        "versions": found.checkpoint.get("channel_versions", {}),
+        "interrupts": [{"task_id": task, "value": asked(each)} for task, each in interrupts_in(writes)],
+        "pending_writes": [
+            {"task_id": task, "channel": channel, "value": value} for task, channel, value in writes
+        ],
+    }
 
 
 def _section(

@@ -19,7 +19,6 @@ from langgraph.checkpoint.dynamodb._operations.overview import (
     ScannedPage,
     overview,
     scan_threads,
-    threads_of_run,
 )
 from langgraph.checkpoint.dynamodb._runtime.steps import gather
 from langgraph.checkpoint.dynamodb.cli.command import Limit
@@ -65,10 +64,6 @@ def threads(
             "--without-owner", help="Only threads that the directory lacks, or has without an owner."
         ),
     ] = False,
-    run_id: Annotated[
-        str | None,
-        typer.Option(metavar="ID", help="Only the threads of a run, found by the index without a scan."),
-    ] = None,
     limit: Limit = 50,
 ) -> None:
     """List threads: size, last step, waiting or not, expiry.
@@ -76,18 +71,18 @@ def threads(
     --owner and --since list threads of the directory, newest activity first. The saver's option owner_from, or
     set_thread, enters threads in it.
 
-    Without these and --run-id, the command scans the table, and first says how much it may read and what that costs. To
+    Without these, the command scans the table, and first says how much it may read and what that costs. To
     find the newest threads it reads up to 256 MB. If the table is larger, it lists the newest of what it has read, and
     says so. --limit 0 and --without-owner read everything. The command deserializes nothing. A thread is "waiting" if a
     task of its newest checkpoint called interrupt().
     """
     of_index = owner is not None or since is not None
-    if sum((of_index, run_id is not None, without_owner)) > 1:
-        raise CommandError(Exit.USAGE, "give only one of --without-owner, --run-id, and --owner or --since")
+    if of_index and without_owner:
+        raise CommandError(Exit.USAGE, "give --without-owner, or --owner and --since, not both")
     if of_index:
         _list_directory(context, owner, since, "waiting" if waiting else None, limit)
         return
-    found, note = _chosen(context, run_id, limit, without_owner=without_owner)
+    found, note = _ownerless(context, limit) if without_owner else _newest(context, limit)
     overviews: list[Overview] = []
     with context.output.progress("looking at threads", len(found)) as advance:
         for start in range(0, len(found), _THREADS_AT_ONCE):
@@ -176,17 +171,6 @@ def _summary_row(found: ThreadSummary) -> Sequence[object]:
     )
 
 
-def _chosen(
-    context: CommandContext, run_id: str | None, limit: int, *, without_owner: bool
-) -> tuple[Sequence[str], str | None]:
-    """Return the threads to show, and a note about them."""
-    if run_id is not None:
-        return _of_run(context, run_id, limit)
-    if without_owner:
-        return _ownerless(context, limit)
-    return _newest(context, limit)
-
-
 def _ownerless(context: CommandContext, limit: int) -> tuple[Sequence[str], str | None]:
     """Return the newest threads whose item names no owner, and a note about them."""
     ordered, _ = _newest(context, 0)
@@ -195,12 +179,6 @@ def _ownerless(context: CommandContext, limit: int) -> tuple[Sequence[str], str 
     owned = {items.parse_partition(items.partition_key(each)).thread_id for each in read if OWNER in each}
     found = [each for each in ordered if each not in owned]
     return _limited(found, limit, f"{len(found):,} threads without an owner")
-
-
-def _of_run(context: CommandContext, run_id: str, limit: int) -> tuple[Sequence[str], str | None]:
-    """Return the threads of a run, and a note about them."""
-    found = context.run(threads_of_run(context.storage, run_id))
-    return _limited(found, limit, f"the run's {len(found):,} threads")
 
 
 def _limited(found: Sequence[str], limit: int, of: str) -> tuple[Sequence[str], str | None]:

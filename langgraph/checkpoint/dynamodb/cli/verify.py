@@ -15,7 +15,7 @@ from langgraph.checkpoint.dynamodb._operations.verify import (
     scan_partitions,
     verify_thread,
 )
-from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
+from langgraph.checkpoint.dynamodb.cli.command import Yes
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.many import (
     NO_SUCH_THREAD,
@@ -45,7 +45,6 @@ def verify(
     ] = False,
     parallel: Parallel = 4,
     yes: Yes = False,
-    dry_run: DryRun = False,
 ) -> None:
     """Check everything that threads have stored.
 
@@ -72,8 +71,9 @@ def verify(
     found = {each: checked.done[each] for each in wanted if each in checked.done}
     dirty = [each for each in found if found[each].has_leftovers]
     repaired = Served[None]()
-    if repair and dirty and not dry_run:
-        context.confirm(f"Remove what nothing can reach from {counted(len(dirty), 'thread')}?", yes=yes)
+    if repair and dirty:
+        question = f"Remove what nothing can reach from {counted(len(dirty), 'thread')}?"
+        context.confirm(question, yes=yes, has_dry_run=False)
 
         def mend(thread_id: str) -> None:
             context.run(repair_thread(context.storage, found[thread_id]))
@@ -101,7 +101,7 @@ def _conclude(results: Sequence[Verification], served: Served[None]) -> None:
             f"{counted(unreadable, 'thread')} could not be opened with the configured key or serializer; checksums and"
             " segments were checked, and are right"
         )
-        raise CommandError(Exit.UNREADABLE, msg)
+        raise CommandError(Exit.CONFIGURATION, msg)
     check_all_served(served)
 
 

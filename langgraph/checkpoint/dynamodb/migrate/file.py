@@ -11,32 +11,22 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from hashlib import blake2b
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, BinaryIO
 
 from langgraph.checkpoint.dynamodb._format.limits import SEGMENT_BYTES_MIN
 from langgraph.checkpoint.dynamodb._format.segments import cut_pieces
-from langgraph.checkpoint.dynamodb.errors import (
-    CheckpointCorruptionError,
-    CheckpointerConfigurationError,
-    CheckpointerInputError,
-    CheckpointFormatError,
-    CheckpointNotFoundError,
-)
+from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointNotFoundError
+from langgraph.checkpoint.dynamodb.migrate.lines import Line, LineWriter, read_lines, unexpected
 from langgraph.checkpoint.dynamodb.migrate.passthrough import KINDS
 from langgraph.checkpoint.dynamodb.migrate.record import Record, Ref, WritePosition, WriteRecord
 from langgraph.checkpoint.dynamodb.migrate.saver_endpoint import SaverEndpoint
 
 FORMAT = "langgraph-thread"
-VERSION = 1
-_DIGEST_BYTES = 32
 _PIECE_DIGITS = 32
 # How many pieces stay cached for the next checkpoint, which has most of them.
 _PIECES_KEPT = 4096
 # A position is a whole number of 64 bits.
 _POSITIONS = 2**63
-
-_Line: TypeAlias = dict[str, Any]
 
 
 # Export
@@ -72,34 +62,30 @@ def export_thread(source: SaverEndpoint, thread_id: str, file: BinaryIO) -> Expo
     if not refs:
         msg = f"there is no thread {thread_id!r} to export; check its id"
         raise CheckpointNotFoundError(msg)
-    writer = _Writer(source, file, Exported(thread_id))
-    writer.line({"format": FORMAT, "version": VERSION, "thread_id": thread_id})
+    lines = LineWriter(file, FORMAT, thread_id=thread_id)
+    writer, exported = _RecordWriter(source, lines), Exported(thread_id)
     for record in source.records(thread_id, refs):
         if record is not None:
-            writer.record(record)
-    return writer.end()
+            writer.write(record)
+            exported.checkpoints += 1
+            exported.writes += len(record.writes)
+    lines.end()
+    exported.bytes = lines.bytes
+    return exported
 
 
-class _Writer:
-    """Writes the lines of a file, and each piece once."""
+class _RecordWriter:
+    """Writes a line for each checkpoint, and each piece of values once."""
 
-    def __init__(self, source: SaverEndpoint, file: BinaryIO, exported: Exported) -> None:
+    def __init__(self, source: SaverEndpoint, lines: LineWriter) -> None:
         self._source = source
-        self._file = file
-        self._exported = exported
-        self._digest = blake2b(digest_size=_DIGEST_BYTES)
+        self._lines = lines
         self._pieces = set[str]()
 
-    def line(self, content: _Line) -> None:
-        data = json.dumps(content, separators=(",", ":")).encode() + b"\n"
-        self._digest.update(data)
-        self._exported.bytes += len(data)
-        self._file.write(data)
-
-    def record(self, record: Record) -> None:
+    def write(self, record: Record) -> None:
         checkpoint: Mapping[str, Any] = record.checkpoint
         rest = {name: each for name, each in checkpoint.items() if name != "channel_values"}
-        self.line({
+        self._lines.write({
             "checkpoint": record.ref.checkpoint_id,
             "namespace": record.namespace,
             "parent": record.parent_id,
@@ -117,10 +103,8 @@ class _Writer:
                 for each in record.writes
             ],
         })  # fmt: skip
-        self._exported.checkpoints += 1
-        self._exported.writes += len(record.writes)
 
-    def _value(self, value: Any) -> _Line:
+    def _value(self, value: Any) -> Line:
         """Return a value as its type, its pieces and its tail. New pieces are written in lines of their own first."""
         kind, data = self._source.dumps(value)
         # Equal parts of values of other lengths have to be equal pieces too.
@@ -129,13 +113,8 @@ class _Writer:
         for name, each in zip(names, pieces, strict=True):
             if name not in self._pieces:
                 self._pieces.add(name)
-                self.line({"piece": name, "data": _text(each.content)})
+                self._lines.write({"piece": name, "data": _text(each.content)})
         return {"type": kind, **({"pieces": names} if names else {}), "data": _text(tail)}
-
-    def end(self) -> Exported:
-        self.line({"end": self._exported.checkpoints, "digest": self._digest.hexdigest()})
-        self._file.flush()
-        return self._exported
 
 
 def _text(data: bytes) -> str:
@@ -208,7 +187,7 @@ class FileEndpoint:
         for ref in refs:
             yield self._record(self._line(self._index.checkpoints[ref]))
 
-    def _record(self, line: _Line) -> Record:
+    def _record(self, line: Line) -> Record:
         values = {name: self._value(each) for name, each in line["values"].items()}
         checkpoint: Any = {**self._value(line["body"]), "channel_values": values}
         writes = [
@@ -221,69 +200,42 @@ class FileEndpoint:
         ]
         return Record(line["namespace"], checkpoint, self._value(line["metadata"]), line["parent"], writes)
 
-    def _value(self, value: _Line) -> Any:
+    def _value(self, value: Line) -> Any:
         data = b"".join((*map(self._piece, value.get("pieces", ())), base64.b64decode(value["data"])))
         return self._target.loads((value["type"], data))
 
     def _read_piece(self, name: str) -> bytes:
         return base64.b64decode(self._line(self._index.pieces[name])["data"])
 
-    def _line(self, offset: int) -> _Line:
+    def _line(self, offset: int) -> Line:
         self._file.seek(offset)
-        line: _Line = json.loads(self._file.readline())
+        line: Line = json.loads(self._file.readline())
         return line
 
 
 def _indexed(file: BinaryIO) -> _Index:
     """Read a file to its end, and record the offsets of everything in it."""
-    file.seek(0)
-    index, digest, offset = _Index(), blake2b(digest_size=_DIGEST_BYTES), 0
-    for number, data in enumerate(file, 1):
-        try:
-            line = json.loads(data)
-            if number == 1:
-                index.thread_id = _begun(line)
-            elif "end" in line:
-                _check_end(line, index, digest.hexdigest(), file)
-                return index
-            else:
-                _note(index, line, offset)
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            msg = (
-                f"line {number} of the file is not what an export writes ({error!r}); export the thread again"
-            )
-            raise CheckpointerInputError(msg) from error
-        digest.update(data)
-        offset += len(data)
-    msg = "the file is cut short: its last line is missing; export the thread again"
-    raise CheckpointCorruptionError(msg)
+    index = _Index()
+    for number, (offset, line) in enumerate(read_lines(file, FORMAT), 1):
+        _note(index, number, line, offset)
+    return index
 
 
-def _begun(line: _Line) -> str:
-    """Return the thread's id from the first line."""
-    if line["format"] != FORMAT:
-        raise ValueError(line["format"])
-    if line["version"] > VERSION:
-        msg = (
-            f"the file has format version {line['version']}, and this release of langgraph-dynamodb reads up to"
-            f" {VERSION}; upgrade langgraph-dynamodb"
-        )
-        raise CheckpointFormatError(msg)
-    return str(line["thread_id"])
-
-
-def _check_end(line: _Line, index: _Index, digest: str, file: BinaryIO) -> None:
-    if (line["end"], line["digest"]) != (len(index.checkpoints), digest) or file.read(1):
-        msg = "the file was changed after it was written, or more was added to it; export the thread again"
-        raise CheckpointCorruptionError(msg)
-
-
-def _note(index: _Index, line: _Line, offset: int) -> None:
+def _note(index: _Index, number: int, line: Line, offset: int) -> None:
     """Record a line's offset, if the line is complete."""
-    if "piece" in line:
-        base64.b64decode(line["data"], validate=True)
-        index.pieces[line["piece"]] = offset
-        return
+    try:
+        if number == 1:
+            index.thread_id = str(line["thread_id"])
+        elif "piece" in line:
+            base64.b64decode(line["data"], validate=True)
+            index.pieces[line["piece"]] = offset
+        else:
+            _note_checkpoint(index, line, offset)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise unexpected(number, error) from error
+
+
+def _note_checkpoint(index: _Index, line: Line, offset: int) -> None:
     writes = line["writes"]
     for value in (
         line["body"],
@@ -302,7 +254,7 @@ def _note(index: _Index, line: _Line, offset: int) -> None:
     index.checkpoints[Ref(line["checkpoint"], line["namespace"])] = offset
 
 
-def _check_write(write: _Line) -> None:
+def _check_write(write: Line) -> None:
     """Raise unless the table can hold a pending write. What it cannot hold would look like damage there."""
     _check_texts(write["task"], write["path"], write["channel"])
     if type(write["position"]) is not int or not -_POSITIONS <= write["position"] < _POSITIONS:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, BinaryIO, TypeAlias
 
 from langgraph.store.base import BaseStore, GetOp, InvalidNamespaceError, Item
 
@@ -24,11 +24,13 @@ from langgraph.checkpoint.dynamodb.errors import (
     CheckpointSerializationError,
 )
 from langgraph.checkpoint.dynamodb.migrate.endpoints import made_by_function, parse_endpoint
+from langgraph.checkpoint.dynamodb.migrate.lines import LineWriter, read_lines
 from langgraph.store.dynamodb import DynamoDBStore
 from langgraph.store.dynamodb.transfer import IMPORTED_AT_ONCE, imported
 
 Records: TypeAlias = Iterator[dict[str, Any]]
 
+FORMAT = "langgraph-memories"
 MEMORY_ENDPOINTS = """\
 postgresql://user:password@host/database    a database of LangGraph's PostgresStore
 sqlite:PATH                                 a file of LangGraph's SqliteStore
@@ -164,6 +166,24 @@ def _record(
         "ttl_minutes": ttl_minutes,
         "expires_at": None if expires_at is None else expires_at.isoformat(),
     }
+
+
+# Files
+
+
+def write_memories(records: Iterable[Mapping[str, Any]], file: BinaryIO) -> int:
+    """Write records of `export_items` to a file that need not be seekable; return how many there were."""
+    lines, count = LineWriter(file, FORMAT), 0
+    for record in records:
+        lines.write(record)
+        count += 1
+    lines.end()
+    return count
+
+
+def read_memories(file: BinaryIO) -> Records:
+    """Read the records of a file. Errors are those of `read_lines`."""
+    return (line for offset, line in read_lines(file, FORMAT) if offset)
 
 
 # The move

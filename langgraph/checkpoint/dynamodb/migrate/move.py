@@ -55,7 +55,7 @@ class ThreadReport:
     thread_id: str
     status: Status = Status.FAILED
     checkpoints: int = 0
-    """How many checkpoints were stored."""
+    """How many checkpoints were stored, or would be."""
     writes: int = 0
     """How many pending writes were stored with them."""
     verified: int | None = None
@@ -71,6 +71,7 @@ def migrate(
     *,
     parallel: int = 4,
     verify: bool = False,
+    dry_run: bool = False,
 ) -> Iterator[ThreadReport]:
     """Move threads from one saver to another. A thread that fails does not stop the others.
 
@@ -80,6 +81,7 @@ def migrate(
         thread_ids: The ids of the threads. An id that comes twice is moved once.
         parallel: How many threads are moved at a time.
         verify: Whether to read each thread back on both sides afterwards and compare.
+        dry_run: Whether to read and compare as a move does, and store nothing. The reports say what a move would do.
 
     Yields:
         A report for each thread, as they end.
@@ -94,7 +96,7 @@ def migrate(
     if source.can_pass_through() and target.can_pass_through():
         source.keep_values()
         target.keep_values()
-    run = _Run(source, target, verify)
+    run = _Run(source, target, verify and not dry_run, dry_run)
     return run.all(thread_ids, parallel)
 
 
@@ -105,6 +107,7 @@ class _Run:
     source: Source
     target: SaverEndpoint
     verify: bool
+    dry_run: bool
     stopped: threading.Event = field(default_factory=threading.Event)
     failures: int = 0
     """How many threads in a row have failed."""
@@ -140,7 +143,7 @@ class _Run:
     def _one(self, thread_id: str) -> ThreadReport:
         report = ThreadReport(thread_id)
         try:
-            move = _Move(self.source, self.target, report, self.stopped)
+            move = _Move(self.source, self.target, report, self.stopped, dry_run=self.dry_run)
             report.status = move.run()
             # If the thread is absent, or continues on one side, the two sides need not be equal.
             if self.verify and report.status in (Status.MOVED, Status.COMPLETE):
@@ -155,13 +158,20 @@ class _Move:
     """The move of one thread."""
 
     def __init__(
-        self, source: Source, target: SaverEndpoint, report: ThreadReport, stopped: threading.Event
+        self,
+        source: Source,
+        target: SaverEndpoint,
+        report: ThreadReport,
+        stopped: threading.Event,
+        *,
+        dry_run: bool = False,
     ) -> None:
         self._source = source
         self._target = target
         self._report = report
         self._thread_id = report.thread_id
         self._stopped = stopped
+        self._dry_run = dry_run
         positions = source.knows_positions and target.knows_positions
         self._comparison = Comparison(target.dumps, target.same, positions)
         # Checkpoints that were deleted meanwhile, or were never committed, so nobody could read them.
@@ -191,9 +201,15 @@ class _Move:
                 )
             if self._report.problems:
                 return Status.FAILED
-            if not missing and not lacking:
-                return Status.MOVED if self._report.checkpoints or self._report.writes else Status.COMPLETE
+            if self._dry_run or not (missing or lacking):
+                return self._outcome(there)
         return Status.GOING_ON
+
+    def _outcome(self, there: set[Ref]) -> Status:
+        """Return the outcome for a thread of which the target has everything, or would have after a move."""
+        if self._report.checkpoints or self._report.writes:
+            return Status.MOVED
+        return Status.COMPLETE if there else Status.ABSENT
 
     def _gone_on(self, extra: list[Ref], missing: list[Ref]) -> Status:
         """Return the outcome for a thread of which the target has something that the source lacks."""
@@ -232,12 +248,13 @@ class _Move:
             if record is None:
                 continue
             new = self._for_target(record)
-            if self._differences(record, other) == [WRITES_DIFFER]:
-                self._target.put_writes(self._thread_id, new)
-            else:
-                self._target.put(self._thread_id, new)
-                self._report.checkpoints += 1
+            only_writes = self._differences(record, other) == [WRITES_DIFFER]
+            self._report.checkpoints += not only_writes
             self._report.writes += len(new.writes)
+            if self._dry_run:
+                continue
+            store = self._target.put_writes if only_writes else self._target.put
+            store(self._thread_id, new)
             [(_, record, stored)] = self._both([ref])
             found = [] if record is None else self._differences(record, stored)
             if found:
@@ -264,7 +281,8 @@ class _Move:
             if record is None:
                 self._unread.add(ref)
                 continue
-            self._target.put(self._thread_id, self._for_target(record))
+            if not self._dry_run:
+                self._target.put(self._thread_id, self._for_target(record))
             self._report.checkpoints += 1
             self._report.writes += len(record.writes)
 

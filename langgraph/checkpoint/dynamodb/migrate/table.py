@@ -1,12 +1,10 @@
-"""This package's own saver: exact positions of writes, measured capacity, few reads of shared segments."""
+"""This package's own saver: exact positions of writes, and few reads of shared segments."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import product
-from typing import Any
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec
@@ -27,15 +25,13 @@ from langgraph.checkpoint.dynamodb._operations.reads import (
     load,
 )
 from langgraph.checkpoint.dynamodb._operations.threads import namespaces
-from langgraph.checkpoint.dynamodb._runtime.drivers import BlockingDriver
-from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, work
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
 from langgraph.checkpoint.dynamodb.migrate.record import Record, Ref, WritePosition, record_of
 from langgraph.checkpoint.dynamodb.migrate.saver_endpoint import SaverEndpoint
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
-_WRITING = frozenset({"put_item", "update_item", "delete_item", "batch_write_item"})
 # The checkpoints of a namespace share segments, so up to this many bytes of them are kept.
 _SEGMENT_BYTES_KEPT = 64 * 1024 * 1024
 
@@ -47,26 +43,6 @@ class TableEndpoint(SaverEndpoint):
     mover: DynamoDBSaver
     knows_positions = True
 
-    def __init__(self, saver: DynamoDBSaver) -> None:
-        """Take the saver. The write units that its requests consume are counted."""
-        super().__init__(saver)
-        self.write_units = 0.0
-        self._lock = threading.Lock()
-        self._driver = BlockingDriver(self._send, saver.transport.pool)
-
-    def _send(self, call: Call) -> Any:
-        """Make a request. The capacity of writes is measured."""
-        if call.method not in _WRITING:
-            return self.saver.transport.send(call)
-        response = self.saver.transport.send(
-            Call(call.method, {**call.params, "ReturnConsumedCapacity": "TOTAL"}, call.delay_seconds)
-        )
-        consumed = response.get("ConsumedCapacity") or []
-        for each in [consumed] if isinstance(consumed, Mapping) else consumed:
-            with self._lock:
-                self.write_units += each["CapacityUnits"]
-        return response
-
     @property
     def _storage(self) -> Storage:
         return self.mover.storage
@@ -75,12 +51,12 @@ class TableEndpoint(SaverEndpoint):
 
     def thread_ids(self) -> Iterator[str]:
         """Yield the ids of all threads, by a scan of the table."""
-        for page in self._driver.stream(scan_threads(self._storage)):
+        for page in self.mover.runner.stream(scan_threads(self._storage)):
             yield from page.thread_ids
 
     def refs(self, thread_id: str) -> list[Ref]:
         """Return a thread's checkpoints in all namespaces, oldest first, and those that later ones are rebuilt from."""
-        return sorted(self._driver.run(_refs(self._storage, thread_id)))
+        return sorted(self.mover.runner.run(_refs(self._storage, thread_id)))
 
     def records(self, thread_id: str, refs: Iterable[Ref]) -> Iterator[Record | None]:
         """Read checkpoints of a thread one after the other. Yield None for one that is no longer there."""
@@ -88,7 +64,7 @@ class TableEndpoint(SaverEndpoint):
         for ref in refs:
             partition = items.partition_of(thread_id, ref.namespace)
             segments = loaded.setdefault(ref.namespace, LoadedSegments(partition.pk))
-            yield self._driver.run(_record(self._storage, partition, ref.checkpoint_id, segments))
+            yield self.mover.runner.run(_record(self._storage, partition, ref.checkpoint_id, segments))
             if (
                 sum(len(data) for each in loaded.values() for data in each.contents.values())
                 > _SEGMENT_BYTES_KEPT
@@ -102,14 +78,14 @@ class TableEndpoint(SaverEndpoint):
         partition = items.partition_of(thread_id, record.namespace)
         parent = config_of(partition, record.parent_id or "")
         versions = record.checkpoint["channel_versions"]
-        self._driver.run(put(self._storage, parent, record.checkpoint, record.metadata, versions))
+        self.mover.runner.run(put(self._storage, parent, record.checkpoint, record.metadata, versions))
         self.put_writes(thread_id, record)
 
     def put_writes(self, thread_id: str, record: Record) -> None:
         """Store the writes of a checkpoint that is already stored, in exactly their positions."""
         partition = items.partition_of(thread_id, record.namespace)
         for task_id, serialized in _serialized(self._storage.codec, record).items():
-            self._driver.run(
+            self.mover.runner.run(
                 put_writes.store(self._storage, partition, record.checkpoint["id"], task_id, serialized)
             )
 
