@@ -140,7 +140,7 @@ model: setup
 # Changes one place of the operations' code after the other and prints what no test noticed that needs no engine. What
 # was found out is kept in mutants/, so that an interrupted run goes on. MUTATED=copy is one module; mutmut's `show`
 # prints a change.
-MUTATED ?= collect compose copy put put_writes threads
+MUTATED ?= collect copy put put_writes threads
 MUTMUT := $(WITH) mutmut==3.8.1 mutmut
 LOCAL_HOME = $(or $(DYNAMODB_LOCAL_HOME),$(patsubst %/DynamoDBLocal.jar,%,$(firstword \
 	$(wildcard $(CURDIR)/.engines/*/DynamoDBLocal.jar))))

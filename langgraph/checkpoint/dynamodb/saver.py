@@ -34,7 +34,7 @@ from langgraph.checkpoint.dynamodb._runtime.options import (
 )
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.checkpoint.dynamodb._runtime.warm_up import first_read
+from langgraph.checkpoint.dynamodb._runtime.transport_owner import first_read
 from langgraph.checkpoint.dynamodb.base_saver import CACHE_BYTES, SaverOperations, TableSaver
 from langgraph.checkpoint.dynamodb.locks import ThreadLocks
 

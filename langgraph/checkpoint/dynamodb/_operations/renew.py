@@ -27,8 +27,12 @@ from langgraph.checkpoint.dynamodb._format.items import Expiry, Item, Partition,
 from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX, PAGE_ITEMS_FIRST, PUT_WAIT_SECONDS_MAX
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import reach
-from langgraph.checkpoint.dynamodb._operations.ancestors import AncestorReader
-from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments, StoredCheckpoint, segment_items
+from langgraph.checkpoint.dynamodb._operations.reads import (
+    AncestorReader,
+    LoadedSegments,
+    StoredCheckpoint,
+    segment_items,
+)
 from langgraph.checkpoint.dynamodb._operations.threads import (
     ensure_registered,
     extend,

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from types import TracebackType
 
 from typing_extensions import Self
 
+from langgraph.checkpoint.dynamodb._format.items import key
 from langgraph.checkpoint.dynamodb._runtime.drivers import Runner, Transport
 from langgraph.checkpoint.dynamodb._runtime.events import Observer
-from langgraph.checkpoint.dynamodb._runtime.steps import Call
-from langgraph.checkpoint.dynamodb._runtime.warm_up import warm_up
+from langgraph.checkpoint.dynamodb._runtime.failures import error_code
+from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op
+
+logger = logging.getLogger(__name__)
 
 
 class TransportOwner:
@@ -78,3 +82,16 @@ class TransportOwner:
     ) -> None:
         """Close the clients on this event loop."""
         await self.aclose()
+
+
+def first_read(table_name: str) -> Call:
+    """Return a request for an item that no table has. It costs a read unit, or nothing if it is denied."""
+    item_key = key("langgraph-dynamodb#", "?")
+    return Call("get_item", {"TableName": table_name, "Key": item_key}, is_sent_once=True)
+
+
+def warm_up(request: Call) -> Op[None]:
+    """Send a request, once. Any answer will do, and a failure is only logged: the first call raises what is wrong."""
+    [outcome] = yield (request,)
+    if isinstance(outcome, Exception) and not error_code(outcome):
+        logger.warning("warm_up got no answer, so the first call takes longer: %s", outcome)
