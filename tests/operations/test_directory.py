@@ -253,14 +253,6 @@ def test_writes_that_confirm_touch_too() -> None:
     assert users.page().threads[0].last_active == datetime.fromtimestamp(users.harness.now, timezone.utc)
 
 
-def test_a_thread_that_was_there_before_is_entered_by_the_next_put() -> None:
-    users = Users()
-    users.store("one", storage=users.process(owner_from=None))
-    assert users.threads() == []
-    users.store("one", 2)
-    assert users.threads() == ["one"]
-
-
 @pytest.mark.parametrize("user", ["ada", 42])
 def test_the_owner_may_be_in_configurable_or_in_metadata(user: Any) -> None:
     users = Users()

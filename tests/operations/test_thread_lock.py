@@ -54,15 +54,6 @@ def test_the_longest_ttl_holds_a_thread() -> None:
     assert not _is_free(harness)
 
 
-def test_a_thread_has_one_runner_until_that_one_lets_go() -> None:
-    harness = Harness()
-    storage, hold = _runner(harness)
-    harness.run(acquire(storage, hold, 0.0))
-    assert not _is_free(harness)
-    harness.run(TableHolder(storage).release(hold))
-    assert _is_free(harness)
-
-
 def test_a_runner_waits_for_another_one_that_lets_go_in_time() -> None:
     harness = Harness()
     storage, hold = _runner(harness)

@@ -155,26 +155,6 @@ def test_what_an_operation_raises_ends_it_and_reaches_the_caller(run: Run) -> No
 # Ends that nobody planned
 
 
-def _guarded(closed: list[str], *methods: str) -> Op[None]:
-    """Ask for requests one after the other; note when the operation is closed."""
-    try:
-        for method in methods:
-            yield calls(method)
-    finally:
-        closed.append("closed")
-
-
-def test_an_interrupt_of_a_blocking_request_closes_the_operation() -> None:
-    closed: list[str] = []
-
-    def send(_: Call) -> Any:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run_blocking(_guarded(closed, "a", "b"), send)
-    assert closed == ["closed"]
-
-
 @pytest.mark.parametrize("count", [1, 3])
 async def test_a_cancelled_task_ends_its_requests_and_closes_the_operation(count: int) -> None:
     closed: list[str] = []

@@ -213,33 +213,6 @@ async def test_time_travel_within_subgraphs(make_saver: MakeSaver, side: Side) -
 
 
 @both_sides
-async def test_history_by_filter_limit_and_before(make_saver: MakeSaver, side: Side) -> None:
-    async def scenario(session: Session) -> None:
-        await session.invoke(_question(1))
-        await session.invoke(_question(2))
-        everything = await session.history()
-        queries: list[dict[str, Any]] = [
-            {"limit": 3},
-            {"limit": 0},
-            {"filter": {"source": "input"}},
-            {"filter": {"source": "loop", "step": 2}},
-            {"filter": {"source": "nobody"}},
-            {"before": everything[4].config},
-            {"before": everything[2].config, "filter": {"source": "loop"}, "limit": 2},
-            {"before": everything[-1].config},
-        ]
-        for query in queries:
-            found = [
-                next(at for at, each in enumerate(everything) if each.config == one.config)
-                for one in await session.history(**query)
-            ]
-            session.seen.append(f"{sorted(query)}: {found}")
-
-    session = await assert_same(make_saver, graphs.agent, scenario, side)
-    assert not session.seen[-1].endswith(": [0]")
-
-
-@both_sides
 async def test_an_empty_checkpoint_id_means_the_newest(make_saver: MakeSaver, side: Side) -> None:
     async def scenario(session: Session) -> None:
         await session.invoke(_question(1))

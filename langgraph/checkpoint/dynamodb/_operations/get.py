@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
@@ -49,27 +48,6 @@ def _entry_of(checkpoint: StoredCheckpoint, body: Body, loaded: LoadedSegments) 
     )
 
 
-def _tuple(
-    partition: Partition,
-    codec: Codec,
-    checkpoint: StoredCheckpoint,
-    body: Body,
-    contents: Mapping[bytes, bytes],
-) -> CheckpointTuple:
-    values = {
-        name: codec.loads(value.kind, value.join(contents), checkpoint.head)
-        for name, value in body.values.items()
-    }
-    parent_id = items.text(checkpoint.head, items.PARENT)
-    return CheckpointTuple(
-        config=config_of(partition, checkpoint.checkpoint_id),
-        checkpoint=cast("Any", {**body.checkpoint, "channel_values": values}),
-        metadata=read_metadata(codec, checkpoint.head, contents),
-        parent_config=None if parent_id is None else config_of(partition, parent_id),
-        pending_writes=pending_writes(codec, checkpoint.writes, contents),
-    )
-
-
 def get_tuple(storage: Storage, config: RunnableConfig) -> Op[CheckpointTuple | None]:
     """Read the checkpoint that a config names, or the newest of its namespace."""
     partition = target(config)
@@ -78,7 +56,7 @@ def get_tuple(storage: Storage, config: RunnableConfig) -> Op[CheckpointTuple | 
         return None
     checkpoint, loaded = read
     size = sum(map(len, loaded.contents.values())) + checkpoint.sealed_bytes()
-    found, entry = yield from work(partial(_decode, partition, storage.codec, checkpoint, loaded), size)
+    found, entry = yield from work(partial(decoded, partition, storage.codec, checkpoint, loaded), size)
     storage.cache.remember_checkpoint(partition.pk, checkpoint.checkpoint_id, entry)
     return found
 
@@ -114,21 +92,24 @@ def _read(
     raise CheckpointNotFoundError(msg)
 
 
-def _decode(
+def decoded(
     partition: Partition, codec: Codec, checkpoint: StoredCheckpoint, loaded: LoadedSegments
 ) -> tuple[CheckpointTuple, CachedCheckpoint]:
     """Decode a checkpoint, given its segments; return its tuple and its cache entry."""
     body = read_body(codec, checkpoint.head, loaded.contents)
-    return _tuple(partition, codec, checkpoint, body, loaded.contents), _entry_of(checkpoint, body, loaded)
-
-
-def decode_tuple(
-    partition: Partition, codec: Codec, checkpoint: StoredCheckpoint, loaded: LoadedSegments
-) -> CheckpointTuple:
-    """Decode a checkpoint, given its segments, and return its tuple."""
-    return _tuple(
-        partition, codec, checkpoint, read_body(codec, checkpoint.head, loaded.contents), loaded.contents
+    parent_id = items.text(checkpoint.head, items.PARENT)
+    values = {
+        name: codec.loads(value.kind, value.join(loaded.contents), checkpoint.head)
+        for name, value in body.values.items()
+    }
+    found = CheckpointTuple(
+        config=config_of(partition, checkpoint.checkpoint_id),
+        checkpoint=cast("Any", {**body.checkpoint, "channel_values": values}),
+        metadata=read_metadata(codec, checkpoint.head, loaded.contents),
+        parent_config=None if parent_id is None else config_of(partition, parent_id),
+        pending_writes=pending_writes(codec, checkpoint.writes, loaded.contents),
     )
+    return found, _entry_of(checkpoint, body, loaded)
 
 
 def read_entry(storage: Storage, partition: Partition, checkpoint_id: str) -> Op[CachedCheckpoint | None]:
