@@ -8,7 +8,7 @@ Each operation is a generator of steps (`_runtime.steps`), so it is written once
     delete                              delete_thread, delete_for_runs, prune: choose checkpoints for `collect`
     copy, setup                         copy a thread; create the table for development
     threads                             thread-level state: the epoch, a deletion's claim, the namespace markers
-    directory, runs                     set_thread and threads; runs
+    directory, entries, runs            set_thread and threads; what the directory holds of a thread; runs
     thread_lock                         a thread's lock
     verify, overview, usage             for tools: check, show and measure what is stored
 """

@@ -197,7 +197,7 @@ class Clients:
         attempts = self._attempts(call, native=self._is_native)
         while True:
             try:
-                return await self._asend(call)
+                return await self.asend_once(call)
             except Exception as error:
                 wait = attempts.seconds_to_next(error)
                 if wait is None:
@@ -212,9 +212,6 @@ class Clients:
 
     async def asend_once(self, call: Call) -> Any:
         """Make a request on the running event loop, once."""
-        return await self._asend(call)
-
-    async def _asend(self, call: Call) -> Any:
         if not self._is_native:
             return await asyncio.to_thread(self._send, call)
         loop = asyncio.get_running_loop()
