@@ -24,7 +24,7 @@ from langgraph.checkpoint.dynamodb._operations.reads import (
     find_newest,
     load,
 )
-from langgraph.checkpoint.dynamodb._runtime.cache import CachedCheckpoint, Lifetime
+from langgraph.checkpoint.dynamodb._runtime.cache import CachedCheckpoint
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
@@ -40,10 +40,9 @@ def _entry_of(checkpoint: StoredCheckpoint, body: Body, loaded: LoadedSegments) 
         chunks=loaded.chunks,
         sources=body.sources,
         ttl_seconds=items.ttl_of(checkpoint.head),
+        ends_at=items.ends_at(checkpoint.head),
         # With a ttl, the expiry of the ancestors is not known here. 0 makes a put that needs it read them.
-        lifetime=Lifetime(
-            items.ends_at(checkpoint.head), None if items.expires_at(checkpoint.head) is None else 0
-        ),
+        history_expires_at=None if items.expires_at(checkpoint.head) is None else 0,
         is_committed=loaded.is_committed,
     )
 

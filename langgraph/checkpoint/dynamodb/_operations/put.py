@@ -59,7 +59,7 @@ from langgraph.checkpoint.dynamodb._operations.threads import (
     ensure_epoch,
     read_thread,
 )
-from langgraph.checkpoint.dynamodb._runtime.cache import PUT, CachedCheckpoint, CachedThread, Lifetime
+from langgraph.checkpoint.dynamodb._runtime.cache import PUT, CachedCheckpoint, CachedThread
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
@@ -274,7 +274,8 @@ def _attempt(
         head.builder.chunks,
         head.sources,
         thread.ttl_seconds,
-        Lifetime(expiry.readable, history_expires_at),
+        expiry.readable,
+        history_expires_at,
     )
     storage.cache.remember_checkpoint(partition.pk, new.checkpoint_id, entry)
     return True, seen
@@ -292,8 +293,8 @@ def _extend_history(
 ) -> Op[int | None]:
     """Extend the ancestors that a head's delta channels are rebuilt from; return when the first one expires."""
     ends_at = items.ends_at(head)
-    if not expires_before(parent.lifetime.history_expires_at, ends_at):
-        return parent.lifetime.history_expires_at
+    if not expires_before(parent.history_expires_at, ends_at):
+        return parent.history_expires_at
     return (yield from extend_ancestors(storage, partition, epoch, head, ends_at, expiry))
 
 
