@@ -26,9 +26,8 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     RETRY_SECONDS,
 )
 from langgraph.checkpoint.dynamodb._runtime.attempts import Attempts
-from langgraph.checkpoint.dynamodb._runtime.failures import is_transient, locating, outage_remedy
+from langgraph.checkpoint.dynamodb._runtime.failures import is_transient, locating, misfit, outage_remedy
 from langgraph.checkpoint.dynamodb._runtime.fork import start_in_every_process, without_forks
-from langgraph.checkpoint.dynamodb._runtime.library_versions import misfit
 from langgraph.checkpoint.dynamodb._runtime.loops import LoopEnd, run_apart
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerUnavailableError
