@@ -6,6 +6,7 @@ import asyncio
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -65,30 +66,20 @@ async def test_a_blocking_call_on_an_event_loop_waits_for_nothing_that_may_need_
     assert run_blocking(rounds_of([Wait(Future(), 1e9)]), echo) == [[None]]
 
 
-def test_outcomes_of_threads_come_in_the_order_of_the_steps_whichever_ends_first() -> None:
+@either_driver
+def test_outcomes_come_in_the_order_of_the_steps_whichever_ends_first(run: Run) -> None:
     last_is_done = threading.Event()
 
-    def send(call: Call) -> str:
-        if call.method == "first":
+    def work(name: str) -> str:
+        if name == "first":
             assert last_is_done.wait(WAIT_SECONDS_MAX)
         else:
             last_is_done.set()
-        return call.method
+        return name
 
-    assert run_blocking(rounds_of(calls("first", "last")), send) == [["first", "last"]]
-
-
-async def test_outcomes_of_tasks_come_in_the_order_of_the_steps_whichever_ends_first() -> None:
-    last_is_done = asyncio.Event()
-
-    async def send(call: Call) -> str:
-        if call.method == "first":
-            await asyncio.wait_for(last_is_done.wait(), WAIT_SECONDS_MAX)
-        else:
-            last_is_done.set()
-        return call.method
-
-    assert await AsyncDriver(send).run(rounds_of(calls("first", "last"))) == [["first", "last"]]
+    large = THREADED_WORK_BYTES + 1
+    steps = [Work(partial(work, name), size_bytes=large) for name in ("first", "last")]
+    assert run(rounds_of(steps), echo) == [["first", "last"]]
 
 
 # Exceptions

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from types import TracebackType
 
 from typing_extensions import Self
 
@@ -61,12 +60,7 @@ class TransportOwner:
         """Return the object itself."""
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close the clients."""
         self.close()
 
@@ -74,12 +68,7 @@ class TransportOwner:
         """Return the object itself."""
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Close the clients on this event loop."""
         await self.aclose()
 
