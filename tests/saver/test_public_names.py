@@ -44,7 +44,7 @@ EXPORTED = {
     "open_store",
 }
 # What is public inside the package only.
-INSIDE = {"holder", "runner", "storage", "storage_with", "with_storage"}
+INSIDE = {"holder", "runner", "storage", "storage_with"}
 # What the base class makes from other methods; whatever else it has is ours to write.
 INHERITED = {"config_specs", "get", "aget", "with_allowlist"}
 
