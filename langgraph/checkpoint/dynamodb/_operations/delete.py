@@ -35,6 +35,7 @@ def delete_for_runs(storage: Storage, run_ids: Sequence[str]) -> Op[None]:
     wanted = checked_ids(run_ids, "run_ids")
     indexed = [each for each in wanted if items.indexable_run_id({RUN_ID: each}) is not None]
     found = yield from gather([threads_of_run(storage, each) for each in indexed])
+    threads = {each for some in found for each in some}
 
     def choose(before: Sequence[Inventory]) -> Choice:
         return {
@@ -45,7 +46,7 @@ def delete_for_runs(storage: Storage, run_ids: Sequence[str]) -> Op[None]:
         }
 
     collector = ErrorCollector()
-    for thread_id in sorted({each for threads in found for each in threads}):
+    for thread_id in sorted(threads):
         with collector.capture(f"thread {thread_id!r}"):
             yield from collect(storage, thread_id, choose)
     collector.raise_first()

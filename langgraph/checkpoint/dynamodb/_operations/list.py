@@ -19,7 +19,7 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     PAGE_ITEMS_FIRST,
     PAGE_ITEMS_MAX,
 )
-from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY
+from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, RUN_ID, RUN_INDEX, SORT_KEY
 from langgraph.checkpoint.dynamodb._format.segments import is_index
 from langgraph.checkpoint.dynamodb._operations.arguments import (
     checked_before,
@@ -125,7 +125,11 @@ class _Selection:
         seen: set[str] = set()
         collector = ErrorCollector()
         run_id = items.indexable_run_id(self.metadata_filter)
-        pages = heads_of_table() if run_id is None else Query.of_run(run_id)
+        pages = (
+            heads_of_table()
+            if run_id is None
+            else Query(run_id, consistent=False, index=(RUN_INDEX, RUN_ID), attributes=(PARTITION_KEY,))
+        )
         while not pages.done and not self._complete:
             method = "scan" if run_id is None else "query"
             response = yield from self.storage.table.send(method, **pages.params())

@@ -13,7 +13,7 @@ from langgraph.checkpoint.dynamodb._format.codec import parse_metadata
 from langgraph.checkpoint.dynamodb._format.content import read_metadata
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
-from langgraph.checkpoint.dynamodb._format.schema import LAST_ACTIVE, PARTITION_KEY
+from langgraph.checkpoint.dynamodb._format.schema import LAST_ACTIVE, PARTITION_KEY, RUN_ID, RUN_INDEX
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
 from langgraph.checkpoint.dynamodb._operations.inventory import Inventory, scan_namespace
 from langgraph.checkpoint.dynamodb._operations.list import heads_of_table
@@ -114,7 +114,10 @@ def _newest_of(found: Iterable[Item]) -> dict[str, str]:
 
 def threads_of_run(storage: Storage, run_id: str) -> Op[list[str]]:
     """Find the threads in which a run stored checkpoints, by the index."""
-    return _threads_of((yield from storage.table.query_all(Query.of_run(checked_id(run_id, "run_id")))))
+    query = Query(
+        checked_id(run_id, "run_id"), consistent=False, index=(RUN_INDEX, RUN_ID), attributes=(PARTITION_KEY,)
+    )
+    return _threads_of((yield from storage.table.query_all(query)))
 
 
 def _threads_of(found: Iterable[Item]) -> list[str]:

@@ -25,8 +25,6 @@ from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._format.schema import (
     DIRECTORY_INDEXES,
     PARTITION_KEY,
-    RUN_ID,
-    RUN_INDEX,
     SORT_KEY,
     TEMPLATE_COMMAND,
     index_remedy,
@@ -305,11 +303,6 @@ class Query(Pages):
             self._params["ExpressionAttributeNames"].update(names)
         if index is not None:
             self._params["IndexName"] = index[0]
-
-    @classmethod
-    def of_run(cls, run_id: str) -> Query:
-        """Describe a query of the index, which may lag, for the partitions with checkpoints of a run."""
-        return cls(run_id, consistent=False, index=(RUN_INDEX, RUN_ID), attributes=(PARTITION_KEY,))
 
     def _restrict(self, condition: str, *values: str) -> None:
         self._params["KeyConditionExpression"] += f" AND {condition}"
