@@ -121,7 +121,7 @@ soak: setup engine
 	while LANGGRAPH_DYNAMODB_SEED=$$($(BIN)/python -c 'import secrets; print(secrets.randbelow(1 << 32))') \
 		LANGGRAPH_DYNAMODB_SCHEDULES=5000 LANGGRAPH_DYNAMODB_SWITCHES=2 LANGGRAPH_DYNAMODB_CHAOS_OPERATIONS=3000 \
 		LANGGRAPH_DYNAMODB_FUZZ_EXAMPLES=500 HYPOTHESIS_PROFILE=dev \
-		$(BIN)/python -m pytest -k "not fixed" -m "not share" tests/simulation tests/chaos tests/load tests/fuzz tests/saver/test_differential.py tests/format/test_keys.py \
+		$(BIN)/python -m pytest -k "not fixed" -m "not share" tests/simulation tests/chaos tests/load tests/fuzz tests/saver/test_differential.py \
 		tests/gateway/through/test_simulation.py tests/gateway/through/test_memories.py; do :; done
 
 # Adds packages to the environment for one command.
@@ -136,7 +136,7 @@ model: setup
 # Changes one place of the operations' code after the other and prints what no test noticed that needs no engine. What
 # was found out is kept in mutants/, so that an interrupted run goes on. MUTATED=copy is one module; mutmut's `show`
 # prints a change.
-MUTATED ?= collect compose copy put put_writes threads
+MUTATED ?= collect copy put put_writes threads
 MUTMUT := $(WITH) mutmut==3.8.1 mutmut
 LOCAL_HOME = $(or $(DYNAMODB_LOCAL_HOME),$(patsubst %/DynamoDBLocal.jar,%,$(firstword \
 	$(wildcard $(CURDIR)/.engines/*/DynamoDBLocal.jar))))

@@ -76,7 +76,9 @@ def _run_agent(engine: Engine, turns: int, turn_seconds: int, **options: Any) ->
 
 
 def _on_clock(seconds: list[float], table_name: str, /, **options: Any) -> DynamoDBSaver:
-    return DynamoDBSaver(table_name, **options).with_storage(clock=lambda: seconds[0])
+    saver = DynamoDBSaver(table_name, **options)
+    saver._storage = replace(saver.storage, clock=lambda: seconds[0])  # noqa: SLF001 - agents have no such option.
+    return saver
 
 
 def _tally(bench: Bench, call: Callable[[], Any]) -> Tally:

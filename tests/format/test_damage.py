@@ -10,12 +10,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.types import INTERRUPT
 
 from langgraph.checkpoint.dynamodb import (
     CheckpointCorruptionError,
-    CheckpointerConfigurationError,
     CheckpointerError,
     CheckpointFormatError,
     DynamoDBSaver,
@@ -26,7 +24,6 @@ from tests.support.checkpoints import (
     checkpoint_of,
     noise,
     store,
-    stored_values,
     thread_config,
 )
 
@@ -184,15 +181,6 @@ def test_a_deleted_segment_is_an_error_that_names_the_checkpoint(
     )
 
 
-def test_segments_that_were_exchanged_are_not_taken_for_each_other(
-    saver: DynamoDBSaver, client: DynamoDBClient, table_name: str
-) -> None:
-    first, second, *_ = _items(client, table_name, SEGMENT)
-    for item, data in ((first, second["data"]), (second, first["data"])):
-        client.put_item(TableName=table_name, Item={**item, "data": data})
-    _assert_that_all_raise(_readings(saver), CheckpointCorruptionError, r"SK='S#[0-9a-f]{16}' is damaged")
-
-
 def test_a_change_of_readable_metadata_is_found(
     saver: DynamoDBSaver, client: DynamoDBClient, table_name: str
 ) -> None:
@@ -303,45 +291,3 @@ def test_a_thread_with_items_of_a_newer_format_is_not_pruned(
 
 
 # Keys
-
-
-def _cipher(key: bytes = b"0123456789abcdef") -> EncryptedSerializer:
-    return EncryptedSerializer.from_pycryptodome_aes(key=key)
-
-
-@pytest.mark.parametrize(
-    ("serde", "message"),
-    [
-        (
-            _cipher(b"another key here"),
-            r"SK='\S+' is intact but cannot be decrypted .*give the saver\s+the key",
-        ),
-        (
-            None,
-            r"SK='\S+' is encrypted with 'aes', and the saver has no cipher; give it the EncryptedSerializer",
-        ),
-    ],
-    ids=["another key", "no cipher"],
-)
-def test_an_encrypted_thread_is_refused_without_its_key(
-    make_saver: Callable[..., DynamoDBSaver],
-    client: DynamoDBClient,
-    table_name: str,
-    serde: EncryptedSerializer | None,
-    message: str,
-) -> None:
-    writer = make_saver(serde=_cipher())
-    _fill(writer)
-    before = all_items(client, table_name)
-    reader = make_saver(serde=serde)
-    _assert_that_all_raise(
-        [
-            *_readings(reader),
-            lambda: reader.put(CONFIG, checkpoint_of("3", VALUES), METADATA, {}),
-            lambda: reader.put_writes(CONFIG, [("channel", number) for number in range(3)], "task-1"),
-        ],
-        CheckpointerConfigurationError,
-        message,
-    )
-    assert all_items(client, table_name) == before
-    assert stored_values(writer, thread_config()) == VALUES

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from langgraph.checkpoint.dynamodb import (
     CheckpointCorruptionError,
-    CheckpointerInputError,
     CheckpointFormatError,
 )
 from langgraph.checkpoint.dynamodb._format import items
@@ -53,20 +52,6 @@ def test_a_checkpoints_prefix_matches_its_own_items_only(checkpoint: str, task: 
 @given(IDS.filter(bool))
 def test_namespace_entries_read_back(namespace: str) -> None:
     assert items.namespace_of(items.key("p", items.namespace_sk(namespace))) == namespace
-
-
-@pytest.mark.parametrize("name", ["thread_id", "checkpoint_ns"])
-def test_partition_keys_are_limited(name: str) -> None:
-    fits, over = ("x" * 1_000, "x" * 3_000)
-    ids = {"thread_id": "t", "checkpoint_ns": ""}
-    items.partition_of(*{**ids, name: fits}.values())
-    with pytest.raises(CheckpointerInputError, match=rf"{name}.*2048"):
-        items.partition_of(*{**ids, name: over}.values())
-
-
-def test_a_lone_surrogate_is_refused_by_name() -> None:
-    with pytest.raises(CheckpointerInputError, match=r"checkpoint_id.*lone surrogate"):
-        items.checkpoint_prefix("\ud800")
 
 
 IDS_8 = st.lists(st.binary(min_size=8, max_size=8), max_size=20).map(tuple)

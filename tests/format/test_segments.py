@@ -22,7 +22,6 @@ from langgraph.checkpoint.dynamodb._format.limits import (
 )
 from langgraph.checkpoint.dynamodb._format.segments import (
     Chunk,
-    cut,
     digest,
     expand,
     fold,
@@ -145,15 +144,6 @@ def test_a_change_in_the_middle_stores_the_changed_piece_and_what_was_added(size
     assert sum(new) <= sum(gone) + size
 
 
-def test_many_changes_change_a_piece_or_two_each() -> None:
-    after = bytearray(_text(1, 400_000))
-    for position in range(30_000, 400_000, 60_000):
-        after[position : position + 5] = b"other"
-    gone, new = _changed(_chunks(_text(1, 400_000)), bytes(after))
-    assert len(gone) <= 14
-    assert sum(new) <= sum(gone)
-
-
 def test_repeated_changes_in_one_place_do_not_crumble_a_value() -> None:
     value = _text(1, 200_000)
     chunks = _chunks(value)
@@ -186,13 +176,6 @@ def test_the_parents_pieces_come_first_even_where_content_would_not_cut() -> Non
 
 def test_a_run_of_one_byte_is_cut_at_the_upper_bound() -> None:
     assert {len(piece) for piece in _pieces(b"u" * 60_000)} == {SEGMENT_BYTES_MIN + CUT_RANGE_BYTES}
-
-
-def test_cut_ends_ascend_and_stay_inside() -> None:
-    data = _text(3, 50_000)
-    ends = list(cut(data, 100, len(data), LARGE_SEGMENT_BYTES_MIN))
-    assert ends == sorted(set(ends))
-    assert ends[-1] <= len(data)
 
 
 @given(st.integers(0, 5_000), st.sampled_from([INDEX_GROUP, HEAD_IDS_MAX]))

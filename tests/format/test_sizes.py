@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage
-from langgraph.types import Send
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from tests.support.checkpoints import Conversation, all_items, noise, stored_values, thread_config
@@ -41,51 +39,6 @@ def test_a_large_thread_is_copied_and_deleted(
     assert stored_values(make_saver(), thread_config("copy"))["documents"] == value
     saver.delete_thread("copy")
     assert all_items(client, table_name) == []
-
-
-@pytest.mark.search
-@LARGE
-async def test_a_value_of_25_megabytes_async(make_saver: MakeSaver) -> None:
-    value = noise(25_000_000, seed=2)
-    await Conversation(make_saver(), "t").aput(documents=value)
-    found = await make_saver().aget_tuple(thread_config("t"))
-    assert found is not None
-    assert found.checkpoint["channel_values"]["documents"] == value
-
-
-@LARGE
-def test_a_message_of_5_megabytes(make_saver: MakeSaver) -> None:
-    saver = make_saver()
-    conversation = Conversation(saver, "t")
-    messages: list[Any] = [HumanMessage(noise(2_500_000).hex(), id="long"), AIMessage("short", id="short")]
-    conversation.put(messages=messages)
-    conversation.put(messages=[*messages, HumanMessage("and?", id="next")])
-    assert stored_values(make_saver(), thread_config("t"))["messages"] == conversation.values["messages"]
-
-
-def test_three_thousand_messages(make_saver: MakeSaver, client: DynamoDBClient, table_name: str) -> None:
-    saver = make_saver()
-    messages = [HumanMessage(f"Message {number} of many.", id=str(number)) for number in range(3_000)]
-    conversation = Conversation(saver, "t")
-    for count in (1_000, 2_999, 3_000):
-        conversation.put(messages=messages[:count])
-    assert stored_values(make_saver(), thread_config("t"))["messages"] == messages
-    saver.delete_thread("t")
-    assert all_items(client, table_name) == []
-
-
-def test_a_thousand_parallel_writes_of_one_step(make_saver: MakeSaver) -> None:
-    saver = make_saver()
-    config = Conversation(saver, "t").put(count=0)
-    sends = [("__pregel_tasks", Send("worker", {"index": index})) for index in range(1_000)]
-    saver.put_writes(config, sends, "plan")
-    for index in range(100):
-        saver.put_writes(config, [("results", index)], f"task-{index:03}", f"~{index:03}")
-    found = make_saver().get_tuple(thread_config("t"))
-    assert found is not None
-    assert found.pending_writes is not None
-    assert [write[1:] for write in found.pending_writes[:1_000]] == sends
-    assert [write[2] for write in found.pending_writes[1_000:]] == list(range(100))
 
 
 def test_writes_over_the_size_of_an_item(
@@ -122,14 +75,6 @@ def test_many_channels_and_large_metadata_fit_into_an_item(make_saver: MakeSaver
     assert [
         each.metadata for each in saver.list(thread_config("t"), filter={"notes": metadata["notes"]})
     ] == [metadata]
-
-
-@LARGE
-def test_hundreds_of_large_channels_fit_into_a_head(make_saver: MakeSaver) -> None:
-    conversation = Conversation(make_saver(), "t")
-    conversation.put(**{f"channel_{number}": noise(60_000, number) for number in range(200)})
-    conversation.put(channel_0=b"small now")
-    assert stored_values(make_saver(), thread_config("t")) == conversation.values
 
 
 @pytest.mark.engines("dynamodb-local")

@@ -137,7 +137,6 @@ OTHERS = {
     "stop_ttl_sweeper",
     "storage_with",
     "with_allowlist",
-    "with_storage",
 }
 # What the users of each policy may call.
 USERS: dict[str, list[dict[str, Call]]] = {

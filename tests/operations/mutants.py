@@ -14,7 +14,6 @@ from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Expiry, Item, Partition
 from langgraph.checkpoint.dynamodb._operations import (
     collect,
-    compose,
     copy,
     delta_history,
     get,
@@ -53,12 +52,12 @@ def unprocessed_writes_are_dropped(patch: pytest.MonkeyPatch) -> None:
 
 def new_versions_do_not_matter(patch: pytest.MonkeyPatch) -> None:
     """A put inherits what has its parent's version, though it was given as new."""
-    is_inherited = compose._is_inherited
+    is_inherited = put._is_inherited
 
     def by_version(request: Any, parent: Any, name: str) -> bool:
         return is_inherited(replace(request, new_channels=frozenset()), parent, name)
 
-    patch.setattr(compose, "_is_inherited", by_version)
+    patch.setattr(put, "_is_inherited", by_version)
 
 
 def heads_are_put_without_a_condition(patch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._operations.ancestors import AncestorReader
+from langgraph.checkpoint.dynamodb._operations.reads import AncestorReader
 from tests.support.harness import THREAD, Harness
 
 PARTITION = items.partition_of(THREAD)

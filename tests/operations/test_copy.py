@@ -146,19 +146,6 @@ def test_a_copy_that_dies_hides_nothing_that_its_target_had() -> None:
     assert _listed(harness, "copy") == ["5", "4", "3", "2"]
 
 
-def test_a_request_of_a_copy_that_comes_late_does_not_hide_it() -> None:
-    harness = Harness()
-    process = harness.process()
-    for number in range(3):
-        harness.run(process.put(str(number), {"number": number}))
-    copy = harness.begin(process.copy_thread("copy"))
-    copy.until(lambda call: call.method == "put_item" and call.params["Item"]["SK"] == {"S": "C#2#"})
-    [hides] = copy.calls
-    copy.finish()
-    harness.perform(hides)
-    assert _listed(harness, "copy") == ["2", "1", "0"]
-
-
 def test_who_was_overtaken_by_itself_goes_on_without_hiding() -> None:
     """The request that hides was sent again; the first one was thought lost, and all came of it."""
     harness = Harness()
@@ -443,35 +430,6 @@ def test_writes_that_were_never_acknowledged_are_left_out_and_their_checkpoint_i
     ]
     assert found[0] is not None
     assert found[0].pending_writes == []
-
-
-def test_a_checkpoint_that_never_counted_and_lacks_many_segments_is_left_out(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    use_small_limits(monkeypatch)
-    harness = Harness()
-    process = harness.process()
-    harness.run(process.put("1", {"noise": noise(2_000)}))
-    before = harness.items("S#")
-    harness.run(process.put("2", {"noise": noise(2_000, 2)}, "1"))
-    torn = harness.items("C#")["C#2#"]
-    harness.change(torn, **{items.EPOCH: {"B": b"another epoch"}})
-    named = {items.segment_sk(each) for each in items.named_ids([torn])}
-    for key, segment in harness.items("S#").items():
-        if key not in before.keys() | named:
-            harness.remove(segment)
-    harness.run(harness.process().copy_thread("copy"))
-    assert harness.items("C#", "copy").keys() == {"C#1#"}
-    assert harness.process().values(thread="copy") == {"noise": noise(2_000)}
-
-
-def test_a_thread_of_several_pages_is_copied_whole() -> None:
-    harness = Harness()
-    process = harness.process()
-    for number in range(150):
-        harness.run(process.put(f"{number:03}", {"noise": noise(7_500, number)}))
-    harness.run(process.copy_thread("copy"))
-    assert harness.items("C#", "copy").keys() == harness.items("C#").keys()
 
 
 @pytest.mark.parametrize("while_copying", [False, True])

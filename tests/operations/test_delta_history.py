@@ -91,39 +91,6 @@ async def test_forks_of_a_delta_graph_equal_in_memory(
     await assert_same(make_saver, graphs.journal, scenario, side, durability)
 
 
-@pytest.mark.search
-async def test_parents_of_every_run_are_stored(make_saver: MakeSaver) -> None:
-    """LangGraph never names a parent that it did not store, so that a missing one is always a loss."""
-    for durability in ("sync", "async", "exit"):
-        session = Session(graphs.journal, make_saver, "async", durability)
-        session.config = thread_config(durability)
-        await _run_to_the_end(session)
-        past = (await session.history())[1]
-        await session.invoke({"log": ["fork"]}, past.config)
-        stored = [each async for each in session.saver.alist(thread_config(durability))]
-        ids = {each.checkpoint["id"] for each in stored}
-        parents = {
-            each.parent_config["configurable"]["checkpoint_id"] for each in stored if each.parent_config
-        }
-        assert parents
-        assert parents <= ids
-
-
-@pytest.mark.parametrize("durability", ["sync", "exit"])
-async def test_history_equals_the_inherited_walk(make_saver: MakeSaver, durability: Durability) -> None:
-    session = Session(graphs.journal, make_saver, "sync", durability)
-    await _run_to_the_end(session)
-    stored = await session.stored()
-    assert len(stored) > 2
-    for each in (*[one.config for one in stored], session.config):
-        channels = ["log", "rounds", "nothing"]
-        own = session.saver.get_delta_channel_history(config=each, channels=channels)
-        assert own == BaseCheckpointSaver.get_delta_channel_history(
-            session.saver, config=each, channels=channels
-        )
-        assert own == await session.saver.aget_delta_channel_history(config=each, channels=channels)
-
-
 @pytest.mark.parametrize(
     "answers", [0, pytest.param(1, marks=pytest.mark.search), 2, pytest.param(3, marks=pytest.mark.search)]
 )
@@ -237,16 +204,6 @@ async def test_a_first_run_may_name_a_checkpoint_that_was_never_stored(
         await session.look()
 
     await assert_same(make_saver, graphs.journal, scenario, side, "sync")
-
-
-async def test_deleting_an_earlier_run_does_not_shorten_a_delta_state(make_saver: MakeSaver) -> None:
-    """What an earlier run wrote is part of the later state; without it the state is an error and not a shorter one."""
-    configs = _chain(make_saver(), 5)
-
-    make_saver().delete_for_runs(["run-1"])
-
-    with pytest.raises(CheckpointNotFoundError, match="0001"):
-        make_saver().get_delta_channel_history(config=configs[-1], channels=["log"])
 
 
 async def test_an_application_may_have_metadata_of_the_same_names(make_saver: MakeSaver) -> None:

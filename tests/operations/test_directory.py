@@ -253,14 +253,6 @@ def test_writes_that_confirm_touch_too() -> None:
     assert users.page().threads[0].last_active == datetime.fromtimestamp(users.harness.now, timezone.utc)
 
 
-def test_a_thread_that_was_there_before_is_entered_by_the_next_put() -> None:
-    users = Users()
-    users.store("one", storage=users.process(owner_from=None))
-    assert users.threads() == []
-    users.store("one", 2)
-    assert users.threads() == ["one"]
-
-
 @pytest.mark.parametrize("user", ["ada", 42])
 def test_the_owner_may_be_in_configurable_or_in_metadata(user: Any) -> None:
     users = Users()
@@ -559,6 +551,24 @@ def test_a_page_is_one_query() -> None:
         users.store(f"thread {number}")
     calls = users.harness.begin(list_threads(users.process(), ThreadQuery(owner="ada"))).trace()
     assert [(call.method, call.params["Limit"]) for call in calls] == [("query", 21)]
+
+
+def days(users: Users, **asked: Any) -> list[str]:
+    """The days for which a list of all threads makes a query each."""
+    calls = users.harness.begin(list_threads(users.process(), ThreadQuery(**asked))).trace()
+    assert {(call.method, call.params["IndexName"]) for call in calls} == {("query", "day-index")}
+    return [call.params["ExpressionAttributeValues"][":hash"]["S"] for call in calls]
+
+
+def test_a_list_of_all_threads_is_a_query_for_each_day() -> None:
+    users = Users()
+    now = datetime.fromtimestamp(users.harness.now, timezone.utc)
+    assert days(users, since=now - timedelta(days=2)) == [
+        (now - timedelta(days=each)).date().isoformat() for each in range(3)
+    ]
+    # Nor does a cursor of the far future cost one for each day to come.
+    cursor = encoded(b'[253402300799,"x"]')
+    assert len(days(users, since=now - timedelta(days=1), before=cursor)) == 3
 
 
 def test_the_last_page_says_so() -> None:

@@ -386,30 +386,3 @@ def test_reused_segments_live_as_long_as_the_item_or_are_told_to_be_missing(*, i
         ends = {int(harness.now) + 3 * TTL_SECONDS}
         assert {items.expires_at(each) for each in harness.items("S#").values()} == ends
     assert ({each: chunk.expires_at for each, chunk in refs.chunks.items()} == before) == is_gone
-
-
-# Calls of `put_writes` that depend on it
-
-
-def test_new_content_beside_what_the_checkpoint_has_stays_in_the_item_if_it_compresses_well() -> None:
-    """A `Send` with the whole state, and a long message in front of it and behind it."""
-    harness = Harness()
-    process = harness.process()
-    harness.run(process.put("1", {"big": BIG}))
-    segments = harness.items("S#").keys()
-    sent = b"in front" * 2_000 + BIG + b"behind" * 2_000
-    harness.run(process.put_writes("1", [("__pregel_tasks", sent)]))
-    assert harness.items("S#").keys() == segments
-    assert harness.process().pending("1") == [("task", "__pregel_tasks", sent)]
-
-
-def test_new_content_beside_what_the_checkpoint_has_is_stored_in_segments_if_it_does_not_compress() -> None:
-    harness = Harness()
-    process = harness.process()
-    harness.run(process.put("1", {"big": BIG}))
-    segments = harness.items("S#")
-    sent = BIG + noise(20_000, 1)
-    harness.run(process.put_writes("1", [("__pregel_tasks", sent)]))
-    new = harness.items("S#").keys() - segments.keys()
-    assert 1 <= len(new) <= len(segments) / 2
-    assert harness.process().pending("1") == [("task", "__pregel_tasks", sent)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._operations.directory_table import look_up
+from langgraph.checkpoint.dynamodb._operations.directory import look_up
 from langgraph.checkpoint.dynamodb._operations.overview import (
     is_stored,
     lines,

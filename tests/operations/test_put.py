@@ -210,15 +210,6 @@ def test_a_put_reuses_nothing_of_a_parent_of_another_epoch() -> None:
     assert harness.process().values() == {"big": BIG}
 
 
-def test_a_namespace_is_entered_before_anything_is_in_it() -> None:
-    harness = Harness()
-    put = harness.begin(harness.process().put("1", {"big": BIG}, namespace="inner"))
-    while not put.done:
-        put.go_on()
-        assert harness.items("N#inner") or not (harness.items("S#") or harness.items("C#"))
-    assert harness.process().values(namespace="inner") == {"big": BIG}
-
-
 def test_a_checkpoint_whose_parent_was_never_stored_inherits_nothing() -> None:
     """It may reuse bytes of the newest one, of which it is no child."""
     harness = Harness()

@@ -140,17 +140,6 @@ def test_a_special_write_whose_answer_was_lost_is_stored_once() -> None:
         call.go_on()
 
 
-def test_writes_reuse_nothing_that_went_while_their_process_knew_nothing_of_it() -> None:
-    """It remembers checkpoint and thread as they were; another process has deleted both, and stored them again."""
-    harness = Harness()
-    process, other = harness.process(), harness.process()
-    harness.run(process.put("1", {"big": BIG}))
-    harness.run(other.delete_thread())
-    harness.run(other.put("1", {"big": BIG}))
-    harness.run(process.put_writes("1", [("big", BIG)]))
-    assert harness.process().pending("1") == [("task", "big", BIG)]
-
-
 def test_a_write_that_cannot_be_serialized_is_named() -> None:
     harness = Harness()
     codec = Codec(JsonPlusSerializer(pickle_fallback=False))

@@ -115,16 +115,6 @@ def test_a_table_that_never_becomes_active_is_given_up() -> None:
         _set_up({"describe_table": [_table("CREATING")]})
 
 
-def test_a_table_that_cannot_be_made_is_an_error() -> None:
-    with pytest.raises(CheckpointerConfigurationError, match="not authorized"):
-        _set_up(
-            {
-                "describe_table": [MISSING],
-                "create_table": [_error("AccessDeniedException", "not authorized to create it")],
-            }
-        )
-
-
 @pytest.mark.parametrize("status", ["DISABLED", "DISABLING"])
 def test_another_process_may_have_enabled_the_expiry(status: str) -> None:
     already = _error("ValidationException", "TimeToLive is already enabled")
@@ -136,15 +126,24 @@ def test_another_process_may_have_enabled_the_expiry(status: str) -> None:
     assert _methods(_set_up(answers))[-1] == "update_time_to_live"
 
 
-def test_an_expiry_that_cannot_be_enabled_is_an_error() -> None:
+DENIED = _error("AccessDeniedException", "not authorized to do so")
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        {"describe_table": [MISSING], "create_table": [DENIED]},
+        {
+            "describe_table": [ACTIVE],
+            "describe_time_to_live": [_expiry("DISABLED")],
+            "update_time_to_live": [DENIED],
+        },
+    ],
+    ids=["table", "expiry"],
+)
+def test_what_cannot_be_made_or_enabled_is_an_error(answers: Answers) -> None:
     with pytest.raises(CheckpointerConfigurationError, match="not authorized"):
-        _set_up(
-            {
-                "describe_table": [ACTIVE],
-                "describe_time_to_live": [_expiry("DISABLED")],
-                "update_time_to_live": [_error("AccessDeniedException", "not authorized to update it")],
-            }
-        )
+        _set_up(answers)
 
 
 def test_differences_have_a_text_for_each_part_that_is_not_as_wanted() -> None:

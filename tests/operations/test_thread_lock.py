@@ -17,8 +17,6 @@ from langgraph.checkpoint.dynamodb._operations.thread_lock import (
     Hold,
     TableHolder,
     hold_on,
-    release,
-    renew,
 )
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, interrupted
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
@@ -45,7 +43,7 @@ def _is_free(harness: Harness, skew_seconds: float = 0.0) -> bool:
         harness.run(acquire(storage, hold, 0.0))
     except ThreadBusyError:
         return False
-    harness.run(release(storage, hold))
+    harness.run(TableHolder(storage).release(hold))
     return True
 
 
@@ -56,15 +54,6 @@ def test_the_longest_ttl_holds_a_thread() -> None:
     assert not _is_free(harness)
 
 
-def test_a_thread_has_one_runner_until_that_one_lets_go() -> None:
-    harness = Harness()
-    storage, hold = _runner(harness)
-    harness.run(acquire(storage, hold, 0.0))
-    assert not _is_free(harness)
-    harness.run(release(storage, hold))
-    assert _is_free(harness)
-
-
 def test_a_runner_waits_for_another_one_that_lets_go_in_time() -> None:
     harness = Harness()
     storage, hold = _runner(harness)
@@ -72,7 +61,7 @@ def test_a_runner_waits_for_another_one_that_lets_go_in_time() -> None:
     waiting = harness.begin(acquire(*_runner(harness), 30.0))
     for _ in range(3):
         waiting.go_on()
-    harness.run(release(storage, hold))
+    harness.run(TableHolder(storage).release(hold))
     assert waiting.finish() > harness.now
 
 
@@ -97,26 +86,28 @@ def test_a_renewal_that_arrives_late_does_not_shorten_the_hold() -> None:
     harness = Harness()
     storage, hold = _runner(harness)
     harness.run(acquire(storage, hold, 0.0))
-    late = harness.begin(renew(storage, hold))
+    late = harness.begin(TableHolder(storage).renew(hold))
     harness.now += 30
-    until = harness.run(renew(storage, hold))
+    until = harness.run(TableHolder(storage).renew(hold))
     late.finish()
     harness.now = until - 1
     assert not _is_free(harness, LOCK_SKEW_SECONDS)
 
 
-@pytest.mark.parametrize("late", [acquire, renew])
-def test_a_request_of_one_who_has_let_go_does_not_touch_the_next_runner(late: object) -> None:
+@pytest.mark.parametrize("late", ["acquire", "renew"])
+def test_a_request_of_one_who_has_let_go_does_not_touch_the_next_runner(late: str) -> None:
     harness = Harness()
     storage, hold = _runner(harness)
     harness.run(acquire(storage, hold, 0.0))
-    request = harness.begin(acquire(storage, hold, 0.0) if late is acquire else renew(storage, hold))
-    harness.run(release(storage, hold))
+    request = harness.begin(
+        acquire(storage, hold, 0.0) if late == "acquire" else TableHolder(storage).renew(hold)
+    )
+    harness.run(TableHolder(storage).release(hold))
     other_storage, other = _runner(harness)
     until = harness.run(acquire(other_storage, other, 0.0))
     request.perform()
-    harness.run(release(storage, hold))
-    assert harness.run(renew(other_storage, other)) == until
+    harness.run(TableHolder(storage).release(hold))
+    assert harness.run(TableHolder(other_storage).renew(other)) == until
 
 
 def test_who_stood_still_for_longer_than_the_ttl_is_told() -> None:
@@ -126,7 +117,7 @@ def test_who_stood_still_for_longer_than_the_ttl_is_told() -> None:
     harness.now += TTL + LOCK_SKEW_SECONDS + 1
     harness.run(acquire(*_runner(harness), 0.0))
     with pytest.raises(ThreadLockLostError, match="start again from it"):
-        harness.run(renew(storage, hold))
+        harness.run(TableHolder(storage).renew(hold))
 
 
 def test_who_stood_still_and_was_not_missed_goes_on() -> None:
@@ -134,7 +125,7 @@ def test_who_stood_still_and_was_not_missed_goes_on() -> None:
     storage, hold = _runner(harness)
     harness.run(acquire(storage, hold, 0.0))
     harness.now += 10 * TTL
-    assert harness.run(renew(storage, hold)) == harness.now + TTL
+    assert harness.run(TableHolder(storage).renew(hold)) == harness.now + TTL
 
 
 def test_a_runner_that_is_interrupted_while_it_waits_for_its_answer_holds_nothing() -> None:

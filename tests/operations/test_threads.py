@@ -125,29 +125,6 @@ def test_a_process_enters_a_namespace_once_and_again_before_its_entry_expires(
     assert items.number(entry, TTL_ATTRIBUTE) == (ttl_seconds and int(harness.now) + 3 * ttl_seconds)
 
 
-@pytest.mark.parametrize("tell_when", [True, False])
-def test_abandoned_writes_that_somebody_has_written_to_stay(tell_when: bool) -> None:
-    """For an hour they had no checkpoint; a deletion takes them, but for those that have changed since it read them.
-
-    Those of the first release do not tell when they were stored.
-    """
-    harness = Harness()
-    process = harness.process()
-    harness.run(process.put("1", {}))
-    for task_id in ("left", "taken up"):
-        harness.run(process.put_writes("2", [("x", BIG)], task_id))
-    if not tell_when:
-        for item in harness.items("C#2#W#").values():
-            harness.change(item, **{items.CREATED_AT: None})
-    harness.now += ORPHAN_SECONDS + 1
-    deletion = harness.begin(harness.process().prune())
-    deletion.until(lambda call: call.method == "delete_item" and "#W#" in str(call.params["Key"]))
-    harness.run(process.put_writes("2", [("__error__", "late")], "taken up"))
-    deletion.finish()
-    harness.run(process.put("2", {}))
-    assert harness.process().pending("2") == [("taken up", "__error__", "late"), ("taken up", "x", BIG)]
-
-
 @pytest.mark.parametrize("deletion", ["prune", "delete_thread"])
 def test_an_operator_without_a_ttl_deletes_a_thread_that_expires_meanwhile(deletion: str) -> None:
     harness = Harness()
@@ -237,18 +214,6 @@ def test_the_thread_item_outlives_the_writes_that_are_stored_last() -> None:
         harness.model.expire()
 
 
-def test_a_thread_that_was_made_before_threads_kept_their_ttl_has_the_savers() -> None:
-    harness = Harness()
-    harness.run(harness.process(TTL_SECONDS).put("1", {"x": 1}))
-    [thread] = harness.items("T").values()
-    harness.change(thread, **{items.TTL_SECONDS: None})
-    process = harness.process(TTL_SECONDS)
-    for checkpoint_id, parent in (("2", "1"), ("3", "2")):
-        harness.run(process.put(checkpoint_id, {"x": 2}, parent))
-        head = harness.items("C#")[f"C#{checkpoint_id}#"]
-        assert items.number(head, TTL_ATTRIBUTE) == int(harness.now) + 2 * TTL_SECONDS
-
-
 def test_a_saver_with_another_ttl_says_once_that_a_thread_keeps_its_own(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -263,15 +228,6 @@ def test_a_saver_with_another_ttl_says_once_that_a_thread_keeps_its_own(
         "Thread 't' was created with ttl_seconds=1000 and keeps it; this saver has ttl_seconds=2000. A copy of the"
         " thread would take the saver's. This is logged once."
     ]
-
-
-def test_a_thread_that_no_saver_has_given_a_ttl_keeps_none() -> None:
-    harness = Harness()
-    harness.run(harness.process().put("1", {"x": 1}))
-    process = harness.process(TTL_SECONDS)
-    for checkpoint_id, parent in (("2", "1"), ("3", "2")):
-        harness.run(process.put(checkpoint_id, {"x": 2}, parent))
-        assert TTL_ATTRIBUTE not in harness.items("C#")[f"C#{checkpoint_id}#"]
 
 
 def _confirming(process: Process, checkpoint_id: str) -> Run[RunnableConfig]:

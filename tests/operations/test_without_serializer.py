@@ -94,21 +94,6 @@ def test_a_prune_needs_nothing_that_is_sealed(kind: str, metadata: str) -> None:
 
 
 @pytest.mark.engines("dynamodb-local")
-def test_a_saver_deletes_prunes_and_copies_without_its_serializer(
-    make_saver: Callable[..., DynamoDBSaver], client: Any, table_name: str
-) -> None:
-    for item in read_items("delta"):
-        client.put_item(TableName=table_name, Item=item)
-    saver = make_saver(serde=RefusingSerializer())
-    saver.copy_thread("delta", "copy")
-    saver.prune(["delta"], strategy="keep_last", keep_last=2)
-    saver.delete_for_runs(["run-1"])
-    saver.delete_thread("delta")
-    with pytest.raises(CheckpointerConfigurationError, match="cannot read"):
-        saver.get_tuple(thread_config("copy"))
-
-
-@pytest.mark.engines("dynamodb-local")
 def test_pruning_and_deleting_need_no_key(
     make_saver: Callable[..., DynamoDBSaver], client: Any, table_name: str
 ) -> None:

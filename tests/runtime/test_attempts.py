@@ -235,13 +235,6 @@ def test_only_a_refusal_by_this_machine_is_final(address: str, number: int, *, i
     assert is_transient(EndpointConnectionError(endpoint_url=address, error=cause)) is is_transient_
 
 
-def test_throttling_is_said_with_what_to_do(endpoint: Scripted, words: pytest.LogCaptureFixture) -> None:
-    endpoint.script = [TRANSIENT["throttled"]]
-    _read("sync", _saver(endpoint.address))
-    (message,) = [each.getMessage() for each in words.records]
-    assert message.startswith("DynamoDB throttles table the-table")
-
-
 # The exception, the name under which its model has the reasons, one of them, and what mends it.
 CAUSES = [
     (

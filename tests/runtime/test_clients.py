@@ -19,7 +19,7 @@ from botocore.config import Config
 
 from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, DynamoDBSaver
 from langgraph.checkpoint.dynamodb._runtime import clients
-from langgraph.checkpoint.dynamodb._runtime.library_versions import misfit
+from langgraph.checkpoint.dynamodb._runtime.failures import misfit
 from tests.support.checkpoints import store, stored_values, thread_config
 from tests.support.traffic import Traffic
 from tests.support.watched import WatchedAsyncSession, WatchedSession, use

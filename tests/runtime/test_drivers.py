@@ -6,6 +6,7 @@ import asyncio
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -65,30 +66,20 @@ async def test_a_blocking_call_on_an_event_loop_waits_for_nothing_that_may_need_
     assert run_blocking(rounds_of([Wait(Future(), 1e9)]), echo) == [[None]]
 
 
-def test_outcomes_of_threads_come_in_the_order_of_the_steps_whichever_ends_first() -> None:
+@either_driver
+def test_outcomes_come_in_the_order_of_the_steps_whichever_ends_first(run: Run) -> None:
     last_is_done = threading.Event()
 
-    def send(call: Call) -> str:
-        if call.method == "first":
+    def work(name: str) -> str:
+        if name == "first":
             assert last_is_done.wait(WAIT_SECONDS_MAX)
         else:
             last_is_done.set()
-        return call.method
+        return name
 
-    assert run_blocking(rounds_of(calls("first", "last")), send) == [["first", "last"]]
-
-
-async def test_outcomes_of_tasks_come_in_the_order_of_the_steps_whichever_ends_first() -> None:
-    last_is_done = asyncio.Event()
-
-    async def send(call: Call) -> str:
-        if call.method == "first":
-            await asyncio.wait_for(last_is_done.wait(), WAIT_SECONDS_MAX)
-        else:
-            last_is_done.set()
-        return call.method
-
-    assert await AsyncDriver(send).run(rounds_of(calls("first", "last"))) == [["first", "last"]]
+    large = THREADED_WORK_BYTES + 1
+    steps = [Work(partial(work, name), size_bytes=large) for name in ("first", "last")]
+    assert run(rounds_of(steps), echo) == [["first", "last"]]
 
 
 # Exceptions
@@ -153,26 +144,6 @@ def test_what_an_operation_raises_ends_it_and_reaches_the_caller(run: Run) -> No
 
 
 # Ends that nobody planned
-
-
-def _guarded(closed: list[str], *methods: str) -> Op[None]:
-    """Ask for requests one after the other; note when the operation is closed."""
-    try:
-        for method in methods:
-            yield calls(method)
-    finally:
-        closed.append("closed")
-
-
-def test_an_interrupt_of_a_blocking_request_closes_the_operation() -> None:
-    closed: list[str] = []
-
-    def send(_: Call) -> Any:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run_blocking(_guarded(closed, "a", "b"), send)
-    assert closed == ["closed"]
 
 
 @pytest.mark.parametrize("count", [1, 3])

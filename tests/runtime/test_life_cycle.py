@@ -56,23 +56,6 @@ def _run(program: str, *arguments: str, environment: dict[str, str] | None = Non
     return done.stdout.strip(), done.stderr
 
 
-def test_event_loops_of_several_threads_have_a_client_each(
-    make_unclosed: Callable[..., DynamoDBSaver],
-) -> None:
-    session = WatchedAsyncSession()
-    saver = make_unclosed(async_session=session)
-    together = threading.Barrier(4)
-
-    async def use_one(number: int) -> list[str]:
-        await asyncio.to_thread(together.wait)
-        return await use(saver, f"thread-{number}")
-
-    with ThreadPoolExecutor(4) as pool:
-        results = list(pool.map(lambda number: asyncio.run(use_one(number)), range(4)))
-    assert results == [["01", "00"]] * 4
-    assert (len(session.options), session.open) == (4, 0)
-
-
 async def test_tasks_that_need_the_client_at_once_share_one(
     make_unclosed: Callable[..., DynamoDBSaver],
 ) -> None:

@@ -11,7 +11,7 @@ from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.types import Send
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from tests.support.checkpoints import Conversation, noise, thread_config
+from tests.support.checkpoints import Conversation, thread_config
 from tests.support.traffic import Traffic
 
 if TYPE_CHECKING:
@@ -45,17 +45,6 @@ def _messages(count: int) -> list[HumanMessage]:
         HumanMessage(f"{number} " + "and so on, at some length, " * 20, id=str(number))
         for number in range(count)
     ]
-
-
-def test_a_step_that_leaves_a_large_channel_alone_does_not_write_it(
-    saver: DynamoDBSaver, traffic: Traffic
-) -> None:
-    conversation = Conversation(saver, "t")
-    conversation.put(documents=_messages(1_000), count=0)
-    conversation.put(count=1)
-    traffic.clear()
-    conversation.put(count=2)
-    assert traffic.operations == ["PutItem", "GetItem"]
 
 
 def test_a_thousand_sends_cost_less_than_twenty_write_units(
@@ -121,17 +110,6 @@ def test_a_large_state_is_read_in_three_requests(
     assert len(traffic.operations) <= 3
 
 
-def test_a_list_requests_nothing_before_it_is_asked(saver: DynamoDBSaver, traffic: Traffic) -> None:
-    conversation = Conversation(saver, "t")
-    for count in range(40):
-        conversation.put(count=count)
-    traffic.clear()
-    listed = saver.list(thread_config("t"), limit=2)
-    assert traffic.operations == []
-    assert [each.metadata["step"] for each in listed] == [39, 38]
-    assert traffic.operations == ["Query"]
-
-
 def test_equal_segments_of_a_list_are_read_once(saver: DynamoDBSaver, traffic: Traffic) -> None:
     conversation = Conversation(saver, "t")
     conversation.put(documents=_messages(3000))
@@ -141,34 +119,6 @@ def test_equal_segments_of_a_list_are_read_once(saver: DynamoDBSaver, traffic: T
     assert len(list(saver.list(thread_config("t"), limit=8))) == 8
     # One for the checkpoints, and one for the segments.
     assert traffic.operations == ["Query", "Query"]
-
-
-def test_a_thread_is_deleted_in_batches(
-    saver: DynamoDBSaver, traffic: Traffic, own_client: DynamoDBClient, table_name: str
-) -> None:
-    conversation = Conversation(saver, "t")
-    for count in range(100):
-        saver.put_writes(conversation.put(count=count), [("count", count + 1)], "task")
-    traffic.clear()
-    DynamoDBSaver(table_name, client=own_client).delete_thread("t")
-    # Two hundred items in batches of 25, the newest head alone, and the claim, the epoch and the readings.
-    assert traffic.operations.count("BatchWriteItem") <= 9
-    assert len(traffic.operations) <= 9 + 7
-
-
-@pytest.mark.search
-def test_a_thread_is_copied_in_batches(saver: DynamoDBSaver, traffic: Traffic) -> None:
-    conversation = Conversation(saver, "t")
-    for count in range(60):
-        saver.put_writes(conversation.put(noise=noise(60_000, count)), [("count", count)], "task")
-    traffic.clear()
-    saver.copy_thread("t", "copy")
-    batches = [each.params["RequestItems"] for each in traffic.requests if each.operation == "BatchWriteItem"]
-    items = sum(len(puts) for each in batches for puts in each.values())
-    # More segments than are held at a time.
-    assert items > 400 + 2 * 60
-    # The segments, the writes, the newest head and the others end with a batch that is not full.
-    assert len(batches) <= items / 25 + 4
 
 
 def _delta_chain(
@@ -188,19 +138,6 @@ def _delta_chain(
         for task in range(tasks):
             saver.put_writes(config, [("log", [number])], f"task {task}")
     return config
-
-
-@pytest.mark.search
-@pytest.mark.parametrize("newest", [False, True])
-def test_a_far_snapshot_is_reached_at_once(saver: DynamoDBSaver, traffic: Traffic, *, newest: bool) -> None:
-    config = _delta_chain(saver, 300)
-    traffic.clear()
-    asked = thread_config("t") if newest else config
-    history = saver.get_delta_channel_history(config=asked, channels=["log"])
-    assert history["log"]["seed"] == ["snapshot"]
-    assert len(history["log"]["writes"]) == 300
-    # The first finds the checkpoint.
-    assert traffic.operations == ["Query", "Query"]
 
 
 @pytest.mark.parametrize("newest", [False, True])

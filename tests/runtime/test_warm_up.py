@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError
 
 from langgraph.cache.dynamodb import DynamoDBCache
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb._runtime.warm_up import first_read, warm_up
+from langgraph.checkpoint.dynamodb._runtime.transport_owner import first_read, warm_up
 from langgraph.store.dynamodb import DynamoDBStore
 from tests.support.operations import Side, both_sides
 from tests.support.scripted import scripted_server

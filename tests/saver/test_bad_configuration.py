@@ -126,39 +126,3 @@ def test_an_index_with_other_keys_is_named(
 
 
 # The account, of which no engine is asked
-
-
-@pytest.mark.engines("dynamodb-local")
-@both_sides
-@pytest.mark.parametrize(
-    "missing", [["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"], ["AWS_SECRET_ACCESS_KEY"]]
-)
-def test_missing_credentials_are_named_with_how_to_give_them(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch, missing: list[str], side: Side
-) -> None:
-    for variable in missing:
-        monkeypatch.delenv(variable)
-    saver = DynamoDBSaver("the-table", endpoint_url=engine.endpoint_url, region_name=engine.region_name)
-    with pytest.raises(
-        CheckpointerConfigurationError,
-        match=r"no usable AWS credentials for table the-table.*role.*`aws configure`.*session=",
-    ):
-        ask(side, saver, "setup")
-    saver.close()
-
-
-@pytest.mark.engines("dynamodb-local")
-@both_sides
-@pytest.mark.parametrize("with_endpoint", [True, False])
-def test_a_missing_region_is_named_with_how_to_give_it(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch, side: Side, *, with_endpoint: bool
-) -> None:
-    for variable in ("AWS_REGION", "AWS_DEFAULT_REGION"):
-        monkeypatch.delenv(variable)
-    saver = DynamoDBSaver("the-table", endpoint_url=engine.endpoint_url if with_endpoint else None)
-    with pytest.raises(
-        CheckpointerConfigurationError,
-        match=r"no AWS region for table the-table; pass region_name=.*AWS_DEFAULT_REGION",
-    ):
-        ask(side, saver, "setup")
-    saver.close()

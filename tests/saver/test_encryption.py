@@ -320,22 +320,6 @@ def test_an_unencrypted_thread_is_moved_by_a_copy(
     assert before == after != []
 
 
-def test_an_encrypted_thread_is_not_copied_without_its_key(
-    make_saver: MakeSaver, client: DynamoDBClient, table_name: str, thread: dict[str, Any]
-) -> None:
-    other = EncryptedSerializer.from_pycryptodome_aes(key=KEY[::-1])
-    for serde, message in ((None, "the saver has no cipher"), (other, "give the saver the key")):
-        with pytest.raises(CheckpointerConfigurationError, match=message):
-            make_saver(serde=serde).copy_thread("t", "copy")
-    assert found(client, table_name, "copy") == []
-    saver = make_saver(serde=cipher())
-    saver.copy_thread("t", "copy")
-    assert stored_values(saver, thread_config("copy")) == thread
-    copied, original = (next(saver.list(thread_config(each))) for each in ("copy", "t"))
-    assert copied.metadata == original.metadata
-    assert copied.pending_writes == original.pending_writes
-
-
 # The table's name
 
 

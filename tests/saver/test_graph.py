@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage
-from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, Durability
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
@@ -134,18 +133,6 @@ async def test_two_interrupts_are_resumed_by_one_command(
     await assert_same(make_saver, graphs.approvals, scenario, side, durability)
 
 
-@both_sides
-async def test_interrupts_are_resumed_one_after_the_other(make_saver: MakeSaver, side: Side) -> None:
-    async def scenario(session: Session) -> None:
-        await session.invoke({"log": []})
-        while interrupts := (await session.state()).interrupts:
-            session.reopen()
-            await session.invoke(Command(resume={interrupts[0].id: "yes"}))
-            await session.look()
-
-    await assert_same(make_saver, graphs.approvals, scenario, side)
-
-
 @every_durability
 async def test_resume_after_failure_does_not_repeat_what_succeeded(
     make_saver: MakeSaver, side: Side, durability: Durability
@@ -213,33 +200,6 @@ async def test_time_travel_within_subgraphs(make_saver: MakeSaver, side: Side) -
 
 
 @both_sides
-async def test_history_by_filter_limit_and_before(make_saver: MakeSaver, side: Side) -> None:
-    async def scenario(session: Session) -> None:
-        await session.invoke(_question(1))
-        await session.invoke(_question(2))
-        everything = await session.history()
-        queries: list[dict[str, Any]] = [
-            {"limit": 3},
-            {"limit": 0},
-            {"filter": {"source": "input"}},
-            {"filter": {"source": "loop", "step": 2}},
-            {"filter": {"source": "nobody"}},
-            {"before": everything[4].config},
-            {"before": everything[2].config, "filter": {"source": "loop"}, "limit": 2},
-            {"before": everything[-1].config},
-        ]
-        for query in queries:
-            found = [
-                next(at for at, each in enumerate(everything) if each.config == one.config)
-                for one in await session.history(**query)
-            ]
-            session.seen.append(f"{sorted(query)}: {found}")
-
-    session = await assert_same(make_saver, graphs.agent, scenario, side)
-    assert not session.seen[-1].endswith(": [0]")
-
-
-@both_sides
 async def test_an_empty_checkpoint_id_means_the_newest(make_saver: MakeSaver, side: Side) -> None:
     async def scenario(session: Session) -> None:
         await session.invoke(_question(1))
@@ -247,17 +207,5 @@ async def test_an_empty_checkpoint_id_means_the_newest(make_saver: MakeSaver, si
         session.reopen()
         await session.invoke(_question(2))
         await session.look()
-
-    await assert_same(make_saver, graphs.agent, scenario, side)
-
-
-@both_sides
-async def test_a_run_is_found_by_its_run_id(make_saver: MakeSaver, side: Side) -> None:
-    async def scenario(session: Session) -> None:
-        for turn in range(2):
-            config: RunnableConfig = {**session.config, "metadata": {"run_id": f"run-{turn}", "who": "ann"}}
-            await session.invoke(_question(turn), config)
-        for metadata in ({"run_id": "run-1"}, {"who": "ann"}, {"who": "bob"}):
-            session.seen.append(canonical([each.values for each in await session.history(filter=metadata)]))
 
     await assert_same(make_saver, graphs.agent, scenario, side)

@@ -5,18 +5,12 @@ Each docstring says what went wrong there and what has to hold here.
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, TypedDict
+from typing import TYPE_CHECKING
 
-import boto3
-import pytest
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import writes_sort_key
-from langgraph.graph import END, START, StateGraph
-from langgraph.types import Command, interrupt
 
-from langgraph.checkpoint.dynamodb import CheckpointCorruptionError, DynamoDBSaver
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from tests.conftest import NO_SECOND_OPINION
 from tests.support.checkpoints import (
     METADATA,
@@ -24,7 +18,6 @@ from tests.support.checkpoints import (
     checkpoint_of,
     noise,
     store,
-    stored_values,
     thread_config,
 )
 from tests.support.traffic import Traffic
@@ -32,7 +25,6 @@ from tests.support.traffic import Traffic
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-    from tools.engine import Engine
 
 pytestmark = NO_SECOND_OPINION
 
@@ -109,98 +101,6 @@ def test_what_does_not_fit_into_a_page_is_read_too(
     saver.delete_thread("thread-1")
     saver.delete_thread("copy")
     assert all_items(client, table_name) == []
-
-
-def test_a_payload_that_is_missing_is_an_error(
-    saver: DynamoDBSaver, client: DynamoDBClient, table_name: str
-) -> None:
-    """A peer read a checkpoint whose payload had gone as no checkpoint at all, and the thread began anew.
-
-    It is an error that names the item, by whichever way the checkpoint is asked for; never an older state.
-    """
-    parent = store(saver, thread_config(), "1", {"small": 1})
-    config = store(saver, parent, "2", {"big": noise(50_000)})
-    saver.put_writes(parent, [("channel", noise(100_000))], "task")
-    assert stored_values(saver, thread_config()) == {"big": noise(50_000)}
-    reader = DynamoDBSaver(table_name, client=client)
-    segments = [each for each in all_items(client, table_name) if each["SK"]["S"].startswith("S#")]
-    for segment in segments:
-        client.delete_item(TableName=table_name, Key={"PK": segment["PK"], "SK": segment["SK"]})
-
-    asked: list[Callable[[], Any]] = [
-        lambda: reader.get_tuple(thread_config()),
-        lambda: reader.get_tuple(config),
-        lambda: reader.get_tuple(parent),
-        lambda: list(reader.list(thread_config())),
-        lambda: list(reader.list(thread_config(), limit=1)),
-    ]
-    for ask in asked:
-        with pytest.raises(CheckpointCorruptionError, match=r"PK='thread-1#' SK='C#[12]#.*missing.*restore"):
-            ask()
-    with pytest.raises(CheckpointCorruptionError, match="SK='C#2#'"):
-        DynamoDBSaver(table_name, client=client).put(config, checkpoint_of("3", {"small": 2}), METADATA, {})
-
-
-DATA_PLANE = {"GetItem", "PutItem", "UpdateItem", "DeleteItem", "Query", "BatchGetItem", "BatchWriteItem"}
-
-
-class _State(TypedDict):
-    messages: Annotated[list[str], operator.add]
-
-
-def _agent(saver: DynamoDBSaver) -> Any:
-    """Build an agent that calls a tool, asks a person, and answers."""
-
-    def model(state: _State) -> dict[str, list[str]]:
-        return {"messages": [f"call {len(state['messages'])}"]}
-
-    def tool(state: _State) -> dict[str, list[str]]:
-        del state
-        return {"messages": ["x" * 20_000, str(interrupt("go on?"))]}
-
-    def route(state: _State) -> str:
-        return "tool" if len(state["messages"]) < 3 else END
-
-    builder = StateGraph(_State)
-    builder.add_node("model", model)
-    builder.add_node("tool", tool)
-    builder.add_edge(START, "model")
-    builder.add_conditional_edges("model", route, ["tool", END])
-    builder.add_edge("tool", "model")
-    return builder.compile(checkpointer=saver)
-
-
-def test_an_agent_needs_permissions_for_items_only(
-    engine: Engine, table_name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A peer's constructor wrote the life-cycle rules of a bucket, which takes an administrator's permissions.
-
-    The constructor asks for nothing, and an agent's run, its history, its forks and its deletion are requests
-    for items of one table, and of no other service.
-    """
-    session = boto3.Session()
-    monkeypatch.setattr(boto3, "DEFAULT_SESSION", session)
-    traffic = Traffic(session.events)
-    saver = DynamoDBSaver(table_name, session=session, endpoint_url=engine.endpoint_url, ttl_seconds=3600)
-    assert traffic.requests == []
-    with saver:
-        agent = _agent(saver)
-        config = thread_config()
-        assert "__interrupt__" in agent.invoke({"messages": ["hello"]}, config)
-        answer = agent.invoke(Command(resume="yes"), config)
-        assert answer["messages"][-2:] == ["yes", "call 4"]
-        history = list(agent.get_state_history(config))
-        agent.update_state(history[2].config, {"messages": ["another way"]})
-        saver.copy_thread("thread-1", "copy")
-        saver.prune(["copy"])
-        saver.delete_thread("copy")
-        saver.delete_thread("thread-1")
-    assert {request.service for request in traffic.requests} == {"dynamodb"}
-    # With a ttl it asks once whether the table removes what expires, for the log. It does without an answer, too.
-    assert set(traffic.operations) <= DATA_PLANE | {"DescribeTimeToLive"}
-    tables = {request.params.get("TableName") for request in traffic.requests} - {None}
-    batches = {name for request in traffic.requests for name in request.params.get("RequestItems", ())}
-    assert tables | batches == {table_name}
 
 
 def _consistency(traffic: Traffic, operation: str) -> set[bool]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from importlib import metadata
 
 import pytest
@@ -45,7 +44,7 @@ EXPORTED = {
     "open_store",
 }
 # What is public inside the package only.
-INSIDE = {"holder", "runner", "storage", "storage_with", "with_storage"}
+INSIDE = {"holder", "runner", "storage", "storage_with"}
 # What the base class makes from other methods; whatever else it has is ours to write.
 INHERITED = {"config_specs", "get", "aget", "with_allowlist"}
 
@@ -110,17 +109,3 @@ def test_every_method_has_an_async_one_with_the_same_parameters(name: str) -> No
     blocking, native = getattr(DynamoDBSaver, name), getattr(DynamoDBSaver, f"a{name}")
     assert inspect.signature(blocking).parameters == inspect.signature(native).parameters
     assert inspect.iscoroutinefunction(native) or name in {"list", "thread_lock"}
-
-
-# `aclose` closes more than `close` does.
-_ASYNC = [name for name in vars(TableSaver) if f"a{name}" in vars(TableSaver) and name != "close"]
-
-
-@pytest.mark.parametrize("name", _ASYNC)
-def test_an_async_method_has_the_whole_docstring_of_its_sibling(name: str) -> None:
-    """Agents call the async ones: a reader is not to be sent elsewhere."""
-    sync = inspect.getdoc(getattr(TableSaver, name)) or ""
-    asynchronous = inspect.getdoc(getattr(TableSaver, f"a{name}"))
-    assert sync
-    siblings = "|".join(_ASYNC)
-    assert asynchronous == re.sub(rf"`({siblings})`", r"`a\1`", sync)

@@ -152,17 +152,6 @@ def test_equal_pieces_are_stored_once(
     assert sizes[False] < whole
 
 
-def test_equal_plaintexts_do_not_show_under_encryption(
-    make_saver: MakeSaver, client: DynamoDBClient, table_name: str
-) -> None:
-    serde = EncryptedSerializer.from_pycryptodome_aes(key=KEY)
-    for thread_id in ("one", "other"):
-        Conversation(make_saver(serde=serde), thread_id).put(messages=_messages(100))
-    data = [bytes(item["data"]["B"]) for item in all_items(client, table_name, begins="S#")]
-    assert len(set(data)) == len(data)
-    assert len({item["SK"]["S"] for item in all_items(client, table_name, begins="S#")}) == len(data)
-
-
 @pytest.mark.parametrize("allowlist", [False, True])
 def test_what_is_configurable_is_encrypted_unless_that_is_turned_off_and_the_run_is_found(
     make_saver: MakeSaver, client: DynamoDBClient, table_name: str, *, allowlist: bool

@@ -17,8 +17,6 @@ from langgraph.checkpoint.dynamodb._operations.thread_lock import (
     TableHolder,
     acquire,
     hold_on,
-    release,
-    renew,
 )
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
@@ -72,10 +70,10 @@ class Locks:
                     yield from storage.table.send("get_item", Key=hold.key, delay_seconds=seconds)
                     # One that fails is made again, as in the background.
                     with suppress(*NETWORK_ERRORS):
-                        self._believe(name, (yield from renew(storage, hold)) - skew)
+                        self._believe(name, (yield from TableHolder(storage).renew(hold)) - skew)
                 if choices.pick(4):
                     self.holders.pop(name, None)
-                    yield from release(storage, hold)
+                    yield from TableHolder(storage).release(hold)
             self.holders.pop(name, None)
 
     def _believe(self, name: str, until: float) -> None:

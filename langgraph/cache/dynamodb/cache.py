@@ -23,8 +23,7 @@ from langgraph.checkpoint.dynamodb._operations.setup import setup
 from langgraph.checkpoint.dynamodb._runtime.connection import TableKeywords, connect
 from langgraph.checkpoint.dynamodb._runtime.options import check_flag, check_serde
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op
-from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
-from langgraph.checkpoint.dynamodb._runtime.warm_up import first_read
+from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner, first_read
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 
 

@@ -69,25 +69,13 @@ __all__ = [
     "open_store",
 ]
 
-# What is loaded when it is first asked for: the command line prints its version and its documents without a saver, and
-# who makes a saver needs nothing of the configuration.
+# Names are loaded when they are first asked for: the command line prints its version and its documents without a saver,
+# and who makes a saver needs nothing of the configuration. Those that are not here are in `config`.
 _LATER = {
-    "open_store": "config",
-    "open_cache": "config",
-    "create_store": "config",
-    "create_cache": "config",
-    "acreate_store": "config",
-    "acreate_cache": "config",
-    "StoreConfig": "config",
-    "CacheConfig": "config",
-    "CheckpointerConfig": "config",
     "DynamoDBSaver": "saver",
     "RunSummary": "_operations.runs",
     "ThreadPage": "_operations.directory",
     "ThreadSummary": "_operations.directory",
-    "acreate_checkpointer": "config",
-    "create_checkpointer": "config",
-    "open_checkpointer": "config",
 }
 
 
@@ -106,7 +94,7 @@ if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
         """Load the saver, what it returns, or the package `config`."""
-        if name in _LATER:
-            return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+        if name in __all__:
+            return getattr(import_module(f"{__name__}.{_LATER.get(name, 'config')}"), name)
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)

@@ -652,7 +652,6 @@ class Transition(NamedTuple):
     before: Collection[State]
     after: State | None
     """`None`: as before."""
-    needs_claim: bool = False
 
 
 _PUTS = "put, put_writes, copy"
@@ -667,17 +666,13 @@ TRANSITIONS: Sequence[Transition] = (
     Transition("touch_thread", "put, put_writes", _PRESENT, None),
     Transition("describe_thread", "set_thread", _PRESENT, None),
     Transition("claim_thread", "deletion", _PRESENT, None),
-    Transition("extend_claimed_thread", "deletion", _PRESENT, None, needs_claim=True),
+    Transition("extend_claimed_thread", "deletion", _PRESENT, None),
     Transition("reset_thread", "deletion of a thread whose item is damaged", _PRESENT, State.PENDING),
-    Transition("end_epoch", "deletion", _PRESENT, State.PENDING, needs_claim=True),
-    Transition("finalize", "deletion that leaves something", _PRESENT, State.ACTIVE, needs_claim=True),
-    Transition(
-        "finalize", "deletion that leaves nothing, or before any put", _PRESENT, None, needs_claim=True
-    ),
-    Transition("release_thread", "deletion", _PRESENT, None, needs_claim=True),
-    Transition(
-        "remove_thread", "deletion that leaves nothing", (State.PENDING,), State.ABSENT, needs_claim=True
-    ),
+    Transition("end_epoch", "deletion", _PRESENT, State.PENDING),
+    Transition("finalize", "deletion that leaves something", _PRESENT, State.ACTIVE),
+    Transition("finalize", "deletion that leaves nothing, or before any put", _PRESENT, None),
+    Transition("release_thread", "deletion", _PRESENT, None),
+    Transition("remove_thread", "deletion that leaves nothing", (State.PENDING,), State.ABSENT),
 )
 
 

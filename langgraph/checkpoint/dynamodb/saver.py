@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import replace
 from typing import Any
 
@@ -34,7 +33,7 @@ from langgraph.checkpoint.dynamodb._runtime.options import (
 )
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.checkpoint.dynamodb._runtime.warm_up import first_read
+from langgraph.checkpoint.dynamodb._runtime.transport_owner import first_read
 from langgraph.checkpoint.dynamodb.base_saver import CACHE_BYTES, SaverOperations, TableSaver
 from langgraph.checkpoint.dynamodb.locks import ThreadLocks
 
@@ -163,12 +162,6 @@ class DynamoDBSaver(ThreadLocks, TableSaver[Storage]):
     def storage_with(self, kind: type[Codec], serde: SerializerProtocol) -> Storage:
         """Return the storage with a codec of another kind; public inside the package."""
         return replace(self._storage, codec=kind(serde, **self._codec_options))
-
-    def with_storage(self, **changes: Any) -> DynamoDBSaver:
-        """Return a saver with the same clients whose storage has other fields; public inside the package."""
-        saver = copy.copy(self)
-        saver._storage = replace(self._storage, **changes)  # noqa: SLF001 - it is a copy of this one.
-        return saver
 
     def _first_request(self) -> Call:
         return first_read(self._storage.table.name)

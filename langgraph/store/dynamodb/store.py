@@ -38,8 +38,7 @@ from langgraph.checkpoint.dynamodb._runtime.connection import TableKeywords, con
 from langgraph.checkpoint.dynamodb._runtime.options import check_bytes, check_flag, check_serde
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Stream
 from langgraph.checkpoint.dynamodb._runtime.steps import Op as Operation
-from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
-from langgraph.checkpoint.dynamodb._runtime.warm_up import first_read
+from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner, first_read
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.store.dynamodb.batch import (
     Batch,

@@ -49,7 +49,7 @@ CLASSES: Mapping[str, tuple[Any, Any]] = {
     "cache": (DynamoDBCache, HttpCache),
 }
 # Public inside the package only.
-INSIDE = {"with_storage", "storage_with"}
+INSIDE = {"storage_with"}
 TYPES = ("dynamodb", "http")
 CREATE: Any = {"checkpointer": create_checkpointer, "store": create_store, "cache": create_cache}
 ACREATE: Any = {"checkpointer": acreate_checkpointer, "store": acreate_store, "cache": acreate_cache}

@@ -91,7 +91,7 @@ def make_endpoint(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Endpoint]:
         made.append(Endpoint(lambda _: False))
         return made[-1]
 
-    monkeypatch.setattr(clients.Clients, "_asend", answer)
+    monkeypatch.setattr(clients.Clients, "asend_once", answer)
     return make
 
 

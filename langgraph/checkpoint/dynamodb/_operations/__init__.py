@@ -3,12 +3,12 @@
 Each operation is a generator of steps (`_runtime.steps`), so it is written once for both drivers.
 
     put, put_writes                     store a checkpoint; store the writes of a task
-    compose, item_builder               how they are stored: a head, its parts and segments; no requests
+    item_builder                        builds what they store: the parts of an item, and its segments
     get, list, delta_history            read; `reads` finds checkpoints and loads the segments they name
     delete                              delete_thread, delete_for_runs, prune: choose checkpoints for `collect`
     copy, setup                         copy a thread; create the table for development
     threads                             thread-level state: the epoch, a deletion's claim, the namespace markers
-    directory, runs                     set_thread and threads; runs
+    directory, entries, runs            set_thread and threads; what the directory holds of a thread; runs
     thread_lock                         a thread's lock
     verify, overview, usage             for tools: check, show and measure what is stored
 """

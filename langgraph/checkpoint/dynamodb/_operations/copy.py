@@ -29,7 +29,7 @@ from langgraph.checkpoint.dynamodb._format.limits import (
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import derived_id, expand, is_index, reach
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
-from langgraph.checkpoint.dynamodb._operations.directory_table import carry_entry
+from langgraph.checkpoint.dynamodb._operations.entries import carry_entry
 from langgraph.checkpoint.dynamodb._operations.item_builder import seal_segment
 from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
 from langgraph.checkpoint.dynamodb._operations.reads import (

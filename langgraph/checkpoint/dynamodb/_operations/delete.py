@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, RUN_ID, RUN_INDEX
+from langgraph.checkpoint.dynamodb._format.schema import RUN_ID
 from langgraph.checkpoint.dynamodb._operations.arguments import COUNT_MAX, checked_id, checked_ids
 from langgraph.checkpoint.dynamodb._operations.collect import Choice, collect, collect_all
 from langgraph.checkpoint.dynamodb._operations.error_collector import ErrorCollector
 from langgraph.checkpoint.dynamodb._operations.inventory import Inventory
-from langgraph.checkpoint.dynamodb._runtime.requests import Query
+from langgraph.checkpoint.dynamodb._operations.overview import threads_of_run
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
@@ -34,13 +34,8 @@ def delete_for_runs(storage: Storage, run_ids: Sequence[str], prefix: str = "") 
     """Delete the checkpoints of runs, in every thread whose id begins with a prefix."""
     wanted = checked_ids(run_ids, "run_ids")
     indexed = [each for each in wanted if items.indexable_run_id({RUN_ID: each}) is not None]
-    pages = yield from gather([
-        storage.table.query_all(
-            Query(each, consistent=False, index=(RUN_INDEX, RUN_ID), attributes=(PARTITION_KEY,))
-        )
-        for each in indexed
-    ])  # fmt: skip
-    threads = {items.parse_partition(items.partition_key(item)).thread_id for page in pages for item in page}
+    found = yield from gather([threads_of_run(storage, each) for each in indexed])
+    threads = {each for some in found for each in some}
 
     def choose(before: Sequence[Inventory]) -> Choice:
         return {

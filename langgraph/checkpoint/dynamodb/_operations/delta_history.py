@@ -25,10 +25,10 @@ from langgraph.checkpoint.dynamodb._format.content import (
 )
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.limits import PAGE_ITEMS_FIRST
-from langgraph.checkpoint.dynamodb._operations.ancestors import AncestorReader
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_channels, checkpoint_id_in, target
 from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
 from langgraph.checkpoint.dynamodb._operations.reads import (
+    AncestorReader,
     ChangedMeanwhileError,
     LoadedSegments,
     StoredCheckpoint,

@@ -1,6 +1,7 @@
 """`set_thread` and `threads`: describe a thread, and list threads by their last activity.
 
-This module seals and opens entries, which may need a key. `directory_table.py` stores and reads them.
+The entry of a thread is its thread item, which two sparse indexes show: by owner, and by the day of its last activity
+(docs/decisions/0011). `entries.py` seals and opens what it says. No list scans the table.
 """
 
 from __future__ import annotations
@@ -8,24 +9,27 @@ from __future__ import annotations
 import base64
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
+from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import metadata_json
-from langgraph.checkpoint.dynamodb._format.items import Item
+from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX, PARTITION_KEY_BYTES_MAX
 from langgraph.checkpoint.dynamodb._format.moments import in_epoch_seconds
-from langgraph.checkpoint.dynamodb._format.schema import LAST_ACTIVE, OWNER
-from langgraph.checkpoint.dynamodb._operations.arguments import checked_filter, checked_id, shortened
-from langgraph.checkpoint.dynamodb._operations.directory_table import (
-    ThreadPosition,
-    describe,
-    look_up,
-    read_entries,
+from langgraph.checkpoint.dynamodb._format.schema import (
+    ACTIVE_DAY,
+    DAY_INDEX,
+    LAST_ACTIVE,
+    OWNER,
+    OWNER_INDEX,
+    PARTITION_KEY,
+    SORT_KEY,
 )
+from langgraph.checkpoint.dynamodb._operations.arguments import checked_filter, checked_id, shortened
 from langgraph.checkpoint.dynamodb._operations.entries import (
     ThreadDescription,
     described,
@@ -34,7 +38,10 @@ from langgraph.checkpoint.dynamodb._operations.entries import (
     owner_key,
     read_about,
 )
-from langgraph.checkpoint.dynamodb._operations.threads import check_pinned
+from langgraph.checkpoint.dynamodb._operations.overview import readable_metadata, status_of
+from langgraph.checkpoint.dynamodb._operations.reads import NamespaceReader
+from langgraph.checkpoint.dynamodb._operations.threads import began_at, check_pinned, ensure_epoch
+from langgraph.checkpoint.dynamodb._runtime.requests import Pages
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import (
@@ -46,8 +53,10 @@ from langgraph.checkpoint.dynamodb.errors import (
 logger = logging.getLogger("langgraph.checkpoint.dynamodb")
 
 PAGE_THREADS_MAX = 1000
-# How far back a list of all threads goes if it is not told: each day is a query.
+# How far back a list of all threads goes if it is not told, and how far it may. Each day is a query, and a page may
+# have to read them all.
 DAYS_LISTED = 30
+_DAYS_MAX = 366
 # The last second that has a day.
 MOMENT_MAX = 253_402_300_799
 # A cursor names a thread. JSON writes a byte of its key in up to three, as \u00e9 for the two of é, and Base64 makes
@@ -102,7 +111,7 @@ def set_thread(
     new = entry_of(storage, root, described(ThreadDescription(storage.owner), root, owner, title, metadata))
     entry, old = new, None
     for _ in range(ATTEMPTS_MAX):
-        old = yield from describe(storage, root, entry, old)
+        old = yield from _describe(storage, root, entry, old)
         if old is None:
             return
         if LAST_ACTIVE not in old:
@@ -120,6 +129,145 @@ def set_thread(
         " call"
     )
     raise ThreadBusyError(msg)
+
+
+def _describe(storage: Storage, root: Partition, entry: Item, old: Item | None) -> Op[Item | None]:
+    """Enter a thread in the directory, or replace the entry that it has.
+
+    Args:
+        storage: The storage.
+        root: The thread.
+        entry: The new entry.
+        old: The thread item whose entry is replaced; `None` enters a thread that is not in the directory.
+
+    Returns:
+        `None` if it was done. Otherwise the thread item, empty if there is none: it has another entry than `old`.
+
+    Raises:
+        ThreadBusyError: The thread was deleted at every attempt.
+    """
+    if old is None:
+        thread = yield from ensure_epoch(replace(storage, entry=lambda: entry), root)
+        found = yield from storage.table.get(root.pk, items.THREAD)
+        if found is None or LAST_ACTIVE in found:
+            return found or {}
+        now, began = storage.clock(), (yield from began_at(storage, root))
+        change = protocol.list_thread(thread.epoch, entry, now, now if began is None else began)
+    else:
+        change = protocol.describe_thread(items.binary(old, items.EPOCH), entry, old)
+    return (yield from storage.table.try_update(items.thread_key(root), change))
+
+
+# Reading entries in the order in which lists show them
+
+
+@dataclass(frozen=True)
+class ThreadPosition:
+    """The place of a thread in a list."""
+
+    last_active: int
+    thread_id: str
+
+    @classmethod
+    def of(cls, entry: Item) -> ThreadPosition:
+        """Return the place of an entry."""
+        thread_id = items.parse_partition(items.partition_key(entry)).thread_id
+        return cls(items.number(entry, LAST_ACTIVE) or 0, thread_id)
+
+
+def _read_entries(
+    storage: Storage, owner: str | None, since: int, before: ThreadPosition | None, count: int
+) -> Op[tuple[Sequence[Item], bool]]:
+    """Read entries until there are as many as wanted, or to the end of the list.
+
+    Args:
+        storage: The storage.
+        owner: The owner's key in the index; `None` for all threads, by one query for each day.
+        since: The last activity at which the list ends, in epoch seconds.
+        before: The entry behind which to begin; `None` for the newest.
+        count: How many entries are wanted. There may be more, by up to a page.
+
+    Returns:
+        The entries as they are stored, newest activity first, and whether the list ends with them.
+
+    Raises:
+        CheckpointerInputError: A list of all threads would go back too many days.
+    """
+    if before is not None and before.last_active < since:
+        # DynamoDB refuses a query that would begin behind its end.
+        return [], True
+    if owner is None and since < storage.clock() - _DAYS_MAX * 24 * 3600:
+        msg = (
+            f"since is more than {_DAYS_MAX} days ago; each day is a query, so give a later time, or an owner"
+        )
+        raise CheckpointerInputError(msg)
+    found: list[Item] = []
+    start = before
+    for index, hash_name, hash_key in _partitions(storage, owner, since, before):
+        pages = _pages((index, hash_name, hash_key), since, start, count)
+        start = None
+        while not pages.done:
+            response = yield from storage.table.send("query", **pages.params())
+            pages.advance(response)
+            found += response["Items"]
+            if len(found) >= count:
+                # All threads may have older days.
+                is_last = owner is not None and "LastEvaluatedKey" not in response
+                return found, is_last
+    return found, True
+
+
+def _partitions(
+    storage: Storage, owner: str | None, since: int, before: ThreadPosition | None
+) -> Iterator[tuple[str, str, str]]:
+    """Yield the index, hash attribute and hash key of each query: one for an owner, one a day for all threads."""
+    if owner is not None:
+        yield OWNER_INDEX, OWNER, owner
+        return
+    # A position may come from anywhere. No thread was active a day after now.
+    latest = storage.clock() + 24 * 3600
+    at = storage.clock() if before is None else min(before.last_active, latest)
+    day = datetime.fromtimestamp(at, timezone.utc).date()
+    while day.isoformat() >= protocol.day_of(since):
+        yield DAY_INDEX, ACTIVE_DAY, day.isoformat()
+        day -= timedelta(days=1)
+
+
+def _pages(partition: tuple[str, str, str], since: int, start: ThreadPosition | None, count: int) -> Pages:
+    index, hash_name, hash_key = partition
+    params: dict[str, Any] = {
+        "IndexName": index,
+        "KeyConditionExpression": "#hash = :hash AND #active >= :since",
+        "ExpressionAttributeNames": {"#hash": hash_name, "#active": LAST_ACTIVE},
+        "ExpressionAttributeValues": {":hash": {"S": hash_key}, ":since": {"N": str(since)}},
+        "ScanIndexForward": False,
+    }
+    if start is not None:
+        params["ExclusiveStartKey"] = {
+            hash_name: {"S": hash_key},
+            LAST_ACTIVE: {"N": str(start.last_active)},
+            PARTITION_KEY: {"S": items.partition_of(start.thread_id).pk},
+            SORT_KEY: {"S": items.THREAD},
+        }
+    return Pages(params, count)
+
+
+@dataclass(frozen=True)
+class Newest:
+    """The newest checkpoint of a thread."""
+
+    status: str
+    """`idle`, `waiting` for a human or `failed`."""
+    step: int | None = None
+
+
+def look_up(storage: Storage, thread_id: str) -> Op[Newest]:
+    """Read the status and step of a thread's newest checkpoint."""
+    found = yield from NamespaceReader(storage, items.partition_of(thread_id), consistent=False).page()
+    if not found:
+        return Newest("idle")
+    metadata = yield from readable_metadata(storage, found[0].head)
+    return Newest(status_of(found[0]), (metadata or {}).get("step"))
 
 
 # Listing
@@ -153,11 +301,9 @@ class _Listing:
     """The arguments of a list, and the threads found so far."""
 
     storage: Storage
+    query: ThreadQuery
     owner: str | None
-    status: str | None
     metadata: Mapping[str, Any]
-    limit: int
-    looks_up: bool
     since: int
     for_operators: bool
     found: list[tuple[ThreadPosition, ThreadSummary]] = field(default_factory=list)
@@ -169,17 +315,18 @@ class _Listing:
         """Read one thread more than the page has, which tells whether the list goes on, or to its end."""
         key = None if self.owner is None else owner_key(self.storage, self.owner)
         is_first = position is None
-        is_last, count = False, min(self.limit + 1, PAGE_THREADS_MAX)
-        while not is_last and len(self.found) <= self.limit:
-            entries, is_last = yield from read_entries(self.storage, key, self.since, position, count)
+        limit = self.query.limit
+        is_last, count = False, min(limit + 1, PAGE_THREADS_MAX)
+        while not is_last and len(self.found) <= limit:
+            entries, is_last = yield from _read_entries(self.storage, key, self.since, position, count)
             count = min(2 * count, PAGE_THREADS_MAX)
             position = ThreadPosition.of(entries[-1]) if entries else position
             yield from self._add(entries)
         if is_first and self.damage is not None and not self.has_read:
             # It may be all entries, and the saver the one that cannot read them.
             raise self.damage
-        shown = self.found[: self.limit]
-        goes_on = len(self.found) > self.limit
+        shown = self.found[:limit]
+        goes_on = len(self.found) > limit
         return ThreadPage([each for _, each in shown], _cursor_of(shown[-1][0]) if goes_on else None)
 
     def _add(self, entries: Sequence[Item]) -> Op[None]:
@@ -189,13 +336,14 @@ class _Listing:
             for each in entries
             if (summary := self._summary(each)) is not None
         ]
-        if self.looks_up:
+        status = self.query.status
+        if self.query.with_status or status is not None:
             newest = yield from gather([look_up(self.storage, summary.thread_id) for _, summary in new])
             new = [
                 (position, replace(summary, status=each.status, step=each.step))
                 for (position, summary), each in zip(new, newest, strict=True)
             ]
-        self.found += [each for each in new if self.status is None or each[1].status == self.status]
+        self.found += [each for each in new if status is None or each[1].status == status]
 
     def _summary(self, item: Item) -> ThreadSummary | None:
         """Return a thread as its entry tells it; `None` if it is not to be shown."""
@@ -304,16 +452,8 @@ def list_threads(storage: Storage, query: ThreadQuery, *, for_operators: bool = 
     """
     name = storage.owner if query.owner is None else checked_id(query.owner, "owner")
     wanted = query.wanted_metadata()
-    listing = _Listing(
-        storage,
-        name,
-        query.status,
-        wanted,
-        query.limit,
-        query.with_status or query.status is not None,
-        _oldest(storage, name, query.since),
-        for_operators,
-    )
+    since = _oldest(storage, name, query.since)
+    listing = _Listing(storage, query, name, wanted, since, for_operators)
     return (yield from listing.page(None if query.before is None else _parse_cursor(query.before)))
 
 

@@ -3,27 +3,41 @@
 `owner` is the key of an index. It is the owner's name, or a digest of it with a key if the codec encrypts. The part
 before the first slash is the tenant. It stays readable, so that a policy can keep tenants apart. A thread can only have
 an owner of its own tenant. `about` holds the name, the title and the metadata, sealed.
+
+Puts enter a thread and note that it is active (`threads.py`). A copy, and an operator, enter a thread that has
+checkpoints already.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
 from functools import partial
 from hashlib import blake2b
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 
+from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec, metadata_json
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
-from langgraph.checkpoint.dynamodb._format.limits import ABOUT_BYTES_MAX
-from langgraph.checkpoint.dynamodb._format.schema import OWNER
+from langgraph.checkpoint.dynamodb._format.limits import ABOUT_BYTES_MAX, ATTEMPTS_MAX
+from langgraph.checkpoint.dynamodb._format.moments import stored_at
+from langgraph.checkpoint.dynamodb._format.schema import LAST_ACTIVE, OWNER
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_id, checked_text
+from langgraph.checkpoint.dynamodb._operations.overview import readable_metadata
+from langgraph.checkpoint.dynamodb._operations.reads import NamespaceReader, StoredCheckpoint
+from langgraph.checkpoint.dynamodb._operations.threads import began_at, find_epoch
+from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerInputError
+from langgraph.checkpoint.dynamodb.errors import (
+    CheckpointerConfigurationError,
+    CheckpointerInputError,
+    CheckpointNotFoundError,
+)
 
 _DIGEST_BYTES = 16
 
@@ -176,3 +190,121 @@ def described(
         about.title if title is None else checked_text(title, "title") or None,
         about.metadata if metadata is None else dict(metadata),
     )
+
+
+# Entering threads that have checkpoints already
+
+
+def carry_entry(
+    read: Storage,
+    storage: Storage,
+    source: Partition,
+    target: Partition,
+    epoch: bytes,
+    ends_at: int | None,
+) -> Op[None]:
+    """Enter a copy of a thread in the directory as its original is, unless the copy is another tenant's.
+
+    Args:
+        read: The storage of the original.
+        storage: The storage of the copy.
+        source: The original.
+        target: The copy.
+        epoch: The epoch of the copy.
+        ends_at: When the copy's checkpoints expire, in epoch seconds; `None` for never.
+    """
+    item = yield from read.table.get(source.root, items.THREAD)
+    last_active = None if item is None else items.number(item, LAST_ACTIVE)
+    if item is None or last_active is None:
+        return
+    about = read_about(read.codec, item)
+    if not is_of_tenant(target, about):
+        return
+    # An owner's key is the same for every thread, so this needs no key for digests. With one, the copy is listed as
+    # this saver lists threads: the original may be from before it encrypted.
+    owner = {OWNER: item[OWNER]} if OWNER in item else {}
+    if about.owner is not None and storage.owner_key is not None:
+        owner = {OWNER: {"S": owner_key(storage, about.owner)}}
+    entry = {**owner, **sealed_about(storage, target, about)}
+    created_at = items.number(item, items.CREATED_AT) or last_active
+    yield from _enter(storage, target, epoch, (entry, last_active, created_at, ends_at))
+
+
+def enter_thread(storage: Storage, thread_id: str, owner_from: str) -> Op[str | None]:
+    """Enter a thread that has checkpoints in the directory, as puts with that option would have.
+
+    The newest checkpoint whose metadata name an owner counts: an approver or an operator may have gone on with a thread
+    without naming its owner. A thread that is there already stays as it is. But it gets the owner if it has none, and
+    one that was entered before the saver encrypted is listed as the saver lists threads now.
+
+    Returns:
+        The thread's owner; `None` if it has none.
+
+    Raises:
+        CheckpointNotFoundError: The thread has no checkpoint in its root namespace, or has expired.
+        CheckpointerInputError: The owner in its metadata cannot be used.
+    """
+    root = items.partition_of(checked_id(thread_id, "thread_id"))
+    history = NamespaceReader(storage, root)
+    found = yield from history.page()
+    if not found:
+        msg = f"thread {thread_id!r} of table {storage.table.name} has no checkpoint, or has expired"
+        raise CheckpointNotFoundError(msg)
+    newest = found[0]
+    entered = yield from storage.table.get(root.pk, items.THREAD)
+    owner: Any = None if entered is None else read_about(storage.codec, entered).owner
+    if owner is None:
+        owner = yield from _named_owner(storage, found, history, owner_from)
+    new = described(ThreadDescription(), root, owner, None, None)
+    now = datetime.fromtimestamp(storage.clock(), timezone.utc)
+    last_active = min(stored_at(newest.checkpoint_id) or now, now).timestamp()
+    began = yield from began_at(storage, root)
+    created_at = last_active if began is None else began
+    thread = yield from find_epoch(storage, root)
+    listed = (entry_of(storage, root, new), last_active, created_at, items.ends_at(newest.head))
+    there = yield from _enter(storage, root, thread.epoch, listed)
+    if there is None:
+        return new.owner
+    known = read_about(storage.codec, there)
+    about = replace(known, owner=known.owner or new.owner)
+    entry = entry_of(storage, root, about)
+    if entry.get(OWNER) != there.get(OWNER):
+        change = protocol.describe_thread(items.binary(there, items.EPOCH), entry, there)
+        yield from storage.table.try_update(items.thread_key(root), change)
+    return about.owner
+
+
+def _named_owner(
+    storage: Storage, page: Sequence[StoredCheckpoint], history: NamespaceReader, owner_from: str
+) -> Op[Any]:
+    """Return the owner that the newest checkpoint names of those that name one, as the metadata have it."""
+    while True:
+        for each in page:
+            metadata: Mapping[str, Any] = (yield from readable_metadata(storage, each.head)) or {}
+            if metadata.get(owner_from) is not None:
+                return metadata[owner_from]
+        if history.done:
+            return None
+        page = yield from history.page()
+
+
+def _enter(
+    storage: Storage, root: Partition, epoch: bytes, listed: tuple[Item, float, float, int | None]
+) -> Op[Item | None]:
+    """Enter a thread in the directory, unless it is there, when it returns its item, or has been deleted.
+
+    A prune may have ended the epoch since it was read: what it kept is entered under the next one.
+    """
+    until = listed[-1]
+    for _ in range(ATTEMPTS_MAX):
+        change = protocol.list_thread(epoch, *listed)
+        found = yield from storage.table.try_update(items.thread_key(root), change)
+        if not found:
+            return None
+        epoch = items.binary(found, items.EPOCH)
+        if LAST_ACTIVE in found:
+            if until is not None:
+                longer = protocol.list_longer(epoch, until)
+                yield from storage.table.try_update(items.thread_key(root), longer)
+            return found
+    return None

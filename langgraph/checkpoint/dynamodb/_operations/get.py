@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
@@ -25,7 +24,7 @@ from langgraph.checkpoint.dynamodb._operations.reads import (
     find_newest,
     load,
 )
-from langgraph.checkpoint.dynamodb._runtime.cache import CachedCheckpoint, Lifetime
+from langgraph.checkpoint.dynamodb._runtime.cache import CachedCheckpoint
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
@@ -41,32 +40,10 @@ def _entry_of(checkpoint: StoredCheckpoint, body: Body, loaded: LoadedSegments) 
         chunks=loaded.chunks,
         sources=body.sources,
         ttl_seconds=items.ttl_of(checkpoint.head),
+        ends_at=items.ends_at(checkpoint.head),
         # With a ttl, the expiry of the ancestors is not known here. 0 makes a put that needs it read them.
-        lifetime=Lifetime(
-            items.ends_at(checkpoint.head), None if items.expires_at(checkpoint.head) is None else 0
-        ),
+        history_expires_at=None if items.expires_at(checkpoint.head) is None else 0,
         is_committed=loaded.is_committed,
-    )
-
-
-def _tuple(
-    partition: Partition,
-    codec: Codec,
-    checkpoint: StoredCheckpoint,
-    body: Body,
-    contents: Mapping[bytes, bytes],
-) -> CheckpointTuple:
-    values = {
-        name: codec.loads(value.kind, value.join(contents), checkpoint.head)
-        for name, value in body.values.items()
-    }
-    parent_id = items.text(checkpoint.head, items.PARENT)
-    return CheckpointTuple(
-        config=config_of(partition, checkpoint.checkpoint_id),
-        checkpoint=cast("Any", {**body.checkpoint, "channel_values": values}),
-        metadata=read_metadata(codec, checkpoint.head, contents),
-        parent_config=None if parent_id is None else config_of(partition, parent_id),
-        pending_writes=pending_writes(codec, checkpoint.writes, contents),
     )
 
 
@@ -78,7 +55,7 @@ def get_tuple(storage: Storage, config: RunnableConfig) -> Op[CheckpointTuple | 
         return None
     checkpoint, loaded = read
     size = sum(map(len, loaded.contents.values())) + checkpoint.sealed_bytes()
-    found, entry = yield from work(partial(_decode, partition, storage.codec, checkpoint, loaded), size)
+    found, entry = yield from work(partial(decoded, partition, storage.codec, checkpoint, loaded), size)
     storage.cache.remember_checkpoint(partition.pk, checkpoint.checkpoint_id, entry)
     return found
 
@@ -114,21 +91,24 @@ def _read(
     raise CheckpointNotFoundError(msg)
 
 
-def _decode(
+def decoded(
     partition: Partition, codec: Codec, checkpoint: StoredCheckpoint, loaded: LoadedSegments
 ) -> tuple[CheckpointTuple, CachedCheckpoint]:
     """Decode a checkpoint, given its segments; return its tuple and its cache entry."""
     body = read_body(codec, checkpoint.head, loaded.contents)
-    return _tuple(partition, codec, checkpoint, body, loaded.contents), _entry_of(checkpoint, body, loaded)
-
-
-def decode_tuple(
-    partition: Partition, codec: Codec, checkpoint: StoredCheckpoint, loaded: LoadedSegments
-) -> CheckpointTuple:
-    """Decode a checkpoint, given its segments, and return its tuple."""
-    return _tuple(
-        partition, codec, checkpoint, read_body(codec, checkpoint.head, loaded.contents), loaded.contents
+    parent_id = items.text(checkpoint.head, items.PARENT)
+    values = {
+        name: codec.loads(value.kind, value.join(loaded.contents), checkpoint.head)
+        for name, value in body.values.items()
+    }
+    found = CheckpointTuple(
+        config=config_of(partition, checkpoint.checkpoint_id),
+        checkpoint=cast("Any", {**body.checkpoint, "channel_values": values}),
+        metadata=read_metadata(codec, checkpoint.head, loaded.contents),
+        parent_config=None if parent_id is None else config_of(partition, parent_id),
+        pending_writes=pending_writes(codec, checkpoint.writes, loaded.contents),
     )
+    return found, _entry_of(checkpoint, body, loaded)
 
 
 def read_entry(storage: Storage, partition: Partition, checkpoint_id: str) -> Op[CachedCheckpoint | None]:

@@ -30,7 +30,7 @@ from langgraph.checkpoint.dynamodb._operations.arguments import (
     target,
 )
 from langgraph.checkpoint.dynamodb._operations.error_collector import ErrorCollector
-from langgraph.checkpoint.dynamodb._operations.get import decode_tuple
+from langgraph.checkpoint.dynamodb._operations.get import decoded
 from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
 from langgraph.checkpoint.dynamodb._operations.reads import (
     ChangedMeanwhileError,
@@ -270,12 +270,9 @@ class _Selection:
             return (yield from self._read(partition, again)) if again is not None and matches else None
         if whole is None:
             return None
-        return (
-            yield from work(
-                partial(decode_tuple, partition, self.storage.codec, whole, loaded),
-                sum(len(loaded.contents.get(each, b"")) for each in checkpoint.ids()),
-            )
-        )
+        size = sum(len(loaded.contents.get(each, b"")) for each in checkpoint.ids())
+        found, _ = yield from work(partial(decoded, partition, self.storage.codec, whole, loaded), size)
+        return found
 
     def _known(self, pk: str) -> LoadedSegments:
         return self.segments.setdefault(pk, LoadedSegments(pk))

@@ -4,27 +4,53 @@ Everything that a head names is stored first and the head last: its PutItem is t
 before it leaves segments that nothing names; after it, the checkpoint is whole. A head carries the epoch of its thread
 under which its segments were known to be safe. The thread item, read after the commit, tells whether a deletion came
 between. If so, the put composes and stores the checkpoint again from segments that are safe.
+
+The second half of the module composes: what of the values is the parent's, what is in segments, and the head that names
+them. It makes no request.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
 from functools import partial
+from operator import attrgetter
+from typing import Any
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
+from langgraph.checkpoint.base import (
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    get_checkpoint_metadata,
+)
 
 from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.codec import rough_bytes
+from langgraph.checkpoint.dynamodb._format.codec import Codec, metadata_json, rough_bytes
+from langgraph.checkpoint.dynamodb._format.content import delta_counters, pack_body, pack_typed, started_from
 from langgraph.checkpoint.dynamodb._format.items import Expiry, Item, Partition, earlier, expires_before
-from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX, MERGE_ATTEMPTS_MAX
-from langgraph.checkpoint.dynamodb._format.segments import bytes_of
-from langgraph.checkpoint.dynamodb._operations.arguments import config_of
-from langgraph.checkpoint.dynamodb._operations.compose import NewCheckpoint, composed, snapshot_arguments
+from langgraph.checkpoint.dynamodb._format.limits import (
+    ATTEMPTS_MAX,
+    BODY_BYTES_MAX,
+    INLINE_STATE_BYTES_MAX,
+    MERGE_ATTEMPTS_MAX,
+    METADATA_BYTES_MAX,
+)
+from langgraph.checkpoint.dynamodb._format.pricing import item_bytes, write_units
+from langgraph.checkpoint.dynamodb._format.schema import RUN_ID
+from langgraph.checkpoint.dynamodb._format.segments import StoredValue, bytes_of, is_index
+from langgraph.checkpoint.dynamodb._operations.arguments import (
+    checkpoint_id_in,
+    config_of,
+    id_of,
+    namespaces_above,
+    target,
+)
 from langgraph.checkpoint.dynamodb._operations.entries import owner_in, with_owner
 from langgraph.checkpoint.dynamodb._operations.get import read_entry
-from langgraph.checkpoint.dynamodb._operations.item_builder import store_segments
+from langgraph.checkpoint.dynamodb._operations.item_builder import ItemBuilder, store_segments
 from langgraph.checkpoint.dynamodb._operations.reads import NamespaceReader
 from langgraph.checkpoint.dynamodb._operations.renew import extend_ancestors, renew_after_put
 from langgraph.checkpoint.dynamodb._operations.threads import (
@@ -33,11 +59,88 @@ from langgraph.checkpoint.dynamodb._operations.threads import (
     ensure_epoch,
     read_thread,
 )
-from langgraph.checkpoint.dynamodb._runtime.cache import PUT, CachedCheckpoint, CachedThread, Lifetime
+from langgraph.checkpoint.dynamodb._runtime.cache import PUT, CachedCheckpoint, CachedThread
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
 from langgraph.checkpoint.dynamodb.protocol import is_reusable
+
+# What a checkpoint without a parent is composed from.
+_NO_PARENT = CachedCheckpoint(epoch=b"", versions={}, values={}, chunks={}, sources={})
+
+
+class WantedValuesError(Exception):
+    """The parent does not have values that the caller did not give, because it takes them for the parent's."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        """Take the names of the channels."""
+        super().__init__(", ".join(names))
+        self.names = names
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewCheckpoint:
+    """A snapshot of the arguments of a `put` call, which its caller may change while requests are made."""
+
+    partition: Partition
+    above: Sequence[Partition]
+    checkpoint_id: str
+    # The key of the head.
+    key: Item
+    parent_id: str | None
+    # The checkpoint without its values, and without its id, which the key has.
+    rest: tuple[str, bytes]
+    # As readable JSON text, or packed as bytes to be sealed.
+    metadata: str | bytes
+    delta_channels: AbstractSet[str]
+    started_from: str | None
+    run_id: str | None
+    versions: Mapping[str, Any]
+    new_channels: AbstractSet[str]
+    values: Mapping[str, Any]
+    # Other channels that have a value, which the caller did not give: the parent's.
+    kept: AbstractSet[str] = frozenset()
+    # Values are serialized once for all attempts, and before the first request, since the caller may change them later.
+    # Values that the cached parent already holds are skipped: they are needed only if the thread is deleted meanwhile.
+    serialized: dict[str, tuple[str, bytes]] = field(default_factory=dict)
+
+    def dumps(self, codec: Codec, channel: str) -> tuple[str, bytes]:
+        """Return a channel's value as it was serialized at the first call."""
+        if channel not in self.serialized:
+            self.serialized[channel] = codec.dumps(self.values[channel], f"channel {channel!r}", channel)
+        return self.serialized[channel]
+
+    def dumps_all(self, codec: Codec) -> None:
+        """Serialize every value as it is now."""
+        for channel in self.values:
+            self.dumps(codec, channel)
+
+
+@dataclass(frozen=True)
+class _ComposedHead:
+    """A head without its epoch, ttl and expiry, the segments that it names, and how it stores the values."""
+
+    item: Item
+    builder: ItemBuilder
+    values: Mapping[str, StoredValue]
+    sources: Mapping[str, str]
+
+    @property
+    def repeated_units(self) -> int:
+        """The write units of what each next head stores again: the head, and segments that hold its own content."""
+        reusable = {each for value in self.values.values() for each in value.segments}
+        own = [
+            item
+            for each, item in self.builder.segments.items()
+            if each not in reusable and not is_index(each)
+        ]
+        return sum(write_units(item_bytes(each)) for each in (self.item, *own))
+
+    @property
+    def units_of_two_steps(self) -> int:
+        """The write units of this head and its new segments, and of a next head that changes nothing."""
+        stored = (self.item, *self.builder.segments.values())
+        return sum(write_units(item_bytes(each)) for each in stored) + self.repeated_units
 
 
 def put(
@@ -142,7 +245,7 @@ def _attempt(
     """
     partition, started_at = new.partition, storage.clock()
     # A value that cannot be serialized raises here, before anything is stored.
-    compose = partial(composed, storage, new, parent, None if thread is None else thread.epoch)
+    compose = partial(_composed, storage, new, parent, None if thread is None else thread.epoch)
     head = yield from work(compose, _size(new, parent))
     if thread is None:
         thread = yield from ensure_epoch(storage, partition)
@@ -171,7 +274,8 @@ def _attempt(
         head.builder.chunks,
         head.sources,
         thread.ttl_seconds,
-        Lifetime(expiry.readable, history_expires_at),
+        expiry.readable,
+        history_expires_at,
     )
     storage.cache.remember_checkpoint(partition.pk, new.checkpoint_id, entry)
     return True, seen
@@ -189,8 +293,8 @@ def _extend_history(
 ) -> Op[int | None]:
     """Extend the ancestors that a head's delta channels are rebuilt from; return when the first one expires."""
     ends_at = items.ends_at(head)
-    if not expires_before(parent.lifetime.history_expires_at, ends_at):
-        return parent.lifetime.history_expires_at
+    if not expires_before(parent.history_expires_at, ends_at):
+        return parent.history_expires_at
     return (yield from extend_ancestors(storage, partition, epoch, head, ends_at, expiry))
 
 
@@ -215,3 +319,173 @@ def _put_head(storage: Storage, partition: Partition, head: Item, epoch: bytes) 
         " meanwhile; let one process run a thread at a time"
     )
     raise ThreadBusyError(msg)
+
+
+# Composing
+
+
+def snapshot_arguments(
+    storage: Storage,
+    config: RunnableConfig,
+    checkpoint: Checkpoint,
+    metadata: CheckpointMetadata,
+    new_versions: ChannelVersions,
+    kept: Iterable[str] = (),
+) -> NewCheckpoint:
+    """Check and snapshot the arguments of a `put` call. Values are referenced, not serialized yet.
+
+    `kept` names channels whose values are not among those of the checkpoint, but the parent's.
+    """
+    partition, parent_id = target(config), checkpoint_id_in(config)
+    checkpoint_id = id_of(checkpoint)
+    key = items.key(partition.pk, items.checkpoint_prefix(checkpoint_id))
+    metadata = get_checkpoint_metadata(config, metadata)
+    rest = {name: value for name, value in checkpoint.items() if name not in {"id", "channel_values"}}
+    return NewCheckpoint(
+        partition=partition,
+        above=namespaces_above(partition, config),
+        checkpoint_id=checkpoint_id,
+        key=key,
+        parent_id=parent_id,
+        rest=storage.codec.dumps(rest, "the checkpoint", "checkpoint"),
+        metadata=_serialized_metadata(storage, metadata),
+        delta_channels=delta_counters(metadata),
+        started_from=started_from(partition, metadata),
+        run_id=items.indexable_run_id(metadata),
+        versions=dict(checkpoint["channel_versions"]),
+        new_channels=set(new_versions),
+        values=dict(checkpoint["channel_values"]),
+        kept=frozenset(kept),
+    )
+
+
+def _composed(
+    storage: Storage, new: NewCheckpoint, parent: CachedCheckpoint | None, epoch: bytes | None
+) -> _ComposedHead:
+    """Compose the head and its segments; reuse the parent's segments if they are safe under the epoch."""
+    parent = parent or _NO_PARENT
+    base = parent if is_reusable(parent.epoch, epoch) else None
+    builder = ItemBuilder(storage, new.partition, new.key, base)
+    values, is_small = _store_values(storage.codec, builder, new, parent, base)
+    metadata = _metadata(builder, new)
+    sealing = builder.copy()
+    inline = _head(builder, new, parent, values, metadata)
+    if is_small or inline.repeated_units == 1:
+        return inline
+    # The next head would carry along what is inline, so it moves to segments if that pays off with one more step.
+    moved = {
+        name: sealing.seal_inline(value) if _lasts(value, parent.values.get(name)) else value
+        for name, value in values.items()
+    }
+    sealed = _head(sealing, new, parent, moved, metadata)
+    return min(sealed, inline, key=attrgetter("units_of_two_steps"))
+
+
+def _lasts(value: StoredValue, before: StoredValue | None) -> bool:
+    """Tell whether segments of a value may be reused: not if it was just replaced, and none of its own were."""
+    return before is None or not before.segments or not set(before.segments).isdisjoint(value.segments)
+
+
+def _head(
+    builder: ItemBuilder,
+    new: NewCheckpoint,
+    parent: CachedCheckpoint,
+    values: Mapping[str, StoredValue],
+    metadata: Item,
+) -> _ComposedHead:
+    """Compose the head, given how it stores the values."""
+    sources = _sources(new, parent, values)
+    packed = pack_body(*new.rest, values, metadata, sources)
+    body = builder.part(items.BODY, packed, BODY_BYTES_MAX, values.values())
+    item = items.head_item(
+        new.key,
+        texts={
+            items.PARENT: new.parent_id,
+            items.STARTED_FROM: new.started_from,
+            items.REBUILT_FROM: next(iter(sources.values()), None),
+            RUN_ID: new.run_id,
+        },
+        metadata=metadata,
+        body=body,
+    )
+    return _ComposedHead(item, builder, values, sources)
+
+
+def _sources(
+    new: NewCheckpoint, parent: CachedCheckpoint, values: Mapping[str, StoredValue]
+) -> dict[str, str]:
+    """Find the ancestor with the stored value of each delta channel that the checkpoint itself does not store.
+
+    The oldest comes first. "" stands for the very first checkpoint, whose id may not be known.
+    """
+    counted = new.delta_channels - values.keys()
+    if new.parent_id is None or not counted:
+        return {}
+    stored = counted & parent.values.keys() & parent.versions.keys()
+    return {
+        **dict.fromkeys(sorted(counted - stored - parent.sources.keys()), ""),
+        **{name: source for name, source in parent.sources.items() if name in counted - stored},
+        **dict.fromkeys(sorted(stored), new.parent_id),
+    }
+
+
+def _store_values(
+    codec: Codec,
+    builder: ItemBuilder,
+    new: NewCheckpoint,
+    parent: CachedCheckpoint,
+    base: CachedCheckpoint | None,
+) -> tuple[dict[str, StoredValue], bool]:
+    """Decide how the checkpoint stores each channel's value; tell whether all of them stay in the head."""
+    inherited = {name: value for name, value in parent.values.items() if _is_inherited(new, parent, name)}
+    reusable = set() if base is None else base.chunks.keys()
+    reused = {name: value for name, value in inherited.items() if reusable >= set(value.segments)}
+    wanted = new.kept - inherited.keys()
+    if wanted:
+        raise WantedValuesError(sorted(wanted))
+    serialized: dict[str, tuple[str, bytes]] = {}
+    names = dict.fromkeys((*new.versions, *new.values, *new.kept))
+    for name in names:
+        if name in inherited.keys() - reused.keys():
+            serialized[name] = (inherited[name].kind, inherited[name].join(parent.contents))
+        elif name in new.values.keys() - reused.keys():
+            serialized[name] = new.dumps(codec, name)
+    size = sum(len(data) for _, data in serialized.values()) + bytes_of(reused.values(), parent.chunks)
+    codec.check_size(size, new.key)
+    # One request reads a thread with a small state. That of a subgraph is read only when it is resumed.
+    inline = size <= INLINE_STATE_BYTES_MAX and not new.partition.namespace
+    stored: dict[str, StoredValue] = {}
+    for name in names:
+        if name in reused:
+            stored[name] = builder.inherit(reused[name])
+        elif name in serialized:
+            stored[name] = builder.value(*serialized[name], parent.values.get(name), inline=inline)
+    return stored, inline
+
+
+def _is_inherited(new: NewCheckpoint, parent: CachedCheckpoint, name: str) -> bool:
+    """Tell whether a channel's value is the parent's: the version is the same, and the caller did not pass it as new.
+
+    A checkpoint also inherits a delta channel's snapshot that is not among its own values.
+    """
+    return (
+        name not in new.new_channels
+        and name in new.versions
+        and name in parent.versions
+        and new.versions[name] == parent.versions[name]
+    )
+
+
+def _serialized_metadata(storage: Storage, metadata: CheckpointMetadata) -> str | bytes:
+    """Return the metadata as readable JSON text, or packed as bytes to be sealed."""
+    text = None if storage.codec.encrypts else metadata_json(metadata)
+    if text is not None and len(text.encode()) <= METADATA_BYTES_MAX:
+        return text
+    return pack_typed(*storage.codec.dumps(metadata, "the metadata", "metadata"))
+
+
+def _metadata(builder: ItemBuilder, new: NewCheckpoint) -> Item:
+    if isinstance(new.metadata, str):
+        return {items.METADATA: {"S": new.metadata}}
+    part = builder.part(items.SEALED_METADATA, new.metadata, METADATA_BYTES_MAX)
+    return {items.SEALED_METADATA: part.attribute(items.sort_key(new.key))}

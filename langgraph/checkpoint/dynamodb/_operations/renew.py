@@ -27,8 +27,12 @@ from langgraph.checkpoint.dynamodb._format.items import Expiry, Item, Partition,
 from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX, PAGE_ITEMS_FIRST, PUT_WAIT_SECONDS_MAX
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import reach
-from langgraph.checkpoint.dynamodb._operations.ancestors import AncestorReader
-from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments, StoredCheckpoint, segment_items
+from langgraph.checkpoint.dynamodb._operations.reads import (
+    AncestorReader,
+    LoadedSegments,
+    StoredCheckpoint,
+    segment_items,
+)
 from langgraph.checkpoint.dynamodb._operations.threads import (
     ensure_registered,
     extend,
@@ -110,7 +114,7 @@ def _may_be_due(storage: Storage, thread: CachedThread, place: RenewedCheckpoint
     cache, pk = storage.cache, place.partition.pk
     checkpoint_id = place.checkpoint_id or cache.latest(pk)
     entry = None if checkpoint_id is None else cache.checkpoint(pk, checkpoint_id)
-    ends = [] if entry is None else [entry.lifetime.ends_at]
+    ends = [] if entry is None else [entry.ends_at]
     if place.checkpoint_id is None or entry is None:
         ends.append(cache.end_of(place.partition, thread.epoch))
     return max((each for each in ends if each is not None), default=0) < _due_before(
@@ -211,7 +215,7 @@ def _renew_places(
                 yield from _renew_checkpoint(storage, place.partition, thread, checkpoint, until, expiry)
             ):
                 return False
-            storage.cache.remember_lifetime(place.partition.pk, checkpoint.checkpoint_id, until)
+            storage.cache.remember_checkpoint_end(place.partition.pk, checkpoint.checkpoint_id, until)
         if needed is not None:
             storage.cache.remember_end(place.partition, thread, until)
     return True

@@ -111,17 +111,85 @@ class TableHolder:
         """Return the time in epoch seconds."""
         return self.storage.clock()
 
-    def attempt(self, hold: Hold, delay_seconds: float) -> Op[Attempt]:
-        """Try to acquire a hold after a delay."""
-        return try_to_acquire(self.storage, hold, delay_seconds)
+    def attempt(self, hold: Hold, delay_seconds: float = 0.0) -> Op[Attempt]:
+        """Acquire a hold if nobody else has the thread after a delay."""
+        now = self.clock() + delay_seconds
+        held_until, other = yield from self._hold(hold, now, _IS_FREE, _dead(now), delay_seconds)
+        if other is None:
+            return Attempt(held_until)
+        dead_at = (items.number(other, items.HELD_UNTIL) or 0) / 1000 + LOCK_SKEW_SECONDS
+        return Attempt(None, max(dead_at - self.clock(), 0.0))
 
     def renew(self, hold: Hold) -> Op[float]:
-        """Renew a hold."""
-        return renew(self.storage, hold)
+        """Renew a hold for another ttl from now on.
+
+        Returns:
+            When the hold ends, in epoch seconds of this process's clock.
+
+        Raises:
+            ThreadLockLostError: Another runner has acquired the thread, or the hold has been released.
+        """
+        # A request that arrives late must not shorten the hold.
+        ours = "#holder = :holder AND #until < :until"
+        held_until, other = yield from self._hold(hold, self.clock(), ours, {}, 0.0)
+        if other is not None:
+            raise lost(hold)
+        return held_until
 
     def release(self, hold: Hold, after: BaseException | None = None) -> Op[None]:
-        """Release a hold."""
-        return release(self.storage if after is None else self.storage.after(after), hold)
+        """Release a thread, unless another runner has acquired it. An interruption waits for the release."""
+        table = (self.storage if after is None else self.storage.after(after)).table
+        change = Change("REMOVE #holder, #until", "#holder = :holder", _NAMES, {":holder": {"B": hold.token}})
+        try:
+            yield from table.try_update(hold.key, change)
+        except (GeneratorExit, Exception):
+            raise
+        except BaseException:
+            # The request may not have been sent. Without another one the thread would stay held for up to a ttl.
+            with suppress(Exception):
+                yield from table.try_update(hold.key, change)
+            raise
+
+    def _hold(
+        self, hold: Hold, now: float, condition: str, values: Item, delay_seconds: float
+    ) -> Op[tuple[float, Item | None]]:
+        """Hold the thread from now on if a condition is true.
+
+        Returns:
+            When the hold ends, and the item that the condition failed on, if it did.
+        """
+        held_until = int((now + hold.ttl_seconds) * 1000)
+        change = Change(
+            "SET #holder = :holder, #until = :until, #expiry = :expiry",
+            condition,
+            {**_NAMES, "#expiry": TTL_ATTRIBUTE},
+            {
+                **values,
+                ":holder": {"B": hold.token},
+                ":until": {"N": str(held_until)},
+                # Long after the hold is over by any clock, including DynamoDB's.
+                ":expiry": {"N": str(held_until // 1000 + LOCK_KEPT_SECONDS)},
+            },
+        )
+        other = yield from self.storage.table.try_update(hold.key, change, delay_seconds=delay_seconds)
+        if other is not None and other.get(items.HOLDER) == {"B": hold.token}:
+            # This very request took effect and its response was lost, or a later request arrived before it.
+            return (items.number(other, items.HELD_UNTIL) or 0) / 1000, None
+        return held_until / 1000, other
+
+
+def _dead(now: float) -> Item:
+    """Return the value for `_IS_FREE`: a hold that ended before this time is over by any clock."""
+    return {":dead": {"N": str(int((now - LOCK_SKEW_SECONDS) * 1000))}}
+
+
+def lost(hold: Hold) -> ThreadLockLostError:
+    """Return the error of a hold that somebody else has now."""
+    return ThreadLockLostError(
+        f"thread {hold.root.thread_id!r} is no longer held: this process did not renew its lock for"
+        f" {hold.ttl_seconds:g} s, and another runner may have continued the thread. Store nothing more. Read the"
+        " newest checkpoint and start again from it"
+    )
 
 
 def acquire(holder: Holder, hold: Hold, wait_seconds: float) -> Op[float]:
@@ -159,95 +227,6 @@ def _acquired(holder: Holder, hold: Hold, wait_seconds: float) -> Op[float]:
         f" that runner has ended. If its process has died, the thread is free in {outcome.free_in_seconds:.0f} s"
     )
     raise ThreadBusyError(msg)
-
-
-def try_to_acquire(storage: Storage, hold: Hold, delay_seconds: float = 0.0) -> Op[Attempt]:
-    """Acquire a hold if nobody else has the thread after a delay."""
-    now = storage.clock() + delay_seconds
-    held_until, other = yield from _hold(storage, hold, now, _IS_FREE, _dead(now), delay_seconds)
-    if other is None:
-        return Attempt(held_until)
-    dead_at = (items.number(other, items.HELD_UNTIL) or 0) / 1000 + LOCK_SKEW_SECONDS
-    return Attempt(None, max(dead_at - storage.clock(), 0.0))
-
-
-def _dead(now: float) -> Item:
-    """Return the value for `_IS_FREE`: a hold that ended before this time is over by any clock."""
-    return {":dead": {"N": str(int((now - LOCK_SKEW_SECONDS) * 1000))}}
-
-
-def renew(storage: Storage, hold: Hold) -> Op[float]:
-    """Renew a hold for another ttl from now on.
-
-    Returns:
-        When the hold ends, in epoch seconds of this process's clock.
-
-    Raises:
-        ThreadLockLostError: Another runner has acquired the thread, or the hold has been released.
-    """
-    # A request that arrives late must not shorten the hold.
-    ours = "#holder = :holder AND #until < :until"
-    held_until, other = yield from _hold(storage, hold, storage.clock(), ours, {}, 0.0)
-    if other is not None:
-        raise lost(hold)
-    return held_until
-
-
-def lost(hold: Hold) -> ThreadLockLostError:
-    """Return the error of a hold that somebody else has now."""
-    return ThreadLockLostError(
-        f"thread {hold.root.thread_id!r} is no longer held: this process did not renew its lock for"
-        f" {hold.ttl_seconds:g} s, and another runner may have continued the thread. Store nothing more. Read the"
-        " newest checkpoint and start again from it"
-    )
-
-
-def _hold(
-    storage: Storage, hold: Hold, now: float, condition: str, values: Item, delay_seconds: float
-) -> Op[tuple[float, Item | None]]:
-    """Hold the thread from now on if a condition is true.
-
-    Returns:
-        When the hold ends, and the item that the condition failed on, if it did.
-    """
-    held_until = int((now + hold.ttl_seconds) * 1000)
-    change = Change(
-        "SET #holder = :holder, #until = :until, #expiry = :expiry",
-        condition,
-        {**_NAMES, "#expiry": TTL_ATTRIBUTE},
-        {
-            **values,
-            ":holder": {"B": hold.token},
-            ":until": {"N": str(held_until)},
-            # Long after the hold is over by any clock, including DynamoDB's.
-            ":expiry": {"N": str(held_until // 1000 + LOCK_KEPT_SECONDS)},
-        },
-    )
-    other = yield from storage.table.try_update(hold.key, change, delay_seconds=delay_seconds)
-    if other is not None and other.get(items.HOLDER) == {"B": hold.token}:
-        # This very request took effect and its response was lost, or a later request arrived before it.
-        return (items.number(other, items.HELD_UNTIL) or 0) / 1000, None
-    return held_until / 1000, other
-
-
-def release(storage: Storage, hold: Hold) -> Op[None]:
-    """Release a thread, unless another runner has acquired it. An interruption waits for the release."""
-    try:
-        yield from _release(storage, hold)
-    except (GeneratorExit, Exception):
-        raise
-    except BaseException:
-        # The request may not have been sent. Without another one the thread would stay held for up to a ttl.
-        with suppress(Exception):
-            yield from _release(storage, hold)
-        raise
-
-
-def _release(storage: Storage, hold: Hold) -> Op[None]:
-    values = {":holder": {"B": hold.token}}
-    yield from storage.table.try_update(
-        hold.key, Change("REMOVE #holder, #until", "#holder = :holder", _NAMES, values)
-    )
 
 
 def remove_free(storage: Storage, lock: Item) -> Op[None]:

@@ -11,34 +11,13 @@ from langgraph.checkpoint.dynamodb._format.items import Item
 from langgraph.checkpoint.dynamodb._format.labels import partition_labels
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY
-from langgraph.checkpoint.dynamodb._runtime.events import Events, Meter, Observer, OnEvent
+from langgraph.checkpoint.dynamodb._runtime.events import Meter
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 
 READS = frozenset({"batch_get_item", "get_item", "query", "scan"})
 _WRITES = frozenset({"batch_write_item", "delete_item", "put_item", "update_item"})
 # An attribute that an update sets, and its value.
 _SET = re.compile(r"(#\w+) (?:= )?(?:if_not_exists\(#\w+, )?(:\w+)")
-
-
-def table_observer(
-    on_event: Events | OnEvent | None,
-    table_name: str | None,
-    prefix: str = "",
-    *,
-    labels_are_tenants: bool = True,
-) -> Observer | None:
-    """Return the observer of an object with a table; `None` where nothing is measured.
-
-    Args:
-        on_event: The object's option.
-        table_name: The name or ARN of the table, if it is known.
-        prefix: The beginning of its operations' names.
-        labels_are_tenants: Whether the first label of a namespace names a tenant.
-    """
-    if on_event is None:
-        return None
-    accounting = TableAccounting(labels_are_tenants=labels_are_tenants)
-    return Observer(on_event, accounting, table_name, prefix)
 
 
 def asking_units(call: Call) -> Call:

@@ -23,16 +23,6 @@ from langgraph.checkpoint.dynamodb.protocol import Thread, is_reusable
 
 
 @dataclass(frozen=True)
-class Lifetime:
-    """The expiries of a checkpoint and its ancestors, in epoch seconds; None is never."""
-
-    # When it expires for readers.
-    ends_at: int | None = None
-    # When it expires itself, or the first ancestor that a delta channel is rebuilt from does.
-    history_expires_at: int | None = None
-
-
-@dataclass(frozen=True)
 class CachedCheckpoint:
     """How a checkpoint stores its values, from which its child is composed."""
 
@@ -44,7 +34,10 @@ class CachedCheckpoint:
     sources: Mapping[str, str]
     # The thread's ttl, which the epoch implies.
     ttl_seconds: int | None = None
-    lifetime: Lifetime = Lifetime()
+    # When it expires for readers, in epoch seconds; None is never.
+    ends_at: int | None = None
+    # When it expires itself, or the first ancestor that a delta channel is rebuilt from does.
+    history_expires_at: int | None = None
     # Whether the thread had this epoch when the checkpoint was seen. Then no deletion can remove its segments while it
     # exists.
     is_committed: bool = True
@@ -250,14 +243,13 @@ class Cache:
                 ends = {**entry.ends, partition.namespace: ends_at}
                 self._store({partition.root: replace(entry, ends=ends)})
 
-    def remember_lifetime(self, pk: str, checkpoint_id: str, ends_at: int) -> None:
+    def remember_checkpoint_end(self, pk: str, checkpoint_id: str, ends_at: int) -> None:
         """Change when a cached checkpoint expires."""
         with self._lock:
             entry = self._entries.get((pk, checkpoint_id))
             if isinstance(entry, CachedCheckpoint):
                 # In place: it stays the one that was cached last, and as large as it was.
-                lifetime = replace(entry.lifetime, ends_at=ends_at)
-                self._entries[pk, checkpoint_id] = replace(entry, lifetime=lifetime)
+                self._entries[pk, checkpoint_id] = replace(entry, ends_at=ends_at)
 
     def segments(self, pk: str, epoch: bytes, ids: Iterable[bytes]) -> dict[bytes, CachedSegment]:
         """Return those of a partition's segments that were cached while the thread had this epoch.

@@ -26,9 +26,8 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     RETRY_SECONDS,
 )
 from langgraph.checkpoint.dynamodb._runtime.attempts import Attempts
-from langgraph.checkpoint.dynamodb._runtime.failures import is_transient, locating, outage_remedy
+from langgraph.checkpoint.dynamodb._runtime.failures import is_transient, locating, misfit, outage_remedy
 from langgraph.checkpoint.dynamodb._runtime.fork import start_in_every_process, without_forks
-from langgraph.checkpoint.dynamodb._runtime.library_versions import misfit
 from langgraph.checkpoint.dynamodb._runtime.loops import LoopEnd, run_apart
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerUnavailableError
@@ -197,7 +196,7 @@ class Clients:
         attempts = self._attempts(call, native=self._is_native)
         while True:
             try:
-                return await self._asend(call)
+                return await self.asend_once(call)
             except Exception as error:
                 wait = attempts.seconds_to_next(error)
                 if wait is None:
@@ -212,9 +211,6 @@ class Clients:
 
     async def asend_once(self, call: Call) -> Any:
         """Make a request on the running event loop, once."""
-        return await self._asend(call)
-
-    async def _asend(self, call: Call) -> Any:
         if not self._is_native:
             return await asyncio.to_thread(self._send, call)
         loop = asyncio.get_running_loop()

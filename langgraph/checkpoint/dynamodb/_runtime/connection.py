@@ -7,11 +7,11 @@ type checkers check them, as if each constructor named them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 from weakref import WeakSet
 
 from langgraph.checkpoint.dynamodb._format.limits import CONNECT_SECONDS, READ_SECONDS
-from langgraph.checkpoint.dynamodb._runtime.accounting import table_observer
+from langgraph.checkpoint.dynamodb._runtime.accounting import TableAccounting
 from langgraph.checkpoint.dynamodb._runtime.clients import ClientOptions, Clients
 from langgraph.checkpoint.dynamodb._runtime.events import Events, Observer, OnEvent
 from langgraph.checkpoint.dynamodb._runtime.options import (
@@ -61,8 +61,16 @@ class Connection:
     on_event: OnEvent | Events | None
 
     def observer(self, prefix: str = "", *, labels_are_tenants: bool = True) -> Observer | None:
-        """Return the observer of operations whose names begin with a prefix; `None` if nobody receives events."""
-        return table_observer(self.on_event, self.table.name, prefix, labels_are_tenants=labels_are_tenants)
+        """Return the observer of operations; `None` if nobody receives events.
+
+        Args:
+            prefix: The beginning of the operations' names.
+            labels_are_tenants: Whether the first label of a namespace names a tenant.
+        """
+        if self.on_event is None:
+            return None
+        accounting = TableAccounting(labels_are_tenants=labels_are_tenants)
+        return Observer(self.on_event, accounting, self.table.name, prefix)
 
 
 def connect(
@@ -84,13 +92,11 @@ def connect(
     """
     refuse_unknown(kind, options.keys() - TableKeywords.__annotations__.keys(), TableKeywords)
     check_table_name(table_name)
+    of_clients: dict[str, Any] = {
+        name: value for name, value in options.items() if name in ClientOptions.__annotations__
+    }
     client_options = ClientOptions(
-        region_name=options.get("region_name"),
-        endpoint_url=options.get("endpoint_url"),
-        session=options.get("session"),
-        async_session=options.get("async_session"),
-        client=options.get("client"),
-        client_config=options.get("client_config"),
+        **of_clients,
         retry_seconds=retry_seconds,
         connect_seconds=connect_seconds,
         read_seconds=read_seconds,

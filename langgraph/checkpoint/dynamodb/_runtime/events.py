@@ -156,27 +156,16 @@ class Meter:
     def event(self, outcome: Outcome, error: BaseException | None, *, with_ids: bool) -> Event:
         """Return the event of the operation."""
         thread_id = next(iter(self.thread_ids)) if with_ids and len(self.thread_ids) == 1 else None
+        # What both have under one name.
+        counts = {name: value for name, value in vars(self).items() if name in Event.__annotations__}
         return Event(
-            table_name=self.table_name,
-            operation=self.operation,
+            **{**counts, "error": None if error is None else _name_of(error)},
             outcome=outcome,
-            error=None if error is None else _name_of(error),
             tenant=next(iter(self.tenants)) if len(self.tenants) == 1 else None,
             thread_id=thread_id,
-            started_at=self.started_at,
-            duration_seconds=self.duration_seconds,
-            waited_seconds=self.waited_seconds,
-            requests=self.requests,
             attempts=self.requests + self.retries,
-            throttled=self.throttled,
-            read_units=self.read_units,
-            write_units=self.write_units,
-            bytes_read=self.bytes_read,
-            bytes_written=self.bytes_written,
             segments_written=len(self.written),
             segments_reused=len(self.named - self.written),
-            cache_hits=self.cache_hits,
-            cache_misses=self.cache_misses,
         )
 
 

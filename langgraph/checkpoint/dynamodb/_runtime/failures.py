@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from errno import ECONNREFUSED
+from importlib import metadata
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
@@ -33,25 +34,23 @@ _THROTTLE_REMEDY = "raise the table's capacity or its maximum, unless one partit
 # DynamoDB's messages if it may not use the key that encrypts the table. The code is that of the key's error.
 _KEY_REFUSED = ("KMS key access denied error", "com.amazonaws.services.kms.model")
 
-_NO_CREDENTIALS = frozenset(
-    {
-        "NoCredentialsError",
-        "PartialCredentialsError",
-        "CredentialRetrievalError",
-        "TokenRetrievalError",
-    }
-)
-_LAPSED = frozenset(
-    {
+# What to do about an error of the account's set-up, by codes of AWS and names of botocore's exceptions.
+_REMEDIES = {
+    ("AccessDenied", "AccessDeniedException", "NotAuthorized", "UnauthorizedOperation"): (
+        "access to table {table} was denied for {action} ({text}); attach the policy in the output AgentPolicyArn of"
+        " the table's stack to the role (OperatorPolicyArn to prune, delete or scan)"
+    ),
+    (
         "ExpiredToken",
         "ExpiredTokenException",
         "RequestExpired",
         "SSOTokenLoadError",
         "UnauthorizedSSOTokenError",
-    }
-)
-_UNKNOWN = frozenset(
-    {
+    ): (
+        "the AWS credentials for table {table} have expired ({text}); sign in again (`aws sso login`), or pass a"
+        " session= that renews them"
+    ),
+    (
         "IncompleteSignature",
         "InvalidAccessKeyId",
         "InvalidClientTokenId",
@@ -59,16 +58,27 @@ _UNKNOWN = frozenset(
         "MissingAuthenticationToken",
         "MissingAuthenticationTokenException",
         "UnrecognizedClientException",
-    }
-)
-_BADLY_SIGNED = frozenset({"InvalidSignatureException", "RequestTimeTooSkewed", "SignatureDoesNotMatch"})
-_REGION_REMEDIES = {
-    "NoRegionError": (
-        "no AWS region for table {table_name}; pass region_name= or set AWS_DEFAULT_REGION (boto3 ignores AWS_REGION)"
+    ): (
+        "AWS does not know the credentials for table {table} ({text}); check the access key, its session token and its"
+        " account, and region_name"
     ),
-    "InvalidRegionError": "no AWS region can have this name ({error}); check region_name",
+    ("InvalidSignatureException", "RequestTimeTooSkewed", "SignatureDoesNotMatch"): (
+        "AWS refused the signature of a request to table {table} ({text}); set this machine's clock by NTP, and check"
+        " the secret access key"
+    ),
+    # The table may be named in a configuration that needs the profile first.
+    ("ProfileNotFound",): (
+        "there is no such AWS profile ({text}); check AWS_PROFILE and ~/.aws/config, or pass session="
+    ),
+    ("NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError", "TokenRetrievalError"): (
+        "no usable AWS credentials for table {table} ({text}); give the function or task a role, run `aws configure`,"
+        " or pass session="
+    ),
+    ("NoRegionError",): (
+        "no AWS region for table {table}; pass region_name= or set AWS_DEFAULT_REGION (boto3 ignores AWS_REGION)"
+    ),
+    ("InvalidRegionError",): "no AWS region can have this name ({text}); check region_name",
 }
-_DENIED = frozenset({"AccessDenied", "AccessDeniedException", "NotAuthorized", "UnauthorizedOperation"})
 
 
 def error_code(error: object) -> str:
@@ -143,45 +153,17 @@ def is_transient(error: Exception) -> bool:
 
 def account_remedy(table_name: str, error: Exception) -> str | None:
     """Return what to do about an error of the account's set-up; `None` for other errors."""
-    code, kind, table_name = error_code(error), type(error).__name__, located(table_name, error)
-    text = text_of(error)
+    table, text = located(table_name, error), text_of(error)
     if any(each in text for each in _KEY_REFUSED):
         return (
-            f"the KMS key of table {table_name} cannot be used ({text}); enable the key, or let its policy and the"
-            f" role's allow kms:Decrypt through DynamoDB; see `{DOCS_COMMAND} runbook`"
+            f"the KMS key of table {table} cannot be used ({text}); enable the key, or let its policy and the role's"
+            f" allow kms:Decrypt through DynamoDB; see `{DOCS_COMMAND} runbook`"
         )
-    if code in _DENIED:
-        action = f"dynamodb:{getattr(error, 'operation_name', '')}".rstrip(":")
-        return (
-            f"access to table {table_name} was denied for {action} ({text}); attach the policy in the output"
-            " AgentPolicyArn of the table's stack to the role (OperatorPolicyArn to prune, delete or scan)"
-        )
-    if code in _LAPSED or kind in _LAPSED:
-        return (
-            f"the AWS credentials for table {table_name} have expired ({text}); sign in again (`aws sso login`),"
-            " or pass a session= that renews them"
-        )
-    if code in _UNKNOWN:
-        return (
-            f"AWS does not know the credentials for table {table_name} ({text}); check the access key, its session"
-            " token and its account, and region_name"
-        )
-    if code in _BADLY_SIGNED:
-        return (
-            f"AWS refused the signature of a request to table {table_name} ({text}); set this machine's clock by NTP,"
-            " and check the secret access key"
-        )
-    if kind == "ProfileNotFound":
-        # The table may be named in a configuration that needs the profile first.
-        return f"there is no such AWS profile ({text}); check AWS_PROFILE and ~/.aws/config, or pass session="
-    if kind in _NO_CREDENTIALS:
-        return (
-            f"no usable AWS credentials for table {table_name} ({text}); give the function or task a role, run"
-            " `aws configure`, or pass session="
-        )
-    if kind in _REGION_REMEDIES:
-        return _REGION_REMEDIES[kind].format(table_name=table_name, error=text)
-    return _endpoint_remedy(table_name, error)
+    action = f"dynamodb:{getattr(error, 'operation_name', '')}".rstrip(":")
+    for names, remedy in _REMEDIES.items():
+        if error_code(error) in names or type(error).__name__ in names:
+            return remedy.format(table=table, action=action, text=text)
+    return _endpoint_remedy(table, error)
 
 
 def _endpoint_remedy(table_name: str, error: Exception) -> str | None:
@@ -245,3 +227,25 @@ def _throttle_remedy(reason: str) -> str:
     return next(
         (remedy for limit, remedy in _THROTTLE_REMEDIES.items() if reason.endswith(limit)), _THROTTLE_REMEDY
     )
+
+
+def misfit() -> str | None:
+    """Say that aiobotocore does not fit botocore, and what mends it; `None` if it fits or is not installed.
+
+    aiobotocore works with a few releases of botocore only. An installer that adds a package with a newer boto3 may
+    leave a pair that does not fit, and its first request then ends in an error deep inside aiobotocore.
+    """
+    from packaging.requirements import Requirement  # noqa: PLC0415 - importing the saver should cost little.
+
+    try:
+        requirements = [Requirement(each) for each in metadata.requires("aiobotocore") or ()]
+        own, installed = metadata.version("aiobotocore"), metadata.version("botocore")
+    except metadata.PackageNotFoundError:
+        return None
+    for each in requirements:
+        if each.name == "botocore" and not each.specifier.contains(installed, prereleases=True):
+            return (
+                f"aiobotocore {own} needs botocore {each.specifier}, and botocore {installed} is installed; run"
+                ' `pip install --upgrade "aiobotocore[boto3]"`, which installs versions that fit'
+            )
+    return None

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from types import TracebackType
+import logging
 
 from typing_extensions import Self
 
+from langgraph.checkpoint.dynamodb._format.items import key
 from langgraph.checkpoint.dynamodb._runtime.drivers import Runner, Transport
 from langgraph.checkpoint.dynamodb._runtime.events import Observer
-from langgraph.checkpoint.dynamodb._runtime.steps import Call
-from langgraph.checkpoint.dynamodb._runtime.warm_up import warm_up
+from langgraph.checkpoint.dynamodb._runtime.failures import error_code
+from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op
+
+logger = logging.getLogger(__name__)
 
 
 class TransportOwner:
@@ -57,12 +60,7 @@ class TransportOwner:
         """Return the object itself."""
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close the clients."""
         self.close()
 
@@ -70,11 +68,19 @@ class TransportOwner:
         """Return the object itself."""
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Close the clients on this event loop."""
         await self.aclose()
+
+
+def first_read(table_name: str) -> Call:
+    """Return a request for an item that no table has. It costs a read unit, or nothing if it is denied."""
+    item_key = key("langgraph-dynamodb#", "?")
+    return Call("get_item", {"TableName": table_name, "Key": item_key}, is_sent_once=True)
+
+
+def warm_up(request: Call) -> Op[None]:
+    """Send a request, once. Any answer will do, and a failure is only logged: the first call raises what is wrong."""
+    [outcome] = yield (request,)
+    if isinstance(outcome, Exception) and not error_code(outcome):
+        logger.warning("warm_up got no answer, so the first call takes longer: %s", outcome)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from langgraph.checkpoint.dynamodb._format.pricing import WRITE_UNIT_DOLLARS
-from langgraph.checkpoint.dynamodb._operations.directory_table import enter_thread
+from langgraph.checkpoint.dynamodb._operations.entries import enter_thread
 from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.many import From, Parallel, ThreadIds, chosen, conclude, serve

@@ -20,8 +20,7 @@ from langgraph.checkpoint.dynamodb._format.schema import (
     table_schema,
 )
 from langgraph.checkpoint.dynamodb._operations.setup import differences
-from langgraph.checkpoint.dynamodb._runtime.failures import error_code, has_no_response
-from langgraph.checkpoint.dynamodb._runtime.library_versions import misfit
+from langgraph.checkpoint.dynamodb._runtime.failures import error_code, has_no_response, misfit
 from langgraph.checkpoint.dynamodb.cli.findings import (
     Finding,
     asked,

@@ -18,7 +18,6 @@ from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.content import pack_typed
 from langgraph.checkpoint.dynamodb._operations import copy, delete, put_writes
-from langgraph.checkpoint.dynamodb._operations.compose import WantedValuesError, snapshot_arguments
 from langgraph.checkpoint.dynamodb._operations.delta_history import find_history
 from langgraph.checkpoint.dynamodb._operations.directory import (
     ThreadQuery,
@@ -29,9 +28,9 @@ from langgraph.checkpoint.dynamodb._operations.directory import (
 from langgraph.checkpoint.dynamodb._operations.entries import with_owner
 from langgraph.checkpoint.dynamodb._operations.get import get_tuple
 from langgraph.checkpoint.dynamodb._operations.list import select
-from langgraph.checkpoint.dynamodb._operations.put import store
+from langgraph.checkpoint.dynamodb._operations.put import WantedValuesError, snapshot_arguments, store
 from langgraph.checkpoint.dynamodb._operations.runs import list_runs
-from langgraph.checkpoint.dynamodb._operations.thread_lock import Hold, release, renew, try_to_acquire
+from langgraph.checkpoint.dynamodb._operations.thread_lock import Hold, TableHolder
 from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, work
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, ThreadLockLostError
@@ -179,16 +178,17 @@ class Operations:
 
     def lock(self, storage: Storage, request: wire.LockRequest) -> Op[Document]:
         """Acquire, renew or release the lock of a thread. The client waits between its attempts."""
+        holder = TableHolder(storage)
         hold = Hold(items.partition_of(request.thread_id), request.ttl_seconds, request.token)
         held, free_in_seconds = False, 0.0
         if request.action == "acquire":
-            attempt = yield from try_to_acquire(storage, hold)
+            attempt = yield from holder.attempt(hold)
             held, free_in_seconds = attempt.held_until is not None, attempt.free_in_seconds
         elif request.action == "release":
-            yield from release(storage, hold)
+            yield from holder.release(hold)
         else:
             with suppress(ThreadLockLostError):
-                yield from renew(storage, hold)
+                yield from holder.renew(hold)
                 held = True
         return {"held": held, "free_in_seconds": free_in_seconds}
 

@@ -13,7 +13,7 @@ from langgraph.checkpoint.dynamodb._format.items import Partition
 from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
 from langgraph.checkpoint.dynamodb._operations import put_writes
 from langgraph.checkpoint.dynamodb._operations.arguments import config_of
-from langgraph.checkpoint.dynamodb._operations.get import decode_tuple
+from langgraph.checkpoint.dynamodb._operations.get import decoded
 from langgraph.checkpoint.dynamodb._operations.overview import scan_threads
 from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._operations.reads import (
@@ -142,4 +142,5 @@ def _decoded(
         for item, name in product(checkpoint.writes, (items.WRITES, *items.SPECIAL_WRITES.values()))
         for write in read_writes(codec, item, name, loaded.contents)
     ]
-    return record_of(decode_tuple(partition, codec, checkpoint, loaded), sorted(positions))
+    found, _ = decoded(partition, codec, checkpoint, loaded)
+    return record_of(found, sorted(positions))

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from langgraph.checkpoint.dynamodb._operations.directory import ThreadQuery, ThreadSummary, list_threads
-from langgraph.checkpoint.dynamodb._operations.directory_table import look_up
+from langgraph.checkpoint.dynamodb._operations.directory import (
+    ThreadQuery,
+    ThreadSummary,
+    list_threads,
+    look_up,
+)
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError, CheckpointFormatError

@@ -1,4 +1,4 @@
-"""The directory in the table: which requests a list makes, and when an entry is stored or carried along."""
+"""Entries of the directory: what they say of a thread that had checkpoints before, or is a copy."""
 
 from __future__ import annotations
 
@@ -13,24 +13,15 @@ from langgraph.checkpoint.dynamodb import CheckpointerInputError, CheckpointNotF
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Item
 from langgraph.checkpoint.dynamodb._operations.delete import delete_thread, prune
-from langgraph.checkpoint.dynamodb._operations.directory_table import (
+from langgraph.checkpoint.dynamodb._operations.directory import (
     Newest,
-    ThreadPosition,
-    carry_entry,
-    describe,
-    enter_thread,
+    ThreadQuery,
+    list_threads,
     look_up,
-    read_entries,
+    set_thread,
 )
-from langgraph.checkpoint.dynamodb._operations.entries import (
-    ThreadDescription,
-    entry_of,
-    read_about,
-    tenant_prefix,
-)
+from langgraph.checkpoint.dynamodb._operations.entries import carry_entry, enter_thread, tenant_prefix
 from langgraph.checkpoint.dynamodb._operations.put import put
-from langgraph.checkpoint.dynamodb._operations.threads import ensure_epoch
-from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from tests.support.checkpoints import METADATA, checkpoint_of, thread_config
 from tests.support.harness import Harness
@@ -61,103 +52,16 @@ def store(
     harness.run(put(storage, config, *arguments))
 
 
-def entry(harness: Harness, thread: str, **about: Any) -> Item:
-    """The entry of a thread."""
-    return entry_of(storage_of(harness), items.partition_of(thread), ThreadDescription(**about))
-
-
 def stored(harness: Harness, thread: str) -> Item:
     """The thread item."""
     item: Item = harness.items("T", thread)["T"]
     return item
 
 
-def read(
-    harness: Harness,
-    owner: str | None,
-    before: ThreadPosition | None = None,
-    *,
-    since: float = 0,
-    count: int = 10,
-) -> tuple[list[str], bool, list[Call]]:
-    """Read entries; return their threads, whether these are the last ones, and the requests."""
-    run = harness.begin(read_entries(storage_of(harness), owner, int(since), before, count))
-    calls = run.trace()
-    entries, is_last = run.finish()
-    return [ThreadPosition.of(each).thread_id for each in entries], is_last, calls
-
-
-def days(calls: list[Call]) -> list[str]:
-    """The days that requests name."""
-    return [each.params["ExpressionAttributeValues"][":hash"]["S"] for each in calls]
-
-
-# Reading
-
-
-def test_an_owners_threads_are_one_query_of_as_many_as_wanted(harness: Harness) -> None:
-    for number in range(5):
-        store(harness, f"thread {number}", "ada")
-        harness.now += 1
-    found, is_last, calls = read(harness, "ada", count=3)
-    assert (found, is_last) == (["thread 4", "thread 3", "thread 2"], False)
-    assert [call.params["Limit"] for call in calls] == [3]
-    last = ThreadPosition(int(harness.now) - 3, "thread 2")
-    assert read(harness, "ada", last)[:2] == (["thread 1", "thread 0"], True)
-    assert read(harness, "bob")[:2] == ([], True)
-
-
-def test_a_list_ends_at_the_activity_asked_for(harness: Harness) -> None:
-    for number in range(3):
-        store(harness, f"thread {number}", "ada")
-        harness.now += HOUR
-    since = harness.now - 2 * HOUR
-    assert read(harness, "ada", since=since)[:2] == (["thread 2", "thread 1"], True)
-    # DynamoDB would refuse to begin behind the end.
-    behind = ThreadPosition(int(since) - 1, "thread 0")
-    assert read(harness, "ada", behind, since=since) == ([], True, [])
-
-
-def test_all_threads_are_one_query_for_each_day(harness: Harness) -> None:
-    store(harness, "old", "ada")
-    harness.now += 2 * DAY
-    store(harness, "new", "bob")
-    today = datetime.fromtimestamp(harness.now, timezone.utc).date()
-    found, is_last, calls = read(harness, None, since=harness.now - 3 * DAY)
-    assert (found, is_last) == (["new", "old"], True)
-    assert [(today - datetime.fromisoformat(each).date()).days for each in days(calls)] == [0, 1, 2, 3]
-    assert {each.params["IndexName"] for each in calls} == {"day-index"}
-
-
-def test_all_threads_end_with_the_page_that_has_enough_and_there_may_be_more(harness: Harness) -> None:
-    store(harness, "old", "ada")
-    harness.now += 2 * DAY
-    store(harness, "new", "bob")
-    found, is_last, calls = read(harness, None, since=harness.now - 3 * DAY, count=1)
-    assert (found, is_last, len(calls)) == (["new"], False, 1)
-    place = ThreadPosition(int(harness.now), "new")
-    found, is_last, calls = read(harness, None, place, since=harness.now - 3 * DAY)
-    assert (found, is_last, len(calls)) == (["old"], True, 4)
-
-
-def test_a_position_of_the_far_future_costs_no_queries_of_days_to_come(harness: Harness) -> None:
-    store(harness, "one", "ada")
-    found, _, calls = read(harness, None, ThreadPosition(253_402_300_799, "x"), since=harness.now - DAY)
-    assert (found, len(calls)) == (["one"], 3)
-
-
-# Describing
-
-
-def test_what_a_new_description_lacks_is_removed(harness: Harness) -> None:
-    store(harness, "one", "ada")
-    root = items.partition_of("one")
-    assert harness.run(describe(storage_of(harness), root, {}, stored(harness, "one"))) is None
-    assert read(harness, "ada")[0] == []
-    assert read_about(storage_of(harness).codec, stored(harness, "one")) == ThreadDescription()
-    owned = entry(harness, "one", owner="ada")
-    assert harness.run(describe(storage_of(harness), root, owned, stored(harness, "one"))) is None
-    assert read(harness, "ada")[0] == ["one"]
+def listed(harness: Harness, owner: str | None) -> list[str]:
+    """The threads of an owner, or all."""
+    page = harness.run(list_threads(storage_of(harness), ThreadQuery(owner=owner)))
+    return [each.thread_id for each in page.threads]
 
 
 # The newest checkpoint
@@ -171,15 +75,7 @@ def test_the_newest_checkpoint_is_one_query(harness: Harness) -> None:
     assert harness.run(look_up(storage_of(harness), "two")) == Newest("idle", None)
 
 
-# Copies, and threads from before
-
-
-def carry(harness: Harness, source: str, target: str) -> Item:
-    """Carry an entry to a thread that has none; return the thread item."""
-    storage, to = storage_of(harness), items.partition_of(target)
-    epoch = harness.run(ensure_epoch(storage, to)).epoch
-    harness.run(carry_entry(storage, storage, items.partition_of(source), to, epoch, None))
-    return stored(harness, target)
+# Threads from before
 
 
 def test_a_thread_from_before_is_entered_as_its_newest_checkpoint_says(harness: Harness) -> None:
@@ -188,7 +84,7 @@ def test_a_thread_from_before_is_entered_as_its_newest_checkpoint_says(harness: 
     store(harness, "one", checkpoint_id="1ef0a000-0000-6000-8000-000000000000", user_id="ada")
     harness.now += 2 * 365 * DAY
     harness.run(enter_thread(storage_of(harness), "one", "user_id"))
-    assert read(harness, "ada")[0] == ["one"]
+    assert listed(harness, "ada") == ["one"]
     active = items.number(stored(harness, "one"), "last_active")
     assert active is not None
     assert began.timestamp() < active < harness.now
@@ -222,17 +118,15 @@ def test_the_newest_checkpoint_that_names_an_owner_counts(harness: Harness, late
         named = {} if owner is None else {"user_id": owner}
         store(harness, "one", checkpoint_id=f"{number:03}", **named)
     assert harness.run(enter_thread(storage_of(harness), "one", "user_id")) == "ada"
-    assert read(harness, "ada")[0] == ["one"]
+    assert listed(harness, "ada") == ["one"]
 
 
 def test_a_thread_that_names_no_owner_is_entered_without_one(harness: Harness) -> None:
     store(harness, "one")
     assert harness.run(enter_thread(storage_of(harness), "one", "user_id")) is None
-    assert read(harness, None, since=harness.now - DAY)[0] == ["one"]
+    assert listed(harness, None) == ["one"]
     # Somebody names the owner by hand, and no checkpoint is searched for one again.
-    root = items.partition_of("one")
-    owned = entry(harness, "one", owner="ada")
-    assert harness.run(describe(storage_of(harness), root, owned, stored(harness, "one"))) is None
+    harness.run(set_thread(storage_of(harness), "one", "ada", None, None))
     assert harness.run(enter_thread(storage_of(harness), "one", "user_id")) == "ada"
 
 
@@ -247,8 +141,7 @@ def test_a_thread_from_before_began_with_its_oldest_checkpoint(harness: Harness,
     elif how == "put":
         store(harness, "one", "ada", checkpoint_id=checkpoint_id_at(4))
     else:
-        new = entry(harness, "one", title="Trains")
-        harness.run(describe(storage_of(harness), items.partition_of("one"), new, None))
+        harness.run(set_thread(storage_of(harness), "one", None, "Trains", None))
     assert items.number(stored(harness, "one"), items.CREATED_AT) == int(began)
     active = began + 2 * 60 if how == "enter" else harness.now
     assert items.number(stored(harness, "one"), "last_active") == int(active)
@@ -273,7 +166,7 @@ def test_a_thread_that_is_pruned_before_it_is_entered_is_entered_all_the_same(
         harness.run(prune(storage_of(harness), ["one"], "keep_last", keep))
         run.go_on()
     run.finish()
-    assert "one" in read(harness, "ada")[0]
+    assert "one" in listed(harness, "ada")
 
 
 def test_a_thread_that_is_deleted_before_it_is_entered_is_not_entered(harness: Harness) -> None:
@@ -282,7 +175,7 @@ def test_a_thread_that_is_deleted_before_it_is_entered_is_not_entered(harness: H
     run.until(lambda call: call.method == "update_item")
     harness.run(delete_thread(storage_of(harness), "one"))
     run.finish()
-    assert read(harness, "ada")[0] == []
+    assert listed(harness, "ada") == []
 
 
 def test_an_id_without_a_time_or_of_the_future_counts_as_now(harness: Harness) -> None:
