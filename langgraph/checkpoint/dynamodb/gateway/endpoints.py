@@ -28,7 +28,6 @@ class Endpoint:
     name: str
     model: type[wire.Message]
     answer: type[BaseModel]
-    """The answer's model; for a stream, that of one document."""
     right: Right | None
     """The right that it needs. None: each operation of the request needs its own."""
     absent: Mapping[str, Any] | None = None
@@ -56,7 +55,13 @@ ENDPOINTS = (
     Endpoint(
         "get-tuple", wire.GetTupleRequest, responses.GetTupleResponse, "read", absent={"checkpoint": None}
     ),
-    Endpoint("list", wire.ListRequest, responses.ListDocument, "read", absent={"end": True, "more": False}),
+    Endpoint(
+        "list",
+        wire.ListRequest,
+        responses.ListResponse,
+        "read",
+        absent={"checkpoints": [], "after": None, "problem": None},
+    ),
     Endpoint(
         "delta-channel-history",
         wire.DeltaChannelHistoryRequest,
