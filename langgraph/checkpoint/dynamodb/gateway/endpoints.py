@@ -84,7 +84,6 @@ ENDPOINTS = (
 )
 LABEL_ENDPOINTS = (
     Endpoint("store/batch", label_wire.BatchRequest, label_wire.BatchResponse, None),
-    Endpoint("store/put-if", label_wire.PutIfRequest, label_wire.PutIfResponse, "write"),
     Endpoint(
         "store/delete-namespace",
         label_wire.DeleteNamespaceRequest,
@@ -92,8 +91,6 @@ LABEL_ENDPOINTS = (
         "write",
     ),
     Endpoint("store/sweep-ttl", label_wire.SweepTtlRequest, label_wire.DeleteNamespaceResponse, "write"),
-    Endpoint("store/export-items", label_wire.ExportItemsRequest, label_wire.ExportItemsResponse, "read"),
-    Endpoint("store/import-items", label_wire.ImportItemsRequest, label_wire.ImportItemsResponse, "write"),
     Endpoint("cache/get", label_wire.CacheGetRequest, label_wire.CacheGetResponse, "read"),
     Endpoint("cache/set", label_wire.CacheSetRequest, label_wire.CacheSetResponse, "write"),
     Endpoint("cache/clear", label_wire.CacheClearRequest, responses.Done, "write"),
