@@ -212,33 +212,23 @@ export class GatewaySaver extends BaseCheckpointSaver {
 
   async #ask(operation, request) {
     await this.#check();
-    return this.#send(`/checkpoints/${operation}`, request, (response) => response.json());
+    return this.#send(`/checkpoints/${operation}`, request);
   }
 
-  /** The documents of a list. The list of a thread comes in pages, and that of all threads in one stream. */
+  /** The checkpoints of a list, page by page. */
   async *#listed(request, limit) {
-    await this.#check();
-    const page = request.thread_id === null ? null : Math.min(limit, PAGE_MAX);
-    let [more, after] = [true, null];
-    while (more) {
-      const body = { ...request, after, limit: page };
-      more = undefined;
-      for await (const document of lines(await this.#send("/checkpoints/list", body, (response) => response.body))) {
-        if (document.problem) throw GatewayError.of(document.problem);
-        if (document.end) {
-          ({ more } = document);
-        } else {
-          yield document;
-          after = { checkpoint_id: document.checkpoint_id, checkpoint_ns: document.checkpoint_ns };
-        }
-      }
-      if (more === undefined) throw new GatewayError("The gateway's answer was cut off. Retry the call.");
-    }
+    let after = null;
+    do {
+      const page = await this.#ask("list", { ...request, after, limit: Math.min(limit, PAGE_MAX) });
+      yield* page.checkpoints;
+      if (page.problem) throw GatewayError.of(page.problem);
+      ({ after } = page);
+    } while (after !== null);
   }
 
   /** Makes sure, once, that the service speaks this version of the wire. */
   async #check() {
-    this.#about ??= this.#send("/about", undefined, (response) => response.json());
+    this.#about ??= this.#send("/about");
     try {
       const { wire_version } = await this.#about;
       if (wire_version !== WIRE_VERSION) {
@@ -250,9 +240,9 @@ export class GatewaySaver extends BaseCheckpointSaver {
     }
   }
 
-  async #send(path, request, read) {
+  async #send(path, request) {
     for (let attempt = 1; ; attempt += 1) {
-      const answer = await this.#attempt(path, request, read).catch((cause) => ({ cause, mayRepeat: true }));
+      const answer = await this.#attempt(path, request).catch((cause) => ({ cause, mayRepeat: true }));
       if ("value" in answer) return answer.value;
       const { cause, mayRepeat, waitSeconds = 0 } = answer;
       if (!mayRepeat || attempt === ATTEMPTS_MAX) {
@@ -264,13 +254,11 @@ export class GatewaySaver extends BaseCheckpointSaver {
     }
   }
 
-  async #attempt(path, request, read) {
+  async #attempt(path, request) {
     const headers = {};
     const token = typeof this.#token === "function" ? await this.#token() : this.#token;
     if (token !== undefined) headers.Authorization = `Bearer ${token}`;
-    // A list may take as long as its reader.
-    const isList = path.endsWith("/list");
-    if (this.#serviceAheadMs !== undefined && !isList) {
+    if (this.#serviceAheadMs !== undefined) {
       // The service ends what this client no longer waits for.
       headers["X-Deadline"] = (Date.now() + this.#serviceAheadMs + TIMEOUT_MS - UNSURE_MS) / 1_000;
     }
@@ -285,12 +273,12 @@ export class GatewaySaver extends BaseCheckpointSaver {
         body = gzipSync(body);
       }
     }
-    const signal = isList ? undefined : AbortSignal.timeout(TIMEOUT_MS);
+    const signal = AbortSignal.timeout(TIMEOUT_MS);
     const method = body === undefined ? "GET" : "POST";
     const response = await fetch(this.#url + path, { method, headers, body, signal });
     const now = Date.parse(response.headers.get("Date"));
     if (!Number.isNaN(now)) this.#serviceAheadMs = now - Date.now();
-    if (response.ok) return { value: await read(response) };
+    if (response.ok) return { value: await response.json() };
     // A proxy's error may have another form.
     const problem = await response.json().catch(() => ({ title: `HTTP status ${response.status}` }));
     return {
@@ -319,18 +307,4 @@ function digest(threadId) {
 function digestOf(data) {
   const whole = createHash("sha256").update(Buffer.from(data, "base64")).digest();
   return whole.subarray(0, 16).toString("base64");
-}
-
-/** The documents of a stream, each of which is a line. */
-async function* lines(body) {
-  // A document may come in many pieces.
-  let pieces = [];
-  for await (const text of body.pipeThrough(new TextDecoderStream())) {
-    const [end, ...others] = text.split("\n");
-    pieces.push(end);
-    for (const start of others) {
-      yield JSON.parse(pieces.join(""));
-      pieces = [start];
-    }
-  }
 }

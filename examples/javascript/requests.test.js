@@ -28,9 +28,9 @@ describe("the requests of a checkpointer", () => {
       const body = Buffer.concat(chunks);
       const text = request.headers["content-encoding"] === "gzip" ? gunzipSync(body) : body;
       asked.push({ path: request.url, headers: request.headers, body: text.length > 0 ? JSON.parse(text) : null });
-      const { status = 200, headers = {}, lines, ...document } = answers.shift();
+      const { status = 200, headers = {}, text: sent, ...document } = answers.shift();
       response.writeHead(status, headers);
-      response.end(lines ?? JSON.stringify(document));
+      response.end(sent ?? JSON.stringify(document));
     });
     await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
     try {
@@ -43,10 +43,6 @@ describe("the requests of a checkpointer", () => {
     return asked;
   }
 
-  function lines(...documents) {
-    return documents.map((each) => `${JSON.stringify(each)}\n`).join("");
-  }
-
   async function listed(saver, ...rest) {
     const found = [];
     for await (const each of saver.list(...rest)) found.push(each);
@@ -55,7 +51,7 @@ describe("the requests of a checkpointer", () => {
 
   it("are sent again while the service is busy", async () => {
     const busy = { status: 503, headers: { "Retry-After": "0" } };
-    const asked = await served([about, busy, { status: 502, lines: "<html>" }, { checkpoint: null }], async (saver) => {
+    const asked = await served([about, busy, { status: 502, text: "<html>" }, { checkpoint: null }], async (saver) => {
       expect(await saver.getTuple(config)).toBeUndefined();
     });
     const [, ...tried] = asked.map(({ path }) => path);
@@ -122,11 +118,12 @@ describe("the requests of a checkpointer", () => {
   });
 
   it("list page by page", async () => {
-    const page = (more) => ({ lines: lines(stored, { end: true, more }) });
-    const [, , last] = await served([about, page(true), page(false)], async (saver) => {
+    const end = { thread_id: "t", checkpoint_ns: "", checkpoint_id: "1" };
+    const page = (after) => ({ checkpoints: [stored], after });
+    const [, , last] = await served([about, page(end), page(null)], async (saver) => {
       expect(await listed(saver, config, { limit: 3 })).toHaveLength(2);
     });
-    expect(last.body).toMatchObject({ limit: 3, after: { checkpoint_id: "1", checkpoint_ns: "" } });
+    expect(last.body).toMatchObject({ limit: 3, after: end });
   });
 
   it("leave out what the service could not compare", async () => {
@@ -134,17 +131,15 @@ describe("the requests of a checkpointer", () => {
       return { type: "json", data: Buffer.from(JSON.stringify({ source })).toString("base64") };
     };
     const found = ["loop", "input", "loop"].map((source) => ({ ...stored, typed_metadata: metadata(source) }));
-    await served([about, { lines: lines(...found, { end: true, more: false }) }], async (saver) => {
+    await served([about, { checkpoints: found, after: null }], async (saver) => {
       const tuples = await listed(saver, config, { filter: { source: "loop" }, limit: 2 });
       expect(tuples.map((each) => each.metadata)).toEqual([{ source: "loop" }, { source: "loop" }]);
     });
   });
 
-  it("notice a list that was cut off, and one that failed", async () => {
-    const cut = { lines: lines(stored) };
-    const failed = { lines: lines({ problem: { status: 500, title: "Oh" } }) };
-    await served([about, cut, failed], async (saver) => {
-      await expect(listed(saver, config)).rejects.toThrow("cut off");
+  it("end a list with what was wrong with a thread", async () => {
+    const failed = { checkpoints: [stored], after: null, problem: { status: 409, title: "Oh" } };
+    await served([about, failed], async (saver) => {
       await expect(listed(saver, config)).rejects.toThrow("Oh");
     });
   });

@@ -11,7 +11,7 @@ from starlette.applications import Starlette
 from starlette.requests import HTTPConnection
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream
+from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.gateway import Principal, anybody_on_this_machine, app, create_gateway
 
@@ -26,8 +26,6 @@ class Script:
         self.asked: list[Any] = []
         self.answer: dict[str, Any] = {}
         self.error: Exception | None = None
-        self.listed: list[dict[str, Any]] = []
-        self.made = 0
 
     def __call__(self, *_given: Any) -> Script:
         """Take the place of the class."""
@@ -35,22 +33,15 @@ class Script:
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """Give the operation of an endpoint."""
-        return self._list if name == "list" else self._run
+        del name
+        return self._run
 
-    def _run(self, _storage: Storage, request: Any) -> Op[dict[str, Any]]:
+    def _run(self, _storage: Storage, request: Any, _prefix: str = "") -> Op[dict[str, Any]]:
         yield from ()
         self.asked.append(request)
         if self.error is not None:
             raise self.error
         return self.answer
-
-    def _list(self, _storage: Storage, request: Any, _prefix: str = "") -> Stream[dict[str, Any]]:
-        self.asked.append(request)
-        for each in self.listed:
-            self.made += 1
-            yield Emit(each)
-        if self.error is not None:
-            raise self.error
 
 
 @pytest.fixture

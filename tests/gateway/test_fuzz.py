@@ -212,9 +212,6 @@ async def _fuzz(
         said = f"seed {seed}, case {number}: {post} was answered {answer.status_code} {answer.text[:500]}"
         assert answer.status_code < 500, said
         assert len(answer.content) < ANSWER_BYTES_MAX, said
-        # An error in the middle of a list is a problem with the status that it would have had.
-        assert b'"status":5' not in answer.content, said
-        assert b"\xa6status\xcd\x01\xf4" not in answer.content, said
         counts[answer.status_code] += 1
     return counts
 

@@ -102,12 +102,9 @@ def documents(*labels: str) -> Mapping[str, Any]:
                     "after": {**at, **times}, "order": "key",
                 },
                 {"op": "list_namespaces", "match_conditions": [{"match_type": "prefix", "path": [*labels]}]},
+                {"op": "put", **put, "condition": {"revision": None, "token": "0123456789abcdef"}},
+                {"op": "put", **put, "times": {**times, "expires_at": None}},
             ]
-        },
-        "store/put-if": {**put, "revision": None, "token": "0123456789abcdef"},
-        "store/export-items": {"namespace_prefix": [*labels], "after": {**at, "key": "a"}},
-        "store/import-items": {
-            "records": [{**at, **times, "value": "{}", "ttl_minutes": 1.0, "expires_at": None, "vectors": [VECTOR]}]
         },
         "store/sweep-ttl": {"namespace_prefix": [*labels], "after": None},
         "store/delete-namespace": {"namespace_prefix": [*labels], "after": {**at, "key": "a"}},
@@ -138,10 +135,10 @@ async def test_what_is_others_is_refused(
     traffic.clear()
     for name, document in documents(*others).items():
         if name == "store/batch":
-            for op in document["ops"][:2]:
+            for op in (*document["ops"][:2], *document["ops"][4:]):
                 answer = await send("ada", name, {"ops": [op]})
                 assert answer.status_code == 403
-        elif name != "store/export-items":
+        else:
             answer = await send("ada", name, document)
             assert answer.status_code == 403, name
             assert "their namespaces begin with ('acme', 'ada')" in answer.json()["detail"]
@@ -165,9 +162,7 @@ async def test_reads_under_a_shorter_prefix_find_ones_own(send: Send) -> None:
             {"op": "list_namespaces", "match_conditions": [{"match_type": "prefix", "path": [*prefix]}]},
         ]
         results = (await send(who, "store/batch", {"ops": ops})).json()["results"]
-        exported = (await send(who, "store/export-items", {"namespace_prefix": [*prefix]})).json()["records"]
         searched = sorted(each["namespace"] for each in results[0]["found"])
-        assert sorted(each["namespace"] for each in exported) == searched
         if prefix:
             assert results[2]["found"] == searched
         return searched, results[1]["found"]
@@ -238,8 +233,7 @@ async def test_whatever_is_exchanged_a_request_reaches_its_labels_only(
             for request in traffic.requests:
                 assert all(each.startswith("acme/") for each in _named(request.params)), request
             assert '"namespace":["other"' not in answer.text
-    # An export of what is others' has nothing in it.
-    assert statuses & {400, 403} or name == "store/export-items"
+    assert statuses & {400, 403}
 
 
 def _named(params: Any) -> list[str]:
@@ -267,6 +261,9 @@ def _named(params: Any) -> list[str]:
     (put_of("acme", ttl_seconds=0), "ttl_seconds"),
     (put_of("acme", "a.b"), "Namespace labels cannot contain periods"),
     (put_of("acme", key="k" * 2000), "makes a key of"),
+    (put_of("acme", value=None, condition={"revision": None, "token": "0" * 16}), "the revision of the memory"),
+    (put_of("acme", value=None, times={"created_at": "", "updated_at": "", "expires_at": None}), "or none"),
+    (put_of("acme", times={"created_at": "now", "updated_at": "", "expires_at": None}), "created_at"),
     ({"op": "get", "namespace": ["acme", ""], "key": "k"}, "Namespace labels cannot be empty"),
     ({"op": "search", "namespace_prefix": ["acme"], "filter": "["}, "filter is not JSON"),
     ({"op": "search", "namespace_prefix": ["acme"], "filter": "[]"}, "filter is a list"),
@@ -284,12 +281,6 @@ async def test_bad_operations_are_named_and_nothing_is_stored(
     assert answer.status_code in (400, 422), answer.text
     assert says in answer.json()["detail"]
     assert all_items(own_client, table_name) == []
-
-
-async def test_a_deletion_without_a_revision_is_refused(send: Send) -> None:
-    document = documents("acme")["store/put-if"] | {"value": None}
-    answer = await send("acme", "store/put-if", document)
-    assert (answer.status_code, "give the revision" in answer.json()["detail"]) == (400, True)
 
 
 async def test_too_many_operations_are_refused(send: Send) -> None:
@@ -337,8 +328,6 @@ async def test_what_an_answer_has_no_room_for_is_left(make_send: Callable[..., S
     # More than are read at once.
     gets = [{"op": "get", **places[number % 3]} for number in range(120)]
     assert (await send("acme", "store/batch", {"ops": gets})).json()["left"] == list(range(2, 120))
-    exported = (await send("acme", "store/export-items", {"namespace_prefix": ["acme"]})).json()
-    assert (len(exported["records"]), exported["after"]) == (2, places[1])
     keys = [places[number % 3] for number in range(20)]
     assert (await send("acme", "cache/get", {"keys": keys})).json()["left"] == list(range(2, 20))
 

@@ -75,7 +75,6 @@ REQUESTS: list[tuple[str, dict[str, Any]]] = [
             ]
         },
     ),
-    ("store/export-items", {"namespace_prefix": ["n"]}),
     ("cache/set", {"entries": [{"namespace": ["n"], "key": "k", **TYPED}]}),
     ("cache/get", {"keys": [{"namespace": ["n"], "key": "k"}]}),
 ]

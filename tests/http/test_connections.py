@@ -19,11 +19,12 @@ import pytest
 from langgraph.checkpoint.dynamodb._format.limits import POOL_CONNECTIONS
 from langgraph.checkpoint.dynamodb._runtime.drivers import AsyncDriver, BlockingDriver
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, result
+from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
 from langgraph.checkpoint.dynamodb.http import connections as http_connections
 from langgraph.checkpoint.dynamodb.http import transport as http_transport
 from langgraph.checkpoint.dynamodb.http.exchange import ServiceClock
 from langgraph.checkpoint.dynamodb.http.transport import GatewayTransport
-from tests.support.http_stand_in import StandIn, document, stream
+from tests.support.http_stand_in import StandIn, problem
 from tests.support.operations import Side
 
 PROJECT_FOLDER = Path(__file__).parents[2]
@@ -57,11 +58,11 @@ def test_the_drivers_run_operations_over_it(gateway: StandIn, side: Side) -> Non
     assert gateway.connections <= 10
 
 
-def test_a_connection_is_used_again_also_after_an_error_and_a_stream(gateway: StandIn) -> None:
+def test_a_connection_is_used_again_also_after_an_error(gateway: StandIn) -> None:
     transport = GatewayTransport(gateway.address)
-    gateway.script = [document({}), stream({"number": 1}, {"end": True})]
-    transport.send(CALL)
-    assert len(transport.send(Call("list", {}))) == 2
+    gateway.script = [problem(409, "ThreadBusyError", "Busy.")]
+    with pytest.raises(ThreadBusyError):
+        transport.send(CALL)
     transport.send(CALL)
     transport.close()
     assert gateway.connections == 1

@@ -106,7 +106,8 @@ LEFT = {
 
 
 def test_a_checkpoint_that_is_deleted_before_all_of_it_came_is_gone() -> None:
-    answers = {**ANSWERS, "get-tuple": {"checkpoint": None}, "list": [LEFT, {"end": True, "more": False}]}
+    page = {"checkpoints": [LEFT], "after": None, "problem": None}
+    answers = {**ANSWERS, "get-tuple": {"checkpoint": None}, "list": page}
     client = _client()
     assert _run(operations.get_tuple(client, _config()), answers)[0] is None
     listing = collected(operations.list_checkpoints(client, thread_config("t"), None, None, None))
@@ -153,7 +154,11 @@ def test_a_lock_that_another_has_is_lost() -> None:
 
 @pytest.mark.parametrize(
     ("body", "encoding", "says"),
-    [(b"", "br", "compressed as br"), (compressed(bytes(100))[:-5], "zstd", "not complete")],
+    [
+        (b"", "br", "compressed as br"),
+        (b"xx", "gzip", "not compressed as"),
+        (compressed(bytes(100))[:-5], "zstd", "not complete"),
+    ],
 )
 def test_a_body_that_is_not_as_its_encoding_says(body: bytes, encoding: str, says: str) -> None:
     with pytest.raises(BadDocumentError, match=says):

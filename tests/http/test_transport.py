@@ -21,13 +21,11 @@ from tests.support.http_stand_in import (
     ABOUT,
     DROPPED,
     MEDIA_TYPE,
-    STREAM_MEDIA_TYPE,
     UNREAD,
     Answer,
     StandIn,
     document,
     problem,
-    stream,
 )
 
 Ask = Callable[..., Any]
@@ -282,91 +280,3 @@ def test_an_answer_that_cannot_be_decoded(
     gateway.always = answer
     with pytest.raises(CheckpointerError, match=says):
         ask(gateway.address, method)
-
-
-# Lists
-
-STREAM = {"Content-Type": STREAM_MEDIA_TYPE}
-LAST = {"end": True, "more": False}
-PARTS = [{"cursor": "c", "number": number, "data": bytes(100_000)} for number in range(3)]
-BROKEN = {
-    "after a document": stream(*PARTS, LAST, cut_after=100_200),
-    "within a document": stream(*PARTS, LAST, cut_after=100_010),
-    "at once": stream(*PARTS, LAST, cut_after=0),
-    "without its last document": stream(*PARTS),
-    "within a length": Answer(body=b"\0\0", headers=STREAM),
-    "with nothing": Answer(headers=STREAM),
-    "with a problem that passes": stream(PARTS[0], {"problem": {"status": 503, "detail": "broke off"}}),
-}
-
-
-def test_a_list_is_answered_by_documents(gateway: StandIn, ask: Ask) -> None:
-    gateway.script = [DROPPED, Answer(503, b"", {}), stream(*PARTS, LAST)]
-    assert ask(gateway.address, "list") == [*PARTS, LAST]
-    assert [each.path for each in gateway.asked] == ["/checkpoints/list"] * 3
-
-
-@pytest.mark.parametrize("broken", BROKEN)
-def test_a_list_that_breaks_off_is_asked_for_again(gateway: StandIn, ask: Ask, broken: str) -> None:
-    gateway.script = [BROKEN[broken]] * 2 + [stream(*PARTS, LAST)]
-    assert ask(gateway.address, "list") == [*PARTS, LAST]
-    assert len(gateway.asked) == 3
-
-
-@pytest.mark.parametrize("broken", BROKEN)
-def test_a_list_that_breaks_off_never_passes_for_complete(gateway: StandIn, ask: Ask, broken: str) -> None:
-    gateway.always = BROKEN[broken]
-    with pytest.raises(CheckpointerError, match=f"gateway at {gateway.address} .*(broke off|body)"):
-        ask(gateway.address, "list", retry_seconds=0)
-
-
-@pytest.mark.parametrize(
-    "broken",
-    [
-        stream(*PARTS, LAST, headers={**STREAM, "Content-Encoding": "gzip"}),
-        stream(PARTS[0], "no document"),
-        Answer(body=b"\0\0\0\1\xc1", headers=STREAM),
-        Answer(body=b"\0\0\0\0\0", headers=STREAM),
-    ],
-)
-def test_a_list_that_cannot_be_decoded_is_an_error_at_once(
-    gateway: StandIn, ask: Ask, broken: Answer
-) -> None:
-    gateway.always = broken
-    with pytest.raises(CheckpointerError, match=f"the gateway at {gateway.address}"):
-        ask(gateway.address, "list")
-    assert len(gateway.asked) == 1
-
-
-def test_a_problem_on_the_way_is_an_error(gateway: StandIn, ask: Ask) -> None:
-    told = {
-        "type": "urn:gateway:problem:CheckpointCorruptionError",
-        "detail": "An item is damaged.",
-        "status": 409,
-    }
-    for last, kind, says in (
-        (told, errors.CheckpointCorruptionError, "^An item is damaged.$"),
-        ({"title": "Something"}, CheckpointerError, "the gateway at .* failed: Something"),
-    ):
-        gateway.always = stream(PARTS[0], {"problem": last})
-        with pytest.raises(kind, match=says):
-            ask(gateway.address, "list")
-    assert len(gateway.asked) == 2
-
-
-def test_what_comes_after_the_last_document_is_of_no_use(gateway: StandIn, ask: Ask) -> None:
-    gateway.always = stream(*PARTS, LAST, PARTS[0])
-    assert ask(gateway.address, "list") == [*PARTS, LAST]
-
-
-@pytest.mark.parametrize(
-    ("answer", "says"),
-    [
-        (problem(409, "ThreadBusyError", "Somebody has it."), "^Somebody has it."),
-        (Answer(200, b"<p>", {"Content-Type": "text/html"}), "is not a gateway of this release"),
-    ],
-)
-def test_a_list_that_does_not_begin(gateway: StandIn, ask: Ask, answer: Answer, says: str) -> None:
-    gateway.always = answer
-    with pytest.raises(CheckpointerError, match=says):
-        ask(gateway.address, "list")

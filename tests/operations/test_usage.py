@@ -1,22 +1,83 @@
-"""What a prune would free, computed from measured inventories."""
+"""What a thread takes up and costs, computed from its measured inventories."""
 
 from __future__ import annotations
 
+import boto3
+import pytest
+
+from benchmarks.meter import Meter
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._operations.overview import measure_thread
-from langgraph.checkpoint.dynamodb._operations.usage import pruned
-from tests.support.checkpoints import noise
+from langgraph.checkpoint.dynamodb._operations.usage import Account, Pruned, account_of, pruned
+from tests.support import graphs
+from tests.support.checkpoints import noise, thread_config
 from tests.support.harness import THREAD, Harness
+from tools.engine import Engine
 
 
-def test_a_prune_frees_what_only_the_gone_checkpoints_have() -> None:
-    """Two checkpoints share one value and have one each."""
+def _thread() -> Harness:
+    """A thread whose two checkpoints share one value and have one each."""
     harness = Harness()
     process = harness.process()
     harness.run(process.put("1", {"shared": noise(60_000), "own": noise(60_000, 1)}))
     harness.run(process.put("2", {"shared": noise(60_000), "own": noise(60_000, 2)}, "1", ["own"]))
-    before = len(harness.model.items())
+    harness.run(process.put_writes("2", [("own", 1)]))
+    return harness
+
+
+def _account(harness: Harness) -> Account:
+    return account_of(harness.run(measure_thread(harness.process().storage, THREAD)))
+
+
+def test_the_kinds_add_up_to_all_items() -> None:
+    harness = _thread()
+    account = _account(harness)
+    assert set(account.kinds) == {"checkpoints", "pending writes", "segments", "thread items"}
+    assert account.total.items == len(harness.model.items())
+    segments = account.kinds["segments"]
+    assert account.shared.bytes + account.own.bytes == segments.bytes
+    assert account.shared.bytes > 50_000
+    assert account.own.bytes > 100_000
+    assert (account.unnamed.items, account.missing) == (0, 0)
+
+
+def test_segments_without_a_checkpoint_and_checkpoints_without_a_segment_are_told() -> None:
+    harness = _thread()
+    [segment, *_] = harness.items("S#").values()
+    harness.remove(segment)
+    assert _account(harness).missing == 1
+    for head in harness.items("C#").values():
+        harness.remove(head)
+    account = _account(harness)
+    assert account.unnamed.items == account.kinds["segments"].items
+
+
+def test_a_step_costs_what_no_earlier_one_has() -> None:
+    first, second = _account(_thread()).steps
+    assert first.new.bytes > second.new.bytes > 50_000
+    assert first.write_units > second.write_units
+    assert second.stored.items == 2
+
+
+def test_a_prune_frees_what_only_the_gone_checkpoints_have() -> None:
+    harness = _thread()
+    before = _account(harness)
     found = pruned(harness.run(measure_thread(harness.process().storage, THREAD)), 1, lambda _: True)
     assert found.checkpoints == 1
-    assert found.bytes > 50_000
     harness.run(harness.process().prune())
-    assert found.items == before - len(harness.model.items())
+    after = _account(harness)
+    assert (found.freed.items, after.unnamed.items) == (before.total.items - after.total.items, 0)
+    assert Pruned.sum_of([found, found]).checkpoints == 2
+
+
+@pytest.mark.engines("dynamodb-local")
+def test_steps_cost_what_the_engine_counted(engine: Engine, table_name: str) -> None:
+    meter = Meter()
+    session = meter.watch(boto3.session.Session())
+    with DynamoDBSaver(table_name, session=session, endpoint_url=engine.endpoint_url) as saver:
+        for turn in range(4):
+            graphs.agent(saver).invoke({"messages": [("user", f"turn {turn}")]}, thread_config())
+        steps = account_of(saver.runner.run(measure_thread(saver.storage, "thread-1"))).steps
+        counted = sum(each.write_units for each in steps)
+    # The thread's own item, and what a process does once.
+    assert counted <= meter.total.write_units <= counted + 3

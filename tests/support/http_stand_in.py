@@ -18,7 +18,6 @@ from typing import Any
 import ormsgpack
 
 MEDIA_TYPE = "application/vnd.msgpack"
-STREAM_MEDIA_TYPE = f"{MEDIA_TYPE}-seq"
 
 
 @dataclass(frozen=True)
@@ -76,13 +75,6 @@ class StandIn:
 def document(content: Any, **options: Any) -> Answer:
     """Answer with a document."""
     return Answer(body=ormsgpack.packb(content), **options)
-
-
-def stream(*contents: Any, **options: Any) -> Answer:
-    """Answer with a stream of documents."""
-    packed = [ormsgpack.packb(each) for each in contents]
-    body = b"".join(len(each).to_bytes(4, "big") + each for each in packed)
-    return Answer(body=body, **{"headers": {"Content-Type": STREAM_MEDIA_TYPE}, **options})
 
 
 def problem(status: int, kind: str, detail: str | None, **headers: str) -> Answer:

@@ -43,13 +43,32 @@ def record_of(loaded: LoadedMemory) -> dict[str, Any]:
         "namespace": list(loaded.address.namespace),
         "key": loaded.address.key,
         "value": loaded.value,
-        "created_at": moment(memory.created_us).isoformat(),
-        "updated_at": moment(memory.updated_us).isoformat(),
+        **times_record(Times(memory.created_us, memory.updated_us, memory.expires_at)),
         "ttl_minutes": None if memory.ttl_seconds is None else memory.ttl_seconds / 60,
-        "expires_at": None
-        if memory.expires_at is None
-        else moment(memory.expires_at * 1_000_000).isoformat(),
     }
+
+
+def times_record(times: Times) -> dict[str, str | None]:
+    """Return the times of a memory as a record has them."""
+    expires_at = times.expires_at
+    return {
+        "created_at": moment(times.created_us).isoformat(),
+        "updated_at": moment(times.updated_us).isoformat(),
+        "expires_at": None if expires_at is None else moment(expires_at * 1_000_000).isoformat(),
+    }
+
+
+def times_of(record: Mapping[str, Any]) -> Times:
+    """Return the times of a record.
+
+    Raises:
+        CheckpointerInputError: It has no such times; the message names the field.
+    """
+    return Times(
+        _time(record, "created_at"),
+        _time(record, "updated_at"),
+        _time(record, "expires_at") // 1_000_000 if record.get("expires_at") is not None else None,
+    )
 
 
 def imported(record: Mapping[str, Any], index: Embedder | None) -> NewMemory:
@@ -65,12 +84,7 @@ def imported(record: Mapping[str, Any], index: Embedder | None) -> NewMemory:
         _field(record, "value"),
         ttl=record.get("ttl_minutes"),
     )
-    times = Times(
-        _time(record, "created_at"),
-        _time(record, "updated_at"),
-        _time(record, "expires_at") // 1_000_000 if record.get("expires_at") is not None else None,
-    )
-    return new_memory(op, index, times=times)
+    return new_memory(op, index, times=times_of(record))
 
 
 def _field(record: object, name: str) -> Any:

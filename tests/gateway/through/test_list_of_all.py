@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import collections
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
 from typing import Any
 from uuid import UUID
@@ -11,7 +12,9 @@ from uuid import UUID
 import pytest
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
+from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY
+from langgraph.checkpoint.dynamodb.errors import CheckpointFormatError
+from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver, operations
 from tests.support.change import change_requests
 from tests.support.checkpoints import checkpoint_of, noise, thread_config
 
@@ -20,6 +23,13 @@ pytestmark = pytest.mark.engines("dynamodb-local")
 
 def _names(found: Any) -> list[tuple[str, str]]:
     return [(each.config["configurable"]["thread_id"], each.checkpoint["id"]) for each in found]
+
+
+def _until_failure(listing: Iterator[Any]) -> list[tuple[str, str]]:
+    found: list[Any] = []
+    with pytest.raises(CheckpointFormatError):
+        collections.deque(map(found.append, listing), 0)
+    return _names(found)
 
 
 async def test_a_list_of_all_threads_is_whole(
@@ -43,6 +53,31 @@ async def test_a_list_of_all_threads_is_whole(
     assert len([*remote.list(None, filter={"of": 1}, limit=7)]) == 7
     assert len([*remote.list(None, filter={"of": 1})]) == 8
     assert len([*remote.list(None, limit=11)]) == 11
+
+
+def test_a_damaged_thread_does_not_keep_others_from_being_listed_on_any_page(
+    make_saver: Callable[..., DynamoDBSaver],
+    make_remote: Callable[..., HttpCheckpointSaver],
+    own_client: Any,
+    table_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(operations, "_PAGE_MAX", 3)
+    saver, remote = make_saver(), make_remote()
+    for number in range(4):
+        for step in range(5):
+            metadata: Any = {"source": "loop", "run_id": "r"}
+            saver.put(thread_config(f"{number}"), checkpoint_of(f"{step}", {}), metadata, {})
+    own_client.update_item(
+        TableName=table_name,
+        Key={PARTITION_KEY: {"S": "1#"}, SORT_KEY: {"S": "C#2#"}},
+        UpdateExpression="SET v = :newer",
+        ExpressionAttributeValues={":newer": {"N": "99"}},
+    )
+    for metadata_filter in (None, {"run_id": "r"}):
+        found = _until_failure(remote.list(None, filter=metadata_filter))
+        others = sorted(each for each in found if each[0] != "1")
+        assert others == [(thread, f"{step}") for thread in "023" for step in range(5)]
 
 
 def test_a_list_goes_on_in_another_process(

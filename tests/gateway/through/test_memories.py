@@ -144,18 +144,17 @@ def _search(schedules: int, tell: Callable[[str], None]) -> None:
 
 def conditions_are_ignored(patch: pytest.MonkeyPatch) -> None:
     """A put replaces whatever is there."""
-    put_if = Memories.put_if
+    batch = Memories.batch
 
-    def ignoring(self: Memories, request: label_wire.PutIfRequest, *more: Any) -> Op[Any]:
-        put = label_wire.StorePut(
-            op="put", namespace=request.namespace, key=request.key, value=request.value,
-            vectors=request.vectors, ttl_seconds=request.ttl_seconds,
-        )  # fmt: skip
-        yield from self.batch(label_wire.BatchRequest(ops=[put]), *more)
-        return {"revision": request.token}
+    def ignoring(self: Memories, request: label_wire.BatchRequest, *more: Any) -> Op[Any]:
+        plain = [each.model_copy(update={"condition": None}) for each in request.ops]
+        answer = yield from batch(self, label_wire.BatchRequest(ops=plain), *more)
+        for position, each in enumerate(request.ops):
+            if getattr(each, "condition", None) is not None:
+                answer["results"][position] = {"revision": "0123456789abcdef"}
+        return answer
 
-    assert put_if is not ignoring
-    patch.setattr(Memories, "put_if", ignoring)
+    patch.setattr(Memories, "batch", ignoring)
 
 
 def what_is_left_is_not_told(patch: pytest.MonkeyPatch) -> None:
@@ -167,11 +166,12 @@ def what_is_left_is_not_told(patch: pytest.MonkeyPatch) -> None:
         return answer | {"left": []}
 
     patch.setattr(Memories, "batch", forgetting)
-    patch.setattr(Memories, "_put", lambda self, puts: _some(self, puts))
+    patch.setattr(Memories, "_put", _some)
 
 
-def _some(memories: Memories, puts: Any) -> Op[list[int]]:
+def _some(memories: Memories, puts: Any, results: dict[int, Any]) -> Op[list[int]]:
     yield from ()
+    results.update({position: {"revision": None} for position, new, _ in puts if new.expected is not None})
     return [position for position, _, _ in puts] if memories._storage.rng.random() < 0.3 else []  # noqa: SLF001
 
 

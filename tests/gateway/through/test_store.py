@@ -298,7 +298,7 @@ def test_an_export_comes_in_parts(store: HttpStore, asked: Asked) -> None:
     asked.clear()
     records = list(store.export_items(("users",)))
     assert sorted(each["value"]["n"] for each in records) == list(range(40))
-    assert asked == ["store/export-items"] * 3
+    assert asked == ["store/batch"] * 3
     store.delete_namespace(())
     assert store.import_items(records) == 40
 

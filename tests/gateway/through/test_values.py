@@ -279,12 +279,9 @@ def test_a_list_goes_on_where_an_answer_was_full() -> None:
     assert sum(each.method == "list" for each in pair.asked) > 3
 
 
-@pytest.mark.parametrize(
-    "what",
-    [{"after": {"checkpoint_id": "1", "checkpoint_ns": ""}}, {"checkpoint_ns": ""}, {"checkpoint_id": "1"}],
-)
+@pytest.mark.parametrize("what", [{"checkpoint_ns": ""}, {"checkpoint_id": "1"}])
 def test_a_list_of_all_threads_cannot_be_of_a_part_of_each(what: dict[str, Any]) -> None:
-    with pytest.raises(CheckpointerInputError, match=f"{next(iter(what))} needs a thread_id"):
+    with pytest.raises(CheckpointerInputError, match="need a thread_id"):
         Pair().ask("list", **what)
 
 
@@ -432,7 +429,7 @@ def test_typed_metadata_is_returned_as_it_came_and_costs_little(kind: str, data:
     found = pair.ask("get-tuple", thread_id=THREAD)["checkpoint"]
     assert found["typed_metadata"] == typed
     # Only its client can tell whether it matches.
-    *listed, _ = pair.ask("list", thread_id=THREAD, filter={"a": 1})
+    listed = pair.ask("list", thread_id=THREAD, filter={"a": 1})["checkpoints"]
     assert len(listed) in (0, 1)
     shown = pair.ask("get-tuple", thread_id=THREAD, plain=True)["checkpoint"]
     assert size_of(shown) < 200_000
@@ -445,7 +442,7 @@ def test_text_that_msgpack_cannot_hold_is_only_in_typed_metadata(data: bytes) ->
     pair.ask("put", **crafted(typed_metadata=typed))
     found = pair.ask("get-tuple", thread_id=THREAD)["checkpoint"]
     assert (found["metadata"], found["typed_metadata"]) == ({"b": 1}, typed)
-    assert pair.ask("list", thread_id=THREAD)[0] == found
+    assert pair.ask("list", thread_id=THREAD)["checkpoints"] == [found]
 
 
 @pytest.mark.parametrize("encrypts", [False, True])
@@ -461,7 +458,7 @@ def test_a_filter_finds_typed_metadata(*, encrypts: bool) -> None:
         [found] = pair.run(collected(listed))
         assert (found.checkpoint["id"], found.metadata) == ("3", {"source": "loop", "of": 1, "when": {1, 2}})
     # What can be read is filtered by the service.
-    *asked, _ = pair.ask("list", thread_id=THREAD, filter={"of": 1})
+    asked = pair.ask("list", thread_id=THREAD, filter={"of": 1})["checkpoints"]
     assert len(asked) == (4 if encrypts else 2)
 
 
@@ -476,7 +473,7 @@ def test_an_object_in_metadata_is_compared_by_its_client(value: Any, wanted: Any
     listed = operations.list_checkpoints(pair.client, config, {"of": wanted}, None, None)
     assert [each.metadata for each in pair.run(collected(listed))] == [metadata] * (value == wanted)
     # The rest is still compared by the service.
-    assert len(pair.ask("list", thread_id=THREAD, filter={"of": wanted, "source": "input"})) == 1
+    assert pair.ask("list", thread_id=THREAD, filter={"of": wanted, "source": "input"})["checkpoints"] == []
 
 
 def test_whole_numbers_that_msgpack_cannot_hold_are_kept() -> None:

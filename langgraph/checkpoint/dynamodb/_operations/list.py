@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple
@@ -55,6 +55,14 @@ _CHECKPOINTS_AT_ONCE = 16
 _SEGMENT_BYTES_KEPT = 64 * 1024 * 1024
 
 
+class Position(NamedTuple):
+    """The last checkpoint of an earlier list, behind which a list continues."""
+
+    thread_id: str
+    namespace: str
+    checkpoint_id: str
+
+
 def has_values(metadata: Mapping[str, Any], metadata_filter: Mapping[str, Any]) -> bool:
     """Tell whether metadata have the keys and values of a filter."""
     return all(metadata.get(name) == value for name, value in metadata_filter.items())
@@ -78,19 +86,21 @@ def select(
     metadata_filter: Mapping[str, Any],
     before: str | None,
     limit: int | None,
-    after: tuple[str, str] | None = None,
+    after: Position | None = None,
     prefix: str = "",
     matches: Matches = has_values,
+    errors: ErrorCollector | None = None,
 ) -> Stream[CheckpointTuple]:
     """List the checkpoints that match, newest first.
 
-    `after` is the id and the namespace of the last checkpoint of an earlier list of this thread. The list continues
-    behind it. A list without a thread reads only threads whose ids begin with `prefix`. `matches` compares metadata
-    with the filter; by default each key must have the same value.
+    The list continues behind `after`. A list without a thread reads only threads whose ids begin with `prefix`, and
+    collects their errors in `errors`, which it raises at its end. `matches` compares metadata with the filter; by
+    default each key must have the same value.
     """
     storage = replace(storage, codec=storage.codec.for_many())
     prefix = items.escape(prefix, "prefix")
-    selection = _Selection(storage, metadata_filter, before, limit, after, prefix, matches)
+    collector = ErrorCollector() if errors is None else errors
+    selection = _Selection(storage, metadata_filter, before, limit, after, prefix, matches, collector)
     if config is None:
         return selection.of_table()
     partition, checkpoint_id = target(config), checkpoint_id_in(config)
@@ -108,9 +118,10 @@ class _Selection:
     before: str | None
     left: int | None
     """How many checkpoints are left of its limit."""
-    after: tuple[str, str] | None
+    after: Position | None
     prefix: str
     matches: Matches
+    errors: ErrorCollector
     segments: dict[str, LoadedSegments] = field(default_factory=dict)
 
     @property
@@ -122,30 +133,40 @@ class _Selection:
 
         An error in one namespace does not keep the others from being listed.
         """
-        seen: set[str] = set()
-        collector = ErrorCollector()
         run_id = items.indexable_run_id(self.metadata_filter)
-        pages = (
-            heads_of_table()
-            if run_id is None
-            else Query(run_id, consistent=False, index=(RUN_INDEX, RUN_ID), attributes=(PARTITION_KEY,))
-        )
-        while not pages.done and not self._complete:
-            method = "scan" if run_id is None else "query"
-            response = yield from self.storage.table.send(method, **pages.params())
-            pages.advance(response)
-            for item in response["Items"]:
-                pk = items.partition_key(item)
-                if pk not in seen:
-                    seen.add(pk)
-                    if not pk.startswith(self.prefix):
-                        continue
-                    self.segments.clear()
-                    with collector.capture(f"PK={pk!r}"):
-                        yield from self.of_namespaces([items.parse_partition(pk)], None)
-        collector.raise_first()
-        if not seen and not self._complete:
+        is_empty = self.after is None
+        start = "" if self.after is None else items.partition_of(*self.after[:2]).pk
+        if run_id is None:
+            seen = {start} - {""}
+            for pk in seen:
+                yield from self._of_partition(pk)
+            pages = heads_of_table(after=start)
+            while not pages.done and not self._complete:
+                for item in (yield from self.storage.table.scan_pages([pages]))[0]["Items"]:
+                    pk = items.partition_key(item)
+                    if pk not in seen:
+                        seen.add(pk)
+                        yield from self._of_partition(pk)
+            is_empty = is_empty and not seen
+        else:
+            query = Query(run_id, consistent=False, index=(RUN_INDEX, RUN_ID), attributes=(PARTITION_KEY,))
+            found = yield from self.storage.table.query_all(query)
+            # In the order of their keys, in which a list can be continued: that of the index is not.
+            for pk in sorted({items.partition_key(item) for item in found}):
+                if pk >= start:
+                    yield from self._of_partition(pk)
+            is_empty = is_empty and not found
+        self.errors.raise_first()
+        if is_empty and not self._complete:
             yield from look_for_other_savers(self.storage, None)
+
+    def _of_partition(self, pk: str) -> Stream[CheckpointTuple]:
+        if self.after is not None and items.partition_of(*self.after[:2]).pk != pk:
+            self.after = None
+        self.segments.clear()
+        if pk.startswith(self.prefix):
+            with self.errors.capture(f"PK={pk!r}"):
+                yield from self.of_namespaces([items.parse_partition(pk)], None)
 
     def of_thread(self, root: Partition, checkpoint_id: str | None) -> Stream[CheckpointTuple]:
         """List every namespace of a thread, merged."""
@@ -200,9 +221,8 @@ class _Selection:
         """Return the id below which the list of a namespace starts, and whether it includes that id."""
         if self.after is None:
             return self.before, False
-        checkpoint_id, namespace = self.after
         # Checkpoints with one id are listed in the order of their namespaces.
-        return checkpoint_id, partition.namespace > namespace
+        return self.after.checkpoint_id, partition.namespace > self.after.namespace
 
     def _emit(self, checkpoints: Sequence[tuple[Partition, StoredCheckpoint]]) -> Stream[CheckpointTuple]:
         """Emit the checkpoints that match, reading the segments of several at once."""
@@ -316,10 +336,12 @@ class _Merge:
         return sorted(ready, key=lambda each: each[1].checkpoint_id, reverse=True)
 
 
-def heads_of_table(**part: int) -> Pages:
-    """Return a scan of the table, or of a part of it, for the keys of heads and writes items."""
+def heads_of_table(after: str = "", **part: int) -> Pages:
+    """Return a scan of the table behind a partition, or of a part of it, for the keys of heads and writes items."""
+    start = {"ExclusiveStartKey": items.key(after, items.AFTER_CHECKPOINTS)} if after else {}
     return Pages({
         **part,
+        **start,
         "FilterExpression": "begins_with(#sk, :checkpoints)",
         "ProjectionExpression": "#pk, #sk",
         "ExpressionAttributeNames": {"#pk": PARTITION_KEY, "#sk": SORT_KEY},

@@ -1,14 +1,131 @@
-"""What a prune would free, computed from the items of a thread."""
+"""The size and cost of a thread, computed from its items: stored bytes, cost of each step, what a prune would free."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.pricing import write_units
+from langgraph.checkpoint.dynamodb._format.pricing import read_units, stored_dollars, write_units
+from langgraph.checkpoint.dynamodb._format.schema import RUN_ID
 from langgraph.checkpoint.dynamodb._operations.delete import Age, choose_old
 from langgraph.checkpoint.dynamodb._operations.inventory import Inventory
+
+# An index entry consists of keys only, so writing it takes one unit.
+_INDEX_UNITS = 1
+
+
+@dataclass
+class Sum:
+    """A number of items and their total bytes."""
+
+    items: int = 0
+    bytes: int = 0
+
+    def add(self, size_bytes: int) -> None:
+        """Count one more item."""
+        self.items += 1
+        self.bytes += size_bytes
+
+    def include(self, other: Sum) -> None:
+        """Count all of another sum."""
+        self.items += other.items
+        self.bytes += other.bytes
+
+    @property
+    def month_dollars(self) -> float:
+        """The cost of storing it for a month, in US dollars."""
+        return stored_dollars(self.bytes, self.items)
+
+
+@dataclass(frozen=True)
+class StepCost:
+    """The cost of storing a checkpoint with its pending writes, and of reading it."""
+
+    checkpoint_id: str
+    namespace: str
+    write_units: int
+    read_units: float
+    stored: Sum
+    """Its head and pending writes."""
+    new: Sum
+    """The segments that no earlier checkpoint names."""
+
+
+@dataclass
+class Account:
+    """A thread's items by kind, its segments by how many checkpoints name them, and its steps."""
+
+    kinds: dict[str, Sum] = field(default_factory=dict)
+    shared: Sum = field(default_factory=Sum)
+    own: Sum = field(default_factory=Sum)
+    unnamed: Sum = field(default_factory=Sum)
+    """Segments that nothing names: left behind by a process that died, or part of a put that is under way."""
+    missing: int = 0
+    """Segments that are named but do not exist."""
+    steps: list[StepCost] = field(default_factory=list)
+
+    @property
+    def total(self) -> Sum:
+        """The sum over all kinds."""
+        total = Sum()
+        for each in self.kinds.values():
+            total.include(each)
+        return total
+
+
+_KINDS = {
+    items.SEGMENTS: "segments",
+    items.NAMESPACES: "namespace entries",
+    items.LOCK: "locks",
+    items.THREAD: "thread items",
+}
+
+
+def account_of(inventories: Sequence[Inventory]) -> Account:
+    """Return the account of a thread, given the inventories of its namespaces."""
+    account = Account()
+    for inventory in inventories:
+        for sort_key, size in inventory.sizes.items():
+            account.kinds.setdefault(_kind(sort_key), Sum()).add(size)
+        named = Counter(each for name in inventory.checkpoint_ids for each in inventory.named([name]))
+        for segment_id in inventory.segments:
+            count = named[segment_id]
+            by = account.shared if count > 1 else account.own if count else account.unnamed
+            by.add(inventory.sizes[items.segment_sk(segment_id)])
+        account.missing += len(named.keys() - inventory.segments.keys())
+        account.steps += steps_of(inventory)
+    return account
+
+
+def _kind(sort_key: str) -> str:
+    if sort_key.startswith(items.CHECKPOINTS):
+        # Ids are escaped, so they never contain the separator.
+        return "checkpoints" if sort_key.count("#") == 2 else "pending writes"
+    return next((kind for prefix, kind in _KINDS.items() if sort_key.startswith(prefix)), "others")
+
+
+def steps_of(inventory: Inventory) -> Iterator[StepCost]:
+    """Yield the cost of each checkpoint of a namespace, oldest first.
+
+    A checkpoint costs its own items and the segments that no earlier one names.
+    """
+    sizes, seen = inventory.sizes, set[bytes]()
+    for name in sorted(inventory.heads):
+        own = [sizes[items.sort_key(each)] for each in inventory.items_of([name])]
+        named = inventory.named([name]) & inventory.segments.keys()
+        new = [sizes[items.segment_sk(each)] for each in named - seen]
+        seen |= named
+        written = sum(map(write_units, (*own, *new)))
+        read = read_units(sum(own), consistent=True) + sum(
+            read_units(sizes[items.segment_sk(each)]) for each in named
+        )
+        indexed = _INDEX_UNITS if RUN_ID in inventory.heads[name] else 0
+        namespace = inventory.partition.namespace
+        yield StepCost(
+            name, namespace, written + indexed, read, Sum(len(own), sum(own)), Sum(len(new), sum(new))
+        )
 
 
 @dataclass
@@ -16,17 +133,28 @@ class Pruned:
     """The checkpoints and items that a prune deletes."""
 
     checkpoints: int = 0
-    items: int = 0
-    bytes: int = 0
+    freed: Sum = field(default_factory=Sum)
     write_units: int = 0
     """The write units of deleting them, which are as many as those of writing them."""
 
-    def include(self, other: Pruned) -> None:
-        """Count all of another prune."""
-        self.checkpoints += other.checkpoints
-        self.items += other.items
-        self.bytes += other.bytes
-        self.write_units += other.write_units
+    @classmethod
+    def sum_of(cls, some: Iterable[Pruned]) -> Pruned:
+        """Add up several prunes."""
+        total = cls()
+        for each in some:
+            total.checkpoints += each.checkpoints
+            total.freed.include(each.freed)
+            total.write_units += each.write_units
+        return total
+
+    def totals(self) -> dict[str, int]:
+        """Return the totals by name."""
+        return {
+            "checkpoints": self.checkpoints,
+            "items": self.freed.items,
+            "bytes": self.freed.bytes,
+            "write_units": self.write_units,
+        }
 
 
 def pruned(inventories: Sequence[Inventory], count: int, is_old: Age) -> Pruned:
@@ -40,7 +168,6 @@ def pruned(inventories: Sequence[Inventory], count: int, is_old: Age) -> Pruned:
         keys = [items.sort_key(each) for each in inventory.items_of(sorted(gone))]
         keys += [items.segment_sk(each) for each in freed & inventory.segments.keys()]
         for each in keys:
-            found.items += 1
-            found.bytes += inventory.sizes[each]
+            found.freed.add(inventory.sizes[each])
             found.write_units += write_units(inventory.sizes[each])
     return found

@@ -76,8 +76,8 @@ def work(function: Callable[[], T], size_bytes: int = 0) -> Op[T]:
     return value
 
 
-def collected(stream: Stream[T]) -> Op[list[T]]:
-    """Run a stream to its end and return all values that it emits."""
+def collected(stream: Stream[T], is_enough: Callable[[T], bool] = lambda _: False) -> Op[list[T]]:
+    """Run a stream to its end, or to a value that is enough, and return the values that it emits."""
     values: list[T] = []
     outcomes: Any = None
     while True:
@@ -88,6 +88,9 @@ def collected(stream: Stream[T]) -> Op[list[T]]:
         if isinstance(step, Emit):
             values.append(step.value)
             outcomes = None
+            if is_enough(step.value):
+                stream.close()
+                return values
         else:
             outcomes = yield step
 

@@ -88,7 +88,4 @@ def _say_what_would_be(
         return pruned(context.run(measure_thread(context.storage, thread_id)), keep_last, is_old)
 
     served = serve(context, "measuring threads", found, one, parallel=parallel)
-    total = Pruned()
-    for each in served.done.values():
-        total.include(each)
-    conclude(context, "would prune", served, vars(total))
+    conclude(context, "would prune", served, Pruned.sum_of(served.done.values()).totals())

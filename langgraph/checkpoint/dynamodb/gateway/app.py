@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any, cast
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -28,7 +28,6 @@ from langgraph.checkpoint.dynamodb.gateway.access_log import AccessLog, answer, 
 from langgraph.checkpoint.dynamodb.gateway.admission import Admission, principal_of
 from langgraph.checkpoint.dynamodb.gateway.asking import (
     Trail,
-    Units,
     asked_units,
     asking,
     patient,
@@ -194,19 +193,19 @@ class _Service:
                     trail.add_threads(filter(None, threads_of(message)))
                 seconds = min(seconds_left(request.headers), self._limits.request_seconds_max)
                 units = asked_units(request.headers, principal)
-                # A deletion that waits for another one must not begin after its client has given up and asked again.
-                if not isinstance(message, wire.ListRequest):
-                    # What goes on after the request's end does not end with it.
-                    until = math.inf if endpoint.is_joined else seconds
-                    with asking(place, until, request.headers, units, trail):
-                        running = self._answered(endpoint, message, principal, seconds, held)
-                        document = await asyncio.wait_for(running, seconds)
-                    if units is not None:
-                        document = units.added_to(document)
-                    return await bodies.answer(request, document)
-                with asking(place, seconds, request.headers, units, trail):
-                    admitted = await asyncio.wait_for(self._admitted(endpoint, message, principal), seconds)
-            return await self._listed(request, endpoint, admitted, units, seconds)
+                # What goes on after the request's end does not end with it.
+                until = math.inf if endpoint.is_joined else seconds
+                with asking(place, until, request.headers, units, trail):
+                    running = self._answered(endpoint, message, principal, seconds, held)
+                    # A deletion that waits for another one must not begin after its client has given up and asked
+                    # again.
+                    document = await asyncio.wait_for(running, seconds)
+                if isinstance(document.get("problem"), Exception):
+                    record = request.state.record
+                    document["problem"] = note(record, document["problem"]).document(record.request_id)
+                if units is not None:
+                    document = units.added_to(document)
+                return await bodies.answer(request, document)
 
     async def _answered(
         self, endpoint: Endpoint, message: wire.Message, principal: Principal, seconds: float, held: Held
@@ -232,6 +231,7 @@ class _Service:
                 getattr(self._operations, endpoint.attribute),
                 replace(self._storage, owner=principal.owner_name, pinned=admitted.pinned),
                 admitted.request,
+                *([principal.prefix] if endpoint.name == "list" else []),
             )
             try:
                 if not endpoint.is_joined:
@@ -265,55 +265,6 @@ class _Service:
         if getattr(message, "plain", False) and not self._plain_json:
             raise forbidden("this service does not show values as JSON; its operator sets plain_json")
 
-    async def _listed(
-        self,
-        request: Request,
-        endpoint: Endpoint,
-        admitted: Admitted | None,
-        units: Units | None,
-        seconds: float,
-    ) -> Response:
-        """Return the response for a list, once its first document is there."""
-        principal = principal_of(request)
-        documents = _one(dict(endpoint.absent or {}))
-        if admitted is not None:
-            storage = replace(self._storage, owner=principal.owner_name)
-            listing = self._operations.list(
-                storage, cast("wire.ListRequest", admitted.request), principal.prefix
-            )
-            documents = self._in_turns(request, self._runner.astream(listing), units)
-        # An error before the first document can still be answered with its own status.
-        first = await asyncio.wait_for(anext(documents, None), seconds)
-
-        async def rest() -> AsyncGenerator[dict[str, Any], None]:
-            document = first
-            try:
-                while document is not None:
-                    yield document
-                    document = await asyncio.wait_for(anext(documents, None), seconds)
-            except Exception as error:  # noqa: BLE001 - the status is sent, so the error is the last document.
-                record = request.state.record
-                yield {"problem": note(record, error).document(record.request_id)}
-            finally:
-                await documents.aclose()
-
-        return bodies.stream(request, rest())
-
-    async def _in_turns(
-        self, request: Request, documents: AsyncGenerator[dict[str, Any], None], units: Units | None
-    ) -> AsyncGenerator[dict[str, Any], None]:
-        """Yield documents, each made in a place of its own: no place is held while the client reads."""
-        async with aclosing(documents):
-            while True:
-                async with self._places.place(principal_of(request)) as place:
-                    seconds = self._limits.request_seconds_max
-                    trail = request.state.record.trail
-                    with asking(place, seconds, request.headers, units, trail):
-                        document = await anext(documents, None)
-                if document is None:
-                    return
-                yield document if units is None or "end" not in document else units.added_to(document)
-
     async def _about(self, request: Request) -> Response:
         return _json(
             {
@@ -346,10 +297,6 @@ class _Service:
                 "metrics are about all tenants, and these credentials are for one tenant or owner"
             )
         return PlainTextResponse(self._metrics.text(self._places.waiting()), media_type=metrics.MEDIA_TYPE)
-
-
-async def _one(document: dict[str, Any]) -> AsyncGenerator[dict[str, Any], None]:
-    yield document
 
 
 def _json(document: dict[str, Any]) -> Response:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable
-from contextlib import aclosing
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from anyio import CapacityLimiter, to_thread
 from pydantic import ValidationError
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
-from starlette.types import Send
-from typing_extensions import override
+from starlette.responses import Response
 
 from langgraph.checkpoint.dynamodb.gateway import compression
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
@@ -120,43 +117,8 @@ async def answer(request: Request, document: Any) -> Response:
     encoding = compression.chosen_encoding(request.headers.get("accept-encoding", ""))
     if encoding is not None and len(body) >= _COMPRESSED_BYTES_MIN:
         headers["Content-Encoding"] = encoding
-        body = await _compressed(compression.Outflow(encoding), body, is_last=True)
+        body = await _compressed(body, encoding)
     return Response(body, media_type=media.name, headers=headers)
-
-
-def stream(request: Request, documents: AsyncGenerator[Any, None]) -> Response:
-    """Return the response for a stream of documents. Each is made when the client has read the one before."""
-    media = _media(request)
-    headers = {"Vary": "Accept, Accept-Encoding", "Cache-Control": "no-store"}
-    encoding = compression.chosen_encoding(request.headers.get("accept-encoding", ""))
-    if encoding is not None:
-        headers["Content-Encoding"] = encoding
-    content = _pieces(media, None if encoding is None else compression.Outflow(encoding), documents)
-    return _Stream(content, media_type=media.stream_name, headers=headers)
-
-
-class _Stream(StreamingResponse):
-    """Ends the generator of the answer as soon as the client disconnects, and not when Python happens to clean up."""
-
-    def __init__(self, content: AsyncGenerator[bytes, None], **options: Any) -> None:
-        super().__init__(content, **options)
-        self._content = content
-
-    @override
-    async def stream_response(self, send: Send) -> None:
-        async with aclosing(self._content):
-            await super().stream_response(send)
-
-
-async def _pieces(
-    media: Media, outflow: compression.Outflow | None, documents: AsyncGenerator[Any, None]
-) -> AsyncGenerator[bytes, None]:
-    async with aclosing(documents):
-        async for document in documents:
-            piece = media.framed(await _encoded(media, document))
-            yield piece if outflow is None else await _compressed(outflow, piece, is_last=False)
-    if outflow is not None:
-        yield outflow.end()
 
 
 async def _encoded(media: Media, document: Any) -> bytes:
@@ -179,11 +141,10 @@ def _is_small(document: Any) -> bool:
     return left > 0
 
 
-async def _compressed(outflow: compression.Outflow, data: bytes, *, is_last: bool) -> bytes:
-    def compress() -> bytes:
-        return outflow.piece(data) + (outflow.end() if is_last else b"")
-
-    return compress() if len(data) < _THREADED_BYTES else await to_thread.run_sync(compress)
+async def _compressed(data: bytes, encoding: str) -> bytes:
+    if len(data) < _THREADED_BYTES:
+        return compression.compressed(data, encoding)
+    return await to_thread.run_sync(compression.compressed, data, encoding)
 
 
 def _media(request: Request) -> Media:

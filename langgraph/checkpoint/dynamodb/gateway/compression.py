@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import sys
 import zlib
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
@@ -79,26 +79,11 @@ def too_large(bytes_max: int) -> ProblemError:
     return ProblemError(413, f"the body is over {bytes_max:,} bytes; send less in one request")
 
 
-class Outflow:
-    """An answer that is compressed piece by piece. The client can read each piece as soon as it arrives."""
-
-    def __init__(self, encoding: str) -> None:
-        """Start a stream in one of the encodings."""
-        self._compress: Callable[[bytes], bytes]
-        if encoding == "gzip":
-            gzip = zlib.compressobj(_GZIP_LEVEL, wbits=_GZIP_WINDOW)
-            self._compress = gzip.compress
-            self._flush = partial(gzip.flush, zlib.Z_SYNC_FLUSH)
-            self.end = partial(gzip.flush, zlib.Z_FINISH)
-        else:
-            frame = zstd.ZstdCompressor(_ZSTD_LEVEL)
-            self._compress = frame.compress
-            self._flush = partial(frame.flush, frame.FLUSH_BLOCK)
-            self.end = partial(frame.flush, frame.FLUSH_FRAME)
-
-    def piece(self, data: bytes) -> bytes:
-        """Compress a piece and flush it."""
-        return self._compress(data) + self._flush()
+def compressed(data: bytes, encoding: str) -> bytes:
+    """Compress an answer."""
+    if encoding == "gzip":
+        return gzip.compress(data, _GZIP_LEVEL)
+    return zstd.compress(data, _ZSTD_LEVEL)
 
 
 def chosen_encoding(accept_encoding: str) -> str | None:

@@ -11,7 +11,6 @@ from pydantic.json_schema import models_json_schema
 from langgraph.checkpoint.dynamodb.gateway import media, metrics, problems, responses
 from langgraph.checkpoint.dynamodb.gateway.asking import UNITS_HEADER
 from langgraph.checkpoint.dynamodb.gateway.endpoints import Endpoint
-from langgraph.checkpoint.dynamodb.gateway.wire import ListRequest
 from langgraph.checkpoint.dynamodb.version import __version__
 
 _REFERENCES = "#/components/schemas/{model}"
@@ -72,11 +71,9 @@ def describe(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
 
 
 def _posted(endpoint: Endpoint) -> dict[str, Any]:
-    is_stream = endpoint.model is ListRequest
-    names = [each.stream_name if is_stream else each.name for each in media.MEDIA]
     return _operation(
         endpoint.name.replace("/", "-"),
-        {name: {"schema": _reference(endpoint.answer)} for name in names},
+        {each.name: {"schema": _reference(endpoint.answer)} for each in media.MEDIA},
         description=_rights(endpoint),
         security=_SECURITY,
         parameters=[_UNITS],

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import ormsgpack
 from langgraph.checkpoint.base import CheckpointTuple
 
+from langgraph.checkpoint.dynamodb._format.codec import rough_bytes
 from langgraph.checkpoint.dynamodb._format.plain import as_json
 from langgraph.checkpoint.dynamodb._format.wire import digest_of
 from langgraph.checkpoint.dynamodb.gateway.opaque import OpaqueMetadata, OpaqueValue
@@ -22,9 +23,12 @@ def value_document(value: OpaqueValue) -> Document:
 
 
 def size_of(found: CheckpointTuple) -> int:
-    """Return how many bytes the values and writes of a checkpoint have."""
-    writes = sum(len(value.data) for _, _, value in found.pending_writes or ())
-    return writes + sum(len(each.data) for each in found.checkpoint["channel_values"].values())
+    """Return how many bytes the values, writes and metadata of a checkpoint have, about."""
+    metadata: Any = found.metadata
+    typed = [metadata.typed] if isinstance(metadata, OpaqueMetadata) else []
+    writes = [value for _, _, value in found.pending_writes or ()]
+    values = [*found.checkpoint["channel_values"].values(), *writes, *typed]
+    return rough_bytes(metadata) + sum(len(each.data) for each in values)
 
 
 def place_document(found: CheckpointTuple) -> Document:

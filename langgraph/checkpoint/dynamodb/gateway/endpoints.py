@@ -28,7 +28,6 @@ class Endpoint:
     name: str
     model: type[wire.Message]
     answer: type[BaseModel]
-    """The answer's model; for a stream, that of one document."""
     right: Right | None
     """The right that it needs. None: each operation of the request needs its own."""
     absent: Mapping[str, Any] | None = None
@@ -56,7 +55,13 @@ ENDPOINTS = (
     Endpoint(
         "get-tuple", wire.GetTupleRequest, responses.GetTupleResponse, "read", absent={"checkpoint": None}
     ),
-    Endpoint("list", wire.ListRequest, responses.ListDocument, "read", absent={"end": True, "more": False}),
+    Endpoint(
+        "list",
+        wire.ListRequest,
+        responses.ListResponse,
+        "read",
+        absent={"checkpoints": [], "after": None, "problem": None},
+    ),
     Endpoint(
         "delta-channel-history",
         wire.DeltaChannelHistoryRequest,
@@ -79,7 +84,6 @@ ENDPOINTS = (
 )
 LABEL_ENDPOINTS = (
     Endpoint("store/batch", label_wire.BatchRequest, label_wire.BatchResponse, None),
-    Endpoint("store/put-if", label_wire.PutIfRequest, label_wire.PutIfResponse, "write"),
     Endpoint(
         "store/delete-namespace",
         label_wire.DeleteNamespaceRequest,
@@ -87,8 +91,6 @@ LABEL_ENDPOINTS = (
         "write",
     ),
     Endpoint("store/sweep-ttl", label_wire.SweepTtlRequest, label_wire.DeleteNamespaceResponse, "write"),
-    Endpoint("store/export-items", label_wire.ExportItemsRequest, label_wire.ExportItemsResponse, "read"),
-    Endpoint("store/import-items", label_wire.ImportItemsRequest, label_wire.ImportItemsResponse, "write"),
     Endpoint("cache/get", label_wire.CacheGetRequest, label_wire.CacheGetResponse, "read"),
     Endpoint("cache/set", label_wire.CacheSetRequest, label_wire.CacheSetResponse, "write"),
     Endpoint("cache/clear", label_wire.CacheClearRequest, responses.Done, "write"),

@@ -15,7 +15,7 @@ from langgraph.checkpoint.dynamodb.gateway.responses import ResponseMessage
 from langgraph.checkpoint.dynamodb.gateway.wire import Bytes, Message, Number, Text, Value
 
 OPERATIONS_MAX = 250
-"""How many operations, records, keys or entries one request may have: each may take a request to the table."""
+"""How many operations, keys or entries one request may have: each may take a request to the table."""
 
 Labels: TypeAlias = list[str]
 # Json, since a value may be nested more deeply than a request, and have larger numbers.
@@ -43,8 +43,8 @@ class Shown(Message):
 
     namespace: Labels
     key: str
-    created_at: str
-    updated_at: str
+    created_at: str | None = Field(None, description="Needed in the order of this time.")
+    updated_at: str | None = Field(None, description="Needed in the order of this time.")
 
 
 # The store
@@ -74,6 +74,23 @@ class StoreSearch(Message):
     after: Shown | None = Field(None, description="The last memory of the page before.")
 
 
+class Condition(Message):
+    """What a memory must be for a put to take effect."""
+
+    revision: Text | None = Field(description="The revision that you read; null: there must be no memory.")
+    token: Token = Field(
+        description="8 random bytes in hexadecimal. If you repeat the request, it is known by them."
+    )
+
+
+class Times(Message):
+    """The times of a memory to import. Times are those of ISO 8601."""
+
+    created_at: str
+    updated_at: str
+    expires_at: str | None
+
+
 class StorePut(Message):
     """Store a memory, or delete it."""
 
@@ -83,6 +100,8 @@ class StorePut(Message):
     value: JsonText | None = Field(description="The text of a JSON object; null deletes.")
     vectors: Vectors = Field([])
     ttl_seconds: TtlSeconds | None = Field(None, description="Null: it never expires.")
+    condition: Condition | None = None
+    times: Times | None = Field(None, description="Of an import, which replaces no newer memory.")
 
 
 class MatchCondition(Message):
@@ -113,20 +132,6 @@ class BatchRequest(Labelled):
     ops: Annotated[list[StoreOp], Field(max_length=OPERATIONS_MAX)]
 
 
-class PutIfRequest(Labelled):
-    """Store or delete a memory if it still has a revision."""
-
-    namespace: Labels
-    key: str
-    value: JsonText | None = Field(description="The text of a JSON object; null deletes.")
-    vectors: Vectors = Field([])
-    ttl_seconds: TtlSeconds | None = None
-    revision: Text | None = Field(description="The revision that you read; null: there must be no memory.")
-    token: Token = Field(
-        description="8 random bytes in hexadecimal. If you repeat the request, it is known by them."
-    )
-
-
 class DeleteNamespaceRequest(Labelled):
     """Delete every memory under a namespace."""
 
@@ -138,34 +143,6 @@ class SweepTtlRequest(DeleteNamespaceRequest):
     """Delete expired memories under a namespace."""
 
 
-class ExportItemsRequest(DeleteNamespaceRequest):
-    """Read every memory under a namespace with its times."""
-
-
-class MemoryRecord(Message):
-    """A memory with its times. Times are those of ISO 8601."""
-
-    namespace: Labels
-    key: str
-    value: JsonText
-    created_at: str
-    updated_at: str
-    ttl_minutes: float | None
-    expires_at: str | None
-
-
-class NewRecord(MemoryRecord):
-    """A memory to import."""
-
-    vectors: Vectors = Field([])
-
-
-class ImportItemsRequest(Labelled):
-    """Store memories with their times, unless a newer one is there."""
-
-    records: Annotated[list[NewRecord], Field(max_length=OPERATIONS_MAX)]
-
-
 class Memory(Message):
     """A memory. Times are those of ISO 8601."""
 
@@ -174,6 +151,8 @@ class Memory(Message):
     value: JsonText
     created_at: str
     updated_at: str
+    ttl_minutes: float | None
+    expires_at: str | None
     revision: str
     score: float | None = Field(None, description="How similar it is; null: it was not compared.")
 
@@ -199,19 +178,19 @@ class FoundNamespaces(Message):
     found: list[Labels]
 
 
+class Stored(Message):
+    """The result of a put with a condition or times."""
+
+    revision: str | None = Field(description="The new one; null: something else came first.")
+
+
 class BatchResponse(ResponseMessage):
     """The results, in the order of the operations."""
 
-    results: list[Memory | FoundMemories | FoundNamespaces | None]
+    results: list[Memory | FoundMemories | FoundNamespaces | Stored | None]
     left: list[Number] = Field(
         description="The positions of operations that were not run, for lack of room: send them again."
     )
-
-
-class PutIfResponse(ResponseMessage):
-    """The memory's new revision; null if another put or a deletion came first."""
-
-    revision: str | None
 
 
 class DeleteNamespaceResponse(ResponseMessage):
@@ -221,21 +200,6 @@ class DeleteNamespaceResponse(ResponseMessage):
     after: LabelledKey | None = Field(
         description="Where it stopped: send the request again with it. Null: done."
     )
-
-
-class ExportItemsResponse(ResponseMessage):
-    """Memories, in the order of their keys."""
-
-    records: list[MemoryRecord]
-    after: LabelledKey | None = Field(
-        description="Where it stopped: send the request again with it. Null: done."
-    )
-
-
-class ImportItemsResponse(ResponseMessage):
-    """For each record, whether it was stored."""
-
-    stored: list[bool]
 
 
 # The node cache

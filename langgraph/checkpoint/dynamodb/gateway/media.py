@@ -1,9 +1,8 @@
-"""Media types: the two encodings of a document, alone and in a stream."""
+"""Media types: the two encodings of a document."""
 
 from __future__ import annotations
 
 import json
-import struct
 from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,19 +21,15 @@ class Media:
     """An encoding of documents.
 
     Args:
-        name: The media type of one document.
-        stream_name: The media type of a stream of documents.
+        name: The media type.
         decode: Makes a document of bytes; raises `ValueError` if they are none.
         encode: Makes bytes of a document.
-        framed: Frames an encoded document for a stream.
         check: Refuses a body that is too deep or too large to be decoded.
     """
 
     name: str
-    stream_name: str
     decode: Callable[[bytes], Any]
     encode: Callable[[Any], bytes]
-    framed: Callable[[bytes], bytes]
     check: Callable[[bytes], object]
 
     def document(self, body: bytes) -> Any:
@@ -85,19 +80,15 @@ def _large(value: Any) -> str:
 
 JSON = Media(
     "application/json",
-    "application/x-ndjson",
     # NaN and the infinities are not JSON, and DynamoDB does not store them.
     lambda body: from_json(body, allow_inf_nan=False),
     _encode_json,
-    lambda document: document + b"\n",
     check_json,
 )
 MSGPACK = Media(
     "application/vnd.msgpack",
-    "application/vnd.msgpack-seq",
     ormsgpack.unpackb,
     _encode_msgpack,
-    lambda document: struct.pack(">I", len(document)) + document,
     count_msgpack,
 )
 MEDIA = (JSON, MSGPACK)
@@ -133,6 +124,6 @@ def media_of_answer(accept: str, body: Media) -> Media:
         return body
     for name in names:
         for each in MEDIA:
-            if name in (each.name, each.stream_name):
+            if name == each.name:
                 return each
-    raise ProblemError(406, f"Accept must name {_WANTED}, or a stream of one of them")
+    raise ProblemError(406, f"Accept must name {_WANTED}")

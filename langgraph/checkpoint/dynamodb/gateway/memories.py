@@ -42,13 +42,12 @@ from langgraph.store.dynamodb.reads import LoadedMemory
 from langgraph.store.dynamodb.search import Search, search
 from langgraph.store.dynamodb.similarity import NewVector, SimilarityQuery, Vectors
 from langgraph.store.dynamodb.storage import StoreStorage
-from langgraph.store.dynamodb.transfer import imported, record_of
+from langgraph.store.dynamodb.transfer import record_of, times_of
 from langgraph.store.dynamodb.values import NESTING_MAX
 
 Document: TypeAlias = dict[str, Any]
 # What a memory's document has beside its value.
 _MEMORY_BYTES = 300
-_EXPORTED_AT_ONCE = 16
 _LISTED_MAX = 10_000
 
 
@@ -125,7 +124,7 @@ class Memories:
         gets: dict[int, tuple[Address, bool]] = {}
         searches: dict[int, tuple[Search, bool]] = {}
         lists: dict[int, ListNamespacesOp] = {}
-        puts: dict[tuple[str, str], tuple[int, NewMemory, Sequence[NewVector]]] = {}
+        puts: dict[Any, tuple[int, NewMemory, Sequence[NewVector]]] = {}
         left: list[int] = []
         for position, op in enumerate(request.ops):
             if isinstance(op, wire.StoreGet):
@@ -137,40 +136,33 @@ class Memories:
                 lists[position] = _list(op)
             else:
                 scope.check(op.namespace)
-                new = yield from self._new(op, op.value, op.ttl_seconds)
-                puts[new.address.pk, new.address.sk] = position, new, self._vectors(op.vectors)
+                new = yield from self._new(op)
+                # Of several puts of a memory the last counts, unless they have something to answer.
+                key = position if _has_result(new) else new.address
+                puts[key] = position, new, self._vectors(op.vectors)
                 left.append(position)
-        reads_left = yield from reading.all(gets, searches, lists)
-        if reads_left or reading.has_rest:
-            # The puts come after the reads, also after those of what a search found.
-            return {"results": reading.of(len(request.ops)), "left": sorted([*reads_left, *left])}
-        left = yield from self._put(list(puts.values()))
-        return {"results": reading.of(len(request.ops)), "left": left}
+        left_of_reads = yield from reading.all(gets, searches, lists)
+        # The puts come after the reads, also after those of what a search found.
+        if not left_of_reads and not reading.has_rest:
+            left = yield from self._put(list(puts.values()), reading.results)
+        results = [reading.results.get(position) for position in range(len(request.ops))]
+        return {"results": results, "left": sorted([*left_of_reads, *left])}
 
-    def _put(self, puts: Sequence[tuple[int, NewMemory, Sequence[NewVector]]]) -> Op[list[int]]:
+    def _put(
+        self, puts: Sequence[tuple[int, NewMemory, Sequence[NewVector]]], results: dict[int, Any]
+    ) -> Op[list[int]]:
         """Store memories; return the positions of those for which the table was too busy, unless it was for all."""
         new, vectors = [each for _, each, _ in puts], [each for _, _, each in puts]
         outcomes = yield from put_all(self._storage, new, vectors, _or_transient)
-        failures = [each for each in outcomes if isinstance(each, Exception)]
-        if failures and len(failures) == len(puts):
-            raise failures[0]
-        return [
-            position
-            for (position, _, _), each in zip(puts, outcomes, strict=True)
-            if isinstance(each, Exception)
-        ]
-
-    def put_if(self, request: wire.PutIfRequest, scope: Scope, held: Held) -> Op[Document]:
-        """Store or delete a memory under a condition."""
-        del held
-        scope.check(request.namespace)
-        if request.value is None and request.revision is None:
-            msg = "value is null, which deletes; give the revision of the memory to delete"
-            raise CheckpointerInputError(msg)
-        new = yield from self._new(request, request.value, request.ttl_seconds)
-        new = replace(new, expected=Expected(request.revision), token=request.token)
-        revisions = yield from put_all(self._storage, [new], [self._vectors(request.vectors)])
-        return {"revision": revisions[0]}
+        failed: list[int] = []
+        for (position, each, _), outcome in zip(puts, outcomes, strict=True):
+            if isinstance(outcome, Exception):
+                failed.append(position)
+                if len(failed) == len(puts):
+                    raise outcome
+            elif _has_result(each):
+                results[position] = {"revision": outcome}
+        return failed
 
     def delete_namespace(
         self, request: wire.DeleteNamespaceRequest, scope: Scope, held: Held
@@ -192,37 +184,6 @@ class Memories:
         deleted, after = yield from remove(self._storage, namespace, _address(request.after), until)
         return {"deleted": deleted, "after": _place(after)}
 
-    def export_items(self, request: wire.ExportItemsRequest, scope: Scope, held: Held) -> Op[Document]:
-        """Read memories under a namespace with their times, as many as fit."""
-        namespace = scope.narrowed(_checked(request.namespace_prefix))
-        if namespace is None:
-            return {"records": [], "after": None}
-        reading = _Reading(replace(self._storage, on_read=held.add), Room(self._answer_bytes), scope)
-        after = None if request.after is None else _shown(request.after)
-        wanted = Search(namespace, limit=_EXPORTED_AT_ONCE, order="key", after=after)
-        found = yield from search(reading.storage, wanted)
-        records: list[Document] = []
-        for loaded, _ in found:
-            if reading.room.is_full:
-                break
-            text = yield from reading.text(loaded)
-            records.append(record_of(loaded) | {"value": text})
-            after = _shown(loaded.address)
-        is_last = len(records) == len(found) < _EXPORTED_AT_ONCE
-        return {"records": records, "after": None if is_last else _place(after)}
-
-    def import_items(self, request: wire.ImportItemsRequest, scope: Scope, held: Held) -> Op[Document]:
-        """Store memories with their times, unless a newer one is there."""
-        del held
-        new: list[NewMemory] = []
-        for each in request.records:
-            scope.check(each.namespace)
-            value = yield from self._parsed(each.value, f"value of memory {each.key!r}")
-            new.append(imported(each.model_dump() | {"value": value}, None))
-        vectors = [self._vectors(each.vectors) for each in request.records]
-        revisions = yield from put_all(self._storage, new, vectors)
-        return {"stored": [each is not None for each in revisions]}
-
     # What comes in
 
     def _search(self, op: wire.StoreSearch, scope: Scope) -> Search:
@@ -243,20 +204,19 @@ class Memories:
             return None
         return _json(text, "filter")
 
-    def _new(
-        self, op: wire.StorePut | wire.PutIfRequest, text: str | None, ttl_seconds: int | None
-    ) -> Op[NewMemory]:
-        value = None
-        if text is not None:
-            value = yield from self._parsed(text, f"value of memory {op.key!r}")
+    def _new(self, op: wire.StorePut) -> Op[NewMemory]:
+        if op.value is None and (op.times or (op.condition and op.condition.revision is None)):
+            msg = "value is null, which deletes; give a condition with the revision of the memory to delete, or none"
+            raise CheckpointerInputError(msg)
+        value, name = None, f"value of memory {op.key!r}"
+        if op.value is not None:
+            value = yield from work(partial(_json, op.value, name), len(op.value))
         new = new_memory(PutOp(_checked(op.namespace), op.key, value), None)
-        return replace(new, ttl_seconds=ttl_seconds)
-
-    def _parsed(self, text: str, name: str) -> Op[Any]:
-        def parse() -> Any:
-            return _json(text, name)
-
-        return (yield from work(parse, len(text)))
+        new = replace(new, ttl_seconds=op.ttl_seconds)
+        if op.condition is not None:
+            expected = Expected(op.condition.revision)
+            new = replace(new, expected=expected, token=op.condition.token)
+        return new if op.times is None else replace(new, times=times_of(op.times.model_dump()))
 
     def _vectors(self, given: Sequence[bytes]) -> Sequence[NewVector]:
         if not given:
@@ -280,12 +240,8 @@ class _Reading:
         self.room = room
         self.has_rest = False
         self._scope = scope
-        self._results: dict[int, Any] = {}
+        self.results: dict[int, Any] = {}
         self._renewed: list[StoredMemory] = []
-
-    def of(self, count: int) -> list[Any]:
-        """Return the results of so many operations, null for a put, and for what is left."""
-        return [self._results.get(position) for position in range(count)]
 
     def all(
         self,
@@ -306,12 +262,12 @@ class _Reading:
             if self.room.is_full:
                 left.append(position)
             else:
-                self._results[position] = yield from self._find(wanted, refresh_ttl)
+                self.results[position] = yield from self._find(wanted, refresh_ttl)
         for position, op in lists.items():
             if self.room.is_full:
                 left.append(position)
             else:
-                self._results[position] = yield from self._list(op)
+                self.results[position] = yield from self._list(op)
         yield from reads.renew(self.storage, self._renewed)
         return left
 
@@ -327,7 +283,7 @@ class _Reading:
                 left.append(position)
             elif item is not None:
                 # One after the other: each may have many segments.
-                self._results[position] = yield from self._load(item, refresh_ttl)
+                self.results[position] = yield from self._load(item, refresh_ttl)
         return left
 
     def _load(self, item: Item, refresh_ttl: bool) -> Op[Document | None]:
@@ -356,26 +312,22 @@ class _Reading:
         return {"found": [list(each) for each in found]}
 
     def _memory(self, loaded: LoadedMemory, score: float | None, refresh_ttl: bool) -> Op[Document]:
-        text = yield from self.text(loaded)
+        text = yield from self._text(loaded)
         if refresh_ttl:
             self._renewed.append(loaded.memory)
-        found = loaded.item()
-        return {
-            "namespace": list(found.namespace),
-            "key": found.key,
-            "value": text,
-            "created_at": found.created_at.isoformat(),
-            "updated_at": found.updated_at.isoformat(),
-            "revision": loaded.memory.revision,
-            "score": score,
-        }
+        return record_of(loaded) | {"value": text, "revision": loaded.memory.revision, "score": score}
 
-    def text(self, loaded: LoadedMemory) -> Op[str]:
+    def _text(self, loaded: LoadedMemory) -> Op[str]:
         """Return the JSON of a memory's value, which is in the answer."""
         made = partial(_text, loaded)
         text: str = yield from work(made, loaded.segment_bytes or item_bytes(loaded.memory.item))
         self.room.take(_MEMORY_BYTES + len(text), f"the value of memory {loaded.address.key!r}")
         return text
+
+
+def _has_result(new: NewMemory) -> bool:
+    """Tell whether the client asks for the revision that a put gives."""
+    return new.expected is not None or new.times is not None
 
 
 def _or_transient(operation: Op[Any]) -> Op[Any]:
@@ -431,11 +383,12 @@ def _numbers(data: bytes) -> Sequence[float]:
         raise CheckpointerInputError(str(error)) from None
 
 
-def _shown(at: wire.Shown | wire.LabelledKey | Address) -> StoredItem:
+def _shown(at: wire.Shown) -> StoredItem:
     """Return a memory that was read, as far as a search needs it."""
-    times = (at.created_at, at.updated_at) if isinstance(at, wire.Shown) else (_NEVER, _NEVER)
     try:
-        created_at, updated_at = map(datetime.fromisoformat, times)
+        created_at, updated_at = (
+            datetime.fromisoformat(each or _NEVER) for each in (at.created_at, at.updated_at)
+        )
     except ValueError:
         msg = "after has a time that is none; send created_at and updated_at as an answer has them"
         raise CheckpointerInputError(msg) from None
@@ -451,5 +404,5 @@ def _address(at: wire.LabelledKey | None) -> Address | None:
     return None if at is None else address_of(tuple(at.namespace), at.key)
 
 
-def _place(at: Address | StoredItem | None) -> Document | None:
+def _place(at: Address | None) -> Document | None:
     return None if at is None else {"namespace": list(at.namespace), "key": at.key}

@@ -5,9 +5,9 @@ The documents are those of docs/wire.md.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
 from functools import partial
 from typing import Any, TypeAlias
@@ -26,22 +26,30 @@ from langgraph.checkpoint.dynamodb._operations.directory import (
     set_thread,
 )
 from langgraph.checkpoint.dynamodb._operations.entries import with_owner
+from langgraph.checkpoint.dynamodb._operations.error_collector import OF_ONE_THREAD, ErrorCollector
 from langgraph.checkpoint.dynamodb._operations.get import get_tuple
-from langgraph.checkpoint.dynamodb._operations.list import select
+from langgraph.checkpoint.dynamodb._operations.list import Position, select
 from langgraph.checkpoint.dynamodb._operations.put import WantedValuesError, snapshot_arguments, store
 from langgraph.checkpoint.dynamodb._operations.runs import list_runs
 from langgraph.checkpoint.dynamodb._operations.thread_lock import Hold, TableHolder
-from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, work
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, collected, work
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, ThreadLockLostError
 from langgraph.checkpoint.dynamodb.gateway import wire
 from langgraph.checkpoint.dynamodb.gateway.deltas import rebuilt
-from langgraph.checkpoint.dynamodb.gateway.documents import checkpoint_document, size_of, value_document
+from langgraph.checkpoint.dynamodb.gateway.documents import (
+    checkpoint_document,
+    place_document,
+    size_of,
+    value_document,
+)
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.opaque import OpaqueValue, may_match
 from langgraph.checkpoint.dynamodb.gateway.plain import plain_document
 
 Document: TypeAlias = dict[str, Any]
+# How many checkpoints a page of a list has at most.
+_LISTED_MAX = 1000
 
 
 class Operations:
@@ -50,6 +58,8 @@ class Operations:
     def __init__(self, limits: Limits) -> None:
         """Take the limits of one request. The values in an answer have at most half as many bytes as a body."""
         self._answer_bytes = limits.body_bytes_max // 2
+        # A page ends early enough for the last checkpoint that is begun.
+        self._page_seconds = limits.request_seconds_max / 4
 
     # Reading
 
@@ -62,18 +72,19 @@ class Operations:
         show = partial(self._shown, found, request, frozenset(request.have))
         return {"checkpoint": (yield from work(show, size_of(found)))}
 
-    def list(self, storage: Storage, request: wire.ListRequest, prefix: str = "") -> Stream[Document]:
-        """List checkpoints, newest first, and at the end tell whether there may be more.
+    def list(self, storage: Storage, request: wire.ListRequest, prefix: str = "") -> Op[Document]:
+        """List checkpoints, newest first, as many as fit and there is time for.
 
         A list without a thread reads only threads whose ids begin with the prefix: even an error names no others.
         """
-        config, after = None, None
+        config, after, errors = None, None, ErrorCollector()
         if request.thread_id is not None:
             config = _config(request.thread_id, request.checkpoint_ns, request.checkpoint_id)
-        else:
-            _check_list_of_all(request)
+        elif request.checkpoint_ns is not None or request.checkpoint_id is not None:
+            raise CheckpointerInputError("checkpoint_ns and checkpoint_id need a thread_id; leave them out")
         if request.after is not None:
-            after = (request.after.checkpoint_id, request.after.checkpoint_ns)
+            end = request.after
+            after = Position(end.thread_id, end.checkpoint_ns, end.checkpoint_id)
         listing = select(
             storage,
             config,
@@ -83,23 +94,23 @@ class Operations:
             after,
             prefix,
             matches=may_match,
+            errors=errors,
         )
-        count, size = 0, 0
-        outcomes: Any = None
-        while config is None or size <= self._answer_bytes:
-            try:
-                step = listing.send(outcomes)
-            except StopIteration:
-                more = config is not None and request.limit is not None and 0 < request.limit <= count
-                yield Emit({"end": True, "more": more})
-                return
-            if not isinstance(step, Emit):
-                outcomes = yield step
-                continue
-            outcomes, count, size = None, count + 1, size + size_of(step.value)
-            show = partial(self._shown, step.value, request, frozenset())
-            yield Emit((yield from work(show, size_of(step.value))))
-        yield Emit({"end": True, "more": True})
+        page = _Page(request.limit, self._answer_bytes, storage.clock, storage.clock() + self._page_seconds)
+        problem: Exception | None = None
+        try:
+            yield from collected(listing, page.add)
+            errors.raise_first()
+        except OF_ONE_THREAD as error:
+            if not page.found:
+                raise
+            problem = error
+
+        def shown() -> Document:
+            documents = [self._shown(each, request, frozenset()) for each in page.found]
+            return {"checkpoints": documents, "after": page.end, "problem": problem}
+
+        return (yield from work(shown, page.size_bytes))
 
     def _shown(self, found: CheckpointTuple, request: wire.Reading, have: frozenset[bytes]) -> Document:
         if request.plain:
@@ -220,11 +231,36 @@ class Operations:
         return {"runs": list(map(asdict, found))}
 
 
-def _check_list_of_all(request: wire.ListRequest) -> None:
-    for name in ("checkpoint_ns", "checkpoint_id", "after"):
-        if getattr(request, name) is not None:
-            msg = f"{name} needs a thread_id: a list of all threads has all their namespaces, in one stream"
-            raise CheckpointerInputError(msg)
+@dataclass
+class _Page:
+    """A page of a list: as many checkpoints as are wanted and fit, and as there is time for."""
+
+    count_max: int | None
+    bytes_max: int
+    clock: Callable[[], float]
+    until: float
+    found: list[CheckpointTuple] = field(default_factory=list)
+    size_bytes: int = 0
+    is_full: bool = False
+
+    def add(self, found: CheckpointTuple) -> bool:
+        """Add a checkpoint, and tell whether the page ends with it."""
+        self.found.append(found)
+        self.size_bytes += size_of(found)
+        self.is_full = (
+            self.size_bytes > self.bytes_max
+            or len(self.found) in (self.count_max, _LISTED_MAX)
+            or self.clock() > self.until
+        )
+        return self.is_full
+
+    @property
+    def end(self) -> Document | None:
+        """Where the next page begins."""
+        if not self.is_full:
+            return None
+        place = place_document(self.found[-1])
+        return {name: place[name] for name in wire.Position.model_fields}
 
 
 def _config(thread_id: str, namespace: str | None, checkpoint_id: str | None) -> RunnableConfig:

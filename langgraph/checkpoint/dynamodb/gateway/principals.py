@@ -103,6 +103,8 @@ def threads_of(request: Message) -> list[str | None]:
     if isinstance(request, DeleteForRunsRequest):
         # A prefix that is the tenant's names threads of the tenant only.
         return [request.thread_prefix or None]
+    if isinstance(request, ListRequest) and request.after is not None:
+        return [request.thread_id, request.after.thread_id]
     return [request.thread_id] if hasattr(request, "thread_id") else []
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import Field, RootModel
+from pydantic import Field
 
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.problems import TYPE_PREFIX
-from langgraph.checkpoint.dynamodb.gateway.wire import Digest, Message, Object, Value
+from langgraph.checkpoint.dynamodb.gateway.wire import Digest, Message, Object, Position, Value
 
 
 class ConsumedCapacity(Message):
@@ -94,21 +94,16 @@ class GetTupleResponse(ResponseMessage):
     )
 
 
-class End(ResponseMessage):
-    """The last document of a list."""
+class ListResponse(ResponseMessage):
+    """A page of a list."""
 
-    end: Literal[True]
-    more: bool = Field(description="Whether the list goes on behind its last checkpoint.")
-
-
-class ListProblem(Message):
-    """The last document of a list that failed."""
-
-    problem: Problem
-
-
-class ListDocument(RootModel[Checkpoint | End | ListProblem | Object]):
-    """A document of a list: a checkpoint, or the last one."""
+    checkpoints: list[Checkpoint | Object]
+    after: Position | None = Field(
+        description="Where it stopped: send the request again with it. Null: this was the last page."
+    )
+    problem: Object | None = Field(
+        description="What was wrong with a thread, as in a problem body. The list goes on without it."
+    )
 
 
 class ChannelHistory(Message):

@@ -189,8 +189,9 @@ class GetTupleRequest(Namespace, Reading):
 class Position(Message):
     """The last checkpoint of a list's page."""
 
-    checkpoint_id: Text
+    thread_id: Text
     checkpoint_ns: str
+    checkpoint_id: Text
 
 
 class ListRequest(Reading):
@@ -202,7 +203,7 @@ class ListRequest(Reading):
     filter: Object = Field({}, description="Keys and values that the metadata must have.")
     before: Text | None = Field(None, description="List only checkpoints with smaller ids.")
     limit: Number | None = None
-    after: Position | None = Field(None, description="The list goes on behind this checkpoint.")
+    after: Position | None = Field(None, description="Where the last answer stopped.")
 
 
 class DeltaChannelHistoryRequest(Namespace):

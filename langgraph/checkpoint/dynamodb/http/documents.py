@@ -1,8 +1,4 @@
-"""The wire format: documents in msgpack, and streams of them. It knows neither HTTP nor the meaning of documents.
-
-In a stream, each document is preceded by its length in four bytes. The last document has `end`, or a `problem` if the
-service failed on the way. A stream without it is incomplete.
-"""
+"""The wire format: documents in msgpack. It knows neither HTTP nor the meaning of documents."""
 
 from __future__ import annotations
 
@@ -23,9 +19,7 @@ else:
     from backports import zstd
 
 MEDIA_TYPE = "application/vnd.msgpack"
-STREAM_MEDIA_TYPE = f"{MEDIA_TYPE}-seq"
 
-_LENGTH_BYTES = 4
 _ZSTD_LEVEL = 3
 # zlib's number for a window of 32 KiB inside gzip's own format.
 _GZIP_WINDOW = 31
@@ -126,33 +120,6 @@ def unpacked(data: bytes) -> Any:
         return ormsgpack.unpackb(data)
     except ormsgpack.MsgpackDecodeError as error:
         raise BadDocumentError("it is not msgpack") from error
-
-
-def unpacked_stream(data: bytes) -> list[dict[str, Any]]:
-    """Decode the documents of a stream, ignoring anything behind the last one.
-
-    Raises:
-        CutOffError: The stream ends before its last document.
-        BadDocumentError: The bytes are not a stream of documents.
-    """
-    documents: list[dict[str, Any]] = []
-    start = 0
-    while not documents or not is_last(documents[-1]):
-        begin = start + _LENGTH_BYTES
-        end = begin + int.from_bytes(data[start:begin], "big")
-        if len(data) < max(begin, end):
-            raise CutOffError("the stream ends before its last document")
-        document = unpacked(data[begin:end])
-        if not isinstance(document, dict):
-            raise BadDocumentError("the stream contains something that is not a document")
-        documents.append(document)
-        start = end
-    return documents
-
-
-def is_last(document: Mapping[str, Any]) -> bool:
-    """Tell whether a document is the last one of a stream."""
-    return "end" in document or "problem" in document
 
 
 def size_of(document: Any) -> int:

@@ -21,10 +21,9 @@ from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerError
 from langgraph.checkpoint.dynamodb.http import documents
 from langgraph.checkpoint.dynamodb.http.documents import Reply
-from langgraph.checkpoint.dynamodb.http.problems import REQUEST_ID, TurnedAwayError, failure_in, failure_of
+from langgraph.checkpoint.dynamodb.http.problems import REQUEST_ID, TurnedAwayError, failure_of
 
 _ABOUT = "about"
-_LIST = "list"
 _JSON = "application/json"
 _UNITS = "X-Units"
 # How many attempts of the call have failed. The service waits between its own as long as it would after so many.
@@ -33,11 +32,6 @@ _ATTEMPTS = "X-Attempts"
 _THREAD = "X-Thread"
 _THREADS = ("thread_id", "source_thread_id")
 _THREAD_CHARACTERS = 16
-_DECODERS = {
-    _JSON: documents.parsed,
-    documents.MEDIA_TYPE: documents.unpacked,
-    documents.STREAM_MEDIA_TYPE: documents.unpacked_stream,
-}
 _HEADERS = {"Accept-Encoding": "zstd, gzip", "User-Agent": "langgraph-dynamodb"}
 # Until when the client waits, by the service's clock. The service does not carry out a request that arrives later.
 DEADLINE = "X-Deadline"
@@ -87,9 +81,7 @@ class Exchange:
         self._url = url
         self._clock = clock
         self._retry_seconds = 0.0 if call.is_sent_once else retry_seconds
-        self._media_type = {_ABOUT: _JSON, _LIST: documents.STREAM_MEDIA_TYPE}.get(
-            call.method, documents.MEDIA_TYPE
-        )
+        self._media_type = _JSON if call.method == _ABOUT else documents.MEDIA_TYPE
         # One id for all attempts, by which the logs of the gateway and of proxies can be searched.
         self.request_id = uuid.uuid4().hex
         headers = {**_HEADERS, "Accept": self._media_type, REQUEST_ID: self.request_id}
@@ -119,15 +111,13 @@ class Exchange:
         return Attempts(self._retry_seconds, _is_transient, lambda error: str(self._told(error)))
 
     def document(self, response: Reply) -> Any:
-        """Return the document of a response, or those of a list; raise the exception for an error response."""
+        """Return the document of a response; raise the exception for an error response."""
         self._check(response)
-        document = _DECODERS[self._media_type](response.content)
-        if self._media_type == documents.STREAM_MEDIA_TYPE and "problem" in document[-1]:
-            raise failure_in(document[-1]["problem"], self._url)
-        return document
+        decode = documents.parsed if self._media_type == _JSON else documents.unpacked
+        return decode(response.content)
 
     def _check(self, response: Reply) -> None:
-        """Raise the exception for a response without documents."""
+        """Raise the exception for a response without a document."""
         self._clock.learn(response.headers)
         if response.status_code != HTTPStatus.OK:
             raise failure_of(response, self._url, self.request_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -55,6 +56,7 @@ from langgraph.checkpoint.dynamodb.errors import (
 from langgraph.checkpoint.dynamodb.http.deltas import delta
 from langgraph.checkpoint.dynamodb.http.documents import can_be_packed, size_of
 from langgraph.checkpoint.dynamodb.http.memory import LastUsed
+from langgraph.checkpoint.dynamodb.http.problems import named_error
 from langgraph.checkpoint.dynamodb.http.sealing import Place
 from langgraph.checkpoint.dynamodb.http.service import Service, ask
 from langgraph.checkpoint.dynamodb.http.values import Typed, Values
@@ -249,20 +251,16 @@ def list_checkpoints(
     wanted: Document = {"filter": asked, "before": arguments.checked_before(before)}
     arguments.checked_limit(limit)
     config = arguments.listed_config(config)
-    if config is None:
-        # All threads come in one stream, which would end too early if checkpoints are left out here.
-        count = None if matching or client.prefix else limit
-        return _list(client, wanted, matching, limit, count)
-    partition, checkpoint_id = client.target(config)
-    # What was not given is not the root namespace, but all of them.
-    has_namespace = config["configurable"].get("checkpoint_ns") is not None
-    wanted |= {
-        "thread_id": partition.thread_id,
-        "checkpoint_ns": partition.namespace if has_namespace else None,
-        "checkpoint_id": checkpoint_id,
-    }
-    count = _PAGE_FIRST if limit is None else min(limit, _PAGE_MAX)
-    return _list(client, wanted, matching, limit, count)
+    if config is not None:
+        partition, checkpoint_id = client.target(config)
+        # What was not given is not the root namespace, but all of them.
+        has_namespace = config["configurable"].get("checkpoint_ns") is not None
+        wanted |= {
+            "thread_id": partition.thread_id,
+            "checkpoint_ns": partition.namespace if has_namespace else None,
+            "checkpoint_id": checkpoint_id,
+        }
+    return _list(client, wanted, matching, limit)
 
 
 def _plain_part(given: Mapping[Any, Any]) -> Document:
@@ -278,28 +276,29 @@ def _plain_part(given: Mapping[Any, Any]) -> Document:
 
 
 def _list(
-    client: Client, wanted: Document, matching: Mapping[str, Any], limit: int | None, count: int | None
+    client: Client, wanted: Document, matching: Mapping[str, Any], limit: int | None
 ) -> Stream[CheckpointTuple]:
-    """List checkpoints page by page; the first page has so many."""
-    if limit == 0:
-        return
+    """List checkpoints page by page. An error of one thread is raised at the end."""
     yield from client.service.about()
-    values, after, left = client.values.for_many(), None, limit
-    while True:
+    values, left = client.values.for_many(), math.inf if limit is None else limit
+    # A scan of all threads pays for what is behind a page, too.
+    first = _PAGE_FIRST if limit is None and "thread_id" in wanted else _PAGE_MAX
+    after, count, failure = None, first if limit is None else min(limit, first), None
+    while left:
         page = yield from ask("list", {**wanted, "limit": count, "after": after})
-        for document in page[:-1]:
-            if not document["thread_id"].startswith(client.prefix):
-                continue
-            found = yield from _listed(client, values, document, matching)
-            if found is not None:
-                yield Emit(found)
-                left = None if left is None else left - 1
-                if left == 0:
-                    return
-        if count is None or not page[-1]["more"]:
-            return
-        after = {name: page[-2][name] for name in ("checkpoint_id", "checkpoint_ns")}
-        count = min(2 * count, _PAGE_MAX)
+        for document in page["checkpoints"]:
+            if left and document["thread_id"].startswith(client.prefix):
+                found = yield from _listed(client, values, document, matching)
+                if found is not None:
+                    yield Emit(found)
+                    left -= 1
+        if page["problem"] is not None:
+            failure = failure or named_error(page["problem"])
+        after, count = page["after"], min(2 * count, _PAGE_MAX)
+        if after is None:
+            break
+    if failure is not None:
+        raise failure
 
 
 def _listed(

@@ -60,12 +60,6 @@ def failure_of(response: Reply, url: str, request_id: str) -> Exception:
     return failure
 
 
-def failure_in(problem: Mapping[str, Any], url: str) -> Exception:
-    """Return the exception for a problem at the end of a stream."""
-    failure = _named(problem) or CheckpointerError(f"the gateway at {url} failed: {_words(problem)}")
-    return TurnedAwayError(failure, problem, 0.0) if problem.get("status") in _PASSING else failure
-
-
 def _failure(response: Reply, url: str, request_id: str) -> CheckpointerError:
     import httpx  # noqa: PLC0415 - it is loaded by now.
 
@@ -88,7 +82,7 @@ def _failure(response: Reply, url: str, request_id: str) -> CheckpointerError:
         )
         return CheckpointerConfigurationError(msg)
     request_id = response.headers.get(REQUEST_ID) or request_id
-    named = _named(problem)
+    named = named_error(problem)
     if named is not None:
         if sys.version_info >= (3, 11):
             named.add_note(f"The gateway at {url} gave this answer to request {request_id}.")
@@ -112,7 +106,7 @@ def _problem(response: Reply) -> Mapping[str, Any]:
     return problem if isinstance(problem, dict) else {}
 
 
-def _named(problem: Mapping[str, Any]) -> CheckpointerError | None:
+def named_error(problem: Mapping[str, Any]) -> CheckpointerError | None:
     """Return the exception that a problem's type names, with its message; `None` if it names none of ours."""
     name = str(problem.get("type", "")).replace(":", "/").replace("#", "/").rpartition("/")[2]
     kind = getattr(errors, name, None)

@@ -136,7 +136,7 @@ class GatewayAccounting:
 
     def count(self, meter: Meter, call: Call, response: Any) -> None:
         """Count units, and bytes of documents."""
-        units = (response[-1] if isinstance(response, list) else response).get("units") or {}
+        units = response.get("units") or {}
         if units.get("read") is not None:
             meter.read_units = (meter.read_units or 0.0) + units["read"]
         if units.get("write") is not None:

@@ -6,7 +6,7 @@ import array
 import json
 import secrets
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -25,12 +25,15 @@ from langgraph.checkpoint.dynamodb.http.transport import TIMEOUT_SECONDS
 from langgraph.store.dynamodb.batch import Asked, Batch, NewMemory
 from langgraph.store.dynamodb.index import Embedded, Embedder, StoreIndexConfig
 from langgraph.store.dynamodb.memory_items import pack_value
-from langgraph.store.dynamodb.reads import FoundItem, MemoryItem, moment, with_revision
+from langgraph.store.dynamodb.reads import FoundItem, MemoryItem, with_revision
 from langgraph.store.dynamodb.store import TableStore
+from langgraph.store.dynamodb.transfer import times_record
 from langgraph.store.dynamodb.values import matches
 
 # As a store on the table, with a serializer that can write every number.
 _CODEC = Codec(JsonPlusSerializer(pickle_fallback=True))
+_EXPORTED_AT_ONCE = 16
+_RECORD = ("namespace", "key", "created_at", "updated_at", "ttl_minutes", "expires_at")
 
 
 class HttpStore(ServiceClient, TableStore):
@@ -107,24 +110,19 @@ class HttpStore(ServiceClient, TableStore):
         sent += [_Sent(position, _list(each)) for position, each in batch.lists.items()]
         # The reads come first, also if there are several requests.
         puts = yield from gather([self._put(each, embedded) for each in batch.puts])
-        sent += [_Sent(None, {"op": "put", **each}) for each in puts]
-        found = yield from self._results(sent)
-        return batch.results(found.items())
+        sent += [_Sent(None, each) for each in puts]
+        results = yield from self._results(sent)
+        return batch.results(
+            (each.position, _result(each.document["op"], results[each.position]))
+            for each in sent
+            if each.position is not None
+        )
 
     @override
     def _put_all(self, new: Sequence[NewMemory], embedded: Embedded) -> Op[list[str | None]]:
-        if len(new) == 1 and new[0].expected is not None:
-            document = yield from self._put(new[0], embedded)
-            document |= {"revision": new[0].expected.revision, "token": secrets.token_hex(8)}
-            yield from self._groups([_Sent(None, document)])
-            return [(yield from ask("store/put-if", document))["revision"]]
-        records = yield from gather([self._record(each, embedded) for each in new])
-        sent = [_Sent(None, each) for each in records]
-        stored: list[str | None] = []
-        for group in (yield from self._groups(sent)):
-            answer = yield from ask("store/import-items", {"records": [each.document for each in group]})
-            stored += ["stored" if each else None for each in answer["stored"]]
-        return stored
+        puts = yield from gather([self._put(each, embedded) for each in new])
+        found = yield from self._results([_Sent(position, each) for position, each in enumerate(puts)])
+        return [found[position]["revision"] for position in range(len(new))]
 
     @override
     def _delete_namespace(self, namespace_prefix: tuple[str, ...]) -> Op[int]:
@@ -136,22 +134,28 @@ class HttpStore(ServiceClient, TableStore):
 
     @override
     def _export_items(self, namespace_prefix: tuple[str, ...]) -> Stream[dict[str, Any]]:
-        after: Any = None
+        search = {
+            "op": "search",
+            "namespace_prefix": list(namespace_prefix),
+            "limit": _EXPORTED_AT_ONCE,
+            "refresh_ttl": False,
+            "order": "key",
+        }
+        after: Document | None = None
         while True:
-            answer = yield from _part("store/export-items", namespace_prefix, after)
-            for each in answer["records"]:
-                yield Emit(each | {"value": json.loads(each["value"])})
-            after = answer["after"]
-            if after is None:
+            results = yield from self._results([_Sent(0, search | {"after": after})])
+            for each in results[0]["found"] + results[0]["read"]:
+                yield Emit({name: each[name] for name in _RECORD} | {"value": json.loads(each["value"])})
+            places = results[0]["found"] + results[0]["rest"]
+            if len(places) < _EXPORTED_AT_ONCE:
                 return
-
-    def _groups(self, sent: Sequence[_Sent]) -> Op[list[list[_Sent]]]:
-        return self._service.groups({each: each.document for each in sent}, _Sent.name)
+            after = {name: places[-1][name] for name in ("namespace", "key")}
 
     def _results(self, sent: Sequence[_Sent]) -> Op[dict[int, Any]]:
-        """Run operations by as many requests as they need; return the results of reads by their positions."""
+        """Run operations by as many requests as they need; return the results by their positions."""
         results: dict[int, Any] = {}
-        for group in (yield from self._groups(sent)):
+        groups = self._service.groups({each: each.document for each in sent}, _Sent.name)
+        for group in (yield from groups):
             left: Sequence[_Sent] = group
             while left:
                 left = yield from self._run_some(left, results)
@@ -166,34 +170,25 @@ class HttpStore(ServiceClient, TableStore):
             raise CheckpointerError(msg)
         for position, (each, result) in enumerate(zip(sent, answer["results"], strict=True)):
             if each.position is not None and position not in left:
-                results[each.position] = yield from self._read(each.document, result)
+                results[each.position] = result
+                if each.document["op"] == "search":
+                    result["read"] = yield from self._rest(each.document, result["rest"])
         return [sent[position] for position in sorted(left)]
 
-    def _read(self, document: Document, result: Any) -> Op[Any]:
-        """Return the result of a read as LangGraph has it."""
-        if document["op"] == "get":
-            return None if result is None else with_revision(MemoryItem, *_fields(result))
-        if document["op"] == "list_namespaces":
-            return [tuple(each) for each in result["found"]]
-        found = [with_revision(FoundItem, *_fields(each, scored=True)) for each in result["found"]]
-        return found + (yield from self._rest(document, result["rest"]))
-
-    def _rest(self, search: Document, rest: Sequence[Document]) -> Op[list[FoundItem]]:
+    def _rest(self, search: Document, rest: Sequence[Document]) -> Op[list[Document]]:
         """Get the memories that a search found and an answer had no room for."""
         gets = [
             _Sent(position, _get(each["namespace"], each["key"], search["refresh_ttl"]))
             for position, each in enumerate(rest)
         ]
         read = yield from self._results(gets)
-        wanted = None if search["filter"] is None else json.loads(search["filter"])
-        found: list[FoundItem] = []
-        for position, each in enumerate(rest):
-            memory: MemoryItem | None = read[position]
-            # Whoever has deleted or replaced it meanwhile has done so after the search.
-            if memory is not None and matches(memory.value, wanted):
-                fields = memory.dict() | {"score": each["score"]}
-                found.append(with_revision(FoundItem, fields, memory.revision))
-        return found
+        wanted = None if search.get("filter") is None else json.loads(search["filter"])
+        # Whoever has deleted or replaced one meanwhile has done so after the search.
+        return [
+            read[position] | {"score": each["score"]}
+            for position, each in enumerate(rest)
+            if read[position] is not None and matches(json.loads(read[position]["value"]), wanted)
+        ]
 
     # Documents
 
@@ -224,30 +219,22 @@ class HttpStore(ServiceClient, TableStore):
         return document
 
     def _put(self, new: NewMemory, embedded: Embedded) -> Op[Document]:
-        return {
+        index = self._index
+        document: Document = {
+            "op": "put",
             "namespace": list(new.address.namespace),
             "key": new.address.key,
             "value": (yield from work(partial(_value_text, new), rough_bytes(new.value))),
-            "vectors": self._vectors(new, embedded),
+            "vectors": []
+            if index is None
+            else [_packed(index.checked(embedded[text])) for text in new.texts],
             "ttl_seconds": new.ttl_seconds,
         }
-
-    def _record(self, new: NewMemory, embedded: Embedded) -> Op[Document]:
-        times: Any = new.times
-        expires_at = times.expires_at
-        record = yield from self._put(new, embedded)
-        ttl_seconds = record.pop("ttl_seconds")
-        return record | {
-            "created_at": moment(times.created_us).isoformat(),
-            "updated_at": moment(times.updated_us).isoformat(),
-            "ttl_minutes": None if ttl_seconds is None else ttl_seconds / 60,
-            "expires_at": None if expires_at is None else moment(expires_at * 1_000_000).isoformat(),
-        }
-
-    def _vectors(self, new: NewMemory, embedded: Embedded) -> list[bytes]:
-        if self._index is None:
-            return []
-        return [_packed(self._index.checked(embedded[text])) for text in new.texts]
+        if new.expected is not None:
+            document["condition"] = {"revision": new.expected.revision, "token": secrets.token_hex(8)}
+        if new.times is not None:
+            document["times"] = times_record(new.times)
+        return document
 
 
 class _Sent:
@@ -259,10 +246,20 @@ class _Sent:
 
     def name(self) -> str:
         """Return what to call it in an error."""
-        return f"the {self.document.get('op', 'put')} of {self.document.get('key', 'a namespace')!r}"
+        return f"the {self.document['op']} of {self.document.get('key', 'a namespace')!r}"
 
 
-def _fields(document: Document, *, scored: bool = False) -> tuple[dict[str, Any], str]:
+def _result(op: str, result: Any) -> Any:
+    """Return the result of a read as LangGraph has it."""
+    if op == "list_namespaces":
+        return [tuple(each) for each in result["found"]]
+    if op == "search":
+        found = result["found"] + result["read"]
+        return [_memory(FoundItem, each, {"score": each["score"]}) for each in found]
+    return None if result is None else _memory(MemoryItem, result, {})
+
+
+def _memory(kind: Any, document: Document, more: Mapping[str, Any]) -> Any:
     fields = {
         "namespace": tuple(document["namespace"]),
         "key": document["key"],
@@ -270,21 +267,18 @@ def _fields(document: Document, *, scored: bool = False) -> tuple[dict[str, Any]
         "created_at": datetime.fromisoformat(document["created_at"]),
         "updated_at": datetime.fromisoformat(document["updated_at"]),
     }
-    return fields | ({"score": document["score"]} if scored else {}), document["revision"]
-
-
-def _part(endpoint: str, namespace_prefix: Sequence[str], after: Any) -> Op[Document]:
-    """Ask for the next part of what takes several requests."""
-    return ask(endpoint, {"namespace_prefix": list(namespace_prefix), "after": after})
+    return with_revision(kind, {**fields, **more}, document["revision"])
 
 
 def _removed(endpoint: str, namespace_prefix: Sequence[str]) -> Op[int]:
-    answer = yield from _part(endpoint, namespace_prefix, None)
-    removed = int(answer["deleted"])
-    while answer["after"] is not None:
-        answer = yield from _part(endpoint, namespace_prefix, answer["after"])
+    document: Document = {"namespace_prefix": list(namespace_prefix), "after": None}
+    removed = 0
+    while True:
+        answer = yield from ask(endpoint, document)
         removed += int(answer["deleted"])
-    return removed
+        document["after"] = answer["after"]
+        if answer["after"] is None:
+            return removed
 
 
 def _get(namespace: Sequence[str], key: str, refresh_ttl: bool) -> Document:

@@ -83,7 +83,7 @@ class GatewayTransport:
             call: The endpoint's name, and the document to send.
 
         Returns:
-            The document of the response, or the documents of a list.
+            The document of the response.
 
         Raises:
             CheckpointerConfigurationError: The gateway does not accept the caller's identity, or does not allow the
