@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import selectors
+import time
 from collections.abc import Coroutine
 from types import SimpleNamespace
 from typing import Any, TypeVar
@@ -51,7 +52,8 @@ def run_in_virtual_time(main: Coroutine[Any, Any, T], monkeypatch: pytest.Monkey
     """Run a coroutine on such a loop, by whose clock the package's own retries go, too."""
     selector = _Selector()
     loop = _Loop(selector)
-    clock = SimpleNamespace(monotonic=loop.time)
+    # Deadlines are by the clock of the day, which goes on as it does.
+    clock = SimpleNamespace(monotonic=loop.time, time=time.time)
     with monkeypatch.context() as patch:
         patch.setattr(attempts, "time", clock)
         patch.setattr(asking, "time", clock)
