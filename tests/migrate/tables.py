@@ -46,7 +46,6 @@ class Tables:
         for name, model in self.models.items():
             tables.models[name].load(model.items())
             # A copy is for one of very many runs of what the original has checked.
-            tables.models[name].check_parameters = False
         tables.now, tables.restored, tables._savers = self.now, self.restored, self._savers
         return tables
 
