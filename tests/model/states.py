@@ -126,7 +126,6 @@ class Storage:
         """Start with nothing; twins are two owners of tokens that may be exchanged."""
         self._twins = twins and (_tokens_of(twins[0]), _tokens_of(twins[1]))
         self._model = DynamoDBModel(table_schema(TABLE), lambda: 0.0)
-        self._model.check_parameters = False
         self._stored: dict[int, Stored] = {}
         self._outcomes: dict[int, Outcome] = {}
         self._tables: WeakValueDictionary[int, Table] = WeakValueDictionary()

@@ -176,7 +176,6 @@ class Simulator:
         self.moves = 0
         self.log: list[str] = []
         self.model = DynamoDBModel(table_schema(TABLE), self.clock)
-        self.model.check_parameters = False
         self.model.faults.missed_writes = self._missed
         self.model.faults.index_lag = self._missed
         self.model.faults.reading_moment = self._moment

@@ -107,7 +107,6 @@ def test_batches_give_the_same(
     others: Callable[[str], BaseStore], name: str, batches: list[list[Any]]
 ) -> None:
     harness = Harness()
-    harness.model.check_parameters = False
     process = harness.process().storage
     storage = StoreStorage(codec=process.codec, table=process.table, clock=process.clock, rng=process.rng)
 

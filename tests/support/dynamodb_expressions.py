@@ -1,291 +1,371 @@
-"""What DynamoDB's expressions mean: evaluate conditions, apply updates, project items.
+"""DynamoDB's expressions as far as the package writes them: conditions, key conditions, updates and projections.
 
-This module knows nothing of how expressions are written (`dynamodb_grammar`), of tables or of requests.
+Attributes are named by placeholders at the top level of an item, and an attribute is compared with a value. What else
+DynamoDB knows is not modelled, and fails loudly.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import functools
+import marshal
+import operator
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from tests.support.dynamodb_values import (
+    MARSHAL_WITHOUT_REFERENCES,
     SET_KINDS,
     SORTABLE_KINDS,
     AttributeValue,
+    Content,
     Item,
     Refusal,
-    add_numbers,
     canonical,
-    copied,
     kind_of,
     sort_key,
 )
 
-ORDERINGS: Mapping[str, Callable[[int], bool]] = {
-    "<": lambda order: order < 0,
-    "<=": lambda order: order <= 0,
-    ">": lambda order: order > 0,
-    ">=": lambda order: order >= 0,
+EXPRESSION_BYTES_MAX = 4096
+
+_T = TypeVar("_T")
+
+_TOKEN = re.compile(r"\s*(?:([#:]?\w+)|(<=|>=|[=<>(),](?!>)))")
+# Of what values sort by.
+_COMPARISONS: Mapping[str, Callable[..., bool]] = {
+    "=": operator.eq,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "BETWEEN": lambda key, lower, upper: lower <= key <= upper,
+    "begins_with": lambda key, prefix: key.startswith(prefix),
 }
-_WRONG_OPERAND = "An operand in the update expression has an incorrect data type"
-_INVALID_PATH = "The document path provided in the update expression is invalid for update"
+_ARITY = {"attribute_exists": 1, "attribute_not_exists": 1, "begins_with": 2}
+_NOT_MODELLED = frozenset({"NOT", "IN", "DELETE", "attribute_type", "contains", "size", "list_append"})
+_SECTIONS = ("SET", "REMOVE", "ADD")
 
 
-@dataclass(frozen=True)
-class Path:
-    """The place of a value in an item: an attribute, or an entry of a map in it."""
+class Placeholders:
+    """The names and values of one request, and which of them its expressions used."""
 
-    names: tuple[str, ...]
+    def __init__(self, params: Mapping[str, Any], *expressions: str) -> None:
+        """Take those of a request, which may have some only if it has one of the given expressions."""
+        self._names = params.get("ExpressionAttributeNames", {})
+        given = params.get("ExpressionAttributeValues", {})
+        self._values = {token: canonical(value) for token, value in given.items()}
+        self._unused = {*self._names, *given}
+        for name in ("ExpressionAttributeNames", "ExpressionAttributeValues"):
+            if name in params and not any(expression in params for expression in expressions):
+                raise Refusal(f"{name} can only be specified when using expressions")
+            if name in params and not params[name]:
+                raise Refusal(f"{name} must not be empty")
 
-    def find(self, item: Item) -> AttributeValue | None:
-        """Return the value at this path, or None where the item has none."""
-        value: AttributeValue | None = {"M": item}
-        for name in self.names:
-            value = value.get("M", {}).get(name) if value else None
-        return value
+    def used_in(self, text: str) -> dict[str, Any]:
+        """Return what the placeholders in an expression stand for."""
+        found: dict[str, Any] = {}
+        for token in _tokens(text):
+            if token[0] in "#:":
+                known = self._names if token[0] == "#" else self._values
+                if token not in known:
+                    raise Refusal(f"An expression attribute used in expression is not defined: {token}")
+                self._unused.discard(token)
+                found[token] = known[token]
+        return found
 
-    def overlaps(self, other: Path) -> bool:
-        """Tell whether one of two paths lies within the other."""
-        shared = min(len(self.names), len(other.names))
-        return self.names[:shared] == other.names[:shared]
-
-
-@dataclass(frozen=True)
-class Literal:
-    """A value given in ExpressionAttributeValues."""
-
-    value: AttributeValue
-
-    def find(self, _item: Item) -> AttributeValue | None:
-        """Return the value, whatever the item."""
-        return self.value
-
-
-@dataclass(frozen=True)
-class Size:
-    """The `size` function."""
-
-    of: Path | Literal
-
-    def find(self, item: Item) -> AttributeValue | None:
-        """Return the size as a number; None where the value is missing or has no size."""
-        value = self.of.find(item)
-        if value is None or kind_of(value) in {"N", "BOOL", "NULL"}:
-            return None
-        return {"N": str(len(value[kind_of(value)]))}
-
-
-Operand: TypeAlias = Path | Literal | Size
+    def check_all_used(self) -> None:
+        """Refuse the request if it defines a name or a value that no expression used."""
+        if self._unused:
+            raise Refusal(
+                f"Value provided in ExpressionAttribute* unused in expressions: {sorted(self._unused)}"
+            )
 
 
 @dataclass(frozen=True)
 class Test:
-    """One comparison or function call that is true or false of an item."""
+    """One comparison of an attribute, or function call, that is true or false of an item."""
 
     __test__ = False  # The name is the grammar's; pytest must not collect it.
 
     operator: str
-    operands: tuple[Operand, ...]
+    name: str
+    values: Sequence[AttributeValue]
+
+    def holds(self, item: Item) -> bool:
+        """Tell whether it is true of an item; a missing item is an empty one."""
+        found = item.get(self.name)
+        if self.operator == "attribute_not_exists":
+            return found is None
+        if self.operator == "attribute_exists":
+            return found is not None
+        if self.operator == "=":
+            return found == self.values[0]
+        # Values of different kinds have no order.
+        return (
+            found is not None and kind_of(found) == kind_of(self.values[0]) and self.accepts(sort_key(found))
+        )
+
+    def accepts(self, key: Content) -> bool:
+        """Tell whether a comparison is true of what an attribute of the values' kind sorts by."""
+        return _COMPARISONS[self.operator](key, *self._bounds)
+
+    @functools.cached_property
+    def _bounds(self) -> Sequence[Content]:
+        return [sort_key(value) for value in self.values]
 
 
 @dataclass(frozen=True)
 class Logic:
-    """Conditions joined by AND or OR, or one negated by NOT."""
+    """Conditions joined by AND or OR."""
 
     operator: str
-    parts: tuple[Condition, ...]
+    parts: Sequence[Condition]
+
+    def holds(self, item: Item) -> bool:
+        """Tell whether they are true of an item."""
+        outcomes = (part.holds(item) for part in self.parts)
+        return all(outcomes) if self.operator == "AND" else any(outcomes)
 
 
 Condition: TypeAlias = Test | Logic
 
 
-@dataclass(frozen=True)
-class Computed:
-    """A value that an update computes from the item as it was: `+`, `-`, if_not_exists or list_append."""
-
-    operator: str
-    operands: tuple[Source, ...]
-
-
-Source: TypeAlias = Path | Literal | Computed
-
-
 @dataclass
 class Update:
-    """A parsed UpdateExpression."""
+    """An UpdateExpression: by the attribute's name, what is set, what is removed and what is added to a set."""
 
-    assignments: list[tuple[Path, Source]] = field(default_factory=list)
-    removals: list[Path] = field(default_factory=list)
-    additions: list[tuple[Path, AttributeValue]] = field(default_factory=list)
-    deletions: list[tuple[Path, AttributeValue]] = field(default_factory=list)
+    set: dict[str, Source] = field(default_factory=dict)
+    removed: list[str] = field(default_factory=list)
+    added: dict[str, AttributeValue] = field(default_factory=dict)
 
-    def paths(self) -> list[Path]:
-        """Return every path that the update changes."""
-        changed = [*self.assignments, *self.additions, *self.deletions]
-        return [*self.removals, *(path for path, _ in changed)]
+    @property
+    def names(self) -> list[str]:
+        """Every attribute that it changes."""
+        return [*self.set, *self.removed, *self.added]
 
-
-def matches(condition: Condition, item: Item) -> bool:
-    """Evaluate a condition against an item; a missing item is an empty one."""
-    if isinstance(condition, Test):
-        return _TESTS[condition.operator](*(operand.find(item) for operand in condition.operands))
-    outcomes = (matches(part, item) for part in condition.parts)
-    if condition.operator == "NOT":
-        return not next(outcomes)
-    return all(outcomes) if condition.operator == "AND" else any(outcomes)
-
-
-def top_level_names(condition: Condition) -> frozenset[str]:
-    """Return the attributes of which a condition looks at all or a part."""
-    if isinstance(condition, Logic):
-        return frozenset().union(*(top_level_names(part) for part in condition.parts))
-    plain = (operand.of if isinstance(operand, Size) else operand for operand in condition.operands)
-    return frozenset(operand.names[0] for operand in plain if isinstance(operand, Path))
+    def apply(self, item: Item) -> Item:
+        """Return the item that it makes of another; every operand is read from the item as it was."""
+        changed = {name: value for name, value in item.items() if name not in self.removed}
+        for name, source in self.set.items():
+            changed[name] = source.value if source.unless is None else item.get(source.unless, source.value)
+        for name, value in self.added.items():
+            old, kind = item.get(name, value), kind_of(value)
+            if kind_of(old) != kind:
+                raise Refusal("An operand in the update expression has an incorrect data type")
+            changed[name] = canonical({kind: list({*old[kind], *value[kind]})})
+        return changed
 
 
-def project(paths: list[Path], item: Item) -> Item:
-    """Return the parts of an item that a projection names."""
-    projected: Item = {}
-    for path in paths:
-        *outer, name = path.names
-        # Most paths are an attribute, which needs no search.
-        value = path.find(item) if outer else item.get(name)
-        if value is None:
-            continue
-        target = projected
-        for each in outer:
-            target = target.setdefault(each, {"M": {}})["M"]
-        target[name] = value
-    return projected
+@dataclass(frozen=True)
+class Source:
+    """What an attribute is set to: a value, unless some attribute is there, which is then taken."""
+
+    value: AttributeValue
+    unless: str | None = None
 
 
-def apply_update(update: Update, item: Item) -> Item:
-    """Return the item that an update makes of another; every operand is read from the item as it was."""
-    changed: Item = copied(item)
-    assigned = [(path, _computed(source, item)) for path, source in update.assignments]
-    for path in update.removals:
-        _parent_of(path, changed).pop(path.names[-1], None)
-    for path, value in assigned:
-        _parent_of(path, changed)[path.names[-1]] = value
-    for path, value in update.additions:
-        _parent_of(path, changed)[path.names[-1]] = _sum(path.find(item), value)
-    for path, value in update.deletions:
-        _delete_members(path, value, changed)
-    return changed
+class _Parser:
+    """A recursive-descent parser for the expressions."""
 
+    def __init__(self, text: str, placeholders: Mapping[str, Any]) -> None:
+        """Take an expression, and what its placeholders stand for."""
+        self._placeholders = placeholders
+        self._tokens = _tokens(text)
+        self._position = 0
+        self._parenthesised: Condition | None = None
 
-def ordered(operator: str) -> Callable[[AttributeValue | None, AttributeValue | None], bool]:
-    """Return the comparison of two values; values of different kinds have no order."""
+    def condition(self) -> Condition:
+        """Parse a ConditionExpression or a KeyConditionExpression."""
+        parsed = self._joined("OR")
+        if self._peek():
+            raise _syntax_error(self._peek())
+        return parsed
 
-    def compare(left: AttributeValue | None, right: AttributeValue | None) -> bool:
-        if (
-            left is None
-            or right is None
-            or kind_of(left) != kind_of(right)
-            or kind_of(left) not in SORTABLE_KINDS
-        ):
-            return False
-        one, other = sort_key(left), sort_key(right)
-        return ORDERINGS[operator]((one > other) - (one < other))
+    def projection(self) -> list[str]:
+        """Parse a ProjectionExpression."""
+        names = self._list(self._name)
+        if self._peek():
+            raise _syntax_error(self._peek())
+        _refuse_overlaps(names)
+        return names
 
-    return compare
+    def update(self) -> Update:
+        """Parse an UpdateExpression."""
+        update, seen = Update(), set[str]()
+        while self._peek():
+            section = self._next()
+            if section not in _SECTIONS or section in seen:
+                raise _syntax_error(section)
+            seen.add(section)
+            if section == "REMOVE":
+                update.removed = self._list(self._name)
+                continue
+            pairs = self._list(self._assignment if section == "SET" else self._addition)
+            _refuse_overlaps([name for name, _ in pairs])
+            setattr(update, "set" if section == "SET" else "added", dict(pairs))
+        _refuse_overlaps(update.names)
+        return update
 
+    def _peek(self) -> str:
+        return self._tokens[self._position] if self._position < len(self._tokens) else ""
 
-def _equal(left: AttributeValue | None, right: AttributeValue | None) -> bool:
-    return left is not None and left == right
+    def _next(self) -> str:
+        token = self._peek()
+        self._position += 1
+        return token
 
+    def _accept(self, wanted: str) -> bool:
+        found = self._peek() == wanted
+        self._position += found
+        return found
 
-def _between(
-    value: AttributeValue | None, lower: AttributeValue | None, upper: AttributeValue | None
-) -> bool:
-    return ordered(">=")(value, lower) and ordered("<=")(value, upper)
+    def _expect(self, wanted: str) -> None:
+        if not self._accept(wanted):
+            raise _syntax_error(self._peek())
 
+    def _list(self, element: Callable[[], _T]) -> list[_T]:
+        elements = [element()]
+        while self._accept(","):
+            elements.append(element())
+        return elements
 
-def _begins_with(value: AttributeValue | None, prefix: AttributeValue | None) -> bool:
-    if (
-        value is None
-        or prefix is None
-        or kind_of(value) != kind_of(prefix)
-        or kind_of(value) not in {"S", "B"}
-    ):
-        return False
-    return bool(value[kind_of(value)].startswith(prefix[kind_of(prefix)]))
+    def _joined(self, joint: str) -> Condition:
+        """Parse conditions joined by OR, each of which is joined by AND."""
+        parse = functools.partial(self._joined, "AND") if joint == "OR" else self._one
+        parts = [parse()]
+        while self._accept(joint):
+            parts.append(parse())
+        return parts[0] if len(parts) == 1 else Logic(joint, parts)
 
+    def _one(self) -> Condition:
+        if self._accept("("):
+            inner = self._joined("OR")
+            self._expect(")")
+            if inner is self._parenthesised:
+                raise Refusal("Invalid expression: The expression has redundant parentheses")
+            self._parenthesised = inner
+            return inner
+        return self._function() if self._peek() in _ARITY else self._comparison()
 
-def _contains(value: AttributeValue | None, element: AttributeValue | None) -> bool:
-    if value is None or element is None:
-        return False
-    kind, wanted = kind_of(value), kind_of(element)
-    if kind == "L":
-        return element in value["L"]
-    if (kind == wanted and kind in {"S", "B"}) or SET_KINDS.get(kind) == wanted:
-        return element[wanted] in value[kind]
-    return False
+    def _function(self) -> Test:
+        name = self._next()
+        self._expect("(")
+        attribute = self._name()
+        values = []
+        while self._accept(","):
+            values.append(self._value())
+        self._expect(")")
+        if 1 + len(values) != _ARITY[name]:
+            raise Refusal(f"Invalid expression: Incorrect number of operands for function: {name}")
+        _refuse_kinds(values, {"S", "B"})
+        return Test(name, attribute, values)
 
+    def _comparison(self) -> Test:
+        attribute, comparator = self._name(), self._next()
+        values = [self._value()]
+        if comparator == "BETWEEN":
+            self._expect("AND")
+            values.append(self._value())
+            if kind_of(values[0]) != kind_of(values[1]) or sort_key(values[0]) > sort_key(values[1]):
+                raise Refusal(
+                    "Invalid expression: The BETWEEN operator requires upper bound to be at least the lower bound"
+                )
+        elif comparator not in _COMPARISONS:
+            raise _syntax_error(comparator)
+        if comparator != "=":
+            _refuse_kinds(values, SORTABLE_KINDS)
+        return Test(comparator, attribute, values)
 
-_TESTS: Mapping[str, Callable[..., bool]] = {
-    "=": _equal,
-    # A missing attribute differs from every value, so this is not "present and different".
-    "<>": lambda left, right: not _equal(left, right),
-    **{operator: ordered(operator) for operator in ORDERINGS},
-    "BETWEEN": _between,
-    "IN": lambda value, *choices: any(_equal(value, choice) for choice in choices),
-    "attribute_exists": lambda value: value is not None,
-    "attribute_not_exists": lambda value: value is None,
-    "begins_with": _begins_with,
-    "contains": _contains,
-}
+    def _name(self) -> str:
+        token = self._next()
+        if not token.startswith("#"):
+            raise _syntax_error(token)
+        name: str = self._placeholders[token]
+        return name
 
-
-def _computed(source: Source, item: Item) -> AttributeValue:
-    if not isinstance(source, Computed):
-        value = source.find(item)
-        if value is None:
-            raise Refusal("The provided expression refers to an attribute that does not exist in the item")
+    def _value(self) -> AttributeValue:
+        token = self._next()
+        if not token.startswith(":"):
+            raise _syntax_error(token)
+        value: AttributeValue = self._placeholders[token]
         return value
-    first, second = source.operands
-    if source.operator == "if_not_exists":
-        present = first.find(item) if isinstance(first, Path) else None
-        return _computed(second, item) if present is None else present
-    left, right = _computed(first, item), _computed(second, item)
-    wanted = "L" if source.operator == "list_append" else "N"
-    if {kind_of(left), kind_of(right)} != {wanted}:
-        raise Refusal(_WRONG_OPERAND)
-    if wanted == "L":
-        return {"L": [*left["L"], *right["L"]]}
-    return add_numbers(left, right, sign=1 if source.operator == "+" else -1)
+
+    def _assignment(self) -> tuple[str, Source]:
+        name = self._name()
+        self._expect("=")
+        if not self._accept("if_not_exists"):
+            return name, Source(self._value())
+        self._expect("(")
+        unless = self._name()
+        self._expect(",")
+        value = self._value()
+        self._expect(")")
+        return name, Source(value, unless)
+
+    def _addition(self) -> tuple[str, AttributeValue]:
+        name, value = self._name(), self._value()
+        if kind_of(value) == "N":
+            raise NotImplementedError("The model does not know sums of numbers.")
+        _refuse_kinds([value], SET_KINDS)
+        return name, value
 
 
-def _parent_of(path: Path, item: Item) -> Item:
-    """Return the map that holds the last name of a path; DynamoDB never creates one on the way."""
-    if len(path.names) == 1:
-        return item
-    parent = Path(path.names[:-1]).find(item)
-    if parent is None or "M" not in parent:
-        raise Refusal(_INVALID_PATH)
-    entries: Item = parent["M"]
-    return entries
+def parse_condition(params: Mapping[str, Any], name: str, placeholders: Placeholders) -> Condition | None:
+    """Parse a request's condition of the given name, if it has one."""
+    return _parsed(_Parser.condition, params[name], placeholders) if name in params else None
 
 
-def _sum(old: AttributeValue | None, value: AttributeValue) -> AttributeValue:
-    if old is None:
-        return value
-    kind = kind_of(value)
-    if kind_of(old) != kind:
-        raise Refusal(_WRONG_OPERAND)
-    return add_numbers(old, value) if kind == "N" else canonical({kind: list({*old[kind], *value[kind]})})
+def parse_projection(text: str, placeholders: Placeholders) -> list[str]:
+    """Parse a ProjectionExpression: the names of the attributes."""
+    return _parsed(_Parser.projection, text, placeholders)
 
 
-def _delete_members(path: Path, value: AttributeValue, item: Item) -> None:
-    """Take members out of a set; a set that has none left is no attribute any more."""
-    parent, name, kind = _parent_of(path, item), path.names[-1], kind_of(value)
-    if name not in parent:
-        return
-    if kind_of(parent[name]) != kind:
-        raise Refusal(_WRONG_OPERAND)
-    kept = [member for member in parent[name][kind] if member not in value[kind]]
-    if kept:
-        parent[name] = {kind: kept}
-    else:
-        del parent[name]
+def parse_update(text: str, placeholders: Placeholders) -> Update:
+    """Parse an UpdateExpression."""
+    return _parsed(_Parser.update, text, placeholders)
+
+
+def _parsed(parse: Callable[[_Parser], _T], text: str, placeholders: Placeholders) -> _T:
+    # Written as bytes, since values cannot be hashed.
+    used = marshal.dumps(placeholders.used_in(text), MARSHAL_WITHOUT_REFERENCES)
+    parsed: _T = _parse(parse, text, used)
+    return parsed
+
+
+# The same few expressions come over and over, and most of them with the same names and values.
+@functools.lru_cache(maxsize=1024)
+def _parse(parse: Callable[[_Parser], Any], text: str, placeholders: bytes) -> Any:
+    return parse(_Parser(text, marshal.loads(placeholders)))  # noqa: S302 - written just now.
+
+
+@functools.lru_cache(maxsize=1024)
+def _tokens(text: str) -> Sequence[str]:
+    if not text.strip():
+        raise Refusal("Invalid expression: The expression can not be empty")
+    if len(text.encode()) > EXPRESSION_BYTES_MAX:
+        raise Refusal("Invalid expression: Expression size has exceeded the maximum allowed size")
+    tokens, position, end = [], 0, len(text.rstrip())
+    while position < end:
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise NotImplementedError(f"The model does not know {text[position:]!r}.")
+        tokens.append(match[1] or match[2])
+        position = match.end()
+    if not _NOT_MODELLED.isdisjoint(tokens):
+        raise NotImplementedError(f"The model does not know {sorted(_NOT_MODELLED & {*tokens})}.")
+    return tokens
+
+
+def _syntax_error(token: str) -> Refusal:
+    return Refusal(f"Invalid expression: Syntax error; token: {token or '<EOF>'}")
+
+
+def _refuse_overlaps(names: Sequence[str]) -> None:
+    if len({*names}) < len(names):
+        raise Refusal("Invalid expression: Two document paths overlap with each other")
+
+
+def _refuse_kinds(values: Sequence[AttributeValue], kinds: Collection[str]) -> None:
+    if any(kind_of(value) not in kinds for value in values):
+        raise Refusal("Invalid expression: Incorrect operand type for operator or function")

@@ -1,16 +1,15 @@
 """One table of the in-memory DynamoDB: its items with their last versions, its keys and its indexes.
 
-This module knows what is stored and what a read may see of it; it knows nothing of requests (`dynamodb_model`).
+It knows what is stored and what a read may see of it, and nothing of requests (`dynamodb_model`).
 """
 
 from __future__ import annotations
 
-import hashlib
-import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from tests.support.dynamodb_expressions import Test
 from tests.support.dynamodb_values import (
     AttributeValue,
     Content,
@@ -26,8 +25,6 @@ from tests.support.dynamodb_values import (
 ITEM_BYTES_MAX = 400 * 1024
 HASH_KEY_BYTES_MAX = 2048
 RANGE_KEY_BYTES_MAX = 1024
-READ_UNIT_BYTES = 4096
-WRITE_UNIT_BYTES = 1024
 
 # How many versions of one item are kept, and so how old an eventual read can be.
 VERSIONS_KEPT = 8
@@ -73,8 +70,6 @@ class Version:
 
 
 ABSENT = Version(None)
-Change: TypeAlias = tuple[Version, Version]
-"""An item before a write and after it."""
 
 
 @dataclass
@@ -176,11 +171,6 @@ class Table:
         """Return how a request that began at a sequence number, or now, sees the items."""
         return Reads(self.faults, self.sequence if began_at is None else began_at, self.sequence)
 
-    def known_keys(self) -> list[Key]:
-        """Return the keys of all items there are or were, in the order of a scan."""
-        keys = [(hash_key, range_key) for hash_key, rows in self._partitions.items() for range_key in rows]
-        return sorted(keys, key=scan_order)
-
     def items(self) -> list[Item]:
         """Return the items that are there, by key."""
         partitions = sorted(self._partitions.items())
@@ -197,23 +187,12 @@ class Table:
         record = self._partitions.get(key[0], {}).get(key[1])
         return reads.see(key, record, consistent=consistent) if record else ABSENT
 
-    def store(self, key: Key, new: Item | None) -> Change:
-        """Write a version of an item, and return what changed."""
+    def store(self, key: Key, new: Item | None) -> None:
+        """Write a version of an item."""
         record = self._partitions.setdefault(key[0], {}).setdefault(key[1], _Record())
-        old = record.latest
         self.sequence += 1
         record.append(Version(new, self.sequence))
         self._index(key, record)
-        return old, record.latest
-
-    def write_units(self, changes: Iterable[Change]) -> tuple[float, dict[str, float]]:
-        """Return the write units that changes cost the table and the indexes they touch."""
-        units, index_units = 0.0, dict.fromkeys(self.indexes, 0.0)
-        for old, new in changes:
-            units += _write_units(max(old.size, new.size))
-            for name, view in self.indexes.items():
-                index_units[name] += _index_write_units(view, old.item, new.item)
-        return units, {name: cost for name, cost in index_units.items() if cost}
 
     def _index(self, key: Key, record: _Record) -> None:
         """Let the indexes know a record that has an entry in them now."""
@@ -236,17 +215,18 @@ class Table:
         self,
         view: View,
         hash_value: AttributeValue,
-        selects: Callable[[Content], bool],
+        range_test: Test | None,
         reads: Reads,
         *,
         consistent: bool,
         descending: bool,
     ) -> Iterator[Version]:
-        """Read the entries of one hash key and the selected range keys in order, each when the page comes to it."""
+        """Read the entries of one hash key whose range key passes a test in order, each when the page comes to it."""
+        selects = range_test.accepts if range_test else lambda _key: True
         if view.index_name is None:
             hash_key = sort_key(hash_value)
-            range_keys = filter(selects, self._partitions.get(hash_key, ()))
-            for range_key in sorted(range_keys, reverse=descending):
+            rows = self._partitions.get(hash_key, {})
+            for range_key in sorted(filter(selects, rows), reverse=descending):
                 version = self.read((hash_key, range_key), reads, consistent=consistent)
                 if version.item is not None:
                     yield version
@@ -303,11 +283,6 @@ class Table:
             )
 
 
-def scan_order(key: Key) -> tuple[bytes, Content]:
-    """Order partitions by a hash, as DynamoDB does: a scan must not seem to return them sorted."""
-    return hashlib.blake2b(repr(key[0]).encode(), digest_size=16).digest(), key[1]
-
-
 def _key_names(schema: Schema) -> tuple[str, str]:
     by_type = {key["KeyType"]: key["AttributeName"] for key in schema["KeySchema"]}
     return by_type["HASH"], by_type["RANGE"]
@@ -320,27 +295,3 @@ def _index_view(index: Schema, table: View) -> View:
     others = index["Projection"].get("NonKeyAttributes", ())
     projected = frozenset({hash_name, range_name, *table.key_names, *others})
     return View(hash_name, range_name, table.key_names, index["IndexName"], projected)
-
-
-def read_units(size: int, *, consistent: bool) -> float:
-    """Return at least one block's cost: reading nothing is charged as well."""
-    return max(1, math.ceil(size / READ_UNIT_BYTES)) * (1.0 if consistent else 0.5)
-
-
-def _write_units(size: int) -> float:
-    return float(max(1, math.ceil(size / WRITE_UNIT_BYTES)))
-
-
-def _index_write_units(view: View, old: Item | None, new: Item | None) -> float:
-    """Return what a write costs an index: nothing, a put, a delete, or both where the entry's key moves."""
-    before = view.entry(old) if old else None
-    after = view.entry(new) if new else None
-    if before == after:
-        return 0.0
-    if before and after and _entry_key(view, before) == _entry_key(view, after):
-        return _write_units(max(item_bytes(before), item_bytes(after)))
-    return sum(_write_units(item_bytes(entry)) for entry in (before, after) if entry)
-
-
-def _entry_key(view: View, entry: Item) -> tuple[AttributeValue, AttributeValue]:
-    return entry[view.hash_name], entry[view.range_name]

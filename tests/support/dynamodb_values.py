@@ -110,12 +110,6 @@ def number_text(number: Decimal) -> str:
     return format(_EXACT.normalize(number), "f") if number else "0"
 
 
-def add_numbers(left: AttributeValue, right: AttributeValue, sign: int = 1) -> AttributeValue:
-    """Return `left + sign * right`, checked against DynamoDB's limits like any stored number."""
-    total = _EXACT.add(Decimal(left["N"]), _EXACT.multiply(Decimal(sign), Decimal(right["N"])))
-    return {"N": number_text(parse_number(str(total)))}
-
-
 def sort_key(value: AttributeValue) -> Content:
     """Return what a sortable value compares by: strings by their UTF-8 bytes, as DynamoDB documents."""
     kind, content = next(iter(value.items()))
