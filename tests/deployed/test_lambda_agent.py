@@ -18,7 +18,7 @@ import pytest
 from langgraph.checkpoint.dynamodb._runtime.clients import default_config
 from tests.deployed import lambda_runtime
 from tests.deployed.connections import Proxy
-from tests.infra.rendering import INFRA, Node, StackRefusedError, load, render
+from tests.infra.rendering import INFRA, Node, load, render
 from tests.support.scripted import scripted_server
 from tools.engine import Engine
 
@@ -331,19 +331,3 @@ def test_template_runs_this_handler_under_the_agent_policy(driver: str, handler:
     assert function["Environment"]["Variables"]["TABLE_NAME"] == table.outputs["TableName"]
     assert stack.properties("AgentRole")["ManagedPolicyArns"] == [table.outputs["AgentPolicyArn"]]
     assert "dynamodb:" not in str(stack.resources)
-
-
-@pytest.mark.parametrize(
-    ("given", "advice"),
-    [
-        ({"CodeBucket": "My_Bucket"}, "must be the name of an S3 bucket"),
-        ({"Driver": "threads"}, "must be one of"),
-        ({"Timeout": "60"}, "must be 90 to 900 seconds"),
-        ({"MemorySize": "128"}, "must be 256 to 10240 MB"),
-        ({"TableStackName": "absent"}, "No export named absent-AgentPolicyArn found"),
-    ],
-)
-def test_wrong_parameters_are_refused_with_advice(given: dict[str, str], advice: str) -> None:
-    template = load("examples/lambda-agent/template.yaml")
-    with pytest.raises(StackRefusedError, match=advice):
-        render(template, parameters(**given), exports=render(load("table.yaml")).exports)
