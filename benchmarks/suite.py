@@ -35,7 +35,6 @@ SECTIONS = (
     "price",
     "agents",
     "growth",
-    "latency",
     "overhead",
     "loops",
     "directory",

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from tests.infra.rendering import INFRA, Node
 from tests.infra.test_ecs_agent_template import ecs_agent
 from tools.engine import Engine
@@ -114,22 +113,6 @@ def test_service_remembers_and_lists_a_thread(start_task: Callable[..., Task]) -
 
 
 @pytest.mark.search
-def test_thread_ids_are_any_text(start_task: Callable[..., Task]) -> None:
-    task = start_task()
-    task.say("a%2Fb%23%20%F0%9F%90%A6", "1", "first")
-    assert len(task.request("GET", "/threads/a%2Fb%23%20%F0%9F%90%A6")[1]["messages"]) == 2
-    assert task.request("GET", "/threads/a%2Fb")[1]["messages"] == []
-
-
-def test_same_message_again_is_answered_and_not_added(start_task: Callable[..., Task]) -> None:
-    task = start_task()
-    first = task.say("thread", "1", "first")
-    task.say("thread", "2", "second")
-    assert task.say("thread", "1", "first")["reply"] == first["reply"]
-    assert len(task.request("GET", "/threads/thread")[1]["messages"]) == 4
-
-
-@pytest.mark.search
 @pytest.mark.parametrize("retried", [True, False], ids=["same message", "next message"])
 def test_killed_in_the_middle_of_a_request_another_task_goes_on(
     start_task: Callable[..., Task], client: DynamoDBClient, table_name: str, *, retried: bool
@@ -211,21 +194,6 @@ def test_messages_that_come_at_once_are_all_answered_and_kept(start_task: Callab
     assert sorted(texts[1::2]) == sorted(replies)
 
 
-@pytest.mark.search
-def test_who_waits_for_too_long_is_asked_to_try_again(
-    start_task: Callable[..., Task], client: DynamoDBClient, table_name: str
-) -> None:
-    slow, other = start_task(think_seconds=2), start_task(wait_seconds=0)
-    with ThreadPoolExecutor() as pool:
-        asked = pool.submit(slow.say, "thread", "1", "first")
-        wait_for_plan(client, table_name)
-        status, answer = other.request("POST", "/threads/thread", b'{"id": "2", "text": "second"}')
-        asked.result()
-    assert status == http.HTTPStatus.SERVICE_UNAVAILABLE
-    assert "held by another runner" in answer["error"]
-    assert other.say("thread", "2", "second")["reply"].startswith("You have told me 2 things.")
-
-
 def test_sigterm_lets_requests_under_way_finish(
     start_task: Callable[..., Task], client: DynamoDBClient, table_name: str
 ) -> None:
@@ -269,18 +237,3 @@ def test_body_that_is_too_large_is_refused_unread(start_task: Callable[..., Task
         connection.putheader("Content-Length", "1000001")
         connection.endheaders()
         assert connection.getresponse().status == http.HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-
-
-@pytest.mark.search
-def test_missing_table_is_answered_and_the_service_lives_on(
-    start_task: Callable[..., Task], client: DynamoDBClient, table_name: str
-) -> None:
-    task = start_task()
-    client.delete_table(TableName=table_name)
-    status, answer = task.request("POST", "/threads/thread", b'{"id": "1", "text": "x"}')
-    assert status == http.HTTPStatus.SERVICE_UNAVAILABLE
-    assert table_name in answer["error"]
-    assert task.request("GET", "/health")[0] == http.HTTPStatus.OK
-    # The next test has the table.
-    with DynamoDBSaver(table_name, client=client) as saver:
-        saver.setup()

@@ -11,7 +11,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -91,28 +90,3 @@ def test_the_load_balancer_closes_connections_before_a_task_does() -> None:
         for each in STACKS["ECS"].properties("LoadBalancer")["LoadBalancerAttributes"]
     }
     assert int(attributes["idle_timeout.timeout_seconds"]) < command._KEEP_ALIVE_SECONDS  # noqa: SLF001
-
-
-def test_the_container_runs_as_the_user_that_the_image_has() -> None:
-    assert re.findall(r"^USER (\d+)$|useradd --uid (\d+) ", IMAGE, re.MULTILINE) == [
-        ("", CONTAINER["User"]),
-        (CONTAINER["User"], ""),
-    ]
-
-
-def test_the_image_can_compare_embeddings() -> None:
-    installed = re.search(r"'/src\[(.*)\]'", IMAGE)
-    assert installed is not None
-    assert "vectors" in installed[1].split(",")
-
-
-def test_the_image_is_built_from_what_the_build_is_given() -> None:
-    given = (INFRA / "gateway" / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()
-    let_in = {line.removeprefix("!") for line in given if line.startswith("!")}
-    copied = [word for line in re.findall(r"^COPY (.*)$", IMAGE, re.MULTILINE) for word in line.split()[:-1]]
-    assert copied
-    for each in copied:
-        assert (INFRA.parent / each).exists()
-        assert any(
-            Path(each).is_relative_to(folder) or Path(folder).is_relative_to(each) for folder in let_in
-        )

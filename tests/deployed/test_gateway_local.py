@@ -118,23 +118,6 @@ def test_an_agent_that_is_killed_goes_on_after_its_last_step(gateway: Gateway, a
 
 
 @pytest.mark.search
-def test_the_lines_that_are_printed_make_an_agents_saver(gateway: Gateway) -> None:
-    start = gateway.said.index("An agent uses it with these lines:\n") + 1
-    imported, made, compiled = (line.strip() for line in gateway.said[start : start + 3])
-    assert compiled == "graph = builder.compile(checkpointer=saver)"
-    use_it = 'print(saver.get_tuple({"configurable": {"thread_id": "nobody"}}))'
-    done = subprocess.run(  # noqa: S603  # The lines, in the interpreter of the tests.
-        [sys.executable, "-c", "\n".join((imported, made, use_it))],
-        cwd=ROOT,
-        env=WITHOUT_AWS,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stdout == "None\n", done.stderr
-
-
-@pytest.mark.search
 @pytest.mark.parametrize("ending", ["Ctrl-C", "SIGTERM"])
 def test_it_ends_with_its_engine_and_without_a_traceback(ending: str) -> None:
     with started() as running:

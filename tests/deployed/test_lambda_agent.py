@@ -18,7 +18,8 @@ import pytest
 from langgraph.checkpoint.dynamodb._runtime.clients import default_config
 from tests.deployed import lambda_runtime
 from tests.deployed.connections import Proxy
-from tests.infra.rendering import INFRA, Node, StackRefusedError, load, render
+from tests.infra.rendering import INFRA, Node, load, render
+from tests.infra.test_parameters import GIVEN
 from tests.support.scripted import scripted_server
 from tools.engine import Engine
 
@@ -30,6 +31,7 @@ DOCUMENT = (INFRA.parent / "docs" / "deploy.md").read_text(encoding="utf-8")
 # run, the renewal of the lock, and the one that lets go of it.
 ATTEMPT_SECONDS = default_config().connect_timeout + default_config().read_timeout
 GIVEN_UP = 3
+LAMBDA = "examples/lambda-agent/template.yaml"
 HANDLERS = ["handler.handler", "handler.sync_handler"]
 # The blocking one differs by its driver, which has tests of its own.
 BOTH = [HANDLERS[0], pytest.param(HANDLERS[1], marks=pytest.mark.search)]
@@ -122,20 +124,6 @@ def test_agent_remembers_in_another_environment(
 
 
 @pytest.mark.search
-@pytest.mark.parametrize(("handler", "successor"), [HANDLERS, HANDLERS[::-1]])
-def test_agent_remembers_its_user_in_another_thread(
-    environment_of: Callable[[str], Environment], handler: str, successor: str
-) -> None:
-    environment_of(handler).invoke(thread_id="ada/1", message="Remember that I like pizza.")
-    other = environment_of(successor)
-    told = "You have told me 1 things. The first was: hello"
-    known = other.invoke(thread_id="ada/2", message="hello")["reply"]
-    assert known == f"{told} I remember: Remember that I like pizza."
-    for thread_id in ("grace/1", "ada"):
-        assert other.invoke(thread_id=thread_id, message="hello")["reply"] == told
-
-
-@pytest.mark.search
 def test_saver_store_and_cache_share_a_table(environment_of: Callable[[str], Environment]) -> None:
     """One environment caches a node's result and remembers a place; another one, frozen meanwhile, uses both."""
     first, second = environment_of("cached_agent.handler"), environment_of("cached_agent.handler")
@@ -174,20 +162,6 @@ def test_environment_frozen_in_the_middle_of_an_invocation_finishes_it(
         proxy.reset_connections()
     answer = environment.answer()
     assert answer["result"]["reply"] == "You have told me 2 things. The first was: before"
-
-
-@pytest.mark.search
-@pytest.mark.parametrize("handler", BOTH)
-def test_invocations_share_their_connections(
-    environment_of: Callable[[str], Environment], proxy: Proxy, handler: str
-) -> None:
-    """A later one may have more requests at once than those before it, but each with its own would need ten more."""
-    environment = environment_of(handler)
-    environment.invoke(thread_id="thread", message="first")
-    opened = proxy.opened
-    for _ in range(10):
-        environment.invoke(thread_id="thread", message="next")
-    assert proxy.opened - opened < 10
 
 
 @pytest.mark.search
@@ -257,19 +231,6 @@ def test_a_message_that_always_exceeds_the_time_out_is_given_up_and_later_ones_a
 
 @pytest.mark.search
 @pytest.mark.parametrize("handler", BOTH)
-def test_attempts_count_for_one_step_only(environment_of: Callable[..., Environment], handler: str) -> None:
-    """A thread that had its troubles before has all attempts again."""
-    environment = environment_of(handler, "poisoned")
-    for number in ("1", "2"):
-        event = {"thread_id": "thread", "message_id": number, "message": "poison"}
-        for _ in range(3):
-            environment.send(**event)
-            assert "the model refuses" in environment.answer()["error"]
-        assert environment.invoke(**event)["messages"] == 2 * int(number)
-
-
-@pytest.mark.search
-@pytest.mark.parametrize("handler", BOTH)
 @pytest.mark.parametrize("answered", [0, 6], ids=["from the start", "in the middle"])
 def test_a_throttled_table_is_an_error_before_lambda_ends_the_process(
     environment_of: Callable[..., Environment], handler: str, answered: int
@@ -290,10 +251,19 @@ def test_a_throttled_table_is_an_error_before_lambda_ends_the_process(
         assert ("Query" in endpoint.requests) == (answered > 0)
 
 
+@pytest.mark.parametrize(("driver", "handler"), [("async", HANDLERS[0]), ("sync", HANDLERS[1])])
+def test_the_template_runs_this_handler_under_the_agent_policy(driver: str, handler: str) -> None:
+    table = render(load("table.yaml"))
+    stack = render(load(LAMBDA), {**GIVEN[LAMBDA], "Driver": driver}, exports=table.exports)
+    assert stack.properties("Agent")["Handler"] == handler
+    assert stack.properties("AgentRole")["ManagedPolicyArns"] == [table.outputs["AgentPolicyArn"]]
+    assert "dynamodb:" not in str(stack.resources)
+
+
 def test_what_may_go_by_before_an_error_fits_into_the_time_out() -> None:
     """As docs/deploy.md adds it up."""
-    template = load("examples/lambda-agent/template.yaml")
-    function = render(template, parameters(), exports=render(load("table.yaml")).exports).properties("Agent")
+    template = load(LAMBDA)
+    function = render(template, GIVEN[LAMBDA], exports=render(load("table.yaml")).exports).properties("Agent")
     variables = function["Environment"]["Variables"]
     waiting, trying = float(variables["WAIT_SECONDS"]), float(variables["RETRY_SECONDS"])
     giving_up = GIVEN_UP * (trying + ATTEMPT_SECONDS)
@@ -308,42 +278,3 @@ def test_what_may_go_by_before_an_error_fits_into_the_time_out() -> None:
         assert row in section
     for text in (limit["ConstraintDescription"], limit["Description"]):
         assert f"{waiting + giving_up:g}" in text
-
-
-def parameters(**given: str) -> dict[str, str]:
-    """Parameters of the template that it has no defaults for, and these."""
-    return {
-        "TableStackName": "checkpoints",
-        "CodeBucket": "bucket",
-        "CodeKey": f"{uuid.uuid4().hex}.zip",
-        **given,
-    }
-
-
-@pytest.mark.parametrize(("driver", "handler"), [("async", HANDLERS[0]), ("sync", HANDLERS[1])])
-def test_template_runs_this_handler_under_the_agent_policy(driver: str, handler: str) -> None:
-    table = render(load("table.yaml"))
-    stack = render(
-        load("examples/lambda-agent/template.yaml"), parameters(Driver=driver), exports=table.exports
-    )
-    function = stack.properties("Agent")
-    assert function["Handler"] == handler
-    assert function["Environment"]["Variables"]["TABLE_NAME"] == table.outputs["TableName"]
-    assert stack.properties("AgentRole")["ManagedPolicyArns"] == [table.outputs["AgentPolicyArn"]]
-    assert "dynamodb:" not in str(stack.resources)
-
-
-@pytest.mark.parametrize(
-    ("given", "advice"),
-    [
-        ({"CodeBucket": "My_Bucket"}, "must be the name of an S3 bucket"),
-        ({"Driver": "threads"}, "must be one of"),
-        ({"Timeout": "60"}, "must be 90 to 900 seconds"),
-        ({"MemorySize": "128"}, "must be 256 to 10240 MB"),
-        ({"TableStackName": "absent"}, "No export named absent-AgentPolicyArn found"),
-    ],
-)
-def test_wrong_parameters_are_refused_with_advice(given: dict[str, str], advice: str) -> None:
-    template = load("examples/lambda-agent/template.yaml")
-    with pytest.raises(StackRefusedError, match=advice):
-        render(template, parameters(**given), exports=render(load("table.yaml")).exports)

@@ -9,7 +9,6 @@ import json
 import re
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import boto3
@@ -73,28 +72,6 @@ def test_it_only_asks(account: dict[str, str], monkeypatch: pytest.MonkeyPatch) 
     assert all(re.match(r"\w+:(Describe|Get|Simulate)", each) for each in sent)
 
 
-def test_a_program_that_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "nothing-of-that-name is not installed" in made("versions", aws="nothing-of-that-name").says
-    # Docker is for ECS only.
-    (tmp_path / "make").symlink_to(sys.executable)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    found = made("versions")
-    assert found.verdict == OK
-    assert "no docker" in found.says
-
-
-def test_the_root_is_refused(
-    emulator: Client, account: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    del account
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "local")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "local")
-    monkeypatch.delenv("AWS_SESSION_TOKEN")
-    assert emulator("sts").get_caller_identity()["Arn"].endswith(":root")
-    found = made("account")
-    assert (found.verdict, found.remedy) == (PROBLEM, "use a role")
-
-
 def test_a_stack_of_another_name_is_not_in_the_policy(account: dict[str, str]) -> None:
     del account
     found = made("rights", "payroll")
@@ -150,13 +127,3 @@ def test_a_new_account_has_no_concurrency_to_reserve(monkeypatch: pytest.MonkeyP
         "a gateway reserves 50 executions at a time, and 0 are left",
     )
     assert "ReservedConcurrency=0" in found.remedy
-
-
-def test_an_endpoint_that_is_there(emulator: Client, account: dict[str, str]) -> None:
-    del account
-    ec2 = emulator("ec2")
-    vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
-    made_endpoint = ec2.create_vpc_endpoint(VpcId=vpc, ServiceName="com.amazonaws.us-east-1.dynamodb")
-    assert f"{vpc} has dynamodb" in made("endpoints").says
-    ec2.delete_vpc_endpoints(VpcEndpointIds=[made_endpoint["VpcEndpoint"]["VpcEndpointId"]])
-    assert made("endpoints").says == "no VPC has an endpoint for DynamoDB or S3"

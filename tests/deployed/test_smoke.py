@@ -308,51 +308,6 @@ def test_the_requests_of_all_checks_are_those_that_the_policy_names(
     assert {"iam:CreateRole", "cloudwatch:SetAlarmState", "sts:AssumeRole"} <= sent <= set(SMOKE.split())
 
 
-class CloudWatch:
-    """Answers about one alarm as AWS documents it."""
-
-    def __init__(self, actions: list[str], summary: str) -> None:
-        """Take the alarm's actions, and the summary of the only entry of its history."""
-        self._actions, self._summary = actions, summary
-        self.states: list[str] = []
-
-    def get_paginator(self, _: str) -> CloudWatch:
-        """Return itself."""
-        return self
-
-    def paginate(self, AlarmNamePrefix: str) -> list[Any]:  # AWS's names.
-        """List the alarm."""
-        alarm = {"AlarmName": f"{AlarmNamePrefix}-Errors", "AlarmActions": self._actions, "StateValue": "OK"}
-        return [{"MetricAlarms": [alarm]}]
-
-    def set_alarm_state(self, *, StateValue: str, **_: str) -> None:
-        """Note the state."""
-        self.states.append(StateValue)
-
-    def describe_alarm_history(self, **_: object) -> Any:
-        """Tell what the action came to."""
-        return {"AlarmHistoryItems": [{"HistorySummary": self._summary}]}
-
-
-@pytest.mark.parametrize(
-    ("actions", "summary", "verdict"),
-    [
-        (["oncall"], "Successfully executed action oncall", OK),
-        (["oncall"], "Failed to execute action oncall. Received error: AuthorizationError", PROBLEM),
-        ([], "", PROBLEM),
-    ],
-    ids=["delivered", "refused", "nobody is told"],
-)
-def test_an_alarm(monkeypatch: pytest.MonkeyPatch, actions: list[str], summary: str, verdict: str) -> None:
-    cloudwatch = CloudWatch(actions, summary)
-    monkeypatch.setattr(program, "client", lambda _: cloudwatch)
-    monkeypatch.setattr(program, "described_stack", lambda _: {})
-    monkeypatch.setattr(Smoke, "is_aws", True)
-    found = results(Smoke("table", STACK), "alarm")["alarm"]
-    assert (found.verdict, summary in found.says) == (verdict, True)
-    assert cloudwatch.states == (["ALARM", "OK"] if actions else [])
-
-
 def test_a_check_that_fails_in_a_way_that_nobody_foresaw_keeps_no_other_from_being_made(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -159,35 +159,6 @@ def test_the_growth_of_a_step_is_that_of_the_chart() -> None:
     assert {ours, aws} <= {*ends}
 
 
-@pytest.mark.search
-def test_as_many_principals_fit_as_the_page_says() -> None:
-    """Counted with names of ordinary length, as JSON without spaces, which is the shortest that can be given."""
-    many = _section(GATEWAY, "### How many callers fit")
-    arn = "arn:aws:iam::210987654321:role/support-agents-000"
-    room = {
-        "`iam` on Lambda": (
-            load("gateway.yaml")["Parameters"]["Principals"]["MaxLength"],
-            "iam",
-            {"arns": [arn]},
-        ),
-        "`bearer` on ECS": (65_536, "bearer", {"sha256": ["0" * 64]}),
-    }
-    for row, (characters, way, credentials) in room.items():
-        (said,) = re.findall(rf"^\| {re.escape(row)} \| ([\d,]+) .*\| (\d+) \w+", many, re.MULTILINE)
-        assert int(said[0].replace(",", "")) == characters
-        lengths = [
-            len(
-                json.dumps(
-                    {way: {f"a{n}": {**credentials, "tenant": f"t{n}"} for n in range(count)}},
-                    separators=(",", ":"),
-                )
-            )
-            for count in range(1000)
-        ]
-        fit = max(count for count, length in enumerate(lengths) if length <= characters)
-        assert int(said[1]) <= fit < int(said[1]) * 1.25
-
-
 def test_the_bill_of_a_million_threads_a_day_adds_up() -> None:
     plain = " ".join(_section(COST, "## What else costs").split("**A million threads a day**")[1].split())
     bill = [int(each.replace(",", "")) for each in re.findall(r"\$([\d,]+\d)", plain)]

@@ -75,10 +75,6 @@ def test_the_installed_package_prints_template_and_schema_without_the_source_tre
         assert _run(sys.executable, "-c", where, PYTHONPATH=str(tmp_path)).startswith(str(tmp_path))
 
 
-def test_the_source_tree_prints_the_same_template() -> None:
-    assert _run(sys.executable, *ARGUMENTS) == TEMPLATE
-
-
 @pytest.mark.search
 def test_the_installed_package_has_every_template_of_the_source_tree(wheel: Path, tmp_path: Path) -> None:
     _run(UV, "pip", "install", "--quiet", "--offline", "--no-deps", "--target", str(tmp_path), str(wheel))
@@ -128,12 +124,6 @@ def test_a_policy_as_json_is_that_of_the_template(role: str) -> None:
         given = {"TableStackName": "checkpoints"}
         stack = render(load("tenant.yaml"), given, exports=stack.exports)
     assert printed == stack.properties(f"{role.title()}Policy")["PolicyDocument"]
-
-
-def test_the_command_says_how_to_deploy_what_it_prints() -> None:
-    assert f"{TEMPLATE_COMMAND} > table.yaml\n  aws cloudformation deploy " in _run(
-        sys.executable, *ARGUMENTS, "--help"
-    )
 
 
 @pytest.mark.search

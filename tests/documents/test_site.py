@@ -11,7 +11,7 @@ import pytest
 from mkdocs.exceptions import PluginError
 
 from langgraph.checkpoint.dynamodb import errors
-from tests.support.documents import ROOT, links, read, without_links
+from tests.support.documents import ROOT
 from tools.reference import PACKAGES, PAGES, error_classes, public_names
 from tools.site import added, with_site_links
 
@@ -100,26 +100,3 @@ def test_a_file_that_is_no_page_is_named_until_the_repository_has_an_address() -
 def test_a_link_to_a_file_that_is_not_there_ends_the_build() -> None:
     with pytest.raises(PluginError, match=r"docs/cost\.md links to \.\./none\.yaml, which is not there"):
         with_site_links("[a](../none.yaml)", "cost.md", None)
-
-
-def test_make_check_builds_the_site() -> None:
-    makefile = read("Makefile")
-    assert re.search(r"^check: check-static\b", makefile, re.MULTILINE)
-    assert re.search(r"^check-static:.*\n\t.*\$\(STATIC\)", makefile, re.MULTILINE)
-    assert re.search(r"^STATIC := .*\bdocs\b", makefile, re.MULTILINE)
-
-
-def test_every_question_has_a_short_answer_with_a_link() -> None:
-    """`test_links.py` holds that the links lead somewhere."""
-    paragraphs = read("docs/questions.md").split("\n\n")
-    entries = [each.split("** ", 1) for each in paragraphs if each.startswith("**")]
-    assert len(entries) >= 30
-    for question, answer in entries:
-        assert links(answer), question
-        assert len(without_links(answer).split()) <= 30, question
-
-
-def test_each_page_says_in_its_first_sentence_whom_it_is_for() -> None:
-    pages = (ROOT / "docs").glob("*.md")
-    first = {each.name: each.read_text(encoding="utf-8").split("\n\n")[1] for each in pages}
-    assert [name for name, said in first.items() if not said.startswith("This page is for")] == []

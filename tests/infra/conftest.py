@@ -1,11 +1,10 @@
-"""What the tests of `infra/` share: stacks that moto's CloudFormation made, and savers behind a policy."""
+"""What the tests of `infra/` share: an emulator of AWS, and savers behind a policy."""
 
 from __future__ import annotations
 
 import contextlib
 import io
 import os
-import uuid
 import zipfile
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -17,12 +16,10 @@ import pytest
 from tests.conftest import REQUIRE_LOCAL_VARIABLE
 from tests.infra.authorization import Gate
 from tests.infra.rendering import INFRA, Node
-from tests.support.local_stack import create_stack
-from tools.engine import LOCAL_ENVIRONMENT, Engine
+from tools.engine import LOCAL_ENVIRONMENT
 from tools.server import Server
 
 if TYPE_CHECKING:
-    from mypy_boto3_cloudformation import CloudFormationClient
     from mypy_boto3_dynamodb import DynamoDBClient
 
     from langgraph.checkpoint.dynamodb import DynamoDBSaver
@@ -78,21 +75,6 @@ def emulator() -> Iterator[Client]:
         storage.create_bucket(Bucket="packages")
         storage.put_object(Bucket="packages", Key="key", Body=package.getvalue())
         yield make
-
-
-@pytest.fixture
-def cloudformation(engine: Engine) -> Iterator[CloudFormationClient]:
-    """Give a client of moto's CloudFormation; DynamoDB Local has none."""
-    with contextlib.closing(boto3.client("cloudformation", **engine.client_options())) as client:
-        yield client
-
-
-@pytest.fixture
-def stack_outputs(cloudformation: CloudFormationClient) -> Iterator[dict[str, str]]:
-    """Give the outputs of a stack that CloudFormation made of `table.yaml`."""
-    name = f"checkpoints-{uuid.uuid4().hex}"
-    yield create_stack(cloudformation, name, name)
-    cloudformation.delete_stack(StackName=name)
 
 
 @pytest.fixture

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
-
 from tools import async_halves
 
 MODULE = '''
@@ -73,19 +69,3 @@ def test_an_async_method_is_the_other_one_that_waits() -> None:
     made = async_halves.generated(MODULE, {"Saver": {"get", "_store"}})
     assert made.strip() == EXPECTED.strip()
     assert async_halves.generated(made, {"Saver": {"get", "_store"}}) == made
-
-
-def test_the_files_are_as_the_tool_writes_them() -> None:
-    for path, text in async_halves.files().items():
-        assert path.read_text(encoding="utf-8") == text, f"{path.name}: run `make format`"
-
-
-def test_a_difference_ends_the_check(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert async_halves.main(["--check"]) == 0
-    path = Path(async_halves.__file__)
-    monkeypatch.setattr(async_halves, "files", lambda: {path: "another text"})
-    assert async_halves.main(["--check"]) == 1
-    assert "tools/async_halves.py: async methods differ from the others" in capsys.readouterr().out
-    assert path.read_text(encoding="utf-8") != "another text"

@@ -4,75 +4,38 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.infra.rendering import INFRA, Stack, StackRefusedError, load, render
+from tests.infra.rendering import INFRA, Stack, load, render
+from tests.infra.test_gateway_templates import on_ecs
+from tests.infra.test_parameters import GIVEN
 from tools.engine import Engine
-
-if TYPE_CHECKING:
-    pass
 
 EXAMPLES = INFRA / "examples"
 
 TABLE_STACK = render(load("table.yaml"))
 TEMPLATE = load("examples/ecs-agent/template.yaml")
-NETWORK = {
-    "TableStackName": "checkpoints",
-    "Image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/agent:1",
-    "VpcId": "vpc-1",
-    "SubnetIds": "subnet-1,subnet-2",
-    "ClientCidr": "10.0.0.0/16",
-}
 
 
 def ecs_agent(**parameters: str) -> Stack:
     """The stack of the sample."""
-    return render(TEMPLATE, {**NETWORK, **parameters}, exports=TABLE_STACK.exports)
+    return render(
+        TEMPLATE, {**GIVEN["examples/ecs-agent/template.yaml"], **parameters}, exports=TABLE_STACK.exports
+    )
 
 
-def test_template_gives_the_task_the_agent_policy_and_its_table() -> None:
-    stack = ecs_agent()
-    assert stack.properties("TaskRole")["ManagedPolicyArns"] == [TABLE_STACK.outputs["AgentPolicyArn"]]
-    [container] = stack.properties("TaskDefinition")["ContainerDefinitions"]
-    assert container["Environment"] == [
-        {"Name": "TABLE_NAME", "Value": TABLE_STACK.outputs["TableName"]},
-        {"Name": "POWERTOOLS_SERVICE_NAME", "Value": "checkpoints"},
-    ]
-    assert container["LogConfiguration"]["Options"]["awslogs-group"] == "checkpoints-AgentLogs"
-    assert stack.properties("Service")["NetworkConfiguration"]["AwsvpcConfiguration"]["Subnets"] == [
-        "subnet-1",
-        "subnet-2",
-    ]
-
-
-def test_gateway_endpoint_leads_to_the_table_only_or_is_left_to_the_vpc() -> None:
-    assert "DynamoDBEndpoint" not in ecs_agent().resources
-    parameters = {**NETWORK, "RouteTableIds": "rtb-1,rtb-2"}
-    endpoint = render(TEMPLATE, parameters, exports=TABLE_STACK.exports).properties("DynamoDBEndpoint")
-    assert endpoint["VpcEndpointType"] == "Gateway"
-    assert endpoint["ServiceName"] == "com.amazonaws.us-east-1.dynamodb"
-    assert endpoint["RouteTableIds"] == ["rtb-1", "rtb-2"]
-
-
-def test_the_container_runs_as_the_user_that_the_image_has() -> None:
-    stack = ecs_agent()
-    [container] = stack.properties("TaskDefinition")["ContainerDefinitions"]
-    image = (EXAMPLES / "ecs-agent" / "Dockerfile").read_text()
-    assert re.findall(r"^USER (\d+)$|useradd --uid (\d+) ", image, re.MULTILINE) == [
-        ("", container["User"]),
-        (container["User"], ""),
-    ]
-    assert container["User"] != "0"
-
-
-@pytest.mark.parametrize("cidr", ["10.0.0.0/8", "10.0.0.0/16", "192.0.2.1/32"])
-def test_clients_are_within_a_network(cidr: str) -> None:
-    stack = render(TEMPLATE, {**NETWORK, "ClientCidr": cidr}, exports=TABLE_STACK.exports)
-    [ingress] = stack.properties("ServiceSecurityGroup")["SecurityGroupIngress"]
-    assert ingress["CidrIp"] == cidr
+@pytest.mark.parametrize(
+    ("image", "stack"), [("gateway", on_ecs), ("examples/ecs-agent", ecs_agent)], ids=["gateway", "agent"]
+)
+def test_the_container_runs_as_the_user_that_the_image_has(image: str, stack: Callable[[], Stack]) -> None:
+    [container] = stack().properties("TaskDefinition")["ContainerDefinitions"]
+    user = container["User"]
+    file = (INFRA / image / "Dockerfile").read_text()
+    assert re.findall(r"^USER (\d+)$|useradd --uid (\d+) ", file, re.MULTILINE) == [("", user), (user, "")]
+    assert user != "0"
 
 
 def documented() -> list[str]:
@@ -110,20 +73,3 @@ def test_the_documented_commands_make_a_registry_and_log_in(engine: Engine, aws_
         )
         assert done.returncode == 0, done.stderr
         assert done.stdout
-
-
-@pytest.mark.parametrize(
-    ("given", "advice"),
-    [
-        ({"Image": "UPPER CASE"}, "must be the address of an image"),
-        ({"RouteTableIds": "rtb-1, rtb-2"}, "route table ids without spaces"),
-        ({"ClientCidr": "everybody"}, "must be a range of addresses"),
-        ({"ClientCidr": "0.0.0.0/0"}, "a /8 or narrower"),
-        ({"ClientCidr": "0.0.0.0/1"}, "a /8 or narrower"),
-        ({"TaskCount": "-1"}, "0 or more tasks"),
-        ({"TableStackName": "absent"}, "No export named absent-AgentPolicyArn found"),
-    ],
-)
-def test_wrong_parameters_are_refused_with_advice(given: dict[str, str], advice: str) -> None:
-    with pytest.raises(StackRefusedError, match=advice):
-        render(TEMPLATE, {**NETWORK, **given}, exports=TABLE_STACK.exports)

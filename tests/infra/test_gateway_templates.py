@@ -11,6 +11,7 @@ import pytest
 from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions
 from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS, LABEL_ENDPOINTS
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
+from langgraph.checkpoint.dynamodb.gateway.settings import GatewayOptions
 from tests.infra.authorization import Request, is_allowed
 from tests.infra.rendering import Node, Stack, StackRefusedError, load, render
 
@@ -92,14 +93,6 @@ def test_another_policy_of_the_table_stands_in_for_the_agents(make: Node) -> Non
     assert TABLE_STACK.outputs["AgentPolicyArn"] not in given
 
 
-def test_expiry_is_the_services_and_off_unless_it_is_asked_for() -> None:
-    name = "LANGGRAPH_CHECKPOINTER_CONFIG__TTL_SECONDS"
-    assert name not in variables_of(STACKS["function URL"])
-    assert name not in variables_of(STACKS["ECS"])
-    assert variables_of(on_lambda(TtlSeconds="3600"))[name] == "3600"
-    assert variables_of(on_ecs(TtlSeconds="3600"))[name] == "3600"
-
-
 def variables_of(stack: Stack) -> dict[str, str]:
     """The environment of the service, without its secrets."""
     if "Gateway" in stack.resources:
@@ -107,6 +100,25 @@ def variables_of(stack: Stack) -> dict[str, str]:
         return found
     [container] = stack.properties("TaskDefinition")["ContainerDefinitions"]
     return {each["Name"]: each["Value"] for each in container["Environment"]}
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_every_variable_is_one_that_the_service_reads(name: str) -> None:
+    """Each parameter that sets one is given here."""
+    everything = {"TtlSeconds": "3600", "OnEvent": "langgraph.checkpoint.dynamodb.observe:EmbeddedMetrics"}
+    make = on_ecs if name == "ECS" else on_lambda
+    variables = variables_of(make(**everything, Audit="true"))
+    known = {"POWERTOOLS_SERVICE_NAME", "LANGGRAPH_CHECKPOINTER_TYPE"}
+    assert variables.keys() - known == {each for each in variables if _is_read(each)}
+    assert variables["LANGGRAPH_CHECKPOINTER_CONFIG__TTL_SECONDS"] == "3600"
+
+
+def _is_read(variable: str) -> bool:
+    prefix, _, option = variable.partition("_CONFIG__")
+    if prefix == "LANGGRAPH_CHECKPOINTER":
+        return option.lower() in DynamoDBOptions.model_fields
+    setting, _, limit = variable.removeprefix("LANGGRAPH_GATEWAY_").lower().partition("__")
+    return setting in GatewayOptions.model_fields and (not limit or hasattr(Limits(), limit))
 
 
 def test_a_function_url_is_for_callers_with_iam() -> None:
@@ -232,54 +244,12 @@ def test_tasks_read_who_may_call_from_the_secret_and_from_nowhere_else() -> None
     assert own["Condition"] == {"StringEquals": {"kms:ViaService": "secretsmanager.us-east-1.amazonaws.com"}}
 
 
-def test_the_load_balancer_needs_no_log_and_no_web_acl() -> None:
-    bare = on_ecs(AccessLogBucket="", WebAclArn="")
-    attributes = {
-        each["Key"]: each["Value"] for each in bare.properties("LoadBalancer")["LoadBalancerAttributes"]
-    }
-    assert attributes["access_logs.s3.enabled"] == "false"
-    assert "access_logs.s3.bucket" not in attributes
-    assert "WebAclAssociation" not in bare.resources
-    assert STACKS["ECS"].properties("WebAclAssociation")["WebACLArn"] == NETWORK["WebAclArn"]
-
-
-def test_tasks_scale_with_their_processors_and_write_nothing_to_disk() -> None:
-    stack = on_ecs(TaskCountMin="3", TaskCountMax="30")
-    target = stack.properties("ScalableTarget")
-    assert (target["MinCapacity"], target["MaxCapacity"]) == ("3", "30")
-    assert target["ResourceId"] == "service/gateway-Cluster/Service.Name"
-    # Each update of the stack would take a busy service back to it.
-    assert "DesiredCount" not in stack.properties("Service")
-    [container] = stack.properties("TaskDefinition")["ContainerDefinitions"]
-    assert container["ReadonlyRootFilesystem"] is True
-    assert container["User"] == "10001"
-
-
-def test_the_endpoint_of_dynamodb_is_made_only_for_route_tables() -> None:
-    assert "DynamoDBEndpoint" not in STACKS["ECS"].resources
-    assert on_ecs(RouteTableIds="rtb-1,rtb-2").properties("DynamoDBEndpoint")["RouteTableIds"] == [
-        "rtb-1",
-        "rtb-2",
-    ]
-
-
 def test_both_give_up_on_dynamodb_before_their_own_limit_so_that_the_answer_names_the_cause() -> None:
     name = "LANGGRAPH_CHECKPOINTER_CONFIG__RETRY_SECONDS"
     assert {float(variables_of(stack)[name]) for stack in STACKS.values()} == {5.0}
     limit = float(variables_of(STACKS["function URL"])["LANGGRAPH_GATEWAY_LIMITS__REQUEST_SECONDS_MAX"])
     assert limit > 5.0
     assert Limits().request_seconds_max > 5.0
-
-
-@pytest.mark.parametrize("make", [on_lambda, on_ecs])
-def test_metrics_of_tenants_need_one_parameter(make: Node) -> None:
-    name = "LANGGRAPH_CHECKPOINTER_CONFIG__ON_EVENT"
-    assert name not in variables_of(make())
-    receiver = "langgraph.checkpoint.dynamodb.observe:EmbeddedMetrics"
-    variables = variables_of(make(OnEvent=receiver))
-    assert (variables[name], variables["POWERTOOLS_SERVICE_NAME"]) == (receiver, "gateway")
-    settings = DynamoDBOptions(table_name="any", on_event=receiver)
-    assert settings.on_event is not None
 
 
 def test_an_audited_gateway_has_a_key_of_its_own() -> None:
@@ -294,21 +264,6 @@ def test_an_audited_gateway_has_a_key_of_its_own() -> None:
     [statement] = stack.properties("SecretPolicy")["PolicyDocument"]["Statement"]
     assert "gateway-AuditKey" in statement["Resource"]
     assert stack.outputs["AuditKeyArn"] == "gateway-AuditKey"
-
-
-def test_a_client_that_keeps_its_cookie_stays_at_its_task() -> None:
-    attributes = {
-        each["Key"]: each["Value"]
-        for each in STACKS["ECS"].properties("TargetGroup")["TargetGroupAttributes"]
-    }
-    assert (attributes["stickiness.enabled"], attributes["stickiness.type"]) == ("true", "lb_cookie")
-
-
-def test_too_few_healthy_tasks_ring_even_if_there_is_none() -> None:
-    alarm = on_ecs(TaskCountMin="3").properties("TooFewTasks")
-    assert (alarm["MetricName"], alarm["Statistic"]) == ("HealthyHostCount", "Minimum")
-    assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("LessThanThreshold", "3")
-    assert alarm["TreatMissingData"] == "breaching"
 
 
 def metrics_of(alarm: Node) -> Iterable[tuple[str, str, tuple[str, ...]]]:
@@ -330,61 +285,6 @@ def test_alarms_watch_metrics_that_there_are(name: str) -> None:
         for namespace, metric, dimensions in metrics_of(alarm):
             assert dimensions == DIMENSIONS[namespace, metric]
         assert "AlarmActions" not in alarm
-
-
-@pytest.mark.parametrize("make", [on_lambda, on_ecs])
-def test_alarms_notify_the_topic(make: Node) -> None:
-    for alarm in make(AlarmTopicArn=TOPIC_ARN).of_type("AWS::CloudWatch::Alarm").values():
-        assert alarm["AlarmActions"] == alarm["OKActions"] == [TOPIC_ARN]
-
-
-def test_the_function_runs_on_what_its_package_was_made_for() -> None:
-    assert on_lambda(Runtime="python3.14").properties("Gateway")["Runtime"] == "python3.14"
-
-
-@pytest.mark.parametrize(
-    ("given", "advice"),
-    [
-        ({"Principals": "x" * 3001}, "where the claims of a token say who may do what"),
-        ({"Runtime": "nodejs22.x"}, "must be a runtime of Lambda such as python3.13"),
-        ({"Entrance": "HTTP_API"}, "needs JwtIssuer and JwtAudiences"),
-        ({**TOKENS, "ClientPrincipal": CLIENT}, "ClientPrincipal is for Entrance=FUNCTION_URL"),
-        ({**TOKENS, "Entrance": "FUNCTION_URL"}, "does not accept JWTs"),
-        ({"Entrance": "NONE"}, "must be one of"),
-        ({"ClientPrincipal": "*"}, "must be the number of an account"),
-        ({"ClientPrincipal": "arn:aws:iam::210987654321:role/"}, "the ARN of a role"),
-        ({**TOKENS, "JwtIssuer": "http://issuer.example"}, "begins with https://"),
-        ({"CodeBucket": "My_Bucket"}, "must be the name of an S3 bucket"),
-        ({"Principals": ""}, "must be a mapping as JSON or YAML"),
-        ({"MemorySize": "128"}, "must be 256 to 10240 MB"),
-        ({"ReservedConcurrency": "-1"}, "or 0 to reserve none"),
-        ({"TableStackName": "absent"}, "No export named absent-AgentPolicyArn found"),
-    ],
-)
-def test_wrong_parameters_on_lambda_are_refused_with_advice(given: dict[str, str], advice: str) -> None:
-    with pytest.raises(StackRefusedError, match=advice):
-        on_lambda(**given)
-
-
-@pytest.mark.parametrize(
-    ("given", "advice"),
-    [
-        ({"PrincipalsSecretArn": ""}, "must be the ARN of a secret"),
-        ({"ClientCidr": "everybody"}, "must be a range of addresses"),
-        ({"Scheme": "public"}, "must be one of"),
-        ({"CertificateArn": "gateway.example"}, "must be the ARN of a certificate"),
-        ({"Image": "UPPER CASE"}, "must be the address of an image"),
-        ({"RouteTableIds": "rtb-1, rtb-2"}, "route table ids without spaces"),
-        ({"Cpu": "1024", "Memory": "1024"}, "Fargate has no task"),
-        ({"Cpu": "2048", "Memory": "2048"}, "Fargate has no task"),
-        ({"Cpu": "256"}, "must be one of"),
-        ({"TaskCountMin": "0"}, "1 or more tasks"),
-        ({"WebAclArn": "arn:aws:wafv2:us-east-1:123456789012:global/webacl/a/1"}, "regional web ACL"),
-    ],
-)
-def test_wrong_parameters_on_ecs_are_refused_with_advice(given: dict[str, str], advice: str) -> None:
-    with pytest.raises(StackRefusedError, match=advice):
-        on_ecs(**given)
 
 
 def test_every_size_of_task_that_is_not_refused_is_one_of_fargates() -> None:

@@ -45,16 +45,6 @@ case "$*" in
 esac
 exec {cli} "$@"
 """
-USE_IT = """\
-import os
-from langgraph.checkpoint.base import empty_checkpoint
-from langgraph.checkpoint.dynamodb import DynamoDBSaver
-with DynamoDBSaver(os.environ["TABLE_NAME"]) as saver:
-    thread = {"configurable": {"thread_id": "1", "checkpoint_ns": ""}}
-    saver.put(thread, empty_checkpoint(), {}, {})
-    assert saver.get_tuple(thread)
-print("stored in", os.environ["AWS_DEFAULT_REGION"])
-"""
 
 # What CloudFormation and IAM say of a stack that nothing uses.
 NOTHING_IN_THE_WAY = {
@@ -116,21 +106,36 @@ def deployments(commands: list[list[str]]) -> dict[str, dict[str, list[str]]]:
     return by_stack
 
 
-def test_deploy_makes_the_table_and_then_its_alarms(make: Make) -> None:
-    output, commands = make(
-        "deploy", "STACK=blue", "PARAMETERS=TableName=blue TableClass=STANDARD", "TAGS=team=agents"
-    )
-    stacks = deployments(commands)
-    assert list(stacks) == ["blue", "blue-observability"]
-    assert stacks["blue"]["--parameter-overrides"] == ["TableName=blue", "TableClass=STANDARD"]
-    assert stacks["blue"]["--tags"] == ["team=agents"]
-    assert stacks["blue-observability"]["--parameter-overrides"] == ["TableStackName=blue"]
-    assert "the-table" in output
-
-
-def test_deploy_without_parameters_takes_the_defaults(make: Make) -> None:
-    _, commands = make("deploy")
-    assert "--parameter-overrides" not in deployments(commands)["langgraph-checkpoints"]
+@pytest.mark.parametrize(
+    ("words", "stacks"),
+    [
+        (["deploy"], ["", "-observability"]),
+        (["deploy-tenant", "TENANT=acme"], ["-tenant-acme"]),
+        (["deploy-ecs-agent", "ECS_PARAMETERS=Image=agent:1"], ["-ecs-agent"]),
+        (["deploy-gateway-ecs", "GATEWAY_PARAMETERS=VpcId=vpc-1"], ["-gateway-ecs"]),
+        (
+            ["deploy-gateway", "BUCKET=b", "PRINCIPALS={principals}", "GATEWAY_PARAMETERS=MemorySize=1769"],
+            ["-gateway"],
+        ),
+        (["deploy-lambda-agent", "BUCKET=b", "LAMBDA_PARAMETERS=Driver=sync"], ["-lambda-agent"]),
+    ],
+)
+def test_what_make_deploys_is_tagged_and_imports_from_the_tables_stack(
+    make: Make, tmp_path: Path, words: list[str], stacks: list[str]
+) -> None:
+    """With TABLE_STACK, stacks beside a restored table keep their names. `deployments` compares with templates."""
+    principals, package = tmp_path / "principals.yaml", tmp_path / "package"
+    principals.write_text("iam: {}\n")
+    Path(f"{package}.zip").write_bytes(b"package")
+    built = ["--assume-old", f"{package}.zip", f"GATEWAY_PACKAGE={package}", f"LAMBDA_PACKAGE={package}"]
+    told = [word.format(principals=principals) for word in words]
+    _, commands = make(*built, *told, "STACK=blue", "TABLE_STACK=green", "TAGS=team=agents cost=42")
+    found = deployments(commands)
+    assert list(found) == [f"blue{each}" for each in stacks]
+    for given in found.values():
+        assert given["--tags"] == ["team=agents", "cost=42"]
+    if words != ["deploy"]:
+        assert "TableStackName=green" in found[f"blue{stacks[0]}"]["--parameter-overrides"]
 
 
 GIVEN = {"langgraph-checkpoints": "TableName=blue", "langgraph-checkpoints-gateway-ecs": "VpcId=vpc-1"}
@@ -157,46 +162,6 @@ def test_protection_comes_after_the_creation(
     assert second["DeletionProtection"] == ("false" if own else "true")
 
 
-@pytest.mark.parametrize(("words", "stack", "variable"), PROTECTED)
-def test_a_stack_that_is_there_keeps_its_protection(
-    make: Make, words: list[str], stack: str, variable: str
-) -> None:
-    _, commands = make(*words, f"{variable}={GIVEN[stack]}")
-    [only] = [each for each in commands if each[:2] == ["cloudformation", "deploy"] and stack in each]
-    assert "DeletionProtection" not in str(only)
-
-
-def test_principals_that_do_not_fit_beside_a_function_are_refused_before_anything_is_built(
-    make: Make, tmp_path: Path
-) -> None:
-    principals = tmp_path / "principals.yaml"
-    principals.write_text("x" * 3001)
-    built = ["--assume-old", f"{tmp_path}/gateway.zip", f"GATEWAY_PACKAGE={tmp_path}/gateway", "BUCKET=b"]
-    Path(f"{tmp_path}/gateway.zip").touch()
-    output, commands = make("deploy-gateway", *built, f"PRINCIPALS={principals}", status=2)
-    assert "more than 3,000 characters" in output
-    assert not commands
-
-
-def test_deploy_of_a_tenant_needs_its_name(make: Make) -> None:
-    _, commands = make("deploy-tenant", "TENANT=acme")
-    stacks = deployments(commands)
-    assert stacks["langgraph-checkpoints-tenant-acme"]["--parameter-overrides"] == [
-        "TableStackName=langgraph-checkpoints",
-        "Tenant=acme",
-    ]
-    output, _ = make("deploy-tenant", status=2)
-    assert "make deploy-tenant TENANT=name" in output
-
-
-def test_stacks_beside_a_restored_table_keep_their_names_and_import_from_its_stack(make: Make) -> None:
-    make("deploy-tenant", "TENANT=acme", "TABLE_STACK=green")
-    _, commands = make("deploy-gateway-ecs", "GATEWAY_PARAMETERS=VpcId=vpc-1", "TABLE_STACK=green")
-    stacks = deployments(commands)
-    assert list(stacks) == ["langgraph-checkpoints-tenant-acme", "langgraph-checkpoints-gateway-ecs"]
-    assert all("TableStackName=green" in given["--parameter-overrides"] for given in stacks.values())
-
-
 @pytest.mark.parametrize(
     "tenant",
     [
@@ -212,38 +177,6 @@ def test_every_tenant_that_the_template_takes_has_a_stack_of_its_own(make: Make,
     assert f"Tenant={tenant}" in given["--parameter-overrides"]
     _, commands = make("deploy-tenant", f"TENANT={tenant}".replace("_", "-").replace(".", "-"))
     assert len(deployments(commands)) == (1 if tenant.replace("-", "").isalnum() or tenant == "-" else 2)
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["deploy"],
-        ["deploy-tenant", "TENANT=acme"],
-        ["deploy-ecs-agent", "ECS_PARAMETERS=Image=agent:1"],
-    ],
-)
-def test_every_stack_has_the_tags(make: Make, words: list[str]) -> None:
-    _, commands = make(*words, "TAGS=team=agents cost=42")
-    stacks = deployments(commands)
-    assert [given["--tags"] for given in stacks.values()] == [["team=agents", "cost=42"]] * len(stacks)
-
-
-def test_the_lambda_package_is_one_of_its_platform_and_version() -> None:
-    """What was built for another one before is not deployed."""
-    command = ["make", "--no-print-directory", "-n", "deploy-lambda-agent", "BUCKET=b"]
-    printed = {
-        each: subprocess.run(  # noqa: S603  # Our own Makefile.
-            [*command, f"LAMBDA_PLATFORM={each}"],
-            cwd=INFRA.parent,
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for each in ("x86_64-manylinux_2_28", "aarch64-manylinux_2_28")
-    }
-    for each, output in printed.items():
-        assert f"build/lambda-agent-3.13-{each}.zip" in output
-        assert "chmod -R a+rX" in output
 
 
 @pytest.mark.search
@@ -291,39 +224,6 @@ def test_the_lambda_package_has_compiled_modules_where_there_is_a_compiler(tmp_p
     assert Path(unpacked, imported.splitlines()[-1]).is_relative_to(unpacked)
 
 
-def test_deploy_of_the_ecs_example(make: Make) -> None:
-    network = ["Image=agent:1", "VpcId=vpc-1", "SubnetIds=subnet-1,subnet-2", "ClientCidr=10.0.0.0/16"]
-    _, commands = make("deploy-ecs-agent", f"ECS_PARAMETERS={' '.join(network)}")
-    given = deployments(commands)["langgraph-checkpoints-ecs-agent"]["--parameter-overrides"]
-    assert given == ["TableStackName=langgraph-checkpoints", *network]
-
-
-def test_the_gateway_is_deployed_with_who_may_call_and_with_its_package(make: Make, tmp_path: Path) -> None:
-    package, principals = tmp_path / "gateway", tmp_path / "principals.yaml"
-    principals.write_text('iam:\n  agents: {arns: ["arn:aws:iam::123456789012:role/agents"], tenant: acme}\n')
-    Path(f"{package}.zip").write_bytes(b"package")
-    built = ["--assume-old", f"{package}.zip", f"GATEWAY_PACKAGE={package}", "BUCKET=b"]
-    given = "GATEWAY_PARAMETERS=MemorySize=1769 TtlSeconds=3600"
-    _, commands = make("deploy-gateway", *built, f"PRINCIPALS={principals}", given, "STACK=blue")
-    overrides = deployments(commands)["blue-gateway"]["--parameter-overrides"]
-    values = dict(word.split("=", 1) for word in overrides)
-    assert values["TableStackName"] == "blue"
-    assert values["Principals"] == principals.read_text().strip()
-    assert (values["MemorySize"], values["TtlSeconds"]) == ("1769", "3600")
-    assert values["Runtime"] == "python3.13"
-    [copy] = [command for command in commands if command[:2] == ["s3", "cp"]]
-    assert copy[-1] == f"s3://{values['CodeBucket']}/{values['CodeKey']}"
-    output, _ = make("deploy-gateway", *built, status=2)
-    assert "PRINCIPALS=principals.yaml" in output
-
-
-def test_the_gateway_on_ecs_is_deployed_with_its_network(make: Make) -> None:
-    network = ["Image=r/gateway:1", "VpcId=vpc-1", "LoadBalancerSubnetIds=subnet-1,subnet-2"]
-    _, commands = make("deploy-gateway-ecs", f"GATEWAY_PARAMETERS={' '.join(network)}")
-    given = deployments(commands)["langgraph-checkpoints-gateway-ecs"]["--parameter-overrides"]
-    assert given == ["TableStackName=langgraph-checkpoints", *network]
-
-
 def changes(commands: list[list[str]]) -> list[tuple[str, ...]]:
     """What each command did that changes a stack, and to which."""
     asking = ("describe", "list", "wait", "deploy")
@@ -334,14 +234,6 @@ def changes(commands: list[list[str]]) -> list[tuple[str, ...]]:
         )
         for command in commands
         if not command[1].startswith(asking)
-    ]
-
-
-def test_deploy_protects_the_stacks_from_termination(make: Make) -> None:
-    _, commands = make("deploy", "STACK=blue")
-    assert changes(commands) == [
-        ("update-termination-protection", "--enable-termination-protection", name)
-        for name in ("blue", "blue-observability")
     ]
 
 
@@ -398,14 +290,6 @@ def test_destroy_deletes_nothing_where_it_cannot_look(make: Make, question: str)
     output, commands = make("destroy", "STACK=blue", "CONFIRM=blue", status=2, answers=answers)
     assert changes(commands) == []
     assert "you may not ask that" in output
-
-
-@pytest.mark.parametrize("state", ["CREATE_FAILED\tblue", "DELETE_COMPLETE\tblue"])
-def test_destroy_names_no_table_that_was_never_the_stacks(make: Make, state: str) -> None:
-    """It belongs to somebody else, whose name for it was wanted."""
-    answers = {**NOTHING_IN_THE_WAY, "describe-stack-resource": state, "Outputs": "None"}
-    output, _ = make("destroy", "STACK=blue", "CONFIRM=blue", answers=answers)
-    assert "delete-table" not in output
 
 
 @pytest.mark.search

@@ -40,7 +40,6 @@ DENIED = "AccessDeniedException"
 Cache: TypeAlias = DynamoDBCache[Any]
 StoreOf: TypeAlias = Callable[..., DynamoDBStore]
 CacheOf: TypeAlias = Callable[..., Cache]
-Denied: TypeAlias = Callable[[DynamoDBStore, Cache], object]
 
 
 @pytest.fixture
@@ -86,89 +85,13 @@ def is_refused(operation: Callable[[], object]) -> None:
     assert error_code(refused.value.__cause__) == DENIED
 
 
-def looks(store: DynamoDBStore, cache: Cache) -> None:
-    """Read in every way that names a first label."""
-    assert store.get(ADA, "large") is not None
-    assert len(store.search(ADA)) == 2
-    assert len(store.search(("acme",))) == 3
-    assert store.list_namespaces(prefix=("acme",)) == [ADA, OTHER]
-    assert cache.get([ENTRY]) == {ENTRY: 1}
-
-
-def looks_everywhere(store: DynamoDBStore) -> None:
-    """Read in the ways that need the list of all partitions."""
-    assert len(store.search(())) == 3
-    assert store.list_namespaces() == [ADA, OTHER]
-    assert len(list(store.export_items())) == 3
-
-
-def fill(store: DynamoDBStore, cache: Cache) -> None:
-    """Store what `looks` finds."""
-    store.put(ADA, "large", LARGE)
-    store.put(ADA, "small", {})
-    store.put(OTHER, "small", {})
-    cache.set({ENTRY: (1, None)})
-
-
-def test_a_runner_remembers_and_forgets_and_searches_no_list_of_all(
-    store_of: StoreOf, cache_of: CacheOf, table_name: str
-) -> None:
-    gate = gate_of("Runner", table_name)
-    store, cache = store_of(gate), cache_of(gate)
-    fill(store, cache)
-    looks(store, cache)
-    store.put(ADA, "large", {})
-    store.delete(ADA, "small")
-    assert not gate.refused
-    for refused in (lambda: store.search(()), store.list_namespaces, cache.clear):
-        is_refused(refused)
-    is_refused(lambda: two_hours_later(store).delete_namespace(("acme",)))
-    assert len(store_of().search(("acme",))) == 2
-
-
-def test_an_operator_looks_and_erases_and_puts_nothing(
-    store_of: StoreOf, cache_of: CacheOf, client: DynamoDBClient, table_name: str
-) -> None:
-    fill(store_of(), cache_of())
+def test_an_operator_erases_what_is_old(store_of: StoreOf, table_name: str) -> None:
+    """`test_requests` has what is new, and that it may do nothing else."""
+    for user in (ADA, OTHER):
+        store_of().put(user, "large", LARGE)
     gate = gate_of("Operator", table_name)
-    store, cache = store_of(gate), cache_of(gate)
-    looks(store, cache)
-    looks_everywhere(store)
+    assert two_hours_later(store_of(gate)).delete_namespace(()) == 2
     assert not gate.refused
-    before = contents(client, table_name)
-    is_refused(lambda: store.put(("new", "user"), "food", {}))
-    assert contents(client, table_name) == before
-    gate.refused.clear()
-    cache.clear()
-    store.sweep_ttl()
-    assert two_hours_later(store).delete_namespace(()) == 3
-    assert not gate.refused
-
-
-WRITES: dict[str, Denied] = {
-    "put": lambda store, _: store.put(ADA, "small", {"new": 1}),
-    "put_if": lambda store, _: store.put_if(ADA, "other", {}, revision=None),
-    "delete": lambda store, _: store.delete(ADA, "small"),
-    "delete_namespace": lambda store, _: store.delete_namespace(ADA),
-    "clear": lambda _, cache: cache.clear(),
-}
-
-
-@pytest.mark.parametrize("write", WRITES.values(), ids=list(WRITES))
-def test_a_reader_looks_and_changes_nothing(
-    store_of: StoreOf, cache_of: CacheOf, client: DynamoDBClient, table_name: str, write: Denied
-) -> None:
-    fill(store_of(), cache_of())
-    before = contents(client, table_name)
-    gate = gate_of("Reader", table_name)
-    store, cache = store_of(gate), cache_of(gate)
-    looks(store, cache)
-    looks_everywhere(store)
-    assert not gate.refused
-    is_refused(lambda: write(store, cache))
-    # A cache never fails a run.
-    cache.set({ENTRY: (2, None)})
-    assert contents(client, table_name) == before
 
 
 def test_a_reader_does_not_renew_ttls(store_of: StoreOf, table_name: str) -> None:

@@ -10,7 +10,8 @@ import pytest
 
 from langgraph.checkpoint.dynamodb._format.schema import INDEXES
 from tests.infra.authorization import actions_of
-from tests.infra.rendering import INFRA, Node, StackRefusedError, load, render
+from tests.infra.rendering import INFRA, Node, load, render
+from tests.infra.test_parameters import GIVEN
 
 TABLE_STACK = render(load("table.yaml"))
 TEMPLATE = load("observability.yaml")
@@ -103,48 +104,17 @@ def test_each_cause_of_throttling_has_an_alarm_over_reads_and_writes_of_table_an
     assert "docs/runbook.md" in alarm["AlarmDescription"]
 
 
-def granted_actions() -> set[str]:
-    """The actions that any policy of the table grants."""
-    policies = TABLE_STACK.of_type("AWS::IAM::ManagedPolicy").values()
-    return {action for policy in policies for action in actions_of(policy["PolicyDocument"])}
-
-
-def test_system_errors_are_added_up_over_every_operation_that_a_policy_grants() -> None:
-    alarm = observe().properties("SystemErrors")
-    granted = granted_actions()
-    assert operations(alarm) == {action.removeprefix("dynamodb:") for action in granted}
-    [sum_of_all] = [metric for metric in alarm["Metrics"] if metric.get("ReturnData", True)]
-    assert sum_of_all["Expression"] == "SUM(FILL(METRICS(), 0))"
-
-
-def test_latency_is_that_of_the_slowest_operation_in_the_unit_of_the_parameter() -> None:
-    alarm = observe(LatencyMilliseconds="20").properties("Latency")
-    assert alarm["Threshold"] == "20"
-    assert operations(alarm) == {"GetItem", "PutItem", "Query", "UpdateItem"}
-    assert {metric["MetricStat"]["Stat"] for metric in alarm["Metrics"] if "MetricStat" in metric} == {
-        "Average"
-    }
-    assert [metric["Expression"] for metric in alarm["Metrics"] if metric.get("ReturnData", True)] == [
-        "MAX(METRICS())"
-    ]
-
-
-@pytest.mark.parametrize("direction", ["Read", "Write"])
-def test_consumed_capacity_is_compared_with_the_quota_per_second(direction: str) -> None:
-    alarm = observe(**{f"{direction}UnitsQuota": "80000"}, QuotaPercent="60").properties(
-        f"{direction}UnitsOfQuota"
-    )
-    assert alarm["Threshold"] == "60"
-    [(name, _)] = metrics_of(alarm)
-    assert name == f"Consumed{direction}CapacityUnits"
-    [percent] = [metric for metric in alarm["Metrics"] if metric.get("ReturnData", True)]
-    assert percent["Expression"] == "100 * units / PERIOD(units) / 80000"
-
-
-def test_every_alarm_explains_itself_and_is_quiet_without_data() -> None:
-    for name, alarm in observe(QuietMinutes="60").of_type(ALARM).items():
-        assert alarm["AlarmDescription"]
-        assert alarm["TreatMissingData"] == ("breaching" if name == "Quiet" else "notBreaching")
+@pytest.mark.parametrize(
+    "template", ["observability.yaml", "saver-metrics.yaml", "gateway.yaml", "gateway-ecs.yaml"]
+)
+def test_alarms_explain_themselves_and_go_to_the_topic_or_to_nobody(template: str) -> None:
+    for topic, actions in (("", None), (TOPIC_ARN, [TOPIC_ARN])):
+        given = {**GIVEN[template], "AlarmTopicArn": topic}
+        alarms = render(load(template), given, exports=TABLE_STACK.exports).of_type(ALARM)
+        assert alarms
+        for alarm in alarms.values():
+            assert alarm["AlarmDescription"]
+            assert alarm.get("AlarmActions") == alarm.get("OKActions") == actions
 
 
 def test_a_table_that_answers_no_read_rings_where_traffic_is_expected() -> None:
@@ -158,13 +128,6 @@ def test_a_table_that_answers_no_read_rings_where_traffic_is_expected() -> None:
     assert {(each["Stat"], each["Period"]) for each in stats} == {("SampleCount", 60)}
     assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("LessThanThreshold", 1)
     assert alarm["EvaluationPeriods"] == "60"
-
-
-def test_topic_hears_of_every_alarm_or_there_is_none() -> None:
-    for alarm in observe(AlarmTopicArn=TOPIC_ARN).of_type(ALARM).values():
-        assert alarm["AlarmActions"] == alarm["OKActions"] == [TOPIC_ARN]
-    for alarm in observe().of_type(ALARM).values():
-        assert not {"AlarmActions", "OKActions"} & alarm.keys()
 
 
 def dashboard_widgets() -> list[Node]:
@@ -188,33 +151,6 @@ def test_dashboard_shows_metrics_that_exist() -> None:
                 dimensions = tuple(pairs[::2])
             shown.setdefault(name, set()).add(dimensions)
     assert shown == DIMENSIONS
-
-
-def test_dashboard_widgets_do_not_overlap() -> None:
-    taken = [
-        (x, y)
-        for widget in dashboard_widgets()
-        for x in range(widget["x"], widget["x"] + widget["width"])
-        for y in range(widget["y"], widget["y"] + widget["height"])
-    ]
-    assert len(taken) == len(set(taken))
-    assert max(x for x, _ in taken) < 24
-
-
-@pytest.mark.parametrize(
-    ("parameters", "advice"),
-    [
-        ({"AlarmTopicArn": "oncall"}, "must be the ARN of a standard SNS topic"),
-        ({"LatencyMilliseconds": "0"}, "1 or more milliseconds"),
-        ({"WriteUnitsQuota": "none"}, "1 or more write units"),
-        ({"QuotaPercent": "101"}, "1 to 100 percent"),
-        ({"QuietMinutes": "1441"}, "1 to 1440 minutes, or 0"),
-        ({"TableStackName": "absent"}, "No export named absent-TableName found"),
-    ],
-)
-def test_wrong_parameters_are_refused_with_advice(parameters: dict[str, str], advice: str) -> None:
-    with pytest.raises(StackRefusedError, match=advice):
-        observe(**parameters)
 
 
 def test_document_has_what_the_alarms_cost() -> None:

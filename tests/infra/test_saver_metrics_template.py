@@ -11,7 +11,7 @@ import pytest
 from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError
 from langgraph.checkpoint.dynamodb.observe import EmbeddedMetrics, Event
 from tests.infra.authorization import Gate
-from tests.infra.rendering import INFRA, Node, StackRefusedError, load, render
+from tests.infra.rendering import INFRA, Node, load, render
 
 ALARM = "AWS::CloudWatch::Alarm"
 TOPIC_ARN = "arn:aws:sns:us-east-1:123456789012:oncall"
@@ -107,15 +107,6 @@ def test_the_busiest_tenant_is_watched_where_a_limit_is_given() -> None:
     assert (metric["Period"], metric["ReturnData"]) == (300, True)
 
 
-def test_alarms_explain_themselves_and_go_to_the_topic() -> None:
-    for alarm in _stack(AlarmTopicArn=TOPIC_ARN, TenantWriteUnits="1").of_type(ALARM).values():
-        assert alarm["AlarmDescription"]
-        assert alarm["TreatMissingData"] == "notBreaching"
-        assert alarm["AlarmActions"] == alarm["OKActions"] == [TOPIC_ARN]
-    for alarm in _stack().of_type(ALARM).values():
-        assert not {"AlarmActions", "OKActions"} & alarm.keys()
-
-
 def test_operations_that_are_refused_ring() -> None:
     """Lost rights, a disabled key, expired credentials, a deleted table: DynamoDB has no metric of any of them."""
     alarm = _stack(ErrorsPercent="5").properties("Errors")
@@ -133,27 +124,6 @@ def test_a_saver_that_lost_its_rights_writes_errors(saver_of: Any) -> None:
         saver.get_tuple({"configurable": {"thread_id": "thread"}})
     [line] = map(json.loads, lines)
     assert (line["Errors"], line["outcome"]) == (1, "error")
-
-
-def test_thresholds_are_parameters() -> None:
-    stack = _stack(LockWaitMilliseconds="5", RetriesPercent="7")
-    assert stack.properties("LockWaits")["Threshold"] == "5"
-    assert stack.properties("Retries")["Threshold"] == "7"
-    assert stack.properties("DeletionsFailed")["Threshold"] == 0
-
-
-@pytest.mark.parametrize(
-    ("parameters", "advice"),
-    [
-        ({"LockWaitMilliseconds": "0"}, "1 or more milliseconds"),
-        ({"RetriesPercent": "0"}, "1 or more percent"),
-        ({"Service": "my agent"}, "the dimension"),
-        ({"AlarmTopicArn": "oncall"}, "must be the ARN of a standard SNS topic"),
-    ],
-)
-def test_wrong_parameters_are_refused_with_advice(parameters: dict[str, str], advice: str) -> None:
-    with pytest.raises(StackRefusedError, match=advice):
-        _stack(**parameters)
 
 
 def test_the_document_has_what_the_alarms_cost() -> None:

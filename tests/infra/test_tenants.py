@@ -16,7 +16,7 @@ from langgraph.checkpoint.dynamodb._runtime.failures import error_code
 from tests.infra.authorization import Gate, Request, actions_of, is_allowed, requests_of
 from tests.infra.conftest import MakeSaver, contents, for_table
 from tests.infra.conversation import aconverse, config_of, converse
-from tests.infra.rendering import Node, StackRefusedError, load, render
+from tests.infra.rendering import Node, load, render
 from tests.support.examples import percent
 from tests.support.sync_adapter import SyncAsAsync
 
@@ -358,14 +358,3 @@ def test_customer_key_can_be_used_through_dynamodb_only() -> None:
     statement = policy_of("tenant-a", KmsKeyArn=key_arn)["Statement"][-1]
     assert statement["Resource"] == key_arn
     assert statement["Condition"] == {"StringEquals": {"kms:ViaService": "dynamodb.us-east-1.amazonaws.com"}}
-
-
-@pytest.mark.parametrize("tenant", ["tenant-a/", "*", "tenant?", "${aws:userid}", "a b", "a#b", "%41"])
-def test_names_that_would_not_be_a_literal_prefix_are_refused(tenant: str) -> None:
-    with pytest.raises(StackRefusedError, match="must be letters, digits, dots"):
-        policy_of(tenant)
-
-
-def test_missing_table_stack_is_an_unresolved_export() -> None:
-    with pytest.raises(StackRefusedError, match="No export named absent-TableArn found"):
-        policy_of("tenant-a", TableStackName="absent")

@@ -1,0 +1,93 @@
+"""Templates refuse parameters that AWS would refuse later, or take for something else, with advice."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.infra.rendering import StackRefusedError, load, render
+from tests.infra.test_gateway_templates import NETWORK, PACKAGE, TOKENS
+
+TABLE_STACK = render(load("table.yaml"))
+KEY_ARN = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+CODE = {"CodeBucket": "bucket", "CodeKey": "key"}
+# By template: what it has no defaults for.
+GIVEN = {
+    "table.yaml": {},
+    "observability.yaml": {"TableStackName": "checkpoints"},
+    "saver-metrics.yaml": {"Service": "agent"},
+    "tenant.yaml": {"TableStackName": "checkpoints", "Tenant": "acme"},
+    "gateway.yaml": {"TableStackName": "checkpoints", **PACKAGE},
+    "gateway-ecs.yaml": {"TableStackName": "checkpoints", **NETWORK},
+    "examples/lambda-agent/template.yaml": {"TableStackName": "checkpoints", **CODE},
+    "examples/ecs-agent/template.yaml": {
+        "TableStackName": "checkpoints",
+        "Image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/agent:1",
+        "VpcId": "vpc-1",
+        "SubnetIds": "subnet-1,subnet-2",
+        "ClientCidr": "10.0.0.0/16",
+    },
+}
+WRONG: dict[str, list[tuple[dict[str, str], str]]] = {
+    "table.yaml": [
+        ({"Encryption": "CUSTOMER"}, "Pass the key's ARN"),
+        ({"KmsKeyArn": KEY_ARN}, "leave KmsKeyArn empty"),
+        ({"Encryption": "AWS_MANAGED", "KmsKeyArn": KEY_ARN}, "leave KmsKeyArn empty"),
+        ({"Encryption": "CUSTOMER", "KmsKeyArn": "alias/mine"}, "must be the ARN of a key"),
+        ({"TableName": "ab"}, "must be 3 to 255 letters"),
+        ({"PointInTimeRecoveryDays": "36"}, "1 to 35 days, or 0"),
+        ({"MaxReadRequestUnits": "-1"}, "0 for no maximum"),
+        ({"Colour": "blue"}, "do not exist in the template"),
+    ],
+    "observability.yaml": [
+        ({"AlarmTopicArn": "oncall"}, "must be the ARN of a standard SNS topic"),
+        ({"QuotaPercent": "101"}, "1 to 100 percent"),
+        ({"QuietMinutes": "1441"}, "1 to 1440 minutes, or 0"),
+        ({"TableStackName": "absent"}, "No export named absent-TableName found"),
+    ],
+    "saver-metrics.yaml": [
+        ({"LockWaitMilliseconds": "0"}, "1 or more milliseconds"),
+        ({"Service": "my agent"}, "the dimension"),
+    ],
+    # A name that is no literal prefix would let a tenant reach others.
+    "tenant.yaml": [
+        ({"Tenant": name}, "must be letters, digits, dots")
+        for name in ("tenant-a/", "*", "tenant?", "${aws:userid}", "a b", "a#b", "%41")
+    ],
+    "gateway.yaml": [
+        ({"Principals": "x" * 3001}, "where the claims of a token say who may do what"),
+        ({"Principals": ""}, "must be a mapping as JSON or YAML"),
+        ({"Runtime": "nodejs22.x"}, "must be a runtime of Lambda such as python3.13"),
+        ({"Entrance": "HTTP_API"}, "needs JwtIssuer and JwtAudiences"),
+        ({**TOKENS, "ClientPrincipal": "123456789012"}, "ClientPrincipal is for Entrance=FUNCTION_URL"),
+        ({**TOKENS, "Entrance": "FUNCTION_URL"}, "does not accept JWTs"),
+        ({"ClientPrincipal": "*"}, "must be the number of an account"),
+        ({"ClientPrincipal": "arn:aws:iam::210987654321:role/"}, "the ARN of a role"),
+        ({**TOKENS, "JwtIssuer": "http://issuer.example"}, "begins with https://"),
+        ({"CodeBucket": "My_Bucket"}, "must be the name of an S3 bucket"),
+        ({"ReservedConcurrency": "-1"}, "or 0 to reserve none"),
+    ],
+    "gateway-ecs.yaml": [
+        ({"PrincipalsSecretArn": ""}, "must be the ARN of a secret"),
+        ({"ClientCidr": "everybody"}, "must be a range of addresses"),
+        ({"CertificateArn": "gateway.example"}, "must be the ARN of a certificate"),
+        ({"Image": "UPPER CASE"}, "must be the address of an image"),
+        ({"RouteTableIds": "rtb-1, rtb-2"}, "route table ids without spaces"),
+        ({"Cpu": "1024", "Memory": "1024"}, "Fargate has no task"),
+        ({"WebAclArn": "arn:aws:wafv2:us-east-1:123456789012:global/webacl/a/1"}, "regional web ACL"),
+    ],
+    "examples/lambda-agent/template.yaml": [({"Timeout": "60"}, "must be 90 to 900 seconds")],
+    "examples/ecs-agent/template.yaml": [
+        ({"ClientCidr": "0.0.0.0/0"}, "a /8 or narrower"),
+        ({"ClientCidr": "0.0.0.0/1"}, "a /8 or narrower"),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("template", "wrong", "advice"),
+    [(template, *each) for template, wrong in WRONG.items() for each in wrong],
+)
+def test_wrong_parameters_are_refused_with_advice(template: str, wrong: dict[str, str], advice: str) -> None:
+    render(load(template), GIVEN[template], exports=TABLE_STACK.exports)
+    with pytest.raises(StackRefusedError, match=advice):
+        render(load(template), {**GIVEN[template], **wrong}, exports=TABLE_STACK.exports)
