@@ -10,7 +10,7 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
 from langgraph.cache.dynamodb.entries import CacheStorage
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb.gateway import nodes
+from langgraph.checkpoint.dynamodb.gateway import Limits, nodes
 from langgraph.checkpoint.dynamodb.http import HttpCache
 from langgraph.checkpoint.dynamodb.http.service import ask
 from tests.cache import test_cache
@@ -97,6 +97,22 @@ def test_a_sealed_value_is_no_other_nodes(
     cache.runner.run(ask("cache/set", {"entries": moved}))
     assert cache.get([(("n",), "small"), (("n",), "large")]) == {}
     assert caplog.text.count("the cached value has data that was encrypted for another place") == 2
+
+
+def test_an_entry_that_is_too_large_is_refused_alone(
+    make_cache: Callable[..., HttpCache[Any]],
+    serve_saver: Callable[..., str],
+    own_client: Any,
+    table_name: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    limits = Limits(decompressed_bytes_max=600_000)
+    url = serve_saver(DynamoDBSaver(table_name, client=own_client), limits=limits)
+    cache = make_cache(endpoint_url=url)
+    small, large = (("n",), "small"), (("n",), "large")
+    cache.set({large: (noise(700_000), None), small: (1, None)})
+    assert cache.get([small, large]) == {small: 1}
+    assert "node cache entry (('n',), 'large') has 700," in caplog.text
 
 
 @pytest.mark.search

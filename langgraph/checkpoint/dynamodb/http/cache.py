@@ -144,7 +144,10 @@ class HttpCache(ServiceClient, TableCache[ValueT]):
         document = self._document(full_key)
         dumping = partial(self._values.dumps, value, self._place(full_key))
         sent = (yield from work(dumping, rough_bytes(value))).document
-        return {**document, **sent, "ttl_seconds": ttl_seconds}
+        entry = {**document, **sent, "ttl_seconds": ttl_seconds}
+        # One that is too large for any request is refused alone, and not with the others of its call.
+        yield from self._service.groups({full_key: entry}, _name_of)
+        return entry
 
     def _place(self, full_key: FullKey) -> Place:
         return _EntryPlace("", label_path([*self._prefix, *full_key[0]]), full_key[1])
