@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from langgraph.checkpoint.dynamodb.gateway import media, metrics, problems, responses
+from langgraph.checkpoint.dynamodb.gateway import media, metrics, problems, wire
 from langgraph.checkpoint.dynamodb.gateway.asking import UNITS_HEADER
 from langgraph.checkpoint.dynamodb.gateway.endpoints import Endpoint
 from langgraph.checkpoint.dynamodb.version import __version__
@@ -37,10 +37,10 @@ _SECURITY: list[dict[str, list[str]]] = [{name: []} for name in _SCHEMES]
 def describe(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
     """Return the OpenAPI document of a service with these endpoints."""
     own_models: list[type[BaseModel]] = [
-        responses.AboutResponse,
-        responses.Health,
-        responses.Ready,
-        responses.Problem,
+        wire.AboutResponse,
+        wire.Health,
+        wire.Ready,
+        wire.Problem,
     ]
     about, health, ready, _ = ({media.JSON.name: {"schema": _reference(each)}} for each in own_models)
     text = {metrics.MEDIA_TYPE: {"schema": {"type": "string"}}}
@@ -92,7 +92,7 @@ def _rights(endpoint: Endpoint) -> str:
 
 def _operation(name: str, content: dict[str, Any], **more: Any) -> dict[str, Any]:
     """Return an operation that answers with this content, or with a problem."""
-    problem = {problems.MEDIA_TYPE: {"schema": _reference(responses.Problem)}}
+    problem = {problems.MEDIA_TYPE: {"schema": _reference(wire.Problem)}}
     by_status = {
         "200": {"description": "Done.", "content": content},
         "default": {"description": "Not done.", "content": problem},

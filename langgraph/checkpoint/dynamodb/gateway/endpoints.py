@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel
 
-from langgraph.checkpoint.dynamodb.gateway import label_wire, responses, wire
+from langgraph.checkpoint.dynamodb.gateway import label_wire, wire
 
 Right: TypeAlias = Literal["read", "write", "administer"]
 
@@ -52,35 +52,31 @@ class Endpoint:
 
 
 ENDPOINTS = (
-    Endpoint(
-        "get-tuple", wire.GetTupleRequest, responses.GetTupleResponse, "read", absent={"checkpoint": None}
-    ),
+    Endpoint("get-tuple", wire.GetTupleRequest, wire.GetTupleResponse, "read", absent={"checkpoint": None}),
     Endpoint(
         "list",
         wire.ListRequest,
-        responses.ListResponse,
+        wire.ListResponse,
         "read",
         absent={"checkpoints": [], "after": None, "problem": None},
     ),
     Endpoint(
         "delta-channel-history",
         wire.DeltaChannelHistoryRequest,
-        responses.DeltaChannelHistoryResponse,
+        wire.DeltaChannelHistoryResponse,
         "read",
         absent={"channels": {}},
     ),
-    Endpoint("put", wire.PutRequest, responses.PutResponse, "write"),
-    Endpoint("put-writes", wire.PutWritesRequest, responses.Done, "write"),
-    Endpoint("delete-thread", wire.DeleteThreadRequest, responses.Done, "administer", absent={}),
-    Endpoint("delete-for-runs", wire.DeleteForRunsRequest, responses.Done, "administer"),
-    Endpoint("copy-thread", wire.CopyThreadRequest, responses.Joined, "administer", is_joined=True),
-    Endpoint(
-        "prune", wire.PruneRequest, responses.Joined, "administer", absent={"done": True}, is_joined=True
-    ),
-    Endpoint("set-thread", wire.SetThreadRequest, responses.Done, "write"),
-    Endpoint("threads", wire.ThreadsRequest, responses.ThreadsResponse, "read"),
-    Endpoint("runs", wire.RunsRequest, responses.RunsResponse, "read", absent={"runs": []}),
-    Endpoint("lock", wire.LockRequest, responses.LockResponse, "write"),
+    Endpoint("put", wire.PutRequest, wire.PutResponse, "write"),
+    Endpoint("put-writes", wire.PutWritesRequest, wire.Done, "write"),
+    Endpoint("delete-thread", wire.DeleteThreadRequest, wire.Done, "administer", absent={}),
+    Endpoint("delete-for-runs", wire.DeleteForRunsRequest, wire.Done, "administer"),
+    Endpoint("copy-thread", wire.CopyThreadRequest, wire.Joined, "administer", is_joined=True),
+    Endpoint("prune", wire.PruneRequest, wire.Joined, "administer", absent={"done": True}, is_joined=True),
+    Endpoint("set-thread", wire.SetThreadRequest, wire.Done, "write"),
+    Endpoint("threads", wire.ThreadsRequest, wire.ThreadsResponse, "read"),
+    Endpoint("runs", wire.RunsRequest, wire.RunsResponse, "read", absent={"runs": []}),
+    Endpoint("lock", wire.LockRequest, wire.LockResponse, "write"),
 )
 LABEL_ENDPOINTS = (
     Endpoint("store/batch", label_wire.BatchRequest, label_wire.BatchResponse, None),
@@ -93,5 +89,5 @@ LABEL_ENDPOINTS = (
     Endpoint("store/sweep-ttl", label_wire.SweepTtlRequest, label_wire.DeleteNamespaceResponse, "write"),
     Endpoint("cache/get", label_wire.CacheGetRequest, label_wire.CacheGetResponse, "read"),
     Endpoint("cache/set", label_wire.CacheSetRequest, label_wire.CacheSetResponse, "write"),
-    Endpoint("cache/clear", label_wire.CacheClearRequest, responses.Done, "write"),
+    Endpoint("cache/clear", label_wire.CacheClearRequest, wire.Done, "write"),
 )

@@ -11,8 +11,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field
 
 from langgraph.checkpoint.dynamodb._format.limits import TTL_SECONDS_MAX
-from langgraph.checkpoint.dynamodb.gateway.responses import ResponseMessage
-from langgraph.checkpoint.dynamodb.gateway.wire import Bytes, Message, Number, Text, Value
+from langgraph.checkpoint.dynamodb.gateway.wire import Bytes, Message, Number, ResponseMessage, Text, Value
 
 OPERATIONS_MAX = 250
 """How many operations, keys or entries one request may have: each may take a request to the table."""
@@ -75,7 +74,7 @@ class StoreSearch(Message):
 
 
 class Condition(Message):
-    """What a memory must be for a put to take effect."""
+    """The condition under which a put takes effect."""
 
     revision: Text | None = Field(description="The revision that you read; null: there must be no memory.")
     token: Token = Field(
@@ -83,7 +82,7 @@ class Condition(Message):
     )
 
 
-class Times(Message):
+class ImportedTimes(Message):
     """The times of a memory to import. Times are those of ISO 8601."""
 
     created_at: str
@@ -101,7 +100,7 @@ class StorePut(Message):
     vectors: Vectors = Field([])
     ttl_seconds: TtlSeconds | None = Field(None, description="Null: it never expires.")
     condition: Condition | None = None
-    times: Times | None = Field(None, description="Of an import, which replaces no newer memory.")
+    times: ImportedTimes | None = Field(None, description="Of an import, which replaces no newer memory.")
 
 
 class MatchCondition(Message):
@@ -178,7 +177,7 @@ class FoundNamespaces(Message):
     found: list[Labels]
 
 
-class Stored(Message):
+class PutRevision(Message):
     """The result of a put with a condition or times."""
 
     revision: str | None = Field(description="The new one; null: something else came first.")
@@ -187,7 +186,7 @@ class Stored(Message):
 class BatchResponse(ResponseMessage):
     """The results, in the order of the operations."""
 
-    results: list[Memory | FoundMemories | FoundNamespaces | Stored | None]
+    results: list[Memory | FoundMemories | FoundNamespaces | PutRevision | None]
     left: list[Number] = Field(
         description="The positions of operations that were not run, for lack of room: send them again."
     )

@@ -260,7 +260,7 @@ class _Page:
         if not self.is_full:
             return None
         place = place_document(self.found[-1])
-        return {name: place[name] for name in wire.Position.model_fields}
+        return {name: place[name] for name in wire.PageEnd.model_fields}
 
 
 def _config(thread_id: str, namespace: str | None, checkpoint_id: str | None) -> RunnableConfig:

@@ -1,7 +1,8 @@
-"""The requests of the wire, in LangGraph's own terms: one schema, as JSON (bytes are base64 text) or as msgpack.
+"""The requests and answers of the wire, as JSON (bytes are base64 text) or as msgpack, in LangGraph's own terms.
 
 The client serializes values, and the service stores them as they are. Everything else is plain JSON. docs/wire.md says
-what the fields mean and in which order a client uses them.
+what the fields mean and in which order a client uses them. The service does not validate its own answers: their shapes
+are for the API description and for tests.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from langgraph.checkpoint.dynamodb._format.limits import LOCK_TTL_SECONDS_MIN, T
 from langgraph.checkpoint.dynamodb._format.wire import DIGEST_BYTES
 from langgraph.checkpoint.dynamodb._operations.arguments import COUNT_MAX
 from langgraph.checkpoint.dynamodb._operations.thread_lock import TOKEN_BYTES
+from langgraph.checkpoint.dynamodb.gateway.limits import Limits
+from langgraph.checkpoint.dynamodb.gateway.problems import TYPE_PREFIX
 
 FEATURES: tuple[str, ...] = ()
 """The fields of requests that came after the first release of this version. A client sends one only if it is named."""
@@ -93,6 +96,31 @@ class Namespace(Message):
     checkpoint_ns: str = ""
 
 
+class ConsumedCapacity(Message):
+    """The capacity that a request consumed, in DynamoDB's units."""
+
+    read: float | None = Field(description="Null: it read nothing.")
+    write: float | None = Field(description="Null: it wrote nothing.")
+
+
+class ResponseMessage(Message):
+    """The base of every answer, with the fields that any may have."""
+
+    units: ConsumedCapacity | None = Field(
+        None, description="Only if the request had the header X-Units, and its client may know them."
+    )
+
+
+class Done(ResponseMessage):
+    """The operation is done."""
+
+
+class Joined(ResponseMessage):
+    """The answer of an operation that may take longer than one request."""
+
+    done: bool = Field(description="Whether it is done. If not, send the same request again, which joins it.")
+
+
 # Values
 
 
@@ -116,6 +144,24 @@ class Delta(Message):
     def size_bytes(self) -> int:
         """The size of the whole value, in bytes. A few bytes can name gigabytes."""
         return sum(length + len(data) for _, length, data in self.pieces)
+
+
+class Same(Message):
+    """A value whose data the client has."""
+
+    type: str
+    same: Digest
+
+
+class Left(Message):
+    """A value that did not fit into the answer. The same request brings it, with the digests of what came."""
+
+    type: str
+    left: Literal[True]
+
+
+Shown: TypeAlias = Value | Same | Left
+Write = Annotated[tuple[str, str, Shown], Field(strict=False)]
 
 
 # Writing
@@ -157,6 +203,14 @@ class PutRequest(Namespace):
         return {name: each for name, each in self.values.items() if isinstance(each, Delta)}
 
 
+class PutResponse(ResponseMessage):
+    """The checkpoint is stored, unless values are wanted."""
+
+    wanted: list[str] = Field(
+        description="The channels whose values the service needs whole: nothing was stored."
+    )
+
+
 class PutWritesRequest(Namespace):
     """Store a task's pending writes."""
 
@@ -186,7 +240,29 @@ class GetTupleRequest(Namespace, Reading):
     have: list[Digest] = Field([], description="The digests of values that you have.")
 
 
-class Position(Message):
+class Checkpoint(Message):
+    """A checkpoint with its pending writes."""
+
+    thread_id: str
+    checkpoint_ns: str
+    checkpoint_id: str
+    parent_checkpoint_id: str | None
+    checkpoint: Object = Field(description="The checkpoint without its channel_values.")
+    metadata: Object
+    typed_metadata: Value | None = Field(None, description="All metadata, if JSON cannot hold them.")
+    values: dict[str, Shown]
+    pending_writes: list[Write] = Field(description="Task id, channel and value of each.")
+
+
+class GetTupleResponse(ResponseMessage):
+    """The checkpoint; null if there is none."""
+
+    checkpoint: Checkpoint | Object | None = Field(
+        description="With `plain` it is plain JSON, which docs/wire.md describes."
+    )
+
+
+class PageEnd(Message):
     """The last checkpoint of a list's page."""
 
     thread_id: Text
@@ -203,7 +279,19 @@ class ListRequest(Reading):
     filter: Object = Field({}, description="Keys and values that the metadata must have.")
     before: Text | None = Field(None, description="List only checkpoints with smaller ids.")
     limit: Number | None = None
-    after: Position | None = Field(None, description="Where the last answer stopped.")
+    after: PageEnd | None = Field(None, description="Where the last answer stopped.")
+
+
+class ListResponse(ResponseMessage):
+    """A page of a list."""
+
+    checkpoints: list[Checkpoint | Object]
+    after: PageEnd | None = Field(
+        description="Where it stopped: send the request again with it. Null: this was the last page."
+    )
+    problem: Object | None = Field(
+        description="What was wrong with a thread, as in a problem body. The list goes on without it."
+    )
 
 
 class DeltaChannelHistoryRequest(Namespace):
@@ -211,6 +299,20 @@ class DeltaChannelHistoryRequest(Namespace):
 
     checkpoint_id: Text | None = None
     channels: list[str]
+
+
+class ChannelHistory(Message):
+    """The writes of a delta channel, oldest first, and its stored value."""
+
+    writes: list[Write]
+    checkpoint_ids: list[str] = Field(description="The checkpoint of each write.")
+    seed: Value | None = None
+
+
+class DeltaChannelHistoryResponse(ResponseMessage):
+    """The values and writes from which delta channels are rebuilt."""
+
+    channels: dict[str, ChannelHistory]
 
 
 # Deleting and copying
@@ -270,10 +372,46 @@ class ThreadsRequest(Message):
     )
 
 
+class ThreadMessage(Message):
+    """A thread in a list. Times are epoch seconds."""
+
+    thread_id: str
+    owner: str | None
+    title: str | None
+    metadata: Object
+    created_at: float | None
+    last_active: float | None
+    status: Literal["idle", "waiting", "failed"] | None
+    step: int | None
+
+
+class ThreadsResponse(ResponseMessage):
+    """A page of a list of threads."""
+
+    threads: list[ThreadMessage]
+    cursor: str | None = Field(description="Continues the list, as `before`; null at its end.")
+
+
 class RunsRequest(Message):
     """List the runs of a thread."""
 
     thread_id: Text
+
+
+class Run(Message):
+    """A run of a thread."""
+
+    run_id: str
+    first_checkpoint_id: str
+    last_checkpoint_id: str
+    checkpoints: int
+    status: Literal["idle", "waiting", "failed"]
+
+
+class RunsResponse(ResponseMessage):
+    """The runs of a thread, the newest first."""
+
+    runs: list[Run]
 
 
 # One runner at a time
@@ -288,3 +426,46 @@ class LockRequest(Message):
     ttl_seconds: Annotated[float, Field(ge=LOCK_TTL_SECONDS_MIN, le=TTL_SECONDS_MAX)] = Field(
         60, description="For how long the lock is held from now on."
     )
+
+
+class LockResponse(ResponseMessage):
+    """Whether the client holds the lock now."""
+
+    held: bool
+    free_in_seconds: float = Field(
+        description="If another client holds the lock: in how long that ends, if it has died."
+    )
+
+
+# The service itself
+
+
+class Problem(Message):
+    """A problem, as RFC 9457 has it. It may have more fields."""
+
+    type: str = Field(pattern=f"^{TYPE_PREFIX}", description="Names the exception that the client raises.")
+    title: str
+    status: int
+    detail: str | None = None
+    request_id: str
+
+
+class AboutResponse(Message):
+    """The service's version and limits."""
+
+    wire_version: int
+    features: list[str] = Field(description="Fields of requests that came after the first release.")
+    limits: Limits
+    owner: str | None = Field(description="The owner that these credentials are bound to.")
+
+
+class Health(Message):
+    """The process runs."""
+
+    status: Literal["ok"]
+
+
+class Ready(Message):
+    """The table answers."""
+
+    status: Literal["ready"]
