@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import signal
+import socket
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
+import uvicorn
 from langchain_core.messages import AIMessage
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import interrupt
 
 from tests.examples.test_chat import served
 from tests.support.documents import blocks, read
+from tests.support.forks import exit_statuses, fork, forking
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -117,3 +122,27 @@ async def test_a_client_that_hangs_up_ends_its_run_and_the_thread_goes_on_from_i
             service["gate"].opened.set()
             state = await service["graph"].ainvoke(None, THREAD)
             assert state["messages"][-1].content == "You said wait."
+
+
+@forking
+def test_workers_forked_from_a_process_that_used_the_saver_serve_its_threads(service: dict[str, Any]) -> None:
+    """`gunicorn --preload` forks its workers like this, after it has loaded the program."""
+    asyncio.run(service["graph"].ainvoke({"messages": [("user", "Hello")]}, THREAD))
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = uvicorn.Server(uvicorn.Config(service["app"], log_level="error"))
+        children = [fork(lambda: server.run(sockets=[listening])) for _ in range(2)]
+        address = f"http://127.0.0.1:{listening.getsockname()[1]}/chats/trip"
+        try:
+            # A connection each, so that either child may answer.
+            said = [
+                httpx.post(address, json=text, headers=ADA, timeout=60) for text in ("one", "two", "three")
+            ]
+        finally:
+            for child in children:
+                os.kill(child, signal.SIGTERM)
+    assert exit_statuses(children) == {-signal.SIGTERM}
+    assert [each.text for each in said] == [
+        f"One moment. You said {each}." for each in ("one", "two", "three")
+    ]
+    stored = service["graph"].get_state(THREAD).values["messages"]
+    assert [each.content for each in stored if each.type == "human"] == ["Hello", "one", "two", "three"]

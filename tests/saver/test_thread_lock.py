@@ -19,16 +19,10 @@ from langgraph.checkpoint.dynamodb import (
 from langgraph.checkpoint.dynamodb._operations import thread_lock
 from langgraph.checkpoint.dynamodb.protocol import Change
 from tests.support.change import change_requests
-from tests.support.forks import in_a_child, needs_fork
+from tests.support.forks import forking, in_a_child
 from tests.support.traffic import Traffic
 
 pytestmark = pytest.mark.engines("dynamodb-local")
-
-
-def _forking(test: Any) -> Any:
-    for mark in needs_fork:
-        test = mark(test)
-    return test
 
 
 def _is_held(saver: DynamoDBSaver, thread_id: str = "t") -> bool:
@@ -216,7 +210,7 @@ def test_a_process_that_has_no_more_threads_holds_nothing(
     assert not _is_held(saver)
 
 
-@_forking
+@forking
 def test_a_child_neither_has_nor_ends_the_hold_of_its_parent(
     make_saver: Callable[..., DynamoDBSaver],
 ) -> None:
@@ -240,7 +234,7 @@ def test_a_child_neither_has_nor_ends_the_hold_of_its_parent(
     assert not _is_held(saver)
 
 
-@_forking
+@forking
 async def test_a_child_neither_has_nor_ends_the_async_hold_of_its_parent(
     make_saver: Callable[..., DynamoDBSaver],
 ) -> None:
@@ -257,7 +251,7 @@ async def test_a_child_neither_has_nor_ends_the_async_hold_of_its_parent(
         assert _is_held(saver)
 
 
-@_forking
+@forking
 def test_a_lock_that_is_made_before_a_fork_is_had_by_one_process(
     make_saver: Callable[..., DynamoDBSaver],
 ) -> None:

@@ -33,6 +33,13 @@ needs_fork = [
 ]
 
 
+def forking(test: Any) -> Any:
+    """Mark one test of a module as one that needs forks."""
+    for mark in needs_fork:
+        test = mark(test)
+    return test
+
+
 def fork(use: Callable[[], object]) -> int:
     """Fork a process that does this and nothing else."""
     # What measures coverage has a lock that a fork may copy while another thread holds it.
