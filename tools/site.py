@@ -27,6 +27,8 @@ BESIDE = {
     "SECURITY.md": "security.md",
 }
 DECISIONS = "decisions/index.md"
+# What a search shows after the pages that explain.
+SHOWN_LATER = ("decisions/", "reference/", *(uri for uri in BESIDE.values() if uri != "index.md"))
 _FENCED = re.compile(r"(^ *```.*?^ *```$)", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 
@@ -102,6 +104,8 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Lead the links of a page to where the files are in the site."""
+    """Lead the links of a page to where the files are in the site, and tell the search how much the page counts."""
     del files
+    if page.file.src_uri.startswith(SHOWN_LATER):
+        page.meta["search"] = {"boost": 0.1}
     return with_site_links(markdown, page.file.src_uri, config.repo_url or None)

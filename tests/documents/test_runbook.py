@@ -291,8 +291,8 @@ SCENES: list[tuple[str, Scene]] = [
     ("`ThreadBusyError`", _busy),
     ("`CheckpointCorruptionError`", _damaged_thread),
     ("`CheckpointCorruptionError`", _cut_thread),
-    ("Restoring the table", _lost_table),
-    ("Restoring one thread", _answered_wrongly),
+    ("Restore the table", _lost_table),
+    ("Restore a damaged or deleted thread", _answered_wrongly),
 ]
 
 

@@ -3,35 +3,17 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from mkdocs.exceptions import PluginError
 
 from langgraph.checkpoint.dynamodb import errors
-from tests.support.documents import ROOT
 from tools.reference import PACKAGES, PAGES, error_classes, public_names
 from tools.site import added, with_site_links
 
 # Pages may name other places in links; nothing is loaded from there.
 LOADED = re.compile(r"""<(?:script|link|img|iframe|source)\b[^>]*?\b(?:src|href)=["']?(https?:[^"'\s>]+)""")
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the site as `make docs` does, somewhere else."""
-    folder = tmp_path_factory.mktemp("site")
-    built = subprocess.run(  # noqa: S603  # Our own environment.
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert built.returncode == 0, built.stderr
-    return folder
 
 
 @pytest.fixture(scope="module")
