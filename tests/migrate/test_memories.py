@@ -70,6 +70,8 @@ def opened(kind: str, place: str) -> Iterator[Any]:
             yield SqliteStore(connection)
 
 
+# LangGraph's SqliteStore, from Python 3.12 on.
+@pytest.mark.filterwarnings("ignore:The default datetime adapter is deprecated:DeprecationWarning")
 @pytest.mark.parametrize("kind", ["postgres", "sqlite"])
 def test_memories_of_langgraphs_stores_move_with_their_times_and_ttls(
     kind: str, request: pytest.FixtureRequest, target: DynamoDBStore, tmp_path: Path
