@@ -50,7 +50,7 @@ def test_a_page_of_long_sentences_is_named() -> None:
 def test_a_book_that_is_too_large_is_named(tmp_path: Path) -> None:
     (tmp_path / "decisions").mkdir()
     for number in range(PAGES_MAX):
-        (tmp_path / f"{number}.md").write_text("word | " * (BOOK_WORDS_MAX // PAGES_MAX))
+        (tmp_path / f"{number}.md").write_text("word " * (BOOK_WORDS_MAX // PAGES_MAX))
     assert list(book_problems(tmp_path)) == []
     (tmp_path / "more.md").write_text("word " * PAGES_MAX)
     for number in range(DECISIONS_MAX + 1):
