@@ -51,7 +51,7 @@ def test_the_sites_search_leads_to_the_answers(site: Path) -> None:
     if node is None:
         pytest.skip("the site's search is a script: install Node.js")
     (worker,) = site.glob("assets/javascripts/workers/search.*.min.js")
-    command = [node, HERE / "search.js", worker, site / "search" / "search_index.json"]
+    command = [node, *map(str, (HERE / "search.js", worker, site / "search" / "search_index.json"))]
     typed = [each.typed for each in QUESTIONS]
     asked = subprocess.run([*command, *typed], check=True, capture_output=True, text=True)  # noqa: S603 - our script.
     found = json.loads(asked.stdout)
