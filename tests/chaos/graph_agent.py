@@ -17,7 +17,7 @@ from langgraph.types import Durability
 from typing_extensions import TypedDict
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from tests.chaos.recorder import OperationFailedError, Recorder
+from tests.chaos.operation_log import OperationFailedError, OperationLog
 from tests.simulation.history import Violation
 from tests.support.checkpoints import thread_config
 from tests.support.graphs import Graph
@@ -96,10 +96,13 @@ def check_state(values: Mapping[str, Any], acknowledged: int, asked: int) -> int
 class GraphAgent:
     """One process's work on some conversations at once, the sync and the async way."""
 
-    def __init__(self, saver: DynamoDBSaver, recorder: Recorder, rng: random.Random) -> None:
+    def __init__(
+        self, name: str, saver: DynamoDBSaver, operation_log: OperationLog, rng: random.Random
+    ) -> None:
         """Take what the agent works with."""
+        self._name = name
         self._graph = build(saver)
-        self._recorder = recorder
+        self._log = operation_log
         self._rng = rng
 
     async def work(self) -> None:
@@ -109,8 +112,8 @@ class GraphAgent:
     async def _converse(self, number: int) -> None:
         generation = 0
         while True:
-            thread = f"graph-{number}-{generation}"
-            if self._recorder.operation_log.turns[thread].acknowledged == TURNS:
+            thread = f"{self._name}-{number}-{generation}"
+            if self._log.turns[thread].acknowledged == TURNS:
                 generation += 1
                 continue
             try:
@@ -121,14 +124,14 @@ class GraphAgent:
 
     async def _turn(self, thread: str, *, blocking: bool) -> None:
         """Finish the turn that is under way in the table, or begin the next one."""
-        graph, config, turns = self._graph, thread_config(thread), self._recorder.operation_log.turns[thread]
+        graph, config, turns = self._graph, thread_config(thread), self._log.turns[thread]
 
         async def read() -> Any:
             return await (
                 asyncio.to_thread(graph.get_state, config) if blocking else graph.aget_state(config)
             )
 
-        _, state = await self._recorder.perform(read, "get_state", thread=thread)
+        state = await self._log.perform(read, "get_state", thread)
         whole = check_state(state.values, turns.acknowledged, turns.asked)
         # `next` is empty too where all tasks of the last step have stored their writes; `tasks` is not.
         goes_on = bool(state.tasks)
@@ -142,6 +145,6 @@ class GraphAgent:
             return await graph.ainvoke(inputs, config, durability=durability)
 
         kind = "resumed turn" if goes_on else "turn"
-        _, values = await self._recorder.perform(run, kind, thread=thread, turn=number)
+        values = await self._log.perform(run, kind, thread, number)
         if check_state(values, number + 1, number + 1) != number + 1:
             raise Violation(f"turn {number} of {thread} returned without being whole")

@@ -8,38 +8,33 @@ import os
 import random
 import threading
 import traceback
-import urllib.request
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from multiprocessing.connection import wait
 from pathlib import Path
 
+from botocore.config import Config
+
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from tests.chaos.access import open_saver
-from tests.chaos.agent import Agent
 from tests.chaos.graph_agent import GraphAgent
 from tests.chaos.operation_log import OperationLog
-from tests.chaos.proxy import SETTLED_PATH
-from tests.chaos.recorder import Methods, Recorder
 
 THREADS = 32
+ATTEMPTS_MAX = 4
 
 
 @dataclass(frozen=True)
 class Duty:
     """What a process of an agent is told."""
 
-    kind: str
-    """Which methods of the saver it uses: `sync` or `async`, or those that a `graph` uses."""
+    agent: str
     incarnation: int
     table_name: str
     operation_log: Path
     seed: int
-    settle: bool
-    """Whether to begin only after all that a killed predecessor has sent took effect."""
-    endpoint_url: str
     environment: Mapping[str, str] = field(repr=False)
+    """Where the table is, among other things."""
 
 
 def serve(duty: Duty) -> None:
@@ -49,10 +44,6 @@ def serve(duty: Duty) -> None:
     os.environ.update(duty.environment)
     operation_log = OperationLog(duty.operation_log)
     try:
-        if duty.settle:
-            address = f"{duty.endpoint_url}{SETTLED_PATH}{duty.kind}/"
-            urllib.request.urlopen(address).close()  # noqa: S310 - it is the proxy's.
-            operation_log.settle()
         asyncio.run(_work(duty, operation_log))
     except BaseException:
         operation_log.violate(traceback.format_exc())
@@ -61,15 +52,17 @@ def serve(duty: Duty) -> None:
 
 async def _work(duty: Duty, operation_log: OperationLog) -> None:
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS))
-    rng = random.Random(f"{duty.seed}/{duty.kind}/{duty.incarnation}")
-    recorder = Recorder(operation_log, f"{duty.kind}/{duty.incarnation:04}", rng)
-    await _worker(duty.kind, open_saver(duty.table_name), recorder, rng).work()
-
-
-def _worker(kind: str, saver: DynamoDBSaver, recorder: Recorder, rng: random.Random) -> Agent | GraphAgent:
-    if kind == "graph":
-        return GraphAgent(saver, recorder, rng)
-    return Agent(Methods(saver, blocking=kind == "sync"), recorder, kind, rng)
+    # It retries, but not for long.
+    config = Config(
+        connect_timeout=5,
+        read_timeout=30,
+        tcp_keepalive=True,
+        max_pool_connections=32,
+        retries={"mode": "standard", "total_max_attempts": ATTEMPTS_MAX},
+    )
+    saver = DynamoDBSaver(duty.table_name, client_config=config)
+    rng = random.Random(f"{duty.seed}/{duty.agent}/{duty.incarnation}")
+    await GraphAgent(duty.agent, saver, operation_log, rng).work()
 
 
 def _end_with_parent() -> None:

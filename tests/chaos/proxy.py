@@ -1,29 +1,19 @@
-"""A proxy in front of a DynamoDB engine that hurts it from a seed: `python -m tests.chaos.proxy ENDPOINT SEED`.
-
-It prints the address at which it answers, works until its standard input ends, lets the requests that are under way
-take effect, and prints what it has counted as JSON. `GET /settled/NAME` answers once no request of the operations
-whose names begin so is under way.
-"""
+"""A proxy in front of a DynamoDB engine, or of another server, that hurts it from a seed."""
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
 import itertools
-import json
 import random
-import sys
-from collections import Counter, defaultdict
+import threading
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
-from tests.chaos.faults import RATES, Fault, Faults
+from tests.chaos.faults import Fault, Faults
 from tests.chaos.http11 import Message, read_message, response
-
-# Which operation of an agent a request belongs to; the agents say it in this header.
-OPERATION_HEADER = "x-chaos-operation"
-SETTLED_PATH = "/settled/"
 
 _INVOCATION_HEADER = "amz-sdk-invocation-id"
 _TARGET_HEADER = "x-amz-target"
@@ -43,20 +33,14 @@ class Proxy:
         """Take the engine's address and the faults."""
         self._upstream = host, port
         self._faults = faults
+        self.counts: Counter[Fault] = Counter()
+        """How many requests each fault befell."""
+        self.attempts: Counter[str] = Counter()
+        """How often each call was tried, by its id."""
         self._numbers = itertools.count()
-        self._counts: Counter[Fault] = Counter()
-        self._attempts: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        self._under_way: Counter[str] = Counter()
+        self._under_way = 0
         self._done = asyncio.Condition()
         self._connections: set[asyncio.Task[None]] = set()
-
-    def report(self) -> dict[str, Any]:
-        """Say how many requests came, what happened to them, and for each operation how often each call was tried."""
-        return {
-            "requests": next(self._numbers),
-            "faults": {fault.value: self._counts[fault] for fault in Fault},
-            "attempts": {name: sorted(calls.values()) for name, calls in self._attempts.items()},
-        }
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one connection until either side or the faults end it."""
@@ -78,20 +62,10 @@ class Proxy:
             writer.close()
             engine[1].close()
 
-    async def settle(self, name: str = "") -> None:
-        """Wait until no request of these operations is under way."""
-        async with self._done:
-            await self._done.wait_for(
-                lambda: (
-                    not any(
-                        count for operation, count in self._under_way.items() if operation.startswith(name)
-                    )
-                )
-            )
-
     async def end(self) -> None:
         """Wait until everything has taken effect and been answered."""
-        await self.settle()
+        async with self._done:
+            await self._done.wait_for(lambda: self._under_way == 0)
         for task in list(self._connections):
             task.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)
@@ -100,17 +74,12 @@ class Proxy:
         self, request: Message, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> Message | None:
         """Answer a request, or return None where its connection is to be dropped."""
-        path = request.start.split()[1]
-        if path.startswith(SETTLED_PATH):
-            await self.settle(path.removeprefix(SETTLED_PATH))
-            return response(200, {})
-        operation = request.headers.get(OPERATION_HEADER, "")
-        self._attempts[operation][request.headers.get(_INVOCATION_HEADER, "")] += 1
-        self._under_way[operation] += 1
+        self.attempts[request.headers.get(_INVOCATION_HEADER, "")] += 1
+        self._under_way += 1
         try:
             return await self._hurt(request, reader, writer)
         finally:
-            self._under_way[operation] -= 1
+            self._under_way -= 1
             async with self._done:
                 self._done.notify_all()
 
@@ -123,7 +92,7 @@ class Proxy:
             request, held = _hold_back(request, rng)
             fault = fault if held else None
         if fault is not None:
-            self._counts[fault] += 1
+            self.counts[fault] += 1
         if fault is Fault.THROTTLED:
             return _error(400, rng.choice(_THROTTLINGS), "The proxy throttled this request.")
         if fault is Fault.FAILED:
@@ -176,29 +145,29 @@ def _give_back(answer: Message, held: dict[str, Any]) -> Message:
     return answer.with_json(content)
 
 
-async def _run(endpoint: str, faults: Faults) -> None:
-    url = urlsplit(endpoint)
+@contextlib.contextmanager
+def proxied(endpoint_url: str, faults: Faults) -> Iterator[tuple[str, Proxy]]:
+    """Run a proxy in front of a server, and give its address; at the end all that it took has taken effect."""
+    url = urlsplit(endpoint_url)
     proxy = Proxy(url.hostname or "", url.port or 80, faults)
-    server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
-    print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", flush=True)  # noqa: T201 - for the caller.
-    await asyncio.to_thread(sys.stdin.read)
-    server.close()
-    await proxy.end()
-    print(json.dumps(proxy.report()))  # noqa: T201 - for the caller.
+    started, ended = threading.Event(), threading.Event()
+    addresses: list[str] = []
 
+    async def run() -> None:
+        # What a client or a server that was killed leaves is part of the trial.
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+        server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
+        addresses.append(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        started.set()
+        await asyncio.to_thread(ended.wait)
+        server.close()
+        await proxy.end()
 
-def main() -> None:
-    """Run the command line."""
-    parser = argparse.ArgumentParser(prog="python -m tests.chaos.proxy")
-    parser.add_argument("endpoint")
-    parser.add_argument("seed")
-    parser.add_argument(
-        "--rates", type=json.loads, default={}, help="other rates, as JSON: by the faults' names"
-    )
-    options = parser.parse_args()
-    rates = {**RATES, **{Fault[name]: rate for name, rate in options.rates.items()}}
-    asyncio.run(_run(options.endpoint, Faults(options.seed, rates)))
-
-
-if __name__ == "__main__":
-    main()
+    thread = threading.Thread(target=lambda: asyncio.run(run()))
+    thread.start()
+    started.wait()
+    try:
+        yield addresses[0], proxy
+    finally:
+        ended.set()
+        thread.join()

@@ -6,28 +6,23 @@ Everything random is drawn from the seed; which request meets which fault also d
 from __future__ import annotations
 
 import contextlib
-import json
 import multiprocessing
 import random
-import subprocess
-import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from tests.chaos import process
-from tests.chaos.operation_log import read_lines
+from tests.chaos.faults import Faults
+from tests.chaos.operation_log import ACKNOWLEDGED, FAILED, Line, read_lines
 from tests.chaos.process import Duty
+from tests.chaos.proxy import Proxy, proxied
 from tools.engine import Engine
 
-PROJECT_FOLDER = Path(__file__).parents[2]
-KINDS = ("sync", "async", "graph")
+AGENTS = ("one", "two", "three")
 # One kill for about so many operations of all agents.
 OPERATIONS_PER_KILL = 60
-# Half of the successors begin while what their predecessors sent may still be taking effect.
-SETTLE_RATE = 0.5
 POLL_SECONDS = 0.02
 # An operation ends within the retries' minute; a machine that is busy gets some more.
 STILL_SECONDS_MAX = 180.0
@@ -48,10 +43,10 @@ class Post:
         self._read = 0
         self._start()
 
-    def replace(self, *, settle: bool) -> None:
-        """Kill the process and let another one go on."""
+    def replace(self) -> None:
+        """Kill the process and let another one go on, while what it sent may still be taking effect."""
         self.kill()
-        self._duty = replace(self._duty, incarnation=self._duty.incarnation + 1, settle=settle)
+        self._duty = replace(self._duty, incarnation=self._duty.incarnation + 1)
         self._start()
 
     def kill(self) -> None:
@@ -65,10 +60,10 @@ class Post:
         alive = self._process.is_alive()
         with self._duty.operation_log.open("rb") as file:
             file.seek(self._read)
-            added = file.read()
+            added = file.read().decode()
         self._read += len(added)
-        self.ended += added.count(b'{"acknowledged": ') + added.count(b'{"failed": ')
-        assert alive, f"the agent ended by itself: {self._duty}\n{added.decode()}"
+        self.ended += sum(added.count(f'"event": "{event}"') for event in (ACKNOWLEDGED, FAILED))
+        assert alive, f"the agent ended by itself: {self._duty}\n{added}"
 
     def _start(self) -> None:
         self._duty.operation_log.touch()
@@ -86,16 +81,19 @@ class ChaosRun:
     operations: int
     folder: Path
     kills: int = 0
-    report: dict[str, Any] = field(default_factory=dict)
-    """What the proxy counted."""
+    proxy: Proxy = field(init=False)
 
     def run(self) -> None:
         """Let agents work until enough operations have ended; then kill them all."""
         rng = random.Random(f"{self.seed}/kills")
-        with self._proxy() as proxied, contextlib.ExitStack() as stack:
+        with contextlib.ExitStack() as stack:
+            url, self.proxy = stack.enter_context(proxied(self.engine.endpoint_url, Faults(str(self.seed))))
+            environment = replace(self.engine, endpoint_url=url).environment()
             posts = []
-            for kind in KINDS:
-                posts.append(Post(self._first_duty(kind, proxied)))
+            for agent in AGENTS:
+                posts.append(
+                    Post(Duty(agent, 1, self.table_name, self._log_path(agent), self.seed, environment))
+                )
                 stack.callback(posts[-1].kill)
             next_kill = seen = 0
             seen_at = time.monotonic()
@@ -105,50 +103,23 @@ class ChaosRun:
                 assert time.monotonic() - seen_at < STILL_SECONDS_MAX, "no operation ended any more"
                 if ended >= next_kill:
                     if next_kill:
-                        rng.choice(posts).replace(settle=rng.random() < SETTLE_RATE)
+                        rng.choice(posts).replace()
                         self.kills += 1
                     next_kill = ended + rng.randint(1, 2 * OPERATIONS_PER_KILL)
                 time.sleep(POLL_SECONDS)
 
     def operation_logs(self) -> Sequence[Path]:
         """Return the agents' operation logs."""
-        return [self._log_path(kind) for kind in KINDS]
+        return [self._log_path(agent) for agent in AGENTS]
 
-    def lines(self) -> Iterator[Any]:
-        """Return the lines of all operation logs."""
-        for path in self.operation_logs():
-            yield from read_lines(path)
+    def lines(self, event: str) -> Sequence[Line]:
+        """Return the lines of all operation logs that say that something happened."""
+        return [line for path in self.operation_logs() for line in read_lines(path) if line["event"] == event]
 
-    def _log_path(self, kind: str) -> Path:
-        return self.folder / f"{kind}.jsonl"
-
-    def _first_duty(self, kind: str, proxied: Engine) -> Duty:
-        return Duty(
-            kind=kind,
-            incarnation=1,
-            table_name=self.table_name,
-            operation_log=self._log_path(kind),
-            seed=self.seed,
-            settle=False,
-            endpoint_url=proxied.endpoint_url,
-            environment=proxied.environment(),
-        )
+    def _log_path(self, agent: str) -> Path:
+        return self.folder / f"{agent}.jsonl"
 
     def _ended(self, posts: Sequence[Post]) -> int:
         for post in posts:
             post.look()
         return sum(post.ended for post in posts)
-
-    @contextlib.contextmanager
-    def _proxy(self) -> Iterator[Engine]:
-        """Run the proxy, and keep its report once everything has taken effect."""
-        command = [sys.executable, "-m", "tests.chaos.proxy", self.engine.endpoint_url, str(self.seed)]
-        with subprocess.Popen(  # noqa: S603  # This interpreter, with a module of ours.
-            command, cwd=PROJECT_FOLDER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        ) as running:
-            try:
-                assert running.stdout is not None
-                yield replace(self.engine, endpoint_url=running.stdout.readline().strip())
-                self.report = json.loads(running.communicate()[0])
-            finally:
-                running.kill()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import random
 import signal
@@ -10,16 +9,16 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
 from tests.chaos.faults import Fault, Faults
-from tests.chaos.proxy import Proxy
+from tests.chaos.proxy import proxied
 from tests.support.checkpoints import Conversation, thread_config
 
 if TYPE_CHECKING:
@@ -45,40 +44,10 @@ CUTS = (Fault.DROPPED, Fault.DROPPED_AFTER)
 class Scissors(Faults):
     """Cuts one connection in ten, before the effect or after it."""
 
-    def __init__(self, seed: int) -> None:
-        """Take the seed."""
-        super().__init__(str(seed))
-
     def of(self, number: int) -> tuple[Fault | None, random.Random]:
         """Decide on a request."""
         rng = random.Random(f"{self._seed}/{number}")
         return (rng.choice(CUTS) if rng.random() < 0.1 else None), rng
-
-
-@contextlib.contextmanager
-def _cut(port: int, seed: int) -> Iterator[tuple[str, Proxy]]:
-    """Run a proxy in front of a port, and give its address."""
-    proxy = Proxy("127.0.0.1", port, Scissors(seed))
-    started, ended = threading.Event(), threading.Event()
-    addresses: list[str] = []
-
-    async def run() -> None:
-        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
-        server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
-        addresses.append(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
-        started.set()
-        await asyncio.to_thread(ended.wait)
-        server.close()
-        await proxy.end()
-
-    thread = threading.Thread(target=lambda: asyncio.run(run()))
-    thread.start()
-    started.wait()
-    try:
-        yield addresses[0], proxy
-    finally:
-        ended.set()
-        thread.join()
 
 
 def _free_port() -> int:
@@ -114,7 +83,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_is_there_twice(
     with contextlib.ExitStack() as stack:
         services = [start()]
         stack.callback(lambda: _kill(services[-1]))
-        url, proxy = stack.enter_context(_cut(port, seed=7))
+        url, proxy = stack.enter_context(proxied(f"http://127.0.0.1:{port}", Scissors("7")))
         saver = stack.enter_context(HttpCheckpointSaver(url, retry_seconds=120))
         conversation, log = Conversation(saver, "besieged"), list[str]()
         for number in range(CHECKPOINTS):
@@ -127,9 +96,8 @@ def test_nothing_acknowledged_is_lost_and_nothing_is_there_twice(
             saver.put_writes(config, [("channel", number)], "task")
             acknowledged.append((config["configurable"]["checkpoint_id"], log))
         replaced.join()
-        faults: dict[str, Any] = proxy.report()["faults"]
-    assert all(faults[each.value] for each in CUTS)
-    tell(f"{sum(faults.values())} connections cut, {len(KILLED_AFTER)} services killed")
+    assert all(proxy.counts[each] for each in CUTS)
+    tell(f"{proxy.counts.total()} connections cut, {len(KILLED_AFTER)} services killed")
     found = list(make_saver().list(thread_config("besieged")))
     assert [each.checkpoint["id"] for each in found] == [each for each, _ in reversed(acknowledged)]
     assert [each.checkpoint["channel_values"]["log"] for each in found] == [
