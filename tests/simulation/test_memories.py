@@ -1,4 +1,4 @@
-"""The store under random faults."""
+"""Random schedules of the store notice each rule that is broken."""
 
 from __future__ import annotations
 
@@ -11,28 +11,9 @@ from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.store.dynamodb import erase, memory_items, put
 from langgraph.store.dynamodb.storage import StoreStorage
 from tests.simulation.memories import random_memories
-from tests.simulation.schedule import Choices, search
-from tests.support.seeds import VARIABLE, fresh_seed
+from tests.simulation.schedule import Choices
 
-FIXED_SEED = 1
 MUTANT_SCHEDULES_MAX = 2000
-
-
-@pytest.fixture(autouse=True)
-def _small_values(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a few hundred bytes be a large value."""
-    monkeypatch.setattr("langgraph.store.dynamodb.put.INLINE_VALUE_BYTES_MAX", 200)
-
-
-@pytest.mark.parametrize("source", ["fixed", "fresh"])
-def test_random_schedules(source: str, schedules: int, tell: Callable[[str], None]) -> None:
-    """Run schedules from consecutive seeds; the first that fails is shrunk and told."""
-    first = FIXED_SEED if source == "fixed" else fresh_seed()
-    tell(f"{schedules} random schedules of the store from {VARIABLE}={first}")
-    search(random_memories, range(first, first + schedules), VARIABLE)
-
-
-# What the rules are for shows when breaking one is noticed
 
 
 def anything_replaces(patch: pytest.MonkeyPatch) -> None:

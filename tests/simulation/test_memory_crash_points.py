@@ -38,12 +38,6 @@ SCORE_ERROR = 0.005
 ROUNDS_MAX = 10
 
 
-@pytest.fixture(autouse=True)
-def _small_values(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a few hundred bytes be a large value."""
-    monkeypatch.setattr("langgraph.store.dynamodb.put.INLINE_VALUE_BYTES_MAX", 80)
-
-
 class _Engine:
     """Compares vectors beside the table. It forgets nothing that it is not told to."""
 

@@ -15,12 +15,6 @@ from tests.simulation.simulator import FAIR, Faults
 from tests.simulation.test_memory_crash_points import LARGE_BYTES, ROUNDS_MAX, IndexedWorld
 
 
-@pytest.fixture(autouse=True)
-def _small_values(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a few hundred bytes be a large value."""
-    monkeypatch.setattr("langgraph.store.dynamodb.put.INLINE_VALUE_BYTES_MAX", 80)
-
-
 @pytest.mark.parametrize("change", ["replace", "delete", "delete_namespace"])
 def test_what_a_change_replaces_is_removed_although_its_answer_is_lost(change: str) -> None:
     """Each request is carried out twice, and only the second answer arrives: it does not have the old item."""

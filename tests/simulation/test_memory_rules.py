@@ -21,12 +21,6 @@ from tests.simulation.test_memory_crash_points import LARGE_BYTES, TTL_SECONDS
 PLACE = PLACES[1]
 
 
-@pytest.fixture(autouse=True)
-def _small_values(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a few hundred bytes be a large value."""
-    monkeypatch.setattr("langgraph.store.dynamodb.put.INLINE_VALUE_BYTES_MAX", 80)
-
-
 def arrive_again_after_an_erasure(patch: pytest.MonkeyPatch) -> None:
     """Repeat the commit of an acknowledged put once everything is erased, and look."""
     world = MemoryWorld(Choices(), FAIR)

@@ -13,12 +13,6 @@ from tests.simulation.test_memory_crash_points import LARGE_BYTES, IndexedWorld
 from tests.support.seeds import VARIABLE, fresh_seed
 
 
-@pytest.fixture(autouse=True)
-def _small_values(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a few hundred bytes be a large value."""
-    monkeypatch.setattr("langgraph.store.dynamodb.put.INLINE_VALUE_BYTES_MAX", 80)
-
-
 def _writer(world: IndexedWorld, process: Process) -> Flow:
     for _ in range(4):
         place = PLACES[world.choices.pick(len(PLACES))]

@@ -99,7 +99,7 @@ MakeSaver = Callable[[Simulator, Process], TableSaver]
 
 
 def use_small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Scale the saver's sizes down, so that small states have segments, index segments and tails."""
+    """Scale sizes down, so that small states have segments, index segments and tails, and small values segments."""
     # Packages above the saver have none of their own, and modules that are made to be run.
     for module in (
         module
@@ -109,6 +109,8 @@ def use_small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
         loaded = importlib.import_module(module.name)
         for name in SMALL_LIMITS.keys() & vars(loaded).keys():
             monkeypatch.setattr(loaded, name, SMALL_LIMITS[name])
+    # All that the store has of its own.
+    monkeypatch.setattr("langgraph.store.dynamodb.put.INLINE_VALUE_BYTES_MAX", 80)
 
 
 def text(*seed: object) -> str:
@@ -178,6 +180,15 @@ class World:
 
     # Flows of actors.
 
+    def _newest(
+        self, process: Process, place: tuple[str, str]
+    ) -> Op[tuple[CheckpointTuple | None, Put | None]]:
+        """Read and check the newest checkpoint; return it, and the record of its put."""
+        began = self.simulator.moment
+        latest = yield from self.saver(process).get_tuple(config(*place))
+        self.history.check_latest(place, latest, began)
+        return latest, None if latest is None else self.history.puts[(*place, latest.checkpoint["id"])]
+
     def conversation(
         self,
         process: Process,
@@ -189,10 +200,7 @@ class World:
         tries: int = 1,
     ) -> Flow:
         """Go on with a conversation from where it stands: put checkpoints, and writes of one task each."""
-        began = self.simulator.moment
-        latest = yield from self.saver(process).get_tuple(config(thread, namespace))
-        self.history.check_latest((thread, namespace), latest, began)
-        parent = None if latest is None else self.history.puts[thread, namespace, latest.checkpoint["id"]]
+        latest, parent = yield from self._newest(process, (thread, namespace))
         renew = parent is None or parent.run_id != run_id
         pending = latest.pending_writes or [] if latest else []
         applied = {channel: value for _, channel, value in pending if channel == "b"}
@@ -338,10 +346,7 @@ class World:
         self, process: Process, place: tuple[str, str], length: int, *, run_id: str = "run", tries: int = 1
     ) -> Flow:
         """Go on as LangGraph does by default: tasks write while their checkpoint, and those before, are being put."""
-        began = self.simulator.moment
-        latest = yield from self.saver(process).get_tuple(config(*place))
-        self.history.check_latest(place, latest, began)
-        parent = None if latest is None else self.history.puts[(*place, latest.checkpoint["id"])]
+        latest, parent = yield from self._newest(process, place)
         _use_up(latest)
         before: Future[bool] | None = None
         for _ in range(length):
@@ -371,10 +376,7 @@ class World:
         self, process: Process, place: tuple[str, str], waits_seconds: Sequence[float], tries: int = 1
     ) -> Flow:
         """Put a checkpoint, and the writes of its tasks, each some time after the one before."""
-        began = self.simulator.moment
-        latest = yield from self.saver(process).get_tuple(config(*place))
-        self.history.check_latest(place, latest, began)
-        parent = None if latest is None else self.history.puts[(*place, latest.checkpoint["id"])]
+        latest, parent = yield from self._newest(process, place)
         _use_up(latest)
         record = self.next_put(*place, parent)
         yield from self.repeated(record, partial(self.put, process, record), tries)
@@ -439,9 +441,7 @@ class World:
 
     def answers(self, process: Process, place: tuple[str, str], times: int, tries: int = 1) -> Flow:
         """Answer the newest checkpoint's task, and change the answer: special writes, which replace each other."""
-        began = self.simulator.moment
-        latest = yield from self.saver(process).get_tuple(config(*place))
-        self.history.check_latest(place, latest, began)
+        latest, _ = yield from self._newest(process, place)
         key = (*place, latest.checkpoint["id"] if latest else "", "task")
         for number in range(times):
             if key not in self.history.writes:
@@ -459,13 +459,10 @@ class World:
     def undo(self, process: Process, place: tuple[str, str], times: int, tries: int = 1) -> Flow:
         """Take back the newest run, and the one before."""
         for _ in range(times):
-            began = self.simulator.moment
-            latest = yield from self.saver(process).get_tuple(config(*place))
-            self.history.check_latest(place, latest, began)
-            if latest is None:
+            _, newest = yield from self._newest(process, place)
+            if newest is None:
                 return
-            run_id = self.history.puts[(*place, latest.checkpoint["id"])].run_id
-            yield from self.delete_for_runs(process, run_id, tries)
+            yield from self.delete_for_runs(process, newest.run_id, tries)
 
     def delete_thread(self, process: Process, thread: str, tries: int = 1) -> Flow:
         """Delete a thread."""
@@ -502,9 +499,7 @@ class World:
     def reader(self, process: Process, thread: str, times: int, namespace: str = "") -> Flow:
         """Read a conversation in every way, over and over."""
         for _ in range(times):
-            began = self.simulator.moment
-            latest = yield from self.saver(process).get_tuple(config(thread, namespace))
-            self.history.check_latest((thread, namespace), latest, began)
+            yield from self._newest(process, (thread, namespace))
             yield from self.read_everything(process, thread)
 
     def read_everything(self, process: Process, thread: str) -> Flow:
