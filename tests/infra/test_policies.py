@@ -77,7 +77,7 @@ async def test_agent_policy_is_enough_for_conformance(saver_of: SaverOf, table_n
     def make_saver(**options: Any) -> DynamoDBSaver:
         return saver_of(gate, **options)
 
-    await test_conformance.test_conformance_is_full(make_saver, test_conformance._async_side, dict)  # noqa: SLF001
+    await test_conformance.test_conformance_is_full(make_saver, test_conformance._async_side, {})  # noqa: SLF001
     assert gate.allowed
     assert not gate.refused
 

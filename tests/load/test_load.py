@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from tests.load.conversation import Progress, converse, converse_blocking
+from tests.load.conversation import Progress, converse
 from tests.load.gauges import MemoryGrowth, open_sockets
+from tests.support.sync_adapter import SyncAsAsync
 
 if TYPE_CHECKING:
     from tools.engine import Engine
@@ -94,7 +95,7 @@ def test_conversations_in_as_many_threads(
 
     def converse_for_long(number: int) -> bool:
         return all(
-            converse_blocking(saver, f"thread-{number}-{turn}", number, progress)
+            asyncio.run(converse(SyncAsAsync(saver), f"thread-{number}-{turn}", number, progress))
             for turn in range(BLOCKING_TURNS)
         )
 

@@ -1,4 +1,4 @@
-"""What a delta channel is rebuilt from lives as long as the checkpoint, and nothing outlives what it needs (I6)."""
+"""What a delta channel is rebuilt from lives as long as the checkpoint, and nothing outlives what it needs."""
 
 from __future__ import annotations
 

@@ -14,17 +14,17 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from tests.support.sync_adapter import SyncAsAsync
 
-
-def _plain() -> dict[str, Any]:
-    return {}
-
-
-def _encrypted() -> dict[str, Any]:
-    return {"serde": EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")}
-
-
-def _expiring() -> dict[str, Any]:
-    return {"ttl_seconds": 3600}
+# To an engine, what is encrypted is bytes and a ttl is an attribute, so these need no second opinion.
+IN_A_SEARCH = [pytest.mark.search, pytest.mark.engines("dynamodb-local")]
+OPTIONS = [
+    pytest.param({}, id="plain"),
+    pytest.param(
+        {"serde": EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")},
+        id="encrypted",
+        marks=IN_A_SEARCH,
+    ),
+    pytest.param({"ttl_seconds": 3600}, id="expiring", marks=IN_A_SEARCH),
+]
 
 
 def _async_side(saver: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
@@ -34,33 +34,18 @@ def _async_side(saver: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
 both_sides = pytest.mark.parametrize("side", [_async_side, SyncAsAsync], ids=["async", "sync"])
 
 
-@pytest.mark.parametrize("options", [pytest.param(_plain, id="plain")])
+@pytest.mark.parametrize("options", OPTIONS)
 @both_sides
 async def test_conformance_is_full(
     make_saver: Callable[..., DynamoDBSaver],
     side: Callable[[BaseCheckpointSaver[Any]], BaseCheckpointSaver[Any]],
-    options: Callable[[], dict[str, Any]],
+    options: dict[str, Any],
 ) -> None:
     @checkpointer_test(name="DynamoDBSaver")
     async def saver_under_test() -> AsyncIterator[BaseCheckpointSaver[Any]]:
-        yield side(make_saver(**options()))
+        yield side(make_saver(**options))
 
     await check_conformance(saver_under_test)
-
-
-# To an engine, what is encrypted is bytes and a ttl is an attribute, so this needs no second opinion.
-@pytest.mark.search
-@pytest.mark.engines("dynamodb-local")
-@pytest.mark.parametrize(
-    "options", [pytest.param(_encrypted, id="encrypted"), pytest.param(_expiring, id="expiring")]
-)
-@both_sides
-async def test_conformance_is_full_with_options(
-    make_saver: Callable[..., DynamoDBSaver],
-    side: Callable[[BaseCheckpointSaver[Any]], BaseCheckpointSaver[Any]],
-    options: Callable[[], dict[str, Any]],
-) -> None:
-    await test_conformance_is_full(make_saver, side, options)
 
 
 async def check_conformance(saver_under_test: Any, without: Collection[Capability] = ()) -> None:

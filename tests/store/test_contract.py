@@ -610,21 +610,6 @@ def test_a_read_writes_only_once_a_tenth_of_the_ttl_has_gone(
     assert traffic.operations == ["GetItem", "Query", "GetItem", "UpdateItem", "GetItem"]
 
 
-def test_segments_and_vectors_live_as_long_as_a_memory_that_is_read(
-    make_store: Callable[..., DynamoDBStore], embeddings: Any
-) -> None:
-    store = make_store(index={"dims": 26, "embed": embeddings, "fields": ["topic"]})
-    value = {"topic": "zzz", "more": "".join(chr(33 + n * n % 90) for n in range(200_000))}
-    store.put(NAMESPACE, "k", value, ttl=1)
-    for seconds in range(50, 500, 50):
-        at(store, seconds)
-        found = store.get(NAMESPACE, "k")
-        assert found is not None
-        assert found.value == value
-        store.sweep_ttl()
-        assert store.search(NAMESPACE, query="z")[0].score == pytest.approx(1, abs=1e-3)
-
-
 # Requests
 
 
@@ -673,24 +658,6 @@ def test_put_if_stores_only_over_what_was_read(store: DynamoDBStore) -> None:
         store.put_if(NAMESPACE, "k", {}, revision="")
     with pytest.raises(CheckpointerInputError, match="deletes"):
         store.put_if(NAMESPACE, "k", None, revision=None)
-
-
-def test_no_update_is_lost_between_processes(make_store: Callable[..., DynamoDBStore]) -> None:
-    stores = [make_store(), make_store()]
-    stores[0].put(NAMESPACE, "k", {"n": 0})
-
-    def add(number: int) -> None:
-        store = stores[number % 2]
-        while True:
-            found: Any = store.get(NAMESPACE, "k")
-            if store.put_if(NAMESPACE, "k", {"n": found.value["n"] + 1}, revision=found.revision):
-                return
-
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(add, range(40)))
-    counted = stores[0].get(NAMESPACE, "k")
-    assert counted is not None
-    assert counted.value == {"n": 40}
 
 
 def test_puts_and_deletions_of_one_key_at_once_all_succeed(store: DynamoDBStore) -> None:

@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver, operations
 from tests.gateway.through.conftest import NO_CERTIFICATES
-from tests.saver.test_differential import SyncSide, compare, same
+from tests.saver.test_differential import VARIANTS, compare
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
-
-VARIANTS: dict[str, dict[str, Any]] = {
-    "sync": {"wrap": SyncSide},
-    "async": {"wrap": same},
-    "cold": {"wrap": SyncSide, "cold": True},
-    "encrypted": {"wrap": SyncSide, "encrypted": True},
-}
 
 
 @pytest.mark.engines("dynamodb-local")
