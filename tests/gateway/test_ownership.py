@@ -275,11 +275,20 @@ async def test_a_lock_is_taken_before_its_thread_exists(gateway: httpx.ASGITrans
 @pytest.mark.parametrize("name", [each.name for each in ENDPOINTS if each.absent is not None])
 async def test_what_does_not_exist_has_an_empty_answer(gateway: httpx.ASGITransport, name: str) -> None:
     endpoint = BY_NAME[name]
-    answer = await send(gateway, "ada", name, _in_msgpack(example(endpoint.model, "acme/1")))
+    request = _in_msgpack(example(endpoint.model, "acme/1"))
+    request.pop("after", None)
+    answer = await send(gateway, "ada", name, request)
     assert answer.status_code == 200, answer.text
     document = ormsgpack.unpackb(answer.content)
     endpoint.answer.model_validate(document)
     assert document == endpoint.absent
+
+
+async def test_the_rest_of_a_history_that_is_gone_is_not_empty(gateway: httpx.ASGITransport) -> None:
+    request = {"thread_id": "acme/1", "checkpoint_id": "2", "channels": ["log"], "after": "1"}
+    answer = await send(gateway, "ada", "delta-channel-history", request)
+    assert answer.status_code == 404
+    assert "thread 'acme/1' was deleted while its history was read" in answer.text
 
 
 # What happens meanwhile
