@@ -147,6 +147,15 @@ def test_a_config_that_names_another_owner_is_refused(connect: Connect) -> None:
         ada.put(config, checkpoint_of("1", {}), METADATA, {})
 
 
+def test_a_thread_that_gets_the_owner_of_its_credentials_is_not_told(
+    connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
+    put(connect("ada", owner_from="user_id"), "one")
+    assert "without an owner" not in caplog.text
+    put(connect("acme", owner_from="user_id"), "two")
+    assert "without an owner" in caplog.text
+
+
 def test_an_owner_is_changed_by_those_who_are_bound_to_none(connect: Connect) -> None:
     ada, bob = connect("ada"), connect("bob")
     put(ada, "one")

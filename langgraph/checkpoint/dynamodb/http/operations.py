@@ -45,6 +45,8 @@ from langgraph.checkpoint.dynamodb._operations.error_collector import ErrorColle
 from langgraph.checkpoint.dynamodb._operations.list import has_values
 from langgraph.checkpoint.dynamodb._operations.put_writes import checked_task
 from langgraph.checkpoint.dynamodb._operations.runs import RunSummary
+from langgraph.checkpoint.dynamodb._operations.threads import tell_of_missing_owner
+from langgraph.checkpoint.dynamodb._runtime.cache import Facts
 from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, work
 from langgraph.checkpoint.dynamodb.base_saver import SaverOperations
 from langgraph.checkpoint.dynamodb.errors import (
@@ -106,6 +108,7 @@ class Client:
     prefix: str = ""
     """The beginning of thread ids and owners in the table, which the agent does not know: a tenant and a slash."""
     owner_from: str | None = None
+    facts: Facts = field(default_factory=Facts)
 
     def inside(self, partition: Partition) -> Partition:
         """Return a namespace that the agent names, as the table has it."""
@@ -430,6 +433,8 @@ def put(
         answer = yield from ask("put", (yield from client.service.fitting(asked, what)))
         if not answer["wanted"]:
             client.memory.keep(_key(partition), Known(checkpoint_id, versions, values))
+            if parent_id is None and document["owner"] is None:
+                yield from _tell_of_missing_owner(client, partition)
             return client.config_of(partition, checkpoint_id)
         wanted |= values.keys() & set(answer["wanted"])
     raise CheckpointerError(f"the gateway keeps asking for values of {what} that it was sent; retry the call")
@@ -503,6 +508,12 @@ def _owner(client: Client, config: RunnableConfig, partition: Partition) -> str 
     if named is None:
         return None
     return checked_owner(client.id_inside(named, "owner"), items.partition_of(partition.thread_id))
+
+
+def _tell_of_missing_owner(client: Client, partition: Partition) -> Op[None]:
+    """Log once that a thread begins without an owner, unless the service gives it that of the credentials."""
+    if partition.namespace == "" and (yield from client.service.about()).owner is None:
+        tell_of_missing_owner(client.facts, client.outside(partition.thread_id), client.owner_from)
 
 
 def put_writes(
