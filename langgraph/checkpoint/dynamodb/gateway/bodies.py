@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from langgraph.checkpoint.dynamodb.gateway import compression
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
-from langgraph.checkpoint.dynamodb.gateway.media import Media, media_of_answer, media_of_body
+from langgraph.checkpoint.dynamodb.gateway.media import Media, media_of
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 from langgraph.checkpoint.dynamodb.gateway.shares import Held
 from langgraph.checkpoint.dynamodb.gateway.wire import Message
@@ -45,8 +45,7 @@ async def receive(request: Request, limits: Limits, held: Held) -> RequestBody:
     Raises:
         ProblemError: The body is too large, or its headers say that it is no message, or there is no room for it.
     """
-    media = media_of_body(request.headers.get("content-type", ""))
-    media_of_answer(request.headers.get("accept", ""), media)
+    media = media_of(request.headers.get("content-type", ""))
     encoding = compression.content_encoding(request.headers.get("content-encoding", ""))
     announced = request.headers.get("content-length", "")
     if announced.isdecimal() and int(announced[:20]) > limits.body_bytes_max:
@@ -109,12 +108,10 @@ def _place(loc: Iterable[int | str]) -> str:
     return ".".join(str(each)[:_NAME_CHARACTERS_MAX] for each in loc)
 
 
-async def answer(request: Request, document: Any) -> Response:
-    """Return the response for a document, in the media type that the client accepts."""
-    media = _media(request)
-    body = await _encoded(media, document)
-    headers = {"Vary": "Accept, Accept-Encoding"}
-    encoding = compression.chosen_encoding(request.headers.get("accept-encoding", ""))
+async def answer(media: Media, accept_encoding: str, document: Any) -> Response:
+    """Return the response for a document, compressed if the client accepts that."""
+    body, headers = await _encoded(media, document), dict[str, str]()
+    encoding = compression.chosen_encoding(accept_encoding)
     if encoding is not None and len(body) >= _COMPRESSED_BYTES_MIN:
         headers["Content-Encoding"] = encoding
         body = await _compressed(body, encoding)
@@ -145,8 +142,3 @@ async def _compressed(data: bytes, encoding: str) -> bytes:
     if len(data) < _THREADED_BYTES:
         return compression.compressed(data, encoding)
     return await to_thread.run_sync(compression.compressed, data, encoding)
-
-
-def _media(request: Request) -> Media:
-    body = media_of_body(request.headers.get("content-type", ""))
-    return media_of_answer(request.headers.get("accept", ""), body)
