@@ -129,13 +129,9 @@ async def test_an_answer_is_compressed_where_that_is_asked_for_and_worth_it(
         ("gzip", "gzip"),
         ("zstd", "zstd"),
         ("gzip, deflate, br, zstd", "zstd"),
-        ("GZIP;q=0.5", "gzip"),
-        ("zstd;q=0, gzip", "gzip"),
-        ("*", "zstd"),
+        ("zstd;q=0, GZIP", "gzip"),
         ("*;q=0", None),
         ("identity", None),
-        ("gzip;q=x", None),
-        ("gzip;v=1", "gzip"),
     ],
 )
 def test_the_quickest_encoding_that_is_taken_is_chosen(accept: str, chosen: str | None) -> None:
