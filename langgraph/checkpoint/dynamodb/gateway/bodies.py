@@ -18,7 +18,7 @@ from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 from langgraph.checkpoint.dynamodb.gateway.shares import Held
 from langgraph.checkpoint.dynamodb.gateway.wire import Message
 
-# Anything larger is decoded and compressed in a thread, so that the event loop is not blocked.
+# Anything larger is decoded in a thread, so that the event loop is not blocked.
 _THREADED_BYTES = 64 << 10
 # Anything smaller is not worth compressing.
 _COMPRESSED_BYTES_MIN = 1 << 10
@@ -110,35 +110,13 @@ def _place(loc: Iterable[int | str]) -> str:
 
 async def answer(media: Media, accept_encoding: str, document: Any) -> Response:
     """Return the response for a document, compressed if the client accepts that."""
-    body, headers = await _encoded(media, document), dict[str, str]()
-    encoding = compression.chosen_encoding(accept_encoding)
+    # A large document would block the event loop.
+    return await to_thread.run_sync(_response, media, compression.chosen_encoding(accept_encoding), document)
+
+
+def _response(media: Media, encoding: str | None, document: Any) -> Response:
+    body, headers = media.encode(document), dict[str, str]()
     if encoding is not None and len(body) >= _COMPRESSED_BYTES_MIN:
         headers["Content-Encoding"] = encoding
-        body = await _compressed(body, encoding)
+        body = compression.compressed(body, encoding)
     return Response(body, media_type=media.name, headers=headers)
-
-
-async def _encoded(media: Media, document: Any) -> bytes:
-    if _is_small(document):
-        return media.encode(document)
-    return await to_thread.run_sync(media.encode, document)
-
-
-def _is_small(document: Any) -> bool:
-    """Tell whether a document has few bytes of values, so that encoding it takes little time."""
-    left = _THREADED_BYTES
-    found = [document]
-    while found and left > 0:
-        value = found.pop()
-        if isinstance(value, (dict, list)):
-            found += value.values() if isinstance(value, dict) else value
-        elif isinstance(value, (bytes, str)):
-            left -= len(value)
-        left -= 1
-    return left > 0
-
-
-async def _compressed(data: bytes, encoding: str) -> bytes:
-    if len(data) < _THREADED_BYTES:
-        return compression.compressed(data, encoding)
-    return await to_thread.run_sync(compression.compressed, data, encoding)
