@@ -75,7 +75,9 @@ async def test_a_number_that_msgpack_cannot_hold_is_text(
     found = {}
     for media in (JSON, MSGPACK):
         answer = await client.post(
-            "/checkpoints/threads", json={"owner": "ada"}, headers={"accept": media.name}
+            "/checkpoints/threads",
+            content=ENCODE[media]({"owner": "ada"}),
+            headers={"content-type": media.name},
         )
         [thread] = media.decode(answer.content)["threads"]
         found[media] = thread["metadata"]["of"]
@@ -87,8 +89,8 @@ async def test_half_a_surrogate_pair_is_replaced_where_msgpack_cannot_hold_it(
     make_client: MakeClient, script: Script
 ) -> None:
     script.answer = {"checkpoint": {"values": {"a\ud83d": ["\U0001f600", "b\udc00c", 1]}}}
-    headers = {"accept": MSGPACK.name}
-    answer = await make_client().post("/checkpoints/get-tuple", json=MESSAGE, headers=headers)
+    headers, content = {"content-type": MSGPACK.name}, ormsgpack.packb(MESSAGE)
+    answer = await make_client().post("/checkpoints/get-tuple", content=content, headers=headers)
     found = {"checkpoint": {"values": {"a\ufffd": ["\U0001f600", "b\ufffdc", 1]}}}
     assert ormsgpack.unpackb(answer.content) == found
 
@@ -105,9 +107,9 @@ async def test_an_answer_is_compressed_where_that_is_asked_for_and_worth_it(
     media: Any, size: int, encoding: str, make_client: MakeClient, script: Script
 ) -> None:
     script.answer = {"data": bytes(size)}
-    headers = {"accept": media.name, "accept-encoding": encoding}
+    headers = {"content-type": media.name, "accept-encoding": encoding}
     async with make_client().stream(
-        "POST", "/checkpoints/get-tuple", json=MESSAGE, headers=headers
+        "POST", "/checkpoints/get-tuple", content=ENCODE[media](MESSAGE), headers=headers
     ) as answer:
         raw = b"".join([each async for each in answer.aiter_raw()])
     assert answer.headers["content-type"] == media.name
@@ -127,13 +129,9 @@ async def test_an_answer_is_compressed_where_that_is_asked_for_and_worth_it(
         ("gzip", "gzip"),
         ("zstd", "zstd"),
         ("gzip, deflate, br, zstd", "zstd"),
-        ("GZIP;q=0.5", "gzip"),
-        ("zstd;q=0, gzip", "gzip"),
-        ("*", "zstd"),
+        ("zstd;q=0, GZIP", "gzip"),
         ("*;q=0", None),
         ("identity", None),
-        ("gzip;q=x", None),
-        ("gzip;v=1", "gzip"),
     ],
 )
 def test_the_quickest_encoding_that_is_taken_is_chosen(accept: str, chosen: str | None) -> None:
@@ -141,29 +139,27 @@ def test_the_quickest_encoding_that_is_taken_is_chosen(accept: str, chosen: str 
 
 
 @pytest.mark.parametrize(
-    ("content_type", "accept", "status"),
+    ("content_type", "status"),
     [
-        ("application/json", "*/*", 200),
-        ("Application/JSON; charset=UTF-8", "application/*", 200),
-        ("application/json; charset=latin-1", "*/*", 415),
-        ("text/plain", "*/*", 415),
-        ("", "*/*", 415),
-        ("application/vnd.langgraph-dynamodb.v1+msgpack", "*/*", 415),
-        ("application/msgpack", "*/*", 415),
-        ("application/json", "text/html, application/json;q=0.5", 200),
-        ("application/json", "application/vnd.langgraph-dynamodb.v1+msgpack", 406),
-        ("application/json", "text/html", 406),
+        ("application/json", 200),
+        ("Application/JSON; charset=UTF-8", 200),
+        ("application/json; charset=latin-1", 415),
+        ("text/plain", 415),
+        ("", 415),
+        ("application/vnd.langgraph-dynamodb.v1+msgpack", 415),
+        ("application/msgpack", 415),
     ],
 )
-async def test_media_types_are_ours(
-    content_type: str, accept: str, status: int, make_client: MakeClient
-) -> None:
-    headers = {"content-type": content_type, "accept": accept}
+async def test_media_types_are_ours(content_type: str, status: int, make_client: MakeClient) -> None:
+    # The answer has the form of the request, whatever else a client would rather have.
+    headers = {"content-type": content_type, "accept": MSGPACK.name}
     answer = await make_client().post(
         "/checkpoints/get-tuple", content=json.dumps(MESSAGE).encode(), headers=headers
     )
     assert answer.status_code == status
-    if status == 415:
+    if status == 200:
+        assert answer.headers["content-type"] == JSON.name
+    else:
         assert MSGPACK.name in answer.headers["accept-post"]
 
 

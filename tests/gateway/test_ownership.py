@@ -147,6 +147,15 @@ def test_a_config_that_names_another_owner_is_refused(connect: Connect) -> None:
         ada.put(config, checkpoint_of("1", {}), METADATA, {})
 
 
+def test_a_thread_that_gets_the_owner_of_its_credentials_is_not_told(
+    connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
+    put(connect("ada", owner_from="user_id"), "one")
+    assert "without an owner" not in caplog.text
+    put(connect("acme", owner_from="user_id"), "two")
+    assert "without an owner" in caplog.text
+
+
 def test_an_owner_is_changed_by_those_who_are_bound_to_none(connect: Connect) -> None:
     ada, bob = connect("ada"), connect("bob")
     put(ada, "one")
@@ -275,11 +284,20 @@ async def test_a_lock_is_taken_before_its_thread_exists(gateway: httpx.ASGITrans
 @pytest.mark.parametrize("name", [each.name for each in ENDPOINTS if each.absent is not None])
 async def test_what_does_not_exist_has_an_empty_answer(gateway: httpx.ASGITransport, name: str) -> None:
     endpoint = BY_NAME[name]
-    answer = await send(gateway, "ada", name, _in_msgpack(example(endpoint.model, "acme/1")))
+    request = _in_msgpack(example(endpoint.model, "acme/1"))
+    request.pop("after", None)
+    answer = await send(gateway, "ada", name, request)
     assert answer.status_code == 200, answer.text
     document = ormsgpack.unpackb(answer.content)
     endpoint.answer.model_validate(document)
     assert document == endpoint.absent
+
+
+async def test_the_rest_of_a_history_that_is_gone_is_not_empty(gateway: httpx.ASGITransport) -> None:
+    request = {"thread_id": "acme/1", "checkpoint_id": "2", "channels": ["log"], "after": "1"}
+    answer = await send(gateway, "ada", "delta-channel-history", request)
+    assert answer.status_code == 404
+    assert "thread 'acme/1' was deleted while its history was read" in answer.text
 
 
 # What happens meanwhile

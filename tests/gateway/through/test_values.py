@@ -5,6 +5,7 @@ Both run on a DynamoDB in memory, with nothing in between, and a test may change
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -14,6 +15,7 @@ from typing import Any, TypeVar, cast
 
 import ormsgpack
 import pytest
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from pydantic import ValidationError
@@ -24,6 +26,7 @@ from langgraph.checkpoint.dynamodb.errors import (
     CheckpointerConfigurationError,
     CheckpointerError,
     CheckpointerInputError,
+    CheckpointNotFoundError,
     CheckpointSerializationError,
 )
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
@@ -538,3 +541,60 @@ def test_the_history_of_a_delta_channel_is_sealed_for_its_checkpoints() -> None:
     found = pair.run(operations.get_tuple(client, config))
     assert found is not None
     assert found.metadata == metadata
+
+
+def long_history(pair: Pair) -> RunnableConfig:
+    """Store a thread of eight steps with a large value, and several writes a step; return its newest checkpoint."""
+    config = thread_config(THREAD)
+    for number in range(8):
+        new: dict[str, str | int | float] = {} if number else {"log": 1}
+        checkpoint = checkpoint_of(str(number), {} if number else {"log": [noise(1500, 100)]})
+        config = pair.run(operations.put(pair.client, config, checkpoint, METADATA, new))
+        for task in range(3):
+            writes = [("log", [noise(400, 3 * number + task)])]
+            pair.run(operations.put_writes(pair.client, config, writes, f"{task}", ""))
+    return config
+
+
+def test_a_history_that_is_larger_than_an_answer_comes_in_pages() -> None:
+    pair = Pair(limits=Limits(body_bytes_max=2000))
+    config, sizes = long_history(pair), list[int]()
+
+    def ask(call: Call) -> Op[Any]:
+        answer = yield from answered(pair.storage, call, pair.limits)
+        sizes.append(size_of(answer))
+        return answer
+
+    reading = operations.get_delta_channel_history(pair.client, config, ["log", "none"])
+    history = pair.harness.run(asking(reading, ask))
+    assert history["log"]["seed"] == [noise(1500, 100)]
+    assert [value for *_, value in history["log"]["writes"]] == [[noise(400, each)] for each in range(21)]
+    assert history["none"] == {"writes": []}
+    # The seed is larger than half a body, so it comes alone.
+    assert max(sizes) < 1900
+    assert len(sizes) < 30
+
+
+def test_a_history_whose_checkpoints_are_deleted_between_pages_is_no_shorter_one() -> None:
+    pair = Pair(limits=Limits(body_bytes_max=2000))
+    config = long_history(pair)
+
+    def ask(call: Call) -> Op[Any]:
+        if call.params.get("after") is not None:
+            yield from answered(pair.storage, Call("delete-thread", {"thread_id": THREAD}))
+        return (yield from answered(pair.storage, call, pair.limits))
+
+    reading = operations.get_delta_channel_history(pair.client, config, ["log"])
+    with pytest.raises(CheckpointNotFoundError, match="was deleted while it was read"):
+        pair.harness.run(asking(reading, ask))
+
+
+def test_a_page_of_a_history_ends_when_its_time_is_over() -> None:
+    pair = Pair(limits=Limits(request_seconds_max=1))
+    config = long_history(pair)
+    ticking = itertools.count()
+    pair.storage = replace(pair.storage, clock=lambda: float(next(ticking)))
+    document = {"thread_id": THREAD, "checkpoint_id": config["configurable"]["checkpoint_id"]}
+    page = pair.ask("delta-channel-history", channels=["log"], **document)
+    assert len(page["channels"]["log"]["writes"]) == 3
+    assert page["after"] == "6"

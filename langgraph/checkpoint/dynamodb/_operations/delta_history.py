@@ -7,17 +7,19 @@ shorter state.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointMetadata, DeltaChannelHistory, PendingWrite
 
 from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.content import (
     Body,
+    Contents,
     delta_counters,
     pending_writes,
     read_body,
@@ -48,6 +50,12 @@ def _steps_since(metadata: CheckpointMetadata, channels: AbstractSet[str]) -> in
             case [_, int(supersteps)]:
                 farthest = max(farthest, supersteps)
     return farthest
+
+
+def _deleted_meanwhile(checkpoint_id: str, partition: Partition) -> CheckpointNotFoundError:
+    return CheckpointNotFoundError(
+        f"checkpoint {checkpoint_id!r} of thread {partition.thread_id!r} was deleted while it was read; retry the call"
+    )
 
 
 @dataclass(frozen=True)
@@ -94,20 +102,26 @@ class Ancestors(AncestorReader):
         except ChangedMeanwhileError:
             whole = None
         if whole is None:
-            msg = (
-                f"checkpoint {checkpoint.checkpoint_id!r} of thread {self._partition.thread_id!r} was deleted while it"
-                " was read; retry the call"
-            )
-            raise CheckpointNotFoundError(msg)
+            raise _deleted_meanwhile(checkpoint.checkpoint_id, self._partition)
         return whole
 
-    def with_bodies(self, head: Item, channels: Iterable[str]) -> Op[list[Ancestor]]:
+    def with_bodies(
+        self, head: Item, channels: Iterable[str], is_full: Callable[[int], bool]
+    ) -> Op[tuple[list[Ancestor], bool]]:
         """Walk back from a head's parent until every channel has a stored value, or to the first checkpoint.
+
+        Args:
+            head: The head.
+            channels: The channels.
+            is_full: Tells, given about how many bytes were read, whether to stop before that.
+
+        Returns:
+            The ancestors, and whether there may be more.
 
         Raises:
             CheckpointNotFoundError: An ancestor is not in the table any more.
         """
-        remaining, path = set(channels), list[Ancestor]()
+        remaining, path, size_bytes = set(channels), list[Ancestor](), 0
         passed = {items.checkpoint_id_of(head)}
         while remaining:
             parent_id = items.text(head, items.PARENT)
@@ -131,7 +145,11 @@ class Ancestors(AncestorReader):
             path.append(Ancestor(checkpoint, body))
             remaining -= body.values.keys()
             head = checkpoint.head
-        return path
+            size_bytes += checkpoint.sealed_bytes()
+            size_bytes += sum(len(self.known.contents[each]) for each in checkpoint.own_ids())
+            if remaining and is_full(size_bytes):
+                return path, True
+        return path, False
 
     def _is_first(self, head: Item) -> Op[bool]:
         """Tell whether a head belongs to a run that found nothing stored, although its config named a checkpoint."""
@@ -160,21 +178,52 @@ def get_delta_channel_history(
     storage: Storage, config: RunnableConfig, channels: Sequence[str]
 ) -> Op[Mapping[str, DeltaChannelHistory]]:
     """Collect each channel's nearest stored value and the writes since."""
-    found, _ = yield from find_history(storage, config, channels)
-    return found
+    page = yield from find_history(storage, config, channels)
+    return page.channels
+
+
+@dataclass(frozen=True)
+class HistoryPage:
+    """The newest part of a history, or all of it."""
+
+    channels: Mapping[str, DeltaChannelHistory] = field(default_factory=dict)
+    checkpoint_ids: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """By channel, the checkpoint of each write."""
+    after: str | None = None
+    """The last checkpoint of the page, if another page follows."""
 
 
 def find_history(
-    storage: Storage, config: RunnableConfig, channels: Sequence[str]
-) -> Op[tuple[Mapping[str, DeltaChannelHistory], Mapping[str, Sequence[str]]]]:
-    """Collect as `get_delta_channel_history` does, and return also, by channel, the checkpoint id of each write."""
-    partition, checkpoint_id = target(config), checkpoint_id_in(config)
+    storage: Storage,
+    config: RunnableConfig,
+    channels: Sequence[str],
+    *,
+    after: str | None = None,
+    is_full: Callable[[int], bool] = lambda _: False,
+) -> Op[HistoryPage]:
+    """Collect as `get_delta_channel_history` does, in pages.
+
+    Args:
+        storage: The storage.
+        config: The checkpoint.
+        channels: The channels, on a later page only those that had no stored value yet.
+        after: The last checkpoint of the page before.
+        is_full: Tells, given about how many bytes were read, whether the page ends.
+
+    Raises:
+        CheckpointNotFoundError: A checkpoint that the history needs is not in the table any more.
+    """
+    partition, checkpoint_id = target(config), after or checkpoint_id_in(config)
     channels, codec = checked_channels(channels), storage.codec
     if not channels:
-        return {}, {}
+        return HistoryPage()
     ancestors = Ancestors(storage, partition, below=checkpoint_id)
     start = yield from ancestors.start(checkpoint_id)
-    path = [] if start is None else (yield from ancestors.with_bodies(start.head, channels))
+    if start is None and after is not None:
+        raise _deleted_meanwhile(after, partition)
+    path, has_more = list[Ancestor](), False
+    if start is not None:
+        path, has_more = yield from ancestors.with_bodies(start.head, channels, is_full)
     # How far back each channel's writes are needed: the ancestor with the stored value has the first of them.
     depths = {
         channel: next((depth for depth, each in enumerate(path) if channel in each.body.values), len(path))
@@ -185,21 +234,27 @@ def find_history(
             yield from ancestors.load_value(path[depth], channel)
     contents = ancestors.known.contents
 
-    def collect() -> tuple[dict[str, DeltaChannelHistory], dict[str, list[str]]]:
-        writes: dict[str, list[PendingWrite]] = {channel: [] for channel in channels}
-        checkpoint_ids: dict[str, list[str]] = {channel: [] for channel in channels}
-        for depth, each in reversed(list(enumerate(path))):
-            wanted = frozenset(channel for channel in channels if depth <= depths[channel])
-            for write in pending_writes(codec, each.checkpoint.writes, contents, wanted):
-                writes[write[1]].append(write)
-                checkpoint_ids[write[1]].append(each.checkpoint.checkpoint_id)
-        found: dict[str, DeltaChannelHistory] = {channel: {"writes": writes[channel]} for channel in channels}
-        for channel, depth in depths.items():
-            if depth < len(path):
-                value = path[depth].body.values[channel]
-                found[channel]["seed"] = codec.loads(
-                    value.kind, value.join(contents), path[depth].checkpoint.head
-                )
-        return found, checkpoint_ids
-
+    after = path[-1].checkpoint.checkpoint_id if has_more else None
+    collect = partial(_page, codec, path, depths, contents, after)
     return (yield from work(collect, sum(map(len, contents.values()))))
+
+
+def _page(
+    codec: Codec, path: Sequence[Ancestor], depths: Mapping[str, int], contents: Contents, after: str | None
+) -> HistoryPage:
+    """Collect what each channel needs of the ancestors up to its depth."""
+    writes: dict[str, list[PendingWrite]] = {channel: [] for channel in depths}
+    checkpoint_ids: dict[str, list[str]] = {channel: [] for channel in depths}
+    for depth, each in reversed(list(enumerate(path))):
+        wanted = frozenset(channel for channel in depths if depth <= depths[channel])
+        for write in pending_writes(codec, each.checkpoint.writes, contents, wanted):
+            writes[write[1]].append(write)
+            checkpoint_ids[write[1]].append(each.checkpoint.checkpoint_id)
+    found: dict[str, DeltaChannelHistory] = {channel: {"writes": writes[channel]} for channel in depths}
+    for channel, depth in depths.items():
+        if depth < len(path):
+            value = path[depth].body.values[channel]
+            found[channel]["seed"] = codec.loads(
+                value.kind, value.join(contents), path[depth].checkpoint.head
+            )
+    return HistoryPage(found, checkpoint_ids, after)

@@ -23,7 +23,7 @@ from langgraph.checkpoint.dynamodb._format.limits import (
 from langgraph.checkpoint.dynamodb._format.moments import stored_at
 from langgraph.checkpoint.dynamodb._format.schema import OWNER, PARTITION_KEY, SORT_KEY
 from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
-from langgraph.checkpoint.dynamodb._runtime.cache import CachedThread
+from langgraph.checkpoint.dynamodb._runtime.cache import CachedThread, Facts
 from langgraph.checkpoint.dynamodb._runtime.requests import Query, none_if_condition_failed
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, Wait, gather
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
@@ -249,17 +249,21 @@ def began_at(storage: Storage, partition: Partition) -> Op[float | None]:
 
 
 def _tell_of_missing_owner(storage: Storage, partition: Partition, entry: Item) -> None:
+    if OWNER not in entry:
+        tell_of_missing_owner(storage.cache.facts, partition.thread_id, storage.owner_from)
+
+
+def tell_of_missing_owner(facts: Facts, thread_id: str, owner_from: str | None) -> None:
     """Log once that a thread enters the directory without an owner though the saver looks for one."""
-    facts = storage.cache.facts
-    if storage.owner_from is None or OWNER in entry or facts.has_told_of_missing_owner:
+    if owner_from is None or facts.has_told_of_missing_owner:
         return
     facts.has_told_of_missing_owner = True
     logger.warning(
         "Thread %r enters the directory without an owner: neither `configurable` nor `metadata` of its config has the"
         " key %r, which owner_from names. `threads(owner=...)` and `delete --owner` do not find it. Name the owner with"
         " set_thread(owner=...); `langgraph-dynamodb threads --without-owner` lists such threads. This is logged once.",
-        partition.thread_id,
-        storage.owner_from,
+        thread_id,
+        owner_from,
     )
 
 

@@ -205,7 +205,8 @@ class _Service:
                     document["problem"] = note(record, document["problem"]).document(record.request_id)
                 if units is not None:
                     document = units.added_to(document)
-                return await bodies.answer(request, document)
+                accepted = request.headers.get("accept-encoding", "")
+                return await bodies.answer(body.media, accepted, document)
 
     async def _answered(
         self, endpoint: Endpoint, message: wire.Message, principal: Principal, seconds: float, held: Held

@@ -13,12 +13,12 @@ from starlette.responses import Response
 
 from langgraph.checkpoint.dynamodb.gateway import compression
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
-from langgraph.checkpoint.dynamodb.gateway.media import Media, media_of_answer, media_of_body
+from langgraph.checkpoint.dynamodb.gateway.media import Media, media_of
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 from langgraph.checkpoint.dynamodb.gateway.shares import Held
 from langgraph.checkpoint.dynamodb.gateway.wire import Message
 
-# Anything larger is decoded and compressed in a thread, so that the event loop is not blocked.
+# Anything larger is decoded in a thread, so that the event loop is not blocked.
 _THREADED_BYTES = 64 << 10
 # Anything smaller is not worth compressing.
 _COMPRESSED_BYTES_MIN = 1 << 10
@@ -45,8 +45,7 @@ async def receive(request: Request, limits: Limits, held: Held) -> RequestBody:
     Raises:
         ProblemError: The body is too large, or its headers say that it is no message, or there is no room for it.
     """
-    media = media_of_body(request.headers.get("content-type", ""))
-    media_of_answer(request.headers.get("accept", ""), media)
+    media = media_of(request.headers.get("content-type", ""))
     encoding = compression.content_encoding(request.headers.get("content-encoding", ""))
     announced = request.headers.get("content-length", "")
     if announced.isdecimal() and int(announced[:20]) > limits.body_bytes_max:
@@ -109,44 +108,15 @@ def _place(loc: Iterable[int | str]) -> str:
     return ".".join(str(each)[:_NAME_CHARACTERS_MAX] for each in loc)
 
 
-async def answer(request: Request, document: Any) -> Response:
-    """Return the response for a document, in the media type that the client accepts."""
-    media = _media(request)
-    body = await _encoded(media, document)
-    headers = {"Vary": "Accept, Accept-Encoding"}
-    encoding = compression.chosen_encoding(request.headers.get("accept-encoding", ""))
+async def answer(media: Media, accept_encoding: str, document: Any) -> Response:
+    """Return the response for a document, compressed if the client accepts that."""
+    # A large document would block the event loop.
+    return await to_thread.run_sync(_response, media, compression.chosen_encoding(accept_encoding), document)
+
+
+def _response(media: Media, encoding: str | None, document: Any) -> Response:
+    body, headers = media.encode(document), dict[str, str]()
     if encoding is not None and len(body) >= _COMPRESSED_BYTES_MIN:
         headers["Content-Encoding"] = encoding
-        body = await _compressed(body, encoding)
+        body = compression.compressed(body, encoding)
     return Response(body, media_type=media.name, headers=headers)
-
-
-async def _encoded(media: Media, document: Any) -> bytes:
-    if _is_small(document):
-        return media.encode(document)
-    return await to_thread.run_sync(media.encode, document)
-
-
-def _is_small(document: Any) -> bool:
-    """Tell whether a document has few bytes of values, so that encoding it takes little time."""
-    left = _THREADED_BYTES
-    found = [document]
-    while found and left > 0:
-        value = found.pop()
-        if isinstance(value, (dict, list)):
-            found += value.values() if isinstance(value, dict) else value
-        elif isinstance(value, (bytes, str)):
-            left -= len(value)
-        left -= 1
-    return left > 0
-
-
-async def _compressed(data: bytes, encoding: str) -> bytes:
-    if len(data) < _THREADED_BYTES:
-        return compression.compressed(data, encoding)
-    return await to_thread.run_sync(compression.compressed, data, encoding)
-
-
-def _media(request: Request) -> Media:
-    body = media_of_body(request.headers.get("content-type", ""))
-    return media_of_answer(request.headers.get("accept", ""), body)

@@ -87,19 +87,6 @@ def compressed(data: bytes, encoding: str) -> bytes:
 
 
 def chosen_encoding(accept_encoding: str) -> str | None:
-    """Return the fastest encoding that a client accepts, or None if it accepts neither."""
-    weights: dict[str, float] = {}
-    for part in accept_encoding.lower().split(","):
-        name, _, parameters = part.partition(";")
-        weights[name.strip()] = _weight(parameters)
-    taken = [each for each in reversed(ENCODINGS) if weights.get(each, weights.get("*", 0)) > 0]
-    return taken[0] if taken else None
-
-
-def _weight(parameters: str) -> float:
-    """Return the q of an Accept header's entry. An unreadable one means: not wanted."""
-    name, _, value = parameters.strip().partition("=")
-    try:
-        return float(value) if name.strip() == "q" else 1.0
-    except ValueError:
-        return 0.0
+    """Return the fastest encoding that a client names, or None. One with a weight is left out: it may be refused."""
+    named = [each.strip() for each in accept_encoding.lower().split(",")]
+    return next((each for each in reversed(ENCODINGS) if each in named), None)

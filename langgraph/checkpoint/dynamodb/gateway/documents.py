@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeAlias
 
 import ormsgpack
@@ -20,6 +20,28 @@ Document: TypeAlias = dict[str, Any]
 def value_document(value: OpaqueValue) -> Document:
     """Return the document of a value."""
     return {"type": value.type, "data": value.data}
+
+
+def value_documents(have: Collection[bytes], bytes_max: int) -> Callable[[OpaqueValue], Document]:
+    """Return a function that makes the documents of the values in one answer.
+
+    Args:
+        have: The digests of values that the client has.
+        bytes_max: How many bytes of values fit. One value fits in any case.
+    """
+    size = 0
+
+    def shown(value: OpaqueValue) -> Document:
+        nonlocal size
+        known = digest_of(value.data) if have else b""
+        if known in have:
+            return {"type": value.type, "same": known}
+        if size and size + len(value.data) > bytes_max:
+            return {"type": value.type, "left": True}
+        size += len(value.data)
+        return value_document(value)
+
+    return shown
 
 
 def size_of(found: CheckpointTuple) -> int:
@@ -54,18 +76,7 @@ def checkpoint_document(
         have: The digests of values that the client has.
         bytes_max: How many bytes of values and pending writes fit. One value fits in any case.
     """
-    size = 0
-
-    def shown(value: OpaqueValue) -> Document:
-        nonlocal size
-        known = digest_of(value.data) if have else b""
-        if known in have:
-            return {"type": value.type, "same": known}
-        if size and size + len(value.data) > bytes_max:
-            return {"type": value.type, "left": True}
-        size += len(value.data)
-        return value_document(value)
-
+    shown = value_documents(have, bytes_max)
     state = found.checkpoint["channel_values"]
     values = {name: shown(state[name]) for name in state if channels is None or name in channels}
     pending = [[task, channel, shown(value)] for task, channel, value in found.pending_writes or ()]

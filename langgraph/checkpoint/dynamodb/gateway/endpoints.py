@@ -65,7 +65,7 @@ ENDPOINTS = (
         wire.DeltaChannelHistoryRequest,
         wire.DeltaChannelHistoryResponse,
         "read",
-        absent={"channels": {}},
+        absent={"channels": {}, "after": None},
     ),
     Endpoint("put", wire.PutRequest, wire.PutResponse, "write"),
     Endpoint("put-writes", wire.PutWritesRequest, wire.Done, "write"),

@@ -95,8 +95,8 @@ MEDIA = (JSON, MSGPACK)
 _WANTED = f"{JSON.name} or {MSGPACK.name}"
 
 
-def media_of_body(content_type: str) -> Media:
-    """Return the encoding that a Content-Type names.
+def media_of(content_type: str) -> Media:
+    """Return the encoding that a Content-Type names. The answer has the same.
 
     Raises:
         ProblemError: It is not an encoding of this service; a 415.
@@ -111,19 +111,3 @@ def media_of_body(content_type: str) -> Media:
             headers={"Accept-Post": _WANTED.replace(" or ", ", ")},
         )
     return found
-
-
-def media_of_answer(accept: str, body: Media) -> Media:
-    """Return the encoding that an Accept header asks for, or the body's if the header leaves it open.
-
-    Raises:
-        ProblemError: The header accepts neither; a 406.
-    """
-    names = [part.partition(";")[0].strip() for part in accept.lower().split(",")]
-    if not accept.strip() or "*/*" in names or "application/*" in names:
-        return body
-    for name in names:
-        for each in MEDIA:
-            if name == each.name:
-                return each
-    raise ProblemError(406, f"Accept must name {_WANTED}")

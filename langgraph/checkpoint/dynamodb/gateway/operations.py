@@ -41,7 +41,7 @@ from langgraph.checkpoint.dynamodb.gateway.documents import (
     checkpoint_document,
     place_document,
     size_of,
-    value_document,
+    value_documents,
 )
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.opaque import OpaqueValue, may_match
@@ -122,9 +122,26 @@ class Operations:
     ) -> Op[Document]:
         """Read what delta channels are rebuilt from."""
         config = _config(request.thread_id, request.checkpoint_ns, request.checkpoint_id)
-        found, checkpoint_ids = yield from find_history(storage, config, request.channels)
-        documents = {name: _history_document(each, checkpoint_ids[name]) for name, each in found.items()}
-        return {"channels": documents}
+        until = storage.clock() + self._page_seconds
+
+        def is_full(size_bytes: int) -> bool:
+            return size_bytes > self._answer_bytes or storage.clock() > until
+
+        page = yield from find_history(
+            storage, config, request.channels, after=request.after, is_full=is_full
+        )
+
+        def shown() -> Document:
+            value = value_documents(frozenset(request.have), self._answer_bytes)
+            return {
+                "channels": {
+                    name: _history_document(each, page.checkpoint_ids[name], value)
+                    for name, each in page.channels.items()
+                },
+                "after": page.after,
+            }
+
+        return (yield from work(shown, self._answer_bytes))
 
     # Writing
 
@@ -268,12 +285,14 @@ def _config(thread_id: str, namespace: str | None, checkpoint_id: str | None) ->
     return {"configurable": configurable}
 
 
-def _history_document(history: Mapping[str, Any], checkpoint_ids: Sequence[str]) -> Document:
+def _history_document(
+    history: Mapping[str, Any], checkpoint_ids: Sequence[str], shown: Callable[[OpaqueValue], Document]
+) -> Document:
     document = {
-        "writes": [[task, channel, value_document(each)] for task, channel, each in history["writes"]],
+        "writes": [[task, channel, shown(each)] for task, channel, each in history["writes"]],
         "checkpoint_ids": checkpoint_ids,
     }
-    return document | ({"seed": value_document(history["seed"])} if "seed" in history else {})
+    return document | ({"seed": shown(history["seed"])} if "seed" in history else {})
 
 
 def _thread_document(thread: ThreadSummary) -> Document:

@@ -18,6 +18,7 @@ from langgraph.checkpoint.dynamodb._operations.threads import ensure_epoch
 from langgraph.checkpoint.dynamodb._runtime.cache import CachedThread
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
+from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
 from langgraph.checkpoint.dynamodb.gateway import wire
 from langgraph.checkpoint.dynamodb.gateway.principals import threads_of
 from langgraph.checkpoint.dynamodb.gateway.problems import forbidden
@@ -47,6 +48,7 @@ def admitted(storage: Storage, owner: str, request: wire.Message) -> Op[Admitted
 
     Raises:
         ProblemError: The request names another owner, or a thread that is not this owner's.
+        CheckpointNotFoundError: The request asks for the rest of a history whose thread is gone.
     """
     keys = owner_keys(storage, owner)
     named = getattr(request, "owner", None)
@@ -107,6 +109,11 @@ def _without(request: wire.Message, absent: Collection[str]) -> Admitted | None:
     if isinstance(request, wire.LockRequest):
         # A run takes the lock before its first checkpoint creates the thread.
         return Admitted(request)
+    if isinstance(request, wire.DeltaChannelHistoryRequest) and request.after is not None:
+        # Nothing would be taken for the end of what the pages before had.
+        raise CheckpointNotFoundError(
+            f"thread {request.thread_id!r} was deleted while its history was read; retry the call"
+        )
     if not isinstance(request, wire.PruneRequest):
         return None
     kept = [each for each in request.thread_ids if each not in absent]

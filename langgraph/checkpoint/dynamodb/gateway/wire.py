@@ -299,6 +299,8 @@ class DeltaChannelHistoryRequest(Namespace):
 
     checkpoint_id: Text | None = None
     channels: list[str]
+    have: list[Digest] = Field([], description="The digests of values that you have.")
+    after: Text | None = Field(None, description="The checkpoint at which the last answer stopped.")
 
 
 class ChannelHistory(Message):
@@ -306,13 +308,16 @@ class ChannelHistory(Message):
 
     writes: list[Write]
     checkpoint_ids: list[str] = Field(description="The checkpoint of each write.")
-    seed: Value | None = None
+    seed: Shown | None = None
 
 
 class DeltaChannelHistoryResponse(ResponseMessage):
-    """The values and writes from which delta channels are rebuilt."""
+    """A page of the values and writes from which delta channels are rebuilt."""
 
     channels: dict[str, ChannelHistory]
+    after: str | None = Field(
+        description="Where it stopped: ask again with it for the channels without a seed. Null: this was all."
+    )
 
 
 # Deleting and copying

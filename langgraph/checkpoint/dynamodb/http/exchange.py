@@ -84,7 +84,7 @@ class Exchange:
         self._media_type = _JSON if call.method == _ABOUT else documents.MEDIA_TYPE
         # One id for all attempts, by which the logs of the gateway and of proxies can be searched.
         self.request_id = uuid.uuid4().hex
-        headers = {**_HEADERS, "Accept": self._media_type, REQUEST_ID: self.request_id}
+        headers = {**_HEADERS, REQUEST_ID: self.request_id}
         if asks_units:
             headers[_UNITS] = "1"
         self._request: dict[str, Any] = {"method": "GET", "url": f"{url}/{_ABOUT}", "headers": headers}

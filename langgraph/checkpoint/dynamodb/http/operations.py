@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -45,9 +45,12 @@ from langgraph.checkpoint.dynamodb._operations.error_collector import ErrorColle
 from langgraph.checkpoint.dynamodb._operations.list import has_values
 from langgraph.checkpoint.dynamodb._operations.put_writes import checked_task
 from langgraph.checkpoint.dynamodb._operations.runs import RunSummary
+from langgraph.checkpoint.dynamodb._operations.threads import tell_of_missing_owner
+from langgraph.checkpoint.dynamodb._runtime.cache import Facts
 from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, work
 from langgraph.checkpoint.dynamodb.base_saver import SaverOperations
 from langgraph.checkpoint.dynamodb.errors import (
+    CheckpointCorruptionError,
     CheckpointerConfigurationError,
     CheckpointerError,
     CheckpointerInputError,
@@ -105,6 +108,7 @@ class Client:
     prefix: str = ""
     """The beginning of thread ids and owners in the table, which the agent does not know: a tenant and a slash."""
     owner_from: str | None = None
+    facts: Facts = field(default_factory=Facts)
 
     def inside(self, partition: Partition) -> Partition:
         """Return a namespace that the agent names, as the table has it."""
@@ -185,7 +189,7 @@ def get_tuple(client: Client, config: RunnableConfig) -> Op[CheckpointTuple | No
         first: Document | None = (yield from ask("get-tuple", wanted))["checkpoint"]
         if first is None:
             return None
-        found = yield from _completed(first, have)
+        found = yield from _all_of_checkpoint(first, have)
         if found is not None:
             break
         # It was deleted before all of it came. If it was the newest one, another is that now.
@@ -197,17 +201,32 @@ def get_tuple(client: Client, config: RunnableConfig) -> Op[CheckpointTuple | No
     return (yield from work(partial(_opened, client, client.values, found), size_of(found["values"])))
 
 
-def _completed(found: Document, have: Mapping[bytes, bytes]) -> Op[Document | None]:
-    """Ask for what did not fit into an answer; return `None` if the checkpoint was deleted meanwhile."""
+def _all_of_checkpoint(found: Document, have: Mapping[bytes, bytes]) -> Op[Document | None]:
+    """Ask for what of a checkpoint did not fit; return `None` if it was deleted meanwhile."""
     place = {name: found[name] for name in ("thread_id", "checkpoint_ns", "checkpoint_id")}
+
+    def again(have: Sequence[bytes]) -> Op[Any]:
+        return (yield from ask("get-tuple", {**place, "have": have}))["checkpoint"]
+
+    whole: Document | None = yield from _all_of(found, _shown, again, have)
+    return whole
+
+
+def _all_of(
+    found: Document,
+    values_of: Callable[[Document], Sequence[Document]],
+    again: Callable[[Sequence[bytes]], Op[Any]],
+    have: Mapping[bytes, bytes],
+) -> Op[Any]:
+    """Ask again, with the digests of what came, until no value is left out; return `None` if an answer is that."""
     known = dict(have)
-    while any("left" in each for each in _shown(found)):
-        known |= {digest_of(each["data"]): each["data"] for each in _shown(found) if "data" in each}
-        more: Document | None = (yield from ask("get-tuple", {**place, "have": list(known)}))["checkpoint"]
+    while any("left" in each for each in values_of(found)):
+        known |= {digest_of(each["data"]): each["data"] for each in values_of(found) if "data" in each}
+        more = yield from again(list(known))
         if more is None:
             return None
         found = more
-    for each in _shown(found):
+    for each in values_of(found):
         if "same" in each:
             # The seal of an encrypted value is in its type, and is new where the data are the same.
             each["data"] = known[each.pop("same")]
@@ -305,7 +324,7 @@ def _listed(
     client: Client, values: Values, document: Document, matching: Mapping[str, Any]
 ) -> Op[CheckpointTuple | None]:
     """Return a checkpoint of a list; `None` if its metadata do not match, or it was deleted before all of it came."""
-    whole = yield from _completed(document, {})
+    whole = yield from _all_of_checkpoint(document, {})
     if whole is None:
         return None
     found = yield from work(partial(_opened, client, values, whole), size_of(whole["values"]))
@@ -321,20 +340,44 @@ def get_delta_channel_history(
     if not names:
         return {}
     yield from client.service.about()
-    wanted = {**_place_of(partition), "checkpoint_id": checkpoint_id, "channels": list(names)}
-    found = (yield from ask("delta-channel-history", wanted))["channels"]
+    wanted: Document = {**_place_of(partition), "checkpoint_id": checkpoint_id}
+    found: dict[str, Document] = {name: {"writes": [], "checkpoint_ids": []} for name in names}
+    passed = set[str]()
+    while True:
+        wanted["channels"] = [name for name, each in found.items() if "seed" not in each]
+        page = yield from _history_page(wanted)
+        for name, older in page["channels"].items():
+            joined = {each: older[each] + found[name][each] for each in ("writes", "checkpoint_ids")}
+            found[name] = older | joined
+        after = wanted["after"] = page["after"]
+        if after is None:
+            break
+        if after in passed:
+            msg = f"the history of thread {partition.thread_id!r} has no beginning: {after!r} is its own ancestor"
+            raise CheckpointCorruptionError(msg)
+        passed.add(after)
 
     def opened() -> dict[str, DeltaChannelHistory]:
-        return {name: _history(client.values, partition, name, found.get(name)) for name in names}
+        return {name: _history(client.values, partition, name, each) for name, each in found.items()}
 
     return (yield from work(opened, size_of(found)))
 
 
-def _history(
-    values: Values, partition: Partition, name: str, document: Document | None
-) -> DeltaChannelHistory:
-    if document is None:
-        return {"writes": []}
+def _history_page(wanted: Document) -> Op[Any]:
+    """Return a page of a history with all its values."""
+
+    def values_of(page: Document) -> list[Document]:
+        histories = page["channels"].values()
+        writes = [value for each in histories for *_, value in each["writes"]]
+        return [*writes, *(each["seed"] for each in histories if "seed" in each)]
+
+    def again(have: Sequence[bytes]) -> Op[Any]:
+        return (yield from ask("delta-channel-history", {**wanted, "have": have}))
+
+    return (yield from _all_of((yield from again([])), values_of, again, {}))
+
+
+def _history(values: Values, partition: Partition, name: str, document: Document) -> DeltaChannelHistory:
     place = partial(Place, partition.thread_id, partition.namespace)
     history: DeltaChannelHistory = {
         "writes": [
@@ -344,7 +387,7 @@ def _history(
             )
         ]
     }
-    if document.get("seed") is not None:
+    if "seed" in document:
         history["seed"] = values.loads(document["seed"], place(name))
     return history
 
@@ -390,6 +433,8 @@ def put(
         answer = yield from ask("put", (yield from client.service.fitting(asked, what)))
         if not answer["wanted"]:
             client.memory.keep(_key(partition), Known(checkpoint_id, versions, values))
+            if parent_id is None and document["owner"] is None:
+                yield from _tell_of_missing_owner(client, partition)
             return client.config_of(partition, checkpoint_id)
         wanted |= values.keys() & set(answer["wanted"])
     raise CheckpointerError(f"the gateway keeps asking for values of {what} that it was sent; retry the call")
@@ -463,6 +508,12 @@ def _owner(client: Client, config: RunnableConfig, partition: Partition) -> str 
     if named is None:
         return None
     return checked_owner(client.id_inside(named, "owner"), items.partition_of(partition.thread_id))
+
+
+def _tell_of_missing_owner(client: Client, partition: Partition) -> Op[None]:
+    """Log once that a thread begins without an owner, unless the service gives it that of the credentials."""
+    if partition.namespace == "" and (yield from client.service.about()).owner is None:
+        tell_of_missing_owner(client.facts, client.outside(partition.thread_id), client.owner_from)
 
 
 def put_writes(

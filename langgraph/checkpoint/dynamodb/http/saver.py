@@ -7,6 +7,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from typing_extensions import Unpack
 
 from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS
+from langgraph.checkpoint.dynamodb._runtime.cache import Facts
 from langgraph.checkpoint.dynamodb._runtime.options import (
     check_bytes,
     check_flag,
@@ -105,6 +106,7 @@ class HttpCheckpointSaver(ServiceClient, ThreadLocks, TableSaver[Client]):
         self._memory = LastUsed[Known](cache_bytes if self._sealer is None else cache_bytes // 2)
         self._prefix = thread_prefix
         self._owner_from = owner_from
+        self._facts = Facts()
 
     @property
     def holder(self) -> GatewayHolder:
@@ -115,4 +117,4 @@ class HttpCheckpointSaver(ServiceClient, ThreadLocks, TableSaver[Client]):
     def storage(self) -> Client:
         """All that its operations need, with the saver's current serializer; public inside the package."""
         values = Values(self.serde, self._sealer)
-        return Client(self._service, self._memory, values, self._prefix, self._owner_from)
+        return Client(self._service, self._memory, values, self._prefix, self._owner_from, self._facts)
