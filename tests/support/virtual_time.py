@@ -8,19 +8,17 @@ from __future__ import annotations
 import asyncio
 import selectors
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
+import anyio.to_thread
 import pytest
 
 from langgraph.checkpoint.dynamodb._runtime import attempts
 from langgraph.checkpoint.dynamodb.gateway import asking
 
 T = TypeVar("T")
-
-# How long to look for what an OS thread does, before the clock jumps.
-_LOOK_SECONDS = 0.02
 
 
 class _Selector(selectors.DefaultSelector):
@@ -31,7 +29,7 @@ class _Selector(selectors.DefaultSelector):
         self.now = 1000.0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        found = super().select(0 if timeout == 0 else _LOOK_SECONDS)
+        found = super().select(0)
         if not found and timeout:
             self.now += timeout
         return found
@@ -48,6 +46,11 @@ class _Loop(asyncio.SelectorEventLoop):
         return self._clock.now
 
 
+async def _at_once(func: Callable[..., T], /, *args: Any, **_: Any) -> T:
+    """Do on the event loop what goes to an OS thread, which takes as long as the machine lets it."""
+    return func(*args)
+
+
 def run_in_virtual_time(main: Coroutine[Any, Any, T], monkeypatch: pytest.MonkeyPatch) -> T:
     """Run a coroutine on such a loop, by whose clock the package's own retries go, too."""
     selector = _Selector()
@@ -57,6 +60,8 @@ def run_in_virtual_time(main: Coroutine[Any, Any, T], monkeypatch: pytest.Monkey
     with monkeypatch.context() as patch:
         patch.setattr(attempts, "time", clock)
         patch.setattr(asking, "time", clock)
+        patch.setattr(asyncio, "to_thread", _at_once)
+        patch.setattr(anyio.to_thread, "run_sync", _at_once)
         try:
             return loop.run_until_complete(main)
         finally:
