@@ -17,6 +17,7 @@ import pytest
 from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, CheckpointerError, errors
 from langgraph.checkpoint.dynamodb._runtime import attempts
 from langgraph.checkpoint.dynamodb.http import transport as module
+from langgraph.checkpoint.dynamodb.http.documents import compressed, packed
 from tests.support.http_stand_in import (
     ABOUT,
     DROPPED,
@@ -95,6 +96,19 @@ def test_what_fails_for_the_moment_is_sent_again(gateway: StandIn, ask: Ask, fai
     assert ask(gateway.address, params=DOCUMENT) == DOCUMENT
     assert gateway.script == []
     assert [each.document for each in gateway.asked if each.document != DOCUMENT] == []
+
+
+@pytest.mark.usefixtures("hurried")
+def test_a_compressed_answer_that_is_cut_is_asked_for_again(gateway: StandIn, ask: Ask) -> None:
+    headers = {"Content-Type": MEDIA_TYPE, "Content-Encoding": "zstd"}
+    cut = Answer(body=compressed(packed({"x": "y" * 5000}))[:-5], headers=headers)
+    gateway.script = [cut]
+    assert ask(gateway.address, params=DOCUMENT) == DOCUMENT
+    gateway.always = cut
+    with pytest.raises(
+        CheckpointerError, match=f"gateway at {gateway.address} broke off: .*; retry the call"
+    ):
+        ask(gateway.address)
 
 
 def test_an_answer_that_does_not_come_in_time_is_asked_for_again(gateway: StandIn, ask: Ask) -> None:
