@@ -14,27 +14,13 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
 import langgraph.checkpoint.dynamodb as package
-from langgraph.checkpoint.dynamodb import DynamoDBSaver, server
+from langgraph.checkpoint.dynamodb import server
 from langgraph.checkpoint.dynamodb.server import checkpointer
-from langgraph.store.dynamodb import DynamoDBStore
 
 PREFIX = "LANGGRAPH_CHECKPOINTER_"
 IN_MEMORY: dict[str, type] = {"checkpointer": InMemorySaver, "store": InMemoryStore}
-ON_A_TABLE: dict[str, type] = {"checkpointer": DynamoDBSaver, "store": DynamoDBStore}
 
 every_component = pytest.mark.parametrize("name", IN_MEMORY)
-
-
-@every_component
-async def test_it_is_that_of_the_environment(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    prefix = f"LANGGRAPH_{name.upper()}_"
-    monkeypatch.setenv(f"{prefix}TYPE", "memory")
-    async with getattr(server, name)() as opened:
-        assert isinstance(opened, IN_MEMORY[name])
-    monkeypatch.setenv(f"{prefix}TYPE", "dynamodb")
-    monkeypatch.setenv(f"{prefix}CONFIG__TABLE_NAME", "threads")
-    async with getattr(server, name)() as opened:
-        assert isinstance(opened, ON_A_TABLE[name])
 
 
 @every_component

@@ -20,6 +20,7 @@ from botocore.exceptions import ClientError
 
 from langgraph.checkpoint.dynamodb._format.schema import table_schema
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Step, Work
+from tests.simulation.simulator import READS, effects_of, keys_of, result_of
 from tests.support.dynamodb_model import DynamoDBModel
 from tests.support.dynamodb_values import Item, copied
 from tests.support.harness import TABLE
@@ -29,7 +30,6 @@ Digest: TypeAlias = tuple[int, int]
 """The hash of something as it is, and as it would be if the twins, two like actors, had exchanged their names."""
 
 _MARK = 0xFE
-_READS = frozenset({"get_item", "query", "batch_get_item"})
 
 
 class Tokens(random.Random):
@@ -100,7 +100,7 @@ class Request:
     @property
     def is_read(self) -> bool:
         """Whether it leaves the table as it is."""
-        return self.call.method in _READS
+        return self.call.method in READS
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,13 +164,10 @@ class Storage:
     def request(self, call: Call) -> Request:
         """Say what a request touches."""
         number = self._numbers.setdefault(f"{call.method} {call.params}", len(self._numbers))
-        params = call.params
         if call.method == "query":
-            return Request(call, number, (), _covers(params))
-        named = [params[name] for name in ("Key", "Item") if name in params]
-        for batch in params.get("RequestItems", {}).values():
-            named = batch["Keys"] if call.method == "batch_get_item" else [*map(_key_of_write, batch)]
-        return Request(call, number, [(each["PK"]["S"], each["SK"]["S"]) for each in named], None)
+            return Request(call, number, (), _covers(call.params))
+        named = [(each["PK"]["S"], each["SK"]["S"]) for each in keys_of(call.params)]
+        return Request(call, number, named, None)
 
     def perform(self, contents: Contents, request: Request) -> Effect:
         """Carry out a request; return its outcome and the items that it changed."""
@@ -211,10 +208,6 @@ class Storage:
 def _tokens_of(owner: int) -> str:
     """Return how the tokens of an owner begin where they are printed."""
     return repr(bytes((_MARK, owner, 0, 0, 0, 0)))[2:-1]
-
-
-def _key_of_write(write: Mapping[str, Any]) -> Any:
-    return write["PutRequest"]["Item"] if "PutRequest" in write else write["DeleteRequest"]["Key"]
 
 
 def _covers(params: Mapping[str, Any]) -> Callable[[Key], bool]:
@@ -294,7 +287,7 @@ class _Running:
                     self._outcomes[position] = answers[0] if is_error else copied(answers[0])
         while True:
             round_: Sequence[Step] = self._flow.send(self._outcomes)
-            self._outcomes = [_worked(step) if isinstance(step, Work) else None for step in round_]
+            self._outcomes = [result_of(step) if isinstance(step, Work) else None for step in round_]
             if any(isinstance(step, Call) for step in round_):
                 return round_
 
@@ -358,21 +351,8 @@ class Actor:
         except Exception as error:  # noqa: BLE001 - the judge says what it means.
             local.status, local.result = Status.FAILED, error
         else:
-            local.round = [self._effects(step) for step in round_]
+            local.round = [
+                [self._storage.request(each) for each in effects_of(step)] if isinstance(step, Call) else []
+                for step in round_
+            ]
             local.running = running
-
-    def _effects(self, step: Step) -> list[Request]:
-        if not isinstance(step, Call):
-            return []
-        if step.method != "batch_write_item":
-            return [self._storage.request(step)]
-        (writes,) = step.params["RequestItems"].values()
-        some = [{**step.params, "RequestItems": {TABLE: [write]}} for write in writes]
-        return [self._storage.request(Call(step.method, each, step.delay_seconds)) for each in some]
-
-
-def _worked(step: Work) -> Any:
-    try:
-        return step.function()
-    except Exception as error:  # noqa: BLE001 - the operation is told.
-        return error

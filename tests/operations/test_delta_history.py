@@ -15,7 +15,7 @@ from langgraph.checkpoint.dynamodb import CheckpointNotFoundError, DynamoDBSaver
 from tests.support import graphs
 from tests.support.checkpoints import all_items, thread_config
 from tests.support.operations import Side, both_sides
-from tests.support.session import Session, assert_same, canonical
+from tests.support.session import Session, assert_same, canonical, run_to_the_end
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -38,16 +38,6 @@ every_durability = pytest.mark.parametrize(
 )
 
 
-async def _run_to_the_end(session: Session) -> None:
-    """Run five rounds, of which a person answers three, each answer in a new process."""
-    await session.invoke({"log": ["input"]})
-    while (await session.state()).interrupts:
-        await session.look()
-        session.reopen()
-        await session.invoke(Command(resume="yes"))
-    await session.look()
-
-
 def _histories(saver: BaseCheckpointSaver[Any], session_stored: list[Any]) -> list[Any]:
     return [
         saver.get_delta_channel_history(config=each.config, channels=["log", "rounds", "nothing"])
@@ -60,7 +50,7 @@ async def test_delta_graph_equals_in_memory(
     make_saver: MakeSaver, side: Side, durability: Durability
 ) -> None:
     async def scenario(session: Session) -> None:
-        await _run_to_the_end(session)
+        await run_to_the_end(session)
         session.reopen()
         await session.invoke({"log": ["again"]})
         await session.look()
@@ -79,7 +69,7 @@ async def test_forks_of_a_delta_graph_equal_in_memory(
     make_saver: MakeSaver, side: Side, durability: Durability
 ) -> None:
     async def scenario(session: Session) -> None:
-        await _run_to_the_end(session)
+        await run_to_the_end(session)
         for past in (await session.history())[1::4]:
             session.reopen()
             fork = await session.update(past.config, {"log": ["fork"]}, as_node="write")

@@ -97,15 +97,3 @@ def test_every_method_takes_what_the_base_class_method_takes(name: str) -> None:
     ]
     assert all(own[each].default == inherited[each].default for each in inherited)
     assert all(each.default is not inspect.Parameter.empty for each in list(own.values())[len(inherited) :])
-
-
-def _blocking_methods() -> list[str]:
-    """The methods that make requests: all but the one that only counts."""
-    return sorted(each for each in OURS - {"get_next_version"} if each[0] != "a")
-
-
-@pytest.mark.parametrize("name", _blocking_methods())
-def test_every_method_has_an_async_one_with_the_same_parameters(name: str) -> None:
-    blocking, native = getattr(DynamoDBSaver, name), getattr(DynamoDBSaver, f"a{name}")
-    assert inspect.signature(blocking).parameters == inspect.signature(native).parameters
-    assert inspect.iscoroutinefunction(native) or name in {"list", "thread_lock"}

@@ -41,7 +41,7 @@ def test_a_free_lock_costs_two_requests(saver: DynamoDBSaver, traffic: Traffic) 
 
 
 def test_one_runner_waits_for_the_other(saver: DynamoDBSaver) -> None:
-    """Twenty threads add one to a number that only the lock protects."""
+    """Eight threads add one to a number that only the lock protects."""
     total = 0
 
     def add() -> None:

@@ -57,22 +57,24 @@ def search(run: Callable[[Choices], object], seeds: Iterable[int], variable: str
     Raises:
         AssertionError: A run failed. The message has the seed, as a value of the variable, and the shrunk script.
     """
-
-    def failure_of(script: Sequence[int]) -> str | None:
-        try:
-            run(Choices(script))
-        except AssertionError as violation:
-            return str(violation)
-        return None
-
     for seed in seeds:
         choices = Choices(seed=seed)
         try:
             run(choices)
         except AssertionError as violation:
-            script = shrink(choices.taken, lambda script: failure_of(script) is not None)
-            message = f"{variable}={seed}: {violation}\nshrunk to {script}: {failure_of(script)}"
+            script = shrink(choices.taken, lambda script: failure_of(run, Choices(script)) is not None)
+            shown = failure_of(run, Choices(script))
+            message = f"{variable}={seed}: {violation}\nshrunk to {script}: {shown}"
             raise AssertionError(message) from violation
+
+
+def failure_of(run: Callable[[Choices], object], choices: Choices) -> str | None:
+    """Return what a schedule violates; None if it violates nothing."""
+    try:
+        run(choices)
+    except AssertionError as violation:
+        return str(violation)
+    return None
 
 
 def subsets(size: int) -> list[tuple[int, ...]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
@@ -38,7 +38,7 @@ PAUSES_SECONDS = (130.0, 1300.0, 4000.0)
 # For so long an actor stands still while the others go on: past a claim, past an upload, past what counts as an orphan.
 STILLS_SECONDS = (200.0, 2000.0, 5000.0)
 
-_READS = frozenset({"get_item", "query", "scan", "batch_get_item"})
+READS = frozenset({"get_item", "query", "scan", "batch_get_item"})
 
 _T = TypeVar("_T")
 
@@ -260,8 +260,8 @@ class Simulator:
                 return None
             if number < rounds:
                 outcomes = [self._alone(step) for step in round_]
-        calls = [step for step in round_ if isinstance(step, Call) and step.method not in _READS]
-        last = [effect for call in calls for effect in _effects(call)]
+        calls = [step for step in round_ if isinstance(step, Call) and step.method not in READS]
+        last = [effect for call in calls for effect in effects_of(call)]
         for position in effects:
             self._answer(last[position], None)
         steps.close()
@@ -386,7 +386,7 @@ class Simulator:
                 actor.outcomes.append(None)
             elif isinstance(step, Work):
                 actor.requests.append(None)
-                actor.outcomes.append(_result_of(step))
+                actor.outcomes.append(result_of(step))
             else:
                 self.log.append(f"{actor.name} sends {described(step)}")
                 self.now += step.delay_seconds
@@ -395,7 +395,7 @@ class Simulator:
 
     def _send(self, call: Call) -> _Request:
         """Put a request on its way and decide its fate."""
-        request = _Request(call, self.model.sequence, _effects(call))
+        request = _Request(call, self.model.sequence, effects_of(call))
         faults = self.faults
         if self.choices.chance(faults.lost_request):
             request.failure, request.effects = _connection_error(self.choices), []
@@ -403,10 +403,10 @@ class Simulator:
             request.failure = _connection_error(self.choices)
             lost = self.choices.subset(len(request.effects)) if len(request.effects) > 1 else []
             request.effects = [call for position, call in enumerate(request.effects) if position not in lost]
-        elif call.method not in _READS and self.choices.chance(faults.late):
+        elif call.method not in READS and self.choices.chance(faults.late):
             request.failure = _connection_error(self.choices)
             self._give_up(request)
-        elif call.method not in _READS and self.choices.chance(faults.repeated):
+        elif call.method not in READS and self.choices.chance(faults.repeated):
             request.effects = request.effects * 2
         elif call.method == "batch_write_item" and self.choices.chance(faults.unprocessed):
             left = self.choices.subset(len(request.effects))
@@ -425,14 +425,14 @@ class Simulator:
     def _effect(self, actor: Actor, request: _Request, position: int) -> None:
         effect = request.effects.pop(position)
         request.answers.append(self._answer(effect, request.began_at))
-        if effect.method not in _READS:
+        if effect.method not in READS:
             actor.effects.append(effect)
         self.log.append(f"{actor.name}: {described(effect)} -> {answered(request.answers[-1])}")
 
     def _give_up(self, request: _Request) -> None:
         """Leave a request's effects to the network."""
         request.given_up = True
-        if request.call.method not in _READS:
+        if request.call.method not in READS:
             self.in_flight += [(self.now, effect) for effect in request.effects]
 
     def _arrive(self, call: Call) -> None:
@@ -441,7 +441,7 @@ class Simulator:
         self.nobody_waits(call)
 
     def _answer(self, call: Call, began_at: int | None) -> Any:
-        torn = call.method in _READS and self.choices.chance(self.faults.torn)
+        torn = call.method in READS and self.choices.chance(self.faults.torn)
         try:
             return self.model.handle(call.method, call.params, began_at if torn else None)
         except ClientError as error:
@@ -452,7 +452,7 @@ class Simulator:
 
     def _alone(self, step: Step) -> Any:
         if isinstance(step, Work):
-            return _result_of(step)
+            return result_of(step)
         if isinstance(step, Wait):
             self.now += 0.0 if step.ended.done() else step.seconds_max
             return None
@@ -478,17 +478,18 @@ def _ignore(_call: Call) -> None:
     pass
 
 
-def _effects(call: Call) -> list[Call]:
+def effects_of(call: Call) -> list[Call]:
     """Take a request apart into what DynamoDB does one after the other: a batch of writes is no unit."""
     if call.method != "batch_write_item":
         return [call]
     return [
-        Call(call.method, {**call.params, "RequestItems": {TABLE: [write]}})
+        replace(call, params={**call.params, "RequestItems": {TABLE: [write]}})
         for write in call.params["RequestItems"][TABLE]
     ]
 
 
-def _result_of(step: Work) -> Any:
+def result_of(step: Work) -> Any:
+    """Do work that an operation asks for; return what it raised, if it did."""
     try:
         return step.function()
     except Exception as error:  # noqa: BLE001 - the operation is told.

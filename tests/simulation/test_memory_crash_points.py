@@ -9,14 +9,12 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence
-from operator import mul
 from typing import TypeAlias
 
 import pytest
 
 from langgraph.checkpoint.dynamodb._format.items import SEGMENTS, sort_key
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.store.dynamodb import Vector
 from langgraph.store.dynamodb.engine import EngineVectors
 from langgraph.store.dynamodb.keys import MEMORIES, VECTORS
 from langgraph.store.dynamodb.memory_items import TOMBSTONE_SECONDS, Expected
@@ -28,6 +26,7 @@ from tests.simulation.memories import PLACES, Flow, MemoryWorld, Place
 from tests.simulation.schedule import Choices, subsets
 from tests.simulation.simulator import FAIR, Process
 from tests.simulation.snapshot import Snapshot
+from tests.store.conftest import DictEngine
 
 LARGE, EXPIRING, SMALL, NEW = PLACES
 LARGE_BYTES = 350
@@ -38,37 +37,13 @@ SCORE_ERROR = 0.005
 ROUNDS_MAX = 10
 
 
-class _Engine:
-    """Compares vectors beside the table. It forgets nothing that it is not told to."""
-
-    def __init__(self) -> None:
-        self._vectors: dict[str, Vector] = {}
-
-    def put(self, vectors: Sequence[Vector]) -> None:
-        self._vectors |= {each.id: each for each in vectors}
-
-    def delete(self, ids: Sequence[str]) -> None:
-        for each in ids:
-            self._vectors.pop(each, None)
-
-    def search(
-        self, namespace: tuple[str, ...], embedding: Sequence[float], limit: int
-    ) -> Sequence[tuple[str, float]]:
-        found = [
-            (each.id, sum(map(mul, each.embedding, embedding)))
-            for each in self._vectors.values()
-            if each.namespace[: len(namespace)] == namespace
-        ]
-        return sorted(found, key=lambda each: -each[1])[:limit]
-
-
 class IndexedWorld(MemoryWorld):
     """A world in which every vector tells which value it belongs to."""
 
     def __init__(self, *, has_engine: bool, choices: Choices | None = None) -> None:
         """Let the store compare vectors itself, or an engine beside the table."""
         super().__init__(choices or Choices(), FAIR)
-        engine = self.engine = _Engine() if has_engine else None
+        engine = self.engine = DictEngine() if has_engine else None
         self._vectors: Vectors = ExactVectors("cosine") if engine is None else EngineVectors(engine)
         self._angles: dict[int, list[float]] = {}
 

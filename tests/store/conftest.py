@@ -1,4 +1,4 @@
-"""Stores on a fresh table, and embeddings that count letters."""
+"""Stores on a fresh table, embeddings that count letters, and an engine of vectors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from langgraph.store.dynamodb import DynamoDBStore
+from langgraph.store.dynamodb import DynamoDBStore, Vector
 from tests.support.traffic import Traffic
 from tools.engine import Engine
 
@@ -26,6 +26,35 @@ class CountedEmbeddings:
         """Embed texts."""
         self.calls.append(list(texts))
         return [[float(text.count(letter)) for letter in LETTERS] for text in texts]
+
+
+class DictEngine:
+    """Keeps vectors in a dict and compares them by their product."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self.kept: dict[str, Vector] = {}
+        self.forgets = True
+
+    def put(self, vectors: Sequence[Vector]) -> None:
+        """Keep vectors."""
+        self.kept |= {each.id: each for each in vectors}
+
+    def delete(self, ids: Sequence[str]) -> None:
+        """Forget vectors, unless the engine is one that keeps too much."""
+        for each in ids if self.forgets else ():
+            self.kept.pop(each, None)
+
+    def search(
+        self, namespace: tuple[str, ...], embedding: Sequence[float], limit: int
+    ) -> Sequence[tuple[str, float]]:
+        """Return the best."""
+        scored = [
+            (each.id, sum(one * other for one, other in zip(each.embedding, embedding, strict=True)))
+            for each in self.kept.values()
+            if each.namespace[: len(namespace)] == namespace
+        ]
+        return sorted(scored, key=lambda each: -each[1])[:limit]
 
 
 @pytest.fixture

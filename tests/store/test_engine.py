@@ -11,39 +11,10 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.store.base import PutOp
 
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerInputError
-from langgraph.store.dynamodb import DynamoDBStore, SearchLimitError, Vector
-from tests.store.conftest import DIMS, CountedEmbeddings
+from langgraph.store.dynamodb import DynamoDBStore, SearchLimitError
+from tests.store.conftest import DIMS, CountedEmbeddings, DictEngine
 
 NAMESPACE = ("users", "u1", "notes")
-
-
-class DictEngine:
-    """Keeps vectors in a dict and compares them by their product."""
-
-    def __init__(self) -> None:
-        """Start empty."""
-        self.kept: dict[str, Vector] = {}
-        self.forgets = True
-
-    def put(self, vectors: Sequence[Vector]) -> None:
-        """Keep vectors."""
-        self.kept |= {each.id: each for each in vectors}
-
-    def delete(self, ids: Sequence[str]) -> None:
-        """Forget vectors, unless the engine is one that keeps too much."""
-        for each in ids if self.forgets else ():
-            self.kept.pop(each, None)
-
-    def search(
-        self, namespace: tuple[str, ...], embedding: Sequence[float], limit: int
-    ) -> Sequence[tuple[str, float]]:
-        """Return the best."""
-        scored = [
-            (each.id, sum(one * other for one, other in zip(each.embedding, embedding, strict=True)))
-            for each in self.kept.values()
-            if each.namespace[: len(namespace)] == namespace
-        ]
-        return sorted(scored, key=lambda each: -each[1])[:limit]
 
 
 @pytest.fixture

@@ -10,27 +10,10 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from langgraph.checkpoint.dynamodb._format.schema import table_schema
 from tests.support.dynamodb_model import DynamoDBModel
 
 TABLE = "table"
-SCHEMA: dict[str, Any] = {
-    "TableName": TABLE,
-    "AttributeDefinitions": [
-        {"AttributeName": name, "AttributeType": "S"} for name in ("PK", "SK", "run_id")
-    ],
-    "KeySchema": [{"AttributeName": "PK", "KeyType": "HASH"}, {"AttributeName": "SK", "KeyType": "RANGE"}],
-    "GlobalSecondaryIndexes": [
-        {
-            "IndexName": "run_id-index",
-            "KeySchema": [
-                {"AttributeName": "run_id", "KeyType": "HASH"},
-                {"AttributeName": "SK", "KeyType": "RANGE"},
-            ],
-            "Projection": {"ProjectionType": "KEYS_ONLY"},
-        }
-    ],
-    "BillingMode": "PAY_PER_REQUEST",
-}
 PARTITION: dict[str, Any] = {
     "KeyConditionExpression": "#pk = :p",
     "ExpressionAttributeNames": {"#pk": "PK"},
@@ -57,7 +40,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def model(clock: Clock) -> DynamoDBModel:
-    return DynamoDBModel(SCHEMA, clock)
+    return DynamoDBModel(table_schema(TABLE), clock)
 
 
 def key(range_key: str) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
-from langgraph.types import Command
 
 from benchmarks.sealing import VARIANTS, turns_of
 from benchmarks.workloads import chat
@@ -15,7 +14,7 @@ from langgraph.checkpoint.dynamodb import CheckpointCorruptionError, Checkpointe
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
 from tests.support import graphs
 from tests.support.checkpoints import all_items, checkpoint_of, thread_config
-from tests.support.session import Session, assert_same
+from tests.support.session import assert_same, run_to_the_end
 from tools.engine import Engine
 
 if TYPE_CHECKING:
@@ -29,19 +28,9 @@ CIPHER = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
 MakeRemote = Callable[..., HttpCheckpointSaver]
 
 
-async def _run(session: Session) -> None:
-    """Run to the end, each answer in a new process."""
-    await session.invoke({"log": ["input"]})
-    while (await session.state()).interrupts:
-        await session.look()
-        session.reopen()
-        await session.invoke(Command(resume="yes"))
-    await session.look()
-
-
 @pytest.mark.parametrize("build", [graphs.journal, graphs.fan_out, graphs.subgraphs(None)])
 async def test_a_graph_equals_one_in_memory(make_remote: MakeRemote, build: graphs.Build) -> None:
-    await assert_same(lambda: make_remote(serde=CIPHER), build, _run, "sync", "sync")
+    await assert_same(lambda: make_remote(serde=CIPHER), build, run_to_the_end, "sync", "sync")
 
 
 def test_nothing_of_a_value_is_readable(

@@ -23,8 +23,7 @@ from langgraph.store.dynamodb import DynamoDBStore
 from langgraph.store.dynamodb.storage import StoreStorage
 from tests.gateway.through.conftest import NO_CERTIFICATES
 from tests.store import test_contract, test_vectors
-from tests.store.conftest import embeddings
-from tests.store.test_engine import DictEngine
+from tests.store.conftest import DictEngine, embeddings
 from tests.store.test_vectors import indexed
 from tests.support.observed import Collected
 from tests.support.traffic import Traffic
