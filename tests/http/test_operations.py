@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import pytest
@@ -28,7 +30,7 @@ from tests.support.checkpoints import checkpoint_of, thread_config
 T = TypeVar("T")
 
 ABOUT = {"wire_version": 2, "features": [], "owner": None, "limits": {"decompressed_bytes_max": 1 << 20}}
-ANSWERS = {"about": ABOUT, "put": {"wanted": []}, "put-writes": {}}
+ANSWERS = {"about": ABOUT, "put": {"wanted": []}, "put-writes": {"later": None}}
 
 
 def _run(
@@ -98,6 +100,22 @@ def test_writes_are_stored_as_they_were_given() -> None:
     _, sent = _run(operations.put_writes(_client(), config, writes, "task", ""), then=change)
     assert sent["checkpoint_map"] == {"": "root"}
     assert [name for name, _ in sent["writes"]] == ["x", "y"]
+
+
+def test_writes_that_are_still_waited_for_come_behind_those_of_a_clock_that_is_ahead() -> None:
+    client = replace(_client(), clock=lambda: 5.0)
+    responses = iter([{"later": 9000}, {"later": None}])
+    writes = operations.put_writes(client, _config(), [("__resume__", 1)], "task", "")
+    orders = []
+    step = next(writes)
+    with suppress(StopIteration):
+        while True:
+            outcome = step[0].function() if isinstance(step[0], Work) else ABOUT
+            if isinstance(step[0], Call) and step[0].method == "put-writes":
+                orders.append(step[0].params["order"])
+                outcome = next(responses)
+            step = writes.send([outcome])
+    assert orders == [5000, 9001]
 
 
 LEFT = {

@@ -16,7 +16,7 @@ from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS, PUT_WAI
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._operations.get import get_tuple
 from langgraph.checkpoint.dynamodb._operations.put import put
-from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
+from langgraph.checkpoint.dynamodb._operations.put_writes import LaterWritesError, put_writes
 from langgraph.checkpoint.dynamodb._runtime.steps import Wait
 from tests.support.checkpoints import checkpoint_of, noise, thread_config
 from tests.support.harness import ENCRYPTED, THREAD, Harness, commits, confirms, deletes, updates
@@ -125,6 +125,23 @@ def test_a_special_write_of_a_process_whose_clock_is_slow_is_the_newest_all_the_
     [after] = harness.items("C#1#W#").values()
     assert items.number(after, items.ORDER) == (items.number(before, items.ORDER) or 0) + 1
     assert harness.process().pending("1") == [("task", "__resume__", "yes"), ("task", "x", 1)]
+
+
+def test_a_call_that_its_client_may_have_given_up_replaces_no_later_writes() -> None:
+    """A gateway may carry out a request late: the client has made it again, and gone on."""
+    harness = Harness()
+    process = harness.process()
+    harness.run(process.put("1", {"x": 0}))
+    at = thread_config(THREAD, "", "1")
+    given = [("__resume__", "first"), ("x", 1)]
+    for _ in range(2):
+        harness.run(put_writes(process.storage, at, given, "task", "", 10))
+    harness.run(put_writes(process.storage, at, [("__resume__", "second")], "task", "", 20))
+    for order in (10, 20):
+        with pytest.raises(LaterWritesError) as caught:
+            harness.run(put_writes(harness.process().storage, at, given, "task", "", order))
+        assert caught.value.order == 20
+    assert harness.process().pending("1") == [("task", "__resume__", "second"), ("task", "x", 1)]
 
 
 def test_a_special_write_whose_answer_was_lost_is_stored_once() -> None:

@@ -90,6 +90,7 @@ def client_of(storage: Storage, serde: Any = _SERDE) -> operations.Client:
         LastUsed[operations.Known](MEMORY_BYTES),
         Values(serde, sealer),
         owner_from=storage.owner_from,
+        clock=storage.clock,
     )
 
 

@@ -60,16 +60,38 @@ Serialized: TypeAlias = tuple[dict[int, Write], dict[int, Write]]
 """The writes of one call: regular ones and special ones, by their index."""
 
 
+class LaterWritesError(Exception):
+    """A task has special writes of a call with a higher place than the one that was given, or with the same."""
+
+    def __init__(self, order: int) -> None:
+        """Take the place of those writes."""
+        super().__init__(f"special writes are stored with place {order}")
+        self.order = order
+
+
 def put_writes(
     storage: Storage,
     config: RunnableConfig,
     writes: Sequence[tuple[str, Any]],
     task_id: str,
     task_path: str,
+    order: int | None = None,
 ) -> Op[None]:
     """Store a task's writes. Special ones replace stored ones; of regular ones the first with an index stays.
 
+    Args:
+        storage: The storage.
+        config: The checkpoint that the task belongs to.
+        writes: Pairs of a channel and a value.
+        task_id: The task's id.
+        task_path: The task's path.
+        order: The call's place among calls with special writes: its time in epoch milliseconds, by its caller's clock,
+            if the caller may have given up by now. By default the caller waits: then the place is this moment, or
+            behind what is stored.
+
     Raises:
+        LaterWritesError: With an order: what is stored has a higher place. Only the caller knows whether it still waits
+            for this call, and may ask for a place behind that.
         PinnedEpochError: The epoch has ended that the storage is pinned to.
     """
     partition, checkpoint_id = checked_task(config, task_id, task_path)
@@ -79,7 +101,7 @@ def put_writes(
     size = sum(rough_bytes(value) for _, value in writes)
     given = yield from work(partial(serialize, storage.codec, tuple(writes), task_path), size)
     yield from _wait_for_put(storage, partition, checkpoint_id, given)
-    yield from store(storage, partition, checkpoint_id, task_id, given, above)
+    yield from store(storage, partition, checkpoint_id, task_id, given, above, order)
 
 
 def checked_task(config: RunnableConfig, task_id: str, task_path: str) -> tuple[Partition, str]:
@@ -141,13 +163,17 @@ def store(
     task_id: str,
     given: Serialized,
     above: Sequence[Partition] = (),
+    order: int | None = None,
 ) -> Op[None]:
     """Store a task's serialized writes, added to those that are stored.
 
     Raises:
+        LaterWritesError: With an order: what is stored has a higher place.
         PinnedEpochError: The epoch has ended that the storage is pinned to.
     """
-    task = _Task(partition, items.writes_sk(checkpoint_id, task_id), above, given, storage.clock())
+    now = int(storage.clock() * 1000)
+    sk = items.writes_sk(checkpoint_id, task_id)
+    task = _Task(partition, sk, above, given, now if order is None else order, is_waited_for=order is None)
     head, thread = _reusable(storage.cache, task), storage.cache.thread(partition.root)
     if thread is None and head is not None:
         thread = CachedThread(head.epoch, head.ttl_seconds)
@@ -166,7 +192,14 @@ class _Task:
     """The writes of a task that are still to be stored, by index, and the task's item when it was last read."""
 
     def __init__(
-        self, partition: Partition, sk: str, above: Sequence[Partition], given: Serialized, now: float
+        self,
+        partition: Partition,
+        sk: str,
+        above: Sequence[Partition],
+        given: Serialized,
+        order: int,
+        *,
+        is_waited_for: bool,
     ) -> None:
         """Start with all writes that were given.
 
@@ -175,14 +208,15 @@ class _Task:
             sk: The sort key of the task's item.
             above: The namespaces above, which the task's run needs too.
             given: The writes.
-            now: The time, in epoch seconds.
+            order: The call's place among calls with special writes.
+            is_waited_for: Whether the caller waits for sure, so that the call may take a later place.
         """
         self.partition = partition
         self.key = items.key(partition.pk, sk)
         self.above = above
-        # The call's place among calls with special writes: a later call has a higher one. A request of an earlier call
-        # may arrive last and must not win.
-        self.order = int(now * 1000)
+        # A later call has a higher place. A request of an earlier call may arrive last and must not win.
+        self.order = order
+        self.is_waited_for = is_waited_for
         self._given = given
         self.begin({})
 
@@ -369,8 +403,10 @@ def _merge(
         if order == task.order and all(found.get(name) == parts[name].attribute(sk) for name in special):
             # This very request took effect, and its response was lost.
             task.special = {}
-        else:
+        elif task.is_waited_for:
             task.order = order + 1
+        else:
+            raise LaterWritesError(order)
     return known
 
 

@@ -68,7 +68,7 @@ ENDPOINTS = (
         absent={"channels": {}, "after": None},
     ),
     Endpoint("put", wire.PutRequest, wire.PutResponse, "write"),
-    Endpoint("put-writes", wire.PutWritesRequest, wire.Done, "write"),
+    Endpoint("put-writes", wire.PutWritesRequest, wire.PutWritesResponse, "write"),
     Endpoint("delete-thread", wire.DeleteThreadRequest, wire.Done, "administer", absent={}),
     Endpoint("delete-for-runs", wire.DeleteForRunsRequest, wire.Done, "administer"),
     Endpoint("copy-thread", wire.CopyThreadRequest, wire.Joined, "administer", is_joined=True),

@@ -177,8 +177,12 @@ class Operations:
         writes = [(channel, OpaqueValue(each.type, each.data)) for channel, each in request.writes]
         config = _config(request.thread_id, request.checkpoint_ns, request.checkpoint_id)
         config["configurable"]["checkpoint_map"] = request.checkpoint_map
-        yield from put_writes.put_writes(storage, config, writes, request.task_id, request.task_path)
-        return {}
+        task = (request.task_id, request.task_path)
+        try:
+            yield from put_writes.put_writes(storage, config, writes, *task, request.order)
+        except put_writes.LaterWritesError as error:
+            return {"later": error.order}
+        return {"later": None}
 
     # Deleting and copying
 

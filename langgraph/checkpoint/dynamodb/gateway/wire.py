@@ -221,6 +221,17 @@ class PutWritesRequest(Namespace):
     writes: list[Annotated[tuple[str, Value], Field(strict=False)]] = Field(
         description="Pairs of a channel and a value."
     )
+    order: Number | None = Field(
+        None, description="When the client's call began, in epoch milliseconds; the same in each attempt."
+    )
+
+
+class PutWritesResponse(ResponseMessage):
+    """The writes are stored, unless later ones are there."""
+
+    later: Number | None = Field(
+        description="Writes of a later call are there, with this order, and nothing replaced them."
+    )
 
 
 # Reading

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -109,6 +110,7 @@ class Client:
     """The beginning of thread ids and owners in the table, which the agent does not know: a tenant and a slash."""
     owner_from: str | None = None
     facts: Facts = field(default_factory=Facts)
+    clock: Callable[[], float] = time.time
 
     def inside(self, partition: Partition) -> Partition:
         """Return a namespace that the agent names, as the table has it."""
@@ -537,9 +539,14 @@ def put_writes(
     sent = yield from work(serialized, sum(rough_bytes(value) for _, value in given))
     task = {"checkpoint_id": checkpoint_id, "task_id": task_id, "task_path": task_path}
     document = {**_place_of(partition), "checkpoint_map": above, **task, "writes": sent}
-    yield from ask(
-        "put-writes", (yield from client.service.fitting(document, f"the writes of task {task_id!r}"))
-    )
+    # A service may still carry out a request that we gave up. Only we know that this call is still waited for.
+    order: int | None = int(client.clock() * 1000)
+    while order is not None:
+        request = yield from client.service.fitting(
+            {**document, "order": order}, f"the writes of task {task_id!r}"
+        )
+        later = (yield from ask("put-writes", request))["later"]
+        order = None if later is None else later + 1
 
 
 # Deleting and copying
