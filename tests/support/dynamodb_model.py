@@ -48,6 +48,7 @@ _KNOWN: Mapping[str, frozenset[str]] = {
     "query": _PLACEHOLDERS
     | {"TableName", "IndexName", "ConsistentRead", "KeyConditionExpression", "ProjectionExpression"}
     | {"ScanIndexForward", "Limit", "ExclusiveStartKey"},
+    "scan": _PLACEHOLDERS | {"TableName", "ConsistentRead", "FilterExpression", "ProjectionExpression"},
     "batch_get_item": frozenset({"RequestItems"}),
     "batch_write_item": frozenset({"RequestItems"}),
     "describe_time_to_live": frozenset({"TableName"}),
@@ -262,6 +263,15 @@ class DynamoDBModel:
                 response["LastEvaluatedKey"] = {name: entry[name] for name in self._start_names(view)}
                 break
         return response | {"Items": found, "Count": len(found), "ScannedCount": len(found)}
+
+    def _scan(self, params: Params, _reads: Reads) -> Response:
+        """Read everything in one page, which is as much as a test that scans has."""
+        placeholders = Placeholders(params, "FilterExpression", "ProjectionExpression")
+        condition = parse_condition(params, "FilterExpression", placeholders)
+        names = parse_projection(params["ProjectionExpression"], placeholders)
+        placeholders.check_all_used()
+        items = [each for each in self._table.items() if condition is None or condition.holds(each)]
+        return {"Items": [{name: item[name] for name in names if name in item} for item in items]}
 
     def _key_condition(self, condition: Condition, view: View) -> tuple[AttributeValue, Test | None]:
         """Split a key condition into the value of the hash key and the test of the range key."""
