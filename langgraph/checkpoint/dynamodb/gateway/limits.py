@@ -21,8 +21,7 @@ class Limits(Options):
         default=16 << 20, description="How many bytes one search of memories may read from the table."
     )
     request_seconds_max: Seconds = Field(
-        default=50,
-        description="How long a request may take until its answer begins, and each document of a list.",
+        default=50, description="How long a request may take until its answer begins."
     )
     in_flight_max: Positive = Field(
         default=64, description="How many requests a process works on at a time; others wait for their turn."
