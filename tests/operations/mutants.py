@@ -329,9 +329,13 @@ def renewals_trust_what_they_have_read(patch: pytest.MonkeyPatch) -> None:
 
 def what_has_expired_is_renewed(patch: pytest.MonkeyPatch) -> None:
     """A renewal extends what DynamoDB has merely not removed yet."""
-    is_expired = items.is_expired
+    patch.setattr(renew, "_is_renewable", lambda *_: True)
 
-    def never_as_ancestor(item: Item, now: float, *, as_ancestor: bool = False) -> bool:
-        return not as_ancestor and is_expired(item, now)
 
-    patch.setattr(items, "is_expired", never_as_ancestor)
+def ancestors_are_renewed_for_readers(patch: pytest.MonkeyPatch) -> None:
+    """A renewal extends what is in the table for longer than its second ttl."""
+
+    def in_the_table(head: Item, _thread: Thread, now: float) -> bool:
+        return not items.is_expired(head, now, as_ancestor=True)
+
+    patch.setattr(renew, "_is_renewable", in_the_table)

@@ -44,6 +44,9 @@ CATCHERS: Mapping[Mutation, Callable[[], None]] = {
     mutants.what_has_expired_is_renewed: partial(
         test_renew.test_an_older_checkpoint_does_not_come_back_after_a_newer_one, ""
     ),
+    mutants.ancestors_are_renewed_for_readers: (
+        test_renew.test_an_ancestor_that_a_renewal_kept_does_not_come_back_in_the_place_of_its_heir
+    ),
     mutants.unprocessed_writes_are_dropped: test_requests.test_a_batch_goes_on_until_nothing_is_unprocessed,
     mutants.new_versions_do_not_matter: (
         test_put.test_a_channel_that_is_new_is_stored_though_its_version_is_the_parents

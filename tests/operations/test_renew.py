@@ -323,24 +323,43 @@ def test_a_thread_without_a_ttl_is_never_renewed() -> None:
     assert _requests(harness, process, "ab") == 2
 
 
+def _delta_channel(harness: Harness, process: Process, count: int) -> None:
+    """Put checkpoints of a channel that has only writes."""
+    parent: str | None = None
+    for number in range(1, 1 + count):
+        metadata: Any = {"counters_since_delta_snapshot": {"log": (number, number)}}
+        checkpoint = checkpoint_of(f"{number}", {})
+        checkpoint["channel_versions"] = {"log": number}
+        config = thread_config("t", "", parent)
+        harness.run(put(process.storage, config, checkpoint, metadata, {"log": number}))
+        harness.run(process.put_writes(f"{number}", [("log", BIG + f"{number}".encode())]))
+        parent = f"{number}"
+        harness.now += TTL * 0.2
+
+
 def test_a_renewal_extends_the_ancestors_of_delta_channels() -> None:
     harness = Harness()
     process = harness.process(TTL)
-    parent: str | None = None
-    for step in ("1", "2", "3"):
-        count = int(step)
-        metadata: Any = {"counters_since_delta_snapshot": {"log": (count, count)}}
-        config = thread_config("t", "", parent)
-        checkpoint = checkpoint_of(step, {})
-        checkpoint["channel_versions"] = {"log": count}
-        harness.run(put(process.storage, config, checkpoint, metadata, {"log": count}))
-        harness.run(process.put_writes(step, [("log", BIG + step.encode())]))
-        parent = step
-        harness.now += TTL * 0.2
+    _delta_channel(harness, process, 3)
     for _ in range(6):
         _pass(harness, TTL * 0.7)
         harness.run(process.put_writes("3", TASK, "late"))
     assert set(harness.items("C#")) >= {"C#1#", "C#2#", "C#3#", "C#1#W#task", "C#2#W#task"}
+
+
+def test_an_ancestor_that_a_renewal_kept_does_not_come_back_in_the_place_of_its_heir() -> None:
+    """The process stood still after it had extended the ancestor, until DynamoDB removed the checkpoint itself."""
+    harness = Harness()
+    process = harness.process(TTL)
+    _delta_channel(harness, process, 2)
+    harness.now += TTL * 1.2
+    renewal = harness.begin(process.put_writes("2", TASK, "late"))
+    renewal.until(lambda call: call.method == "update_item" and call.params["Key"]["SK"] == {"S": "C#2#"})
+    _pass(harness, TTL)
+    renewal.finish()
+    assert {"C#1#", "C#2#"} & set(harness.items("C#")) == {"C#1#"}
+    harness.run(harness.process(TTL).put("3", {"x": 3}, namespace="a:1"))
+    assert harness.process().get() is None
 
 
 def test_a_renewal_counts_as_activity_in_the_directory() -> None:

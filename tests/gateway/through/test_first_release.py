@@ -167,8 +167,8 @@ def extended(answer: Any) -> Any:
         name: [*map(extended, each)] for name, each in answer.items() if name in ("threads", "runs")
     }
     if isinstance(answer.get("checkpoint"), dict) and "values" in answer["checkpoint"]:
-        more["checkpoint"] = {**answer["checkpoint"], "later": 1}
-    return {**answer, **more, "later": {"a": 1}}
+        more["checkpoint"] = {**answer["checkpoint"], "new_in_a_later_release": 1}
+    return {**answer, **more, "new_in_a_later_release": {"a": 1}}
 
 
 if __name__ == "__main__" and not FILE.exists():

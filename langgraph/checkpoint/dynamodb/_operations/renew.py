@@ -193,9 +193,19 @@ def _needed(storage: Storage, thread: Thread, place: RenewedCheckpoint) -> Op[li
                 return []
             is_committed = protocol.is_committed(item, items.BODY, thread)
             if name == wanted or (wanted is None and is_committed):
-                is_there = is_committed and not items.is_expired(item, storage.clock(), as_ancestor=True)
+                is_there = is_committed and _is_renewable(item, thread, storage.clock())
                 return found if is_there else (None if found[1:] else [])
     return None if found and wanted is not None else []
+
+
+def _is_renewable(head: Item, thread: Thread, now: float) -> bool:
+    """Tell whether a head is still in its second ttl, or in its first.
+
+    It may be in the table longer than that as an ancestor: the checkpoint that is rebuilt from it may be gone.
+    """
+    ends_at = items.ends_at(head)
+    is_past = ends_at is not None and ends_at + (thread.ttl_seconds or 0) <= now
+    return not is_past and not items.is_expired(head, now, as_ancestor=True)
 
 
 def _renew_places(
