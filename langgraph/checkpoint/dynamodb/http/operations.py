@@ -60,7 +60,7 @@ from langgraph.checkpoint.dynamodb.errors import (
 from langgraph.checkpoint.dynamodb.http.deltas import delta
 from langgraph.checkpoint.dynamodb.http.documents import can_be_packed, size_of
 from langgraph.checkpoint.dynamodb.http.memory import LastUsed
-from langgraph.checkpoint.dynamodb.http.problems import named_error
+from langgraph.checkpoint.dynamodb.http.problems import failure_in
 from langgraph.checkpoint.dynamodb.http.sealing import Place
 from langgraph.checkpoint.dynamodb.http.service import Service, ask
 from langgraph.checkpoint.dynamodb.http.values import Typed, Values
@@ -314,7 +314,7 @@ def _list(
                     yield Emit(found)
                     left -= 1
         if page["problem"] is not None:
-            failure = failure or named_error(page["problem"])
+            failure = failure or failure_in(page["problem"])
         after, count = page["after"], min(2 * count, _PAGE_MAX)
         if after is None:
             break
