@@ -15,7 +15,9 @@ from langgraph.checkpoint.dynamodb._operations.thread_lock import hold_on
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Work, collected
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointCorruptionError,
+    CheckpointerError,
     CheckpointerInputError,
+    ThreadBusyError,
     ThreadLockLostError,
 )
 from langgraph.checkpoint.dynamodb.http import operations
@@ -142,6 +144,23 @@ def test_a_checkpoint_that_is_deleted_before_all_of_it_came_is_gone() -> None:
             return next(found) if name == "get-tuple" else ANSWERS[name]
 
     assert _run(operations.get_tuple(client, _config()), Changing())[0] is None
+
+
+@pytest.mark.parametrize(
+    ("problem", "error"),
+    [
+        ({"type": "urn:langgraph-dynamodb:error:ThreadBusyError", "detail": "it is busy"}, ThreadBusyError),
+        ({"type": "urn:langgraph-dynamodb:error:OfALaterRelease", "detail": "it is new"}, CheckpointerError),
+        ({"title": "it failed"}, CheckpointerError),
+    ],
+)
+def test_a_list_ends_with_what_was_wrong_with_a_thread(
+    problem: dict[str, str], error: type[CheckpointerError]
+) -> None:
+    answers = {**ANSWERS, "list": {"checkpoints": [], "after": None, "problem": problem}}
+    with pytest.raises(error, match=r"it is busy|it is new|it failed") as raised:
+        _run(collected(operations.list_checkpoints(_client(), None, None, None, None)), answers)
+    assert type(raised.value) is error
 
 
 def test_a_history_without_channels_or_values() -> None:

@@ -13,7 +13,8 @@ from langgraph.checkpoint.dynamodb import CheckpointNotFoundError
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import reach
-from langgraph.checkpoint.dynamodb._operations.delta_history import get_delta_channel_history
+from langgraph.checkpoint.dynamodb._operations.delta_history import find_history, get_delta_channel_history
+from langgraph.checkpoint.dynamodb._operations.get import get_tuple
 from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
@@ -214,3 +215,16 @@ def test_a_checkpoint_that_is_kept_for_later_ones_has_no_history_of_its_own() ->
     assert len(_history(harness, 2)) == 2
     assert harness.process().values("0001") is None
     assert _history(harness, 1) == []
+
+
+def test_a_history_goes_on_in_pages_behind_an_ancestor_that_readers_do_not_see_any_more() -> None:
+    harness = Harness()
+    _conversation(harness, [0, 0.6, 1.2, 1.8, 2.4])
+    storage, at = harness.process().storage, thread_config(THREAD, "", "0004")
+    assert harness.run(get_tuple(storage, thread_config(THREAD, "", "0001"))) is None
+    found, after = list[Any](), None
+    for _ in range(4):
+        page = harness.run(find_history(storage, at, ["log"], after=after, is_full=lambda _: True))
+        found = [*(value for *_, value in page.channels["log"]["writes"]), *found]
+        after = page.after
+    assert found == _history(harness, 4) == [_write(step, large=True) for step in range(4)]

@@ -23,6 +23,7 @@ from pydantic import ValidationError
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, collected
 from langgraph.checkpoint.dynamodb.errors import (
+    CheckpointCorruptionError,
     CheckpointerConfigurationError,
     CheckpointerError,
     CheckpointerInputError,
@@ -587,6 +588,20 @@ def test_a_history_whose_checkpoints_are_deleted_between_pages_is_no_shorter_one
     reading = operations.get_delta_channel_history(pair.client, config, ["log"])
     with pytest.raises(CheckpointNotFoundError, match="was deleted while it was read"):
         pair.harness.run(asking(reading, ask))
+
+
+@pytest.mark.parametrize("parent", ["6", "7"])
+def test_a_history_whose_beginning_continues_what_an_earlier_page_had_is_an_error(parent: str) -> None:
+    """The second page has room for all that comes again, and ends where the first one did."""
+    pair = Pair(limits=Limits(body_bytes_max=4000))
+    config = thread_config(THREAD)
+    for number in range(8):
+        config = pair.run(operations.put(pair.client, config, checkpoint_of(str(number), {}), METADATA, {}))
+        writes = [("log", [noise(2500 if number == 3 else 20, number)])]
+        pair.run(operations.put_writes(pair.client, config, writes, "0", ""))
+    pair.harness.change(pair.harness.items("C#")["C#0#"], parent={"S": parent})
+    with pytest.raises(CheckpointCorruptionError, match="has no beginning: '4' is its own ancestor"):
+        pair.run(operations.get_delta_channel_history(pair.client, config, ["log"]))
 
 
 def test_a_page_of_a_history_ends_when_its_time_is_over() -> None:

@@ -75,12 +75,15 @@ class Ancestors(AncestorReader):
         self._codec = storage.codec
         self.known = LoadedSegments(partition.pk)
 
-    def start(self, checkpoint_id: str | None) -> Op[StoredCheckpoint | None]:
-        """Find the checkpoint, or the newest one. If there is none, raise if the thread is another saver's."""
+    def start(self, checkpoint_id: str | None, *, as_ancestor: bool = False) -> Op[StoredCheckpoint | None]:
+        """Find the checkpoint, or the newest one. If there is none, raise if the thread is another saver's.
+
+        One that is read as an ancestor may have expired for readers.
+        """
         if checkpoint_id is None:
             found = yield from self.newest()
         else:
-            found = yield from find(self._storage, self._partition, checkpoint_id)
+            found = yield from find(self._storage, self._partition, checkpoint_id, as_ancestor=as_ancestor)
         if found is None:
             yield from look_for_other_savers(self._storage, self._partition)
         return found
@@ -218,7 +221,7 @@ def find_history(
     if not channels:
         return HistoryPage()
     ancestors = Ancestors(storage, partition, below=checkpoint_id)
-    start = yield from ancestors.start(checkpoint_id)
+    start = yield from ancestors.start(checkpoint_id, as_ancestor=after is not None)
     if start is None and after is not None:
         raise _deleted_meanwhile(after, partition)
     path, has_more = list[Ancestor](), False

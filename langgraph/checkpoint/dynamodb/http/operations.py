@@ -60,7 +60,7 @@ from langgraph.checkpoint.dynamodb.errors import (
 from langgraph.checkpoint.dynamodb.http.deltas import delta
 from langgraph.checkpoint.dynamodb.http.documents import can_be_packed, size_of
 from langgraph.checkpoint.dynamodb.http.memory import LastUsed
-from langgraph.checkpoint.dynamodb.http.problems import named_error
+from langgraph.checkpoint.dynamodb.http.problems import failure_in
 from langgraph.checkpoint.dynamodb.http.sealing import Place
 from langgraph.checkpoint.dynamodb.http.service import Service, ask
 from langgraph.checkpoint.dynamodb.http.values import Typed, Values
@@ -314,7 +314,7 @@ def _list(
                     yield Emit(found)
                     left -= 1
         if page["problem"] is not None:
-            failure = failure or named_error(page["problem"])
+            failure = failure or failure_in(page["problem"])
         after, count = page["after"], min(2 * count, _PAGE_MAX)
         if after is None:
             break
@@ -344,19 +344,22 @@ def get_delta_channel_history(
     yield from client.service.about()
     wanted: Document = {**_place_of(partition), "checkpoint_id": checkpoint_id}
     found: dict[str, Document] = {name: {"writes": [], "checkpoint_ids": []} for name in names}
-    passed = set[str]()
+    passed = set[str]() if checkpoint_id is None else {checkpoint_id}
     while True:
         wanted["channels"] = [name for name, each in found.items() if "seed" not in each]
         page = yield from _history_page(wanted)
+        after = wanted["after"] = page["after"]
+        again = passed & {after}
         for name, older in page["channels"].items():
+            again |= {*older["checkpoint_ids"]} & {*found[name]["checkpoint_ids"], *passed}
             joined = {each: older[each] + found[name][each] for each in ("writes", "checkpoint_ids")}
             found[name] = older | joined
-        after = wanted["after"] = page["after"]
+        if again:
+            # A page does not know what others before it had: their writes would be applied twice.
+            msg = f"the history of thread {partition.thread_id!r} has no beginning: {min(again)!r} is its own ancestor"
+            raise CheckpointCorruptionError(msg)
         if after is None:
             break
-        if after in passed:
-            msg = f"the history of thread {partition.thread_id!r} has no beginning: {after!r} is its own ancestor"
-            raise CheckpointCorruptionError(msg)
         passed.add(after)
 
     def opened() -> dict[str, DeltaChannelHistory]:

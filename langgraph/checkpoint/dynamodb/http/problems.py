@@ -60,6 +60,11 @@ def failure_of(response: Reply, url: str, request_id: str) -> Exception:
     return failure
 
 
+def failure_in(problem: Mapping[str, Any]) -> CheckpointerError:
+    """Return the exception for a problem in a document, also for one that only a newer gateway knows."""
+    return _named_error(problem) or CheckpointerError(f"the gateway says: {_words(problem)}")
+
+
 def _failure(response: Reply, url: str, request_id: str) -> CheckpointerError:
     import httpx  # noqa: PLC0415 - it is loaded by now.
 
@@ -82,7 +87,7 @@ def _failure(response: Reply, url: str, request_id: str) -> CheckpointerError:
         )
         return CheckpointerConfigurationError(msg)
     request_id = response.headers.get(REQUEST_ID) or request_id
-    named = named_error(problem)
+    named = _named_error(problem)
     if named is not None:
         if sys.version_info >= (3, 11):
             named.add_note(f"The gateway at {url} gave this answer to request {request_id}.")
@@ -106,7 +111,7 @@ def _problem(response: Reply) -> Mapping[str, Any]:
     return problem if isinstance(problem, dict) else {}
 
 
-def named_error(problem: Mapping[str, Any]) -> CheckpointerError | None:
+def _named_error(problem: Mapping[str, Any]) -> CheckpointerError | None:
     """Return the exception that a problem's type names, with its message; `None` if it names none of ours."""
     name = str(problem.get("type", "")).replace(":", "/").replace("#", "/").rpartition("/")[2]
     kind = getattr(errors, name, None)

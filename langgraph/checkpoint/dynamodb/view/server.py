@@ -10,6 +10,7 @@ instead, which redirects to the address once.
 from __future__ import annotations
 
 import json
+import mimetypes
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from hmac import compare_digest
@@ -104,6 +105,8 @@ def _is(key: str, secret: str) -> bool:
 
 def make_app(answers: Responses, *, port: int, token: str, invitation: str | None = None) -> ASGIApp:
     """Return the app, for a port of 127.0.0.1. It requires the token or, once, the invitation."""
+    # A machine may have another type for it, with which a browser does not run a script that it may not sniff.
+    mimetypes.add_type("text/javascript", ".js")
     routes = [
         Route("/api/{name}", _answering(answers), methods=["GET"]),
         Mount("/", StaticFiles(directory=STATIC, html=True)),
