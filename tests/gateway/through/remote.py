@@ -7,6 +7,7 @@ the thread what it met itself. As the transport does, a client sends again what 
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
@@ -168,7 +169,13 @@ class Services:
             goes_on = not call.method.startswith("store/")
             if trouble == "given up" and left is not None and goes_on:
                 self.left_behind += 1
-                self._simulator.start(name, Process(name, self._storage), _going_on(serving, left))
+                clock = self._storage.clock
+                # What may take longer than a request has no deadline.
+                until = (
+                    math.inf if _ENDPOINTS[call.method].is_joined else clock() + LIMITS.request_seconds_max
+                )
+                going_on = _going_on(serving, left, lambda: clock() > until)
+                self._simulator.start(name, Process(name, self._storage), going_on)
             else:
                 serving.close()
             if trouble == "killed":
@@ -277,10 +284,15 @@ def _for_rounds(operation: Op[Any], count: int) -> Op[Sequence[Step] | None]:
     return steps
 
 
-def _going_on(operation: Op[Any], steps: Sequence[Step]) -> Generator[Any, Any, None]:
-    """Run the rest of an operation, whose result nobody waits for."""
+def _going_on(
+    operation: Op[Any], steps: Sequence[Step], is_over: Callable[[], bool]
+) -> Generator[Any, Any, None]:
+    """Run the rest of an operation, whose result nobody waits for, up to its deadline."""
     while True:
         outcomes = yield steps
+        if is_over():
+            operation.close()
+            return
         try:
             steps = operation.send(outcomes)
         except StopIteration:
