@@ -233,7 +233,7 @@ def _cut_thread(night: Night, blocks: list[str]) -> None:
     said = night.run(*blocks)
     assert "resume from a checkpoint that has a snapshot, or restore the thread from a backup" in said
     # The one before the run that was deleted is whole.
-    assert re.search(r"^│ ○ 0 ", said, re.MULTILINE)
+    assert re.search(r"^0 ", said, re.MULTILINE)
 
 
 def _lost_table(night: Night, blocks: list[str]) -> None:

@@ -111,5 +111,5 @@ def _shape(value: Any) -> Any:
         return value
     if value.keys() == {"type", "data"}:
         return {"type": value["type"], "data": _shape(json.loads(base64.b64decode(value["data"])))}
-    new = ("id", "ts", "checkpoint_id", "parent_checkpoint_id", "task_id")
+    new = ("id", "ts", "checkpoint_id", "parent_checkpoint_id", "task_id", "order")
     return {name: _shape(each) for name, each in value.items() if name not in new}

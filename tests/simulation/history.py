@@ -154,6 +154,7 @@ class History:
             ended=copy.ended,
             acknowledged=whole,
             clean=copy.clean,
+            goes_on=copy.goes_on,
         )
 
     def writes_at(self, thread: str, namespace: str, checkpoint_id: str) -> dict[str, Writes]:
