@@ -242,7 +242,9 @@ def what_is_kept_for_others_is_rebuilt(patch: pytest.MonkeyPatch) -> None:
     """The history of a checkpoint that has expired is given, as long as later ones are rebuilt from it."""
     find = reads.find
 
-    def find_kept(storage: Storage, at: Partition, checkpoint_id: str) -> Op[StoredCheckpoint | None]:
+    def find_kept(
+        storage: Storage, at: Partition, checkpoint_id: str, **_: Any
+    ) -> Op[StoredCheckpoint | None]:
         return (yield from find(storage, at, checkpoint_id, as_ancestor=True))
 
     patch.setattr(delta_history, "find", find_kept)
