@@ -30,7 +30,7 @@ PLAIN = "."
 # refuse. So of these files it is one test for each command.
 ONE_FOR_EACH = {
     "tests/cli/test_many.py": (
-        "test_an_owners_threads_are_deleted",
+        "test_threads_are_deleted_by_a_file_side_by_side",
         "test_a_thread_is_copied",
         "test_the_newest_are_kept",
     ),
