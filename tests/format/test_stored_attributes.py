@@ -20,7 +20,7 @@ from langgraph.checkpoint.dynamodb._operations.directory import set_thread
 from langgraph.checkpoint.dynamodb._operations.entries import enter_thread
 from langgraph.checkpoint.dynamodb._operations.verify import Verification, verify_thread
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.store.dynamodb import DynamoDBStore
+from langgraph.store.dynamodb import DynamoDBStore, keys, memory_items
 from tests.support.checkpoints import all_items, noise
 from tests.support.harness import ENCRYPTED, TABLE, THREAD, Harness, Process
 
@@ -173,6 +173,9 @@ def test_memories_and_cached_nodes_have_the_attributes_of_their_page(
             store.put(("users", "ada"), key, {"text": "z"}, index=False)
             store.delete(("users", "ada"), key)
         store.put(("users", "ada"), "back", {"text": "z"}, index=False)
+        # As an erasure leaves it that dies in between.
+        entry = keys.entry_key(keys.partition_of(("users", "ada")))
+        store.runner.run(store.storage.table.try_update(entry, memory_items.leave(b"mark")))
     cache = DynamoDBCache[int](table_name, **connection)
     with cache:
         cache.set({(("nodes", "answer"), "key"): (1, 60)})

@@ -32,7 +32,7 @@ from langgraph.store.dynamodb.keys import Address, address_of
 from langgraph.store.dynamodb.memory_items import Expected, pack_value
 from langgraph.store.dynamodb.namespaces import list_namespaces
 from langgraph.store.dynamodb.put import Put, Times, put
-from langgraph.store.dynamodb.register import register
+from langgraph.store.dynamodb.register import while_registered
 from langgraph.store.dynamodb.search import ORDERS, Order, Search, search
 from langgraph.store.dynamodb.similarity import NewVector
 from langgraph.store.dynamodb.storage import VALUE_BYTES_MAX, StoreStorage
@@ -167,7 +167,6 @@ def put_all(
         guard: Wraps the operation for each memory. It may return an error instead of raising it.
     """
     packed = yield from gather([_packed(storage, each) for each in new])
-    yield from register(storage, [each.address.pk for each in new if each.value is not None])
     puts = [
         guard(
             put(
@@ -185,7 +184,8 @@ def put_all(
         )
         for each, raw, own in zip(new, packed, vectors, strict=True)
     ]
-    return (yield from gather(puts))
+    partitions = [each.address.pk for each in new if each.value is not None]
+    return (yield from while_registered(storage, partitions, gather(puts)))
 
 
 def _packed(storage: StoreStorage, new: NewMemory) -> Op[bytes | None]:

@@ -30,6 +30,7 @@ from langgraph.store.dynamodb.keys import (
     parse_address,
     parse_part_of,
     parse_vector,
+    partition_of,
     path_prefix,
 )
 from langgraph.store.dynamodb.keys import after as end_of
@@ -89,7 +90,11 @@ def _through(
     removed = 0
     # Whatever the store's option for reads, a deletion misses nothing.
     strong = replace(storage, consistent_read=True)
-    for pk in (yield from partitions_under(strong, namespace)):
+    partitions = yield from partitions_under(strong, namespace)
+    if len(namespace) == 1:
+        # Its own partition needs no register: a put that died beside an earlier erasure may not have got there.
+        partitions = sorted({*partitions, partition_of(namespace)})
+    for pk in partitions:
         prefix = path_prefix(MEMORIES, namespace)
         query = Query(pk, prefix=prefix)
         if after is not None and pk <= after.pk:

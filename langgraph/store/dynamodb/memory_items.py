@@ -26,7 +26,7 @@ from langgraph.checkpoint.dynamodb._format.codec import Codec, UnreadableError
 from langgraph.checkpoint.dynamodb._format.content import pack_typed, unpack_object
 from langgraph.checkpoint.dynamodb._format.items import Item, Part
 from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS
-from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
+from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb.errors import CheckpointSerializationError
 from langgraph.checkpoint.dynamodb.protocol import Change
 
@@ -35,7 +35,8 @@ VALUE = "value"
 # What a search of keys needs to tell whether a memory is there.
 LIVE_ATTRIBUTES = (TTL_ATTRIBUTE, items.READABLE_UNTIL)
 REVISION = "revision"
-REGISTERED = "registered_at"
+# Of a partition's entry: which erasure or sweep is about to remove it.
+LEAVING = "leaving"
 # A segment says whose it is, as a vector does in its key: the key of the memory, and the revision of the value.
 PART_OF = "part_of"
 # How long a tombstone is kept: longer than any request is under way.
@@ -54,7 +55,8 @@ _NAMES = {
     "#vectors": "vectors",
     "#replaced": "replaced",
     "#buried": "buried_us",
-    "#registered": REGISTERED,
+    "#leaving": LEAVING,
+    "#pk": PARTITION_KEY,
 }
 _PLACEHOLDER = re.compile(r"#\w+")
 _LATER = "(attribute_not_exists(#updated) OR #updated < :now)"
@@ -306,9 +308,14 @@ def remove_expired(revision: str, now: float) -> Change:
     return _change("", "#revision = :expected AND #expiry <= :seconds", values)
 
 
-def unregister(registered_at: int) -> Change:
-    """Delete a partition's entry, unless it has been registered again."""
-    return _change("", "#registered = :expected", {":expected": _number(registered_at)})
+def leave(mark: bytes) -> Change:
+    """Mark a partition's entry, if there is one, as about to be removed."""
+    return _change("SET #leaving = :mark", "attribute_exists(#pk)", {":mark": {"B": mark}})
+
+
+def unregister(mark: bytes) -> Change:
+    """Delete a partition's entry, unless the partition was registered again since it was marked."""
+    return _change("", "#leaving = :mark", {":mark": {"B": mark}})
 
 
 def _number(value: int) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """`put`, `put_if` and `delete`: one request stores or deletes a memory.
 
-In this order: the partition's entry, where this process has not registered it lately; segments and vectors of the new
-value; the memory's item, which commits it. Then the segments and vectors of the old value are removed.
+In this order: segments and vectors of the new value; the memory's item, which commits it. Then the segments and vectors
+of the old value are removed. `register.while_registered` goes around it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from langgraph.store.dynamodb.engine import keep, remove
 from langgraph.store.dynamodb.keys import Address, part_of, vector_sk
 from langgraph.store.dynamodb.memory_items import Expected, NewValue
 from langgraph.store.dynamodb.reads import belongings, parts_of
-from langgraph.store.dynamodb.register import register
 from langgraph.store.dynamodb.similarity import NewVector
 from langgraph.store.dynamodb.storage import INLINE_VALUE_BYTES_MAX, StoreStorage
 
@@ -56,7 +55,7 @@ class Put:
 
 
 def put(storage: StoreStorage, new: Put) -> Op[str | None]:
-    """Store or delete a memory.
+    """Store a memory in a partition that is registered, or delete one.
 
     Returns:
         The new revision; `None` if something else is there than was expected, or something newer than an import.
@@ -64,8 +63,6 @@ def put(storage: StoreStorage, new: Put) -> Op[str | None]:
     Raises:
         ThreadBusyError: Other puts of the same memory kept interfering.
     """
-    if new.value is not None:
-        yield from register(storage, [new.address.pk])
     seen: Item = {}
     unused: list[Item] = []
     attempt, waited = 0, 0.0

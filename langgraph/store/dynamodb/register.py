@@ -1,34 +1,34 @@
 """The register of partitions, by which prefixes of less than two labels are searched without a scan.
 
-Each partition has an entry beside those with the same first label, and the index lists the entries of all. A put writes
-the entry before the memory, once an hour and process. The entry of a partition with nothing in it but what expires is
-removed when it is a day old, so no put that relies on it is still under way.
+Each partition has an entry beside those with the same first label, and the index lists the entries of all. A put needs
+the entry before its memory, so that none is there that no search finds, and after it: an erasure or a sweep removes the
+entry of a partition in which it found nothing. It first marks the entry, and only then looks for the last time. So a
+put that comes too late for that look finds the mark, or no entry, and registers the partition again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.items import Item, number
 from langgraph.checkpoint.dynamodb._format.labels import REGISTER_MARK
 from langgraph.checkpoint.dynamodb._format.limits import PAGE_ITEMS_FIRST
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY
 from langgraph.checkpoint.dynamodb._operations.listed_partitions import ensure_listed, listed_items
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
-from langgraph.checkpoint.dynamodb._runtime.steps import Op
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
 from langgraph.store.dynamodb import keys, memory_items
-from langgraph.store.dynamodb.storage import LEFTOVER_SECONDS, StoreStorage
+from langgraph.store.dynamodb.storage import StoreStorage
+
+T = TypeVar("T")
 
 
 def register(storage: StoreStorage, partitions: Iterable[str]) -> Op[None]:
     """Register partitions, unless this process has done so within the last hour."""
-    now = storage.clock()
-
-    def entry(pk: str) -> Item:
-        return {**keys.entry_key(pk), memory_items.REGISTERED: {"N": str(int(now))}}
-
-    yield from ensure_listed(storage.table, REGISTER_MARK, partitions, entry, storage.registered, now)
+    yield from ensure_listed(
+        storage.table, REGISTER_MARK, partitions, keys.entry_key, storage.registered, storage.clock()
+    )
 
 
 def partitions_under(storage: StoreStorage, namespace: Sequence[str]) -> Op[list[str]]:
@@ -47,8 +47,37 @@ def partitions_under(storage: StoreStorage, namespace: Sequence[str]) -> Op[list
     return sorted({keys.entry_partition(each) for each in entries} | {*storage.registered})
 
 
+def while_registered(storage: StoreStorage, partitions: Iterable[str], operation: Op[T]) -> Op[T]:
+    """Run an operation that stores memories in partitions, and see to it that they are registered at its end."""
+    distinct = list(dict.fromkeys(partitions))
+    yield from register(storage, distinct)
+    result = yield from operation
+    yield from gather([_stay_registered(storage, each) for each in distinct])
+    return result
+
+
+def _stay_registered(storage: StoreStorage, pk: str) -> Op[None]:
+    key = keys.entry_key(pk)
+    entry = yield from storage.table.get(key[PARTITION_KEY]["S"], key[SORT_KEY]["S"])
+    if entry is None or memory_items.LEAVING in entry:
+        storage.registered.pop(pk, None)
+        yield from register(storage, [pk])
+
+
 def unregister(storage: StoreStorage, pk: str) -> Op[None]:
-    """Remove the entry of a partition, if it is old, and nothing is left there but what has expired."""
+    """Remove the entry of a partition, if nothing is left there but what has expired."""
+    if not (yield from _is_empty(storage, pk)):
+        return
+    mark = storage.rng.randbytes(8)
+    key = keys.entry_key(pk)
+    if (yield from storage.table.try_update(key, memory_items.leave(mark))) is not None:
+        return
+    if (yield from _is_empty(storage, pk)):
+        storage.registered.pop(pk, None)
+        yield from storage.table.try_delete(key, memory_items.unregister(mark))
+
+
+def _is_empty(storage: StoreStorage, pk: str) -> Op[bool]:
     query = Query(
         pk,
         first_page=PAGE_ITEMS_FIRST,
@@ -57,9 +86,5 @@ def unregister(storage: StoreStorage, pk: str) -> Op[None]:
     while not query.done:
         page = yield from storage.table.query_page(query)
         if not all(items.is_expired(each, storage.clock()) for each in page):
-            return
-    key = keys.entry_key(pk)
-    entry = yield from storage.table.get(key[PARTITION_KEY]["S"], key[SORT_KEY]["S"])
-    registered_at = None if entry is None else number(entry, memory_items.REGISTERED)
-    if registered_at is not None and registered_at <= storage.clock() - LEFTOVER_SECONDS:
-        yield from storage.table.try_delete(key, memory_items.unregister(registered_at))
+            return False
+    return True

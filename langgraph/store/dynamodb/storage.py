@@ -14,9 +14,8 @@ from langgraph.store.dynamodb.vector_engine import VectorEngine
 INLINE_VALUE_BYTES_MAX = 100 * 1024
 # The maximum size of a value, serialized.
 VALUE_BYTES_MAX = 64 * 1024 * 1024
-# Entries of empty partitions, and segments and vectors that no memory names, are removed when they are older than this.
-# A process registers a partition again within an hour, and a put commits within UPLOAD_SECONDS_MAX of its segments.
-# Only a process that is suspended in between takes longer.
+# A sweep removes segments and vectors that no memory names when they are older than this. A put commits within
+# UPLOAD_SECONDS_MAX of its segments; only a process that is suspended in between takes longer.
 LEFTOVER_SECONDS = 24 * 3600
 
 

@@ -331,8 +331,7 @@ class TableStore(TransportOwner, BaseStore, ABC):
         """Delete every memory under a namespace, with its vectors; `()` deletes all.
 
         It also removes segments and vectors that calls which died have left. If the call fails, repeat it to continue.
-        Memories that are put while it runs may stay. The first two labels of an empty namespace stay in the table's
-        register if something was stored under them within a day, until a later call of this or of `sweep_ttl`.
+        Memories that are put while it runs may stay.
 
         Args:
             namespace_prefix: The labels that the namespaces begin with.
@@ -349,8 +348,7 @@ class TableStore(TransportOwner, BaseStore, ABC):
         """Delete every memory under a namespace, with its vectors; `()` deletes all.
 
         It also removes segments and vectors that calls which died have left. If the call fails, repeat it to continue.
-        Memories that are put while it runs may stay. The first two labels of an empty namespace stay in the table's
-        register if something was stored under them within a day, until a later call of this or of `asweep_ttl`.
+        Memories that are put while it runs may stay.
 
         Args:
             namespace_prefix: The labels that the namespaces begin with.
