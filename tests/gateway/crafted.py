@@ -7,6 +7,7 @@ from typing import Any
 
 import ormsgpack
 
+from langgraph.checkpoint.dynamodb._format.wire import delta_of
 from langgraph.checkpoint.dynamodb.gateway import Limits
 from langgraph.checkpoint.dynamodb.gateway.media import JSON, MSGPACK, Media
 from langgraph.checkpoint.dynamodb.gateway.size_limits import VALUES_MAX
@@ -32,9 +33,12 @@ _VALUES = {
     **_CHECKPOINT,
     "values": {str(each): {"type": "bytes", "data": bytes(1 << 20)} for each in range(63)},
 }
-# Each piece names as much of its base as is allowed for all.
-_PIECES = [[0, LIMITS.decompressed_bytes_max, b""]] * (VALUES_MAX // 4 - 10)
-_DELTAS = {**_CHECKPOINT, "values": {"x": {"type": "bytes", "base": bytes(16), "pieces": _PIECES}}}
+# Each delta describes as much as is allowed for all.
+_DELTA = delta_of(bytes(5000), bytes(LIMITS.decompressed_bytes_max))
+_DELTAS = {
+    **_CHECKPOINT,
+    "values": {str(each): {"type": "bytes", "base": bytes(16), "delta": _DELTA} for each in range(2000)},
+}
 # Inside a value there may be anything: nothing but metadata is read.
 _BOMB = b"\xdd\x00\x0f\xff\xff" + bytes((1 << 20) - 1)
 _METADATA = {**_CHECKPOINT, "values": {}, "typed_metadata": {"type": "msgpack", "data": _BOMB}}

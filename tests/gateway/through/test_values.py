@@ -6,6 +6,7 @@ Both run on a DynamoDB in memory, with nothing in between, and a test may change
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -20,6 +21,7 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from pydantic import ValidationError
 
+from langgraph.checkpoint.dynamodb._format.wire import delta_of
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, collected
 from langgraph.checkpoint.dynamodb.errors import (
@@ -32,7 +34,6 @@ from langgraph.checkpoint.dynamodb.errors import (
 )
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
-from langgraph.checkpoint.dynamodb.gateway.size_limits import count_msgpack
 from langgraph.checkpoint.dynamodb.http import operations
 from langgraph.checkpoint.dynamodb.http.documents import size_of
 from langgraph.checkpoint.dynamodb.http.memory import LastUsed
@@ -41,6 +42,11 @@ from tests.gateway.through import remote
 from tests.gateway.through.remote import answered, asking, client_of
 from tests.support.checkpoints import checkpoint_of, noise, thread_config
 from tests.support.harness import THREAD, Harness
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 T = TypeVar("T")
 
@@ -137,28 +143,12 @@ def test_messages_removed_in_front_and_changed_in_the_middle_are_deltas() -> Non
         assert pair.values() == {"log": messages}
 
 
-def test_deltas_have_no_more_pieces_than_a_request_may(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(remote.ABOUT, "limits", {"decompressed_bytes_max": 64 << 20})
-    pair = Pair()
-    pair.client = replace(pair.client, memory=LastUsed[operations.Known](64 << 20))
-
-    def records(stamp: int) -> bytes:
-        return b"".join(noise(60, number) + bytes([stamp] * 4) for number in range(1100))
-
-    for step in range(2):
-        [call] = pair.put(step, {f"channel {number}": records(step) for number in range(30)})
-    count_msgpack(ormsgpack.packb(call.params))
-    deltas = [each for each in call.params["values"].values() if "pieces" in each]
-    assert len(deltas) == 10_000 // len(deltas[0]["pieces"])
-    assert pair.values() == {f"channel {number}": records(1) for number in range(30)}
-
-
 def test_a_service_that_has_just_started_takes_the_base_from_the_table() -> None:
     pair = Pair()
     pair.put(0, {"log": log(40), "kept": noise(9000)})
     pair.another_service()
     [call] = pair.put(1, {"log": log(41), "kept": noise(9000)}, ["log"])
-    assert "pieces" in call.params["values"]["log"]
+    assert "delta" in call.params["values"]["log"]
     assert pair.values() == {"log": log(41), "kept": noise(9000)}
 
 
@@ -332,23 +322,42 @@ def digest(value: Any) -> bytes:
     return sha256(SERDE.dumps_typed(value)[1]).digest()[:16]
 
 
-@pytest.mark.parametrize("pieces", [[[0, 1 << 50, b""]], [[1 << 50, 1, b""]], [[0, 41_000, b""]]])
-def test_a_delta_copies_nothing_that_its_base_does_not_have(pieces: Any) -> None:
+def delta_to(value: Any, data: bytes = bytes(3000)) -> dict[str, Any]:
+    """A value as its delta to another one."""
+    return {"type": "msgpack", "base": digest(value), "delta": delta_of(SERDE.dumps_typed(value)[1], data)}
+
+
+# A frame of zstd says the size of its content in front, here in four bytes behind five.
+SIZE = slice(5, 9)
+
+
+@pytest.mark.parametrize(
+    "crafts",
+    [
+        lambda delta: delta[:-1],
+        lambda delta: delta + b"more",
+        lambda delta: delta_of(noise(40_000, 9), noise(40_000, 9)),
+        lambda delta: delta[: SIZE.start] + (10).to_bytes(4, "little") + delta[SIZE.stop :],
+        lambda delta: delta[: SIZE.start] + (60 << 20).to_bytes(4, "little") + delta[SIZE.stop :],
+    ],
+    ids=["cut off", "continued", "to another base", "larger than it says", "smaller than it says"],
+)
+def test_a_delta_that_does_not_fit_its_base_is_refused(crafts: Callable[[bytes], bytes]) -> None:
     pair = Pair()
     pair.put(0, {"log": log(40)})
-    delta = {"type": "msgpack", "base": digest(log(40)), "pieces": pieces}
-    error = ProblemError if pieces[0][1] > 1 << 30 else CheckpointerInputError
-    with pytest.raises(error, match="bytes"):
-        pair.ask("put", **crafted(values={"log": delta}))
+    delta = delta_to(log(40), noise(50_000).hex().encode())
+    with pytest.raises(CheckpointerInputError, match="the delta of channel 'log' is damaged"):
+        pair.ask("put", **crafted(values={"log": delta | {"delta": crafts(delta["delta"])}}))
     assert pair.harness.process().get("1") is None
 
 
-def test_a_delta_that_names_gigabytes_is_refused_before_it_is_built() -> None:
+def test_a_delta_that_describes_gigabytes_is_refused_before_it_is_built() -> None:
     pair = Pair()
     pair.put(0, {"log": log(40)})
-    delta = {"type": "msgpack", "base": digest(log(40)), "pieces": [[0, 40_000, b""]] * 5000}
-    with pytest.raises(ProblemError, match="200,000,000 bytes"):
-        pair.ask("put", **crafted(values={"log": delta}))
+    large = delta_to(log(40), bytes(50 << 20))
+    assert len(large["delta"]) < 10_000
+    with pytest.raises(ProblemError, match="104,857,600 bytes"):
+        pair.ask("put", **crafted(values={"log": large, "other": large}))
 
 
 @pytest.mark.parametrize("where", ["another thread", "another namespace", "another channel", "nowhere"])
@@ -366,16 +375,19 @@ def test_a_base_is_only_what_the_parent_has_in_the_channel(where: str) -> None:
         process = pair.harness.process()
         values = {"log": log(40)} if where != "another channel" else {"secret": log(40)}
         pair.harness.run(process.put(checkpoint_id, values, thread=thread, namespace=namespace))
-    delta = {"type": "msgpack", "base": digest(log(40)), "pieces": [[0, 100, b""]]}
-    assert pair.ask("put", **crafted(values={"log": delta})) == {"wanted": ["log"]}
+    assert pair.ask("put", **crafted(values={"log": delta_to(log(40))})) == {"wanted": ["log"]}
     assert pair.harness.process().get("1") is None
 
 
 def test_values_that_are_kept_and_not_there_are_wanted_all_at_once() -> None:
     pair = Pair()
-    delta = {"type": "msgpack", "base": bytes(16), "pieces": []}
-    document = crafted(values={"log": delta}, kept=["a", "b"], parent_checkpoint_id=None)
+    document = crafted(values={"log": delta_to(log(40))}, kept=["a", "b"], parent_checkpoint_id=None)
     assert pair.ask("put", **document) == {"wanted": ["a", "b", "log"]}
+
+
+DELTA = zstd.compress(b"x")
+_STREAM = zstd.ZstdCompressor()
+UNSIZED = _STREAM.compress(b"x") + _STREAM.flush()
 
 
 @pytest.mark.parametrize(
@@ -385,9 +397,10 @@ def test_values_that_are_kept_and_not_there_are_wanted_all_at_once() -> None:
         ("checkpoint", {"id": ""}),
         ("checkpoint", {"id": "1", "channel_versions": []}),
         ("values", {"log": {"type": "msgpack"}}),
-        ("values", {"log": {"type": "msgpack", "data": b"", "base": bytes(16), "pieces": []}}),
-        ("values", {"log": {"type": "msgpack", "base": b"short", "pieces": []}}),
-        ("values", {"log": {"type": "msgpack", "base": bytes(16), "pieces": [[-1, 1, b""]]}}),
+        ("values", {"log": {"type": "msgpack", "data": b"", "base": bytes(16), "delta": DELTA}}),
+        ("values", {"log": {"type": "msgpack", "base": b"short", "delta": DELTA}}),
+        ("values", {"log": {"type": "msgpack", "base": bytes(16), "delta": b"no frame"}}),
+        ("values", {"log": {"type": "msgpack", "base": bytes(16), "delta": UNSIZED}}),
         ("unknown", 1),
     ],
 )

@@ -1,6 +1,6 @@
 """Deltas: values that a client describes by their difference to those of the parent checkpoint.
 
-A few bytes can name gigabytes, so `check_deltas` bounds what they describe before anything is built.
+A few bytes can describe gigabytes, so `check_deltas` bounds what they describe before anything is built.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from functools import partial
 
 from langgraph.checkpoint.dynamodb._format.items import Partition
 from langgraph.checkpoint.dynamodb._format.segments import StoredValue
-from langgraph.checkpoint.dynamodb._format.wire import digest_of
+from langgraph.checkpoint.dynamodb._format.wire import digest_of, value_of
 from langgraph.checkpoint.dynamodb._operations.get import read_entry
 from langgraph.checkpoint.dynamodb._operations.reads import open_cached
 from langgraph.checkpoint.dynamodb._runtime.cache import CachedCheckpoint
@@ -48,7 +48,7 @@ def rebuilt(
     """Return the values that came as deltas, as far as the parent has what they are based on.
 
     Raises:
-        CheckpointerInputError: A delta copies bytes that its base does not have.
+        CheckpointerInputError: A delta is damaged.
     """
     parent_id = request.parent_checkpoint_id
     if not request.deltas or parent_id is None:
@@ -85,12 +85,8 @@ def _base(
 
 
 def _applied(delta: wire.Delta, base: bytes, name: str) -> bytes:
-    parts: list[bytes] = []
-    for offset, length, data in delta.pieces:
-        if offset + length > len(base):
-            msg = (
-                f"the delta of channel {name!r} copies bytes behind the end of its base; send the value whole"
-            )
-            raise CheckpointerInputError(msg)
-        parts += [base[offset : offset + length], data]
-    return b"".join(parts)
+    try:
+        return value_of(base, delta.delta)
+    except ValueError as error:
+        msg = f"the delta of channel {name!r} is damaged ({error}); send the value whole"
+        raise CheckpointerInputError(msg) from error

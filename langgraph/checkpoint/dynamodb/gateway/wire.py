@@ -12,10 +12,10 @@ import binascii
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from langgraph.checkpoint.dynamodb._format.limits import LOCK_TTL_SECONDS_MIN, TTL_SECONDS_MAX
-from langgraph.checkpoint.dynamodb._format.wire import DIGEST_BYTES
+from langgraph.checkpoint.dynamodb._format.wire import DIGEST_BYTES, described_bytes
 from langgraph.checkpoint.dynamodb._operations.arguments import COUNT_MAX
 from langgraph.checkpoint.dynamodb._operations.thread_lock import TOKEN_BYTES
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
@@ -36,6 +36,12 @@ def _decoded(value: Any) -> Any:
     except (ValueError, binascii.Error):
         msg = "not valid base64"
         raise ValueError(msg) from None
+
+
+def _sized(delta: bytes) -> bytes:
+    """Return a delta that says the size of its value; raise `ValueError` if it does not."""
+    described_bytes(delta)
+    return delta
 
 
 def _in_json(length: int | None = None) -> WithJsonSchema:
@@ -136,14 +142,14 @@ class Delta(Message):
 
     type: str
     base: Digest = Field(description="The first 16 bytes of the SHA-256 of that value's data.")
-    pieces: list[Annotated[tuple[Number, Number, Bytes], Field(strict=False)]] = Field(
-        description="From which offset how many bytes of the base are copied, and the bytes to append to them."
+    delta: Annotated[Bytes, AfterValidator(_sized)] = Field(
+        description="This value as a frame of zstd whose prefix is that value's data, and which says its size."
     )
 
     @property
     def size_bytes(self) -> int:
-        """The size of the whole value, in bytes. A few bytes can name gigabytes."""
-        return sum(length + len(data) for _, length, data in self.pieces)
+        """The size of the whole value, in bytes. A few bytes can describe gigabytes."""
+        return described_bytes(self.delta)
 
 
 class Same(Message):

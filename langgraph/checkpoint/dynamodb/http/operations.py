@@ -26,7 +26,7 @@ from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import metadata_json, rough_bytes
 from langgraph.checkpoint.dynamodb._format.items import Partition
 from langgraph.checkpoint.dynamodb._format.unserializable import unserializable_part
-from langgraph.checkpoint.dynamodb._format.wire import digest_of
+from langgraph.checkpoint.dynamodb._format.wire import delta_of, digest_of
 from langgraph.checkpoint.dynamodb._operations import arguments
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
 from langgraph.checkpoint.dynamodb._operations.delete import checked_count
@@ -57,7 +57,6 @@ from langgraph.checkpoint.dynamodb.errors import (
     CheckpointerInputError,
     CheckpointSerializationError,
 )
-from langgraph.checkpoint.dynamodb.http.deltas import delta
 from langgraph.checkpoint.dynamodb.http.documents import can_be_packed, size_of
 from langgraph.checkpoint.dynamodb.http.memory import LastUsed
 from langgraph.checkpoint.dynamodb.http.problems import failure_in
@@ -69,8 +68,6 @@ Document: TypeAlias = dict[str, Any]
 
 # A service that wants values wants all of them at once. A deletion meanwhile may make it want more.
 _PUT_ATTEMPTS_MAX = 4
-# A service refuses a request of 100,000 values, and a piece counts as four. What has more is sent whole.
-_PIECES_MAX = 10_000
 # The digest of a smaller value takes as many bytes as the value.
 _HAVE_BYTES_MIN = 256
 # What a remembered value takes beside its bytes.
@@ -477,13 +474,11 @@ def _sent(
 ) -> dict[str, Document]:
     """Return the values that are sent: what the service wants whole, and what has changed, if possible as a delta."""
     sent = {name: values[name].document for name in wanted}
-    pieces_left = _PIECES_MAX
     for name in changed:
         base, value = known.values.get(name), values[name]
-        pieces = None if base is None or name in sent else delta(base.data, value.data)
-        if base is not None and pieces is not None and len(pieces) <= pieces_left:
-            pieces_left -= len(pieces)
-            sent[name] = {"type": value.type, "base": base.digest, "pieces": pieces}
+        delta = None if base is None or name in sent else delta_of(base.data, value.data)
+        if base is not None and delta is not None:
+            sent[name] = {"type": value.type, "base": base.digest, "delta": delta}
         else:
             sent[name] = value.document
     return sent
