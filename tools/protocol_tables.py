@@ -1,13 +1,78 @@
-"""The tables of the site's page *Stored format* that follow from the protocol."""
+"""The table of the site's page *Stored format* that follows from the protocol: how a thread item changes."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from itertools import groupby
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from langgraph.checkpoint.dynamodb import protocol
-from langgraph.checkpoint.dynamodb.protocol import TRANSITIONS, WRITE_ORDER
+from langgraph.checkpoint.dynamodb.protocol import Change
+
+
+class Transition(NamedTuple):
+    """A change of a thread item, apart from claims: who sends it, and from which states to which it leads."""
+
+    name: str
+    by: str
+    before: Sequence[str]
+    after: str | None
+    """`None`: as before."""
+    change: Change
+    """The change, made with any arguments, for its condition."""
+
+
+_ABSENT, _PENDING, _ACTIVE = "absent", "pending", "active"
+_PRESENT = (_PENDING, _ACTIVE)
+_PUTS, _WRITES = "put, put_writes, copy", "put, put_writes"
+_DAMAGED = dict.fromkeys(("epoch", "claim", "claimed_until"), {"B": b""})
+
+TRANSITIONS: Sequence[Transition] = (
+    Transition("create_thread", _PUTS, [_ABSENT], _ACTIVE, protocol.create_thread(b"", None, None, 0)),
+    Transition(
+        "create_pending_thread", "deletion", [_ABSENT], _PENDING, protocol.create_pending_thread(b"", 0)
+    ),
+    Transition("begin_epoch", _PUTS, [_PENDING], _ACTIVE, protocol.begin_epoch(b"", None)),
+    Transition("extend_thread", _PUTS, [_ACTIVE], None, protocol.extend_thread(b"", 0)),
+    Transition("keep_thread", _WRITES, _PRESENT, None, protocol.keep_thread(b"", 0, None, None)),
+    Transition(
+        "list_thread",
+        "put, put_writes, set_thread, copy",
+        _PRESENT,
+        None,
+        protocol.list_thread(b"", {}, 0, 0),
+    ),
+    Transition("touch_thread", _WRITES, _PRESENT, None, protocol.touch_thread(b"", 0, 0)),
+    Transition("describe_thread", "set_thread", _PRESENT, None, protocol.describe_thread(b"", {}, {})),
+    Transition("claim_thread", "deletion", _PRESENT, None, protocol.claim_thread(b"", 0)),
+    Transition("extend_claimed_thread", "deletion", _PRESENT, None, protocol.extend_claimed_thread(b"", 0)),
+    Transition(
+        "reset_thread",
+        "deletion of a thread whose item is damaged",
+        _PRESENT,
+        _PENDING,
+        protocol.reset_thread(_DAMAGED, b""),
+    ),
+    Transition("end_epoch", "deletion", _PRESENT, _PENDING, protocol.end_epoch(b"", b"", b"", 0)),
+    Transition(
+        "finalize",
+        "deletion that leaves something",
+        _PRESENT,
+        _ACTIVE,
+        protocol.finalize(b"", b"", stays_pending=False),
+    ),
+    Transition(
+        "finalize",
+        "deletion that leaves nothing, or before any put",
+        _PRESENT,
+        None,
+        protocol.finalize(b"", b"", stays_pending=True),
+    ),
+    Transition("release_thread", "deletion", _PRESENT, None, protocol.release_thread(b"")),
+    Transition(
+        "remove_thread", "deletion that leaves nothing", [_PENDING], _ABSENT, protocol.remove_thread(b"")
+    ),
+)
 
 
 def transitions() -> Iterator[str]:
@@ -15,39 +80,7 @@ def transitions() -> Iterator[str]:
     yield "| change | by | from | to | condition |"
     yield "|---|---|---|---|---|"
     for each in TRANSITIONS:
-        before = ", ".join(state.value for state in each.before)
-        after = "as before" if each.after is None else each.after.value
-        yield f"| `{each.change}` | {each.by} | {before} | {after} | `{_condition(each.change)}` |"
-
-
-def _condition(name: str) -> str:
-    """Build a change with any arguments, for its condition."""
-    arguments: Mapping[str, tuple[object, ...]] = {
-        "create_thread": (b"", None, None, 0),
-        "create_pending_thread": (b"", 0),
-        "begin_epoch": (b"", None),
-        "extend_thread": (b"", 0),
-        "keep_thread": (b"", 0, None, None),
-        "list_thread": (b"", {}, 0, 0),
-        "touch_thread": (b"", 0, 0),
-        "describe_thread": (b"", {}, {}),
-        "claim_thread": (b"", 0),
-        "extend_claimed_thread": (b"", 0),
-        "reset_thread": (dict.fromkeys(("epoch", "claim", "claimed_until")), b""),
-        "end_epoch": (b"", b"", b"", 0),
-        "finalize": (b"", b""),
-        "release_thread": (b"",),
-        "remove_thread": (b"",),
-    }
-    options = {"stays_pending": True} if name == "finalize" else {}
-    change: protocol.Change = getattr(protocol, name)(*arguments[name], **options)
-    return re.sub(r"#(\w+)", lambda match: change.names[match[0]], change.condition)
-
-
-def crashes() -> Iterator[str]:
-    """List the steps of each operation, and what a crash after them leaves."""
-    yield "| operation | the process dies after | what a reader sees | what is left behind |"
-    yield "|---|---|---|---|"
-    for operation, steps in WRITE_ORDER.items():
-        for (seen, left), alike in groupby(steps, key=lambda step: (step.seen, step.left)):
-            yield f"| {operation} | {' or '.join(step.name for step in alike)} | {seen} | {left} |"
+        names = each.change.names
+        condition = re.sub(r"#(\w+)", lambda match: names[match[0]], each.change.condition)
+        before, after = ", ".join(each.before), each.after or "as before"
+        yield f"| `{each.name}` | {each.by} | {before} | {after} | `{condition}` |"

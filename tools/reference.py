@@ -24,7 +24,7 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointerError
 from langgraph.checkpoint.dynamodb.gateway.description import describe
 from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS
 from langgraph.checkpoint.dynamodb.gateway.problems import TYPE_PREFIX
-from tools.protocol_tables import crashes, transitions
+from tools.protocol_tables import transitions
 
 # The packages whose `__all__` is the public API, as an agent's developer comes to them.
 PACKAGES = (
@@ -236,7 +236,7 @@ def error_page() -> Iterator[str]:
 
 
 def stored_format() -> Iterator[str]:
-    """Show the table's schema, and the transitions and write orders of the protocol."""
+    """Show the table's schema, and the transitions of the protocol."""
     yield "# Stored format\n"
     yield "This page is for developers who read the table without this package. It is generated from the"
     yield "code. [Design](../design.md) explains it.\n"
@@ -244,8 +244,6 @@ def stored_format() -> Iterator[str]:
     yield f"```json\n{json.dumps(table_schema('langgraph-checkpoints'), indent=2)}\n```\n"
     yield "## Changes of a thread item\n"
     yield from transitions()
-    yield "\n## Write order\n"
-    yield from crashes()
 
 
 # What builds each page, by its address in the site.

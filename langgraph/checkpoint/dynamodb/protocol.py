@@ -31,8 +31,9 @@ So a head is **committed** if no deletion can still remove a segment of it:
 
 Anything else was never acknowledged to a caller. Readers pass it over if a segment of it is missing.
 
-A new epoch is *pending* until somebody builds on it. A deletion that leaves nothing removes the thread item only while
-its epoch is pending: a put that has begun the epoch relies on the item.
+A new epoch is *pending* until somebody builds on it, and *active* from then on. A deletion that leaves nothing removes
+the thread item only while its epoch is pending: a put that has begun the epoch relies on the item. An item that has
+expired counts as *absent*. The docstrings of the changes name these states in capital letters.
 
 One thread has one ttl: that of the saver that created its thread item. Everything in the thread follows it, so an older
 checkpoint never outlives a newer one, and an epoch implies a ttl.
@@ -41,10 +42,9 @@ checkpoint never outlives a newer one, and an epoch implies a ttl.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
-from enum import Enum
 from typing import Any, NamedTuple
 
 from langgraph.checkpoint.dynamodb._format import items
@@ -60,17 +60,6 @@ from langgraph.checkpoint.dynamodb._format.schema import (
 from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError
 
 # The thread item
-
-
-class State(Enum):
-    """The state of a thread item, apart from claims."""
-
-    ABSENT = "absent"
-    """There is no thread item, or it has expired."""
-    PENDING = "pending"
-    """A deletion has given it an epoch that no put builds on yet."""
-    ACTIVE = "active"
-    """Checkpoints are committed under its epoch."""
 
 
 @dataclass(frozen=True)
@@ -639,105 +628,3 @@ def renew(item: Item, readable_until: int, expires_at: int | None) -> Change:
     update = _change(_set(times), "#expiry < :expiry", **times)
     condition = f"{condition} AND {update.condition}"
     return Change(update.expression, condition, {**names, **update.names}, {**values, **update.values})
-
-
-# The tables of the reference, which `tools/protocol_tables.py` renders and tests compare with what operations send
-
-
-class Transition(NamedTuple):
-    """One row of the thread item's state machine."""
-
-    change: str
-    by: str
-    before: Collection[State]
-    after: State | None
-    """`None`: as before."""
-
-
-_PUTS = "put, put_writes, copy"
-_PRESENT: Sequence[State] = (State.PENDING, State.ACTIVE)
-TRANSITIONS: Sequence[Transition] = (
-    Transition("create_thread", _PUTS, (State.ABSENT,), State.ACTIVE),
-    Transition("create_pending_thread", "deletion", (State.ABSENT,), State.PENDING),
-    Transition("begin_epoch", _PUTS, (State.PENDING,), State.ACTIVE),
-    Transition("extend_thread", _PUTS, (State.ACTIVE,), None),
-    Transition("keep_thread", "put, put_writes", _PRESENT, None),
-    Transition("list_thread", "put, put_writes, set_thread, copy", _PRESENT, None),
-    Transition("touch_thread", "put, put_writes", _PRESENT, None),
-    Transition("describe_thread", "set_thread", _PRESENT, None),
-    Transition("claim_thread", "deletion", _PRESENT, None),
-    Transition("extend_claimed_thread", "deletion", _PRESENT, None),
-    Transition("reset_thread", "deletion of a thread whose item is damaged", _PRESENT, State.PENDING),
-    Transition("end_epoch", "deletion", _PRESENT, State.PENDING),
-    Transition("finalize", "deletion that leaves something", _PRESENT, State.ACTIVE),
-    Transition("finalize", "deletion that leaves nothing, or before any put", _PRESENT, None),
-    Transition("release_thread", "deletion", _PRESENT, None),
-    Transition("remove_thread", "deletion that leaves nothing", (State.PENDING,), State.ABSENT),
-)
-
-
-class Step(NamedTuple):
-    """One step of an operation, and the outcome if its process dies before the next one."""
-
-    name: str
-    seen: str
-    """The state that the next reader sees."""
-    left: str
-    """The leftovers that a later deletion removes."""
-
-
-_BEFORE = "the thread as it was"
-_SEGMENTS = "segments that nothing names"
-_KEPT = "what the deletion kept"
-WRITE_ORDER: Mapping[str, Sequence[Step]] = {
-    "put": (
-        Step("register namespace", _BEFORE, "the marker of a namespace that may be empty"),
-        Step("write segments", _BEFORE, _SEGMENTS),
-        Step(
-            "put head", "the new checkpoint; or the thread as it was, if a deletion came between", "nothing"
-        ),
-        Step("confirm epoch", "the new checkpoint", "nothing"),
-    ),
-    "put_writes": (
-        Step("register namespace", _BEFORE, "the marker of a namespace that may be empty"),
-        Step("write segments", _BEFORE, _SEGMENTS),
-        Step("update writes", "the writes; or none, if a deletion came between", "nothing"),
-        Step("confirm epoch", "the writes", "nothing"),
-    ),
-    "renewal": (
-        Step("note at thread", _BEFORE, "nothing"),
-        Step("register namespace", _BEFORE, "nothing"),
-        Step("extend segments", _BEFORE, "nothing"),
-        Step("extend writes", _BEFORE, "nothing"),
-        Step(
-            "extend heads, the newest first", "the thread; what is not renewed expires as before", "nothing"
-        ),
-    ),
-    "deletion": (
-        Step("claim thread", _BEFORE, "a claim that runs out after two minutes"),
-        Step("read", _BEFORE, "the claim"),
-        Step("cut parents", _BEFORE, "the claim"),
-        Step(
-            "delete heads",
-            "the newest checkpoint with less history; or no thread",
-            "writes, segments, the claim",
-        ),
-        Step("delete writes", _KEPT, "segments, the claim"),
-        Step("end epoch", f"{_KEPT}; the next put stores everything again, once", "segments, the claim"),
-        Step("read again", f"{_KEPT}; the next put stores everything again, once", "segments, the claim"),
-        Step("restamp", _KEPT, "segments, the claim"),
-        Step("finalize", _KEPT, "segments, the claim"),
-        Step("delete abandoned writes", _KEPT, "segments, the claim"),
-        Step("delete segments", _KEPT, "markers of empty namespaces, the claim"),
-        Step("unregister namespaces", _KEPT, "the thread item with the claim"),
-        Step("release thread", _KEPT, "nothing"),
-    ),
-    "copy": (
-        Step("register namespace", "no copy", "the marker of a namespace that may be empty"),
-        Step("write segments", "no copy", _SEGMENTS),
-        Step("write writes", "no copy", "segments and writes without a head"),
-        Step("put heads", "no copy: its newest checkpoint counts as expired", "the same, and heads"),
-        Step("show newest head", "the copy", "nothing"),
-        Step("confirm epoch", "the copy", "nothing"),
-    ),
-}
