@@ -25,7 +25,7 @@ class Transition(NamedTuple):
 _ABSENT, _PENDING, _ACTIVE = "absent", "pending", "active"
 _PRESENT = (_PENDING, _ACTIVE)
 _PUTS, _WRITES = "put, put_writes, copy", "put, put_writes"
-_DAMAGED = dict.fromkeys(("epoch", "claim", "claimed_until"), {"B": b""})
+_DAMAGED = {name: {"B": b""} for name in ("epoch", "claim", "claimed_until")}
 
 TRANSITIONS: Sequence[Transition] = (
     Transition("create_thread", _PUTS, [_ABSENT], _ACTIVE, protocol.create_thread(b"", None, None, 0)),
@@ -80,7 +80,10 @@ def transitions() -> Iterator[str]:
     yield "| change | by | from | to | condition |"
     yield "|---|---|---|---|---|"
     for each in TRANSITIONS:
-        names = each.change.names
-        condition = re.sub(r"#(\w+)", lambda match: names[match[0]], each.change.condition)
         before, after = ", ".join(each.before), each.after or "as before"
-        yield f"| `{each.name}` | {each.by} | {before} | {after} | `{condition}` |"
+        yield f"| `{each.name}` | {each.by} | {before} | {after} | `{_condition(each.change)}` |"
+
+
+def _condition(change: Change) -> str:
+    """Return the condition of a change, with the names of attributes for their placeholders."""
+    return re.sub(r"#\w+", lambda match: change.names[match[0]], change.condition)

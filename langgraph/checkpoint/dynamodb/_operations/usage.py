@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -44,7 +43,6 @@ class StepCost:
     """The cost of storing a checkpoint with its pending writes, and of reading it."""
 
     checkpoint_id: str
-    namespace: str
     write_units: int
     read_units: float
     stored: Sum
@@ -55,55 +53,26 @@ class StepCost:
 
 @dataclass
 class Account:
-    """A thread's items by kind, its segments by how many checkpoints name them, and its steps."""
+    """What a thread's items take up, and what its steps cost."""
 
-    kinds: dict[str, Sum] = field(default_factory=dict)
-    shared: Sum = field(default_factory=Sum)
-    own: Sum = field(default_factory=Sum)
-    unnamed: Sum = field(default_factory=Sum)
-    """Segments that nothing names: left behind by a process that died, or part of a put that is under way."""
+    total: Sum = field(default_factory=Sum)
+    segments: Sum = field(default_factory=Sum)
     missing: int = 0
     """Segments that are named but do not exist."""
     steps: list[StepCost] = field(default_factory=list)
 
-    @property
-    def total(self) -> Sum:
-        """The sum over all kinds."""
-        total = Sum()
-        for each in self.kinds.values():
-            total.include(each)
-        return total
 
-
-_KINDS = {
-    items.SEGMENTS: "segments",
-    items.NAMESPACES: "namespace entries",
-    items.LOCK: "locks",
-    items.THREAD: "thread items",
-}
-
-
-def account_of(inventories: Sequence[Inventory]) -> Account:
+def account_of(inventories: Iterable[Inventory]) -> Account:
     """Return the account of a thread, given the inventories of its namespaces."""
     account = Account()
     for inventory in inventories:
         for sort_key, size in inventory.sizes.items():
-            account.kinds.setdefault(_kind(sort_key), Sum()).add(size)
-        named = Counter(each for name in inventory.checkpoint_ids for each in inventory.named([name]))
-        for segment_id in inventory.segments:
-            count = named[segment_id]
-            by = account.shared if count > 1 else account.own if count else account.unnamed
-            by.add(inventory.sizes[items.segment_sk(segment_id)])
-        account.missing += len(named.keys() - inventory.segments.keys())
+            account.total.add(size)
+            if sort_key.startswith(items.SEGMENTS):
+                account.segments.add(size)
+        account.missing += len(inventory.named(inventory.checkpoint_ids) - inventory.segments.keys())
         account.steps += steps_of(inventory)
     return account
-
-
-def _kind(sort_key: str) -> str:
-    if sort_key.startswith(items.CHECKPOINTS):
-        # Ids are escaped, so they never contain the separator.
-        return "checkpoints" if sort_key.count("#") == 2 else "pending writes"
-    return next((kind for prefix, kind in _KINDS.items() if sort_key.startswith(prefix)), "others")
 
 
 def steps_of(inventory: Inventory) -> Iterator[StepCost]:
@@ -122,10 +91,7 @@ def steps_of(inventory: Inventory) -> Iterator[StepCost]:
             read_units(sizes[items.segment_sk(each)]) for each in named
         )
         indexed = _INDEX_UNITS if RUN_ID in inventory.heads[name] else 0
-        namespace = inventory.partition.namespace
-        yield StepCost(
-            name, namespace, written + indexed, read, Sum(len(own), sum(own)), Sum(len(new), sum(new))
-        )
+        yield StepCost(name, written + indexed, read, Sum(len(own), sum(own)), Sum(len(new), sum(new)))
 
 
 @dataclass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.pricing import READ_UNIT_DOLLARS, WRITE_UNIT_DOLLARS
-from langgraph.checkpoint.dynamodb._operations.usage import Account, StepCost, Sum, account_of
+from langgraph.checkpoint.dynamodb._operations.usage import Account, StepCost, account_of
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.view.documents import Cost, Price, Totals
 from langgraph.checkpoint.dynamodb.view.namespace_view import NamespaceView
@@ -39,13 +39,12 @@ def _price(namespace: NamespaceView, step: StepCost) -> Price:
 
 
 def _totals(account: Account) -> Totals:
-    segments = account.kinds.get("segments", Sum())
     units = sum(each.write_units for each in account.steps)
     return Totals(
         items=account.total.items,
         bytes=account.total.bytes,
-        segments=segments.items,
-        segment_bytes=segments.bytes,
+        segments=account.segments.items,
+        segment_bytes=account.segments.bytes,
         write_units=units,
         write_dollars=units * WRITE_UNIT_DOLLARS,
         month_dollars=account.total.month_dollars,
