@@ -22,9 +22,7 @@ from tests.support.other_tables import (
     OTHER_NAMES,
     OTHER_TYPES,
     new_table_name,
-    run_update_tables,
     schema_of,
-    without_directory,
     without_indexes,
 )
 
@@ -190,6 +188,7 @@ OTHER_SCHEMAS: dict[str, tuple[Callable[[str], dict[str, Any]], str]] = {
         lambda name: _with_index(name, ["run_id", "PK"]),
         "run_id-index.*run_id HASH, PK RANGE",
     ),
+    "no index": (without_indexes, "owner-index: absent, not on owner HASH, last_active RANGE with about"),
 }
 
 
@@ -205,29 +204,13 @@ def test_setup_says_how_a_table_that_exists_differs_and_changes_nothing(
         DynamoDBSaver(name, endpoint_url=engine.endpoint_url, region_name=engine.region_name) as saver,
         pytest.raises(
             CheckpointerConfigurationError,
-            match=rf"table {name} exists with another schema:.*({difference}).*another table_name",
+            match=rf"table {name} exists with another schema:.*({difference}).*another table_name.*add it as",
         ),
     ):
         ask(side, saver, "setup")
     assert client.describe_table(TableName=name)["Table"] == before
     expiry = client.describe_time_to_live(TableName=name)["TimeToLiveDescription"]
     assert expiry["TimeToLiveStatus"] == "DISABLED"
-
-
-def test_the_commands_that_setup_prints_add_what_an_older_table_lacks(
-    engine: Engine, client: DynamoDBClient, other_table: Callable[..., str]
-) -> None:
-    name = other_table(**without_directory(new_table_name()))
-    with DynamoDBSaver(name, endpoint_url=engine.endpoint_url, region_name=engine.region_name) as saver:
-        with pytest.raises(CheckpointerConfigurationError, match="lacks owner-index and day-index") as raised:
-            saver.setup()
-        assert run_update_tables(client, str(raised.value)) == ["owner-index", "day-index"]
-        # What the message says to wait for is there.
-        assert str(raised.value).count('IndexStatus" --output text)" = ACTIVE ]') == 2
-        saver.setup()
-        store(saver, thread_config(), "1", {"a": 1})
-        saver.set_thread("thread", owner="ada")
-        assert [each.thread_id for each in saver.threads(owner="ada").threads] == ["thread"]
 
 
 def test_setup_says_that_the_time_to_live_is_on_another_attribute(

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from langgraph.checkpoint.dynamodb._format.schema import (
+    INDEX_REMEDY,
     INDEXES,
-    TEMPLATE_COMMAND,
     TTL_ATTRIBUTE,
-    index_remedy,
     table_schema,
 )
 from langgraph.checkpoint.dynamodb._runtime.failures import error_code
@@ -19,7 +18,6 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 
 _POLL_SECONDS = 0.5
 _POLLS_MAX = 240
-ABSENT = "absent"
 
 
 def setup(table: Table) -> Op[None]:
@@ -74,16 +72,11 @@ def _enable_expiry(table: Table) -> Op[None]:
 
 def _check(table_name: str, description: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
     """Raise if an existing table differs from the schema, and say how."""
-    found = differences(description, schema)
-    wrong = [each for each in found.values() if each]
-    missing = [name for name in INDEXES if _index(description, name) == ABSENT]
-    if missing and len(missing) == len(wrong):
-        msg = f"table {table_name} lacks {' and '.join(missing)}; {index_remedy(table_name, missing)}"
-        raise CheckpointerConfigurationError(msg)
+    wrong = [each for each in differences(description, schema).values() if each]
     if wrong:
         msg = (
-            f"table {table_name} exists with another schema: {'; '.join(wrong)}. Give another table_name, or"
-            f" delete that table if nothing needs it; `{TEMPLATE_COMMAND}` prints the template that declares the schema"
+            f"table {table_name} exists with another schema: {'; '.join(wrong)}. Give another table_name, or delete"
+            f" that table if nothing needs it. If only an index is absent, {INDEX_REMEDY}"
         )
         raise CheckpointerConfigurationError(msg)
 
@@ -110,7 +103,7 @@ def _index(schema: Mapping[str, Any], name: str) -> str:
         if index["IndexName"] == name:
             others = sorted(index.get("Projection", {}).get("NonKeyAttributes", []))
             return f"on {_keys(index)}" + (f" with {', '.join(others)}" if others else "")
-    return ABSENT
+    return "absent"
 
 
 def _types(schema: Mapping[str, Any], other: Mapping[str, Any]) -> str:

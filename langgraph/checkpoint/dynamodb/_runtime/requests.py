@@ -23,11 +23,10 @@ from langgraph.checkpoint.dynamodb._format.limits import (
 )
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._format.schema import (
-    DIRECTORY_INDEXES,
+    INDEX_REMEDY,
     PARTITION_KEY,
     SORT_KEY,
     TEMPLATE_COMMAND,
-    index_remedy,
 )
 from langgraph.checkpoint.dynamodb._runtime.attempts import backoff_seconds
 from langgraph.checkpoint.dynamodb._runtime.failures import (
@@ -350,11 +349,6 @@ _OTHER_KEYS = (
 )
 
 
-def _made_with(index: str) -> Sequence[str]:
-    """Return the indexes that a table without this one lacks: those of the directory come together."""
-    return DIRECTORY_INDEXES if index in DIRECTORY_INDEXES else (index,)
-
-
 def _remedy(table_name: str, error: Exception, index: str | None) -> str | None:
     """Return what to do about an error of the set-up; `None` for other errors."""
     code, where, message = error_code(error), located(table_name, error), text_of(error)
@@ -364,8 +358,7 @@ def _remedy(table_name: str, error: Exception, index: str | None) -> str | None:
             f"table {where} has no index {index} that can be queried: it is missing, still being built, or has other"
             f" keys ({message}). `langgraph-dynamodb doctor` tells which. If the table was not made for this saver, use"
             f" one of the template that `{TEMPLATE_COMMAND}` prints, or one made by setup(). If the index is being"
-            " built, wait until it is ACTIVE. Otherwise delete it if it has other keys, and"
-            f" {index_remedy(table_name, _made_with(index))}"
+            f" built, wait until it is ACTIVE. Otherwise delete it if it has other keys, and {INDEX_REMEDY}"
         )
     if code == "ResourceNotFoundException":
         return (

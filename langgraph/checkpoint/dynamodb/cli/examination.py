@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from langgraph.checkpoint.dynamodb._format.items import key, partition_of
 from langgraph.checkpoint.dynamodb._format.schema import (
     DAY_INDEX,
+    INDEX_REMEDY,
     OWNER_INDEX,
     RUN_INDEX,
     TEMPLATE_COMMAND,
     TTL_ATTRIBUTE,
-    index_remedy,
     table_schema,
 )
 from langgraph.checkpoint.dynamodb._operations.setup import differences
@@ -115,14 +115,14 @@ class Examination:
             yield self._index(name, table, wrong[name])
 
     def _index(self, name: str, table: Mapping[str, Any], wrong: str) -> Finding:
-        remedy, needed_by = index_remedy(self.name, [name]), _INDEXES[name]
+        needed_by = _INDEXES[name]
         found = next(
             (each for each in table.get("GlobalSecondaryIndexes", ()) if each["IndexName"] == name), None
         )
         if found is None:
-            return problem(name, wrong, f"{needed_by}; {remedy}")
+            return problem(name, wrong, f"{needed_by}; {INDEX_REMEDY}")
         if wrong:
-            return problem(name, wrong, f"{needed_by}; delete the index, then {remedy}")
+            return problem(name, wrong, f"{needed_by}; delete the index, then {INDEX_REMEDY}")
         # Some emulators do not tell.
         status = found.get("IndexStatus", table["TableStatus"])
         if status not in ("ACTIVE", "UPDATING"):
