@@ -27,7 +27,7 @@ from langgraph.checkpoint.dynamodb._format.limits import PARTITION_KEY_BYTES_MAX
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY
 from langgraph.checkpoint.dynamodb._operations.listed_partitions import ensure_listed, listed_items
-from langgraph.checkpoint.dynamodb._runtime.events import note_error
+from langgraph.checkpoint.dynamodb._runtime.events import running_meter
 from langgraph.checkpoint.dynamodb._runtime.options import check_ttl
 from langgraph.checkpoint.dynamodb._runtime.requests import Query, Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather, work
@@ -116,7 +116,9 @@ def attempt(operation: Op[T], verb: str, what: object) -> Op[T | None]:
         return (yield from operation)
     except Exception as error:  # noqa: BLE001 - whatever it is, the node can run.
         logger.warning("The node cache could not %s %s: %s: %s", verb, what, type(error).__name__, error)
-        note_error(error)
+        meter = running_meter.get()
+        if meter is not None:
+            meter.error = meter.error or error
         return None
 
 

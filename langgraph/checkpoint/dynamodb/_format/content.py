@@ -32,11 +32,18 @@ class Body:
 
 
 def pack_body(
-    kind: str, data: bytes, values: Mapping[str, StoredValue], metadata: Item, sources: Mapping[str, str]
+    kind: str,
+    data: bytes,
+    values: Mapping[str, StoredValue],
+    readable_metadata: str,
+    sources: Mapping[str, str],
 ) -> bytes:
-    """Serialize a body, given the serialized checkpoint and the head's metadata. Ids are beside it, in the item."""
+    """Serialize a body, given the serialized checkpoint and its metadata as far as they are readable in the head.
+
+    Ids are beside it, in the item.
+    """
     rows = [(name, value.kind, len(value.segments), value.inline) for name, value in values.items()]
-    return _pack((kind, data, rows, _metadata_digest(metadata), dict(sources)))
+    return _pack((kind, data, rows, _metadata_digest(readable_metadata), dict(sources)))
 
 
 def read_body(codec: Codec, item: Item, contents: Contents) -> Body:
@@ -51,7 +58,7 @@ def read_body(codec: Codec, item: Item, contents: Contents) -> Body:
 
     def body(data: Any) -> Body:
         kind, serialized, rows, metadata_digest, sources = _row(data, str, bytes, list, bytes, dict)
-        if metadata_digest != _metadata_digest(item):
+        if metadata_digest != _metadata_digest(items.text(item, items.METADATA) or ""):
             msg = "its metadata was changed after it was stored"
             raise ValueError(msg)
         values, start = {}, 0
@@ -71,10 +78,9 @@ def read_body(codec: Codec, item: Item, contents: Contents) -> Body:
     return _parse(item, part_content(codec, item, items.BODY, part, contents), body)
 
 
-def _metadata_digest(item: Item) -> bytes:
+def _metadata_digest(readable: str) -> bytes:
     """Return the digest by which a body authenticates the readable metadata beside it. Sealed ones have a checksum."""
-    text = items.text(item, items.METADATA) or ""
-    return blake2b(text.encode(), digest_size=16).digest()
+    return blake2b(readable.encode(), digest_size=16).digest()
 
 
 def read_metadata(codec: Codec, item: Item, contents: Contents) -> CheckpointMetadata:

@@ -337,18 +337,18 @@ def snapshot_arguments(
     `kept` names channels whose values are not among those of the checkpoint, but the parent's.
     """
     partition, parent_id = target(config), checkpoint_id_in(config)
-    checkpoint_id = id_of(checkpoint)
+    above, checkpoint_id = namespaces_above(partition, config), id_of(checkpoint)
     key = items.key(partition.pk, items.checkpoint_prefix(checkpoint_id))
     metadata = get_checkpoint_metadata(config, metadata)
     rest = {name: value for name, value in checkpoint.items() if name not in {"id", "channel_values"}}
     return NewCheckpoint(
         partition=partition,
-        above=namespaces_above(partition, config),
+        above=above,
         checkpoint_id=checkpoint_id,
         key=key,
         parent_id=parent_id,
-        rest=storage.codec.dumps(rest, "the checkpoint", "checkpoint"),
         metadata=_serialized_metadata(storage, metadata),
+        rest=storage.codec.dumps(rest, "the checkpoint", "checkpoint"),
         delta_channels=delta_counters(metadata),
         started_from=started_from(partition, metadata),
         run_id=items.indexable_run_id(metadata),
@@ -395,7 +395,8 @@ def _head(
 ) -> _ComposedHead:
     """Compose the head, given how it stores the values."""
     sources = _sources(new, parent, values)
-    packed = pack_body(*new.rest, values, metadata, sources)
+    readable_metadata = new.metadata if isinstance(new.metadata, str) else ""
+    packed = pack_body(*new.rest, values, readable_metadata, sources)
     body = builder.part(items.BODY, packed, BODY_BYTES_MAX, values.values())
     item = items.head_item(
         new.key,

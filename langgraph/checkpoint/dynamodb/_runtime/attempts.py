@@ -17,7 +17,7 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     RETRY_SECONDS_QUIET,
     RETRY_WORDS_SECONDS,
 )
-from langgraph.checkpoint.dynamodb._runtime.events import note_failure
+from langgraph.checkpoint.dynamodb._runtime.events import running_meter
 
 logger = logging.getLogger(__name__)
 
@@ -67,7 +67,9 @@ class Attempts:
         """
         self.number = max(self.number + 1, number)
         wait = self._seconds_to_next(error, at_least)
-        note_failure(error, wait)
+        meter = running_meter.get()
+        if meter is not None:
+            meter.count_failure(error, wait)
         return wait
 
     @property

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from langgraph.checkpoint.dynamodb._format.items import Partition
 from langgraph.checkpoint.dynamodb._format.segments import Chunk, StoredValue, inline_bytes
-from langgraph.checkpoint.dynamodb._runtime.events import note_cache
+from langgraph.checkpoint.dynamodb._runtime.events import running_meter
 from langgraph.checkpoint.dynamodb._runtime.fork import start_in_every_process
 from langgraph.checkpoint.dynamodb.protocol import Thread, is_reusable
 
@@ -280,7 +280,9 @@ class Cache:
                 found.append(self._entries.get(key))
                 if found[-1] is not None:
                     self._entries.move_to_end(key)
-        note_cache(found)
+        meter = running_meter.get()
+        if meter is not None:
+            meter.count_lookups(found)
         return found
 
     def _store(self, entries: Mapping[_Key, CachedCheckpoint | CachedThread | CachedSegment]) -> None:

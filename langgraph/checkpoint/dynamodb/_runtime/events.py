@@ -153,6 +153,21 @@ class Meter:
     named: set[bytes] = field(default_factory=set)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
+    def count_lookups(self, found: Sequence[object]) -> None:
+        """Count lookups in the cache; `None` is an entry that was not there."""
+        missed = found.count(None)
+        with self.lock:
+            self.cache_hits += len(found) - missed
+            self.cache_misses += missed
+
+    def count_failure(self, error: Exception, wait_seconds: float | None) -> None:
+        """Count a failed attempt and the wait before the next one; `None` if there is none."""
+        with self.lock:
+            self.throttled += error_code(error) in THROTTLED
+            if wait_seconds is not None:
+                self.retries += 1
+                self.waited_seconds += wait_seconds
+
     def event(self, outcome: Outcome, error: BaseException | None, *, with_ids: bool) -> Event:
         """Return the event of the operation."""
         thread_id = next(iter(self.thread_ids)) if with_ids and len(self.thread_ids) == 1 else None
@@ -176,35 +191,8 @@ def _name_of(error: BaseException) -> str:
     return error_code(error) or type(error).__name__
 
 
-_meter: ContextVar[Meter | None] = ContextVar("langgraph_dynamodb_meter", default=None)
-
-
-def note_cache(found: Sequence[object]) -> None:
-    """Count a look into the cache, if an operation is measured; `None` is an entry that was not there."""
-    meter = _meter.get()
-    if meter is not None:
-        missed = found.count(None)
-        with meter.lock:
-            meter.cache_hits += len(found) - missed
-            meter.cache_misses += missed
-
-
-def note_failure(error: Exception, wait_seconds: float | None) -> None:
-    """Count a failed attempt and the wait before the next one; `None` if there is none."""
-    meter = _meter.get()
-    if meter is not None:
-        with meter.lock:
-            meter.throttled += error_code(error) in THROTTLED
-            if wait_seconds is not None:
-                meter.retries += 1
-                meter.waited_seconds += wait_seconds
-
-
-def note_error(error: Exception) -> None:
-    """Give the running operation's event the error that the operation logs instead of raising it."""
-    meter = _meter.get()
-    if meter is not None:
-        meter.error = meter.error or error
+running_meter: ContextVar[Meter | None] = ContextVar("langgraph_dynamodb_meter", default=None)
+"""The meter of the running operation, if it is measured."""
 
 
 class Observer:
@@ -238,7 +226,7 @@ class Observer:
     @contextmanager
     def running(self, meter: Meter) -> Iterator[None]:
         """Measure what runs in the block: a whole operation, or one step of a list."""
-        token, span = _meter.set(meter), ExitStack()
+        token, span = running_meter.set(meter), ExitStack()
         started = time.perf_counter()
         if meter.span is not None:
             with self._guarded():
@@ -251,7 +239,7 @@ class Observer:
             meter.duration_seconds += time.perf_counter() - started
             # A coroutine that is dropped with its event loop ends in another context.
             with suppress(ValueError):
-                _meter.reset(token)
+                running_meter.reset(token)
 
     @contextmanager
     def ending(self, meter: Meter, when_dropped: Outcome) -> Iterator[None]:
@@ -300,7 +288,7 @@ class Observer:
     def _sending(self, call: Call) -> Meter:
         """Count a request. The first one of a deletion says that the deletion began."""
         # There is one wherever a runner runs; a request without one is made all the same.
-        meter = _meter.get() or Meter(None, "", 0.0)
+        meter = running_meter.get() or Meter(None, "", 0.0)
         with meter.lock:
             is_first = meter.requests == 0
             meter.requests += 1
