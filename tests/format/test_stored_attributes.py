@@ -147,6 +147,10 @@ def test_a_thread_has_the_attributes_of_the_design_and_of_the_code() -> None:
     assert found == documented("Items")
 
 
+def test_the_indexes_of_the_directory_hold_what_a_thread_item_has() -> None:
+    assert set(schema.DIRECTORY_ATTRIBUTES) <= TYPES["thread item"].keys()
+
+
 def test_each_attribute_that_has_a_constant_has_a_row() -> None:
     """Also one that no operation of these tests stores."""
     prefixes = {"CHECKPOINTS", "AFTER_CHECKPOINTS", "NAMESPACES", "SEGMENTS", "THREAD", "LOCK"}
