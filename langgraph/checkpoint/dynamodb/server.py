@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import BaseCheckpointSaver, DeltaChannelHistory
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore
 
 from langgraph.checkpoint.dynamodb.config.creation import acreate_checkpointer, acreate_store
@@ -72,26 +71,16 @@ def _hand_on_delta_channels() -> None:
             _ADAPTER,
         )
         return
-    for method in (_get_delta_channel_history, _aget_delta_channel_history):
-        name = method.__name__.removeprefix("_")
+    for name in ("get_delta_channel_history", "aget_delta_channel_history"):
         # A release whose adapter has its own method keeps it.
         if getattr(adapter, name) is getattr(BaseCheckpointSaver, name):
-            setattr(adapter, name, method)
+            setattr(adapter, name, _handed_on(name))
 
 
-def _get_delta_channel_history(
-    adapter: Any, *, config: RunnableConfig, channels: Sequence[str]
-) -> Mapping[str, DeltaChannelHistory]:
-    found: Mapping[str, DeltaChannelHistory] = adapter._inner.get_delta_channel_history(  # noqa: SLF001 - the adapter has no public way to the saver.
-        config=config, channels=channels
-    )
-    return found
+def _handed_on(name: str) -> Callable[..., Any]:
+    """Return a method of the adapter that calls the method of the saver with this name."""
 
+    def method(adapter: Any, **arguments: Any) -> Any:
+        return getattr(adapter._inner, name)(**arguments)  # noqa: SLF001 - the adapter has no public way to the saver.
 
-async def _aget_delta_channel_history(
-    adapter: Any, *, config: RunnableConfig, channels: Sequence[str]
-) -> Mapping[str, DeltaChannelHistory]:
-    found: Mapping[str, DeltaChannelHistory] = await adapter._inner.aget_delta_channel_history(  # noqa: SLF001 - the adapter has no public way to the saver.
-        config=config, channels=channels
-    )
-    return found
+    return method

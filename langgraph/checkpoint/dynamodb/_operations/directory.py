@@ -267,7 +267,7 @@ def look_up(storage: Storage, thread_id: str) -> Op[Newest]:
     if not found:
         return Newest("idle")
     metadata = yield from readable_metadata(storage, found[0].head)
-    return Newest(status_of(found[0]), (metadata or {}).get("step"))
+    return Newest(status_of(found[0].writes), (metadata or {}).get("step"))
 
 
 # Listing

@@ -20,7 +20,6 @@ from langgraph.checkpoint.dynamodb._operations.list import heads_of_table
 from langgraph.checkpoint.dynamodb._operations.reads import (
     LoadedSegments,
     NamespaceReader,
-    StoredCheckpoint,
     hides_namespace,
 )
 from langgraph.checkpoint.dynamodb._operations.threads import namespaces, read_thread
@@ -185,7 +184,7 @@ def _describe(found: Overview, newest: Sequence[Item], now: float) -> None:
     text = items.text(head, items.METADATA)
     metadata = {} if text is None else parse_metadata(head, text)
     found.step, found.source = metadata.get("step"), metadata.get("source")
-    found.waiting = task_states(writes).status == "waiting"
+    found.waiting = status_of(writes) == "waiting"
 
 
 def measure_thread(storage: Storage, thread_id: str) -> Op[list[Inventory]]:
@@ -211,8 +210,8 @@ class Line:
     """`None` if they are encrypted with another key."""
     tasks: int
     """How many tasks have pending writes."""
-    waiting: bool
-    failed: bool
+    status: str
+    """`idle`, `waiting` for a human or `failed`, as of this checkpoint."""
     expires_at: int | None
 
 
@@ -221,15 +220,14 @@ def lines(storage: Storage, partition: Partition) -> Stream[Line]:
     history = NamespaceReader(storage, partition, first_page=None, consistent=False)
     while not history.done:
         for checkpoint in (yield from history.page()):
-            head, tasks = checkpoint.head, task_states(checkpoint.writes)
+            head = checkpoint.head
             yield Emit(
                 Line(
                     checkpoint.checkpoint_id,
                     items.text(head, items.PARENT),
                     (yield from readable_metadata(storage, head)),
                     len(checkpoint.writes),
-                    tasks.waiting,
-                    tasks.failed,
+                    status_of(checkpoint.writes),
                     items.ends_at(head),
                 )
             )
@@ -247,23 +245,11 @@ def readable_metadata(storage: Storage, head: Item) -> Op[CheckpointMetadata | N
         return None
 
 
-@dataclass(frozen=True)
-class TaskStates:
-    """Whether any task of a checkpoint waits for a human, and whether any has failed."""
+def status_of(writes: Iterable[Item]) -> str:
+    """Return the status of a thread by its checkpoint's pending writes: `idle`, `waiting` for a human or `failed`.
 
-    waiting: bool
-    failed: bool
-
-    @property
-    def status(self) -> str:
-        """The status of a thread: `idle`, `waiting` for a human or `failed`."""
-        if self.failed:
-            return "failed"
-        return "waiting" if self.waiting else "idle"
-
-
-def task_states(writes: Iterable[Item]) -> TaskStates:
-    """Tell from a checkpoint's pending writes what its unfinished tasks wait for.
+    If one of several parallel tasks has failed and another waits, the thread is `failed`: the run raised, and an answer
+    would run the failed task again. Once a retry has finished that task, the thread is `waiting`.
 
     LangGraph keeps a task's error and question when it runs the task again, without their order. The answer tells the
     order: without one, the task failed, ran again and waits. With one, it went on after its question and failed.
@@ -273,22 +259,14 @@ def task_states(writes: Iterable[Item]) -> TaskStates:
     was none. A task counts as failed if it failed, and asks again after an answer.
     """
     given = list(writes)
-    unfinished = [each for each in given if items.WRITES not in each]
     is_answered = any(_ANSWERED in each and items.task_id_of(each) == _NO_TASK for each in given)
-    failed = [
-        _FAILED in each and (_INTERRUPTED not in each or _ANSWERED in each or is_answered)
-        for each in unfinished
-    ]
-    waiting = [
-        _INTERRUPTED in each and not has_failed for each, has_failed in zip(unfinished, failed, strict=True)
-    ]
-    return TaskStates(any(waiting), any(failed))
+    states = {_state_of(each, is_answered=is_answered) for each in given if items.WRITES not in each}
+    return next((each for each in ("failed", "waiting") if each in states), "idle")
 
 
-def status_of(checkpoint: StoredCheckpoint) -> str:
-    """Return the status of a thread as of a checkpoint: `idle`, `waiting` for a human or `failed`.
-
-    If one of several parallel tasks has failed and another waits, the thread is `failed`: the run raised, and an answer
-    would run the failed task again. Once a retry has finished that task, the thread is `waiting`.
-    """
-    return task_states(checkpoint.writes).status
+def _state_of(task: Item, *, is_answered: bool) -> str | None:
+    """Return what an unfinished task has come to, by its writes; `None` if it runs."""
+    asks = _INTERRUPTED in task
+    if _FAILED in task and (not asks or _ANSWERED in task or is_answered):
+        return "failed"
+    return "waiting" if asks else None

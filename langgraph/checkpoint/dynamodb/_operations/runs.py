@@ -37,6 +37,6 @@ def list_runs(storage: Storage, thread_id: str) -> Op[list[RunSummary]]:
             if run_id is None:
                 continue
             here = checkpoint.checkpoint_id
-            run = runs.get(run_id) or RunSummary(run_id, here, here, 0, status_of(checkpoint))
+            run = runs.get(run_id) or RunSummary(run_id, here, here, 0, status_of(checkpoint.writes))
             runs[run_id] = replace(run, first_checkpoint_id=here, checkpoints=run.checkpoints + 1)
     return list(runs.values())

@@ -60,8 +60,7 @@ def _text(line: Line, older: Line | None) -> str:
         moment(stored_at(line.checkpoint_id)),
         "encrypted" if line.metadata is None else f"step {metadata.get('step')}, {metadata.get('source')}",
         f"{counted(line.tasks, 'task')} with writes" if line.tasks else None,
-        "WAITING FOR A HUMAN" if line.waiting else None,
-        "FAILED" if line.failed else None,
+        {"waiting": "WAITING FOR A HUMAN", "failed": "FAILED"}.get(line.status),
         f"continues {line.parent_id or 'nothing'}" if is_fork else None,
     ]
     return "  ".join(filter(None, parts))
