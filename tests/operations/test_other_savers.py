@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import uuid
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -14,11 +13,8 @@ from langchain_core.runnables import RunnableConfig
 
 from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.schema import table_schema
-from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
-from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from tests.support.checkpoints import all_items, store, stored_values, thread_config
-from tests.support.harness import Harness
-from tests.support.operations import OPERATIONS, WITH_CONFIG, Side, ask, both_sides
+from tests.support.operations import OPERATIONS, Side, ask, both_sides
 from tests.support.traffic import Traffic
 
 if TYPE_CHECKING:
@@ -124,23 +120,6 @@ async def test_many_may_look_at_once(
     assert kinds == [type(None), wrong, type(None), wrong, type(None)]
 
 
-@pytest.mark.parametrize("method", [*WITH_CONFIG, "list of all"])
-def test_a_missing_index_is_said_once(
-    own_client: DynamoDBClient, foreign_table: str, method: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.WARNING, "langgraph.checkpoint.dynamodb")
-    for _ in range(2):
-        saver = DynamoDBSaver(foreign_table, client=own_client)
-        for thread_id in ("thread-1", "thread-2"):
-            if method == "list of all":
-                assert list(saver.list(None)) == []
-            else:
-                ask("sync", saver, method, **WITH_CONFIG[method](thread_config(thread_id, checkpoint_id="0")))
-    (message,) = [each.getMessage() for each in caplog.records]
-    assert f"Table {foreign_table} has no run_id-index" in message
-    assert "`python -m langgraph.checkpoint.dynamodb template` prints" in message
-
-
 LOOK = ["Query", "Query", "Query"]
 
 
@@ -199,51 +178,3 @@ def test_ids_that_no_other_saver_could_have_are_no_obstacle(
     assert saver.get_tuple(config) is None
     store(saver, config, "1", {"a": 1})
     assert stored_values(saver, config) == {"a": 1}
-
-
-# A table that removes nothing
-
-
-def _said_of_expiry(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [each.getMessage() for each in caplog.records if "time to live switched off" in each.getMessage()]
-
-
-@both_sides
-def test_a_table_that_removes_nothing_is_told_once_to_a_saver_with_a_ttl(
-    client: DynamoDBClient, table_name: str, caplog: pytest.LogCaptureFixture, side: Side
-) -> None:
-    name = f"{table_name}-{side}-forever"
-    client.create_table(**table_schema(name))
-    try:
-        for _ in range(2):
-            assert ask(side, DynamoDBSaver(name, client=client), "get_tuple", thread_config()) is None
-        assert _said_of_expiry(caplog) == []
-        for thread in ("thread-1", "thread-2"):
-            saver = DynamoDBSaver(name, client=client, ttl_seconds=60)
-            assert ask(side, saver, "get_tuple", thread_config(thread)) is None
-    finally:
-        client.delete_table(TableName=name)
-    [said] = _said_of_expiry(caplog)
-    assert f"aws dynamodb update-time-to-live --table-name {name} " in said
-
-
-def test_a_table_that_removes_what_expires_is_asked_once_and_nothing_is_said(
-    own_client: DynamoDBClient, table_name: str, traffic: Traffic, caplog: pytest.LogCaptureFixture
-) -> None:
-    saver = DynamoDBSaver(table_name, client=own_client, ttl_seconds=60)
-    saver.setup()
-    traffic.clear()
-    for thread in ("thread-1", "thread-2"):
-        assert saver.get_tuple(thread_config(thread)) is None
-    assert traffic.operations.count("DescribeTimeToLive") == 1
-    assert _said_of_expiry(caplog) == []
-
-
-def test_who_may_not_know_it_is_told_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    denied = ClientError({"Error": {"Code": "AccessDeniedException"}}, "DescribeTimeToLive")
-    look = look_for_other_savers(Harness().process(60).storage, None)
-    calls = list(next(look))
-    assert [each.method for each in calls if isinstance(each, Call)] == ["query", "describe_time_to_live"]
-    with pytest.raises(StopIteration):
-        look.send([{"Items": []}, denied])
-    assert caplog.records == []

@@ -134,7 +134,6 @@ class _Selection:
         An error in one namespace does not keep the others from being listed.
         """
         run_id = items.indexable_run_id(self.metadata_filter)
-        is_empty = self.after is None
         start = "" if self.after is None else items.partition_of(*self.after[:2]).pk
         if run_id is None:
             seen = {start} - {""}
@@ -147,7 +146,6 @@ class _Selection:
                     if pk not in seen:
                         seen.add(pk)
                         yield from self._of_partition(pk)
-            is_empty = is_empty and not seen
         else:
             query = Query(run_id, consistent=False, index=(RUN_INDEX, RUN_ID), attributes=(PARTITION_KEY,))
             found = yield from self.storage.table.query_all(query)
@@ -155,10 +153,7 @@ class _Selection:
             for pk in sorted({items.partition_key(item) for item in found}):
                 if pk >= start:
                     yield from self._of_partition(pk)
-            is_empty = is_empty and not found
         self.errors.raise_first()
-        if is_empty and not self._complete:
-            yield from look_for_other_savers(self.storage, None)
 
     def _of_partition(self, pk: str) -> Stream[CheckpointTuple]:
         if self.after is not None and items.partition_of(*self.after[:2]).pk != pk:
