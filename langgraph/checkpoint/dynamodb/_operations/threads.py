@@ -24,7 +24,7 @@ from langgraph.checkpoint.dynamodb._format.moments import stored_at
 from langgraph.checkpoint.dynamodb._format.schema import OWNER, PARTITION_KEY, SORT_KEY
 from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
 from langgraph.checkpoint.dynamodb._runtime.cache import CachedThread, Facts
-from langgraph.checkpoint.dynamodb._runtime.requests import Query, none_if_condition_failed
+from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, Wait, gather
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError, ThreadBusyError
@@ -84,10 +84,9 @@ def ensure_epoch(storage: Storage, partition: Partition) -> Op[CachedThread]:
         if not thread.is_pending:
             return _cached(storage, partition, thread)
         begin = protocol.begin_epoch(thread.epoch, ttl_seconds)
-        request = storage.table.update(items.thread_key(partition), begin, ReturnValues="ALL_NEW")
-        response = yield from none_if_condition_failed(request)
-        if response is not None:
-            return _cached(storage, partition, Thread.parse(response["Attributes"]))
+        item = yield from storage.table.changed(items.thread_key(partition), begin)
+        if item is not None:
+            return _cached(storage, partition, Thread.parse(item))
     msg = (
         f"thread {partition.thread_id!r} was deleted {ATTEMPTS_MAX} times while something was stored in it; retry the"
         " call"
@@ -273,9 +272,8 @@ def _touch(
     """Change a thread in the directory; return its item, or `None` if another call has changed it meanwhile."""
     # Other puts of this process, side by side with this one, need not touch the thread too.
     storage.cache.remember_thread(partition.root, thread.epoch, thread.ttl_seconds, int(storage.clock()))
-    request = storage.table.update(items.thread_key(partition), change, ReturnValues="ALL_NEW")
-    response = yield from none_if_condition_failed(request)
-    return None if response is None else Thread.parse(response["Attributes"])
+    item = yield from storage.table.changed(items.thread_key(partition), change)
+    return None if item is None else Thread.parse(item)
 
 
 def _touch_kept(storage: Storage, partition: Partition, epoch: bytes) -> Op[None]:
@@ -354,11 +352,8 @@ def _try_claim(
     """
     now = storage.clock()
     claim = protocol.claim_thread(token, now)
-    request = storage.table.update(
-        items.thread_key(root), claim, ReturnValues="ALL_NEW", delay_seconds=delay_seconds
-    )
-    response = yield from none_if_condition_failed(request)
-    if response is None:
+    item = yield from storage.table.changed(items.thread_key(root), claim, delay_seconds=delay_seconds)
+    if item is None:
         found = yield from storage.table.get(root.pk, items.THREAD)
         if found is None:
             create = protocol.create_pending_thread(storage.rng.randbytes(8), now)
@@ -366,14 +361,14 @@ def _try_claim(
         else:
             yield from _parsed_or_reset(storage, root, found, resets=resets)
         return None
-    thread = yield from _parsed_or_reset(storage, root, response["Attributes"], resets=resets)
+    thread = yield from _parsed_or_reset(storage, root, item, resets=resets)
     if thread is None:
         return None
     if expires_before(thread.expires_at, int(now) + ORPHAN_SECONDS):
         # DynamoDB would remove it while the deletion runs, and the claim with it.
         extend = protocol.extend_claimed_thread(token, now + ORPHAN_SECONDS)
-        item = yield from storage.table.try_update(items.thread_key(root), extend)
-        if item is not None and (not item or Thread.parse_for_deletion(item).claim != token):
+        other = yield from storage.table.try_update(items.thread_key(root), extend)
+        if other is not None and (not other or Thread.parse_for_deletion(other).claim != token):
             return None
     return thread
 

@@ -77,6 +77,17 @@ class Table:
         params = {"UpdateExpression": change.expression, **_condition(change), **params}
         return (yield from self.send("update_item", Key=item_key, **params))
 
+    def changed(self, item_key: Item, change: Change, **params: Any) -> Op[Item | None]:
+        """Change the item with a key, and return it as it is then; `None` if the change's condition does not hold."""
+        try:
+            response = yield from self.update(item_key, change, ReturnValues="ALL_NEW", **params)
+        except Exception as error:
+            if error_code(error) != CONDITION_FAILED:
+                raise
+            return None
+        item: Item = response["Attributes"]
+        return item
+
     def try_update(self, item_key: Item, change: Change, **params: Any) -> Op[Item | None]:
         """Change the item with a key if the change's condition holds.
 
@@ -201,16 +212,6 @@ def _condition(change: Change) -> dict[str, Any]:
         "ExpressionAttributeValues": change.values,
     }
     return {name: value for name, value in params.items() if value}
-
-
-def none_if_condition_failed(request: Op[Any]) -> Op[Any]:
-    """Return the response of a conditional request, or `None` if its condition did not hold."""
-    try:
-        return (yield from request)
-    except Exception as error:
-        if error_code(error) != CONDITION_FAILED:
-            raise
-        return None
 
 
 def conflicting_item(request: Op[Any]) -> Op[Item | None]:
