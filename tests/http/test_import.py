@@ -1,7 +1,8 @@
-"""What an agent loads for the client: nothing of AWS, and httpx with the first request only."""
+"""What an agent needs for the client: no AWS library or variable, and httpx with the first request only."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -26,8 +27,14 @@ OF_AWS = {"boto3", "botocore", "aiobotocore", "aioboto3"}
 
 def _loaded_by(program: str) -> set[str]:
     program += "\nimport sys; print(*sys.modules)"
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS")}
     done = subprocess.run(  # noqa: S603  # This interpreter, with a program of this file.
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=PROJECT_FOLDER
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=PROJECT_FOLDER,
+        env=environment,
     )
     return {name.partition(".")[0] for name in done.stdout.split()}
 

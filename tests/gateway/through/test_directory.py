@@ -90,15 +90,6 @@ def test_a_client_enters_describes_and_lists_as_a_saver_does(
     assert [each.thread_id for each in ask(side, remote, "threads", owner="ada").threads] == ["new"]
 
 
-def test_a_later_run_never_changes_the_owner(make_remote: MakeRemote) -> None:
-    remote = make_remote(owner_from="user_id")
-    put("sync", remote, "one", "ada")
-    put("sync", make_remote(owner_from="user_id"), "one", "bob", 2)
-    assert [each.owner for each in remote.threads().threads] == ["ada"]
-    remote.set_thread("one", owner="bob")
-    assert remote.threads(owner="ada").threads == []
-
-
 def test_a_thread_that_begins_without_an_owner_is_told_once(
     make_remote: MakeRemote, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -145,21 +136,6 @@ def test_a_status_needs_no_key(make_remote: MakeRemote) -> None:
         ("one", "idle", None),
         ("two", "idle", None),
     }
-
-
-def test_all_threads_are_listed_for_a_year(make_remote: MakeRemote) -> None:
-    with pytest.raises(CheckpointerInputError, match="366 days ago"):
-        make_remote().threads(since=datetime.fromtimestamp(0, timezone.utc))
-
-
-def test_a_thread_that_failed_and_asks_since_waits(make_remote: MakeRemote) -> None:
-    remote = make_remote(owner_from="user_id")
-    config = put("sync", remote, "one", "ada")
-    for channel in ("__error__", "__interrupt__"):
-        remote.put_writes(config, [(channel, "?")], "task")
-    assert [each.status for each in remote.threads(owner="ada", status="waiting").threads] == ["waiting"]
-    remote.put_writes(config, [("__resume__", "x")], "task")
-    assert [each.status for each in remote.threads(owner="ada", status="failed").threads] == ["failed"]
 
 
 def test_a_list_may_end_at_any_time(make_remote: MakeRemote) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from hashlib import sha256
 from typing import Any
 
@@ -27,54 +26,31 @@ DELETIONS = ["prune", "delete_for_runs", "delete_thread"]
 MakeSaver = Callable[..., DynamoDBSaver]
 
 
-@pytest.fixture
-def collected() -> Collected:
-    """Give a place for events."""
-    return Collected()
-
-
-@pytest.fixture
-async def make_remote(make_saver: MakeSaver) -> AsyncIterator[Callable[..., HttpCheckpointSaver]]:
-    """Give a factory of savers through a gateway on the table."""
-    with contextlib.ExitStack() as stack:
-        url = stack.enter_context(gateway_service(make_saver()))
-
-        def make(**options: Any) -> HttpCheckpointSaver:
-            return stack.enter_context(HttpCheckpointSaver(url, **options))
-
-        yield make
-
-
 @both_sides
-def test_through_a_gateway_they_have_the_same_names(
-    make_remote: Callable[..., HttpCheckpointSaver], collected: Collected, side: Side
-) -> None:
-    saver = make_remote(on_event=collected, thread_prefix="acme/")
-    ask_all(side, saver, "1")
-    assert [each.operation for each in collected.events if each.outcome == "ok"] == [*OPERATIONS]
-    assert [each.operation for each in collected.events if each.outcome == "began"] == DELETIONS
-    assert {each.tenant for each in collected.events} <= {"acme", None}
-    put = collected.last("put")
-    assert put.tenant == "acme"
+def test_client_and_service_tell_the_same_calls_tenants_and_units(make_saver: MakeSaver, side: Side) -> None:
+    service, client = Collected(), Collected()
+    with (
+        gateway_service(make_saver(on_event=service)) as url,
+        HttpCheckpointSaver(url, on_event=client, thread_prefix="acme/") as remote,
+    ):
+        ask_all(side, remote, "1")
+    for each in (service, client):
+        ended = {event.operation: event for event in each.events if event.outcome == "ok"}
+        assert {*ended} == {*OPERATIONS}
+        assert [event.operation for event in each.events if event.outcome == "began"] == DELETIONS
+        assert {event.tenant for event in each.events} <= {"acme", None}
+        assert ended["put"].tenant == "acme"
+        assert ended["put"].write_units
+        assert (ended["put_writes"].read_units, ended["list"].write_units) == (None, None)
+    for name in ("read_units", "write_units"):
+        consumed, told = (
+            sum(getattr(event, name) or 0 for event in each.events) for each in (service, client)
+        )
+        assert consumed == told > 0
+    assert [event.operation for event in client.events if event.outcome == "ok"] == [*OPERATIONS]
+    put = client.last("put")
     assert put.bytes_written > 0
     assert put.bytes_read > 0
-
-
-@both_sides
-def test_units_are_those_that_the_service_consumes(make_saver: MakeSaver, side: Side) -> None:
-    consumed, told = Collected(), Collected()
-    with (
-        gateway_service(make_saver(on_event=consumed)) as url,
-        HttpCheckpointSaver(url, on_event=told) as client,
-    ):
-        ask_all(side, client, "1")
-    for name in ("read_units", "write_units"):
-        service, seen = (sum(getattr(each, name) or 0 for each in ones.events) for ones in (consumed, told))
-        assert service == seen > 0
-    ended = {each.operation: each for each in told.events if each.outcome == "ok"}
-    assert (ended["put_writes"].read_units, ended["list"].write_units) == (None, None)
-    assert ended["put"].write_units
-    assert ended["list"].read_units is not None
 
 
 def test_nothing_is_measured_for_a_client_that_does_not_ask(
@@ -126,18 +102,3 @@ def test_a_tenant_is_not_told_what_others_have(make_saver: MakeSaver) -> None:
         "acme": {"put": True, "get_tuple": True, "list_threads": False},
         "ada": {"put": False, "get_tuple": False, "list_threads": False},
     }
-
-
-def test_the_service_s_own_events_have_units_tenant_and_the_methods_names(
-    make_saver: MakeSaver, collected: Collected
-) -> None:
-    saver = make_saver(on_event=collected)
-    with gateway_service(saver) as url, HttpCheckpointSaver(url) as client:
-        ask_all("sync", client, "acme/1")
-    ended = [each for each in collected.events if each.outcome == "ok"]
-    assert {each.operation for each in ended} == {*OPERATIONS}
-    assert [each.operation for each in collected.events if each.outcome == "began"] == DELETIONS
-    put = collected.last("put")
-    assert put.tenant == "acme"
-    assert put.write_units is not None
-    assert put.write_units > 0

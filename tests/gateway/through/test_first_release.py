@@ -172,4 +172,4 @@ def extended(answer: Any) -> Any:
 
 
 if __name__ == "__main__" and not FILE.exists():
-    FILE.write_text(json.dumps(record()[0], indent=1) + "\n")
+    FILE.write_text("[\n" + ",\n".join(map(json.dumps, record()[0])) + "\n]\n")

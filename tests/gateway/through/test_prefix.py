@@ -9,10 +9,8 @@ import pytest
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
 from langgraph.checkpoint.dynamodb import (
-    CheckpointerConfigurationError,
     CheckpointerInputError,
     DynamoDBSaver,
-    create_checkpointer,
 )
 from langgraph.checkpoint.dynamodb._operations.overview import scan_threads
 from langgraph.checkpoint.dynamodb.gateway import Principal
@@ -21,7 +19,7 @@ from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
 from tests.gateway.conftest import always
 from tests.support.checkpoints import METADATA, Conversation, checkpoint_of, store, thread_config
 from tests.support.gateway_service import gateway_service
-from tests.support.operations import OPERATIONS, Side, ask, both_sides
+from tests.support.operations import Side, ask, both_sides
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -109,21 +107,6 @@ def test_runs_are_deleted_in_threads_with_the_prefix_only(
     with HttpCheckpointSaver(serve(), thread_prefix="acme/") as remote:
         remote.delete_for_runs(["run"])
     assert _stored(make_saver()) == ["other/1"]
-
-
-@pytest.mark.parametrize("method", [each for each in OPERATIONS if each != "delete_for_runs"])
-def test_without_it_the_error_says_what_to_give(acme: str, method: str) -> None:
-    with (
-        HttpCheckpointSaver(acme) as remote,
-        pytest.raises(CheckpointerConfigurationError, match="give HttpCheckpointSaver thread_prefix='acme/'"),
-    ):
-        ask("sync", remote, method, **OPERATIONS[method])
-
-
-def test_it_may_be_configured(acme: str) -> None:
-    with create_checkpointer({"type": "http", "config": {"url": acme, "thread_prefix": "acme/"}}) as remote:
-        assert remote is not None
-        assert remote.get_tuple(thread_config("thread-1")) is None
 
 
 def test_it_is_text() -> None:

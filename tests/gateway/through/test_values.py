@@ -218,7 +218,7 @@ def test_a_reader_gets_what_it_does_not_have() -> None:
     assert values["kept"] == {"type": "bytes", "same": have.values["kept"].digest}
     assert values["log"].keys() == {"type", "data"}
     reader = replace(writer, memory=LastUsed[operations.Known](1 << 20))
-    reader.memory.keep(PLACE, have)
+    reader.memory.keep(PLACE, have, 0)
     assert pair.values(reader) == {"log": log(41), "kept": noise(9000)}
 
 

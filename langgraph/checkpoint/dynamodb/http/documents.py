@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,15 +18,9 @@ else:
     from backports import zstd
 
 MEDIA_TYPE = "application/vnd.msgpack"
+ENCODING = "zstd"
 
 _ZSTD_LEVEL = 3
-# zlib's number for a window of 32 KiB inside gzip's own format.
-_GZIP_WINDOW = 31
-# By encoding, what makes a decompressor. Those of zlib and zstd have the same methods.
-_DECOMPRESSORS: Mapping[str, Callable[[], Any]] = {
-    "gzip": lambda: zlib.decompressobj(_GZIP_WINDOW),
-    "zstd": zstd.ZstdDecompressor,
-}
 
 
 @dataclass(frozen=True)
@@ -37,16 +30,25 @@ class Reply:
     status_code: int
     headers: Mapping[str, str]
     body: bytes
-    """Compressed as its Content-Encoding says."""
+    """Compressed as its Content-Encoding says: with zstd, or not at all."""
 
     @property
     def content(self) -> bytes:
         """The decompressed body.
 
         Raises:
-            BadDocumentError: It is not what its Content-Encoding says.
+            CutOffError: The body is not complete.
+            BadDocumentError: It is compressed in another way.
         """
-        return decompressed(self.body, self.headers.get("Content-Encoding", ""))
+        encoding = self.headers.get("Content-Encoding", "").strip().lower()
+        if encoding in ("", "identity"):
+            return self.body
+        if encoding != ENCODING:
+            raise BadDocumentError(f"it is compressed as {encoding}")
+        try:
+            return zstd.decompress(self.body)
+        except zstd.ZstdError as error:
+            raise CutOffError(f"its compressed body is not complete ({error})") from error
 
 
 class BadDocumentError(ValueError):
@@ -70,40 +72,9 @@ def packed(document: Any) -> bytes:
         raise CheckpointerInputError(msg) from error
 
 
-def can_be_packed(document: Any) -> bool:
-    """Tell whether a document can be encoded. Sets and numbers of more than 64 bits cannot."""
-    try:
-        packed(document)
-    except CheckpointerInputError:
-        return False
-    return True
-
-
 def compressed(data: bytes) -> bytes:
     """Compress a body for the service."""
     return zstd.compress(data, _ZSTD_LEVEL)
-
-
-def decompressed(data: bytes, encoding: str) -> bytes:
-    """Decompress a body of the service, given its Content-Encoding.
-
-    Raises:
-        CutOffError: The body ends too early.
-        BadDocumentError: It is not what its encoding says.
-    """
-    name = encoding.strip().lower()
-    if name in ("", "identity"):
-        return data
-    if name not in _DECOMPRESSORS:
-        raise BadDocumentError(f"it is compressed as {encoding}")
-    decompressor = _DECOMPRESSORS[name]()
-    try:
-        content: bytes = decompressor.decompress(data)
-    except (zlib.error, zstd.ZstdError) as error:
-        raise BadDocumentError(f"it is not compressed as {encoding}: {error}") from error
-    if not decompressor.eof:
-        raise CutOffError("the compressed body is not complete")
-    return content
 
 
 def parsed(data: bytes) -> Any:

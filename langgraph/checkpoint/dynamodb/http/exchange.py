@@ -32,7 +32,7 @@ _ATTEMPTS = "X-Attempts"
 _THREAD = "X-Thread"
 _THREADS = ("thread_id", "source_thread_id")
 _THREAD_CHARACTERS = 16
-_HEADERS = {"Accept-Encoding": "zstd, gzip", "User-Agent": "langgraph-dynamodb"}
+_HEADERS = {"Accept-Encoding": documents.ENCODING, "User-Agent": "langgraph-dynamodb"}
 # Until when the client waits, by the service's clock. The service does not carry out a request that arrives later.
 DEADLINE = "X-Deadline"
 # The clocks of a service's processes differ by a little.
@@ -95,7 +95,7 @@ class Exchange:
             headers |= _affinity(call)
             if len(content) >= _COMPRESSED_BYTES_MIN:
                 content = documents.compressed(content)
-                headers["Content-Encoding"] = "zstd"
+                headers["Content-Encoding"] = documents.ENCODING
             self._request |= {"method": "POST", "url": f"{url}/{path}", "content": content}
 
     def request(self) -> dict[str, Any]:

@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from langgraph.checkpoint.dynamodb._runtime.fork import start_in_every_process
 
+T = TypeVar("T")
 
-class Sized(Protocol):
-    """Something to remember."""
-
-    @property
-    def size_bytes(self) -> int:
-        """The estimated memory that it takes, in bytes."""
-
-
-S = TypeVar("S", bound=Sized)
 _ENTRY_BYTES = 1000
 
 
-class LastUsed(Generic[S]):
+class LastUsed(Generic[T]):
     """The entry that was kept last for each namespace, up to a total size. Safe to use from several OS threads."""
 
     def __init__(self, bytes_max: int) -> None:
@@ -33,22 +25,22 @@ class LastUsed(Generic[S]):
         """Start empty; also after a fork, which may have come while another OS thread was changing the entries."""
         self._bytes = 0
         # By thread and namespace, the least recently used first.
-        self._entries: OrderedDict[tuple[str, str], S] = OrderedDict()
+        self._entries: OrderedDict[tuple[str, str], tuple[T, int]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, namespace: tuple[str, str]) -> S | None:
+    def get(self, namespace: tuple[str, str]) -> T | None:
         """Return what was kept for a thread and a namespace."""
         with self._lock:
             if namespace in self._entries:
                 self._entries.move_to_end(namespace)
-            return self._entries.get(namespace)
+            return self._entries.get(namespace, (None, 0))[0]
 
-    def keep(self, namespace: tuple[str, str], entry: S) -> None:
-        """Keep an entry instead of the one before."""
+    def keep(self, namespace: tuple[str, str], entry: T, size_bytes: int) -> None:
+        """Keep an entry of an estimated size instead of the one before."""
         with self._lock:
             self._drop(namespace)
-            self._entries[namespace] = entry
-            self._bytes += _ENTRY_BYTES + entry.size_bytes
+            self._entries[namespace] = entry, size_bytes
+            self._bytes += _ENTRY_BYTES + size_bytes
             while self._bytes > self._bytes_max and self._entries:
                 self._drop(next(iter(self._entries)))
 
@@ -59,6 +51,6 @@ class LastUsed(Generic[S]):
                 self._drop(namespace)
 
     def _drop(self, namespace: tuple[str, str]) -> None:
-        entry = self._entries.pop(namespace, None)
-        if entry is not None:
-            self._bytes -= _ENTRY_BYTES + entry.size_bytes
+        dropped = self._entries.pop(namespace, None)
+        if dropped is not None:
+            self._bytes -= _ENTRY_BYTES + dropped[1]

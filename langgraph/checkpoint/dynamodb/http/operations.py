@@ -57,7 +57,7 @@ from langgraph.checkpoint.dynamodb.errors import (
     CheckpointerInputError,
     CheckpointSerializationError,
 )
-from langgraph.checkpoint.dynamodb.http.documents import can_be_packed, size_of
+from langgraph.checkpoint.dynamodb.http.documents import packed, size_of
 from langgraph.checkpoint.dynamodb.http.memory import LastUsed
 from langgraph.checkpoint.dynamodb.http.problems import failure_in
 from langgraph.checkpoint.dynamodb.http.sealing import Place
@@ -89,11 +89,6 @@ class Known:
     versions: Mapping[str, Any] = field(default_factory=dict)
     values: Mapping[str, Typed] = field(default_factory=dict)
 
-    @property
-    def size_bytes(self) -> int:
-        """The estimated memory that it takes, in bytes."""
-        return sum(_VALUE_BYTES + len(each.data) for each in self.values.values())
-
 
 @dataclass(frozen=True)
 class Client:
@@ -118,6 +113,17 @@ class Client:
     def id_inside(self, given: Any, name: str) -> str:
         """Return the id of a thread, or the name of an owner, as the table has it."""
         return self.prefix + checked_id(given, name)
+
+    def thread_inside(self, given: Any, name: str = "thread_id") -> str:
+        """Return the id of a thread as the table has it, if that can be one."""
+        inside = self.id_inside(given, name)
+        items.partition_of(inside)
+        return inside
+
+    def remember(self, partition: Partition, known: Known) -> None:
+        """Remember the newest checkpoint of a namespace."""
+        size_bytes = sum(_VALUE_BYTES + len(each.data) for each in known.values.values())
+        self.memory.keep(_key(partition), known, size_bytes)
 
     def outside(self, name: str) -> str:
         """Return the id of a thread, or the name of an owner, as the agent knows it."""
@@ -152,8 +158,7 @@ def _plain(value: Any) -> Any:
     if text is None:
         raise ValueError("JSON cannot hold it")
     copy = json.loads(text)
-    if not can_be_packed(copy):
-        raise ValueError("msgpack cannot hold it")
+    packed(copy)
     return copy
 
 
@@ -196,7 +201,7 @@ def get_tuple(client: Client, config: RunnableConfig) -> Op[CheckpointTuple | No
             return None
     values = {name: Typed(each["type"], each["data"]) for name, each in found["values"].items()}
     versions = found["checkpoint"].get("channel_versions", {})
-    client.memory.keep(_key(partition), Known(found["checkpoint_id"], dict(versions), values))
+    client.remember(partition, Known(found["checkpoint_id"], dict(versions), values))
     return (yield from work(partial(_opened, client, client.values, found), size_of(found["values"])))
 
 
@@ -434,7 +439,7 @@ def put(
         asked = {**document, "values": sent, "kept": [name for name in values if name not in sent]}
         answer = yield from ask("put", (yield from client.service.fitting(asked, what)))
         if not answer["wanted"]:
-            client.memory.keep(_key(partition), Known(checkpoint_id, versions, values))
+            client.remember(partition, Known(checkpoint_id, versions, values))
             if parent_id is None and document["owner"] is None:
                 yield from _tell_of_missing_owner(client, partition)
             return client.config_of(partition, checkpoint_id)
@@ -552,8 +557,7 @@ def put_writes(
 
 def delete_thread(client: Client, thread_id: str) -> Op[None]:
     """Delete a thread."""
-    checked = client.id_inside(thread_id, "thread_id")
-    items.partition_of(checked)
+    checked = client.thread_inside(thread_id)
     client.memory.forget(checked)
     yield from ask("delete-thread", {"thread_id": checked})
 
@@ -569,9 +573,10 @@ def delete_for_runs(client: Client, run_ids: Sequence[str]) -> Op[None]:
 def prune(client: Client, thread_ids: Sequence[str], strategy: str, keep_last: int | None) -> Op[None]:
     """Remove old checkpoints."""
     checked_count(strategy, keep_last)
-    checked = [client.id_inside(each, "an id") for each in arguments.checked_ids(thread_ids, "thread_ids")]
+    checked = [
+        client.thread_inside(each, "an id") for each in arguments.checked_ids(thread_ids, "thread_ids")
+    ]
     for each in checked:
-        items.partition_of(each)
         client.memory.forget(each)
     collector = ErrorCollector()
     for start in range(0, len(checked), _PRUNED_AT_ONCE):
@@ -588,13 +593,11 @@ def copy_thread(client: Client, source_thread_id: str, target_thread_id: str) ->
     Raises:
         CheckpointerConfigurationError: The client seals values for their thread, so the service cannot copy them.
     """
-    source = client.id_inside(source_thread_id, "source_thread_id")
-    to = client.id_inside(target_thread_id, "target_thread_id")
+    source = client.thread_inside(source_thread_id, "source_thread_id")
+    to = client.thread_inside(target_thread_id, "target_thread_id")
     if source == to:
         msg = f"source and target are both thread {source!r}; give another id for the copy"
         raise CheckpointerInputError(msg)
-    for each in (source, to):
-        items.partition_of(each)
     if client.values.seals:
         msg = (
             "a thread that this client encrypts cannot be copied: its values are sealed for their thread, so that"
@@ -665,8 +668,7 @@ def _summary(client: Client, document: Document) -> ThreadSummary:
 
 def list_runs(client: Client, thread_id: str) -> Op[Sequence[RunSummary]]:
     """List the runs of a thread."""
-    inside = client.id_inside(thread_id, "thread_id")
-    items.partition_of(inside)
+    inside = client.thread_inside(thread_id)
     names = ("run_id", "first_checkpoint_id", "last_checkpoint_id", "checkpoints", "status")
     answer = yield from ask("runs", {"thread_id": inside})
     return [RunSummary(*(each[name] for name in names)) for each in answer["runs"]]

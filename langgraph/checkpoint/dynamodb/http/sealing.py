@@ -167,7 +167,8 @@ class Sealer:
         new = {each.digest: data for each, data in zip(pieces, sealed, strict=True)}
         found = {**known.sealed, **new}
         used = {each.digest: found[each.digest] for some in chunks.values() for each in some}
-        self._remembered.keep(place.partition, _KnownPieces(chunks, used))
+        size_bytes = sum(_PIECE_BYTES + len(each) for each in used.values())
+        self._remembered.keep(place.partition, _KnownPieces(chunks, used), size_bytes)
 
     def _sealed_whole(self, place: Place, kind: str, data: bytes) -> Typed:
         return f"{kind}{_SEALED}", self._seal(place, kind, b"", data)
@@ -261,8 +262,3 @@ class _KnownPieces(NamedTuple):
     """By channel, in order."""
     sealed: Mapping[bytes, bytes]
     """The sealed bytes, by digest."""
-
-    @property
-    def size_bytes(self) -> int:
-        """The memory that they take, about."""
-        return sum(_PIECE_BYTES + len(each) for each in self.sealed.values())

@@ -45,8 +45,6 @@ def ask(endpoint: str, document: Document) -> Op[Any]:
 class ServiceDescription:
     """The service's description of itself."""
 
-    features: frozenset[str]
-    """The fields of requests that it knows beyond the first release of the wire."""
     decompressed_bytes_max: int
     """The largest request, before it is compressed."""
     owner: str | None
@@ -73,9 +71,7 @@ class Service:
                     f" {WIRE_VERSION}; use releases of langgraph-dynamodb that speak the same"
                 )
                 raise CheckpointerConfigurationError(msg)
-            self._about = ServiceDescription(
-                frozenset(answer["features"]), answer["limits"]["decompressed_bytes_max"], answer["owner"]
-            )
+            self._about = ServiceDescription(answer["limits"]["decompressed_bytes_max"], answer["owner"])
         return self._about
 
     def fitting(self, document: Document, what: str) -> Op[Document]:

@@ -102,27 +102,21 @@ class HttpStore(ServiceClient, TableStore):
 
     @override
     def _batch(self, batch: Batch, embedded: Embedded, queries: Embedded) -> Op[list[Result]]:
-        sent = [
-            _Sent(position, _get(each.address.namespace, each.address.key, each.refresh_ttl))
-            for position, each in batch.gets.items()
+        gets = [
+            _get(each.address.namespace, each.address.key, each.refresh_ttl) for each in batch.gets.values()
         ]
-        sent += [_Sent(position, self._search(each, queries)) for position, each in batch.searches.items()]
-        sent += [_Sent(position, _list(each)) for position, each in batch.lists.items()]
+        searches = [self._search(each, queries) for each in batch.searches.values()]
         # The reads come first, also if there are several requests.
+        reads = [*gets, *searches, *map(_list, batch.lists.values())]
         puts = yield from gather([self._put(each, embedded) for each in batch.puts])
-        sent += [_Sent(None, each) for each in puts]
-        results = yield from self._results(sent)
-        return batch.results(
-            (each.position, _result(each.document["op"], results[each.position]))
-            for each in sent
-            if each.position is not None
-        )
+        results = yield from self._results([*reads, *puts])
+        positions = [*batch.gets, *batch.searches, *batch.lists]
+        return batch.results(zip(positions, map(_result, reads, results), strict=True))
 
     @override
     def _put_all(self, new: Sequence[NewMemory], embedded: Embedded) -> Op[list[str | None]]:
         puts = yield from gather([self._put(each, embedded) for each in new])
-        found = yield from self._results([_Sent(position, each) for position, each in enumerate(puts)])
-        return [found[position]["revision"] for position in range(len(new))]
+        return [each["revision"] for each in (yield from self._results(puts))]
 
     @override
     def _delete_namespace(self, namespace_prefix: tuple[str, ...]) -> Op[int]:
@@ -143,51 +137,42 @@ class HttpStore(ServiceClient, TableStore):
         }
         after: Document | None = None
         while True:
-            results = yield from self._results([_Sent(0, search | {"after": after})])
-            for each in results[0]["found"] + results[0]["read"]:
+            [page] = yield from self._results([search | {"after": after}])
+            for each in page["found"] + page["read"]:
                 yield Emit({name: each[name] for name in _RECORD} | {"value": json.loads(each["value"])})
-            places = results[0]["found"] + results[0]["rest"]
+            places = page["found"] + page["rest"]
             if len(places) < _EXPORTED_AT_ONCE:
                 return
             after = {name: places[-1][name] for name in ("namespace", "key")}
 
-    def _results(self, sent: Sequence[_Sent]) -> Op[dict[int, Any]]:
-        """Run operations by as many requests as they need; return the results by their positions."""
-        results: dict[int, Any] = {}
-        groups = self._service.groups({each: each.document for each in sent}, _Sent.name)
-        for group in (yield from groups):
-            left: Sequence[_Sent] = group
+    def _results(self, ops: Sequence[Document]) -> Op[list[Any]]:
+        """Run operations by as many requests as they need, and read what an answer had no room for."""
+        results: list[Any] = [None] * len(ops)
+        groups = self._service.groups(dict(enumerate(ops)), lambda position: _name_of(ops[position]))
+        for left in (yield from groups):
             while left:
-                left = yield from self._run_some(left, results)
+                answer = yield from ask("store/batch", {"ops": [ops[each] for each in left]})
+                not_run = {left[each] for each in answer["left"]}
+                if len(not_run) == len(left):
+                    msg = "the gateway ran no operation of a batch; retry the call with fewer operations"
+                    raise CheckpointerError(msg)
+                for position, result in zip(left, answer["results"], strict=True):
+                    results[position] = result
+                    if ops[position]["op"] == "search" and position not in not_run:
+                        result["read"] = yield from self._rest(ops[position], result["rest"])
+                left = sorted(not_run)
         return results
-
-    def _run_some(self, sent: Sequence[_Sent], results: dict[int, Any]) -> Op[list[_Sent]]:
-        """Run operations by one request, and read what its answer had no room for; return those that it did not run."""
-        answer = yield from ask("store/batch", {"ops": [each.document for each in sent]})
-        left = {*answer["left"]}
-        if len(left) == len(sent):
-            msg = "the gateway ran no operation of a batch; retry the call with fewer operations"
-            raise CheckpointerError(msg)
-        for position, (each, result) in enumerate(zip(sent, answer["results"], strict=True)):
-            if each.position is not None and position not in left:
-                results[each.position] = result
-                if each.document["op"] == "search":
-                    result["read"] = yield from self._rest(each.document, result["rest"])
-        return [sent[position] for position in sorted(left)]
 
     def _rest(self, search: Document, rest: Sequence[Document]) -> Op[list[Document]]:
         """Get the memories that a search found and an answer had no room for."""
-        gets = [
-            _Sent(position, _get(each["namespace"], each["key"], search["refresh_ttl"]))
-            for position, each in enumerate(rest)
-        ]
+        gets = [_get(each["namespace"], each["key"], search["refresh_ttl"]) for each in rest]
         read = yield from self._results(gets)
         wanted = None if search.get("filter") is None else json.loads(search["filter"])
         # Whoever has deleted or replaced one meanwhile has done so after the search.
         return [
-            read[position] | {"score": each["score"]}
-            for position, each in enumerate(rest)
-            if read[position] is not None and matches(json.loads(read[position]["value"]), wanted)
+            memory | {"score": each["score"]}
+            for each, memory in zip(rest, read, strict=True)
+            if memory is not None and matches(json.loads(memory["value"]), wanted)
         ]
 
     # Documents
@@ -237,23 +222,15 @@ class HttpStore(ServiceClient, TableStore):
         return document
 
 
-class _Sent:
-    """An operation to send, and the position of its result; `None` for a put."""
-
-    def __init__(self, position: int | None, document: Document) -> None:
-        self.position = position
-        self.document = document
-
-    def name(self) -> str:
-        """Return what to call it in an error."""
-        return f"the {self.document['op']} of {self.document.get('key', 'a namespace')!r}"
+def _name_of(op: Document) -> str:
+    return f"the {op['op']} of {op.get('key', 'a namespace')!r}"
 
 
-def _result(op: str, result: Any) -> Any:
+def _result(op: Document, result: Any) -> Any:
     """Return the result of a read as LangGraph has it."""
-    if op == "list_namespaces":
+    if op["op"] == "list_namespaces":
         return [tuple(each) for each in result["found"]]
-    if op == "search":
+    if op["op"] == "search":
         found = result["found"] + result["read"]
         return [_memory(FoundItem, each, {"score": each["score"]}) for each in found]
     return None if result is None else _memory(MemoryItem, result, {})
