@@ -18,7 +18,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, DeltaChannelHistory
 from langgraph.store.base import BaseStore
 
-from langgraph.checkpoint.dynamodb.config.creation import acreate_checkpointer, acreate_store
+from langgraph.checkpoint.dynamodb.config.creation import create_checkpointer, create_store
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ async def checkpointer() -> AsyncIterator[BaseCheckpointSaver[Any]]:
     Raises:
         CheckpointerConfigurationError: The environment configures no checkpointer, or one that cannot be opened.
     """
-    async with acreate_checkpointer() as saver:
+    async with create_checkpointer() as saver:
         _hand_on_delta_channels()
         yield saver
 
@@ -51,7 +51,7 @@ async def store() -> AsyncIterator[BaseStore]:
     Raises:
         CheckpointerConfigurationError: The environment configures no store, or one that cannot be opened.
     """
-    async with acreate_store() as opened:
+    async with create_store() as opened:
         yield opened
 
 
