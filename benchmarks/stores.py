@@ -32,7 +32,7 @@ from benchmarks.meter import Meter
 from benchmarks.network import distant, line_to
 from benchmarks.raw import async_session_of, new_table
 from benchmarks.stored import Stored, stored
-from langgraph.checkpoint.dynamodb import acreate_checkpointer, create_checkpointer
+from langgraph.checkpoint.dynamodb import create_checkpointer
 from tools.engine import Engine
 from tools.postgres import Postgres
 
@@ -94,7 +94,7 @@ def _opened(section: dict[str, Any]) -> Iterator[Saver]:
 
 @asynccontextmanager
 async def _aopened(section: dict[str, Any]) -> AsyncIterator[Saver]:
-    async with acreate_checkpointer(section) as saver:
+    async with create_checkpointer(section) as saver:
         if saver is None:
             raise AssertionError("The section does not say that it is not enabled.")
         yield saver

@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import START, MessagesState, StateGraph
 
-from langgraph.checkpoint.dynamodb import acreate_checkpointer
+from langgraph.checkpoint.dynamodb import create_checkpointer
 
 
 async def reply(state: MessagesState) -> MessagesState:
@@ -23,7 +23,7 @@ async def reply(state: MessagesState) -> MessagesState:
 async def main(file: str, count: str) -> None:
     """Let as many users talk at the same time, and look whether each is answered by what they said themselves."""
     builder = StateGraph(MessagesState).add_node(reply).add_edge(START, "reply")
-    async with acreate_checkpointer(file) as checkpointer:
+    async with create_checkpointer(file) as checkpointer:
         agent = builder.compile(checkpointer=checkpointer)
 
         async def converse(user: str) -> bool:

@@ -163,8 +163,7 @@ def test_importing_the_saver_loads_no_package_above_it() -> None:
     assert not {
         name
         for name in ours
-        if name.split(".")[0]
-        in ("pydantic", "yaml", "tomllib", "tomli", "typer", "rich", "psycopg", "sqlite3")
+        if name.split(".")[0] in ("pydantic", "yaml", "typer", "rich", "psycopg", "sqlite3")
     }
 
 

@@ -1,7 +1,7 @@
 """`python -m tools.options`: copies the text of each option from the configuration's models to where people read it.
 
-The models in `config/` have the only text of each option. It goes into the docstrings of the classes, the tables of
-`docs/configuration.md`, and the JSON Schema. `--check` writes nothing, and fails if a text differs from its copy.
+The models in `config/` have the only text of each option. It goes into the docstrings of the classes and the tables
+of `docs/configuration.md`. `--check` writes nothing, and fails if a text differs from its copy.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import import_module, resources
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -19,21 +19,23 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from langgraph.cache.dynamodb import DynamoDBCache
-from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb import CacheConfig, CheckpointerConfig, DynamoDBSaver, StoreConfig
 from langgraph.checkpoint.dynamodb.config.faults import first_sentence
-from langgraph.checkpoint.dynamodb.config.schema import checkpointer_schema
-from langgraph.checkpoint.dynamodb.config.types import CACHES, CHECKPOINTERS, STORES
+from langgraph.checkpoint.dynamodb.config.model import ComponentConfig
 from langgraph.checkpoint.dynamodb.http import HttpCache, HttpCheckpointSaver, HttpStore
 from langgraph.store.dynamodb import DynamoDBStore
 from tools.generated import ROOT, write_or_check
 
 PAGE = ROOT / "docs" / "configuration.md"
-SCHEMA = Path(str(resources.files("langgraph.checkpoint.dynamodb.config"))) / "checkpointer.schema.json"
 CLASSES: Mapping[str, tuple[type, ...]] = {
     "dynamodb": (DynamoDBSaver, DynamoDBStore, DynamoDBCache),
     "http": (HttpCheckpointSaver, HttpStore, HttpCache),
 }
-COMPONENTS = {"saver": CHECKPOINTERS, "store": STORES, "cache": CACHES}
+COMPONENTS: Mapping[str, type[ComponentConfig]] = {
+    "saver": CheckpointerConfig,
+    "store": StoreConfig,
+    "cache": CacheConfig,
+}
 # Where the page, or another one, says more about an option.
 LINKS = {
     "auth": "gateway.md#tenants-and-rights",
@@ -56,8 +58,7 @@ def model_of(kind: type) -> type[BaseModel]:
     """Return the model of a class's options in a configuration."""
     for name, kinds in CLASSES.items():
         if kind in kinds:
-            types = [*COMPONENTS.values()][kinds.index(kind)]
-            return types.find(name).options
+            return [*COMPONENTS.values()][kinds.index(kind)].find_type(name).options
     raise LookupError(kind)
 
 
@@ -139,10 +140,10 @@ def _table(name: str, above: set[tuple[str, str]]) -> Iterator[str]:
         name: The type.
         above: What the tables above have, by names and texts; those of this one are added.
     """
-    components = [component for component, types in COMPONENTS.items() if name in types.names]
+    components = [component for component, config in COMPONENTS.items() if name in config.types]
     rows: dict[tuple[str, str], dict[str, str]] = {}
     for component in components:
-        for option, field in COMPONENTS[component].find(name).options.model_fields.items():
+        for option, field in COMPONENTS[component].find_type(name).options.model_fields.items():
             rows.setdefault((option, first_sentence(field.description).removesuffix(".")), {})[component] = (
                 _default(field)
             )
@@ -177,10 +178,7 @@ def _with_tables(page: str) -> str:
 
 def files() -> dict[Path, str]:
     """Return each file as it should be."""
-    found = {
-        PAGE: _with_tables(PAGE.read_text(encoding="utf-8")),
-        SCHEMA: checkpointer_schema(),
-    }
+    found = {PAGE: _with_tables(PAGE.read_text(encoding="utf-8"))}
     for kinds in CLASSES.values():
         for kind in kinds:
             path = Path(str(inspect.getsourcefile(kind)))

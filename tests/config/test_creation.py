@@ -1,4 +1,4 @@
-"""A checkpointer of each type, from a configuration: ready, for sync and async, and closed at the end."""
+"""A component of each type, from a configuration: ready, for sync and async code, and closed at the end."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from typing import Any
 
 import psycopg
 import pytest
+from langgraph.cache.memory import InMemoryCache
+from langgraph.cache.sqlite import SqliteCache
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.postgres import PostgresSaver
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
@@ -19,28 +21,47 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, StateGraph
 from langgraph.graph.message import MessagesState
+from langgraph.store.memory import InMemoryStore
+from langgraph.store.postgres import AsyncPostgresStore, PostgresStore
+from langgraph.store.sqlite import AsyncSqliteStore, SqliteStore
 
+from langgraph.cache.dynamodb import DynamoDBCache
 from langgraph.checkpoint.dynamodb import (
     CheckpointerConfigurationError,
     DynamoDBSaver,
-    acreate_checkpointer,
+    create_cache,
     create_checkpointer,
-    open_checkpointer,
+    create_store,
 )
 from langgraph.checkpoint.dynamodb.config.postgres import without_values
+from langgraph.store.dynamodb import DynamoDBStore
 from tools.engine import Engine
 
 # What is configured is the same for every engine: an address.
 pytestmark = pytest.mark.engines("dynamodb-local")
 
 THREAD: Any = {"configurable": {"thread_id": "thread-1"}}
+ADA = ("memories", "ada")
 Section = Mapping[str, Any]
-
-
-@pytest.fixture(params=["memory", "sqlite", "postgres", "dynamodb"])
-def name(request: pytest.FixtureRequest) -> str:
-    """Give the name of each type, for a section to be made of."""
-    return str(request.param)
+CREATE: Mapping[str, Any] = {
+    "checkpointer": create_checkpointer,
+    "store": create_store,
+    "cache": create_cache,
+}
+# What each type makes for blocking and for async code.
+MADE: Mapping[tuple[str, str], tuple[type[Any], type[Any]]] = {
+    ("checkpointer", "memory"): (InMemorySaver, InMemorySaver),
+    ("checkpointer", "sqlite"): (SqliteSaver, AsyncSqliteSaver),
+    ("checkpointer", "postgres"): (PostgresSaver, AsyncPostgresSaver),
+    ("checkpointer", "dynamodb"): (DynamoDBSaver, DynamoDBSaver),
+    ("store", "memory"): (InMemoryStore, InMemoryStore),
+    ("store", "sqlite"): (SqliteStore, AsyncSqliteStore),
+    ("store", "postgres"): (PostgresStore, AsyncPostgresStore),
+    ("store", "dynamodb"): (DynamoDBStore, DynamoDBStore),
+    ("cache", "memory"): (InMemoryCache, InMemoryCache),
+    ("cache", "sqlite"): (SqliteCache, SqliteCache),
+    ("cache", "dynamodb"): (DynamoDBCache, DynamoDBCache),
+}
 
 
 @pytest.fixture
@@ -65,24 +86,42 @@ def _builder() -> Any:
     return StateGraph(MessagesState).add_node("answer", _answer).add_edge(START, "answer")
 
 
-def test_a_graph_remembers_with_each_type(engine: Engine, name: str, section: Section) -> None:
-    kinds = {"memory": InMemorySaver, "sqlite": SqliteSaver, "postgres": PostgresSaver}
-    with create_checkpointer(section) as saver:
-        assert type(saver) is kinds.get(name, DynamoDBSaver)
-        graph = _builder().compile(checkpointer=saver)
-        for _ in range(2):
-            state = graph.invoke({"messages": [("user", "Hello")]}, THREAD)
-    assert state["messages"][-1].content == "message 4"
+@pytest.mark.parametrize(("component", "name"), MADE)
+def test_each_type_is_ready_for_blocking_code(
+    engine: Engine, component: str, name: str, section: Section
+) -> None:
+    with CREATE[component](section) as made:
+        assert type(made) is MADE[component, name][0]
+        if component == "checkpointer":
+            graph = _builder().compile(checkpointer=made)
+            for _ in range(2):
+                state = graph.invoke({"messages": [("user", "Hello")]}, THREAD)
+            assert state["messages"][-1].content == "message 4"
+        elif component == "store":
+            made.put(ADA, "food", {"likes": "pizza"})
+            assert made.get(ADA, "food").value == {"likes": "pizza"}
+        else:
+            made.set({(ADA, "key"): ("value", None)})
+            assert made.get([(ADA, "key")]) == {(ADA, "key"): "value"}
 
 
-async def test_a_graph_remembers_with_each_type_async(engine: Engine, name: str, section: Section) -> None:
-    kinds = {"memory": InMemorySaver, "sqlite": AsyncSqliteSaver, "postgres": AsyncPostgresSaver}
-    async with acreate_checkpointer(section) as saver:
-        assert type(saver) is kinds.get(name, DynamoDBSaver)
-        graph = _builder().compile(checkpointer=saver)
-        for _ in range(2):
-            state = await graph.ainvoke({"messages": [("user", "Hello")]}, THREAD)
-    assert state["messages"][-1].content == "message 4"
+@pytest.mark.parametrize(("component", "name"), MADE)
+async def test_each_type_is_ready_for_async_code(
+    engine: Engine, component: str, name: str, section: Section
+) -> None:
+    async with CREATE[component](section) as made:
+        assert type(made) is MADE[component, name][1]
+        if component == "checkpointer":
+            graph = _builder().compile(checkpointer=made)
+            for _ in range(2):
+                state = await graph.ainvoke({"messages": [("user", "Hello")]}, THREAD)
+            assert state["messages"][-1].content == "message 4"
+        elif component == "store":
+            await made.aput(ADA, "food", {"likes": "pizza"})
+            assert (await made.aget(ADA, "food")).value == {"likes": "pizza"}
+        else:
+            await made.aset({(ADA, "key"): ("value", None)})
+            assert await made.aget([(ADA, "key")]) == {(ADA, "key"): "value"}
 
 
 def test_the_saver_is_closed_though_its_user_fails(tmp_path: Path) -> None:
@@ -105,25 +144,14 @@ def test_the_saver_is_closed_though_its_user_fails(tmp_path: Path) -> None:
 # What only opening can find out
 
 
-def test_a_database_without_a_folder_says_which_option(tmp_path: Path) -> None:
-    file = tmp_path / "pyproject.toml"
-    file.write_text(
-        f'[tool.langgraph-dynamodb]\ntype = "sqlite"\nconfig = {{ db_file = "{tmp_path}/none/x.db" }}\n'
-    )
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [("none/x.db", "the folder of the file does not exist"), ("", "SQLite cannot use the file")],
+)
+def test_a_database_that_cannot_be_opened_says_which_option(tmp_path: Path, path: str, says: str) -> None:
+    section = {"type": "sqlite", "config": {"db_file": str(tmp_path / path)}}
     with (
-        pytest.raises(
-            CheckpointerConfigurationError,
-            match=r"pyproject.toml, tool.langgraph-dynamodb.config.db_file: the folder .* does not exist",
-        ),
-        create_checkpointer(file),
-    ):
-        pass
-
-
-def test_a_database_that_sqlite_cannot_open_says_which_option(tmp_path: Path) -> None:
-    section = {"type": "sqlite", "config": {"db_file": str(tmp_path)}}
-    with (
-        pytest.raises(CheckpointerConfigurationError, match=r"config.db_file: SQLite cannot use the file"),
+        pytest.raises(CheckpointerConfigurationError, match=f"config.db_file: {says}"),
         create_checkpointer(section),
     ):
         pass
@@ -137,6 +165,18 @@ def test_sqlite_takes_the_home_folder_and_memory(tmp_path: Path, monkeypatch: py
     assert [each.name for each in tmp_path.iterdir()] == ["threads.db"]
 
 
+async def _errors(section: Section) -> list[CheckpointerConfigurationError]:
+    """Return what is said when a checkpointer is opened for blocking and for async code."""
+    errors = []
+    with pytest.raises(CheckpointerConfigurationError) as caught, create_checkpointer(section):
+        pass
+    errors.append(caught.value)
+    with pytest.raises(CheckpointerConfigurationError) as caught:
+        async with create_checkpointer(section):
+            pass
+    return [*errors, caught.value]
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -147,59 +187,29 @@ def test_sqlite_takes_the_home_folder_and_memory(tmp_path: Path, monkeypatch: py
     ],
 )
 async def test_a_connection_string_that_is_none_is_not_shown(text: str) -> None:
-    section = {"type": "postgres", "config": {"connection_string": text}}
-    for opened in (_enter(create_checkpointer(section)), _aenter(acreate_checkpointer(section))):
-        with pytest.raises(
-            CheckpointerConfigurationError, match=r"config.connection_string: is not a "
-        ) as caught:
-            await opened
-        assert "hunter2" not in str(caught.value)
-        assert "word" not in str(caught.value).replace("password", "")
-        assert caught.value.__cause__ is not None
-        assert "word" not in str(caught.value.__cause__).replace("password", "")
-
-
-async def _enter(opened: Any) -> None:
-    with opened:
-        pass
-
-
-async def _aenter(opened: Any) -> None:
-    async with opened:
-        pass
-
-
-async def test_a_postgres_that_does_not_answer_says_so_without_the_password() -> None:
-    text = "postgresql://ada:hunter2@127.0.0.1:1/threads"
-    section = {"type": "postgres", "config": {"connection_string": text}}
-    for opened in (_enter(create_checkpointer(section)), _aenter(acreate_checkpointer(section))):
-        with pytest.raises(CheckpointerConfigurationError) as caught:
-            await opened
-        assert str(caught.value).startswith(
-            "config.connection_string: names a database that cannot be reached: "
-        )
-        assert "127.0.0.1" in str(caught.value)
-        assert "hunter2" not in str(caught.value)
+    for error in await _errors({"type": "postgres", "config": {"connection_string": text}}):
+        assert str(error).startswith("config.connection_string: is not a ")
+        assert "hunter2" not in str(error)
+        for each in (error, error.__cause__):
+            assert "word" not in str(each).replace("password", "")
 
 
 @pytest.mark.parametrize(
     ("parameters", "named"),
     [
+        ("", "127.0.0.1"),
         ("?sslmode=hunter2", "sslmode"),
         ("?sslmode=verify-full&sslrootcert=/hunter2", "127.0.0.1"),
         ("?connect_timeout=hunter2", "connect_timeout"),
         ("?target_session_attrs=hunter2", "target_session_attrs"),
-        ("?connect_timeout=2", "127.0.0.1"),
     ],
 )
-async def test_an_error_of_postgres_repeats_no_other_value(parameters: str, named: str) -> None:
-    text = f"postgresql://ada:secret@127.0.0.1:1/threads{parameters}"
-    section = {"type": "postgres", "config": {"connection_string": text}}
-    for opened in (_enter(create_checkpointer(section)), _aenter(acreate_checkpointer(section))):
-        with pytest.raises(CheckpointerConfigurationError) as caught:
-            await opened
-        assert named in str(caught.value)
-        assert "hunter2" not in "".join(traceback.format_exception(caught.value))
+async def test_an_error_of_postgres_repeats_no_value(parameters: str, named: str) -> None:
+    text = f"postgresql://ada:hunter2@127.0.0.1:1/threads{parameters}"
+    for error in await _errors({"type": "postgres", "config": {"connection_string": text}}):
+        assert str(error).startswith("config.connection_string: names a database that cannot be reached: ")
+        assert named in str(error)
+        assert "hunter2" not in "".join(traceback.format_exception(error))
 
 
 def test_what_may_be_a_part_of_a_password_is_not_shown() -> None:
@@ -214,7 +224,7 @@ async def test_a_connection_to_postgres_that_broke_is_replaced(postgres_url: str
         assert saver.get_tuple(THREAD) is None
         _break_connections(postgres_url)
         assert saver.get_tuple(THREAD) is None
-    async with acreate_checkpointer(section) as saver:
+    async with create_checkpointer(section) as saver:
         assert await saver.aget_tuple(THREAD) is None
         _break_connections(postgres_url)
         assert await saver.aget_tuple(THREAD) is None
@@ -230,40 +240,24 @@ def _break_connections(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("section", "module", "install"),
+    ("name", "config", "packages"),
     [
+        ("sqlite", {"db_file": ":memory:"}, "langgraph-checkpoint-sqlite"),
         (
-            {"type": "sqlite", "config": {"db_file": ":memory:"}},
-            "langgraph.checkpoint.sqlite",
-            "pip install langgraph-checkpoint-sqlite",
-        ),
-        (
-            {"type": "postgres", "config": {"connection_string": "postgresql://localhost/threads"}},
-            "langgraph.checkpoint.postgres",
-            'pip install langgraph-checkpoint-postgres "psycopg[binary]"',
+            "postgres",
+            {"connection_string": "postgresql://localhost/threads"},
+            'langgraph-checkpoint-postgres "psycopg[binary]"',
         ),
     ],
-    ids=["sqlite", "postgres"],
 )
 async def test_a_package_that_is_missing_says_what_to_install(
-    section: Section, module: str, install: str, monkeypatch: pytest.MonkeyPatch
+    name: str, config: Section, packages: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in (module, f"{module}.aio"):
-        monkeypatch.setitem(sys.modules, name, None)
-    for opened in (_enter(create_checkpointer(section)), _aenter(acreate_checkpointer(section))):
-        with pytest.raises(CheckpointerConfigurationError) as caught:
-            await opened
-        assert str(caught.value).startswith(f"type: {section['type']} needs what is not installed here (")
-        assert str(caught.value).endswith(install)
-
-
-# Without `with`
-
-
-def test_one_line_is_enough_at_module_level() -> None:
-    graph = _builder().compile(checkpointer=open_checkpointer({"type": "memory"}))
-    graph.invoke({"messages": []}, THREAD)
-    assert graph.get_state(THREAD).values["messages"]
+    for module in (name, f"{name}.aio"):
+        monkeypatch.setitem(sys.modules, f"langgraph.checkpoint.{module}", None)
+    for error in await _errors({"type": name, "config": config}):
+        assert str(error).startswith(f"type: {name} needs what is not installed here (")
+        assert str(error).endswith(f"pip install {packages}")
 
 
 def test_at_module_level_it_is_closed_with_the_process(tmp_path: Path) -> None:

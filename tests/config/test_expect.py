@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from langgraph.cache.memory import InMemoryCache
-from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.store.memory import InMemoryStore
@@ -19,9 +18,6 @@ from langgraph.cache.dynamodb import DynamoDBCache
 from langgraph.checkpoint.dynamodb import (
     CheckpointerConfigurationError,
     DynamoDBSaver,
-    acreate_cache,
-    acreate_checkpointer,
-    acreate_store,
     create_cache,
     create_checkpointer,
     create_store,
@@ -44,28 +40,22 @@ def _entered(create: Callable[..., Any]) -> Callable[..., Any]:
     return enter
 
 
-def _awaited(create: Callable[..., Any]) -> Callable[..., Any]:
-    async def enter(source: object, expect: type[Any]) -> Any:
-        async with create(source, expect=expect) as made:
+def _awaited(source: Any, expect: type[Any]) -> Any:
+    async def enter() -> Any:
+        async with create_checkpointer(source, expect=expect) as made:
             return made
 
-    return lambda source, expect: asyncio.run(enter(source, expect))
-
-
-def _opened(create: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda source, expect: create(source, expect=expect)
+    return asyncio.run(enter())
 
 
 MAKERS: Mapping[str, tuple[Callable[..., Any], type[Any], type[Any]]] = {
     "create_checkpointer": (_entered(create_checkpointer), DynamoDBSaver, InMemorySaver),
-    "acreate_checkpointer": (_awaited(acreate_checkpointer), DynamoDBSaver, InMemorySaver),
-    "open_checkpointer": (_opened(open_checkpointer), DynamoDBSaver, InMemorySaver),
+    "async": (_awaited, DynamoDBSaver, InMemorySaver),
+    "open_checkpointer": (open_checkpointer, DynamoDBSaver, InMemorySaver),
     "create_store": (_entered(create_store), DynamoDBStore, InMemoryStore),
-    "acreate_store": (_awaited(acreate_store), DynamoDBStore, InMemoryStore),
-    "open_store": (_opened(open_store), DynamoDBStore, InMemoryStore),
+    "open_store": (open_store, DynamoDBStore, InMemoryStore),
     "create_cache": (_entered(create_cache), DynamoDBCache, InMemoryCache),
-    "acreate_cache": (_awaited(acreate_cache), DynamoDBCache, InMemoryCache),
-    "open_cache": (_opened(open_cache), DynamoDBCache, InMemoryCache),
+    "open_cache": (open_cache, DynamoDBCache, InMemoryCache),
 }
 
 
@@ -73,18 +63,13 @@ MAKERS: Mapping[str, tuple[Callable[..., Any], type[Any], type[Any]]] = {
 def test_a_program_gets_what_it_needs_or_an_error(
     make: Callable[..., Any], ours: type[Any], of_memory: type[Any]
 ) -> None:
-    assert type(make(TABLE, ours)) is ours
-    assert type(make(MEMORY, of_memory)) is of_memory
+    assert type(make(TABLE, expect=ours)) is ours
+    assert type(make(MEMORY, expect=of_memory)) is of_memory
     with pytest.raises(CheckpointerConfigurationError) as caught:
-        make(MEMORY, ours)
+        make(MEMORY, expect=ours)
     assert str(caught.value) == (
         f"type: memory makes {of_memory.__name__}, and this program needs {ours.__name__}; name another type"
     )
-
-
-def test_a_base_class_is_enough() -> None:
-    with create_checkpointer(TABLE, expect=BaseCheckpointSaver) as saver:
-        assert type(saver) is DynamoDBSaver
 
 
 def test_the_error_names_the_line(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.dynamodb import (
     CheckpointerConfig,
     CheckpointerConfigurationError,
-    acreate_checkpointer,
     create_checkpointer,
 )
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
@@ -32,13 +31,6 @@ def _error(**options: Any) -> str:
 
 def _section(**options: Any) -> dict[str, Any]:
     return {"type": "http", "config": {"url": URL, **options}}
-
-
-async def test_a_saver_on_either_side() -> None:
-    with create_checkpointer(_section(cache_bytes=0)) as saver:
-        assert isinstance(saver, HttpCheckpointSaver)
-    async with acreate_checkpointer(_section()) as saver:
-        assert isinstance(saver, HttpCheckpointSaver)
 
 
 def test_what_it_shows_to_the_gateway(tmp_path: Path) -> None:

@@ -1,8 +1,7 @@
-"""A store and a node cache of each type, from a configuration: ready, for sync and async, and closed at the end."""
+"""What only stores and node caches have of a configuration: sections of their own, ttls, and an index."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,29 +9,18 @@ from typing import Any
 
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
-from langgraph.cache.memory import InMemoryCache
-from langgraph.cache.sqlite import SqliteCache
-from langgraph.store.memory import InMemoryStore
-from langgraph.store.postgres import AsyncPostgresStore, PostgresStore
-from langgraph.store.sqlite import AsyncSqliteStore, SqliteStore
 
-from langgraph.cache.dynamodb import DynamoDBCache
 from langgraph.checkpoint.dynamodb import (
     CacheConfig,
     CheckpointerConfig,
     CheckpointerConfigurationError,
     StoreConfig,
-    acreate_cache,
-    acreate_store,
     create_cache,
     create_checkpointer,
     create_store,
-    open_cache,
-    open_store,
 )
 from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBStoreOptions
 from langgraph.checkpoint.dynamodb.config.sources import STORE, read
-from langgraph.store.dynamodb import DynamoDBStore
 from tools.engine import Engine
 
 # What is configured is the same for every engine: an address.
@@ -40,94 +28,30 @@ pytestmark = pytest.mark.engines("dynamodb-local")
 
 ADA = ("memories", "ada")
 Section = Mapping[str, Any]
-STORES: dict[str, Any] = {"memory": InMemoryStore, "sqlite": SqliteStore, "postgres": PostgresStore}
-ASYNC_STORES: dict[str, Any] = {
-    "memory": InMemoryStore,
-    "sqlite": AsyncSqliteStore,
-    "postgres": AsyncPostgresStore,
-}
-CACHES: dict[str, Any] = {"memory": InMemoryCache, "sqlite": SqliteCache}
-
-
-@pytest.fixture(autouse=True)
-def _no_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in os.environ:
-        if name.startswith("LANGGRAPH_"):
-            monkeypatch.delenv(name)
-
-
-@pytest.fixture(params=["memory", "sqlite", "postgres", "dynamodb"])
-def name(request: pytest.FixtureRequest) -> str:
-    """Give the name of each type."""
-    return str(request.param)
-
-
-@pytest.fixture
-def options(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
-    """Give the options of the type of the test that say where things are stored."""
-    if name == "memory":
-        return {}
-    if name == "sqlite":
-        return {"db_file": str(tmp_path / "memories.db")}
-    if name == "postgres":
-        return {"connection_string": request.getfixturevalue("postgres_url")}
-    return {**_of(request.getfixturevalue("engine")), "table_name": request.getfixturevalue("table_name")}
 
 
 def _of(engine: Engine) -> dict[str, Any]:
     return {"endpoint_url": engine.endpoint_url, "region_name": engine.region_name}
 
 
-def test_a_store_of_each_type(engine: Engine, name: str, options: dict[str, Any]) -> None:
-    with create_store({"type": name, "config": options}) as store:
-        assert type(store) is STORES.get(name, DynamoDBStore)
-        store.put(ADA, "food", {"likes": "pizza"})
-        found = store.get(ADA, "food")
-        assert found is not None
-        assert found.value == {"likes": "pizza"}
-
-
-async def test_a_store_of_each_type_async(engine: Engine, name: str, options: dict[str, Any]) -> None:
-    async with acreate_store({"type": name, "config": options}) as store:
-        assert type(store) is ASYNC_STORES.get(name, DynamoDBStore)
-        await store.aput(ADA, "food", {"likes": "pizza"})
-        found = await store.aget(ADA, "food")
-        assert found is not None
-        assert found.value == {"likes": "pizza"}
-
-
-def test_what_a_store_keeps_expires_as_configured(engine: Engine, name: str, options: dict[str, Any]) -> None:
-    if name == "memory":
-        with pytest.raises(CheckpointerConfigurationError, match=r"ttl: is unknown here; use one of index"):
-            StoreConfig(type=name, config={"ttl": {"default_ttl": 5}})
-        return
-    with create_store({"type": name, "config": {**options, "ttl": {"default_ttl": 5.5}}}) as store:
-        assert store.ttl_config is not None
-        assert store.ttl_config["default_ttl"] == 5.5
-        assert store.ttl_config["refresh_on_read"]
-        sweeper = getattr(store, "_ttl_sweeper_thread", None)
-    assert (sweeper is None) == (name == "dynamodb")
-    assert sweeper is None or not sweeper.is_alive()
-
-
-def test_a_cache_of_each_type(engine: Engine, name: str, options: dict[str, Any]) -> None:
-    if name == "postgres":
-        with pytest.raises(CheckpointerConfigurationError) as caught:
-            CacheConfig(type=name, config=options)
-        assert str(caught.value) == "type: is not a type of cache; use one of memory, sqlite, dynamodb, http"
-        return
-    with create_cache({"type": name, "config": options}) as cache:
-        assert type(cache) is CACHES.get(name, DynamoDBCache)
-        cache.set({(ADA, "key"): ("value", None)})
-        assert cache.get([(ADA, "key")]) == {(ADA, "key"): "value"}
-
-
-async def test_a_cache_of_each_type_async(engine: Engine, name: str, options: dict[str, Any]) -> None:
-    if name == "postgres":
-        return
-    async with acreate_cache({"type": name, "config": options}) as cache:
-        await cache.aset({(ADA, "key"): ("value", None)})
-        assert await cache.aget([(ADA, "key")]) == {(ADA, "key"): "value"}
+async def test_what_a_store_keeps_expires_as_configured(
+    engine: Engine, table_name: str, tmp_path: Path
+) -> None:
+    """That postgres does so too follows from the same options and the same call."""
+    table = {**_of(engine), "table_name": table_name}
+    for name, where in {"sqlite": {"db_file": str(tmp_path / "x.db")}, "dynamodb": table}.items():
+        section = {"type": name, "config": {**where, "ttl": {"default_ttl": 5.5}}}
+        with create_store(section) as store:
+            assert store.ttl_config is not None
+            assert store.ttl_config["default_ttl"] == 5.5
+            assert store.ttl_config["refresh_on_read"]
+            sweeper = getattr(store, "_ttl_sweeper_thread", None)
+        assert (sweeper is None) == (name == "dynamodb")
+        assert sweeper is None or not sweeper.is_alive()
+        async with create_store(section) as store:
+            task = getattr(store, "_ttl_sweeper_task", None)
+        assert (task is None) == (name == "dynamodb")
+        assert task is None or task.done()
 
 
 def test_one_file_gives_an_agent_all_three(engine: Engine, table_name: str, tmp_path: Path) -> None:
@@ -148,7 +72,7 @@ async def test_a_table_is_made_where_that_is_asked_for(engine: Engine, client: A
     config = {**_of(engine), "table_name": "made-for-memories", "setup": True}
     with create_store({"type": "dynamodb", "config": config}) as store:
         assert store.get(ADA, "food") is None
-    async with acreate_cache({"type": "dynamodb", "config": config}) as cache:
+    async with create_cache({"type": "dynamodb", "config": config}) as cache:
         assert await cache.aget([(ADA, "key")]) == {}
     client.delete_table(TableName="made-for-memories")
 
@@ -156,37 +80,32 @@ async def test_a_table_is_made_where_that_is_asked_for(engine: Engine, client: A
 # Sources and mistakes
 
 
-def test_toml_and_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / "pyproject.toml"
+def test_a_file_and_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "agent.yaml"
     file.write_text(
-        '[tool.langgraph-dynamodb-store]\ntype = "sqlite"\nconfig = { db_file = "a.db" }\n'
-        '[tool.langgraph-dynamodb-cache]\ntype = "dynamodb"\nconfig = { table_name = "a", prefix = ["acme"] }\n'
+        "store: {type: sqlite, config: {db_file: a.db}}\n"
+        "cache: {type: dynamodb, config: {table_name: a, prefix: [acme]}}\n"
     )
     for variable, text in {
         "STORE_TYPE": "sqlite",
         "STORE_CONFIG__DB_FILE": "a.db",
+        # The Agent Server has this one.
+        "STORE_BACKEND": "python",
         "CACHE_TYPE": "dynamodb",
         "CACHE_CONFIG__TABLE_NAME": "a",
         "CACHE_CONFIG__PREFIX": "acme",
     }.items():
         monkeypatch.setenv(f"LANGGRAPH_{variable}", text)
-    assert (
-        StoreConfig.load(file) == StoreConfig.load() == StoreConfig(type="sqlite", config={"db_file": "a.db"})
-    )
+    assert StoreConfig.load(file) == StoreConfig.load()
+    assert StoreConfig.load() == StoreConfig(type="sqlite", config={"db_file": "a.db"})
     assert CacheConfig.load(file) == CacheConfig.load()
     assert CacheConfig.load().config.prefix == ("acme",)
 
 
-def _error(config: type[StoreConfig], source: Any) -> str:
+def _error(config: type[StoreConfig | CacheConfig], source: Any) -> str:
     with pytest.raises(CheckpointerConfigurationError) as caught:
         config.load(source)
     return str(caught.value)
-
-
-def test_the_environment_may_have_the_agent_servers_variable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LANGGRAPH_STORE_TYPE", "memory")
-    monkeypatch.setenv("LANGGRAPH_STORE_BACKEND", "python")
-    assert StoreConfig.load() == StoreConfig(type="memory")
 
 
 def test_a_mistake_is_named_with_its_place(tmp_path: Path) -> None:
@@ -204,8 +123,11 @@ def test_a_mistake_is_named_with_its_place(tmp_path: Path) -> None:
         " embed texts and search by similarity.)",
     ]
     assert _error(StoreConfig, CheckpointerConfig()) == (
-        "a store cannot be configured by a CheckpointerConfig; give a StoreConfig, a dict, the path of a YAML or TOML"
-        " file, or nothing for the environment"
+        "a store cannot be configured by a CheckpointerConfig; give a StoreConfig, a dict, the path of a YAML file,"
+        " or nothing for the environment"
+    )
+    assert _error(CacheConfig, {"type": "postgres"}) == (
+        "type: is not a type of cache; use one of memory, sqlite, dynamodb, http"
     )
     assert _error(StoreConfig, None).startswith(
         "no configuration was given, and LANGGRAPH_STORE_TYPE is not set in the environment; say which type of store"
@@ -215,11 +137,6 @@ def test_a_mistake_is_named_with_its_place(tmp_path: Path) -> None:
 def test_a_section_may_be_left_out_where_nothing_has_to_be_configured(tmp_path: Path) -> None:
     (tmp_path / "agent.yaml").write_text("checkpointer: {type: memory}\n")
     assert read(tmp_path / "agent.yaml", replace(STORE, is_required=False)).content == {}
-
-
-def test_at_module_level() -> None:
-    assert isinstance(open_store({"type": "memory"}), InMemoryStore)
-    assert isinstance(open_cache({"type": "memory"}), InMemoryCache)
 
 
 # Options
@@ -266,7 +183,7 @@ def test_a_store_embeds_by_an_object(engine: Engine, table_name: str, embed_func
             assert store.search(ADA, query="a" * 50)[0].key == "long"
 
 
-def test_a_model_is_named_as_langgraph_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_is_named_as_langgraph_names_it() -> None:
     config = StoreConfig(type="memory", config={"index": {"dims": 2, "embed": "openai:small"}})
     assert config.config.index_config() == {"dims": 2, "embed": "openai:small"}
     with (

@@ -105,14 +105,6 @@ async def test_principals_may_be_one_secret(write: Any, monkeypatch: pytest.Monk
     assert found == Principal("agents")
 
 
-def test_a_toml_file_does_as_well(tmp_path: Path) -> None:
-    file = tmp_path / "gateway.toml"
-    file.write_text("[tool.langgraph-dynamodb-gateway.limits]\nin_flight_max = 8\n")
-    assert load_options(file).limits.in_flight_max == 8
-    file.write_text("")
-    assert load_options(file) == GatewayOptions()
-
-
 @pytest.mark.parametrize("text", ["checkpointer: {type: memory}", "gateway:", ""])
 def test_nothing_has_to_be_configured(text: str, file: Path) -> None:
     file.write_text(text)

@@ -17,7 +17,7 @@ from typing import Any
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore
 
-from langgraph.checkpoint.dynamodb.config.creation import acreate_checkpointer, acreate_store
+from langgraph.checkpoint.dynamodb.config.creation import create_checkpointer, create_store
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ async def checkpointer() -> AsyncIterator[BaseCheckpointSaver[Any]]:
     Raises:
         CheckpointerConfigurationError: The environment configures no checkpointer, or one that cannot be opened.
     """
-    async with acreate_checkpointer() as saver:
+    async with create_checkpointer() as saver:
         _hand_on_delta_channels()
         yield saver
 
@@ -50,7 +50,7 @@ async def store() -> AsyncIterator[BaseStore]:
     Raises:
         CheckpointerConfigurationError: The environment configures no store, or one that cannot be opened.
     """
-    async with acreate_store() as opened:
+    async with create_store() as opened:
         yield opened
 
 

@@ -21,9 +21,6 @@ from langgraph.store.base import GetOp
 from langgraph.cache.dynamodb import DynamoDBCache
 from langgraph.checkpoint.dynamodb import (
     DynamoDBSaver,
-    acreate_cache,
-    acreate_checkpointer,
-    acreate_store,
     create_cache,
     create_checkpointer,
     create_store,
@@ -52,7 +49,6 @@ CLASSES: Mapping[str, tuple[Any, Any]] = {
 INSIDE = {"storage_with"}
 TYPES = ("dynamodb", "http")
 CREATE: Any = {"checkpointer": create_checkpointer, "store": create_store, "cache": create_cache}
-ACREATE: Any = {"checkpointer": acreate_checkpointer, "store": acreate_store, "cache": acreate_cache}
 OPEN: Any = {"checkpointer": open_checkpointer, "store": open_store, "cache": open_cache}
 SERVER: Any = {"checkpointer": server.checkpointer, "store": server.store}
 WAYS = ("constructor", "dict", "async dict", "module level", "file", "environment", "agent server")
@@ -220,7 +216,7 @@ async def opened(
     elif way == "module level":
         yield OPEN[kind](section)
     elif way == "async dict":
-        async with ACREATE[kind](section) as made:
+        async with CREATE[kind](section) as made:
             yield made
     elif way == "agent server":
         async with SERVER[kind]() as made:

@@ -18,10 +18,10 @@ from langgraph.checkpoint.dynamodb.config.dynamodb import (
     make_saver,
     make_store,
 )
+from langgraph.checkpoint.dynamodb.config.faults import Key, Locate, dotted
 from langgraph.checkpoint.dynamodb.config.fields import made_object
 from langgraph.checkpoint.dynamodb.config.model import CheckpointerConfig, ComponentConfig, StoreConfig
 from langgraph.checkpoint.dynamodb.config.serde import made_serde
-from langgraph.checkpoint.dynamodb.config.source_locations import Key, SourceLocation
 from langgraph.checkpoint.dynamodb.config.sources import CHECKPOINTER, STORE, Section, read
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
@@ -50,17 +50,10 @@ def in_options(remedy: str) -> str:
     return _NAMED.sub(lambda match: _IN_OPTIONS[match[1]], remedy)
 
 
-@dataclass(frozen=True, eq=False)
-class _OptionsOver(SourceLocation):
-    """A configuration, some of whose keys the command line overrides."""
-
-    below: SourceLocation
-    given: Collection[str]
-
-    def of(self, key: Key) -> str:
-        """Return the option, or the location in the configuration."""
-        options: dict[Key, str] = {("config", name): _OPTIONS[name] for name in self.given}
-        return options.get(key[:2]) or self.below.of(key)
+def _options_over(locate: Locate, given: Collection[str]) -> Locate:
+    """Return what locates the keys of a configuration, some of which the command line overrides."""
+    options: dict[Key, str] = {("config", name): _OPTIONS[name] for name in given}
+    return lambda key: options.get(key[:2]) or locate(key)
 
 
 @dataclass(frozen=True)
@@ -94,15 +87,15 @@ class ConnectionArguments:
         content = section.content
         if isinstance(content, Mapping):
             content = self._under_options(content)
-        config = kind.model_validate(content, context=_OptionsOver(section.location, self._given()))
+        config = kind.model_validate(content, context=_options_over(section.locate, self._given()))
         if not isinstance(config.config, TableOptions):
-            what = "" if kind is CheckpointerConfig else f" for the {kind.subject.in_yaml}"
+            what = "" if kind is CheckpointerConfig else f" for the {kind.subject.name}"
             msg = f"type {config.type} is configured{what}, which has no table; give --table, or another --config"
             raise CheckpointerConfigurationError(msg)
         return config
 
     def _section(self) -> Section:
-        prefix = CHECKPOINTER.environment.prefix
+        prefix = CHECKPOINTER.prefix
         if self.config is None and not any(name.startswith(prefix) for name in os.environ):
             if self.table_name is None:
                 msg = (
@@ -110,7 +103,7 @@ class ConnectionArguments:
                     f" ({prefix}CONFIG__TABLE_NAME)"
                 )
                 raise CheckpointerConfigurationError(msg)
-            return Section({}, SourceLocation())
+            return Section({}, dotted)
         # If the table is named by option, the file may configure the gateway alone.
         is_named = self.table_name is not None and self.config is not None
         return read(self.config, replace(CHECKPOINTER, is_required=False) if is_named else CHECKPOINTER)

@@ -142,4 +142,6 @@ def document(name: str | None = None) -> str:
 
 def schema() -> str:
     """Return the schema by which editors check a file with a `checkpointer:`."""
-    return (_PACKAGE / "config" / "checkpointer.schema.json").read_text(encoding="utf-8")
+    from langgraph.checkpoint.dynamodb.config.schema import checkpointer_schema  # noqa: PLC0415 - only it needs pydantic.
+
+    return checkpointer_schema()

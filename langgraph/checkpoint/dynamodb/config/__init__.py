@@ -6,9 +6,6 @@ line, the key and what may stand there, but never a value, since any value may b
 """
 
 from langgraph.checkpoint.dynamodb.config.creation import (
-    acreate_cache,
-    acreate_checkpointer,
-    acreate_store,
     create_cache,
     create_checkpointer,
     create_store,
@@ -22,9 +19,6 @@ __all__ = [
     "CacheConfig",
     "CheckpointerConfig",
     "StoreConfig",
-    "acreate_cache",
-    "acreate_checkpointer",
-    "acreate_store",
     "create_cache",
     "create_checkpointer",
     "create_store",

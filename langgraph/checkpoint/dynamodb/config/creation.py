@@ -1,6 +1,6 @@
 """From a configuration to a ready checkpointer, store or cache.
 
-For each there are three functions: `create_...` returns a context manager, `acreate_...` an async one, and `open_...`
+For each there are two functions: `create_...` returns a context manager, for `with` and `async with`, and `open_...`
 the object itself, for the life of the process. Which class a configuration makes is known only when it is read. So a
 program that needs more than LangGraph's own methods passes the class as `expect`.
 """
@@ -9,14 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-from collections.abc import AsyncIterator, Iterator
 from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
     AsyncExitStack,
     ExitStack,
-    asynccontextmanager,
-    contextmanager,
 )
 from typing import Any
 
@@ -40,10 +37,75 @@ Store = TypeVar("Store", bound=BaseStore, default=BaseStore)
 Cache = TypeVar("Cache", bound=BaseCache[Any], default=BaseCache[Any])
 
 
-def create_checkpointer(
-    source: Source = None, *, expect: type[Saver] | None = None
-) -> AbstractContextManager[Saver]:
-    """Return a context manager of the configured checkpointer, ready for `invoke`.
+class Opening(AbstractContextManager[Opened], AbstractAsyncContextManager[Opened]):
+    """Opens a configured component when it is entered, and closes it at the end."""
+
+    def __init__(
+        self, kind: type[ComponentConfig], source: Source, expect: type[Opened] | None = None
+    ) -> None:
+        """Read nothing yet."""
+        self._kind = kind
+        self._source = source
+        self._expect = expect
+        self._open = ExitStack()
+        self._open_async = AsyncExitStack()
+
+    def __enter__(self) -> Opened:
+        """Open it for `invoke`."""
+        config = self._kind.load(self._source)
+        with ExitStack() as stack:
+            with config.saying_where():
+                found = config.find_type(config.type)
+                made: Any = stack.enter_context(found.make(config.config))
+                if found.amake is not None or _is_to_create_table(config):
+                    made.setup()
+                if found.amake is not None and self._kind is StoreConfig:
+                    made.start_ttl_sweeper()
+                    stack.callback(made.stop_ttl_sweeper)
+            config.check_made(made, self._expect)
+            self._open = stack.pop_all()
+        opened: Opened = made
+        return opened
+
+    def __exit__(self, *raised: Any) -> bool | None:
+        """Close it."""
+        return self._open.__exit__(*raised)
+
+    async def __aenter__(self) -> Opened:
+        """Open it for `ainvoke`."""
+        # In threads, since reading files, importing modules and checking databases would block the event loop.
+        config = await asyncio.to_thread(self._kind.load, self._source)
+        async with AsyncExitStack() as stack:
+            with config.saying_where():
+                found = await asyncio.to_thread(config.find_type, config.type)
+                making: Any = await asyncio.to_thread(found.amake or found.make, config.config)
+                made: Any = await stack.enter_async_context(making)
+                if found.amake is not None:
+                    await made.setup()
+                elif _is_to_create_table(config):
+                    await made.asetup()
+                if found.amake is not None and self._kind is StoreConfig:
+                    await made.start_ttl_sweeper()
+                    stack.push_async_callback(made.stop_ttl_sweeper)
+            config.check_made(made, self._expect)
+            self._open_async = stack.pop_all()
+        opened: Opened = made
+        return opened
+
+    async def __aexit__(self, *raised: Any) -> bool | None:
+        """Close it."""
+        return await self._open_async.__aexit__(*raised)
+
+
+def _is_to_create_table(config: ComponentConfig) -> bool:
+    """Tell whether the options say so. Only types on a table have that option."""
+    return getattr(config.config, "setup", False)
+
+
+def create_checkpointer(source: Source = None, *, expect: type[Saver] | None = None) -> Opening[Saver]:
+    """Return a context manager of the configured checkpointer: `with` for `invoke`, `async with` for `ainvoke`.
+
+    The difference matters for SQLite and Postgres, for which LangGraph has two savers.
 
     Example:
         ```python
@@ -58,7 +120,7 @@ def create_checkpointer(
         ```
 
     Args:
-        source: A `CheckpointerConfig`, a dict, the path of a YAML or TOML file, or None for the environment.
+        source: A `CheckpointerConfig`, a dict, the path of a YAML file, or None for the environment.
         expect: The class that this program needs, such as `DynamoDBSaver`. Type checkers then know its methods.
 
     Returns:
@@ -69,28 +131,7 @@ def create_checkpointer(
         CheckpointerConfigurationError: On entering: something in the configuration is unknown, missing or of the wrong
             type, an option cannot be used, the type's package is not installed, or it makes another class.
     """
-    return _opened(CheckpointerConfig, source, expect)
-
-
-def acreate_checkpointer(
-    source: Source = None, *, expect: type[Saver] | None = None
-) -> AbstractAsyncContextManager[Saver]:
-    """Return an async context manager of the configured checkpointer, ready for `ainvoke`.
-
-    For SQLite and Postgres it uses LangGraph's async savers.
-
-    Args:
-        source: A `CheckpointerConfig`, a dict, the path of a YAML or TOML file, or None for the environment.
-        expect: The class that this program needs, such as `DynamoDBSaver`. Type checkers then know its methods.
-
-    Returns:
-        An async context manager that yields the saver and closes it at the end.
-
-    Raises:
-        CheckpointerConfigurationError: On entering: something in the configuration is unknown, missing or of the wrong
-            type, an option cannot be used, the type's package is not installed, or it makes another class.
-    """
-    return _aopened(CheckpointerConfig, source, expect)
+    return Opening(CheckpointerConfig, source, expect)
 
 
 def open_checkpointer(source: Source = None, *, expect: type[Saver] | None = None) -> Saver:
@@ -104,7 +145,7 @@ def open_checkpointer(source: Source = None, *, expect: type[Saver] | None = Non
         ```
 
     Args:
-        source: A `CheckpointerConfig`, a dict, the path of a YAML or TOML file, or None for the environment.
+        source: A `CheckpointerConfig`, a dict, the path of a YAML file, or None for the environment.
         expect: The class that this program needs, such as `DynamoDBSaver`. Type checkers then know its methods.
 
     Returns:
@@ -117,10 +158,8 @@ def open_checkpointer(source: Source = None, *, expect: type[Saver] | None = Non
     return _open(CheckpointerConfig, source, expect)
 
 
-def create_store(
-    source: Source = None, *, expect: type[Store] | None = None
-) -> AbstractContextManager[Store]:
-    """Return a context manager of the configured store, ready for `invoke`.
+def create_store(source: Source = None, *, expect: type[Store] | None = None) -> Opening[Store]:
+    """Return a context manager of the configured store: `with` for `invoke`, `async with` for `ainvoke`.
 
     Example:
         ```python
@@ -131,7 +170,7 @@ def create_store(
         ```
 
     Args:
-        source: A `StoreConfig`, a dict, the path of a YAML or TOML file, or None for the environment.
+        source: A `StoreConfig`, a dict, the path of a YAML file, or None for the environment.
         expect: The class that this program needs, such as `DynamoDBStore`. Type checkers then know its methods.
 
     Returns:
@@ -140,34 +179,14 @@ def create_store(
     Raises:
         CheckpointerConfigurationError: On entering, as for `create_checkpointer`.
     """
-    return _opened(StoreConfig, source, expect)
-
-
-def acreate_store(
-    source: Source = None, *, expect: type[Store] | None = None
-) -> AbstractAsyncContextManager[Store]:
-    """Return an async context manager of the configured store, ready for `ainvoke`.
-
-    For SQLite and Postgres it uses LangGraph's async stores.
-
-    Args:
-        source: A `StoreConfig`, a dict, the path of a YAML or TOML file, or None for the environment.
-        expect: The class that this program needs, such as `DynamoDBStore`. Type checkers then know its methods.
-
-    Returns:
-        An async context manager that yields the store and closes it at the end.
-
-    Raises:
-        CheckpointerConfigurationError: On entering, as for `create_checkpointer`.
-    """
-    return _aopened(StoreConfig, source, expect)
+    return Opening(StoreConfig, source, expect)
 
 
 def open_store(source: Source = None, *, expect: type[Store] | None = None) -> Store:
     """Return the configured store for the life of the process: at module level, as on Lambda and Celery.
 
     Args:
-        source: A `StoreConfig`, a dict, the path of a YAML or TOML file, or None for the environment.
+        source: A `StoreConfig`, a dict, the path of a YAML file, or None for the environment.
         expect: The class that this program needs, such as `DynamoDBStore`. Type checkers then know its methods.
 
     Returns:
@@ -179,10 +198,8 @@ def open_store(source: Source = None, *, expect: type[Store] | None = None) -> S
     return _open(StoreConfig, source, expect)
 
 
-def create_cache(
-    source: Source = None, *, expect: type[Cache] | None = None
-) -> AbstractContextManager[Cache]:
-    """Return a context manager of the configured cache, ready for `invoke`.
+def create_cache(source: Source = None, *, expect: type[Cache] | None = None) -> Opening[Cache]:
+    """Return a context manager of the configured cache: `with` for `invoke`, `async with` for `ainvoke`.
 
     Example:
         ```python
@@ -193,7 +210,7 @@ def create_cache(
         ```
 
     Args:
-        source: A `CacheConfig`, a dict, the path of a YAML or TOML file, or None for the environment.
+        source: A `CacheConfig`, a dict, the path of a YAML file, or None for the environment.
         expect: The class that this program needs, such as `DynamoDBCache`. Type checkers then know its methods.
 
     Returns:
@@ -202,32 +219,14 @@ def create_cache(
     Raises:
         CheckpointerConfigurationError: On entering, as for `create_checkpointer`.
     """
-    return _opened(CacheConfig, source, expect)
-
-
-def acreate_cache(
-    source: Source = None, *, expect: type[Cache] | None = None
-) -> AbstractAsyncContextManager[Cache]:
-    """Return an async context manager of the configured cache, ready for `ainvoke`.
-
-    Args:
-        source: A `CacheConfig`, a dict, the path of a YAML or TOML file, or None for the environment.
-        expect: The class that this program needs, such as `DynamoDBCache`. Type checkers then know its methods.
-
-    Returns:
-        An async context manager that yields the cache and closes it at the end.
-
-    Raises:
-        CheckpointerConfigurationError: On entering, as for `create_checkpointer`.
-    """
-    return _aopened(CacheConfig, source, expect)
+    return Opening(CacheConfig, source, expect)
 
 
 def open_cache(source: Source = None, *, expect: type[Cache] | None = None) -> Cache:
     """Return the configured cache for the life of the process: at module level, as on Lambda and Celery.
 
     Args:
-        source: A `CacheConfig`, a dict, the path of a YAML or TOML file, or None for the environment.
+        source: A `CacheConfig`, a dict, the path of a YAML file, or None for the environment.
         expect: The class that this program needs, such as `DynamoDBCache`. Type checkers then know its methods.
 
     Returns:
@@ -242,29 +241,4 @@ def open_cache(source: Source = None, *, expect: type[Cache] | None = None) -> C
 def _open(kind: type[ComponentConfig], source: Source, expect: type[Opened] | None) -> Opened:
     stack = ExitStack()
     atexit.register(stack.close)
-    opened: Opened = stack.enter_context(_opened(kind, source, expect))
-    return opened
-
-
-@contextmanager
-def _opened(kind: type[ComponentConfig], source: Source, expect: type[Any] | None) -> Iterator[Any]:
-    config = kind.load(source)
-    with ExitStack() as stack:
-        with config.saying_where():
-            made = stack.enter_context(config.types.find(config.type).open(config.config))
-        config.check_made(made, expect)
-        yield made
-
-
-@asynccontextmanager
-async def _aopened(
-    kind: type[ComponentConfig], source: Source, expect: type[Any] | None
-) -> AsyncIterator[Any]:
-    # In a thread, since reading the file and importing modules would block the event loop.
-    config = await asyncio.to_thread(kind.load, source)
-    async with AsyncExitStack() as stack:
-        with config.saying_where():
-            found = await asyncio.to_thread(config.types.find, config.type)
-            made = await stack.enter_async_context(found.aopen(config.config))
-        config.check_made(made, expect)
-        yield made
+    return stack.enter_context(Opening(kind, source, expect))

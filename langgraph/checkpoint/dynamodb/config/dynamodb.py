@@ -33,7 +33,6 @@ from langgraph.checkpoint.dynamodb.config.storage import (
     Key,
     OnEvent,
     OwnerFrom,
-    openers,
 )
 from langgraph.checkpoint.dynamodb.config.stores import DistanceIndexOptions, StoreOptions
 from langgraph.checkpoint.dynamodb.config.types import (
@@ -231,10 +230,7 @@ def make_store(options: DynamoDBStoreOptions) -> DynamoDBStore:
     """
     from langgraph.store.dynamodb import DynamoDBStore  # noqa: PLC0415 - a saver does not need it.
 
-    return _made(
-        DynamoDBStore,
-        _given(options) | {"index": options.index_config(), "ttl": options.ttl_config()},
-    )
+    return _made(DynamoDBStore, _given(options) | options.configs())
 
 
 def make_cache(options: DynamoDBCacheOptions) -> DynamoDBCache[Any]:
@@ -268,6 +264,6 @@ def _made(constructor: Callable[..., Made], given: Mapping[str, Any]) -> Made:
 
 
 _INSTALL = "langgraph-dynamodb"
-CHECKPOINTER = ComponentType(DynamoDBOptions, *openers(make_saver), install=_INSTALL)
-STORE = ComponentType(DynamoDBStoreOptions, *openers(make_store), install=_INSTALL)
-CACHE = ComponentType(DynamoDBCacheOptions, *openers(make_cache), install=_INSTALL)
+CHECKPOINTER = ComponentType(DynamoDBOptions, make_saver, _INSTALL)
+STORE = ComponentType(DynamoDBStoreOptions, make_store, _INSTALL)
+CACHE = ComponentType(DynamoDBCacheOptions, make_cache, _INSTALL)

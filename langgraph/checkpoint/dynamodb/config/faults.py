@@ -5,18 +5,22 @@ from __future__ import annotations
 import difflib
 import re
 import typing
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pydantic import BaseModel, ValidationError
 
-from langgraph.checkpoint.dynamodb.config.source_locations import Key, SourceLocation
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
     from pydantic_core import ErrorDetails
+
+
+Key: TypeAlias = "tuple[str | int, ...]"
+# Says in words where a key stands.
+Locate: TypeAlias = "Callable[[Key], str]"
 
 
 @dataclass(frozen=True)
@@ -27,9 +31,14 @@ class Fault:
     says: str
 
 
-def configuration_error(faults: Sequence[Fault], location: SourceLocation) -> CheckpointerConfigurationError:
+def dotted(key: Key) -> str:
+    """Return a key with dots between its parts, which is where it stands in code."""
+    return ".".join(map(str, key)) or "the configuration"
+
+
+def configuration_error(faults: Sequence[Fault], locate: Locate) -> CheckpointerConfigurationError:
     """Return an error that lists all mistakes with their locations."""
-    lines = [f"{location.of(fault.key)}: {fault.says}" for fault in faults]
+    lines = [f"{locate(fault.key)}: {fault.says}" for fault in faults]
     if len(lines) == 1:
         return CheckpointerConfigurationError(lines[0])
     return CheckpointerConfigurationError("\n  ".join(["the configuration has several mistakes:", *lines]))

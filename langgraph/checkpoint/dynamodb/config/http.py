@@ -21,7 +21,6 @@ from langgraph.checkpoint.dynamodb.config.storage import (
     Key,
     OnEvent,
     OwnerFrom,
-    openers,
 )
 from langgraph.checkpoint.dynamodb.config.stores import DistanceIndexOptions, StoreOptions
 from langgraph.checkpoint.dynamodb.config.types import (
@@ -162,7 +161,7 @@ def _made_saver(options: HttpOptions) -> HttpCheckpointSaver:
 
 
 def _made_store(options: HttpStoreOptions) -> HttpStore:
-    return _made(HttpStore, options, index=options.index_config(), ttl=options.ttl_config())
+    return _made(HttpStore, options, **options.configs())
 
 
 def _made_cache(options: HttpCacheOptions) -> HttpCache[Any]:
@@ -222,6 +221,6 @@ def _client_options(options: ConnectionOptions) -> dict[str, Any]:
 
 
 _INSTALL = requirement("http")
-CHECKPOINTER = ComponentType(HttpOptions, *openers(_made_saver), install=_INSTALL)
-STORE = ComponentType(HttpStoreOptions, *openers(_made_store), install=_INSTALL)
-CACHE = ComponentType(HttpCacheOptions, *openers(_made_cache), install=_INSTALL)
+CHECKPOINTER = ComponentType(HttpOptions, _made_saver, _INSTALL)
+STORE = ComponentType(HttpStoreOptions, _made_store, _INSTALL)
+CACHE = ComponentType(HttpCacheOptions, _made_cache, _INSTALL)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any, ClassVar, TypeAlias
 
 from pydantic import (
@@ -19,16 +20,16 @@ from pydantic import (
 from pydantic.functional_validators import ModelWrapValidatorHandler
 from typing_extensions import Self
 
-from langgraph.checkpoint.dynamodb.config.faults import Fault, configuration_error, faults_of
-from langgraph.checkpoint.dynamodb.config.source_locations import SourceLocation
-from langgraph.checkpoint.dynamodb.config.sources import CACHE, CHECKPOINTER, STORE, Subject, read
-from langgraph.checkpoint.dynamodb.config.types import (
-    CACHES,
-    CHECKPOINTERS,
-    STORES,
-    OptionError,
-    TypeRegistry,
+from langgraph.checkpoint.dynamodb._runtime.fork import without_forks
+from langgraph.checkpoint.dynamodb.config.faults import (
+    Fault,
+    Locate,
+    configuration_error,
+    dotted,
+    faults_of,
 )
+from langgraph.checkpoint.dynamodb.config.sources import CACHE, CHECKPOINTER, STORE, Subject, read
+from langgraph.checkpoint.dynamodb.config.types import ComponentType, OptionError
 from langgraph.checkpoint.dynamodb.config.variables import Variables
 
 # Everything that a configuration may be read from.
@@ -46,22 +47,35 @@ class ComponentConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     subject: ClassVar[Subject]
-    types: ClassVar[TypeRegistry]
+    types: ClassVar[tuple[str, ...]] = ("memory", "sqlite", "postgres", "dynamodb", "http")
 
     type: str = Field(default=_DEFAULT_TYPE, description="What keeps the data, such as memory or dynamodb.")
     config: Any = Field(default_factory=dict, description="The options of that type.")
 
-    _location: SourceLocation = PrivateAttr(default_factory=SourceLocation)
+    # pydantic would make a method of a function that is a default itself.
+    _locate: Locate = PrivateAttr(default_factory=lambda: dotted)
+
+    def __eq__(self, other: object) -> bool:
+        """Compare types and options, wherever they were read from."""
+        return isinstance(other, type(self)) and (self.type, self.config) == (other.type, other.config)
+
+    @classmethod
+    def find_type(cls, name: str) -> ComponentType:
+        """Load a type. It has a module of its name here, which has it under the subject's name in capitals."""
+        with without_forks():
+            module = import_module(f"langgraph.checkpoint.dynamodb.config.{name}")
+        found: ComponentType = getattr(module, cls.subject.name.upper())
+        return found
 
     @classmethod
     def load(cls, source: Source = None) -> Self:
         """Read and check a configuration without opening anything.
 
         Args:
-            source: A dict, or the path of a file: `checkpointer:` in YAML (`.yaml`, `.yml`), or
-                `[tool.langgraph-dynamodb]` in TOML (`.toml`). Everything else in the file is ignored. None is the
-                environment: `LANGGRAPH_CHECKPOINTER_TYPE`, `LANGGRAPH_CHECKPOINTER_CONFIG__TABLE_NAME`, and so on. A
-                store and a cache have sections and variables of their own names. A configuration is returned as it is.
+            source: A dict, or the path of a YAML file with `checkpointer:` in it. Everything else in the file is
+                ignored. None is the environment: `LANGGRAPH_CHECKPOINTER_TYPE`,
+                `LANGGRAPH_CHECKPOINTER_CONFIG__TABLE_NAME`, and so on. A store and a cache have sections and variables
+                of their own names. A configuration is returned as it is.
 
         Returns:
             The configuration, with `${NAME}` and `${NAME:-default}` filled in from the environment.
@@ -73,29 +87,29 @@ class ComponentConfig(BaseModel):
         if isinstance(source, cls):
             return source
         section = read(source, cls.subject)
-        return cls.model_validate(section.content, context=section.location)
+        return cls.model_validate(section.content, context=section.locate)
 
     @model_validator(mode="wrap")
     @classmethod
     def _check(cls, data: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:
         """Check type, options and the rest, and report all mistakes at once."""
-        location = info.context if isinstance(info.context, SourceLocation) else SourceLocation()
+        locate = info.context or dotted
         if isinstance(data, cls):
             return data
         variables = Variables(os.environ)
         data = variables.fill(data)
         if variables.faults:
-            raise configuration_error(variables.faults, location)
+            raise configuration_error(variables.faults, locate)
         faults: list[Fault] = []
         if isinstance(data, dict):
-            data, faults = _with_options(data, cls.types)
+            data, faults = _with_options(data, cls)
         try:
             checked = handler(data)
         except ValidationError as error:
             faults = [*faults_of(error, cls), *faults]
         if faults:
-            raise configuration_error(faults, location) from None
-        checked._location = location  # noqa: SLF001 - it is this class's own.
+            raise configuration_error(faults, locate) from None
+        checked._locate = locate  # noqa: SLF001 - it is this class's own.
         return checked
 
     @contextmanager
@@ -108,13 +122,11 @@ class ComponentConfig(BaseModel):
         try:
             yield
         except OptionError as error:
-            raise configuration_error(
-                [Fault(("config", error.option), error.says)], self._location
-            ) from error
+            raise configuration_error([Fault(("config", error.option), error.says)], self._locate) from error
         except ImportError as error:
-            install = f"pip install {self.types.find(self.type).install}"
+            install = f"pip install {self.find_type(self.type).install}"
             says = f"{self.type} needs what is not installed here ({error}): {install}"
-            raise configuration_error([Fault(("type",), says)], self._location) from error
+            raise configuration_error([Fault(("type",), says)], self._locate) from error
 
     def check_made(self, made: object, expect: Expect) -> None:
         """Refuse what a program cannot use.
@@ -125,7 +137,7 @@ class ComponentConfig(BaseModel):
         if expect is None or isinstance(made, expect):
             return
         says = f"{self.type} makes {type(made).__name__}, and this program needs {expect.__name__}"
-        raise configuration_error([Fault(("type",), f"{says}; name another type")], self._location)
+        raise configuration_error([Fault(("type",), f"{says}; name another type")], self._locate)
 
 
 class CheckpointerConfig(ComponentConfig):
@@ -149,7 +161,6 @@ class CheckpointerConfig(ComponentConfig):
     """
 
     subject = CHECKPOINTER
-    types = CHECKPOINTERS
 
 
 class StoreConfig(ComponentConfig):
@@ -164,7 +175,6 @@ class StoreConfig(ComponentConfig):
     """
 
     subject = STORE
-    types = STORES
 
 
 class CacheConfig(ComponentConfig):
@@ -179,18 +189,18 @@ class CacheConfig(ComponentConfig):
     """
 
     subject = CACHE
-    types = CACHES
+    types = ("memory", "sqlite", "dynamodb", "http")
 
 
-def _with_options(data: dict[str, Any], types: TypeRegistry) -> tuple[dict[str, Any], list[Fault]]:
+def _with_options(data: dict[str, Any], kind: type[ComponentConfig]) -> tuple[dict[str, Any], list[Fault]]:
     """Replace the given options by the checked ones of their type, and return the mistakes in them."""
     name = data.get("type", _DEFAULT_TYPE)
     if not isinstance(name, str):
         return data, []
-    names = types.names
-    if name not in names:
-        return data, [Fault(("type",), f"is not a type of {types.component}; use one of {', '.join(names)}")]
-    options = types.find(name).options
+    names = ", ".join(kind.types)
+    if name not in kind.types:
+        return data, [Fault(("type",), f"is not a type of {kind.subject.name}; use one of {names}")]
+    options = kind.find_type(name).options
     try:
         # A `config:` in YAML with nothing below it is None.
         given = data.get("config")
@@ -198,5 +208,5 @@ def _with_options(data: dict[str, Any], types: TypeRegistry) -> tuple[dict[str, 
     except ValidationError as error:
         faults = faults_of(error, options, ("config",))
         if "type" not in data:
-            faults.append(Fault((), f"has no type, so it is {name}; use one of {', '.join(names)}"))
+            faults.append(Fault((), f"has no type, so it is {name}; use one of {names}"))
         return data, faults

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    asynccontextmanager,
+    contextmanager,
+)
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.store.base import BaseStore
 from pydantic import Field, SecretStr
 
-from langgraph.checkpoint.dynamodb.config.stores import (
-    DistanceIndexOptions,
-    StoreOptions,
-    aset_up,
-    set_up,
-)
-from langgraph.checkpoint.dynamodb.config.types import (
-    ComponentType,
-    OptionError,
-    Options,
-)
+from langgraph.checkpoint.dynamodb.config.stores import DistanceIndexOptions, StoreOptions
+from langgraph.checkpoint.dynamodb.config.types import ComponentType, Made, OptionError, Options
 
 if TYPE_CHECKING:
-    from psycopg import AsyncConnection, Connection
-    from psycopg.rows import DictRow
-    from psycopg_pool import AsyncConnectionPool, ConnectionPool
+    from langgraph.checkpoint.postgres import PostgresSaver
+    from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+    from langgraph.store.postgres import AsyncPostgresStore, PostgresStore
 
 # Errors of libpq may name these. Any other parameter may be a secret.
 _SHOWN = ("host", "hostaddr", "port", "user", "dbname")
@@ -57,72 +51,48 @@ class PostgresStoreOptions(PostgresOptions, StoreOptions):
 # from a pool, which replaces a broken one: otherwise a restart of the database would cut off the process for good.
 
 
-@contextmanager
-def _open(options: PostgresOptions) -> Iterator[BaseCheckpointSaver[Any]]:
+def _saver(options: PostgresOptions) -> AbstractContextManager[PostgresSaver]:
     from langgraph.checkpoint.postgres import PostgresSaver  # noqa: PLC0415
 
-    with _opened_pool(options) as pool:
-        saver = PostgresSaver(pool)
-        saver.setup()
-        yield saver
+    return _on_pool(_checked(options), PostgresSaver)
 
 
-@asynccontextmanager
-async def _aopen(options: PostgresOptions) -> AsyncIterator[BaseCheckpointSaver[Any]]:
+def _async_saver(options: PostgresOptions) -> AbstractAsyncContextManager[AsyncPostgresSaver]:
     from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver  # noqa: PLC0415
 
-    async with _aopened_pool(options) as pool:
-        saver = AsyncPostgresSaver(pool)
-        await saver.setup()
-        yield saver
+    return _on_async_pool(_checked(options), AsyncPostgresSaver)
 
 
-@contextmanager
-def _open_store(options: PostgresStoreOptions) -> Iterator[BaseStore]:
+def _store(options: PostgresStoreOptions) -> AbstractContextManager[PostgresStore]:
     from langgraph.store.postgres import PostgresStore  # noqa: PLC0415
 
-    index, ttl = options.index_config(), options.ttl_config()
-    with _opened_pool(options) as pool:
-        store = PostgresStore(pool, index=index, ttl=ttl)
-        with set_up(store):
-            yield store
+    return _on_pool(_checked(options), partial(PostgresStore, **options.configs()))
 
 
-@asynccontextmanager
-async def _aopen_store(options: PostgresStoreOptions) -> AsyncIterator[BaseStore]:
+def _async_store(options: PostgresStoreOptions) -> AbstractAsyncContextManager[AsyncPostgresStore]:
     from langgraph.store.postgres.aio import AsyncPostgresStore  # noqa: PLC0415
 
-    index, ttl = options.index_config(), options.ttl_config()
-    async with _aopened_pool(options) as pool:
-        store = AsyncPostgresStore(pool, index=index, ttl=ttl)
-        async with aset_up(store):
-            yield store
+    return _on_async_pool(_checked(options), partial(AsyncPostgresStore, **options.configs()))
 
 
 @contextmanager
-def _opened_pool(options: PostgresOptions) -> Iterator[ConnectionPool[Connection[DictRow]]]:
+def _on_pool(text: str, make: Callable[[Any], Made]) -> Iterator[Made]:
     from psycopg_pool import ConnectionPool  # noqa: PLC0415
 
-    text = _checked(options)
-    pool: ConnectionPool[Connection[DictRow]] = ConnectionPool(
-        text, kwargs=connection_options(), check=ConnectionPool.check_connection, min_size=1, open=False
-    )
-    with pool:
-        yield pool
+    check = ConnectionPool.check_connection
+    with ConnectionPool(text, kwargs=connection_options(), check=check, min_size=1, open=False) as pool:
+        yield make(pool)
 
 
 @asynccontextmanager
-async def _aopened_pool(
-    options: PostgresOptions,
-) -> AsyncIterator[AsyncConnectionPool[AsyncConnection[DictRow]]]:
+async def _on_async_pool(text: str, make: Callable[[Any], Made]) -> AsyncIterator[Made]:
     from psycopg_pool import AsyncConnectionPool  # noqa: PLC0415
 
-    text = await asyncio.to_thread(_checked, options)
-    pool: AsyncConnectionPool[AsyncConnection[DictRow]] = AsyncConnectionPool(
-        text, kwargs=connection_options(), check=AsyncConnectionPool.check_connection, min_size=1, open=False
-    )
-    async with pool:
-        yield pool
+    check = AsyncConnectionPool.check_connection
+    async with AsyncConnectionPool(
+        text, kwargs=connection_options(), check=check, min_size=1, open=False
+    ) as pool:
+        yield make(pool)
 
 
 def connection_options() -> dict[str, Any]:
@@ -186,5 +156,5 @@ def without_values(text: str, error: Exception) -> str:
 
 
 _INSTALL = 'langgraph-checkpoint-postgres "psycopg[binary]"'
-CHECKPOINTER = ComponentType(PostgresOptions, _open, _aopen, install=_INSTALL)
-STORE = ComponentType(PostgresStoreOptions, _open_store, _aopen_store, install=_INSTALL)
+CHECKPOINTER = ComponentType(PostgresOptions, _saver, _INSTALL, _async_saver)
+STORE = ComponentType(PostgresStoreOptions, _store, _INSTALL, _async_store)

@@ -1,4 +1,4 @@
-"""The JSON Schema of a configuration, for editors. `checkpointer.schema.json` is generated here."""
+"""The JSON Schema of a configuration, for editors."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def checkpointer_schema() -> str:
     sections: dict[str, Any] = {}
     definitions: dict[str, Any] = {}
     for config in (CheckpointerConfig, StoreConfig, CacheConfig):
-        sections[config.subject.in_yaml] = {"$ref": f"#/$defs/{config.__name__}"}
+        sections[config.subject.name] = {"$ref": f"#/$defs/{config.__name__}"}
         definitions |= _definitions(config)
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -52,14 +52,14 @@ def checkpointer_schema() -> str:
 
 def _definitions(config: type[ComponentConfig]) -> dict[str, Any]:
     """Return the schema of a section and of the options of its types, by their names."""
-    component = config.subject.in_yaml
+    component = config.subject.name
     section, definitions = _described(config)
     section["description"] = f"Which {component} the agent has, and its options."
     # A variable may name the type.
-    section["properties"]["type"]["anyOf"] = [{"enum": list(config.types.names)}, _VARIABLE]
+    section["properties"]["type"]["anyOf"] = [{"enum": list(config.types)}, _VARIABLE]
     section["allOf"] = []
-    for name in config.types.names:
-        options, inner = _described(config.types.find(name).options)
+    for name in config.types:
+        options, inner = _described(config.find_type(name).options)
         definitions |= inner | {f"{component}.{name}": options}
         section["allOf"].append(_where(component, name, has_to_be_there=bool(options.get("required"))))
     return {config.__name__: section} | definitions

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from langgraph.cache.base import BaseCache
-from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.store.base import BaseStore
 from pydantic import Field
 
-from langgraph.checkpoint.dynamodb.config.stores import StoreOptions, aset_up, set_up
-from langgraph.checkpoint.dynamodb.config.types import (
-    ComponentType,
-    OptionError,
-    Options,
-)
+from langgraph.checkpoint.dynamodb.config.stores import StoreOptions
+from langgraph.checkpoint.dynamodb.config.types import ComponentType, OptionError, Options
+
+if TYPE_CHECKING:
+    from langgraph.cache.sqlite import SqliteCache
+    from langgraph.checkpoint.sqlite import SqliteSaver
+    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+    from langgraph.store.sqlite import AsyncSqliteStore, SqliteStore
 
 _IN_MEMORY = ":memory:"
 
@@ -37,55 +34,37 @@ class SqliteStoreOptions(SqliteOptions, StoreOptions):
     """The location of the database, and the options of `SqliteStore`."""
 
 
-@contextmanager
-def _open(options: SqliteOptions) -> Iterator[BaseCheckpointSaver[Any]]:
-    # The package is an extra that not everybody installs.
+# The package is an extra that not everybody installs.
+
+
+def _saver(options: SqliteOptions) -> AbstractContextManager[SqliteSaver]:
     from langgraph.checkpoint.sqlite import SqliteSaver  # noqa: PLC0415
 
-    with SqliteSaver.from_conn_string(_usable(options.db_file)) as saver:
-        saver.setup()
-        yield saver
+    return SqliteSaver.from_conn_string(_usable(options.db_file))
 
 
-@asynccontextmanager
-async def _aopen(options: SqliteOptions) -> AsyncIterator[BaseCheckpointSaver[Any]]:
+def _async_saver(options: SqliteOptions) -> AbstractAsyncContextManager[AsyncSqliteSaver]:
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver  # noqa: PLC0415
 
-    db_file = await asyncio.to_thread(_usable, options.db_file)
-    async with AsyncSqliteSaver.from_conn_string(db_file) as saver:
-        await saver.setup()
-        yield saver
+    return AsyncSqliteSaver.from_conn_string(_usable(options.db_file))
 
 
-@contextmanager
-def _open_store(options: SqliteStoreOptions) -> Iterator[BaseStore]:
+def _store(options: SqliteStoreOptions) -> AbstractContextManager[SqliteStore]:
     from langgraph.store.sqlite import SqliteStore  # noqa: PLC0415
 
-    given: Any = {"index": options.index_config(), "ttl": options.ttl_config()}
-    with SqliteStore.from_conn_string(_usable(options.db_file), **given) as store, set_up(store):
-        yield store
+    return SqliteStore.from_conn_string(_usable(options.db_file), **options.configs())
 
 
-@asynccontextmanager
-async def _aopen_store(options: SqliteStoreOptions) -> AsyncIterator[BaseStore]:
+def _async_store(options: SqliteStoreOptions) -> AbstractAsyncContextManager[AsyncSqliteStore]:
     from langgraph.store.sqlite.aio import AsyncSqliteStore  # noqa: PLC0415
 
-    db_file = await asyncio.to_thread(_usable, options.db_file)
-    given: Any = {"index": options.index_config(), "ttl": options.ttl_config()}
-    async with AsyncSqliteStore.from_conn_string(db_file, **given) as store, aset_up(store):
-        yield store
+    return AsyncSqliteStore.from_conn_string(_usable(options.db_file), **options.configs())
 
 
-def _open_cache(options: SqliteOptions) -> nullcontext[BaseCache[Any]]:
+def _cache(options: SqliteOptions) -> nullcontext[SqliteCache[Any]]:
     from langgraph.cache.sqlite import SqliteCache  # noqa: PLC0415
 
     return nullcontext(SqliteCache(path=_usable(options.db_file)))
-
-
-@asynccontextmanager
-async def _aopen_cache(options: SqliteOptions) -> AsyncIterator[BaseCache[Any]]:
-    with await asyncio.to_thread(_open_cache, options) as cache:
-        yield cache
 
 
 def _usable(db_file: str) -> str:
@@ -103,6 +82,6 @@ def _usable(db_file: str) -> str:
 
 
 _INSTALL = "langgraph-checkpoint-sqlite"
-CHECKPOINTER = ComponentType(SqliteOptions, _open, _aopen, install=_INSTALL)
-STORE = ComponentType(SqliteStoreOptions, _open_store, _aopen_store, install=_INSTALL)
-CACHE = ComponentType(SqliteOptions, _open_cache, _aopen_cache, install=_INSTALL)
+CHECKPOINTER = ComponentType(SqliteOptions, _saver, _INSTALL, _async_saver)
+STORE = ComponentType(SqliteStoreOptions, _store, _INSTALL, _async_store)
+CACHE = ComponentType(SqliteOptions, _cache, _INSTALL)

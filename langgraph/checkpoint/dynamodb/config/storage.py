@@ -1,23 +1,14 @@
-"""The options that classes of several types have, and how objects are opened that serve sync and async code."""
+"""The options that classes of several types have."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import (
-    AbstractAsyncContextManager,
-    AbstractContextManager,
-    asynccontextmanager,
-    contextmanager,
-)
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
 from langgraph.checkpoint.dynamodb.config.fields import Reference, split
 from langgraph.checkpoint.dynamodb.config.keys import EncryptionKey
 from langgraph.checkpoint.dynamodb.config.serde import Serde
-from langgraph.checkpoint.dynamodb.config.types import Options
 
 OnEvent = Annotated[
     Reference | None,
@@ -60,29 +51,3 @@ Key = Annotated[
     EncryptionKey | None,
     Field(description="Where the AES key is. With it, `serde` becomes an `EncryptedSerializer`."),
 ]
-
-
-def openers(
-    make: Callable[[Any], Any],
-) -> tuple[Callable[[Any], AbstractContextManager[Any]], Callable[[Any], AbstractAsyncContextManager[Any]]]:
-    """Return `open` and `aopen` of a type whose objects are made from options, and serve sync and async code.
-
-    Only a type on a table has the option `setup`.
-    """
-
-    @contextmanager
-    def opened(options: Options) -> Iterator[Any]:
-        with make(options) as made:
-            if getattr(options, "setup", False):
-                made.setup()
-            yield made
-
-    @asynccontextmanager
-    async def aopened(options: Options) -> AsyncIterator[Any]:
-        # In a thread, since a key may be in a file, or behind a request.
-        async with await asyncio.to_thread(make, options) as made:
-            if getattr(options, "setup", False):
-                await made.asetup()
-            yield made
-
-    return opened, aopened

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
@@ -91,28 +89,7 @@ class StoreOptions(IndexedOptions):
         " `refresh_on_read`. In the table, expired memories are always omitted, and DynamoDB removes them.",
     )
 
-    def ttl_config(self) -> Any:
-        """Return LangGraph's `TTLConfig`, or None."""
-        return None if self.ttl is None else self.ttl.model_dump(exclude_none=True)
-
-
-@contextmanager
-def set_up(store: Any) -> Iterator[None]:
-    """Create the tables of one of LangGraph's stores, and delete what expires for as long as it is open."""
-    store.setup()
-    store.start_ttl_sweeper()
-    try:
-        yield
-    finally:
-        store.stop_ttl_sweeper()
-
-
-@asynccontextmanager
-async def aset_up(store: Any) -> AsyncIterator[None]:
-    """Create the tables of one of LangGraph's async stores, and delete what expires for as long as it is open."""
-    await store.setup()
-    await store.start_ttl_sweeper()
-    try:
-        yield
-    finally:
-        await store.stop_ttl_sweeper()
+    def configs(self) -> dict[str, Any]:
+        """Return `index` and `ttl` as the constructors of stores take them."""
+        ttl = None if self.ttl is None else self.ttl.model_dump(exclude_none=True)
+        return {"index": self.index_config(), "ttl": ttl}

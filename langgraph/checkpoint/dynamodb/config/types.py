@@ -1,17 +1,14 @@
-"""The types of checkpointers, stores and caches."""
+"""A type of checkpointer, store or cache: its options, and how to make an object from them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
-from importlib import import_module
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, model_validator
 from typing_extensions import Self
-
-from langgraph.checkpoint.dynamodb._runtime.fork import without_forks
 
 Made = TypeVar("Made")
 
@@ -61,43 +58,18 @@ class OptionError(ValueError):
 
 
 @dataclass(frozen=True)
-class ComponentType(Generic[Made]):
+class ComponentType:
     """A type of checkpointer, store or cache.
 
     Args:
         options: The model of the options under `config`, with a description for each field.
-        open: Returns a context manager of a ready object, for `invoke`; it may raise `OptionError`.
-        aopen: Returns an async context manager of a ready object, for `ainvoke`; it may raise `OptionError`.
+        make: Makes an object from the options, as a context manager; it may raise `OptionError`.
         install: The argument of `pip install` to suggest if an import fails.
+        amake: Makes the object for `ainvoke`, as an async context manager. If it is None, what `make` makes serves
+            both. LangGraph has two classes instead, and either has to be set up before it is used.
     """
 
     options: type[BaseModel]
-    open: Callable[[Any], AbstractContextManager[Made]]
-    aopen: Callable[[Any], AbstractAsyncContextManager[Made]]
+    make: Callable[[Any], AbstractContextManager[Any]]
     install: str
-
-
-@dataclass(frozen=True)
-class TypeRegistry:
-    """The types of one component by their names.
-
-    Args:
-        component: What the types make: `checkpointer`, `store` or `cache`.
-        names: The types' names. Each has a module of its name in `config`, which has the type under the component's
-            name in capitals.
-    """
-
-    component: str
-    names: tuple[str, ...]
-
-    def find(self, name: str) -> ComponentType[Any]:
-        """Load the type of a name."""
-        with without_forks():
-            module = import_module(f"langgraph.checkpoint.dynamodb.config.{name}")
-        found: ComponentType[Any] = getattr(module, self.component.upper())
-        return found
-
-
-CHECKPOINTERS = TypeRegistry("checkpointer", ("memory", "sqlite", "postgres", "dynamodb", "http"))
-STORES = TypeRegistry("store", ("memory", "sqlite", "postgres", "dynamodb", "http"))
-CACHES = TypeRegistry("cache", ("memory", "sqlite", "dynamodb", "http"))
+    amake: Callable[[Any], AbstractAsyncContextManager[Any]] | None = None

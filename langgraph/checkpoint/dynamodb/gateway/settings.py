@@ -17,7 +17,6 @@ from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions, make_
 from langgraph.checkpoint.dynamodb.config.faults import configuration_error, faults_of
 from langgraph.checkpoint.dynamodb.config.fields import split
 from langgraph.checkpoint.dynamodb.config.model import CheckpointerConfig
-from langgraph.checkpoint.dynamodb.config.source_locations import Environment
 from langgraph.checkpoint.dynamodb.config.sources import Subject, read
 from langgraph.checkpoint.dynamodb.config.types import Options
 from langgraph.checkpoint.dynamodb.config.variables import Variables
@@ -43,9 +42,7 @@ from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.principals import Principal
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
-_SUBJECT = Subject(
-    "gateway", ("tool", "langgraph-dynamodb-gateway"), Environment("LANGGRAPH_GATEWAY_"), is_required=False
-)
+_SUBJECT = Subject("gateway", is_required=False)
 _UNGUARDED = (
     "the gateway needs principals in its configuration: bearer, jwt, iam or authorizer; with --insecure anybody on this"
     " machine may do anything"
@@ -185,8 +182,7 @@ def load_options(source: str | os.PathLike[str] | None = None) -> GatewayOptions
     """Read the settings.
 
     Args:
-        source: The path of a YAML file with `gateway:`, or of a TOML file with `[tool.langgraph-dynamodb-gateway]`;
-            None is the environment.
+        source: The path of a YAML file with `gateway:`; None is the environment.
 
     Raises:
         CheckpointerConfigurationError: The source cannot be read, or has mistakes; the message names all of them.
@@ -195,11 +191,11 @@ def load_options(source: str | os.PathLike[str] | None = None) -> GatewayOptions
     variables = Variables(os.environ)
     content = variables.fill({} if section.content is None else section.content)
     if variables.faults:
-        raise configuration_error(variables.faults, section.location)
+        raise configuration_error(variables.faults, section.locate)
     try:
         return GatewayOptions.model_validate(content)
     except ValidationError as error:
-        raise configuration_error(faults_of(error, GatewayOptions), section.location) from None
+        raise configuration_error(faults_of(error, GatewayOptions), section.locate) from None
 
 
 def configured_gateway(source: str | os.PathLike[str] | None = None) -> Starlette:
