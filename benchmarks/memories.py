@@ -145,7 +145,7 @@ def _counted(tally: Tally) -> list[float]:
 def _figures(ours: Mapping[str, Tally]) -> list[Figure]:
     return [
         at_most("write units of a put", 1, int(ours["put again"].write_units)),
-        at_most("read units before a put", 0, int(ours["put again"].read_units)),
+        at_most("read units of a put", 1, int(ours["put again"].read_units)),
         at_most("requests of a search of one user", 1, ours["search of a user"].requests),
         at_most("scans", 0, sum(each.calls.get("Scan", 0) for each in ours.values())),
     ]
