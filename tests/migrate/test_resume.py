@@ -9,7 +9,6 @@ from itertools import count
 from typing import Any
 
 import pytest
-from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 
 from langgraph.checkpoint.dynamodb import CheckpointerError, CheckpointerInputError, CheckpointNotFoundError
@@ -76,19 +75,6 @@ def test_a_move_that_fails_at_any_call_goes_on_from_there() -> None:
         assert report.status is Status.MOVED
         assert (report.checkpoints, report.verified) == (size - before, size)
     assert calls == 2 * size + 1
-
-
-def test_only_the_last_parents_stand_ready(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("langgraph.checkpoint.dynamodb.migrate.move._PARENTS_KEPT", 1)
-
-    class Numbers(InMemorySaver):
-        get_next_version = BaseCheckpointSaver.get_next_version
-
-    source, target = SaverEndpoint(Numbers()), SaverEndpoint(InMemorySaver())
-    talk = Conversation(source.saver, "talk")
-    for number in range(4):
-        talk.put(log=number)
-    assert statuses(migrate(source, target, ["talk"], verify=True)) == {"talk": Status.MOVED}
 
 
 @pytest.mark.parametrize("kind", ["subgraphs", "approvals", "delta"])

@@ -26,7 +26,7 @@ from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.streams import PIPE, readable_file, written_file
 from langgraph.checkpoint.dynamodb.cli.values import brief, counted
 from langgraph.checkpoint.dynamodb.migrate import (
-    MEMORY_ENDPOINTS,
+    ENDPOINTS,
     MovedMemories,
     move_memories,
     open_memories,
@@ -183,7 +183,7 @@ def import_(
     if file is None:
         source = source or os.environ.get(_FROM)
     if (file is None) == (source is None):
-        raise CommandError(Exit.USAGE, f"give a file, or --from with another store\n{MEMORY_ENDPOINTS}")
+        raise CommandError(Exit.USAGE, f"give a file, or --from with another store\n{ENDPOINTS}")
     store = context.embedding_store
     with ExitStack() as stack:
         if file is None:
