@@ -20,7 +20,7 @@ from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.items import partition_of
 from langgraph.checkpoint.dynamodb._format.moments import stored_at
 from langgraph.checkpoint.dynamodb._operations.threads import read_thread
-from langgraph.checkpoint.dynamodb.cli import moments, prune
+from langgraph.checkpoint.dynamodb.cli import prune, values
 from langgraph.checkpoint.dynamodb.cli.outcome import Exit
 from langgraph.checkpoint.dynamodb.cli.output import Output
 from tests.cli.conftest import Run
@@ -351,7 +351,7 @@ def test_only_what_is_older_goes(
     # In two hours.
     real = stored_at
     monkeypatch.setattr(
-        prune, "stored_at", lambda each: (found := real(each)) and found - moments.parse_age("2h")
+        prune, "stored_at", lambda each: (found := real(each)) and found - values.parse_age("2h")
     )
     dry = run("prune", "--all", "--table", table, "--older-than", "1h", "--dry-run")
     assert "would prune: 2 threads, 4 checkpoints" in dry.out
@@ -364,10 +364,10 @@ def test_only_what_is_older_goes(
 
 
 def test_ages_are_read() -> None:
-    assert moments.parse_age("90m") == moments.parse_age("1h") * 1.5
-    assert moments.parse_age("2w").days == 14
+    assert values.parse_age("90m") == values.parse_age("1h") * 1.5
+    assert values.parse_age("2w").days == 14
     with pytest.raises(ValueError, match="is not an age"):
-        moments.parse_age("1.5d")
+        values.parse_age("1.5d")
 
 
 @pytest.mark.search

@@ -16,7 +16,7 @@ from langgraph.store.base import InvalidNamespaceError
 from langgraph.store.sqlite import SqliteStore
 
 from langgraph.checkpoint.dynamodb.cli.explanations import explained
-from langgraph.checkpoint.dynamodb.cli.labels import labels_text, parse_labels
+from langgraph.checkpoint.dynamodb.cli.memories import labels_text, parse_labels
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.store.dynamodb import DynamoDBStore, SearchLimitError
 from tests.cli.conftest import Run, Terminal

@@ -10,8 +10,8 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver, ThreadBusyError
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb.cli import person
-from langgraph.checkpoint.dynamodb.cli.labels import parse_labels
+from langgraph.checkpoint.dynamodb.cli.delete import Person
+from langgraph.checkpoint.dynamodb.cli.memories import parse_labels
 from langgraph.checkpoint.dynamodb.cli.outcome import Exit
 from langgraph.store.dynamodb import DynamoDBStore
 from tests.cli.conftest import Run
@@ -190,21 +190,21 @@ def test_what_cannot_be_meant_is_refused(run_on: Run, arguments: tuple[str, ...]
 def test_what_is_new_meanwhile_is_told(
     run_on: Run, saver: DynamoDBSaver, store: DynamoDBStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    erase = person.Person.erase_memories
+    erase = Person.erase_memories
 
-    def late(self: person.Person) -> int:
+    def late(self: Person) -> int:
         erased = erase(self)
         saver.set_thread("late", owner="ada%1")
         store.put(("users", "ada%1"), "late", {})
         return erased
 
-    monkeypatch.setattr(person.Person, "erase_memories", late)
+    monkeypatch.setattr(Person, "erase_memories", late)
     ended = run_on("delete", "--owner", "ada%1", *MEMORIES, "--yes")
     assert ended.code == Exit.PROBLEMS
     assert "late: the table has it again, or it was begun meanwhile" in ended.out
     saver.delete_thread("late")
     store.put(("users", "ada%1"), "late", {})
-    monkeypatch.setattr(person.Person, "erase_memories", lambda _: 0)
+    monkeypatch.setattr(Person, "erase_memories", lambda _: 0)
     ended = run_on("delete", "--owner", "ada%1", *MEMORIES, "--yes")
     assert ended.code == Exit.PROBLEMS
     assert "memories were put under users/ada%251 meanwhile" in ended.err
@@ -214,16 +214,16 @@ def test_what_is_new_meanwhile_is_told(
 def test_a_thread_that_an_agent_goes_on_with_is_told(
     run_on: Run, saver: DynamoDBSaver, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
-    erase = person.Person.erase_memories
+    erase = Person.erase_memories
 
-    def late(self: person.Person) -> int:
+    def late(self: Person) -> int:
         if what == "a title":
             saver.set_thread("TRIP/1", title="Still here")
         else:
             Conversation(saver, "TRIP/1").put(said=["still here"])
         return erase(self)
 
-    monkeypatch.setattr(person.Person, "erase_memories", late)
+    monkeypatch.setattr(Person, "erase_memories", late)
     ended = run_on("delete", "--owner", "ada%1", *MEMORIES, "--yes", "--json")
     assert ended.code == Exit.PROBLEMS
     assert {*ended.json["deleted"]} == {*NAMES, "only a title"} - {"TRIP/1"}
