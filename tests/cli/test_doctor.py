@@ -43,10 +43,7 @@ local = pytest.mark.engines("dynamodb-local")
 DESCRIPTION = {
     "TableStatus": "ACTIVE",
     "TableArn": "arn:aws:dynamodb:eu-west-1:123456789012:table/a-table",
-    "KeySchema": [
-        {"AttributeName": "PK", "KeyType": "HASH"},
-        {"AttributeName": "SK", "KeyType": "RANGE"},
-    ],
+    "KeySchema": [{"AttributeName": "PK", "KeyType": "HASH"}, {"AttributeName": "SK", "KeyType": "RANGE"}],
     "AttributeDefinitions": [],
     "GlobalSecondaryIndexes": [],
 }

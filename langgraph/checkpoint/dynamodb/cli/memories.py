@@ -20,7 +20,7 @@ from langgraph.checkpoint.dynamodb._operations.arguments import COUNT_MAX
 from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
-from langgraph.checkpoint.dynamodb.cli.streams import PIPE, readable_file, written_file
+from langgraph.checkpoint.dynamodb.cli.streams import PIPE, Written, readable_file, written_file
 from langgraph.checkpoint.dynamodb.cli.values import brief, counted, moment
 from langgraph.checkpoint.dynamodb.migrate import (
     ENDPOINTS,
@@ -180,10 +180,7 @@ def delete(
 def export(
     context: CommandContext,
     prefix: Labels,
-    file: Annotated[
-        Path,
-        typer.Argument(metavar="[FILE]", help="The file to write; - is standard output.", show_default=False),
-    ] = PIPE,
+    file: Written = PIPE,
     *,
     yes: Yes = False,
 ) -> None:
