@@ -323,6 +323,24 @@ def test_differences_are_found_and_said() -> None:
     assert all(any(word in each for each in report.problems) for word in words)
 
 
+def test_what_was_stored_wrongly_is_found_by_a_comparison_and_mended_by_the_next_move() -> None:
+    class Careless(SaverEndpoint):
+        puts = 0
+
+        def put(self, thread_id: str, record: Record) -> None:
+            self.puts += 1
+            if self.puts < 5:
+                record.checkpoint["channel_values"]["log"] = "something else"
+            super().put(thread_id, record)
+
+    source, target = empty(), Careless(InMemorySaver())
+    a_talk(source.saver, 5)
+    [report] = migrate(source, target, ["talk"], verify=True)
+    assert (report.status, report.verified, len(report.problems)) == (Status.FAILED, 5, 3)
+    [report] = migrate(source, target, ["talk"], verify=True)
+    assert (report.status, report.checkpoints, report.problems) == (Status.MOVED, 4, [])
+
+
 class Unreadable(SaverEndpoint):
     """A saver whose checkpoints are gone when they are read."""
 
