@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import boto3
 import pytest
 import typer.testing
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from typer.testing import CliRunner
 from typing_extensions import Self
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from tools.engine import Engine
 
+KEY = "0123456789abcdef"
 RUN_ID = "1f0c6f64-5bd2-6d3b-8000-0242ac120002"
 
 
@@ -46,6 +48,7 @@ class Ended:
 
 
 Run = Callable[..., Ended]
+OpenSaver = Callable[..., DynamoDBSaver]
 
 
 @pytest.fixture(autouse=True)
@@ -88,7 +91,7 @@ def make_table(client: DynamoDBClient, _make_table: Callable[[], str]) -> Iterat
 
 
 @pytest.fixture(scope="session")
-def open_saver(engine: Engine, sessions: dict[str, Any]) -> Iterator[Callable[..., DynamoDBSaver]]:
+def open_saver(engine: Engine, sessions: dict[str, Any]) -> Iterator[OpenSaver]:
     """Give a factory of savers, closed with the session."""
     savers: list[DynamoDBSaver] = []
 
@@ -109,7 +112,19 @@ def shared(make_table: Callable[[], str]) -> str:
 
 
 @pytest.fixture
-def saver(shared: str, open_saver: Callable[..., DynamoDBSaver]) -> DynamoDBSaver:
+def own_table(make_table: Callable[[], str]) -> str:
+    """Give a table of the test's own, which `run` then works on."""
+    return make_table()
+
+
+@pytest.fixture
+def open_own(own_table: str, open_saver: OpenSaver) -> OpenSaver:
+    """Give a factory of savers on a table of the test's own."""
+    return functools.partial(open_saver, own_table)
+
+
+@pytest.fixture
+def saver(shared: str, open_saver: OpenSaver) -> DynamoDBSaver:
     """Give a saver on the table that the tests of a module share."""
     return open_saver(shared)
 
@@ -125,9 +140,7 @@ def thread(saver: DynamoDBSaver) -> str:
 
 
 @pytest.fixture(scope="session")
-def table(
-    client: DynamoDBClient, _make_table: Callable[[], str], open_saver: Callable[..., DynamoDBSaver]
-) -> Iterator[str]:
+def table(client: DynamoDBClient, _make_table: Callable[[], str], open_saver: OpenSaver) -> Iterator[str]:
     """Give the table with threads that no test changes: a chat, a fork, one that waits, and subgraphs."""
     name = _make_table()
     saver = open_saver(name)
@@ -200,11 +213,38 @@ def run_at() -> Run:
 
 
 @pytest.fixture
-def run(engine: Engine, run_at: Run) -> Run:
-    """Give what runs a command at the engine, unless a configuration says where."""
+def run(engine: Engine, run_at: Run, request: pytest.FixtureRequest) -> Run:
+    """Give what runs a command on the table of the test, or of its module, unless it is told another one."""
 
     def run(*arguments: str, stdin: str | None = None) -> Ended:
-        connection = () if "--config" in arguments else ("--endpoint-url", engine.endpoint_url)
-        return run_at(*arguments, *connection, stdin=stdin)
+        if "--config" not in arguments:
+            arguments += ("--endpoint-url", engine.endpoint_url)
+            if "--table" not in arguments:
+                own = "own_table" in request.fixturenames
+                arguments += ("--table", request.getfixturevalue("own_table" if own else "shared"))
+        return run_at(*arguments, stdin=stdin)
 
     return run
+
+
+@pytest.fixture
+def configure(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Give what configures commands by the environment with the keys that `encrypting` has, or others."""
+
+    def configure(**options: str) -> None:
+        monkeypatch.setenv("LANGGRAPH_CHECKPOINTER_TYPE", "dynamodb")
+        for name, value in {"encryption_key": KEY, "owner_key": KEY, **options}.items():
+            place = f"LANGGRAPH_CHECKPOINTER_CONFIG__{name.upper()}"
+            if name.endswith("_key"):
+                monkeypatch.setenv(f"{place}__ENVIRONMENT", name)
+                monkeypatch.setenv(name, value)
+            else:
+                monkeypatch.setenv(place, value)
+
+    return configure
+
+
+def encrypting(key: str = KEY) -> dict[str, Any]:
+    """Return the options of a saver that encrypts."""
+    serde = EncryptedSerializer.from_pycryptodome_aes(key=key.encode())
+    return {"serde": serde, "owner_key": key.encode()}

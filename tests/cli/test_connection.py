@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import boto3
 import pytest
 
-from langgraph.checkpoint.dynamodb.cli.connection import ConnectionArguments, open_saver
+from langgraph.checkpoint.dynamodb.cli.connection import ConnectionArguments
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 from tests.cli.conftest import Run
 
@@ -80,14 +80,6 @@ def test_a_profile_makes_the_session(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     session = options_of(ConnectionArguments("a-table", profile_name="agents")).session
     assert isinstance(session, boto3.session.Session)
     assert session.profile_name == "agents"
-
-
-def test_an_option_that_cannot_be_used_is_named() -> None:
-    config = ConnectionArguments("a-table", profile_name=None).configuration()
-    with open_saver(config) as saver:
-        assert saver.serde is not None
-    with pytest.raises(CheckpointerConfigurationError, match="--endpoint-url"):
-        ConnectionArguments("a-table", "localhost").configuration()
 
 
 @pytest.mark.engines("dynamodb-local")

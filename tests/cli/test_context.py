@@ -11,9 +11,9 @@ from langgraph.checkpoint.dynamodb._format.moments import in_epoch_seconds, stor
 from langgraph.checkpoint.dynamodb.cli.app import app
 from langgraph.checkpoint.dynamodb.cli.connection import ConnectionArguments
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
-from langgraph.checkpoint.dynamodb.cli.moments import moment
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError
 from langgraph.checkpoint.dynamodb.cli.output import Output
+from langgraph.checkpoint.dynamodb.cli.values import moment
 from tests.cli.conftest import Terminal
 
 

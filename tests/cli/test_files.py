@@ -21,20 +21,18 @@ from tests.support.checkpoints import Conversation, stored_values, thread_config
 pytestmark = pytest.mark.engines("dynamodb-local")
 
 
-def test_a_thread_goes_through_a_file(
-    run: Run, shared: str, saver: DynamoDBSaver, thread: str, tmp_path: Path
-) -> None:
+def test_a_thread_goes_through_a_file(run: Run, saver: DynamoDBSaver, thread: str, tmp_path: Path) -> None:
     file = tmp_path / "thread.jsonl"
-    ended = run("export", thread, str(file), "--table", shared)
+    ended = run("export", thread, str(file))
     assert ended.code == 0
     assert ended.out.startswith("exported: 2 checkpoints with 0 pending writes, ")
     assert [each.name for each in tmp_path.iterdir()] == ["thread.jsonl"]
     assert json.loads(file.read_text().splitlines()[0])["thread_id"] == thread
     copy = f"{uuid.uuid4()}"
-    ended = run("import", str(file), "--as", copy, "--table", shared, "--yes")
+    ended = run("import", str(file), "--as", copy, "--yes")
     assert (ended.code, ended.out) == (0, f"{copy}: moved, 2 of 2 checkpoints stored\n")
     assert stored_values(saver, thread_config(copy)) == {"said": ["one", "two"]}
-    again = run("import", str(file), "--table", shared, "--yes", "--json").json
+    again = run("import", str(file), "--yes", "--json").json
     assert again == {
         "thread_id": thread,
         "status": "complete",
@@ -44,74 +42,69 @@ def test_a_thread_goes_through_a_file(
     }
 
 
-def test_a_thread_goes_through_a_pipe(run: Run, shared: str, saver: DynamoDBSaver, thread: str) -> None:
-    written = run("export", thread, "--table", shared)
+def test_a_thread_goes_through_a_pipe(run: Run, saver: DynamoDBSaver, thread: str) -> None:
+    written = run("export", thread)
     assert written.err == ""
     copy = f"{uuid.uuid4()}"
     with pytest.MonkeyPatch.context() as patch:
         stdin = SimpleNamespace(buffer=io.BytesIO(written.out.encode()), isatty=lambda: False)
         patch.setattr(streams, "sys", SimpleNamespace(stdin=stdin, stdout=sys.stdout))
-        assert run("import", "-", "--as", copy, "--table", shared, "--yes").code == 0
+        assert run("import", "-", "--as", copy, "--yes").code == 0
     assert stored_values(saver, thread_config(copy)) == {"said": ["one", "two"]}
 
 
 def test_nothing_is_stored_or_replaced_unless_somebody_agrees(
-    run: Run, shared: str, saver: DynamoDBSaver, thread: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, saver: DynamoDBSaver, thread: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "thread.jsonl"
-    assert run("export", thread, str(file), "--table", shared, "--json").json["checkpoints"] == 2
+    assert run("export", thread, str(file), "--json").json["checkpoints"] == 2
     before = file.read_bytes()
-    refused = run("export", thread, str(file), "--table", shared)
+    refused = run("export", thread, str(file))
     assert refused.code == 7
     assert refused.err.endswith("is there already. Replace it? Nobody can answer here; give --yes to agree\n")
-    assert run("export", thread, str(file), "--table", shared, "--yes").code == 0
+    assert run("export", thread, str(file), "--yes").code == 0
     assert file.read_bytes() == before
-    refused = run("import", str(file), "--as", "another", "--table", shared)
+    refused = run("import", str(file), "--as", "another")
     assert refused.code == 7
     assert "Store 2 checkpoints of thread 'another'" in refused.err
-    dry = run("import", str(file), "--as", "another", "--table", shared, "--dry-run")
+    dry = run("import", str(file), "--as", "another", "--dry-run")
     assert dry.out == "another: would be moved, 2 of 2 checkpoints stored\n"
     monkeypatch.setattr(Output, "is_watched", True)
     monkeypatch.setattr(Output, "ask", lambda *_: True)
     assert saver.get_tuple(thread_config("another")) is None
-    assert run("import", str(file), "--as", "another", "--table", shared).code == 0
+    assert run("import", str(file), "--as", "another").code == 0
 
 
-def test_a_link_stays_a_link(run: Run, shared: str, thread: str, tmp_path: Path) -> None:
+def test_a_link_stays_a_link(run: Run, thread: str, tmp_path: Path) -> None:
     file, link = (tmp_path / each for each in ("file", "link"))
     link.symlink_to(file)
-    assert run("export", thread, str(link), "--table", shared).code == 0
+    assert run("export", thread, str(link)).code == 0
     assert (link.is_symlink(), file.is_file()) == (True, True)
     assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_a_thread_that_went_another_way_is_not_mixed_with_the_file(
-    run: Run, shared: str, saver: DynamoDBSaver, thread: str, tmp_path: Path
+    run: Run, saver: DynamoDBSaver, thread: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "thread.jsonl"
-    run("export", thread, str(file), "--table", shared)
+    run("export", thread, str(file))
     saver.delete_thread(thread)
     Conversation(saver, thread).put(said=["another"])
     for option in ("--dry-run", "--yes"):
-        ended = run("import", str(file), "--table", shared, option)
+        ended = run("import", str(file), option)
         assert ended.code == 8
         assert "different conversations by now" in ended.err
 
 
-def test_a_dry_import_says_what_an_import_does(
-    run: Run, shared: str, saver: DynamoDBSaver, tmp_path: Path
-) -> None:
+def test_a_dry_import_says_what_an_import_does(run: Run, saver: DynamoDBSaver, tmp_path: Path) -> None:
     file, name = tmp_path / "thread.jsonl", f"{uuid.uuid4()}"
     talk = Conversation(saver, name)
     talk.put(said=["one"])
-    run("export", name, str(file), "--table", shared)
+    run("export", name, str(file))
 
     def imported() -> tuple[str, int]:
         """Import the file, and return what both a dry run and the import say."""
-        dry, real = (
-            run("import", str(file), "--table", shared, each, "--json").json
-            for each in ("--dry-run", "--yes")
-        )
+        dry, real = (run("import", str(file), each, "--json").json for each in ("--dry-run", "--yes"))
         assert (dry.pop("dry_run"), real.pop("dry_run")) == (True, False)
         assert (dry.pop("verified"), real.pop("verified") is None) == (None, real["status"] == "ahead")
         assert dry == real
@@ -126,22 +119,22 @@ def test_a_dry_import_says_what_an_import_does(
     assert imported() == ("moved", 1)
 
 
-def test_what_cannot_be_read_or_written_is_said(run: Run, shared: str, thread: str, tmp_path: Path) -> None:
-    assert run("export", "nobody", str(tmp_path / "file"), "--table", shared).code == 3
+def test_what_cannot_be_read_or_written_is_said(run: Run, thread: str, tmp_path: Path) -> None:
+    assert run("export", "nobody", str(tmp_path / "file")).code == 3
     assert list(tmp_path.iterdir()) == []
-    assert run("export", thread, str(tmp_path / "none" / "file"), "--table", shared).code == 2
-    folder = run("export", thread, str(tmp_path), "--table", shared, "--yes")
+    assert run("export", thread, str(tmp_path / "none" / "file")).code == 2
+    folder = run("export", thread, str(tmp_path), "--yes")
     says = f"error: {tmp_path} is not a file; give a file to write to, or - for standard output\n"
     assert (folder.code, folder.err) == (2, says)
-    assert run("export", thread, "--table", shared, "--json").code == 2
-    assert run("import", str(tmp_path / "none"), "--table", shared).code == 2
+    assert run("export", thread, "--json").code == 2
+    assert run("import", str(tmp_path / "none")).code == 2
     cut = tmp_path / "cut"
     cut.write_text('{"format": "langgraph-thread", "version": 1, "thread_id": "1"}\n')
-    ended = run("import", str(cut), "--table", shared, "--yes")
+    ended = run("import", str(cut), "--yes")
     assert ended.code == 5
     assert "cut short" in ended.err
     end = {"end": blake2b(cut.read_bytes(), digest_size=32).hexdigest()}
     cut.write_text(f"{cut.read_text()}{json.dumps(end)}\n")
-    empty = run("import", str(cut), "--table", shared, "--yes")
+    empty = run("import", str(cut), "--yes")
     says = f"error: {cut} has no checkpoint of thread '1'; export the thread again\n"
     assert (empty.code, empty.err) == (3, says)

@@ -14,16 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from langgraph.checkpoint.base.id import uuid6
-from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.items import partition_of
 from langgraph.checkpoint.dynamodb._format.moments import stored_at
 from langgraph.checkpoint.dynamodb._operations.threads import read_thread
-from langgraph.checkpoint.dynamodb.cli import moments, prune
+from langgraph.checkpoint.dynamodb.cli import prune, values
 from langgraph.checkpoint.dynamodb.cli.outcome import Exit
 from langgraph.checkpoint.dynamodb.cli.output import Output
-from tests.cli.conftest import Run
+from tests.cli.conftest import OpenSaver, Run, encrypting
 from tests.support.checkpoints import Conversation, all_items, store, stored_values, thread_config
 
 if TYPE_CHECKING:
@@ -54,20 +53,15 @@ def count(saver: DynamoDBSaver, thread_id: str) -> int:
 
 @pytest.mark.parametrize("command", ["delete", "prune"])
 def test_nothing_is_changed_unless_somebody_agrees(
-    run: Run,
-    shared: str,
-    saver: DynamoDBSaver,
-    threads: list[str],
-    command: str,
-    monkeypatch: pytest.MonkeyPatch,
+    run: Run, saver: DynamoDBSaver, threads: list[str], command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ended = run(command, *threads, "--table", shared)
+    ended = run(command, *threads)
     assert ended.code == 7
     assert "6 threads" in ended.err
     assert "give --yes" in ended.err
     monkeypatch.setattr(Output, "is_watched", True)
     monkeypatch.setattr(Output, "ask", lambda *_: False)
-    assert run(command, *threads, "--table", shared).code == 7
+    assert run(command, *threads).code == 7
     assert [count(saver, each) for each in threads] == [3] * 6
 
 
@@ -75,7 +69,7 @@ def test_a_dry_run_says_what_would_be_changed_and_changes_nothing(
     run: Run, shared: str, threads: list[str], client: DynamoDBClient
 ) -> None:
     before = all_items(client, shared)
-    deleted = run("delete", *threads, "--table", shared, "--dry-run", "--json").json
+    deleted = run("delete", *threads, "--dry-run", "--json").json
     own = [
         each
         for each in before
@@ -83,9 +77,9 @@ def test_a_dry_run_says_what_would_be_changed_and_changes_nothing(
     ]
     assert deleted["items"] == len(own)
     assert sorted(deleted["would_delete"]) == sorted(threads)
-    pruned = run("prune", *threads, "--table", shared, "--dry-run", "--json").json
+    pruned = run("prune", *threads, "--dry-run", "--json").json
     assert (pruned["checkpoints"], pruned["items"]) == (12, 12)
-    copied = run("copy", threads[0], "copy", "--table", shared, "--dry-run")
+    copied = run("copy", threads[0], "copy", "--dry-run")
     assert copied.out.startswith(f"would copy: thread {threads[0]!r} of table {shared} (3 checkpoints, ")
     assert all_items(client, shared) == before
 
@@ -94,11 +88,11 @@ def test_a_dry_run_says_what_would_be_changed_and_changes_nothing(
 
 
 def test_threads_are_deleted_by_a_file_side_by_side(
-    run: Run, shared: str, saver: DynamoDBSaver, threads: list[str], tmp_path: Path
+    run: Run, saver: DynamoDBSaver, threads: list[str], tmp_path: Path
 ) -> None:
     file = tmp_path / "threads"
     file.write_bytes("\r\n".join(["\ufeff" + threads[0], *threads[1:4], "", "not\rthere"]).encode())
-    ended = run("delete", "-f", str(file), "--table", shared, "--yes")
+    ended = run("delete", "-f", str(file), "--yes")
     assert (ended.code, ended.out) == (
         3,
         "deleted: 4 threads\nnot\\u000dthere: the table has no such thread\n",
@@ -106,22 +100,15 @@ def test_threads_are_deleted_by_a_file_side_by_side(
     assert [count(saver, each) for each in threads] == [0, 0, 0, 0, 3, 3]
 
 
-def test_threads_are_read_from_standard_input(
-    run: Run, shared: str, saver: DynamoDBSaver, threads: list[str]
-) -> None:
-    ended = run("delete", "--from-file", "-", "--table", shared, "--yes", "--json", stdin="\n".join(threads))
+def test_threads_are_read_from_standard_input(run: Run, saver: DynamoDBSaver, threads: list[str]) -> None:
+    ended = run("delete", "--from-file", "-", "--yes", "--json", stdin="\n".join(threads))
     assert sorted(ended.json["deleted"]) == sorted(threads)
     assert [count(saver, each) for each in threads] == [0] * 6
 
 
 @pytest.mark.parametrize("end", [KeyboardInterrupt(), ConnectionAbortedError("no network")])
 def test_an_interruption_waits_for_what_is_under_way(
-    run: Run,
-    shared: str,
-    saver: DynamoDBSaver,
-    threads: list[str],
-    monkeypatch: pytest.MonkeyPatch,
-    end: BaseException,
+    run: Run, saver: DynamoDBSaver, threads: list[str], monkeypatch: pytest.MonkeyPatch, end: BaseException
 ) -> None:
     real = DynamoDBSaver.delete_thread
     under_way, ended = threading.Event(), threading.Event()
@@ -139,7 +126,7 @@ def test_an_interruption_waits_for_what_is_under_way(
         real(saver, thread_id)
 
     monkeypatch.setattr(DynamoDBSaver, "delete_thread", delete)
-    arguments = ("delete", *threads, "--table", shared, "--yes", "--parallel", "2")
+    arguments = ("delete", *threads, "--yes", "--parallel", "2")
     if isinstance(end, KeyboardInterrupt):
         interrupted = run(*arguments)
         assert interrupted.code == 130
@@ -155,10 +142,10 @@ def test_an_interruption_waits_for_what_is_under_way(
 
 
 def test_one_that_cannot_be_served_does_not_keep_the_others_from_it(
-    run: Run, shared: str, saver: DynamoDBSaver, threads: list[str]
+    run: Run, saver: DynamoDBSaver, threads: list[str]
 ) -> None:
     too_long = "x" * 3000
-    ended = run("delete", threads[0], too_long, threads[1], "--table", shared, "--yes", "--parallel", "1")
+    ended = run("delete", threads[0], too_long, threads[1], "--yes", "--parallel", "1")
     assert ended.code == 8
     assert "deleted: 2 threads" in ended.out
     assert f"{too_long}: thread_id with checkpoint_ns makes a key" in ended.out
@@ -179,10 +166,8 @@ def test_one_that_cannot_be_served_does_not_keep_the_others_from_it(
         (("verify", "--from-file", "-", "--all"), "give threads, or --all, not both"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(
-    run: Run, shared: str, arguments: tuple[str, ...], says: str
-) -> None:
-    ended = run(*arguments, "--table", shared)
+def test_what_cannot_be_meant_is_refused(run: Run, arguments: tuple[str, ...], says: str) -> None:
+    ended = run(*arguments)
     assert ended.code == 2
     assert says in " ".join(ended.err.split())
 
@@ -208,7 +193,7 @@ def test_what_cannot_be_meant_is_refused(
 )
 @pytest.mark.parametrize("kind", ["never stored", "deleted"])
 def test_a_thread_that_is_not_there_is_told_by_the_exit_code(
-    run: Run, shared: str, saver: DynamoDBSaver, thread: str, arguments: tuple[str, ...], kind: str
+    run: Run, saver: DynamoDBSaver, thread: str, arguments: tuple[str, ...], kind: str
 ) -> None:
     if kind == "deleted":
         # The thread's epoch outlives it.
@@ -216,23 +201,23 @@ def test_a_thread_that_is_not_there_is_told_by_the_exit_code(
     name = thread if kind == "deleted" else f"{uuid.uuid4()}"
     can_agree = arguments[0] in ("copy", "delete", "prune")
     filled = [each.format(name) for each in arguments]
-    ended = run(*filled, "--table", shared, *(["--yes"] if can_agree else []))
+    ended = run(*filled, *(["--yes"] if can_agree else []))
     assert ended.code == 3
     assert "error: " in ended.err
 
 
 @pytest.mark.parametrize("command", ["delete", "prune", "verify"])
 def test_a_thread_that_is_not_there_keeps_no_other_from_being_served(
-    run: Run, shared: str, thread: str, command: str
+    run: Run, thread: str, command: str
 ) -> None:
     arguments = [command, thread, "not there"]
     agreed = ["--yes"] if command in ("delete", "prune") else []
-    ended = run(*arguments, "--table", shared, *agreed)
+    ended = run(*arguments, *agreed)
     assert ended.code == 3
     assert "1 thread not found; `threads` lists them" in ended.err
     assert "not there" in ended.out + ended.err
     if command != "delete":
-        assert run(*arguments, "--table", shared, *agreed, "--json").json["absent"] == ["not there"]
+        assert run(*arguments, *agreed, "--json").json["absent"] == ["not there"]
 
 
 # Copying
@@ -240,7 +225,7 @@ def test_a_thread_that_is_not_there_keeps_no_other_from_being_served(
 
 def test_a_thread_is_copied(run: Run, shared: str, saver: DynamoDBSaver, threads: list[str]) -> None:
     target = f"{threads[0]} copy"
-    command = ("copy", threads[0], target, "--table", shared)
+    command = ("copy", threads[0], target)
     assert run(*command).code == Exit.NOT_CONFIRMED
     assert run(*command, "--yes").out.startswith(f"copied: thread {threads[0]!r} of table {shared} (3 check")
     assert stored_values(saver, thread_config(target)) == {"text": "three"}
@@ -250,7 +235,7 @@ def test_a_thread_is_copied(run: Run, shared: str, saver: DynamoDBSaver, threads
 def test_a_copy_says_what_its_target_has(
     run: Run, shared: str, saver: DynamoDBSaver, threads: list[str]
 ) -> None:
-    command = ("copy", *threads[:2], "--table", shared)
+    command = ("copy", *threads[:2])
     beside = f"to thread {threads[1]!r} of table {shared}, beside the 3 checkpoints that it has"
     assert beside in run(*command).err
     assert run(*command, "--dry-run").out.endswith(f"{beside}\n")
@@ -260,7 +245,7 @@ def test_a_copy_says_what_its_target_has(
 
 
 def test_a_copy_that_does_not_expire_is_said_to(
-    run: Run, shared: str, saver: DynamoDBSaver, open_saver: Callable[..., DynamoDBSaver], threads: list[str]
+    run: Run, shared: str, saver: DynamoDBSaver, open_saver: OpenSaver, threads: list[str]
 ) -> None:
     name = f"{threads[0]} expires"
     Conversation(open_saver(shared, ttl_seconds=1000), name).put(text="one")
@@ -269,7 +254,7 @@ def test_a_copy_that_does_not_expire_is_said_to(
         (threads[0], name, "The thread has ttl_seconds=None, and the copy has 1000."),
         (threads[0], threads[1], ""),
     ):
-        err = run("copy", source, target, "--table", shared, "--dry-run").err
+        err = run("copy", source, target, "--dry-run").err
         assert says in err
         assert ("ttl_seconds" in err) == bool(says)
 
@@ -282,7 +267,7 @@ def test_a_thread_is_not_copied_to_itself(
     before = all_items(client, shared)
     arn = f"arn:aws:dynamodb:us-east-1:000000000000:table/{shared}"
     for options in ((), ("--from", shared), ("--from", arn)):
-        ended = run("copy", threads[0], threads[0], "--table", shared, "--yes", *options, *dry)
+        ended = run("copy", threads[0], threads[0], "--yes", *options, *dry)
         assert ended.code == Exit.USAGE
         assert f"source and target are both thread {threads[0]!r}" in ended.err
     assert "both tables by their ARNs" in ended.err
@@ -291,27 +276,21 @@ def test_a_thread_is_not_copied_to_itself(
 
 def test_a_thread_is_copied_from_a_restored_table(
     run: Run,
+    own_table: str,
     make_table: Callable[[], str],
-    open_saver: Callable[..., DynamoDBSaver],
+    open_own: OpenSaver,
     client: DynamoDBClient,
-    monkeypatch: pytest.MonkeyPatch,
+    configure: Callable[..., None],
 ) -> None:
     """It keeps its id, its owner and its title; and what is encrypted stays so, for the name of the table in use."""
-    table, restored = make_table(), make_table()
-    key = "0123456789abcdef"
-    serde = EncryptedSerializer.from_pycryptodome_aes(key=key.encode())
-    saver = open_saver(table, serde=serde, owner_key=key.encode(), ttl_seconds=1000)
+    restored, saver = make_table(), open_own(ttl_seconds=1000, **encrypting())
     Conversation(saver, "talk").put(text="as it was")
     saver.set_thread("talk", owner="ada", title="Trains")
-    for item in all_items(client, table):
+    for item in all_items(client, own_table):
         client.put_item(TableName=restored, Item=item)
     saver.delete_thread("talk")
-    monkeypatch.setenv("THE_KEY", key)
-    monkeypatch.setenv("LANGGRAPH_CHECKPOINTER_TYPE", "dynamodb")
-    for name in ("ENCRYPTION_KEY", "OWNER_KEY"):
-        monkeypatch.setenv(f"LANGGRAPH_CHECKPOINTER_CONFIG__{name}__ENVIRONMENT", "THE_KEY")
-    monkeypatch.setenv("LANGGRAPH_CHECKPOINTER_CONFIG__TTL_SECONDS", "60")
-    ended = run("copy", "talk", "talk", "--from", restored, "--table", table, "--yes", "--json")
+    configure(ttl_seconds="60")
+    ended = run("copy", "talk", "talk", "--from", restored, "--yes", "--json")
     assert (ended.code, ended.json["copied"], ended.json["checkpoints"]) == (0, True, 1)
     assert stored_values(saver, thread_config("talk")) == {"text": "as it was"}
     [found] = saver.threads(owner="ada").threads
@@ -326,48 +305,42 @@ def test_a_thread_is_copied_from_a_restored_table(
 # Pruning
 
 
-def test_the_newest_are_kept(run: Run, shared: str, saver: DynamoDBSaver, threads: list[str]) -> None:
-    assert run("prune", threads[0], "--table", shared, "--yes").out == "pruned: 1 thread\n"
-    assert run("prune", threads[1], "--table", shared, "--yes", "--keep-last", "2").code == 0
+def test_the_newest_are_kept(run: Run, saver: DynamoDBSaver, threads: list[str]) -> None:
+    assert run("prune", threads[0], "--yes").out == "pruned: 1 thread\n"
+    assert run("prune", threads[1], "--yes", "--keep-last", "2").code == 0
     assert [count(saver, each) for each in threads[:3]] == [1, 2, 3]
 
 
-def test_only_what_is_older_goes(
-    run: Run,
-    make_table: Callable[[], str],
-    open_saver: Callable[..., DynamoDBSaver],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    table = make_table()
-    saver = open_saver(table)
+def test_only_what_is_older_goes(run: Run, open_own: OpenSaver, monkeypatch: pytest.MonkeyPatch) -> None:
+    saver = open_own()
     for thread in ("a", "b"):
         where: Any = thread_config(thread)
         for number, name in enumerate(("0 by hand", str(uuid6()), str(uuid6()), str(uuid6()))):
             where = store(saver, where, name, {"number": number})
     by_uuid = saver.get_tuple(thread_config("a"))
     assert by_uuid is not None
-    assert run("prune", "--all", "--table", table, "--yes", "--older-than", "1h").code == 0
+    assert run("prune", "--all", "--yes", "--older-than", "1h").code == 0
     assert [count(saver, each) for each in ("a", "b")] == [4, 4]
     # In two hours.
     real = stored_at
     monkeypatch.setattr(
-        prune, "stored_at", lambda each: (found := real(each)) and found - moments.parse_age("2h")
+        prune, "stored_at", lambda each: (found := real(each)) and found - values.parse_age("2h")
     )
-    dry = run("prune", "--all", "--table", table, "--older-than", "1h", "--dry-run")
+    dry = run("prune", "--all", "--older-than", "1h", "--dry-run")
     assert "would prune: 2 threads, 4 checkpoints" in dry.out
     assert "Scanning table" in dry.err
-    ended = run("prune", "--all", "--table", table, "--older-than", "1h")
+    ended = run("prune", "--all", "--older-than", "1h")
     assert "keep of those older than 1:00:00 the newest checkpoint of each namespace?" in ended.err
-    assert run("prune", "--all", "--table", table, "--yes", "--older-than", "1h").code == 0
+    assert run("prune", "--all", "--yes", "--older-than", "1h").code == 0
     kept = [each.config["configurable"]["checkpoint_id"] for each in saver.list(thread_config("a"))]
     assert kept == [by_uuid.checkpoint["id"], "0 by hand"]
 
 
 def test_ages_are_read() -> None:
-    assert moments.parse_age("90m") == moments.parse_age("1h") * 1.5
-    assert moments.parse_age("2w").days == 14
+    assert values.parse_age("90m") == values.parse_age("1h") * 1.5
+    assert values.parse_age("2w").days == 14
     with pytest.raises(ValueError, match="is not an age"):
-        moments.parse_age("1.5d")
+        values.parse_age("1.5d")
 
 
 @pytest.mark.search

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -12,13 +13,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langgraph.store.base import InvalidNamespaceError
 from langgraph.store.sqlite import SqliteStore
 
-from langgraph.checkpoint.dynamodb.cli.explanations import explained
-from langgraph.checkpoint.dynamodb.cli.labels import labels_text, parse_labels
+from langgraph.checkpoint.dynamodb.cli.memories import labels_text, parse_labels
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
-from langgraph.store.dynamodb import DynamoDBStore, SearchLimitError
+from langgraph.store.dynamodb import DynamoDBStore
 from tests.cli.conftest import Run, Terminal
 from tests.support.checkpoints import all_items
 
@@ -32,12 +31,6 @@ AS_TEXT = "users/ada%2F1 %25"
 
 
 @pytest.fixture
-def own_table(make_table: Callable[[], str]) -> str:
-    """Give a table of the test's own."""
-    return make_table()
-
-
-@pytest.fixture
 def store(engine: Engine, sessions: dict[str, Any], own_table: str) -> Iterator[DynamoDBStore]:
     """Give a store on the table, with two memories of Ada and one of Bob."""
     with DynamoDBStore(own_table, endpoint_url=engine.endpoint_url, session=sessions["session"]) as store:
@@ -48,10 +41,10 @@ def store(engine: Engine, sessions: dict[str, Any], own_table: str) -> Iterator[
 
 
 @pytest.fixture
-def memories(run: Run, own_table: str, store: DynamoDBStore) -> Run:
+def memories(run: Run, store: DynamoDBStore) -> Run:
     """Give what runs a command of `memories` on the table."""
     del store
-    return lambda *arguments, **options: run("memories", *arguments, "--table", own_table, **options)
+    return functools.partial(run, "memories")
 
 
 # Namespaces as text
@@ -320,10 +313,3 @@ def test_without_a_store_in_the_configuration_the_savers_table_and_key_are_used(
     ended = run("memories", "list", "--config", str(file))
     assert ended.code == Exit.CONFIGURATION
     assert "type memory is configured for the store, which has no table" in ended.err
-
-
-def test_errors_of_the_store_have_codes() -> None:
-    for error in (SearchLimitError("too much"), InvalidNamespaceError("no label")):
-        found = explained(error, "table")
-        assert found is not None
-        assert found.code is Exit.USAGE

@@ -14,7 +14,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.migrate import migrate
-from tests.cli.conftest import Run
+from tests.cli.conftest import OpenSaver, Run
 from tests.support.checkpoints import Conversation, thread_config
 
 pytestmark = pytest.mark.engines("dynamodb-local")
@@ -43,15 +43,15 @@ def count(saver: Any, thread_id: str) -> int:
 
 
 def test_threads_are_moved_and_what_they_took_is_said(
-    run: Run, shared: str, saver: DynamoDBSaver, place: str, threads: list[str]
+    run: Run, saver: DynamoDBSaver, place: str, threads: list[str]
 ) -> None:
-    ended = run("migrate", "--from", place, "--table", shared, "--verify", "--yes")
+    ended = run("migrate", "--from", place, "--verify", "--yes")
     assert ended.code == 0
     lines = ended.out.splitlines()
     assert lines[0] == "threads: 3 moved"
     assert lines[1] == "checkpoints: 6 with 3 pending writes, 6 compared"
     assert [count(saver, each) for each in threads] == [2] * 3
-    again = run("migrate", "--from", place, "--table", shared, "--yes", "--json").json
+    again = run("migrate", "--from", place, "--yes", "--json").json
     assert again["threads"] == {"complete": 3}
     assert (again["checkpoints"], again["left"]) == (0, {})
 
@@ -59,14 +59,14 @@ def test_threads_are_moved_and_what_they_took_is_said(
 def test_nothing_is_moved_unless_somebody_agrees(
     run: Run, shared: str, saver: DynamoDBSaver, place: str, threads: list[str]
 ) -> None:
-    ended = run("migrate", "--from", place, "--table", shared)
+    ended = run("migrate", "--from", place)
     assert ended.code == 7
     assert f"Move 3 threads into table {shared}?" in ended.err
-    dry = run("migrate", *threads[:2], "--from", place, "--table", shared, "--dry-run", "--json")
+    dry = run("migrate", *threads[:2], "--from", place, "--dry-run", "--json")
     assert (dry.json["dry_run"], dry.json["threads"], dry.json["checkpoints"]) == (True, {"moved": 2}, 4)
     assert [count(saver, each) for each in threads] == [0] * 3
-    run("migrate", threads[0], "--from", place, "--table", shared, "--yes")
-    dry = run("migrate", *threads[:2], "--from", place, "--table", shared, "--dry-run")
+    run("migrate", threads[0], "--from", place, "--yes")
+    dry = run("migrate", *threads[:2], "--from", place, "--dry-run")
     assert sorted(dry.out.splitlines()[0].removeprefix("threads would be: ").split(", ")) == [
         "1 complete",
         "1 moved",
@@ -74,14 +74,12 @@ def test_nothing_is_moved_unless_somebody_agrees(
     assert dry.out.splitlines()[1] == "checkpoints: 2 with 1 pending write"
 
 
-def test_and_back_by_a_file_of_ids(
-    run: Run, shared: str, place: str, threads: list[str], tmp_path: Path
-) -> None:
-    run("migrate", "--from", place, "--table", shared, "--yes")
+def test_and_back_by_a_file_of_ids(run: Run, place: str, threads: list[str], tmp_path: Path) -> None:
+    run("migrate", "--from", place, "--yes")
     file = tmp_path / "ids"
     file.write_text("\n".join([*threads[1:], "nobody"]))
     back = f"sqlite:{tmp_path}/back.db"
-    ended = run("migrate", "--to", back, "-f", str(file), "--table", shared, "--yes")
+    ended = run("migrate", "--to", back, "-f", str(file), "--yes")
     assert ended.code == 3
     assert "threads: " in ended.out
     assert "nobody: absent" in ended.out
@@ -91,7 +89,7 @@ def test_and_back_by_a_file_of_ids(
 
 
 def test_all_threads_of_the_table_are_found_by_a_scan_that_says_what_it_costs(
-    run: Run, make_table: Callable[[], str], open_saver: Callable[..., DynamoDBSaver], tmp_path: Path
+    run: Run, make_table: Callable[[], str], open_saver: OpenSaver, tmp_path: Path
 ) -> None:
     table = make_table()
     Conversation(open_saver(table), "talk").put(said="one")
@@ -110,10 +108,10 @@ def test_all_threads_of_the_table_are_found_by_a_scan_that_says_what_it_costs(
 
 
 def test_a_thread_that_is_another_conversation_in_the_target_is_left(
-    run: Run, shared: str, saver: DynamoDBSaver, place: str, threads: list[str]
+    run: Run, saver: DynamoDBSaver, place: str, threads: list[str]
 ) -> None:
     Conversation(saver, threads[0]).put(said=["another"])
-    command = ("migrate", threads[0], "nobody", "--from", place, "--table", shared)
+    command = ("migrate", threads[0], "nobody", "--from", place)
     dry, ended = (run(*command, option) for option in ("--dry-run", "--yes"))
     for each in (dry, ended):
         assert each.code == 8
@@ -124,38 +122,29 @@ def test_a_thread_that_is_another_conversation_in_the_target_is_left(
 
 
 @pytest.mark.parametrize("places", [[], ["--from", "sqlite:a", "--to", "sqlite:b"]], ids=["none", "both"])
-def test_one_place_is_to_be_given(run: Run, shared: str, places: list[str]) -> None:
-    ended = run("migrate", *places, "--table", shared)
+def test_one_place_is_to_be_given(run: Run, places: list[str]) -> None:
+    ended = run("migrate", *places)
     assert ended.code == 2
     assert "give either --from or --to" in ended.err
     assert "module:function" in ended.err
 
 
 def test_an_option_goes_over_the_environment(
-    run: Run, shared: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LANGGRAPH_MIGRATE_FROM", place)
-    back = (
-        "migrate",
-        "nobody",
-        "--to",
-        f"sqlite:{tmp_path}/back.db",
-        "--table",
-        shared,
-        "--dry-run",
-        "--json",
-    )
+    back = ("migrate", "nobody", "--to", f"sqlite:{tmp_path}/back.db", "--dry-run", "--json")
     assert run(*back).json["threads"] == {"absent": 1}
-    assert run("migrate", "--table", shared, "--dry-run").code == 0
+    assert run("migrate", "--dry-run").code == 0
     monkeypatch.setenv("LANGGRAPH_MIGRATE_FROM", "")
-    assert run("migrate", "--table", shared, "--dry-run").code == 2
+    assert run("migrate", "--dry-run").code == 2
     monkeypatch.setenv("LANGGRAPH_MIGRATE_TO", place)
     monkeypatch.setenv("LANGGRAPH_MIGRATE_FROM", place)
-    assert "give either --from or --to" in run("migrate", "--table", shared, "--dry-run").err
+    assert "give either --from or --to" in run("migrate", "--dry-run").err
 
 
 def test_who_interrupts_it_is_told_how_far_it_came(
-    run: Run, shared: str, place: str, monkeypatch: pytest.MonkeyPatch
+    run: Run, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
 
     def interrupted(*arguments: Any, **options: Any) -> Iterator[Any]:
@@ -163,6 +152,6 @@ def test_who_interrupts_it_is_told_how_far_it_came(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("langgraph.checkpoint.dynamodb.cli.migrate.migrate_threads", interrupted)
-    ended = run("migrate", "--from", place, "--table", shared, "--yes")
+    ended = run("migrate", "--from", place, "--yes")
     assert ended.code == 130
     assert "moved before this ended: 2 checkpoints" in ended.err

@@ -24,6 +24,7 @@ from botocore.exceptions import (
     ProfileNotFound,
     ReadTimeoutError,
 )
+from langgraph.store.base import InvalidNamespaceError
 from typer.testing import CliRunner
 
 from langgraph.checkpoint.dynamodb import cli
@@ -46,6 +47,7 @@ from langgraph.checkpoint.dynamodb.errors import (
     ThreadBusyError,
 )
 from langgraph.checkpoint.dynamodb.version import requirement
+from langgraph.store.dynamodb import SearchLimitError
 from tests.cli.conftest import Run
 
 if TYPE_CHECKING:
@@ -62,6 +64,8 @@ UNKNOWN = ClientError({"Error": {"Code": "UnrecognizedClientException", "Message
     [
         (CommandError(Exit.PROBLEMS, "x"), 8),
         (CheckpointerInputError("x"), 2),
+        (SearchLimitError("too much"), 2),
+        (InvalidNamespaceError("no label"), 2),
         (CheckpointNotFoundError("x"), 3),
         (CheckpointerConfigurationError("x"), 4),
         (CheckpointCorruptionError("x"), 5),
@@ -154,10 +158,7 @@ PRINTED = [
 @pytest.mark.parametrize("words", PRINTED)
 @pytest.mark.parametrize("main", [printed.main, cli.main], ids=["python -m", "langgraph-dynamodb"])
 def test_what_is_printed_is_what_python_prints(
-    words: str,
-    main: Callable[[], None],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    words: str, main: Callable[[], None], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["langgraph-dynamodb", *words.split()])
     main()
@@ -169,29 +170,18 @@ def test_what_is_printed_is_what_python_prints(
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["nowhere"], "--list` lists them"),
-        (["--policy", "root"], "use one of agent, runner"),
-        (["gateway", "--policy", "agent"], "--policy: not allowed with argument NAME"),
-        (["--list", "--policy", "agent"], "--policy: not allowed with argument --list"),
-        (["gateway", "--table-arn", "arn:aws:dynamodb:*:*:table/threads"], "add --policy"),
+        ("docs nowhere", "no document 'nowhere'; `langgraph-dynamodb docs` lists"),
+        ("template nowhere", "--list` lists them"),
+        ("template --policy root", "use one of agent, runner"),
+        ("template gateway --policy agent", "--policy: not allowed with argument NAME"),
+        ("template --list --policy agent", "--policy: not allowed with argument --list"),
+        ("template gateway --table-arn arn:aws:dynamodb:*:*:table/threads", "add --policy"),
     ],
 )
-def test_a_template_that_is_not_there_is_told(words: list[str], says: str) -> None:
-    ended = CliRunner().invoke(app, ["template", *words])
-    assert ended.exit_code == 2
-    assert says in ended.stderr
-
-
-def test_a_document_that_is_not_there_is_told(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    ended = CliRunner().invoke(app, ["docs", "nowhere"])
+def test_what_is_not_there_to_print_is_told(words: str, says: str) -> None:
+    ended = CliRunner().invoke(app, words.split())
     assert (ended.exit_code, ended.stdout) == (2, "")
-    assert "no document 'nowhere'; `langgraph-dynamodb docs` lists" in ended.stderr
-    monkeypatch.setattr(sys, "argv", ["langgraph-dynamodb", "docs", "nowhere"])
-    with pytest.raises(SystemExit, match="2"):
-        printed.main()
-    assert "no document 'nowhere'" in capsys.readouterr().err
+    assert says in ended.stderr
 
 
 @pytest.mark.parametrize("words", ["--version", "docs"])
@@ -226,42 +216,41 @@ def hide(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return hide
 
 
-def test_ctrl_c_ends_it_before_it_is_loaded(
-    hide: Callable[..., None], capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("module", "end", "code", "says"),
+    [
+        ("typer", KeyboardInterrupt(), Exit.INTERRUPTED, "interrupted\n"),
+        ("webbrowser", KeyboardInterrupt(), Exit.INTERRUPTED, "interrupted\n"),
+        (
+            "typer",
+            None,
+            f"langgraph-dynamodb: typer is not installed. Run pip install {requirement('cli')}.",
+            "",
+        ),
+        (
+            "rich",
+            None,
+            f"langgraph-dynamodb: rich is not installed. Run pip install {requirement('cli')}.",
+            "",
+        ),
+        # It is no part of the extra.
+        ("webbrowser", None, None, ""),
+    ],
+)
+def test_what_ends_it_while_it_is_loaded(
+    module: str,
+    end: BaseException | None,
+    code: Exit | str | None,
+    says: str,
+    hide: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    hide("typer", KeyboardInterrupt())
-    with pytest.raises(SystemExit) as caught:
-        cli.main()
-    assert (caught.value.code, capsys.readouterr().err) == (Exit.INTERRUPTED, "interrupted\n")
-
-
-def test_ctrl_c_ends_it_while_a_command_is_loaded(
-    hide: Callable[..., None], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    hide("webbrowser", KeyboardInterrupt())
+    hide(module, end)
     monkeypatch.setattr(sys, "argv", ["langgraph-dynamodb", "view", "thread-1"])
-    with pytest.raises(SystemExit) as caught:
+    with pytest.raises(ModuleNotFoundError if code is None else SystemExit) as caught:
         cli.main()
-    assert (caught.value.code, capsys.readouterr().err) == (Exit.INTERRUPTED, "interrupted\n")
-
-
-@pytest.mark.parametrize("missing", ["typer", "rich"])
-def test_without_the_extra_it_says_what_to_install(
-    missing: str, hide: Callable[..., None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hide(missing)
-    monkeypatch.setattr(sys, "argv", ["langgraph-dynamodb", "view", "thread-1"])
-    with pytest.raises(SystemExit, match=re.escape(f"pip install {requirement('cli')}")):
-        cli.main()
-
-
-def test_another_missing_module_is_not_taken_for_the_extra(
-    hide: Callable[..., None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hide("webbrowser")
-    monkeypatch.setattr(sys, "argv", ["langgraph-dynamodb", "view", "thread-1"])
-    with pytest.raises(ModuleNotFoundError):
-        cli.main()
+    assert (getattr(caught.value, "code", None), capsys.readouterr().err) == (code, says)
 
 
 def test_main_runs_the_command_line_and_prints_what_the_terminal_has_not(
@@ -324,8 +313,7 @@ def test_a_key_that_is_missing_is_named_as_a_file_has_it() -> None:
 @local
 @pytest.mark.parametrize("name", ["bad name!", "ab"])
 @pytest.mark.parametrize(
-    "command",
-    [("show", "t"), ("threads",), ("memories", "list"), ("delete", "t", "--yes"), ("setup",)],
+    "command", [("show", "t"), ("threads",), ("memories", "list"), ("delete", "t", "--yes"), ("setup",)]
 )
 def test_a_name_that_no_table_can_have_is_told(run: Run, command: tuple[str, ...], name: str) -> None:
     ended = run(*command, "--table", name)

@@ -6,15 +6,14 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver, ThreadBusyError
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb.cli import person
-from langgraph.checkpoint.dynamodb.cli.labels import parse_labels
+from langgraph.checkpoint.dynamodb.cli.delete import Person
+from langgraph.checkpoint.dynamodb.cli.memories import parse_labels
 from langgraph.checkpoint.dynamodb.cli.outcome import Exit
 from langgraph.store.dynamodb import DynamoDBStore
-from tests.cli.conftest import Run
+from tests.cli.conftest import OpenSaver, Run, encrypting
 from tests.support.checkpoints import Conversation, all_items, stored_values, thread_config
 
 if TYPE_CHECKING:
@@ -22,22 +21,16 @@ if TYPE_CHECKING:
 
     from tools.engine import Engine
 
-pytestmark = pytest.mark.engines("dynamodb-local")
+pytestmark = [pytest.mark.engines("dynamodb-local"), pytest.mark.usefixtures("store")]
 
 MEMORIES = ("--memories", "users/ada%251", "--memories", "profiles/ada%251")
 NAMES = {"trip/1", "TRIP/1", "line\nbreak"}
 
 
 @pytest.fixture
-def own_table(make_table: Callable[[], str]) -> str:
-    """Give a table of the test's own."""
-    return make_table()
-
-
-@pytest.fixture
-def saver(own_table: str, open_saver: Callable[..., DynamoDBSaver]) -> DynamoDBSaver:
+def saver(open_own: OpenSaver) -> DynamoDBSaver:
     """Give a saver on a table with three threads of Ada, a title of hers, and threads of others."""
-    saver = open_saver(own_table)
+    saver = open_own()
     for name in NAMES:
         talk = Conversation(saver, name)
         talk.put(said=["one"])
@@ -65,25 +58,18 @@ def store(
         yield store
 
 
-@pytest.fixture
-def run_on(run: Run, own_table: str, store: DynamoDBStore) -> Run:
-    """Give what runs a command on the table."""
-    del store
-    return lambda *arguments, **options: run(*arguments, "--table", own_table, **options)
-
-
 # Erasure
 
 
 def test_everything_of_a_person_is_erased(
-    run_on: Run, own_table: str, saver: DynamoDBSaver, store: DynamoDBStore, client: DynamoDBClient
+    run: Run, own_table: str, saver: DynamoDBSaver, store: DynamoDBStore, client: DynamoDBClient
 ) -> None:
-    tried = run_on("delete", "--owner", "ada%1", *MEMORIES, "--dry-run", "--json").json
+    tried = run("delete", "--owner", "ada%1", *MEMORIES, "--dry-run", "--json").json
     assert (len(tried["would_delete"]), tried["memories"]) == (4, 3)
-    asked = run_on("delete", "--owner", "ada%1", *MEMORIES)
+    asked = run("delete", "--owner", "ada%1", *MEMORIES)
     assert asked.code == Exit.NOT_CONFIRMED
     assert "Delete 4 threads and 3 memories from table" in asked.err
-    ended = run_on("delete", "--owner", "ada%1", *MEMORIES, "--yes", "--json")
+    ended = run("delete", "--owner", "ada%1", *MEMORIES, "--yes", "--json")
     assert ended.code == 0
     assert {*ended.json["deleted"]} == {*NAMES, "only a title"}
     assert ended.json["memories"] == 3
@@ -104,68 +90,43 @@ def test_everything_of_a_person_is_erased(
     assert not [each for each in left if {"owner", "about"} & each.keys()]
     # Run again, there is nothing to erase, as with a thread that is not there.
     for option in ("--yes", "--dry-run"):
-        again = run_on("delete", "--owner", "ada%1", *MEMORIES, option, "--json")
+        again = run("delete", "--owner", "ada%1", *MEMORIES, option, "--json")
         assert (again.code, again.json["memories"]) == (Exit.NOT_FOUND, 0)
         assert "the directory has no thread of ada%1" in again.err
 
 
-def test_nobody_is_erased_from_an_encrypted_directory_without_its_key(
-    run_on: Run, own_table: str, open_saver: Callable[..., DynamoDBSaver]
+def test_nobody_is_erased_without_the_keys_of_the_directory(
+    run: Run, saver: DynamoDBSaver, open_own: OpenSaver, configure: Callable[..., None]
 ) -> None:
     """Its index has digests of owners, so a name finds nothing, and zero threads would look like success."""
-    key = b"0123456789abcdef"
-    encrypting = open_saver(
-        own_table, serde=EncryptedSerializer.from_pycryptodome_aes(key=key), owner_key=key
-    )
-    Conversation(encrypting, "of carol").put(said=["four"])
-    encrypting.set_thread("of carol", owner="carol")
-    ended = run_on("delete", "--owner", "carol", "--memories", "users/carol", "--yes")
-    assert ended.code == Exit.CONFIGURATION
-    assert "the saver has no cipher" in ended.err
-    assert stored_values(encrypting, thread_config("of carol")) == {"said": ["four"]}
-
-
-def test_nobody_is_erased_with_another_owner_key(
-    run_on: Run,
-    own_table: str,
-    saver: DynamoDBSaver,
-    open_saver: Callable[..., DynamoDBSaver],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The entries can be read, and no owner is found: not even one whose thread is there."""
     for each in saver.threads().threads:
         saver.delete_thread(each.thread_id)
-    key = "0123456789abcdef"
-    encrypting = open_saver(
-        own_table,
-        serde=EncryptedSerializer.from_pycryptodome_aes(key=key.encode()),
-        owner_key=key.encode(),
-    )
-    Conversation(encrypting, "of nobody new").put(said=["four"])
-    encrypting.set_thread("of nobody new", title="Nobody's")
-    Conversation(encrypting, "of carol").put(said=["four"])
-    encrypting.set_thread("of carol", owner="carol")
-    monkeypatch.setenv("LANGGRAPH_CHECKPOINTER_TYPE", "dynamodb")
-    for name, value in {"ENCRYPTION_KEY": key, "OWNER_KEY": "f" * 16}.items():
-        monkeypatch.setenv(name, value)
-        monkeypatch.setenv(f"LANGGRAPH_CHECKPOINTER_CONFIG__{name}__ENVIRONMENT", name)
-    ended = run_on("delete", "--owner", "carol", "--yes")
+    encrypted = open_own(**encrypting())
+    for name in ("of nobody new", "of carol"):
+        Conversation(encrypted, name).put(said=["four"])
+    encrypted.set_thread("of nobody new", title="Nobody's")
+    encrypted.set_thread("of carol", owner="carol")
+    carol = ("delete", "--owner", "carol", "--memories", "users/carol", "--yes")
+    ended = run(*carol)
+    assert (ended.code, "the saver has no cipher" in ended.err) == (Exit.CONFIGURATION, True)
+    configure(owner_key="f" * 16)
+    ended = run(*carol)
     assert ended.code == Exit.CONFIGURATION
     assert "configure the owner_key of the agents" in ended.err
-    assert stored_values(encrypting, thread_config("of carol")) == {"said": ["four"]}
-    monkeypatch.setenv("OWNER_KEY", key)
-    assert run_on("delete", "--owner", "dave", "--yes").code == Exit.NOT_FOUND
-    assert run_on("delete", "--owner", "carol", "--yes").code == 0
+    assert stored_values(encrypted, thread_config("of carol")) == {"said": ["four"]}
+    configure()
+    assert run("delete", "--owner", "dave", "--yes").code == Exit.NOT_FOUND
+    assert run(*carol).code == 0
 
 
-def test_one_memory_is_singular(run_on: Run) -> None:
+def test_one_memory_is_singular(run: Run) -> None:
     bob = ("--owner", "bob", "--memories", "users/bob")
-    assert ", 1 memory\n" in run_on("delete", *bob, "--dry-run").out
-    assert "deleted: 1 thread, 1 memory\n" in run_on("delete", *bob, "--yes").out
+    assert ", 1 memory\n" in run("delete", *bob, "--dry-run").out
+    assert "deleted: 1 thread, 1 memory\n" in run("delete", *bob, "--yes").out
 
 
-def test_a_report_says_that_memories_were_not_looked_at(run_on: Run, store: DynamoDBStore) -> None:
-    ended = run_on("delete", "--owner", "ada%1", "--yes")
+def test_a_report_says_that_memories_were_not_looked_at(run: Run, store: DynamoDBStore) -> None:
+    ended = run("delete", "--owner", "ada%1", "--yes")
     assert ended.out.startswith("deleted: 4 threads, 0 memories\n")
     assert "memories; --memories says which namespaces are the owner's" in ended.out
     assert len(store.search(("users", "ada%1"))) == 2
@@ -181,50 +142,50 @@ def test_a_report_says_that_memories_were_not_looked_at(run_on: Run, store: Dyna
     ],
     ids=["everybody", "empty", "no owner", "both"],
 )
-def test_what_cannot_be_meant_is_refused(run_on: Run, arguments: tuple[str, ...], says: str) -> None:
-    ended = run_on(*arguments)
+def test_what_cannot_be_meant_is_refused(run: Run, arguments: tuple[str, ...], says: str) -> None:
+    ended = run(*arguments)
     assert ended.code == Exit.USAGE
     assert says in ended.err
 
 
 def test_what_is_new_meanwhile_is_told(
-    run_on: Run, saver: DynamoDBSaver, store: DynamoDBStore, monkeypatch: pytest.MonkeyPatch
+    run: Run, saver: DynamoDBSaver, store: DynamoDBStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    erase = person.Person.erase_memories
+    erase = Person.erase_memories
 
-    def late(self: person.Person) -> int:
+    def late(self: Person) -> int:
         erased = erase(self)
         saver.set_thread("late", owner="ada%1")
         store.put(("users", "ada%1"), "late", {})
         return erased
 
-    monkeypatch.setattr(person.Person, "erase_memories", late)
-    ended = run_on("delete", "--owner", "ada%1", *MEMORIES, "--yes")
+    monkeypatch.setattr(Person, "erase_memories", late)
+    ended = run("delete", "--owner", "ada%1", *MEMORIES, "--yes")
     assert ended.code == Exit.PROBLEMS
     assert "late: the table has it again, or it was begun meanwhile" in ended.out
     saver.delete_thread("late")
     store.put(("users", "ada%1"), "late", {})
-    monkeypatch.setattr(person.Person, "erase_memories", lambda _: 0)
-    ended = run_on("delete", "--owner", "ada%1", *MEMORIES, "--yes")
+    monkeypatch.setattr(Person, "erase_memories", lambda _: 0)
+    ended = run("delete", "--owner", "ada%1", *MEMORIES, "--yes")
     assert ended.code == Exit.PROBLEMS
     assert "memories were put under users/ada%251 meanwhile" in ended.err
 
 
 @pytest.mark.parametrize("what", ["a checkpoint", "a title"])
 def test_a_thread_that_an_agent_goes_on_with_is_told(
-    run_on: Run, saver: DynamoDBSaver, monkeypatch: pytest.MonkeyPatch, what: str
+    run: Run, saver: DynamoDBSaver, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
-    erase = person.Person.erase_memories
+    erase = Person.erase_memories
 
-    def late(self: person.Person) -> int:
+    def late(self: Person) -> int:
         if what == "a title":
             saver.set_thread("TRIP/1", title="Still here")
         else:
             Conversation(saver, "TRIP/1").put(said=["still here"])
         return erase(self)
 
-    monkeypatch.setattr(person.Person, "erase_memories", late)
-    ended = run_on("delete", "--owner", "ada%1", *MEMORIES, "--yes", "--json")
+    monkeypatch.setattr(Person, "erase_memories", late)
+    ended = run("delete", "--owner", "ada%1", *MEMORIES, "--yes", "--json")
     assert ended.code == Exit.PROBLEMS
     assert {*ended.json["deleted"]} == {*NAMES, "only a title"} - {"TRIP/1"}
     assert ended.json["failed"] == {
@@ -232,24 +193,24 @@ def test_a_thread_that_an_agent_goes_on_with_is_told(
     }
 
 
-def test_namespaces_of_a_tenants_user(run_on: Run, saver: DynamoDBSaver, store: DynamoDBStore) -> None:
+def test_namespaces_of_a_tenants_user(run: Run, saver: DynamoDBSaver, store: DynamoDBStore) -> None:
     for namespace in ("acme/users/eve", "acme/users/acme%2Feve"):
         saver.set_thread("acme/trip", owner="acme/eve")
         store.put(parse_labels(namespace), "food", {})
-        ended = run_on("delete", "--owner", "acme/eve", "--memories", namespace, "--yes", "--json").json
+        ended = run("delete", "--owner", "acme/eve", "--memories", namespace, "--yes", "--json").json
         assert (ended["namespaces"], ended["memories"]) == ([namespace], 1)
-    ended = run_on("delete", "--owner", "acme/eve", "--memories", "acme/users")
+    ended = run("delete", "--owner", "acme/eve", "--memories", "acme/users")
     assert (ended.code, "has no label 'eve'" in ended.err) == (Exit.USAGE, True)
 
 
-def test_namespaces_under_each_other_are_one(run_on: Run) -> None:
+def test_namespaces_under_each_other_are_one(run: Run) -> None:
     deep = ("--memories", "users/ada%251/trips", *MEMORIES, "--memories", "users/ada%251")
-    ended = run_on("delete", "--owner", "ada%1", *deep, "--dry-run", "--json").json
+    ended = run("delete", "--owner", "ada%1", *deep, "--dry-run", "--json").json
     assert (ended["namespaces"], ended["memories"]) == (["users/ada%251", "profiles/ada%251"], 3)
 
 
 def test_a_thread_that_is_busy_is_told_once(
-    run_on: Run, saver: DynamoDBSaver, monkeypatch: pytest.MonkeyPatch
+    run: Run, saver: DynamoDBSaver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def busy(self: DynamoDBSaver, thread_id: str) -> None:
         del self
@@ -258,14 +219,14 @@ def test_a_thread_that_is_busy_is_told_once(
 
     with monkeypatch.context() as patch:
         patch.setattr(DynamoDBSaver, "delete_thread", busy)
-        ended = run_on("delete", "--owner", "bob", "--yes", "--json")
+        ended = run("delete", "--owner", "bob", "--yes", "--json")
     assert ended.code == Exit.PROBLEMS
     assert ended.json["failed"] == {"of bob": "of bob is busy"}
     assert [each.thread_id for each in saver.threads(owner="bob").threads] == ["of bob"]
 
 
 def test_a_thread_whose_ttl_is_damaged_is_erased_with_the_others(
-    run_on: Run, own_table: str, saver: DynamoDBSaver, client: DynamoDBClient
+    run: Run, own_table: str, saver: DynamoDBSaver, client: DynamoDBClient
 ) -> None:
     key = items.thread_key(items.partition_of("only a title"))
     client.update_item(
@@ -277,14 +238,14 @@ def test_a_thread_whose_ttl_is_damaged_is_erased_with_the_others(
     )
     shown = {each.thread_id for each in saver.threads(owner="ada%1").threads}
     assert shown == {*NAMES, "only a title"}
-    ended = run_on("delete", "--owner", "ada%1", "--yes")
+    ended = run("delete", "--owner", "ada%1", "--yes")
     assert ended.code == 0, ended.err
     assert not saver.threads(owner="ada%1").threads
     assert "Item" not in client.get_item(TableName=own_table, Key=key)
 
 
 def test_a_thread_whose_entry_is_damaged_is_told(
-    run_on: Run, own_table: str, saver: DynamoDBSaver, client: DynamoDBClient
+    run: Run, own_table: str, saver: DynamoDBSaver, client: DynamoDBClient
 ) -> None:
     """Nobody can say whether it is Ada's, so it is neither erased nor passed over."""
     key = items.thread_key(items.partition_of("only a title"))
@@ -295,16 +256,13 @@ def test_a_thread_whose_entry_is_damaged_is_told(
         UpdateExpression="SET about = :about",
         ExpressionAttributeValues={":about": {"B": about[:-1]}},
     )
-    for arguments in (
-        ("delete", "--owner", "ada%1", "--dry-run"),
-        ("delete", "--owner", "ada%1", "--yes"),
-    ):
-        ended = run_on(*arguments, "--json")
+    for arguments in (("delete", "--owner", "ada%1", "--dry-run"), ("delete", "--owner", "ada%1", "--yes")):
+        ended = run(*arguments, "--json")
         assert ended.code == Exit.PROBLEMS
         [(name, reason)] = ended.json["failed"].items()
         assert name == "only a title"
         assert "cannot be read" in reason
     assert "Item" in client.get_item(TableName=own_table, Key=key)
     assert saver.get_tuple(thread_config("trip/1")) is None
-    assert run_on("delete", "only a title", "--yes").code == 0
-    assert run_on("delete", "--owner", "ada%1", "--yes").code == Exit.NOT_FOUND
+    assert run("delete", "only a title", "--yes").code == 0
+    assert run("delete", "--owner", "ada%1", "--yes").code == Exit.NOT_FOUND

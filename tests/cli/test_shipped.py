@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 
-import pytest
-
 from langgraph.checkpoint.dynamodb.cli import shipped
 from tests.support.documents import ROOT
 
@@ -36,13 +34,6 @@ def test_a_policy_is_for_the_table_that_is_named() -> None:
     assert all(statement["Effect"] == "Allow" for statement in json.loads(printed)["Statement"])
     assert arn in printed
     assert "Fn::" not in printed
-
-
-def test_what_is_not_there_is_answered_by_what_is() -> None:
-    with pytest.raises(LookupError, match="there is no policy for 'owner'; use one of agent, "):
-        shipped.policy("owner")
-    with pytest.raises(LookupError, match="there is no template 'none'"):
-        shipped.template("none")
 
 
 def test_each_document_that_a_message_names_is_there() -> None:

@@ -93,7 +93,6 @@ def test_a_command_loads_what_it_needs(engine: Engine, table: str) -> None:
         "command",
         "connection",
         "context",
-        "moments",
         "output",
         "threads",
         "values",

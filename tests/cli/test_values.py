@@ -15,13 +15,7 @@ from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
 from langgraph.checkpoint.dynamodb._format.inert import LookingSerializer, Stored, inert
 from langgraph.checkpoint.dynamodb._format.plain import as_json
-from langgraph.checkpoint.dynamodb.cli.values import (
-    brief,
-    cut,
-    readable,
-    sized,
-    total,
-)
+from langgraph.checkpoint.dynamodb.cli.values import brief, cut, readable, sized, total
 
 
 class Own:
@@ -70,11 +64,6 @@ def test_a_set_has_one_order_whatever_process_wrote_it() -> None:
     assert shown == [Stored("builtins.set", ["a", "b"])] * 2
 
 
-def test_older_forms_are_read_as_data() -> None:
-    constructor = b'{"lc": 2, "type": "constructor", "id": ["os", "system"], "args": ["true"]}'
-    assert LookingSerializer().loads_typed(("json", constructor)) == Stored("os.system", "true")
-
-
 # A message without its fields.
 ODD = Stored("langchain_core.messages.Odd", None)
 
@@ -82,6 +71,11 @@ ODD = Stored("langchain_core.messages.Odd", None)
 @pytest.mark.parametrize(
     ("stored", "shown"),
     [
+        # What Python imports and calls.
+        (
+            {"lc": 2, "type": "constructor", "id": ["os", "system"], "args": ["true"]},
+            Stored("os.system", "true"),
+        ),
         ({"lc": 2, "type": "constructor", "id": ["Set"], "args": [[1, 2]]}, Stored("Set", [1, 2])),
         (
             {"lc": 2, "type": "constructor", "id": ["RegExp"], "args": ["a", "g"]},
@@ -94,7 +88,7 @@ ODD = Stored("langchain_core.messages.Odd", None)
         ({"lc": 1, "type": "constructor", "id": []}, {"lc": 1, "type": "constructor", "id": []}),
     ],
 )
-def test_objects_of_javascript_are_read_as_data(stored: Any, shown: Any) -> None:
+def test_objects_in_json_are_read_as_data(stored: Any, shown: Any) -> None:
     assert LookingSerializer().loads_typed(("json", json.dumps([stored]).encode())) == [shown]
 
 

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
-from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS
 from langgraph.checkpoint.dynamodb._operations.verify import Verification
 from langgraph.checkpoint.dynamodb.cli.verify import _lines
-from tests.cli.conftest import Run, config
+from tests.cli.conftest import OpenSaver, Run, config
 from tests.support import graphs
 from tests.support.checkpoints import Conversation, all_items, noise, thread_config
 
@@ -29,9 +28,7 @@ KEYS = {"right": "1" * 16, "wrong": "2" * 16}
 
 
 @pytest.fixture
-def shared(
-    make_table: Callable[[], str], open_saver: Callable[..., DynamoDBSaver], client: DynamoDBClient
-) -> str:
+def shared(make_table: Callable[[], str], open_saver: OpenSaver, client: DynamoDBClient) -> str:
     """Give a table with four threads: one is sound, one damaged, one has orphans, one a forgotten namespace."""
     name = make_table()
     saver = open_saver(name)
@@ -49,8 +46,8 @@ def shared(
     return name
 
 
-def test_a_table_with_one_damaged_thread_is_explained(run: Run, shared: str) -> None:
-    ended = run("verify", "--all", "--table", shared)
+def test_a_table_with_one_damaged_thread_is_explained(run: Run) -> None:
+    ended = run("verify", "--all")
     assert ended.code == 8
     assert "Scanning table" in ended.err
     assert "2 threads failed verification" in ended.err
@@ -63,34 +60,34 @@ def test_a_table_with_one_damaged_thread_is_explained(run: Run, shared: str) -> 
     assert any("unknown namespace: 'child:1'" in line for line in lines)
 
 
-def test_one_thread_is_verified_without_a_scan(run: Run, shared: str) -> None:
-    ended = run("verify", "sound", "--table", shared)
+def test_one_thread_is_verified_without_a_scan(run: Run) -> None:
+    ended = run("verify", "sound")
     assert ended.code == 0
     assert len(ended.out.splitlines()) == 1
     assert "Scanning" not in ended.err
-    found = run("verify", "sound", "damaged", "--table", shared, "--json")
+    found = run("verify", "sound", "damaged", "--json")
     assert found.code == 8
     assert [each["sound"] for each in found.json["threads"]] == [True, False]
-    assert run("verify", "--table", shared).code == 2
+    assert run("verify").code == 2
 
 
 def test_a_repair_removes_what_nothing_can_reach(
-    run: Run, shared: str, client: DynamoDBClient, open_saver: Callable[..., DynamoDBSaver]
+    run: Run, shared: str, client: DynamoDBClient, open_saver: OpenSaver
 ) -> None:
     before = len(all_items(client, shared))
-    assert run("verify", "--all", "--repair", "--table", shared).code == 7
+    assert run("verify", "--all", "--repair").code == 7
     assert len(all_items(client, shared)) == before
-    ended = run("verify", "--all", "--repair", "--yes", "--table", shared)
+    ended = run("verify", "--all", "--repair", "--yes")
     assert ended.code == 8
     assert "1 thread failed verification" in ended.err
     assert {"orphans: repaired", "forgotten: repaired"} <= set(ended.out.splitlines())
-    after = run("verify", "--all", "--table", shared, "--json").json["threads"]
+    after = run("verify", "--all", "--json").json["threads"]
     assert [each["thread_id"] for each in after if not each["sound"]] == ["damaged"]
     assert sum(each["orphans"] for each in after) == 0
     saver = open_saver(shared)
     assert saver.get_tuple(thread_config("orphans")) is not None
     assert len(list(saver.list({"configurable": {"thread_id": "forgotten"}}))) == 2
-    assert run("verify", "sound", "--repair", "--table", shared).code == 0
+    assert run("verify", "sound", "--repair").code == 0
 
 
 def test_a_thread_that_cannot_be_repaired_is_told(
@@ -103,7 +100,7 @@ def test_a_thread_that_cannot_be_repaired_is_told(
         UpdateExpression="SET claim = :claim, claimed_until = :until",
         ExpressionAttributeValues={":claim": {"B": b"another"}, ":until": {"N": str(int(time.time()) + 100)}},
     )
-    ended = run("verify", "orphans", "--repair", "--yes", "--table", shared)
+    ended = run("verify", "orphans", "--repair", "--yes")
     assert ended.code == 8
     assert "a deletion is under way" in ended.out
     assert "orphans: thread 'orphans' is being deleted or pruned by another call" in ended.out
@@ -143,7 +140,7 @@ def test_everything_that_is_found_is_said() -> None:
 
 
 @pytest.fixture
-def encrypted(make_table: Callable[[], str], open_saver: Callable[..., DynamoDBSaver]) -> str:
+def encrypted(make_table: Callable[[], str], open_saver: OpenSaver) -> str:
     """Give a table with encrypted threads: with large values, writes, a subgraph, and delta channels."""
     name = make_table()
     saver = open_saver(name, serde=EncryptedSerializer.from_pycryptodome_aes(key=KEYS["right"].encode()))
@@ -159,12 +156,7 @@ def encrypted(make_table: Callable[[], str], open_saver: Callable[..., DynamoDBS
 
 @pytest.mark.parametrize("key", ["right", "wrong", None])
 def test_a_key_that_is_not_the_threads_is_no_damage(
-    run: Run,
-    encrypted: str,
-    engine: Engine,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    key: str | None,
+    run: Run, encrypted: str, engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str | None
 ) -> None:
     content: dict[str, object] = {"table_name": encrypted, "endpoint_url": engine.endpoint_url}
     if key is not None:
@@ -197,14 +189,11 @@ def test_damage_is_found_without_the_key_too(run: Run, encrypted: str, client: D
     assert {line.split(":")[0] for line in damaged} == {"one"}
 
 
-def test_a_deleted_thread_is_none_of_those_that_a_scan_finds(
-    run: Run, make_table: Callable[[], str], open_saver: Callable[..., DynamoDBSaver]
-) -> None:
-    name = make_table()
-    saver = open_saver(name)
+def test_a_deleted_thread_is_none_of_those_that_a_scan_finds(run: Run, open_own: OpenSaver) -> None:
+    saver = open_own()
     for thread in ("kept", "deleted"):
         Conversation(saver, thread).put(small=1)
     saver.delete_thread("deleted")
-    ended = run("verify", "--all", "--table", name)
+    ended = run("verify", "--all")
     assert ended.code == 0
     assert ended.out.startswith("verified: 1 thread, 1 checkpoint, 0 tasks, 0 segments, ")

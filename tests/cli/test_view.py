@@ -27,6 +27,12 @@ pytestmark = pytest.mark.engines("dynamodb-local")
 
 
 @pytest.fixture
+def shared(table: str) -> str:
+    """Give the table with threads that no test changes."""
+    return table
+
+
+@pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Give what a browser that is opened finds, which then ends the server."""
     found: list[str] = []
@@ -53,8 +59,8 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-def test_the_page_is_served_and_opened(run: Run, table: str, opened: list[str]) -> None:
-    ended = run("view", "chat", "--table", table)
+def test_the_page_is_served_and_opened(run: Run, opened: list[str]) -> None:
+    ended = run("view", "chat")
     assert ended.code == 0
     address, start, invitation = opened
     assert invitation != address
@@ -65,40 +71,38 @@ def test_the_page_is_served_and_opened(run: Run, table: str, opened: list[str]) 
 
 
 def test_no_browser_is_opened_if_none_is_wanted(
-    run: Run, table: str, opened: list[str], monkeypatch: pytest.MonkeyPatch
+    run: Run, opened: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(PageServer, "run", lambda _: None)
-    ended = run("view", "--table", table, "--no-browser", "--port", "0")
+    ended = run("view", "--no-browser", "--port", "0")
     assert (ended.code, opened) == (0, [])
 
 
-def test_the_port_is_the_same_each_time_unless_it_is_taken(
-    run: Run, table: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_port_is_the_same_each_time_unless_it_is_taken(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PageServer, "run", lambda _: None)
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         port = other.getsockname()[1]
         monkeypatch.setattr(view, "PORT", port)
         other.listen()
-        arguments = ("view", "--table", table, "--no-browser")
+        arguments = ("view", "--no-browser")
         assert f":{port}/" not in run(*arguments).out
         ended = run(*arguments, "--port", str(port))
         assert (ended.code, f"port {port} cannot be used" in ended.err) == (2, True)
     assert f":{port}/" in run(*arguments).out
 
 
-def test_ctrl_c_ends_it(run: Run, table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_ends_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(_: PageServer) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(PageServer, "run", interrupted)
-    assert run("view", "--table", table, "--no-browser").code == 130
+    assert run("view", "--no-browser").code == 130
 
 
 @pytest.mark.parametrize(("missing", "code"), [("starlette", 4), ("hmac", None)])
 def test_without_the_extra_it_says_what_to_install(
-    run: Run, table: str, monkeypatch: pytest.MonkeyPatch, missing: str, code: int | None
+    run: Run, monkeypatch: pytest.MonkeyPatch, missing: str, code: int | None
 ) -> None:
     real = builtins.__import__
 
@@ -111,8 +115,8 @@ def test_without_the_extra_it_says_what_to_install(
     monkeypatch.delitem(sys.modules, server.__name__)
     if code is None:
         with pytest.raises(ModuleNotFoundError):
-            run("view", "--table", table)
+            run("view")
     else:
-        ended = run("view", "--table", table)
+        ended = run("view")
         assert ended.code == code
         assert f"pip install {requirement('view')}" in ended.err

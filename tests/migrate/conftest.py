@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import boto3
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph_checkpoint_aws import DynamoDBSaver as AmazonSaver
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb.migrate import SaverEndpoint, TableEndpoint, open_endpoint
+from langgraph.checkpoint.dynamodb.migrate import SaverEndpoint, TableEndpoint, endpoint_of, open_endpoint
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -59,14 +58,9 @@ def open_other(
             elif kind == "sqlite":
                 place = f"sqlite:{tmp_path / 'threads.db'}"
             else:
-                table = request.getfixturevalue("amazon_table")
-                # Before a session is patched, which classes of it are annotated with.
-                importlib.import_module("langgraph.checkpoint.dynamodb.migrate.amazon")
-                place = f"aws:{table}?region_name={engine.region_name}&endpoint_url={engine.endpoint_url}"
-            with pytest.MonkeyPatch.context() as patch:
-                # The AWS saver makes a session of its own, which would read all that AWS says of its services.
-                patch.setattr(boto3, "Session", lambda **_: sessions["session"])
-                return stack.enter_context(open_endpoint(place, as_target=True))
+                table, session = request.getfixturevalue("amazon_table"), sessions["session"]
+                return endpoint_of(AmazonSaver(table, session=session, endpoint_url=engine.endpoint_url))
+            return stack.enter_context(open_endpoint(place, as_target=True))
 
         yield open_other
 

@@ -18,6 +18,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.postgres import PostgresSaver
 from langgraph.checkpoint.serde.types import ERROR, INTERRUPT, RESUME
 from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph_checkpoint_aws import DynamoDBSaver as AmazonSaver
 
 from langgraph.checkpoint.dynamodb import (
     CheckpointerConfigurationError,
@@ -163,8 +164,8 @@ def test_a_saver_of_a_function(functions: str, function: str) -> None:
 @pytest.mark.parametrize(
     ("place", "message"),
     [
-        ("nothing", "does not name a store"),
-        ("postgresql:", "does not name a store"),
+        ("nothing", "names no place of threads"),
+        ("postgresql:", "names no place of threads"),
         ("functions_of_the_tests:other", "cannot be imported"),
         ("no_such_module:make", "cannot be imported"),
         ("functions_of_the_tests:number", "returned a int"),
@@ -175,8 +176,6 @@ def test_a_saver_of_a_function(functions: str, function: str) -> None:
         ("postgresql://user:secret@host/database?nonsense=1", "is not a Postgres connection string"),
         ("postgresql://user:a@b:secret@host/database", "is not a Postgres connection string"),
         ("sqlite:/no/such/file.db", "there is no SQLite database"),
-        ("aws:table?bucket=x", "no option 'bucket'; use one of bucket_name"),
-        ("aws:table?key_prefix=x", "no bucket_name"),
     ],
 )
 def test_what_is_wrong_with_an_endpoint_is_said(functions: str, place: str, message: str) -> None:
@@ -274,14 +273,18 @@ def test_what_lies_in_a_bucket_is_moved(
     client = boto3.client("s3", endpoint_url=moto.endpoint_url, region_name=engine.region_name)
     client.create_bucket(Bucket="threads")
     client.close()
-    place = (
-        f"aws:{amazon_table}?region_name={engine.region_name}&endpoint_url={engine.endpoint_url}"
-        f"&bucket_name=threads&key_prefix=a&s3_endpoint_url={moto.endpoint_url}&compression=true"
+    bucket = {"bucket_name": "threads", "key_prefix": "a", "endpoint_url": moto.endpoint_url}
+    saver = AmazonSaver(
+        amazon_table,
+        region_name=engine.region_name,
+        endpoint_url=engine.endpoint_url,
+        enable_checkpoint_compression=True,
+        s3_offload_config=bucket,
     )
-    with open_endpoint(place) as source:
-        store(source.saver, thread_config(), "1", {"large": list(range(300_000))})
-        reports = list(migrate(source, table, source.thread_ids(), verify=True))
-        assert statuses(reports) == {"thread-1": Status.MOVED}
+    source = endpoint_of(saver)
+    store(source.saver, thread_config(), "1", {"large": list(range(300_000))})
+    reports = list(migrate(source, table, source.thread_ids(), verify=True))
+    assert statuses(reports) == {"thread-1": Status.MOVED}
 
 
 @pytest.mark.engines("dynamodb-local")

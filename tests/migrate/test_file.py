@@ -228,5 +228,5 @@ def test_a_checkpoint_without_a_parent_says_so() -> None:
     some = lines()[:-1]
     content = json.loads(some[-1])
     del content["parent"]
-    with pytest.raises(CheckpointerInputError, match="'parent'"):
+    with pytest.raises(CheckpointerInputError, match="parent: Field required"):
         FileEndpoint(ended([*some[:-1], json.dumps(content).encode() + b"\n"]), memory())

@@ -205,7 +205,9 @@ def test_what_differs_is_told(target: DynamoDBStore, monkeypatch: pytest.MonkeyP
 def test_what_is_no_place_is_not_shown(place: str) -> None:
     with pytest.raises(CheckpointerInputError) as caught, open_memories(place):
         pass
-    assert str(caught.value).startswith("this does not name a store of memories; give one of\npostgresql://")
+    assert str(caught.value).startswith(
+        "this names no place of threads or memories; give one of\npostgresql://"
+    )
 
 
 def test_a_place_that_has_no_memories_says_so(tmp_path: Path, postgres_url: str) -> None:

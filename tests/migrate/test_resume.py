@@ -9,7 +9,6 @@ from itertools import count
 from typing import Any
 
 import pytest
-from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 
 from langgraph.checkpoint.dynamodb import CheckpointerError, CheckpointerInputError, CheckpointNotFoundError
@@ -23,9 +22,22 @@ from tests.migrate.threads import WAITING, answer, begin, config, statuses
 from tests.support.checkpoints import Conversation, noise, store, thread_config
 
 
+def empty() -> SaverEndpoint:
+    """A saver without threads."""
+    return SaverEndpoint(InMemorySaver())
+
+
+def a_talk(saver: Any, steps: int = 1) -> Conversation:
+    """A thread of so many checkpoints."""
+    talk = Conversation(saver, "talk")
+    for number in range(steps):
+        talk.put(log=number)
+    return talk
+
+
 def a_thread() -> SaverEndpoint:
     """A thread that waits, with a subgraph's namespaces."""
-    source = SaverEndpoint(InMemorySaver())
+    source = empty()
     build, start = WAITING["subgraphs"]
     build(source.saver).invoke(start, config("subgraphs"))
     return source
@@ -78,23 +90,10 @@ def test_a_move_that_fails_at_any_call_goes_on_from_there() -> None:
     assert calls == 2 * size + 1
 
 
-def test_only_the_last_parents_stand_ready(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("langgraph.checkpoint.dynamodb.migrate.move._PARENTS_KEPT", 1)
-
-    class Numbers(InMemorySaver):
-        get_next_version = BaseCheckpointSaver.get_next_version
-
-    source, target = SaverEndpoint(Numbers()), SaverEndpoint(InMemorySaver())
-    talk = Conversation(source.saver, "talk")
-    for number in range(4):
-        talk.put(log=number)
-    assert statuses(migrate(source, target, ["talk"], verify=True)) == {"talk": Status.MOVED}
-
-
 @pytest.mark.parametrize("kind", ["subgraphs", "approvals", "delta"])
 def test_what_came_since_to_any_older_checkpoint_is_moved_too(kind: str) -> None:
     """Somebody goes back and answers an old question again, at each checkpoint that there is."""
-    source, target = SaverEndpoint(InMemorySaver()), SaverEndpoint(InMemorySaver())
+    source, target = empty(), empty()
     begin(source.saver, [kind])
     answer(source.saver, kind)
     for ref in source.refs(kind):
@@ -144,9 +143,8 @@ def test_what_cannot_be_mended_is_told() -> None:
             if not self.is_frozen:
                 super().put_writes(thread_id, record)
 
-    source, target = SaverEndpoint(InMemorySaver()), Frozen(InMemorySaver())
-    talk = Conversation(source.saver, "talk")
-    talk.put(log=1)
+    source, target = empty(), Frozen(InMemorySaver())
+    talk = a_talk(source.saver)
     assert statuses(migrate(source, target, ["talk"])) == {"talk": Status.MOVED}
     source.saver.put_writes(talk.config, [("log", "more")], "task")
     target.is_frozen = True
@@ -157,9 +155,8 @@ def test_what_cannot_be_mended_is_told() -> None:
 
 @pytest.mark.parametrize("goes_on", [False, True])
 def test_writes_that_the_target_alone_has_are_left_alone(goes_on: bool) -> None:
-    source, target = SaverEndpoint(InMemorySaver()), SaverEndpoint(InMemorySaver())
-    talk = Conversation(source.saver, "talk")
-    talk.put(log=1)
+    source, target = empty(), empty()
+    talk = a_talk(source.saver)
     source.saver.put_writes(talk.config, [("log", "ours")], "task")
     assert statuses(migrate(source, target, ["talk"])) == {"talk": Status.MOVED}
     target.saver.put_writes(talk.config, [("log", "theirs")], "another")
@@ -171,26 +168,31 @@ def test_writes_that_the_target_alone_has_are_left_alone(goes_on: bool) -> None:
     assert list(target.records("talk", target.refs("talk"))) == before
 
 
-@pytest.mark.parametrize("side", ["comparing", "mending"])
-def test_whoever_stops_while_checkpoints_are_compared_waits_for_one(side: str) -> None:
+@pytest.mark.parametrize("side", ["comparing", "mending", "storing"])
+def test_whoever_stops_waits_for_no_more_than_a_checkpoint(side: str) -> None:
     class Interrupted(SaverEndpoint):
         def records(self, thread_id: str, refs: Any) -> Iterator[Record | None]:
             for record in super().records(thread_id, refs):
                 if side == "comparing":
                     stopped.set()
                 yield record
+            if side == "mending":
+                stopped.set()
+
+        def put(self, thread_id: str, record: Record) -> None:
+            super().put(thread_id, record)
             stopped.set()
 
     stopped = threading.Event()
-    source, target = SaverEndpoint(InMemorySaver()), Interrupted(InMemorySaver())
-    talk = Conversation(source.saver, "talk")
-    for number in range(3):
-        talk.put(log=number)
-        store(target.saver, thread_config("talk"), talk.config["configurable"]["checkpoint_id"], {"log": "x"})
+    source, target = empty(), Interrupted(InMemorySaver())
+    a_talk(source.saver, 3)
+    if side != "storing":
+        for ref in source.refs("talk"):
+            store(target.saver, thread_config("talk"), ref.checkpoint_id, {"log": "x"})
     report = ThreadReport("talk")
     assert _Move(source, target, report, stopped).run() is Status.FAILED
     assert "interrupted; move the thread again" in report.problems[0]
-    assert report.checkpoints == 0
+    assert report.checkpoints == (side == "storing")
 
 
 def test_what_is_deleted_between_comparing_and_mending_is_left_out() -> None:
@@ -200,35 +202,29 @@ def test_what_is_deleted_between_comparing_and_mending_is_left_out() -> None:
             memory.storage["talk"][""].pop(talk.config["configurable"]["checkpoint_id"], None)
 
     memory = InMemorySaver()
-    source, target = Pruned(memory), SaverEndpoint(InMemorySaver())
-    talk = Conversation(memory, "talk")
-    talk.put(log=1)
+    source, target = Pruned(memory), empty()
+    talk = a_talk(memory)
     store(target.saver, thread_config("talk"), talk.config["configurable"]["checkpoint_id"], {"log": "x"})
     [report] = migrate(source, target, ["talk"])
     assert (report.status, report.checkpoints) == (Status.AHEAD, 0)
 
 
-class GoingOn(SaverEndpoint):
-    """A saver whose conversation goes on whenever somebody looks."""
+@pytest.mark.parametrize("ends_at", [3, 100])
+def test_a_conversation_that_goes_on_meanwhile_is_followed(ends_at: int) -> None:
+    class GoingOn(SaverEndpoint):
+        def refs(self, thread_id: str) -> list[Ref]:
+            found = super().refs(thread_id)
+            if len(found) < ends_at:
+                talk.put(log=len(found))
+            return found
 
-    def __init__(self) -> None:
-        """Start with one checkpoint."""
-        super().__init__(InMemorySaver())
-        self.talk = Conversation(self.saver, "talk")
-        self.talk.put(log=0)
-        self.ends_at = 3
-
-    def refs(self, thread_id: str) -> list[Ref]:
-        found = super().refs(thread_id)
-        if len(found) < self.ends_at:
-            self.talk.put(log=len(found))
-        return found
-
-
-def test_a_conversation_that_goes_on_meanwhile_is_followed_to_its_end() -> None:
-    source, target = GoingOn(), SaverEndpoint(InMemorySaver())
+    source, target = GoingOn(InMemorySaver()), empty()
+    talk = a_talk(source.saver)
     [report] = migrate(source, target, ["talk"], verify=True)
-    assert (report.status, report.checkpoints, report.verified) == (Status.MOVED, 3, 3)
+    ended = ends_at == 3
+    assert report.status is (Status.MOVED if ended else Status.GOING_ON)
+    assert (report.checkpoints, report.verified) == ((3, 3) if ended else (5, None))
+    assert len(target.refs("talk")) == report.checkpoints
 
 
 def test_writes_that_come_to_each_namespace_meanwhile_are_moved() -> None:
@@ -244,18 +240,10 @@ def test_writes_that_come_to_each_namespace_meanwhile_are_moved() -> None:
                     self.saver.put_writes(at, [("__resume__", "an answer")], NULL_TASK)
             return found
 
-    source, target = Answered(a_thread().saver), SaverEndpoint(InMemorySaver())
+    source, target = Answered(a_thread().saver), empty()
     [report] = migrate(source, target, ["subgraphs"], verify=True)
     assert len({each.namespace for each in source.refs("subgraphs")}) > 2
     assert (report.status, report.problems) == (Status.MOVED, [])
-
-
-def test_one_that_does_not_end_is_told() -> None:
-    source, target = GoingOn(), SaverEndpoint(InMemorySaver())
-    source.ends_at = 100
-    [report] = migrate(source, target, ["talk"], verify=True)
-    assert (report.status, report.verified) == (Status.GOING_ON, None)
-    assert len(target.refs("talk")) == report.checkpoints == 5
 
 
 def test_a_checkpoint_that_is_deleted_meanwhile_is_left_out() -> None:
@@ -270,37 +258,28 @@ def test_a_checkpoint_that_is_deleted_meanwhile_is_left_out() -> None:
 
     memory = InMemorySaver()
     storage = memory.storage
-    source, target = Pruned(memory), SaverEndpoint(InMemorySaver())
-    talk = Conversation(source.saver, "talk")
-    for number in range(3):
-        talk.put(log=number)
+    source, target = Pruned(memory), empty()
+    a_talk(source.saver, 3)
     [report] = migrate(source, target, ["talk"], verify=True)
     assert (report.status, report.checkpoints, report.verified) == (Status.MOVED, 1, 1)
 
 
-def test_a_thread_that_was_answered_in_the_target_is_left_alone() -> None:
-    source, target = a_thread(), SaverEndpoint(InMemorySaver())
+@pytest.mark.parametrize("both", [False, True])
+def test_a_thread_that_was_answered_in_the_target_is_left_alone(both: bool) -> None:
+    source, target = a_thread(), empty()
     list(migrate(source, target, ["subgraphs"]))
     answer(target.saver, "subgraphs")
+    if both:
+        answer(source.saver, "subgraphs")
     there = target.refs("subgraphs")
-    assert statuses(migrate(source, target, ["subgraphs"], verify=True)) == {"subgraphs": Status.AHEAD}
-    assert target.refs("subgraphs") == there
-
-
-def test_two_conversations_are_not_made_one() -> None:
-    source, target = a_thread(), SaverEndpoint(InMemorySaver())
-    list(migrate(source, target, ["subgraphs"]))
-    answer(target.saver, "subgraphs")
-    answer(source.saver, "subgraphs")
-    there = target.refs("subgraphs")
-    [report] = migrate(source, target, ["subgraphs"])
-    assert report.status is Status.FAILED
-    assert "different conversations by now" in report.problems[0]
+    [report] = migrate(source, target, ["subgraphs"], verify=True)
+    assert report.status is (Status.FAILED if both else Status.AHEAD)
+    assert ["different conversations by now" in each for each in report.problems] == [True] * both
     assert target.refs("subgraphs") == there
 
 
 def test_a_thread_that_is_not_there_is_told() -> None:
-    source, target = a_thread(), SaverEndpoint(InMemorySaver())
+    source, target = a_thread(), empty()
     assert statuses(migrate(source, target, ["nobody"], verify=True)) == {"nobody": Status.ABSENT}
 
 
@@ -316,7 +295,7 @@ def test_what_is_deleted_while_it_is_compared_is_left_out() -> None:
             # The third pass is the comparison.
             return (None for _ in refs) if self.passes > 2 else super().records(thread_id, refs)
 
-    [report] = migrate(Deleted(a_thread().saver), SaverEndpoint(InMemorySaver()), ["subgraphs"], verify=True)
+    [report] = migrate(Deleted(a_thread().saver), empty(), ["subgraphs"], verify=True)
     assert (report.status, report.verified) == (Status.MOVED, 0)
 
 
@@ -354,35 +333,28 @@ def test_what_was_stored_wrongly_is_found_by_a_comparison_and_mended_by_the_next
                 record.checkpoint["channel_values"]["log"] = "something else"
             super().put(thread_id, record)
 
-    source = SaverEndpoint(InMemorySaver())
-    talk = Conversation(source.saver, "talk")
-    for number in range(5):
-        talk.put(log=number)
-    target = Careless(InMemorySaver())
+    source, target = empty(), Careless(InMemorySaver())
+    a_talk(source.saver, 5)
     [report] = migrate(source, target, ["talk"], verify=True)
     assert (report.status, report.verified, len(report.problems)) == (Status.FAILED, 5, 3)
     [report] = migrate(source, target, ["talk"], verify=True)
     assert (report.status, report.checkpoints, report.problems) == (Status.MOVED, 4, [])
 
 
-def test_what_can_no_longer_be_read_at_the_source_is_not_compared() -> None:
-    class Unreadable(SaverEndpoint):
-        def records(self, thread_id: str, refs: Any) -> Iterator[Record | None]:
-            return (None for _ in refs)
+class Unreadable(SaverEndpoint):
+    """A saver whose checkpoints are gone when they are read."""
 
-    source, target = a_thread(), SaverEndpoint(InMemorySaver())
+    def records(self, thread_id: str, refs: Any) -> Iterator[Record | None]:
+        return (None for _ in refs)
+
+
+def test_what_is_deleted_before_it_is_read_is_not_compared_and_lost_in_the_target() -> None:
+    source, target = a_thread(), empty()
     assert statuses(migrate(source, target, ["subgraphs"])) == {"subgraphs": Status.MOVED}
     assert statuses(migrate(Unreadable(source.saver), target, ["subgraphs"])) == {
         "subgraphs": Status.COMPLETE
     }
-
-
-def test_a_checkpoint_that_is_lost_in_the_target_is_told() -> None:
-    class Forgetful(SaverEndpoint):
-        def records(self, thread_id: str, refs: Any) -> Iterator[Record | None]:
-            return (None for _ in refs)
-
-    [report] = migrate(a_thread(), Forgetful(InMemorySaver()), ["subgraphs"], verify=True)
+    [report] = migrate(source, Unreadable(InMemorySaver()), ["subgraphs"], verify=True)
     assert "the target lacks it" in report.problems[0]
 
 
@@ -392,31 +364,15 @@ def test_a_failure_that_is_not_a_threads_own_ends_the_migration() -> None:
             msg = "connection refused"
             raise OSError(msg)
 
-    reports = migrate(Gone(InMemorySaver()), SaverEndpoint(InMemorySaver()), map(str, range(100)))
+    reports = migrate(Gone(InMemorySaver()), empty(), map(str, range(100)))
     with pytest.raises(
         CheckpointerError, match="20 threads in a row failed; the last: OSError: connection refused"
     ):
         list(reports)
 
 
-def test_whoever_stops_waits_for_no_more_than_a_checkpoint() -> None:
-    class Interrupted(SaverEndpoint):
-        def put(self, thread_id: str, record: Record) -> None:
-            super().put(thread_id, record)
-            stopped.set()
-
-    stopped = threading.Event()
-    source, target = SaverEndpoint(InMemorySaver()), Interrupted(InMemorySaver())
-    talk = Conversation(source.saver, "talk")
-    talk.put(log=1)
-    talk.put(log=2)
-    report = ThreadReport("talk")
-    assert _Move(source, target, report, stopped).run() is Status.FAILED
-    assert (report.checkpoints, len(target.refs("talk"))) == (1, 1)
-
-
 def test_a_report_that_nobody_waits_for_ends_the_migration() -> None:
-    source, target = SaverEndpoint(InMemorySaver()), SaverEndpoint(InMemorySaver())
+    source, target = empty(), empty()
     for number in range(20):
         Conversation(source.saver, f"thread-{number}").put(log=1)
     reports = migrate(source, target, source.thread_ids(), parallel=1)
@@ -448,7 +404,7 @@ def test_versions_are_translated_alike_by_a_move_that_goes_on(table: TableEndpoi
 
 @pytest.mark.parametrize("parallel", [0, -1, 1.5, True, "2"])
 def test_a_number_of_threads_that_is_none_is_refused(parallel: Any) -> None:
-    store = SaverEndpoint(InMemorySaver())
+    store = empty()
     with pytest.raises(CheckpointerInputError, match="parallel is"):
         migrate(store, store, [], parallel=parallel)
 
@@ -488,7 +444,7 @@ def test_a_head_that_never_was_a_checkpoint_is_not_moved(
         yield
 
     monkeypatch.setattr(table_module, "load", nothing)
-    target = SaverEndpoint(InMemorySaver())
+    target = empty()
     assert statuses(migrate(table, target, ["thread-1"])) == {"thread-1": Status.ABSENT}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.migrate.record import Record
@@ -20,16 +21,19 @@ class Numbers:
         return 1 if version is None else version + 1
 
 
-def record(
-    checkpoint_id: str, versions: dict[str, Any], seen: dict[str, Any], parent: str | None = None
-) -> Record:
+def record(versions: dict[str, Any], seen: dict[str, Any], values: dict[str, Any] | None = None) -> Record:
     """A record with these versions."""
     checkpoint: Any = {
-        **checkpoint_of(checkpoint_id, {}),
+        **checkpoint_of("1", values or {}),
         "channel_versions": versions,
         "versions_seen": seen,
     }
-    return Record("", checkpoint, {}, parent, ())
+    return Record("", checkpoint, {}, None, ())
+
+
+def in_text(record: Record) -> Any:
+    """The checkpoint of a record with padded versions."""
+    return translated(record, str, JsonPlusSerializer().dumps_typed).checkpoint
 
 
 def padded(version: Any) -> str:
@@ -38,43 +42,41 @@ def padded(version: Any) -> str:
 
 
 def test_versions_that_a_saver_can_count_on_from_are_left_alone() -> None:
-    ours = DynamoDBSaver("table")
-    for versions in ({}, {"a": 3}, {"a": padded(2)}):
-        checkpoint = record("1", versions, {}).checkpoint
-        assert kind_of_versions(lambda version: ours.get_next_version(version, None), checkpoint) is None
-    memory = InMemorySaver()
-    number, text = (record("1", {"a": version}, {}).checkpoint for version in (3, padded(2)))
-    assert kind_of_versions(lambda version: memory.get_next_version(version, None), number) is str
-    assert kind_of_versions(lambda version: memory.get_next_version(version, None), text) is None
-    assert kind_of_versions(Numbers().next_version, number) is None
-    assert kind_of_versions(Numbers().next_version, text) is int
+    ours, memory = DynamoDBSaver("table"), InMemorySaver()
+    counts: list[Any] = [lambda each: ours.get_next_version(each, None), Numbers().next_version]
+    counts.append(lambda each: memory.get_next_version(each, None))
+    for versions, kinds in (
+        ({}, [None, None, None]),
+        ({"a": 3}, [None, None, str]),
+        ({"a": padded(2)}, [None, int, None]),
+    ):
+        checkpoint = record(versions, {}).checkpoint
+        assert [kind_of_versions(each, checkpoint) for each in counts] == kinds
 
 
 def test_padded_versions_become_their_numbers() -> None:
     versions = {"a": padded(padded(None)), "b": padded(None)}
-    new = translated(record("1", versions, {"node": dict(versions)}), int, None).checkpoint
+    given = record(versions, {"node": dict(versions)})
+    new = translated(given, int, JsonPlusSerializer().dumps_typed).checkpoint
     assert new["channel_versions"] == {"a": 2, "b": 1}
     assert new["versions_seen"] == {"node": {"a": 2, "b": 1}}
 
 
-def test_numbers_become_versions_that_say_who_brought_them() -> None:
-    root = record("1", {"a": 1, "b": 1}, {})
-    moved = translated(root, str, None)
-    pair = (root.checkpoint, moved.checkpoint)
-    left, right = (
-        translated(record(name, {"a": 2, "b": 1}, {"node": {"a": 1, "b": 1}}, "1"), str, pair).checkpoint
-        for name in ("2", "3")
+def test_numbers_become_versions_that_differ_where_the_values_do() -> None:
+    root, left, right = (
+        in_text(record({"a": number, "b": 1}, {"node": {"a": 1, "b": 1}}, {"a": said, "b": [1]}))
+        for number, said in ((1, "root"), (2, "left"), (2, "right"))
     )
-    before = moved.checkpoint["channel_versions"]
-    for fork in (left, right):
-        assert fork["channel_versions"]["b"] == before["b"]
-        assert fork["versions_seen"] == {"node": before}
-        assert str(fork["channel_versions"]["a"]) > str(before["a"])
-    assert left["channel_versions"]["a"] != right["channel_versions"]["a"]
+    versions = [each["channel_versions"] for each in (root, left, right)]
+    assert len({each["b"] for each in versions}) == 1
+    assert len({each["a"] for each in versions}) == 3
+    assert max(versions[0]["a"], left["versions_seen"]["node"]["a"]) < min(versions[1]["a"], versions[2]["a"])
+    # A node that has seen the newest version is not started again.
+    assert root["versions_seen"] == {"node": versions[0]}
 
 
 def test_they_are_of_the_form_of_the_others() -> None:
-    moved = translated(record("1", {"a": 7}, {}), str, None).checkpoint["channel_versions"]["a"]
+    moved = in_text(record({"a": 7}, {}, {"a": "x"}))["channel_versions"]["a"]
     following = padded(moved)
     assert len(str(moved)) == len(f"{7:032}.{0.5:016}")
     assert following.startswith(f"{8:032}.")
@@ -82,9 +84,7 @@ def test_they_are_of_the_form_of_the_others() -> None:
 
 
 def test_what_a_node_saw_in_a_checkpoint_that_has_gone_starts_nothing_again() -> None:
-    found = translated(
-        record("5", {"a": 3}, {"one": {"a": 3}, "other": {"a": 2}, "far": {"b": 3}}, "4"), str, None
-    )
-    version, seen = found.checkpoint["channel_versions"]["a"], found.checkpoint["versions_seen"]
+    found = in_text(record({"a": 3}, {"one": {"a": 3}, "other": {"a": 2}, "far": {"b": 3}}))
+    version, seen = found["channel_versions"]["a"], found["versions_seen"]
     assert seen["one"]["a"] == version
-    assert str(seen["other"]["a"]) < str(version) < str(seen["far"]["b"])
+    assert seen["other"]["a"] < version <= seen["far"]["b"]

@@ -53,7 +53,7 @@ COMMANDS = {
     "doctor": Command("doctor:doctor", "Check the connection, the rights, the table and the clock."),
     "threads": Command("threads:threads", "List threads: size, last step, waiting or not, expiry."),
     "show": Command("show:show", "Show a checkpoint: state, pending writes, interrupts."),
-    "history": Command("history:history", "List a thread's checkpoints, the newest first."),
+    "history": Command("show:history", "List a thread's checkpoints, the newest first."),
     "verify": Command("verify:verify", "Check everything that threads have stored."),
     "view": Command("view:view", "Show threads on a page in the browser, step by step."),
     "setup": Command("setup:setup", "Create the table for development, or check it."),

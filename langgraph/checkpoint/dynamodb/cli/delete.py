@@ -1,8 +1,16 @@
-"""`delete`: threads, or what a person has stored."""
+"""`delete`: threads, or what a person has stored: the threads of an owner, and the memories of their namespaces."""
 
 from __future__ import annotations
 
-from langgraph.checkpoint.dynamodb._operations.overview import Overview, overview
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Annotated, Any, TypeAlias
+
+import typer
+
+from langgraph.checkpoint.dynamodb._operations.directory import ThreadSummary
+from langgraph.checkpoint.dynamodb._operations.overview import Overview, is_stored, overview
 from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.many import (
@@ -10,15 +18,15 @@ from langgraph.checkpoint.dynamodb.cli.many import (
     Parallel,
     Served,
     ThreadIds,
-    check_exists,
     chosen,
     conclude,
     serve,
 )
+from langgraph.checkpoint.dynamodb.cli.memories import count_memories, labels_text, one_namespace
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
-from langgraph.checkpoint.dynamodb.cli.person import Memories, Person, person_of
-from langgraph.checkpoint.dynamodb.cli.threads import Owner
+from langgraph.checkpoint.dynamodb.cli.threads import Owner, of_directory
 from langgraph.checkpoint.dynamodb.cli.values import counted
+from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
 
 
 def delete(
@@ -54,12 +62,9 @@ def delete(
     context.confirm(
         f"Delete {counted(len(found), 'thread')} from table {context.options.table_name}?", yes=yes
     )
-
-    def one(thread_id: str) -> None:
-        check_exists(context, thread_id)
-        context.saver.delete_thread(thread_id)
-
-    conclude(context, "deleted", serve(context, "deleting", found, one, parallel=parallel))
+    delete_thread = context.saver.delete_thread
+    served = serve(context, "deleting", found, delete_thread, parallel=parallel, must_exist=True)
+    conclude(context, "deleted", served)
 
 
 def _delete_person(
@@ -87,11 +92,165 @@ def _measured(
     context: CommandContext, found: list[str], parallel: int, *, must_exist: bool
 ) -> tuple[Served[Overview], dict[str, int]]:
     def one(thread_id: str) -> Overview:
-        if must_exist:
-            check_exists(context, thread_id)
         return context.run(overview(context.storage, thread_id))
 
-    served = serve(context, "measuring threads", found, one, parallel=parallel)
+    served = serve(context, "measuring threads", found, one, parallel=parallel, must_exist=must_exist)
     seen = served.done.values()
     totals = {"items": sum(each.items for each in seen), "bytes": sum(each.bytes for each in seen)}
     return served, totals
+
+
+# How many threads of the directory are tried to see whether the keys are right.
+_THREADS_TRIED = 10
+Memories: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--memories",
+        metavar="NAMESPACE",
+        help="With --owner: a namespace of the owner's memories, such as users/ada; may be given several times.",
+    ),
+]
+
+
+@dataclass
+class Person:
+    """An owner's threads and memories, as the directory and the store have them."""
+
+    context: CommandContext
+    owner: str
+    thread_ids: list[str]
+    unreadable: Sequence[str]
+    """The threads that the index has as the owner's, and whose entry in the directory cannot be read."""
+    namespaces: Sequence[tuple[str, ...]]
+
+    def count_memories(self) -> int:
+        """Count the memories of the owner's namespaces."""
+        return sum(count_memories(self.context, each) for each in self.namespaces)
+
+    def report(self) -> dict[str, Any]:
+        """Return what was looked at, and what was not."""
+        return {
+            "namespaces": [labels_text(each) for each in self.namespaces],
+            "not_looked_at": [
+                f"threads that the directory does not have as {self.owner}'s: `langgraph-dynamodb threads"
+                " --without-owner` lists those without an owner",
+                "memories outside these namespaces"
+                if self.namespaces
+                else "memories; --memories says which namespaces are the owner's",
+                "the node cache",
+                "what agents store while this runs",
+                "backups, exported files and logs",
+            ],
+        }
+
+    def note_unreadable(self, served: Served[Any]) -> None:
+        """Count threads as failed whose owner cannot be read."""
+        reason = (
+            "its entry in the directory cannot be read; find out whose thread it is, and name it by its id"
+        )
+        served.failed |= dict.fromkeys(self.unreadable, reason)
+
+    def erase_memories(self) -> int:
+        """Delete the memories of the owner's namespaces; return how many there were."""
+        return sum(self.context.store.delete_namespace(each) for each in self.namespaces)
+
+    def look_again(self, served: Served[None], *, parallel: int) -> None:
+        """Count threads as failed that the table has after they were deleted, or that were begun meanwhile."""
+
+        def check(thread_id: str) -> None:
+            # The directory may lag behind a deletion.
+            if self.context.run(is_stored(self.context.storage, thread_id)):
+                msg = "the table has it again, or it was begun meanwhile; stop its agent, and run the command again"
+                raise ThreadBusyError(msg)
+
+        listed = [each.thread_id for each in _threads_of(self.context, self.owner)]
+        wanted = dict.fromkeys([*served.done, *listed]).keys() - served.failed.keys() - {*self.unreadable}
+        looked = serve(self.context, "looking again", sorted(wanted), check, parallel=parallel)
+        served.done = {each: None for each in served.done if each in looked.done}
+        served.failed |= looked.failed
+
+    def check_has_threads(self) -> None:
+        """Raise if the directory has no thread of the owner: a mistyped name must not look like success.
+
+        Raises:
+            CommandError: It has none.
+        """
+        if not self.thread_ids:
+            msg = f"the directory has no thread of {self.owner}; if there was one, check the name"
+            raise CommandError(Exit.NOT_FOUND, msg)
+
+    def check_no_memory_is_left(self) -> None:
+        """Raise if memories were put while the others were deleted.
+
+        Raises:
+            CommandError: There is one.
+        """
+        left = [
+            labels_text(each)
+            for each in self.namespaces
+            if self.context.store.search(each, order="key", limit=1, refresh_ttl=False)
+        ]
+        if left:
+            msg = f"memories were put under {', '.join(left)} meanwhile; run the same command again to delete them"
+            raise CommandError(Exit.PROBLEMS, msg)
+
+
+def person_of(context: CommandContext, owner: str, memories: Sequence[str] | None) -> Person:
+    """Look up what the table has of an owner, and say so.
+
+    Raises:
+        CommandError: A namespace cannot be used, or the configured `owner_key` is not the directory's.
+        CheckpointerConfigurationError: The directory is encrypted, and there is no key.
+    """
+    namespaces = _outermost([_namespace(owner, each) for each in memories or ()])
+    threads = _threads_of(context, owner)
+    if not threads:
+        _check_keys(context)
+    # A thread whose entry can be read is listed only if the entry has this owner.
+    readable = [each.thread_id for each in threads if each.owner is not None]
+    unreadable = [each.thread_id for each in threads if each.owner is None]
+    count = counted(len(readable), "thread")
+    context.output.note(
+        f"The directory has {count} of {owner}. Threads without an owner are not looked at; `langgraph-dynamodb threads"
+        " --without-owner` lists them."
+    )
+    return Person(context, owner, readable, unreadable, namespaces)
+
+
+def _check_keys(context: CommandContext) -> None:
+    """Raise if the configured keys are not those of the directory, so that nobody's threads would be found.
+
+    Without the key that encrypts it, reading an entry raises. With another `owner_key`, no owner has threads.
+    """
+    for each in islice(of_directory(context, None, with_status=False, for_operators=True), _THREADS_TRIED):
+        own = () if each.owner is None else of_directory(context, each.owner, with_status=False)
+        if each.owner is not None and all(one.thread_id != each.thread_id for one in own):
+            msg = (
+                f"thread {each.thread_id!r} is not in the list of its owner, so the threads of others cannot be found"
+                " either: configure the owner_key of the agents, and run `langgraph-dynamodb directory` if they have"
+                " encrypted only since"
+            )
+            raise CommandError(Exit.CONFIGURATION, msg)
+
+
+def _threads_of(context: CommandContext, owner: str) -> list[ThreadSummary]:
+    return list(of_directory(context, owner, with_status=False, for_operators=True))
+
+
+def _outermost(namespaces: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Return namespaces, each of them once, without those under another one, whose memories are the other's too."""
+    unique = list(dict.fromkeys(namespaces))
+    return [
+        each for each in unique if not any(each != other and each[: len(other)] == other for other in unique)
+    ]
+
+
+def _namespace(owner: str, text: str) -> tuple[str, ...]:
+    labels = one_namespace(text)
+    # An owner of a tenant begins with the tenant's name and a slash.
+    user = owner.partition("/")[2] or owner
+    if not {owner, user} & {*labels}:
+        # Otherwise one word too few would name everybody's memories.
+        msg = f"--memories {text} has no label {user!r}; write for example users/{labels_text((user,))}"
+        raise CommandError(Exit.USAGE, msg)
+    return labels

@@ -2,18 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict
-from typing import Annotated, Literal, TypeAlias
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from email.utils import parsedate_to_datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
+from langgraph.checkpoint.dynamodb._format.items import key, partition_of
+from langgraph.checkpoint.dynamodb._format.schema import (
+    DAY_INDEX,
+    INDEX_REMEDY,
+    OWNER_INDEX,
+    RUN_INDEX,
+    TEMPLATE_COMMAND,
+    TTL_ATTRIBUTE,
+    table_schema,
+)
+from langgraph.checkpoint.dynamodb._operations.setup import differences
+from langgraph.checkpoint.dynamodb._runtime.failures import error_code, has_no_response, misfit
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
-from langgraph.checkpoint.dynamodb.cli.examination import Examination
-from langgraph.checkpoint.dynamodb.cli.findings import Finding, Verdict, asked, failed
+from langgraph.checkpoint.dynamodb.cli.findings import (
+    Finding,
+    Verdict,
+    asked,
+    failed,
+    is_denied,
+)
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.rights import rights, try_actions
 from langgraph.checkpoint.dynamodb.cli.values import counted
+from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
 
 Role: TypeAlias = Literal["agent", "runner", "operator", "reader", "tenant"]
 """The policies of the templates."""
@@ -39,7 +64,7 @@ def doctor(
     """
     findings = list(context.output.track("checking", _findings(context, role, thread_id)))
     _print(context, findings)
-    problems = sum(each.verdict is Verdict.PROBLEM for each in findings)
+    problems = sum(each.verdict == "problem" for each in findings)
     if problems:
         raise CommandError(Exit.PROBLEMS, f"{counted(problems, 'problem')}; the remedies are above")
 
@@ -60,9 +85,166 @@ def _print(context: CommandContext, findings: list[Finding]) -> None:
     if context.output.as_json:
         context.output.json([asdict(each) for each in findings])
         return
-    context.output.table(
-        ("", "check", "found"), [(each.verdict.value, each.check, each.says) for each in findings]
-    )
+    context.output.table(("", "check", "found"), [(each.verdict, each.check, each.says) for each in findings])
     for each in findings:
         if each.remedy:
             context.output.field(f"\n{each.check}", each.remedy)
+
+
+# AWS refuses signatures of a clock that is minutes off. Expiry, and the order of a task's calls, suffer before that.
+_SKEW_SECONDS_NOTED = 5
+_SKEW_SECONDS_MAX = 240
+_TEMPLATE = f"deploy the template that `{TEMPLATE_COMMAND}` prints"
+# The indexes, and what needs them.
+_INDEXES = {
+    RUN_INDEX: "delete_for_runs and searches by run id need it",
+    OWNER_INDEX: "lists of an owner's threads need it",
+    DAY_INDEX: "lists of all threads need it",
+}
+
+
+@dataclass
+class Examination:
+    """One table, seen with one caller's credentials."""
+
+    client: DynamoDBClient
+    options: DynamoDBOptions
+    thread_id: str
+    clock: Callable[[], float] = time.time
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+        return self.options.table_name
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield one finding after the other."""
+        yield _libraries()
+        yield self._table()
+        if not self.is_answered:
+            return
+        yield from self._schema()
+        yield self._expiry()
+        yield self._clock_skew()
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the endpoint answers at all. If not, further requests would only take long."""
+        found = self._description
+        return not isinstance(found, Exception) or not has_no_response(found)
+
+    @cached_property
+    def _description(self) -> Any:
+        """The table's description, or the error of the request for it."""
+        response = asked(self.client.describe_table, TableName=self.name)
+        return response if isinstance(response, Exception) else response["Table"]
+
+    def _table(self) -> Finding:
+        found = self._description
+        if is_denied(found):
+            remedy = "to check it too, run doctor with credentials that allow dynamodb:DescribeTable"
+            return Finding(
+                "table",
+                "unknown",
+                "DescribeTable is not allowed; no policy of the template allows it",
+                remedy,
+            )
+        if isinstance(found, Exception):
+            if error_code(found) == "ResourceNotFoundException":
+                remedy = f"{_TEMPLATE}; or check --table and --region"
+                return Finding("table", "problem", str(found), remedy)
+            return failed("table", self.name, found)
+        if found["TableStatus"] not in ("ACTIVE", "UPDATING"):
+            return Finding("table", "problem", f"it is {found['TableStatus']}", "wait until it is ACTIVE")
+        meta = self.client.meta
+        says = f"{self.name} is {found['TableStatus']}, in {meta.region_name}, at {meta.endpoint_url}"
+        return Finding("table", "ok", says)
+
+    def _schema(self) -> Iterator[Finding]:
+        """Yield the checks of the table's keys and indexes."""
+        table = self._description
+        if isinstance(table, Exception):
+            for check in ("keys", *_INDEXES):
+                yield Finding(check, "unknown", "the table cannot be described")
+            return
+        wrong = differences(table, table_schema(self.name))
+        yield _keys(wrong)
+        for name in _INDEXES:
+            yield self._index(name, table, wrong[name])
+
+    def _index(self, name: str, table: Mapping[str, Any], wrong: str) -> Finding:
+        needed_by = _INDEXES[name]
+        found = next(
+            (each for each in table.get("GlobalSecondaryIndexes", ()) if each["IndexName"] == name), None
+        )
+        if found is None:
+            return Finding(name, "problem", wrong, f"{needed_by}; {INDEX_REMEDY}")
+        if wrong:
+            return Finding(name, "problem", wrong, f"{needed_by}; delete the index, then {INDEX_REMEDY}")
+        # Some emulators do not tell.
+        status = found.get("IndexStatus", table["TableStatus"])
+        if status not in ("ACTIVE", "UPDATING"):
+            return Finding(name, "problem", f"it is {status}", "wait until it is ACTIVE")
+        projection = found["Projection"]["ProjectionType"]
+        if name == RUN_INDEX and projection != "KEYS_ONLY":
+            says = f"it projects {projection}: each put writes the checkpoint twice"
+            return Finding(name, "warning", says, "make the index anew, with KEYS_ONLY")
+        return Finding(name, "ok", f"it is {status}")
+
+    def _expiry(self) -> Finding:
+        response = asked(self.client.describe_time_to_live, TableName=self.name)
+        if is_denied(response):
+            remedy = "run doctor with the credentials of the table's administrator"
+            return Finding("expiry", "unknown", "the caller may not read it", remedy)
+        if isinstance(response, Exception):
+            return failed("expiry", self.name, response)
+        found = response["TimeToLiveDescription"]
+        remedy = (
+            f"aws dynamodb update-time-to-live --table-name {self.name} --time-to-live-specification"
+            f" Enabled=true,AttributeName={TTL_ATTRIBUTE}"
+        )
+        if found["TimeToLiveStatus"] not in ("ENABLED", "ENABLING"):
+            # Without a ttl nothing expires, so nothing is lost.
+            verdict: Verdict = "warning" if self.options.ttl_seconds is None else "problem"
+            return Finding("expiry", verdict, "time to live is off: what expires is never removed", remedy)
+        if found["AttributeName"] != TTL_ATTRIBUTE:
+            says = f"time to live is on {found['AttributeName']}, not on {TTL_ATTRIBUTE}"
+            return Finding("expiry", "problem", says, f"switch it off, wait an hour, then {INDEX_REMEDY}")
+        return Finding("expiry", "ok", f"time to live is on {TTL_ATTRIBUTE}")
+
+    def _clock_skew(self) -> Finding:
+        item_key = key(partition_of(self.thread_id).pk, "doctor")
+        response = asked(self.client.get_item, TableName=self.name, Key=item_key)
+        if isinstance(response, Exception):
+            # An error response has a date as well.
+            response = getattr(response, "response", {})
+        date = response.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
+        if date is None:
+            return Finding("clock", "unknown", "no answer has a date")
+        skew = self.clock() - parsedate_to_datetime(date).timestamp()
+        says = f"this machine's is {abs(skew):.0f} s {'ahead of' if skew > 0 else 'behind'} DynamoDB's"
+        if abs(skew) <= _SKEW_SECONDS_NOTED:
+            return Finding("clock", "ok", says)
+        verdict: Verdict = "warning" if abs(skew) <= _SKEW_SECONDS_MAX else "problem"
+        return Finding("clock", verdict, says, "set it by NTP: expiry and signatures go by it")
+
+
+def _keys(wrong: Mapping[str, str]) -> Finding:
+    says = "; ".join(filter(None, (wrong["key schema"], wrong["key types"])))
+    if not says:
+        return Finding("keys", "ok", "PK and SK, strings")
+    return Finding(
+        "keys",
+        "problem",
+        says,
+        f"a table's keys cannot be changed; use a separate table for the saver: {_TEMPLATE}",
+    )
+
+
+def _libraries() -> Finding:
+    """Check that async calls can work with the installed libraries."""
+    told = misfit()
+    if told is None:
+        return Finding("libraries", "ok", "aiobotocore fits botocore, or is not installed")
+    says, _, remedy = told.partition("; ")
+    return Finding("libraries", "problem", says, remedy)

@@ -10,7 +10,7 @@ import typer
 from langgraph.checkpoint.dynamodb.cli.command import DryRun, ThreadId, Yes
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
-from langgraph.checkpoint.dynamodb.cli.streams import PIPE, readable_file, written_file
+from langgraph.checkpoint.dynamodb.cli.streams import PIPE, Written, readable_file, written_file
 from langgraph.checkpoint.dynamodb.cli.values import counted, sized
 from langgraph.checkpoint.dynamodb.migrate import FileEndpoint, Status, TableEndpoint, export_thread, migrate
 
@@ -18,10 +18,7 @@ from langgraph.checkpoint.dynamodb.migrate import FileEndpoint, Status, TableEnd
 def export(
     context: CommandContext,
     thread_id: ThreadId,
-    file: Annotated[
-        Path,
-        typer.Argument(metavar="[FILE]", help="The file to write; - is standard output.", show_default=False),
-    ] = PIPE,
+    file: Written = PIPE,
     *,
     yes: Yes = False,
 ) -> None:

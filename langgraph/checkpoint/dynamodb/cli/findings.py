@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from langgraph.checkpoint.dynamodb._format.schema import DOCS_COMMAND
 from langgraph.checkpoint.dynamodb._runtime.failures import (
@@ -19,13 +18,8 @@ from langgraph.checkpoint.dynamodb.cli.connection import in_options
 _DENIED = ("AccessDenied", "AccessDeniedException")
 
 
-class Verdict(str, Enum):
-    """How serious a finding is."""
-
-    OK = "ok"
-    WARNING = "warning"
-    PROBLEM = "problem"
-    UNKNOWN = "unknown"
+Verdict: TypeAlias = Literal["ok", "warning", "problem", "unknown"]
+"""How serious a finding is. What could not be checked is unknown."""
 
 
 @dataclass(frozen=True)
@@ -36,26 +30,6 @@ class Finding:
     verdict: Verdict
     says: str
     remedy: str = ""
-
-
-def ok(check: str, says: str) -> Finding:
-    """Return the finding of a check that passed."""
-    return Finding(check, Verdict.OK, says)
-
-
-def warning(check: str, says: str, remedy: str) -> Finding:
-    """Return the finding of something to judge."""
-    return Finding(check, Verdict.WARNING, says, remedy)
-
-
-def problem(check: str, says: str, remedy: str) -> Finding:
-    """Return the finding of something to mend."""
-    return Finding(check, Verdict.PROBLEM, says, remedy)
-
-
-def unknown(check: str, says: str, remedy: str = "") -> Finding:
-    """Return the finding of a check that could not be made."""
-    return Finding(check, Verdict.UNKNOWN, says, remedy)
 
 
 def asked(request: Callable[..., Any], **params: Any) -> Any:
@@ -74,8 +48,8 @@ def is_denied(outcome: Any) -> bool:
 def failed(check: str, table_name: str, error: Exception) -> Finding:
     """Return the finding for an error of a check."""
     if is_transient(error):
-        return problem(check, str(error), in_options(outage_remedy(table_name, error)))
+        return Finding(check, "problem", str(error), in_options(outage_remedy(table_name, error)))
     remedy = (
         account_remedy(table_name, error) or f"`{DOCS_COMMAND} runbook` says what to do about most errors"
     )
-    return problem(check, str(error), in_options(remedy))
+    return Finding(check, "problem", str(error), in_options(remedy))

@@ -125,16 +125,6 @@ def check_all_or_named(thread_ids: Sequence[str] | None, file: Path | None, *, a
         raise CommandError(Exit.USAGE, "give threads, or --all, not both")
 
 
-def check_exists(context: CommandContext, thread_id: str) -> None:
-    """Raise unless the table has a thread.
-
-    Raises:
-        CheckpointNotFoundError: The table has nothing of the thread.
-    """
-    if not context.run(is_stored(context.storage, thread_id)):
-        raise CheckpointNotFoundError(NO_SUCH_THREAD)
-
-
 def _lines(file: Path) -> list[str]:
     try:
         content = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
@@ -152,6 +142,7 @@ def serve(
     one: Callable[[str], T],
     *,
     parallel: int,
+    must_exist: bool = False,
 ) -> Served[T]:
     """Call a function for each of some threads. A thread that fails does not stop the others.
 
@@ -164,9 +155,15 @@ def serve(
         thread_ids: The threads.
         one: Serves a thread, and returns the result.
         parallel: How many threads to serve at a time.
+        must_exist: Whether a thread that the table does not have is told, and not served.
     """
     served, stopped = Served[T](), threading.Event()
     waiting, turn = iter(thread_ids), threading.Lock()
+
+    def checked(thread_id: str) -> T:
+        if must_exist and not context.run(is_stored(context.storage, thread_id)):
+            raise CheckpointNotFoundError(NO_SUCH_THREAD)
+        return one(thread_id)
 
     def work() -> None:
         while not stopped.is_set():
@@ -174,7 +171,7 @@ def serve(
                 thread_id = next(waiting, None)
             if thread_id is None:
                 return
-            served.add(thread_id, one)
+            served.add(thread_id, checked)
             advance(1)
 
     try:

@@ -1,38 +1,82 @@
-"""`memories`: the memories of the store, as a person or a script needs them."""
+"""`memories`: the memories of the store, as a person or a script needs them.
+
+A namespace is written as its labels with slashes between them, so any label can be written.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
+from urllib.parse import unquote
 
 import typer
-from langgraph.store.base import Item
+from langgraph.store.base import InvalidNamespaceError, Item, SearchOp, validate_op_namespace
 
 from langgraph.checkpoint.dynamodb._operations.arguments import COUNT_MAX
 from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
-from langgraph.checkpoint.dynamodb.cli.labels import (
-    Labels,
-    Prefix,
-    labels_text,
-    one_namespace,
-    parse_labels,
-)
-from langgraph.checkpoint.dynamodb.cli.moments import moment
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
-from langgraph.checkpoint.dynamodb.cli.streams import PIPE, readable_file, written_file
-from langgraph.checkpoint.dynamodb.cli.values import brief, counted
+from langgraph.checkpoint.dynamodb.cli.streams import PIPE, Written, readable_file, written_file
+from langgraph.checkpoint.dynamodb.cli.values import brief, counted, moment
 from langgraph.checkpoint.dynamodb.migrate import (
-    MEMORY_ENDPOINTS,
+    ENDPOINTS,
     MovedMemories,
     move_memories,
     open_memories,
 )
 from langgraph.checkpoint.dynamodb.migrate.memories import read_memories, write_memories
 from langgraph.store.dynamodb.transfer import imported
+
+HELP = "Labels with slashes between them, such as users/ada. Write a slash in a label as %2F, and % as %25"
+Labels: TypeAlias = Annotated[str, typer.Argument(metavar="NAMESPACE", help=f"{HELP}.")]
+Prefix: TypeAlias = Annotated[
+    str, typer.Argument(metavar="[NAMESPACE]", help=f"{HELP}; without it, all.", show_default=False)
+]
+# What separates labels, begins an escape, or is a character that a terminal obeys.
+_ESCAPED = re.compile("[\x00-\x1f%/\x7f]")
+_NO_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
+
+
+def parse_labels(text: str) -> tuple[str, ...]:
+    """Parse a namespace; an empty text is the one of no labels.
+
+    Raises:
+        CommandError: LangGraph refuses the namespace, or a percent sign begins no escape.
+    """
+    if not text:
+        return ()
+    try:
+        if _NO_ESCAPE.search(text):
+            msg = "a % begins two hexadecimal digits; write % as %25"
+            raise ValueError(msg)
+        labels = tuple(unquote(each, errors="strict") for each in text.split("/"))
+        validate_op_namespace(SearchOp(labels))
+    except (InvalidNamespaceError, ValueError) as error:
+        msg = f"the namespace {text!r} cannot be used: {error}"
+        raise CommandError(Exit.USAGE, msg) from error
+    return labels
+
+
+def one_namespace(text: str) -> tuple[str, ...]:
+    """Parse a namespace of at least one label.
+
+    Raises:
+        CommandError: There is none, or it cannot be used.
+    """
+    labels = parse_labels(text)
+    if not labels:
+        raise CommandError(Exit.USAGE, "the namespace is empty; give its labels, such as users/ada")
+    return labels
+
+
+def labels_text(labels: tuple[str, ...]) -> str:
+    """Return a namespace as `parse_labels` reads it."""
+    return "/".join(_ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", each) for each in labels)
+
 
 Key = Annotated[str, typer.Argument(metavar="KEY", help="The key of the memory.")]
 _FROM = "LANGGRAPH_MIGRATE_FROM"
@@ -136,10 +180,7 @@ def delete(
 def export(
     context: CommandContext,
     prefix: Labels,
-    file: Annotated[
-        Path,
-        typer.Argument(metavar="[FILE]", help="The file to write; - is standard output.", show_default=False),
-    ] = PIPE,
+    file: Written = PIPE,
     *,
     yes: Yes = False,
 ) -> None:
@@ -183,7 +224,7 @@ def import_(
     if file is None:
         source = source or os.environ.get(_FROM)
     if (file is None) == (source is None):
-        raise CommandError(Exit.USAGE, f"give a file, or --from with another store\n{MEMORY_ENDPOINTS}")
+        raise CommandError(Exit.USAGE, f"give a file, or --from with another store\n{ENDPOINTS}")
     store = context.embedding_store
     with ExitStack() as stack:
         if file is None:

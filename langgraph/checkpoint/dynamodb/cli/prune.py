@@ -21,13 +21,11 @@ from langgraph.checkpoint.dynamodb.cli.many import (
     Parallel,
     ThreadIds,
     check_all_or_named,
-    check_exists,
     chosen,
     conclude,
     serve,
 )
-from langgraph.checkpoint.dynamodb.cli.moments import parse_age
-from langgraph.checkpoint.dynamodb.cli.values import counted
+from langgraph.checkpoint.dynamodb.cli.values import counted, parse_age
 
 
 def prune(
@@ -67,11 +65,13 @@ def prune(
     context.confirm(f"Prune {what}, and keep{aged} {kept} of each namespace?", yes=yes)
 
     def one(thread_id: str) -> None:
-        if not all_threads:
-            check_exists(context, thread_id)
         context.run(prune_thread(context.storage, thread_id, keep_last, is_old))
 
-    conclude(context, "pruned", serve(context, "pruning", found, one, parallel=parallel))
+    conclude(
+        context,
+        "pruned",
+        serve(context, "pruning", found, one, parallel=parallel, must_exist=not all_threads),
+    )
 
 
 def _is_older(now: datetime, age: timedelta, checkpoint_id: str) -> bool:
@@ -83,9 +83,7 @@ def _say_what_would_be(
     context: CommandContext, found: list[str], keep_last: int, is_old: Age, parallel: int, *, named: bool
 ) -> None:
     def one(thread_id: str) -> Pruned:
-        if named:
-            check_exists(context, thread_id)
         return pruned(context.run(measure_thread(context.storage, thread_id)), keep_last, is_old)
 
-    served = serve(context, "measuring threads", found, one, parallel=parallel)
+    served = serve(context, "measuring threads", found, one, parallel=parallel, must_exist=named)
     conclude(context, "would prune", served, Pruned.sum_of(served.done.values()).totals())

@@ -18,7 +18,7 @@ from langgraph.checkpoint.dynamodb._format.schema import (
 )
 from langgraph.checkpoint.dynamodb._runtime.failures import error_code
 from langgraph.checkpoint.dynamodb._runtime.requests import CONDITION_FAILED, Query
-from langgraph.checkpoint.dynamodb.cli.findings import Finding, asked, is_denied, ok, problem, unknown
+from langgraph.checkpoint.dynamodb.cli.findings import Finding, asked, is_denied
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -82,11 +82,11 @@ def rights(outcomes: Mapping[str, Any], policy: str) -> Finding:
     check, actions = f"rights: {policy}", POLICIES[policy]
     missing = sorted(each for each in actions if is_denied(outcomes[each]))
     if missing:
-        return problem(check, f"not allowed: {', '.join(missing)}", _remedy(policy))
+        return Finding(check, "problem", f"not allowed: {', '.join(missing)}", _remedy(policy))
     unclear = sorted(each for each in actions if _is_unclear(outcomes[each]))
     if unclear:
-        return unknown(check, f"failed for other reasons: {', '.join(unclear)}")
-    return ok(check, "all of its actions are allowed")
+        return Finding(check, "unknown", f"failed for other reasons: {', '.join(unclear)}")
+    return Finding(check, "ok", "all of its actions are allowed")
 
 
 def _remedy(policy: str) -> str:

@@ -8,12 +8,18 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import Annotated, BinaryIO, Literal, TypeAlias
+
+import typer
 
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 
 PIPE = Path("-")
+Written: TypeAlias = Annotated[
+    Path,
+    typer.Argument(metavar="[FILE]", help="The file to write; - is standard output.", show_default=False),
+]
 
 
 @contextmanager

@@ -23,9 +23,8 @@ from langgraph.checkpoint.dynamodb._operations.overview import (
 from langgraph.checkpoint.dynamodb._runtime.steps import gather
 from langgraph.checkpoint.dynamodb.cli.command import Limit
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
-from langgraph.checkpoint.dynamodb.cli.moments import moment, parse_age
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
-from langgraph.checkpoint.dynamodb.cli.values import counted, sized
+from langgraph.checkpoint.dynamodb.cli.values import counted, moment, parse_age, sized
 
 # How many threads of the directory are read at a time. Each is looked up for its status.
 _PAGE_THREADS = 100

@@ -1,10 +1,11 @@
-"""Stored values in a form that a person may safely see."""
+"""Stored values, sizes and times in a form that a person may safely see."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from langgraph.checkpoint.dynamodb._format.inert import Stored
@@ -78,3 +79,21 @@ def _message(fields: Mapping[str, Any], limit: int | None) -> str:
         arguments = json.dumps(as_json(call.get("args")), ensure_ascii=False)
         parts.append(f"→ {call.get('name')}({arguments})")
     return f"{who}{f' ({name})' if name else ''}: {cut(' '.join(parts), limit)}"
+
+
+_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_AGE = re.compile(rf"(\d{{1,6}})([{''.join(_UNITS)}])")
+
+
+def parse_age(text: str) -> timedelta:
+    """Read an age such as 30d, or raise `ValueError`."""
+    match = _AGE.fullmatch(text)
+    if match is None:
+        msg = f"{text!r} is not an age; give a whole number with m, h, d or w, such as 30d"
+        raise ValueError(msg)
+    return timedelta(**{_UNITS[match[2]]: int(match[1])})
+
+
+def moment(when: datetime | None) -> str | None:
+    """Format a time for people, in UTC."""
+    return None if when is None else f"{when.astimezone(timezone.utc):%Y-%m-%d %H:%M:%S}"

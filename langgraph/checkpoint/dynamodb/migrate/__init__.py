@@ -19,7 +19,6 @@ Example:
 from langgraph.checkpoint.dynamodb.migrate.endpoints import ENDPOINTS, endpoint_of, open_endpoint
 from langgraph.checkpoint.dynamodb.migrate.file import Exported, FileEndpoint, export_thread
 from langgraph.checkpoint.dynamodb.migrate.memories import (
-    MEMORY_ENDPOINTS,
     MovedMemories,
     memories_of,
     move_memories,
@@ -31,7 +30,6 @@ from langgraph.checkpoint.dynamodb.migrate.table import TableEndpoint
 
 __all__ = [
     "ENDPOINTS",
-    "MEMORY_ENDPOINTS",
     "Exported",
     "FileEndpoint",
     "MovedMemories",

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
-
-from langgraph_checkpoint_aws import DynamoDBSaver as AmazonSaver
 
 from langgraph.checkpoint.dynamodb.migrate.record import Ref, WritePosition
 from langgraph.checkpoint.dynamodb.migrate.saver_endpoint import SaverEndpoint, each_once
@@ -70,8 +68,3 @@ class AmazonEndpoint(SaverEndpoint):
             ExpressionAttributeValues={":pk": {"S": pk}},
         )
         return [item for page in pages for item in page["Items"]]
-
-
-def open_amazon(table_name: str, options: Mapping[str, Any]) -> AmazonEndpoint:
-    """Open a table with the options of langgraph-checkpoint-aws's saver. No request is made."""
-    return AmazonEndpoint(AmazonSaver(table_name, **options))

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
-from urllib.parse import parse_qsl
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
@@ -17,27 +16,18 @@ from langgraph.checkpoint.dynamodb.migrate.table import TableEndpoint
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
 ENDPOINTS = """\
-postgresql://user:password@host/database    a database of LangGraph's Postgres saver
-sqlite:PATH                                 a file of LangGraph's SQLite saver
-aws:TABLE?bucket_name=...&region_name=...   a table of langgraph-checkpoint-aws, with its bucket if it has one;
-                                            also key_prefix, endpoint_url, s3_endpoint_url, compression=true
-module:function                             what returns any other saver, or a context manager that gives one\
+postgresql://user:password@host/database    a database of LangGraph's PostgresSaver or PostgresStore
+sqlite:PATH                                 a file of LangGraph's SqliteSaver or SqliteStore
+module:function                             what returns any other saver or store, such as langgraph-checkpoint-aws's,
+                                            or a context manager that gives one\
 """
 
-_POSTGRES = ("postgresql", "postgres")
 # The packages that each endpoint needs beside this one, by its scheme.
 _PACKAGES = {
     "postgresql": "langgraph-checkpoint-postgres psycopg[binary]",
     "postgres": "langgraph-checkpoint-postgres psycopg[binary]",
     "sqlite": "langgraph-checkpoint-sqlite",
-    "aws": "langgraph-checkpoint-aws",
 }
-_BUCKET_OPTIONS = {
-    "bucket_name": "bucket_name",
-    "key_prefix": "key_prefix",
-    "s3_endpoint_url": "endpoint_url",
-}
-_TABLE_OPTIONS = ("region_name", "endpoint_url")
 
 
 @contextmanager
@@ -57,54 +47,30 @@ def open_endpoint(endpoint: str, *, parallel: int = 1, as_target: bool = False) 
         CheckpointerConfigurationError: The endpoint cannot be reached, has no checkpoints, or its package is not
             installed.
     """
-    kind, rest = parse_endpoint(endpoint, "threads", ENDPOINTS)
+    kind, rest = parse_endpoint(endpoint)
     with ExitStack() as stack:
         if kind not in _PACKAGES:
-            made = stack.enter_context(made_by_function(kind, rest, BaseCheckpointSaver, ENDPOINTS))
-            yield endpoint_of(made)
+            yield endpoint_of(stack.enter_context(made_by_function(kind, rest, BaseCheckpointSaver)))
             return
+        found: SaverEndpoint
         try:
-            store = _known(kind, endpoint, rest, parallel, as_target=as_target)
+            if kind == "sqlite":
+                from langgraph.checkpoint.dynamodb.migrate.sqlite import open_sqlite  # noqa: PLC0415
+
+                # Both a path, and the address form that others write for it.
+                found = open_sqlite(rest.removeprefix("//"), as_target=as_target)
+            else:
+                from langgraph.checkpoint.dynamodb.migrate.postgres import open_postgres  # noqa: PLC0415
+
+                found = open_postgres(endpoint, connections=parallel, as_target=as_target)
         except ImportError as error:
             msg = f"{error}; install what reads such an endpoint: pip install {_PACKAGES[kind]}"
             raise CheckpointerConfigurationError(msg) from error
-        stack.callback(store.close)
-        yield store
+        stack.callback(found.close)
+        yield found
 
 
-def _known(kind: str, endpoint: str, rest: str, parallel: int, *, as_target: bool) -> SaverEndpoint:
-    """Return the endpoint of a saver whose package may have to be installed first."""
-    if kind in _POSTGRES:
-        from langgraph.checkpoint.dynamodb.migrate.postgres import open_postgres  # noqa: PLC0415
-
-        return open_postgres(endpoint, connections=parallel, as_target=as_target)
-    if kind == "sqlite":
-        from langgraph.checkpoint.dynamodb.migrate.sqlite import open_sqlite  # noqa: PLC0415
-
-        # Both a path, and the address form that others write for it.
-        return open_sqlite(rest.removeprefix("//"), as_target=as_target)
-    from langgraph.checkpoint.dynamodb.migrate.amazon import open_amazon  # noqa: PLC0415
-
-    table, _, query = rest.partition("?")
-    return open_amazon(table, _amazon_options(dict(parse_qsl(query, keep_blank_values=True))))
-
-
-def _amazon_options(given: dict[str, str]) -> dict[str, Any]:
-    known = {*_BUCKET_OPTIONS, *_TABLE_OPTIONS, "compression"}
-    unknown = given.keys() - known
-    if unknown:
-        msg = f"aws: has no option {sorted(unknown)[0]!r}; use one of {', '.join(sorted(known))}"
-        raise CheckpointerInputError(msg)
-    bucket = {_BUCKET_OPTIONS[name]: value for name, value in given.items() if name in _BUCKET_OPTIONS}
-    if bucket and "bucket_name" not in bucket:
-        msg = "aws: has options of a bucket, but no bucket_name; give the bucket that langgraph-checkpoint-aws uses"
-        raise CheckpointerInputError(msg)
-    options: dict[str, Any] = {name: given[name] for name in _TABLE_OPTIONS if name in given}
-    options["enable_checkpoint_compression"] = given.get("compression") == "true"
-    return {**options, **({"s3_offload_config": bucket} if bucket else {})}
-
-
-def parse_endpoint(endpoint: str, what: str, endpoints: str) -> tuple[str, str]:
+def parse_endpoint(endpoint: str) -> tuple[str, str]:
     """Split an endpoint at its first colon.
 
     Raises:
@@ -113,13 +79,13 @@ def parse_endpoint(endpoint: str, what: str, endpoints: str) -> tuple[str, str]:
     kind, _, rest = endpoint.partition(":")
     if not rest:
         # It may be a connection string with a password, so it is not shown.
-        msg = f"this does not name a store of {what}; give one of\n{endpoints}"
+        msg = f"this names no place of threads or memories; give one of\n{ENDPOINTS}"
         raise CheckpointerInputError(msg)
     return kind, rest
 
 
 @contextmanager
-def made_by_function(module: str, function: str, kind: type[Any], endpoints: str) -> Iterator[Any]:
+def made_by_function(module: str, function: str, kind: type[Any]) -> Iterator[Any]:
     """Yield the saver or store that a function of the caller's returns, or a context manager from it yields.
 
     Raises:
@@ -129,7 +95,7 @@ def made_by_function(module: str, function: str, kind: type[Any], endpoints: str
     try:
         found = getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError) as error:
-        msg = f"{module}:{function} cannot be imported ({error}); give one of\n{endpoints}"
+        msg = f"{module}:{function} cannot be imported ({error}); give one of\n{ENDPOINTS}"
         raise CheckpointerConfigurationError(msg) from error
     finally:
         sys.path.remove("")

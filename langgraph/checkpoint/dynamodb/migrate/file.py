@@ -10,8 +10,10 @@ import base64
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Any, BinaryIO
+from functools import lru_cache, partial
+from typing import Annotated, Any, BinaryIO, TypeAlias
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError
 
 from langgraph.checkpoint.dynamodb._format.limits import SEGMENT_BYTES_MIN
 from langgraph.checkpoint.dynamodb._format.segments import cut_pieces
@@ -25,8 +27,6 @@ FORMAT = "langgraph-thread"
 _PIECE_DIGITS = 32
 # How many pieces stay cached for the next checkpoint, which has most of them.
 _PIECES_KEPT = 4096
-# A position is a whole number of 64 bits.
-_POSITIONS = 2**63
 
 
 # Export
@@ -113,15 +113,66 @@ class _RecordWriter:
         for name, each in zip(names, pieces, strict=True):
             if name not in self._pieces:
                 self._pieces.add(name)
-                self._lines.write({"piece": name, "data": _text(each.content)})
-        return {"type": kind, **({"pieces": names} if names else {}), "data": _text(tail)}
+                self._lines.write({"piece": name, "data": _base64(each.content)})
+        return {"type": kind, **({"pieces": names} if names else {}), "data": _base64(tail)}
 
 
-def _text(data: bytes) -> str:
+def _base64(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
 # Import
+
+
+def _encodable(text: str) -> str:
+    """Return a text. A lone surrogate raises an error, which is a `ValueError`."""
+    text.encode()
+    return text
+
+
+_Text: TypeAlias = Annotated[str, AfterValidator(_encodable)]
+_Data: TypeAlias = Annotated[bytes, BeforeValidator(partial(base64.b64decode, validate=True))]
+
+
+class _Piece(BaseModel):
+    """The line of a piece of values."""
+
+    piece: str
+    data: _Data
+
+
+class _Value(BaseModel):
+    """A value as a serializer returned it."""
+
+    type: str
+    pieces: tuple[str, ...] = ()
+    data: _Data
+
+
+class _Write(BaseModel):
+    """A pending write with its position, which the table holds as a whole number of 64 bits."""
+
+    task: _Text
+    path: _Text
+    position: Annotated[int, Field(strict=True, ge=-(2**63), lt=2**63)]
+    channel: _Text
+    value: _Value
+
+
+class _Checkpoint(BaseModel):
+    """The line of a checkpoint."""
+
+    checkpoint: _Text
+    namespace: _Text
+    parent: _Text | None
+    body: _Value
+    metadata: _Value
+    values: dict[str, _Value]
+    writes: list[_Write]
+
+    def all_values(self) -> list[_Value]:
+        """Return all values of the checkpoint."""
+        return [self.body, self.metadata, *self.values.values(), *(each.value for each in self.writes)]
 
 
 @dataclass
@@ -185,27 +236,24 @@ class FileEndpoint:
         """Read checkpoints one after the other."""
         del thread_id
         for ref in refs:
-            yield self._record(self._line(self._index.checkpoints[ref]))
+            yield self._record(_Checkpoint.model_validate(self._line(self._index.checkpoints[ref])))
 
-    def _record(self, line: Line) -> Record:
-        values = {name: self._value(each) for name, each in line["values"].items()}
-        checkpoint: Any = {**self._value(line["body"]), "channel_values": values}
+    def _record(self, line: _Checkpoint) -> Record:
+        values = {name: self._loaded(each) for name, each in line.values.items()}
+        checkpoint: Any = {**self._loaded(line.body), "channel_values": values}
         writes = [
             WriteRecord(
-                WritePosition(each["path"], each["task"], each["position"]),
-                each["channel"],
-                self._value(each["value"]),
+                WritePosition(each.path, each.task, each.position), each.channel, self._loaded(each.value)
             )
-            for each in line["writes"]
+            for each in line.writes
         ]
-        return Record(line["namespace"], checkpoint, self._value(line["metadata"]), line["parent"], writes)
+        return Record(line.namespace, checkpoint, self._loaded(line.metadata), line.parent, writes)
 
-    def _value(self, value: Line) -> Any:
-        data = b"".join((*map(self._piece, value.get("pieces", ())), base64.b64decode(value["data"])))
-        return self._target.loads((value["type"], data))
+    def _loaded(self, value: _Value) -> Any:
+        return self._target.loads((value.type, b"".join((*map(self._piece, value.pieces), value.data))))
 
     def _read_piece(self, name: str) -> bytes:
-        return base64.b64decode(self._line(self._index.pieces[name])["data"])
+        return _Piece.model_validate(self._line(self._index.pieces[name])).data
 
     def _line(self, offset: int) -> Line:
         self._file.seek(offset)
@@ -214,7 +262,10 @@ class FileEndpoint:
 
 
 def _indexed(file: BinaryIO) -> _Index:
-    """Read a file to its end, and record the offsets of everything in it."""
+    """Read a file to its end, and record the offsets of everything in it.
+
+    What the table could not hold is refused here: it would look like damage there.
+    """
     index = _Index()
     for number, (offset, line) in enumerate(read_lines(file, FORMAT), 1):
         _note(index, number, line, offset)
@@ -222,48 +273,23 @@ def _indexed(file: BinaryIO) -> _Index:
 
 
 def _note(index: _Index, number: int, line: Line, offset: int) -> None:
-    """Record a line's offset, if the line is complete."""
     try:
         if number == 1:
             index.thread_id = str(line["thread_id"])
         elif "piece" in line:
-            base64.b64decode(line["data"], validate=True)
-            index.pieces[line["piece"]] = offset
+            index.pieces[_Piece.model_validate(line).piece] = offset
         else:
-            _note_checkpoint(index, line, offset)
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+            _note_checkpoint(index, _Checkpoint.model_validate(line), offset)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise unexpected(number, f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+    except (KeyError, TypeError) as error:
         raise unexpected(number, error) from error
 
 
-def _note_checkpoint(index: _Index, line: Line, offset: int) -> None:
-    writes = line["writes"]
-    for value in (
-        line["body"],
-        line["metadata"],
-        *line["values"].values(),
-        *(each["value"] for each in writes),
-    ):
-        base64.b64decode(value["data"], validate=True)
-        index.kinds.add(value["type"])
-        if not index.pieces.keys() >= set(value.get("pieces", ())):
-            raise KeyError(*value["pieces"])
-    for each in writes:
-        _check_write(each)
-    parent = line["parent"]
-    _check_texts(line["checkpoint"], line["namespace"], "" if parent is None else parent)
-    index.checkpoints[Ref(line["checkpoint"], line["namespace"])] = offset
-
-
-def _check_write(write: Line) -> None:
-    """Raise unless the table can hold a pending write. What it cannot hold would look like damage there."""
-    _check_texts(write["task"], write["path"], write["channel"])
-    if type(write["position"]) is not int or not -_POSITIONS <= write["position"] < _POSITIONS:
-        raise ValueError(write["position"])
-
-
-def _check_texts(*texts: Any) -> None:
-    for each in texts:
-        if not isinstance(each, str):
-            raise TypeError(each)
-        # A lone surrogate raises an error, which is a `ValueError`.
-        each.encode()
+def _note_checkpoint(index: _Index, line: _Checkpoint, offset: int) -> None:
+    for value in line.all_values():
+        index.kinds.add(value.type)
+        if not index.pieces.keys() >= set(value.pieces):
+            raise KeyError(*value.pieces)
+    index.checkpoints[Ref(line.checkpoint, line.namespace)] = offset

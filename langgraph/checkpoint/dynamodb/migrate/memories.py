@@ -31,12 +31,6 @@ from langgraph.store.dynamodb.transfer import IMPORTED_AT_ONCE, imported
 Records: TypeAlias = Iterator[dict[str, Any]]
 
 FORMAT = "langgraph-memories"
-MEMORY_ENDPOINTS = """\
-postgresql://user:password@host/database    a database of LangGraph's PostgresStore
-sqlite:PATH                                 a file of LangGraph's SqliteStore
-module:function                             what returns any other store, or a context manager that gives one\
-"""
-
 _POSTGRES = ("postgresql", "postgres")
 _PAGE_MEMORIES = 500
 
@@ -49,24 +43,23 @@ def open_memories(endpoint: str) -> Iterator[Records]:
     """Open a named endpoint, and read its memories.
 
     Args:
-        endpoint: One of `MEMORY_ENDPOINTS`.
+        endpoint: One of `ENDPOINTS`.
 
     Yields:
         Records in the form of `DynamoDBStore.export_items`, with ttls if the source has them.
 
     Raises:
-        CheckpointerInputError: The endpoint is none of `MEMORY_ENDPOINTS`.
+        CheckpointerInputError: The endpoint is none of `ENDPOINTS`.
         CheckpointerConfigurationError: It cannot be reached, or has no memories.
     """
-    kind, rest = parse_endpoint(endpoint, "memories", MEMORY_ENDPOINTS)
+    kind, rest = parse_endpoint(endpoint)
     with ExitStack() as stack:
         if kind in _POSTGRES:
             yield stack.enter_context(_postgres(endpoint))
         elif kind == "sqlite":
             yield stack.enter_context(_sqlite(rest.removeprefix("//")))
         else:
-            made = stack.enter_context(made_by_function(kind, rest, BaseStore, MEMORY_ENDPOINTS))
-            yield memories_of(made)
+            yield memories_of(stack.enter_context(made_by_function(kind, rest, BaseStore)))
 
 
 def memories_of(store: BaseStore) -> Records:

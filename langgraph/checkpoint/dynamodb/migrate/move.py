@@ -18,7 +18,7 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointerError, Checkpointer
 from langgraph.checkpoint.dynamodb.migrate.file import FileEndpoint
 from langgraph.checkpoint.dynamodb.migrate.record import WRITES_DIFFER, Comparison, Record, Ref, own_writes
 from langgraph.checkpoint.dynamodb.migrate.saver_endpoint import SaverEndpoint, each_once
-from langgraph.checkpoint.dynamodb.migrate.versions import Pair, kind_of_versions, translated
+from langgraph.checkpoint.dynamodb.migrate.versions import kind_of_versions, translated
 
 Source: TypeAlias = SaverEndpoint | FileEndpoint
 """An endpoint that threads can be moved from."""
@@ -26,8 +26,6 @@ Source: TypeAlias = SaverEndpoint | FileEndpoint
 _PASSES_MAX = 5
 # This many threads in a row do not fail for reasons of their own.
 _FAILURES_MAX = 20
-# How many checkpoints are cached as the parents of later ones.
-_PARENTS_KEPT = 64
 _DIFFERENCES_SHOWN = 3
 
 
@@ -176,7 +174,6 @@ class _Move:
         self._comparison = Comparison(target.dumps, target.same, positions)
         # Checkpoints that were deleted meanwhile, or were never committed, so nobody could read them.
         self._unread = set[Ref]()
-        self._pairs = dict[Ref, Pair | None]()
 
     def run(self) -> Status:
         """Move what the target lacks, until it lacks nothing. Return the outcome."""
@@ -289,25 +286,7 @@ class _Move:
     def _for_target(self, record: Record) -> Record:
         """Return the record with versions that the target's saver can continue from."""
         kind = kind_of_versions(self._target.next_version, record.checkpoint)
-        if kind is None:
-            return record
-        parent = None if record.parent_id is None else self._pair(Ref(record.parent_id, record.namespace))
-        new = translated(record, kind, parent)
-        self._remember(record.ref, (record.checkpoint, new.checkpoint))
-        return new
-
-    def _pair(self, ref: Ref) -> Pair | None:
-        """Return a checkpoint as both sides have it, or None if one of them lacks it."""
-        if ref not in self._pairs:
-            [one] = self._source.records(self._thread_id, [ref])
-            [other] = self._target.records(self._thread_id, [ref])
-            self._remember(ref, (one.checkpoint, other.checkpoint) if one and other else None)
-        return self._pairs[ref]
-
-    def _remember(self, ref: Ref, pair: Pair | None) -> None:
-        self._pairs[ref] = pair
-        if len(self._pairs) > _PARENTS_KEPT:
-            del self._pairs[next(iter(self._pairs))]
+        return record if kind is None else translated(record, kind, self._target.dumps)
 
     def verify(self) -> None:
         """Read the thread on both sides and compare every checkpoint that the source has."""

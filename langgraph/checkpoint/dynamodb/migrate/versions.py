@@ -2,22 +2,23 @@
 
 This package's saver and langgraph-checkpoint-aws count in whole numbers; LangGraph's own savers use padded strings with
 a random end. A saver cannot continue from versions of the other kind, and savers that store values by channel and
-version would mix the values of two forks under one number. So each whole number becomes a string that names the
-checkpoint that introduced it, and each string becomes its number.
+version would mix the values of two forks under one number. So each whole number becomes a string that ends with a
+digest of the channel's value, and each string becomes its number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import replace
 from hashlib import blake2b
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from langgraph.checkpoint.base import Checkpoint
 
-from langgraph.checkpoint.dynamodb.migrate.record import Record, Ref
+from langgraph.checkpoint.dynamodb.migrate.record import Dumps, Record
 
-Pair: TypeAlias = tuple[Checkpoint, Checkpoint]
-"""A checkpoint as the source has it, and as the target has it."""
+# The end of a version whose value is not in the checkpoint: the channel is empty, or a node has seen an older version.
+_NO_VALUE = "0" * 16
 
 
 def kind_of_versions(next_version: Callable[[Any], Any], checkpoint: Checkpoint) -> type | None:
@@ -32,57 +33,34 @@ def kind_of_versions(next_version: Callable[[Any], Any], checkpoint: Checkpoint)
     return None if type(following) is type(version) else type(following)
 
 
-def translated(record: Record, kind: type, parent: Pair | None) -> Record:
+def translated(record: Record, kind: type, dumps: Dumps) -> Record:
     """Return a record with versions of another kind.
 
     Args:
         record: The record as the source has it.
         kind: The type of the new versions, `str` or `int`.
-        parent: Its parent, if there is one: versions that the two share must stay equal.
+        dumps: Serializes the values of channels.
     """
-    own, checkpoint = record.checkpoint["channel_versions"], record.checkpoint
-    unique = _digits(record.ref)
+    checkpoint = record.checkpoint
+    own, values = checkpoint["channel_versions"], checkpoint["channel_values"]
 
-    def to(version: Any, *known: tuple[Any, Any]) -> Any:
-        """Return the translation of a version, or of an equal one that is known."""
+    def to(name: str, version: Any) -> Any:
+        number = int(str(version).split(".")[0])
         if kind is int:
-            return _number(version)
-        # A node saw it in a checkpoint that is gone. It sorts after all others of its number.
-        return next((new for old, new in known if old == version), f"{int(version):032}.{0:016}")
+            return number
+        is_here = name in values and own.get(name) == version
+        return f"{number:032}.{_digits(*dumps(values[name])) if is_here else _NO_VALUE}"
 
-    before, after = _of_pair(parent, "channel_versions")
-    versions = {
-        name: to(version, (before.get(name), after.get(name)), (version, f"{_number(version):032}.{unique}"))
-        for name, version in own.items()
-    }
-    seen_before, seen_after = _of_pair(parent, "versions_seen")
     seen = {
-        node: {
-            name: to(
-                version,
-                (seen_before.get(node, {}).get(name), seen_after.get(node, {}).get(name)),
-                (before.get(name), after.get(name)),
-                (own.get(name), versions.get(name)),
-            )
-            for name, version in channels.items()
-        }
+        node: {name: to(name, version) for name, version in channels.items()}
         for node, channels in checkpoint["versions_seen"].items()
     }
+    versions = {name: to(name, version) for name, version in own.items()}
     new: Any = {**checkpoint, "channel_versions": versions, "versions_seen": seen}
-    return Record(record.namespace, new, record.metadata, record.parent_id, record.writes)
+    return replace(record, checkpoint=new)
 
 
-def _number(version: Any) -> int:
-    return int(str(version).split(".")[0])
-
-
-def _of_pair(
-    parent: Pair | None, name: Literal["channel_versions", "versions_seen"]
-) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    return ({}, {}) if parent is None else (parent[0][name], parent[1][name])
-
-
-def _digits(ref: Ref) -> str:
-    """Return sixteen characters, in the form of a random number, that depend on the checkpoint alone."""
-    digest = blake2b("\0".join(ref).encode(errors="surrogatepass"), digest_size=8).digest()
+def _digits(kind: str, data: bytes) -> str:
+    """Return sixteen characters, in the form of a random number, that depend on a serialized value alone."""
+    digest = blake2b(kind.encode() + data, digest_size=8).digest()
     return f"0.{int.from_bytes(digest, 'big') % 10**14:014}"
