@@ -158,10 +158,11 @@ deploy-gateway-ecs:
 	$(call DEPLOY_PROTECTED,$(STACK)-gateway-ecs,infra/gateway-ecs.yaml,TableStackName=$(TABLE_STACK) $(GATEWAY_PARAMETERS))
 	@$(OUTPUTS) 'Stacks[0].Outputs[].[OutputKey,OutputValue]' --stack-name $(STACK)-gateway-ecs
 
-# The service and an engine on this machine, for as long as it runs; PORT=8080 is a port that stays the same.
+# The service, its table and an engine on this machine, for as long as it runs; PORT=8080 is a port that stays the same.
 PORT ?= 0
 gateway: engine
-	@$(BIN)/python -m tools.engine run $(BIN)/python -m tools.gateway --port $(PORT)
+	@$(BIN)/python -m tools.engine run sh -c '$(BIN)/langgraph-dynamodb setup --table langgraph-checkpoints && \
+		exec $(BIN)/langgraph-dynamodb gateway --table langgraph-checkpoints --insecure --port $(PORT)'
 
 deploy-ecs-agent:
 	$(if $(ECS_PARAMETERS),,$(error Give ECS_PARAMETERS="Image=... VpcId=... SubnetIds=... ClientCidr=..."; see docs/deploy.md))

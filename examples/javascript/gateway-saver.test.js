@@ -22,17 +22,13 @@ let address = process.env.LANGGRAPH_GATEWAY_URL;
 let gateway;
 
 function startGateway() {
-  const python = process.env.PYTHON ?? ".venv/bin/python";
-  gateway = spawn(python, ["-m", "tools.engine", "run", python, "-m", "tools.gateway"], {
-    cwd: PROJECT,
-    stdio: ["ignore", "pipe", "inherit"],
-  });
+  gateway = spawn(process.env.MAKE ?? "make", ["gateway"], { cwd: PROJECT, stdio: ["ignore", "inherit", "pipe"] });
   return new Promise((resolve, reject) => {
     let printed = "";
     // It goes on reading, since the gateway could not print any more otherwise.
-    gateway.stdout.setEncoding("utf8").on("data", (text) => {
+    gateway.stderr.setEncoding("utf8").on("data", (text) => {
       printed += text;
-      address = /HttpCheckpointSaver\("(.+)"\)/.exec(printed)?.[1];
+      address = /^serving table .+ at (.+)$/m.exec(printed)?.[1];
       if (address !== undefined) resolve();
     });
     gateway.on("error", reject);

@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -54,7 +53,7 @@ def npm_test(file: Path, *arguments: str, **environment: str) -> Any:
     done = subprocess.run(  # noqa: S603  # Our own example.
         ["npm", "test", "--", *reporters, *arguments],  # noqa: S607
         cwd=EXAMPLE,
-        env={**os.environ, "PYTHON": sys.executable, **environment},
+        env={**os.environ, **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -86,7 +85,7 @@ def test_the_tests_of_langgraph_js_pass_on_a_gateway_that_they_start(tmp_path: P
 
 def test_they_use_a_gateway_that_they_are_given(address: str, tmp_path: Path) -> None:
     only = ("gateway-saver", "-t", "an agent")
-    report = npm_test(tmp_path / "report.json", *only, LANGGRAPH_GATEWAY_URL=address, PYTHON="none")
+    report = npm_test(tmp_path / "report.json", *only, LANGGRAPH_GATEWAY_URL=address, MAKE="none")
     assert report["numPassedTests"] == 1
 
 
