@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.infra.rendering import INFRA, Node
-from tests.infra.test_ecs_agent_template import ecs_agent
+from tests.infra.stacks import stack_of
 from tools.engine import Engine
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def test_a_client_that_sends_nothing_does_not_keep_a_task_from_ending_in_time(
     start_task: Callable[..., Task],
 ) -> None:
     task = start_task()
-    stack = ecs_agent()
+    stack = stack_of("examples/ecs-agent/template.yaml")
     [container] = stack.properties("TaskDefinition")["ContainerDefinitions"]
     with socket.create_connection(("127.0.0.1", task.port)):
         # Whoever is answered came behind that connection, so a thread waits for it by now.

@@ -16,13 +16,13 @@ import pytest
 
 from langgraph.checkpoint.dynamodb.cli import gateway as command
 from tests.infra.rendering import INFRA
-from tests.infra.test_gateway_templates import STACKS
+from tests.infra.stacks import GATEWAYS
 from tools.engine import Engine
 
 # What is tested here is the process, so one engine does.
 pytestmark = pytest.mark.engines("dynamodb-local")
 IMAGE = (INFRA / "gateway" / "Dockerfile").read_text(encoding="utf-8")
-[CONTAINER] = STACKS["ECS"].properties("TaskDefinition")["ContainerDefinitions"]
+[CONTAINER] = GATEWAYS["ECS"].properties("TaskDefinition")["ContainerDefinitions"]
 # What the package's script does, which is not installed for every test.
 SCRIPT = "from langgraph.checkpoint.dynamodb.cli import main; main()"
 TOKENS = ["a" * 32, "b" * 32]
@@ -87,6 +87,6 @@ def test_the_load_balancer_closes_connections_before_a_task_does() -> None:
     """Otherwise it would send a request just as the task closes, and answer by 502."""
     attributes = {
         each["Key"]: each["Value"]
-        for each in STACKS["ECS"].properties("LoadBalancer")["LoadBalancerAttributes"]
+        for each in GATEWAYS["ECS"].properties("LoadBalancer")["LoadBalancerAttributes"]
     }
     assert int(attributes["idle_timeout.timeout_seconds"]) < command._KEEP_ALIVE_SECONDS  # noqa: SLF001

@@ -22,12 +22,11 @@ from langgraph.checkpoint.base import Checkpoint, empty_checkpoint
 
 from langgraph.checkpoint.dynamodb import CheckpointerInputError
 from langgraph.checkpoint.dynamodb._format.schema import table_schema
-from langgraph.checkpoint.dynamodb._runtime.clients import default_config
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
 from tests.deployed import lambda_runtime
 from tests.deployed.lambda_entrance import Entrance, FunctionUrl, HttpApi, LoadBalancer
-from tests.infra.rendering import INFRA, Node, load, render
-from tests.infra.test_gateway_templates import PACKAGE
+from tests.infra.rendering import INFRA, Node
+from tests.infra.stacks import GATEWAYS
 from tools.engine import Engine
 
 if TYPE_CHECKING:
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 
 # What is tested here is the process, so one engine does.
 pytestmark = pytest.mark.engines("dynamodb-local")
-HANDLER = "langgraph.checkpoint.dynamodb.gateway.aws_lambda.handler"
 LIMIT = "LANGGRAPH_GATEWAY_LIMITS__BODY_BYTES_MAX"
 TOKEN = "t" * 32
 PRINCIPALS = {
@@ -45,14 +43,9 @@ PRINCIPALS = {
 }
 
 
-def variables_of_the_template() -> dict[str, str]:
-    """The environment of the function, as the template has it."""
-    exports = render(load("table.yaml")).exports
-    given = {"TableStackName": "checkpoints", **PACKAGE}
-    function = render(load("gateway.yaml"), given, exports=exports).properties("Gateway")
-    assert function["Handler"] == HANDLER
-    found: dict[str, str] = function["Environment"]["Variables"]
-    return found
+FUNCTION = GATEWAYS["function URL"].properties("Gateway")
+HANDLER: str = FUNCTION["Handler"]
+VARIABLES: dict[str, str] = FUNCTION["Environment"]["Variables"]
 
 
 @contextlib.contextmanager
@@ -60,7 +53,7 @@ def running(engine: Engine, table_name: str, **others: str) -> Iterator[subproce
     """Run the handler in a process; its variables are the template's, and others."""
     variables = {
         **engine.environment(),
-        **variables_of_the_template(),
+        **VARIABLES,
         "LANGGRAPH_CHECKPOINTER_CONFIG__TABLE_NAME": table_name,
         "LANGGRAPH_GATEWAY_PRINCIPALS": json.dumps(PRINCIPALS),
         "PYTHONPATH": str(Path.cwd()),
@@ -113,7 +106,7 @@ def test_who_aws_has_authenticated_is_let_in_to_the_threads_of_their_tenant(
     with entrance(function).serving() as address:
         status, about = ask(address, "/about")
         assert status == 200
-        limit = int(variables_of_the_template()[LIMIT])
+        limit = int(VARIABLES[LIMIT])
         assert about["limits"]["body_bytes_max"] == limit
         assert ask(address, "/checkpoints/get-tuple", {"thread_id": "acme/1"})[0] == 200
         status, problem = ask(address, "/checkpoints/get-tuple", {"thread_id": "other/1"})
@@ -145,19 +138,6 @@ def test_a_load_balancer_takes_tokens(function: subprocess.Popen[str]) -> None:
         assert ask(address, "/about", authorization=f"Bearer {TOKEN}")[0] == 200
 
 
-def test_what_may_go_by_before_an_answer_fits_into_the_time_out() -> None:
-    """The attempts of a request to DynamoDB, then the service's own bound, then Lambda's."""
-    variables = variables_of_the_template()
-    config = default_config()
-    trying = float(variables["LANGGRAPH_CHECKPOINTER_CONFIG__RETRY_SECONDS"])
-    attempt = config.connect_timeout + config.read_timeout
-    bound = float(variables["LANGGRAPH_GATEWAY_LIMITS__REQUEST_SECONDS_MAX"])
-    exports = render(load("table.yaml")).exports
-    given = {"TableStackName": "checkpoints", **PACKAGE}
-    function = render(load("gateway.yaml"), given, exports=exports).properties("Gateway")
-    assert trying + attempt < bound < int(function["Timeout"])
-
-
 def large_checkpoint(size: int) -> Checkpoint:
     """A checkpoint with a value of so many bytes, which compression does not make fewer."""
     checkpoint = empty_checkpoint()
@@ -173,7 +153,7 @@ _OF_A_LOAD_BALANCER = "700000"
 @pytest.mark.parametrize(
     ("entrance", "body_bytes_max", "size"),
     [
-        (FunctionUrl, variables_of_the_template()[LIMIT], 4_000_000),
+        (FunctionUrl, VARIABLES[LIMIT], 4_000_000),
         (LoadBalancer, _OF_A_LOAD_BALANCER, 600_000),
     ],
 )
@@ -235,7 +215,7 @@ print(handler({event!r}, None)["statusCode"])
     served = subprocess.run(  # noqa: S603  # The interpreter of the tests.
         [sys.executable, "-I", "-c", program],
         cwd=package,
-        env={**variables_of_the_template(), "AWS_DEFAULT_REGION": "us-east-1"},
+        env={**VARIABLES, "AWS_DEFAULT_REGION": "us-east-1"},
         capture_output=True,
         text=True,
         check=False,

@@ -18,8 +18,8 @@ import pytest
 from langgraph.checkpoint.dynamodb._runtime.clients import default_config
 from tests.deployed import lambda_runtime
 from tests.deployed.connections import Proxy
-from tests.infra.rendering import INFRA, Node, load, render
-from tests.infra.test_parameters import GIVEN
+from tests.infra.rendering import INFRA, Node, load
+from tests.infra.stacks import TABLE_STACK, stack_of
 from tests.support.scripted import scripted_server
 from tools.engine import Engine
 
@@ -253,21 +253,19 @@ def test_a_throttled_table_is_an_error_before_lambda_ends_the_process(
 
 @pytest.mark.parametrize(("driver", "handler"), [("async", HANDLERS[0]), ("sync", HANDLERS[1])])
 def test_the_template_runs_this_handler_under_the_agent_policy(driver: str, handler: str) -> None:
-    table = render(load("table.yaml"))
-    stack = render(load(LAMBDA), {**GIVEN[LAMBDA], "Driver": driver}, exports=table.exports)
+    stack = stack_of(LAMBDA, Driver=driver)
     assert stack.properties("Agent")["Handler"] == handler
-    assert stack.properties("AgentRole")["ManagedPolicyArns"] == [table.outputs["AgentPolicyArn"]]
+    assert stack.properties("AgentRole")["ManagedPolicyArns"] == [TABLE_STACK.outputs["AgentPolicyArn"]]
     assert "dynamodb:" not in str(stack.resources)
 
 
 def test_what_may_go_by_before_an_error_fits_into_the_time_out() -> None:
     """As docs/deploy.md adds it up."""
-    template = load(LAMBDA)
-    function = render(template, GIVEN[LAMBDA], exports=render(load("table.yaml")).exports).properties("Agent")
+    function = stack_of(LAMBDA).properties("Agent")
     variables = function["Environment"]["Variables"]
     waiting, trying = float(variables["WAIT_SECONDS"]), float(variables["RETRY_SECONDS"])
     giving_up = GIVEN_UP * (trying + ATTEMPT_SECONDS)
-    limit = template["Parameters"]["Timeout"]
+    limit = load(LAMBDA)["Parameters"]["Timeout"]
     assert waiting + giving_up < limit["MinValue"] <= limit["Default"] == int(function["Timeout"])
     section = DOCUMENT.split("## Time-outs\n")[1].split("\n## ")[0]
     for row in (

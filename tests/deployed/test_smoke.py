@@ -23,7 +23,8 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointerError
 from tests.deployed.conftest import environment, environment_of_role, use
 from tests.infra.authorization import Gate
 from tests.infra.conftest import Client, contents
-from tests.infra.rendering import ACCOUNT_ID, INFRA, REGION, Node, load, render
+from tests.infra.rendering import ACCOUNT_ID, INFRA, REGION, Node
+from tests.infra.stacks import TABLE_STACK, stack_of
 from tests.infra.test_deployer import SMOKE
 from tests.support.checkpoints import store, thread_config
 from tools import smoke as program
@@ -261,19 +262,14 @@ def test_a_tenant(
     verdict: str,
     says: str,
 ) -> None:
-    agent = render(load("table.yaml"), stack_name=STACK)
-    tenant = render(
-        load("tenant.yaml"),
-        {"TableStackName": STACK, "Tenant": "acme"},
-        stack_name="tenant",
-        exports=agent.exports,
-    )
-    document = tenant.properties("TenantPolicy")["PolicyDocument"]
+    document = stack_of("tenant.yaml").properties("TenantPolicy")["PolicyDocument"]
     # Without this denial, whatever else allows a scan opens the table.
     kept = [
         each for each in document["Statement"] if verdict == OK or each["Sid"] != "NothingWithoutPartition"
     ]
-    documents = change([agent.properties("AgentPolicy")["PolicyDocument"], {**document, "Statement": kept}])
+    documents = change(
+        [TABLE_STACK.properties("AgentPolicy")["PolicyDocument"], {**document, "Statement": kept}]
+    )
 
     def assumed(_: str) -> boto3.Session:
         session = boto3.Session()

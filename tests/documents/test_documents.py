@@ -105,7 +105,7 @@ def test_what_a_conversation_costs_follows_from_its_units() -> None:
 
 
 def test_what_else_costs_adds_up() -> None:
-    """`test_observability_template.py` counts the alarms."""
+    """`test_alarms.py` counts the alarms."""
     sums = re.findall(
         rf"\| ([$\d][\d {TIMES}+.$]*) = \$([\d.]+) \|$", _section(COST, "## What else costs"), re.MULTILINE
     )

@@ -6,26 +6,26 @@ import contextlib
 import io
 import os
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import aioboto3
 import boto3
 import pytest
 
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from tests.conftest import REQUIRE_LOCAL_VARIABLE
 from tests.infra.authorization import Gate
 from tests.infra.rendering import INFRA, Node
-from tools.engine import LOCAL_ENVIRONMENT
+from tools.engine import LOCAL_ENVIRONMENT, Engine
 from tools.server import Server
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-    from langgraph.checkpoint.dynamodb import DynamoDBSaver
-
 Client: TypeAlias = Callable[[str], Any]
-MakeSaver: TypeAlias = "Callable[..., DynamoDBSaver]"
+MakeSaver: TypeAlias = Callable[..., DynamoDBSaver]
+Behind: TypeAlias = Callable[..., Any]
 MINISTACK = INFRA.parent / ".venv-aiobotocore" / "bin" / "ministack"
 MINISTACK_SETTINGS = {
     "GATEWAY_PORT": "{port}",
@@ -78,16 +78,25 @@ def emulator() -> Iterator[Client]:
 
 
 @pytest.fixture
-def saver_of(make_saver: MakeSaver) -> Callable[[Gate], DynamoDBSaver]:
-    """Give a factory of savers whose every request a gate judges, sync and async."""
+async def behind(engine: Engine, table_name: str) -> AsyncIterator[Behind]:
+    """Give a factory of savers, stores and caches whose every request a gate judges, sync and async."""
+    made: list[Any] = []
+    # Of each gate, since sessions and their first clients take long to make.
+    sessions: dict[int, dict[str, Any]] = {}
 
-    def make(gate: Gate, **options: Any) -> DynamoDBSaver:
-        sessions = {"session": boto3.Session(), "async_session": aioboto3.Session()}
-        for session in sessions.values():
-            gate.guard(session)
-        return make_saver(**sessions, **options)
+    def make(gate: Gate, kind: Callable[..., Any] = DynamoDBSaver, **options: Any) -> Any:
+        if id(gate) not in sessions:
+            sessions[id(gate)] = {"session": boto3.Session(), "async_session": aioboto3.Session()}
+            for session in sessions[id(gate)].values():
+                gate.guard(session)
+        reach = {"endpoint_url": engine.endpoint_url, "region_name": engine.region_name}
+        made.append(kind(table_name, **reach, **sessions[id(gate)], **options))
+        return made[-1]
 
-    return make
+    yield make
+    for each in made:
+        await each.aclose()
+        each.close()
 
 
 def for_table(document: Node, table_name: str) -> Node:

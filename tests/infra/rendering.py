@@ -5,6 +5,7 @@ the tests need what CloudFormation would send to each service. An intrinsic func
 never a value that is passed through.
 """
 
+import functools
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -69,6 +70,7 @@ class Stack:
         return properties
 
 
+@functools.cache
 def load(name: str) -> Template:
     """The template at this path below `infra/`."""
     return read_template(INFRA / name)

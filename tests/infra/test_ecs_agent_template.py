@@ -4,34 +4,22 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.infra.rendering import INFRA, Stack, load, render
-from tests.infra.test_gateway_templates import on_ecs
-from tests.infra.test_parameters import GIVEN
+from tests.infra.rendering import INFRA, load
+from tests.infra.stacks import stack_of
 from tools.engine import Engine
 
-EXAMPLES = INFRA / "examples"
-
-TABLE_STACK = render(load("table.yaml"))
-TEMPLATE = load("examples/ecs-agent/template.yaml")
-
-
-def ecs_agent(**parameters: str) -> Stack:
-    """The stack of the sample."""
-    return render(
-        TEMPLATE, {**GIVEN["examples/ecs-agent/template.yaml"], **parameters}, exports=TABLE_STACK.exports
-    )
+TEMPLATE = "examples/ecs-agent/template.yaml"
 
 
 @pytest.mark.parametrize(
-    ("image", "stack"), [("gateway", on_ecs), ("examples/ecs-agent", ecs_agent)], ids=["gateway", "agent"]
+    ("image", "template"), [("gateway", "gateway-ecs.yaml"), ("examples/ecs-agent", TEMPLATE)]
 )
-def test_the_container_runs_as_the_user_that_the_image_has(image: str, stack: Callable[[], Stack]) -> None:
-    [container] = stack().properties("TaskDefinition")["ContainerDefinitions"]
+def test_the_container_runs_as_the_user_that_the_image_has(image: str, template: str) -> None:
+    [container] = stack_of(template).properties("TaskDefinition")["ContainerDefinitions"]
     user = container["User"]
     file = (INFRA / image / "Dockerfile").read_text()
     assert re.findall(r"^USER (\d+)$|useradd --uid (\d+) ", file, re.MULTILINE) == [("", user), (user, "")]
@@ -53,7 +41,7 @@ def test_the_documented_image_is_the_one_that_is_deployed_and_fits_the_tasks() -
     assert create.split()[-1] == name
     assert log_in.split()[-1] == registry
     platforms = {"X86_64": "linux/amd64", "ARM64": "linux/arm64"}
-    assert f"--platform {platforms[TEMPLATE['Parameters']['Architecture']['Default']]} " in build
+    assert f"--platform {platforms[load(TEMPLATE)['Parameters']['Architecture']['Default']]} " in build
     assert re.search(rf"-t +{re.escape(image)} ", build)
     assert push.split() == ["docker", "push", image]
 

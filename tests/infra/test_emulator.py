@@ -18,12 +18,12 @@ from botocore.exceptions import ClientError
 
 from tests.infra.conftest import Client
 from tests.infra.rendering import INFRA, Template, load
-from tests.infra.test_gateway_templates import NETWORK, PACKAGE
+from tests.infra.stacks import GIVEN
 
 WHO = "principals: {agent: {iam: 'arn:aws:iam::123456789012:role/agent', rights: [read, write]}}"
 ACCOUNT = {
-    **PACKAGE,
-    **NETWORK,
+    **GIVEN["gateway.yaml"],
+    **GIVEN["gateway-ecs.yaml"],
     "BrokerRoleArn": "arn:aws:iam::123456789012:role/service",
     "SubnetIds": "subnet-1",
     "TableStackName": "base-table",

@@ -2,73 +2,25 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
 import pytest
 
+from langgraph.checkpoint.dynamodb._runtime.clients import default_config
 from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions
 from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS, LABEL_ENDPOINTS
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.settings import GatewayOptions
 from tests.infra.authorization import Request, is_allowed
-from tests.infra.rendering import Node, Stack, StackRefusedError, load, render
+from tests.infra.rendering import Node, Stack, StackRefusedError, load
+from tests.infra.stacks import GATEWAYS, PRINCIPALS_ARN, TABLE_STACK, stack_of
 
-TABLE_STACK = render(load("table.yaml"))
-LAMBDA = load("gateway.yaml")
-ECS = load("gateway-ecs.yaml")
-WHO = json.dumps({"iam": {"agents": {"arns": ["arn:aws:iam::210987654321:role/agents"], "tenant": "acme"}}})
-PACKAGE = {"CodeBucket": "packages", "CodeKey": "key", "Principals": WHO}
-TOKENS = {"Entrance": "HTTP_API", "JwtIssuer": "https://issuer.example", "JwtAudiences": "gateway,agents"}
-PRINCIPALS_ARN = "arn:aws:secretsmanager:us-east-1:123456789012:secret:principals-a1b2c3"
-NETWORK = {
-    "PrincipalsSecretArn": PRINCIPALS_ARN,
-    "ClientCidr": "10.0.0.0/16",
-    "VpcId": "vpc-1",
-    "LoadBalancerSubnetIds": "subnet-1,subnet-2",
-    "TaskSubnetIds": "subnet-3,subnet-4",
-    "CertificateArn": "arn:aws:acm:us-east-1:123456789012:certificate/1",
-    "Image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/gateway:1",
-    "AccessLogBucket": "access-logs",
-    "WebAclArn": "arn:aws:wafv2:us-east-1:123456789012:regional/webacl/gateway/1",
-}
 CLIENT = "arn:aws:iam::210987654321:role/agents"
 READER_ARN = TABLE_STACK.outputs["ReaderPolicyArn"]
 ALL_ENDPOINTS = (*ENDPOINTS, *LABEL_ENDPOINTS)
-TOPIC_ARN = "arn:aws:sns:us-east-1:123456789012:oncall"
-
-# Under which dimensions AWS publishes a metric. An alarm on any others never gets data and never goes off.
-DIMENSIONS = {
-    ("AWS/Lambda", "Duration"): ("FunctionName",),
-    ("AWS/Lambda", "Errors"): ("FunctionName",),
-    ("AWS/Lambda", "Throttles"): ("FunctionName",),
-    ("AWS/Lambda", "Url4xxCount"): ("FunctionName",),
-    ("AWS/Lambda", "Url5xxCount"): ("FunctionName",),
-    ("AWS/ApiGateway", "4xx"): ("ApiId",),
-    ("AWS/ApiGateway", "5xx"): ("ApiId",),
-    ("AWS/ApplicationELB", "HTTPCode_ELB_5XX_Count"): ("LoadBalancer",),
-    ("AWS/ApplicationELB", "HTTPCode_Target_4XX_Count"): ("LoadBalancer",),
-    ("AWS/ApplicationELB", "HTTPCode_Target_5XX_Count"): ("LoadBalancer",),
-    ("AWS/ApplicationELB", "TargetResponseTime"): ("LoadBalancer",),
-    ("AWS/ApplicationELB", "HealthyHostCount"): ("TargetGroup", "LoadBalancer"),
-    ("AWS/ECS", "MemoryUtilization"): ("ClusterName", "ServiceName"),
-}
-
-
-def on_lambda(**parameters: str) -> Stack:
-    """The stack on Lambda."""
-    given = {"TableStackName": "checkpoints", **PACKAGE, **parameters}
-    return render(LAMBDA, given, stack_name="gateway", exports=TABLE_STACK.exports)
-
-
-def on_ecs(**parameters: str) -> Stack:
-    """The stack on ECS."""
-    given = {"TableStackName": "checkpoints", **NETWORK, **parameters}
-    return render(ECS, given, stack_name="gateway", exports=TABLE_STACK.exports)
-
-
-STACKS = {"function URL": on_lambda(), "HTTP API": on_lambda(**TOKENS), "ECS": on_ecs()}
+BY_LAMBDA, BY_ECS = "gateway.yaml", "gateway-ecs.yaml"
+ECS = GATEWAYS["ECS"]
+FUNCTION_URL, HTTP_API = GATEWAYS["function URL"], GATEWAYS["HTTP API"]
 
 
 def role_of_the_service(stack: Stack) -> Node:
@@ -76,19 +28,19 @@ def role_of_the_service(stack: Stack) -> Node:
     return stack.properties("TaskRole" if "TaskRole" in stack.resources else "GatewayRole")
 
 
-@pytest.mark.parametrize("name", STACKS)
+@pytest.mark.parametrize("name", GATEWAYS)
 def test_the_service_has_the_agents_policy_and_nothing_more_of_the_table(name: str) -> None:
-    stack = STACKS[name]
-    own = {f"arn:aws:iam::123456789012:policy/gateway-{each}" for each in ("LogPolicy",)}
+    stack = GATEWAYS[name]
+    own = "arn:aws:iam::123456789012:policy/beside-LogPolicy"
     given = set(role_of_the_service(stack)["ManagedPolicyArns"])
-    assert given - own == {TABLE_STACK.outputs["AgentPolicyArn"]}
+    assert given - {own} == {TABLE_STACK.outputs["AgentPolicyArn"]}
     policies = [role_of_the_service(stack).get("Policies"), stack.of_type("AWS::IAM::ManagedPolicy")]
     assert "dynamodb:" not in str(policies)
 
 
-@pytest.mark.parametrize("make", [on_lambda, on_ecs])
-def test_another_policy_of_the_table_stands_in_for_the_agents(make: Node) -> None:
-    given = role_of_the_service(make(TablePolicyArn=READER_ARN))["ManagedPolicyArns"]
+@pytest.mark.parametrize("template", [BY_LAMBDA, BY_ECS])
+def test_another_policy_of_the_table_stands_in_for_the_agents(template: str) -> None:
+    given = role_of_the_service(stack_of(template, TablePolicyArn=READER_ARN))["ManagedPolicyArns"]
     assert READER_ARN in given
     assert TABLE_STACK.outputs["AgentPolicyArn"] not in given
 
@@ -102,12 +54,11 @@ def variables_of(stack: Stack) -> dict[str, str]:
     return {each["Name"]: each["Value"] for each in container["Environment"]}
 
 
-@pytest.mark.parametrize("name", STACKS)
-def test_every_variable_is_one_that_the_service_reads(name: str) -> None:
+@pytest.mark.parametrize("template", [BY_LAMBDA, BY_ECS])
+def test_every_variable_is_one_that_the_service_reads(template: str) -> None:
     """Each parameter that sets one is given here."""
     everything = {"TtlSeconds": "3600", "OnEvent": "langgraph.checkpoint.dynamodb.observe:EmbeddedMetrics"}
-    make = on_ecs if name == "ECS" else on_lambda
-    variables = variables_of(make(**everything, Audit="true"))
+    variables = variables_of(stack_of(template, **everything, Audit="true"))
     known = {"POWERTOOLS_SERVICE_NAME", "LANGGRAPH_CHECKPOINTER_TYPE"}
     assert variables.keys() - known == {each for each in variables if _is_read(each)}
     assert variables["LANGGRAPH_CHECKPOINTER_CONFIG__TTL_SECONDS"] == "3600"
@@ -122,14 +73,13 @@ def _is_read(variable: str) -> bool:
 
 
 def test_a_function_url_is_for_callers_with_iam() -> None:
-    stack = STACKS["function URL"]
-    assert stack.properties("FunctionUrl")["AuthType"] == "AWS_IAM"
-    assert not stack.of_type("AWS::Lambda::Permission")
-    assert not stack.of_type("AWS::ApiGatewayV2::Api")
+    assert FUNCTION_URL.properties("FunctionUrl")["AuthType"] == "AWS_IAM"
+    assert not FUNCTION_URL.of_type("AWS::Lambda::Permission")
+    assert not FUNCTION_URL.of_type("AWS::ApiGatewayV2::Api")
 
 
 def test_another_account_gets_in_by_the_url_and_by_nothing_else() -> None:
-    permissions = on_lambda(ClientPrincipal=CLIENT).of_type("AWS::Lambda::Permission").values()
+    permissions = stack_of(BY_LAMBDA, ClientPrincipal=CLIENT).of_type("AWS::Lambda::Permission").values()
     assert {each["Principal"] for each in permissions} == {CLIENT}
     by_action = {each["Action"]: each for each in permissions}
     assert by_action.keys() == {"lambda:InvokeFunctionUrl", "lambda:InvokeFunction"}
@@ -157,16 +107,15 @@ BY_URL = {"lambda:FunctionUrlAuthType": ["AWS_IAM"], "lambda:InvokedViaFunctionU
 def test_the_agents_policy_calls_the_url_and_does_nothing_else(
     action: str, context: dict[str, list[str]], allowed: bool
 ) -> None:
-    stack = STACKS["function URL"]
-    document = stack.properties("ClientPolicy")["PolicyDocument"]
-    arn = stack.outputs["FunctionArn"]
+    document = FUNCTION_URL.properties("ClientPolicy")["PolicyDocument"]
+    arn = FUNCTION_URL.outputs["FunctionArn"]
     assert is_allowed([document], Request(action, arn, context)) is allowed
     assert not is_allowed([document], Request(action, f"{arn}-2", context))
-    assert stack.outputs["ClientPolicyArn"].endswith("policy/gateway-ClientPolicy")
+    assert FUNCTION_URL.outputs["ClientPolicyArn"].endswith("policy/beside-ClientPolicy")
 
 
 def test_an_http_api_lets_in_nobody_without_a_token_and_nobody_to_anything_else() -> None:
-    stack = STACKS["HTTP API"]
+    stack = HTTP_API
     assert stack.properties("HttpApiAuthorizer")["JwtConfiguration"] == {
         "Issuer": "https://issuer.example",
         "Audience": ["gateway", "agents"],
@@ -176,30 +125,46 @@ def test_an_http_api_lets_in_nobody_without_a_token_and_nobody_to_anything_else(
     # It has one route for all parts, each of which has a name and an operation.
     assert {each.path.count("/") for each in ALL_ENDPOINTS} == {2}
     assert {route["AuthorizationType"] for route in routes} == {"JWT"}
-    assert {route["AuthorizerId"] for route in routes} == {"gateway-HttpApiAuthorizer"}
+    assert {route["AuthorizerId"] for route in routes} == {"beside-HttpApiAuthorizer"}
     assert not stack.of_type("AWS::Lambda::Url")
     assert "ClientPolicyArn" not in stack.outputs
     [permission] = stack.of_type("AWS::Lambda::Permission").values()
     assert permission["Principal"] == "apigateway.amazonaws.com"
-    assert permission["SourceArn"].endswith(":gateway-HttpApi/*")
+    assert permission["SourceArn"].endswith(":beside-HttpApi/*")
 
 
 def test_the_log_of_an_http_api_has_no_token_and_no_body() -> None:
-    written = STACKS["HTTP API"].properties("HttpApiStage")["AccessLogSettings"]["Format"]
+    written = HTTP_API.properties("HttpApiStage")["AccessLogSettings"]["Format"]
     assert "authorizer.claims.sub" in written
     assert not [word for word in ("header", "Authorization", "body", "queryString") if word in written]
 
 
-def test_functions_answer_before_they_are_ended_and_concurrency_is_bounded() -> None:
-    function = STACKS["HTTP API"].properties("Gateway")
-    seconds = STACKS["HTTP API"].properties("HttpApiIntegration")["TimeoutInMillis"] / 1000
-    assert int(function["Timeout"]) < seconds
-    assert function["ReservedConcurrentExecutions"] == "50"
-    assert "ReservedConcurrentExecutions" not in on_lambda(ReservedConcurrency="0").properties("Gateway")
+def test_concurrency_is_bounded() -> None:
+    assert FUNCTION_URL.properties("Gateway")["ReservedConcurrentExecutions"] == "50"
+    unbounded = stack_of(BY_LAMBDA, ReservedConcurrency="0").properties("Gateway")
+    assert "ReservedConcurrentExecutions" not in unbounded
+
+
+@pytest.mark.parametrize("name", GATEWAYS)
+def test_who_waits_gives_up_after_whoever_it_waits_for_so_that_an_answer_names_the_cause(name: str) -> None:
+    """The attempts of a request to DynamoDB, then the service's own bound, then Lambda's, then the way in's."""
+    stack, config = GATEWAYS[name], default_config()
+    variables = variables_of(stack)
+    trying = float(variables["LANGGRAPH_CHECKPOINTER_CONFIG__RETRY_SECONDS"])
+    own = Limits().request_seconds_max
+    bounds = [
+        trying + config.connect_timeout + config.read_timeout,
+        float(variables.get("LANGGRAPH_GATEWAY_LIMITS__REQUEST_SECONDS_MAX", own)),
+    ]
+    if name != "ECS":
+        bounds.append(int(stack.properties("Gateway")["Timeout"]))
+    if name == "HTTP API":
+        bounds.append(stack.properties("HttpApiIntegration")["TimeoutInMillis"] / 1000)
+    assert bounds == sorted(set(bounds))
 
 
 def test_the_load_balancer_speaks_tls_only_and_to_the_service_alone() -> None:
-    stack = STACKS["ECS"]
+    stack = ECS
     [listener] = stack.of_type("AWS::ElasticLoadBalancingV2::Listener").values()
     assert (listener["Protocol"], listener["Port"]) == ("HTTPS", 443)
     assert "TLS13" in listener["SslPolicy"]
@@ -215,7 +180,7 @@ def test_the_load_balancer_speaks_tls_only_and_to_the_service_alone() -> None:
 
 
 def test_the_load_balancer_leads_to_what_agents_call_and_not_to_metrics() -> None:
-    stack = STACKS["ECS"]
+    stack = ECS
     [answer] = stack.properties("Listener")["DefaultActions"]
     assert answer["FixedResponseConfig"]["StatusCode"] == "404"
     [condition] = stack.properties("AgentsRule")["Conditions"]
@@ -228,7 +193,7 @@ def test_the_load_balancer_leads_to_what_agents_call_and_not_to_metrics() -> Non
 
 
 def test_tasks_read_who_may_call_from_the_secret_and_from_nowhere_else() -> None:
-    stack = STACKS["ECS"]
+    stack = ECS
     [container] = stack.properties("TaskDefinition")["ContainerDefinitions"]
     secrets = {each["Name"]: each["ValueFrom"] for each in container["Secrets"]}
     assert secrets == {
@@ -239,60 +204,33 @@ def test_tasks_read_who_may_call_from_the_secret_and_from_nowhere_else() -> None
     assert set(statement["Resource"]) == set(secrets.values())
     assert stack.properties("TaskRole")["ManagedPolicyArns"] == [TABLE_STACK.outputs["AgentPolicyArn"]]
     key = "arn:aws:kms:us-east-1:123456789012:key/secrets"
-    own = on_ecs(PrincipalsSecretKmsKeyArn=key).properties("SecretPolicy")["PolicyDocument"]["Statement"][1]
+    own = stack_of(BY_ECS, PrincipalsSecretKmsKeyArn=key).properties("SecretPolicy")["PolicyDocument"][
+        "Statement"
+    ][1]
     assert (own["Action"], own["Resource"]) == ("kms:Decrypt", key)
     assert own["Condition"] == {"StringEquals": {"kms:ViaService": "secretsmanager.us-east-1.amazonaws.com"}}
 
 
-def test_both_give_up_on_dynamodb_before_their_own_limit_so_that_the_answer_names_the_cause() -> None:
-    name = "LANGGRAPH_CHECKPOINTER_CONFIG__RETRY_SECONDS"
-    assert {float(variables_of(stack)[name]) for stack in STACKS.values()} == {5.0}
-    limit = float(variables_of(STACKS["function URL"])["LANGGRAPH_GATEWAY_LIMITS__REQUEST_SECONDS_MAX"])
-    assert limit > 5.0
-    assert Limits().request_seconds_max > 5.0
-
-
 def test_an_audited_gateway_has_a_key_of_its_own() -> None:
     name = "LANGGRAPH_GATEWAY_AUDIT_KEY"
-    assert "AuditKey" not in on_lambda().resources
-    assert name not in variables_of(on_lambda())
-    resolved = "{{resolve:secretsmanager:gateway-AuditKey:SecretString}}"
-    assert variables_of(on_lambda(Audit="true"))[name] == resolved
-    stack = on_ecs(Audit="true")
+    assert "AuditKey" not in FUNCTION_URL.resources
+    assert name not in variables_of(FUNCTION_URL)
+    resolved = "{{resolve:secretsmanager:beside-AuditKey:SecretString}}"
+    assert variables_of(stack_of(BY_LAMBDA, Audit="true"))[name] == resolved
+    stack = stack_of(BY_ECS, Audit="true")
     [container] = stack.properties("TaskDefinition")["ContainerDefinitions"]
-    assert {"Name": name, "ValueFrom": "gateway-AuditKey"} in container["Secrets"]
+    assert {"Name": name, "ValueFrom": "beside-AuditKey"} in container["Secrets"]
     [statement] = stack.properties("SecretPolicy")["PolicyDocument"]["Statement"]
-    assert "gateway-AuditKey" in statement["Resource"]
-    assert stack.outputs["AuditKeyArn"] == "gateway-AuditKey"
-
-
-def metrics_of(alarm: Node) -> Iterable[tuple[str, str, tuple[str, ...]]]:
-    """The namespace, name and dimensions of each metric that an alarm reads."""
-    sources = [each["MetricStat"]["Metric"] for each in alarm.get("Metrics", []) if "MetricStat" in each]
-    for source in sources or [alarm]:
-        yield (
-            source["Namespace"],
-            source["MetricName"],
-            tuple(each["Name"] for each in source["Dimensions"]),
-        )
-
-
-@pytest.mark.parametrize("name", STACKS)
-def test_alarms_watch_metrics_that_there_are(name: str) -> None:
-    alarms = STACKS[name].of_type("AWS::CloudWatch::Alarm")
-    assert {"FailedRequests", "RefusedRequests"} <= alarms.keys()
-    for alarm in alarms.values():
-        for namespace, metric, dimensions in metrics_of(alarm):
-            assert dimensions == DIMENSIONS[namespace, metric]
-        assert "AlarmActions" not in alarm
+    assert "beside-AuditKey" in statement["Resource"]
+    assert stack.outputs["AuditKeyArn"] == "beside-AuditKey"
 
 
 def test_every_size_of_task_that_is_not_refused_is_one_of_fargates() -> None:
-    sizes = set()
-    for cpu in ECS["Parameters"]["Cpu"]["AllowedValues"]:
-        for memory in ECS["Parameters"]["Memory"]["AllowedValues"]:
+    parameters, sizes = load(BY_ECS)["Parameters"], set()
+    for cpu in parameters["Cpu"]["AllowedValues"]:
+        for memory in parameters["Memory"]["AllowedValues"]:
             try:
-                task = on_ecs(Cpu=str(cpu), Memory=str(memory)).properties("TaskDefinition")
+                task = stack_of(BY_ECS, Cpu=str(cpu), Memory=str(memory)).properties("TaskDefinition")
             except StackRefusedError:
                 continue
             sizes.add((int(task["Cpu"]), int(task["Memory"])))

@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.infra.conftest import Client
 from tests.infra.rendering import INFRA
-from tests.infra.test_gateway_templates import PACKAGE
+from tests.infra.stacks import CODE, WHO
 
 OLD, NEW = "langgraph-checkpoints", "green"
 TENANT, GATEWAY = f"{OLD}-tenant-acme", f"{OLD}-gateway"
@@ -46,7 +46,7 @@ def test_tenants_and_gateway_follow_the_table_and_keep_policy_and_address(emulat
     formation, functions, iam = emulator("cloudformation"), emulator("lambda"), emulator("iam")
     beside = {
         TENANT: ("tenant.yaml", {"Tenant": "acme"}),
-        GATEWAY: ("gateway.yaml", PACKAGE),
+        GATEWAY: ("gateway.yaml", {**CODE, "Principals": WHO}),
     }
     for name in (OLD, NEW):
         _deploy(formation, name, "table.yaml", TableName=f"{name}-table", DeletionProtection="false")

@@ -4,29 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.infra.rendering import StackRefusedError, load, render
-from tests.infra.test_gateway_templates import NETWORK, PACKAGE, TOKENS
+from tests.infra.rendering import StackRefusedError
+from tests.infra.stacks import KEY_ARN, TOKENS, stack_of
 
-TABLE_STACK = render(load("table.yaml"))
-KEY_ARN = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
-CODE = {"CodeBucket": "bucket", "CodeKey": "key"}
-# By template: what it has no defaults for.
-GIVEN = {
-    "table.yaml": {},
-    "observability.yaml": {"TableStackName": "checkpoints"},
-    "saver-metrics.yaml": {"Service": "agent"},
-    "tenant.yaml": {"TableStackName": "checkpoints", "Tenant": "acme"},
-    "gateway.yaml": {"TableStackName": "checkpoints", **PACKAGE},
-    "gateway-ecs.yaml": {"TableStackName": "checkpoints", **NETWORK},
-    "examples/lambda-agent/template.yaml": {"TableStackName": "checkpoints", **CODE},
-    "examples/ecs-agent/template.yaml": {
-        "TableStackName": "checkpoints",
-        "Image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/agent:1",
-        "VpcId": "vpc-1",
-        "SubnetIds": "subnet-1,subnet-2",
-        "ClientCidr": "10.0.0.0/16",
-    },
-}
 WRONG: dict[str, list[tuple[dict[str, str], str]]] = {
     "table.yaml": [
         ({"Encryption": "CUSTOMER"}, "Pass the key's ARN"),
@@ -88,6 +68,6 @@ WRONG: dict[str, list[tuple[dict[str, str], str]]] = {
     [(template, *each) for template, wrong in WRONG.items() for each in wrong],
 )
 def test_wrong_parameters_are_refused_with_advice(template: str, wrong: dict[str, str], advice: str) -> None:
-    render(load(template), GIVEN[template], exports=TABLE_STACK.exports)
+    stack_of(template)
     with pytest.raises(StackRefusedError, match=advice):
-        render(load(template), {**GIVEN[template], **wrong}, exports=TABLE_STACK.exports)
+        stack_of(template, **wrong)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -10,37 +11,37 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, empty_checkpoint
 
 from langgraph.checkpoint.dynamodb import CheckpointCorruptionError, CheckpointerConfigurationError
+from langgraph.store.dynamodb import DynamoDBStore
 from tests.infra.authorization import Gate, actions_of
-from tests.infra.conftest import MakeSaver, contents, for_table, resources_of
+from tests.infra.conftest import Behind, MakeSaver, contents, for_table, resources_of
 from tests.infra.conversation import TOOL_RESULT_BYTES, aconverse, config_of, converse
-from tests.infra.rendering import load, render
-from tests.saver import test_conformance
+from tests.infra.stacks import TABLE_STACK
+from tests.infra.test_tenants import EVERYTHING, LARGE, policy_of
 from tests.support.checkpoints import Conversation, noise
 from tests.support.sync_adapter import SyncAsAsync
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-    from langgraph.checkpoint.dynamodb import DynamoDBSaver
 
 # What is asked for is the same on every engine.
 pytestmark = pytest.mark.engines("dynamodb-local")
 
 Saver: TypeAlias = BaseCheckpointSaver[Any]
-SaverOf: TypeAlias = "Callable[..., DynamoDBSaver]"
 Operation: TypeAlias = Callable[[Saver], Awaitable[object]]
 
-STACK = render(load("table.yaml"))
 POLICIES = {
-    name: STACK.properties(f"{name}Policy")["PolicyDocument"]
+    name: TABLE_STACK.properties(f"{name}Policy")["PolicyDocument"]
     for name in ("Agent", "Runner", "Operator", "Reader")
 }
+TENANT = "acme"
+DOCUMENTS = {**POLICIES, "Tenant": policy_of(TENANT)}
 DENIED = "AccessDeniedException"
 
 
 def gate_of(policy: str, table_name: str) -> Gate:
-    """A gate that lets through what one of the managed policies allows."""
-    return Gate([for_table(POLICIES[policy], table_name)])
+    """A gate that lets through what one of the policies allows."""
+    return Gate([for_table(DOCUMENTS[policy], table_name)])
 
 
 def both_sides(saver: Saver) -> list[Saver]:
@@ -70,18 +71,6 @@ async def sees_the_damage(sides: list[Saver], thread_id: str) -> None:
             await side.aget_tuple(config_of(thread_id))
 
 
-async def test_agent_policy_is_enough_for_conformance(saver_of: SaverOf, table_name: str) -> None:
-    """`test_requests` has that it allows no more, and the sync methods send the same."""
-    gate = gate_of("Agent", table_name)
-
-    def make_saver(**options: Any) -> DynamoDBSaver:
-        return saver_of(gate, **options)
-
-    await test_conformance.test_conformance_is_full(make_saver, test_conformance._async_side, {})  # noqa: SLF001
-    assert gate.allowed
-    assert not gate.refused
-
-
 NOT_FOR_RUNNERS: dict[str, Operation] = {
     "delete_thread": lambda saver: saver.adelete_thread("thread"),
     "delete_for_runs": lambda saver: saver.adelete_for_runs(["run"]),
@@ -93,11 +82,11 @@ NOT_FOR_RUNNERS: dict[str, Operation] = {
 
 
 async def test_runner_policy_runs_agents_and_allows_no_more(
-    make_saver: MakeSaver, saver_of: SaverOf, client: DynamoDBClient, table_name: str
+    make_saver: MakeSaver, behind: Behind, client: DynamoDBClient, table_name: str
 ) -> None:
     gate = gate_of("Runner", table_name)
     expected = f"The tool returned {TOOL_RESULT_BYTES} characters."
-    savers = [saver_of(gate), saver_of(gate)]
+    savers = [behind(gate), behind(gate)]
     for run_id, saver in zip(("r-1", "r-2"), savers, strict=True):
         assert converse(saver, config_of("thread", run_id=run_id))[-1].content == expected
         assert (await aconverse(saver, config_of("async", run_id=run_id)))[-1].content == expected
@@ -121,18 +110,18 @@ async def test_runner_policy_runs_agents_and_allows_no_more(
 
     gate.refused.clear()
     remove_a_segment(client, table_name, "thread")
-    await sees_the_damage(both_sides(saver_of(gate)), "thread")
+    await sees_the_damage(both_sides(behind(gate)), "thread")
     assert not gate.refused
 
 
-@pytest.mark.parametrize(("policy", "denied"), [("Agent", 0), ("Runner", 1)])
+@pytest.mark.parametrize(("policy", "denied"), [("Agent", 0), ("Runner", 1), ("Tenant", 2)])
 async def test_a_process_that_looks_for_other_savers_is_denied_at_its_cold_start_only(
-    saver_of: SaverOf, table_name: str, policy: str, denied: int
+    behind: Behind, table_name: str, policy: str, denied: int
 ) -> None:
     gate = gate_of(policy, table_name)
-    for side in both_sides(saver_of(gate)):
-        assert await side.aget_tuple(config_of("nobodys")) is None
-        config: RunnableConfig = {"configurable": {"thread_id": "thread", "checkpoint_ns": ""}}
+    for side in both_sides(behind(gate)):
+        assert await side.aget_tuple(config_of(f"{TENANT}/nobodys")) is None
+        config: RunnableConfig = {"configurable": {"thread_id": f"{TENANT}/thread", "checkpoint_ns": ""}}
         await side.aput(config, empty_checkpoint(), {"source": "update", "step": 9, "parents": {}}, {})
     assert gate.allowed
     assert len(gate.refused) == denied
@@ -140,20 +129,46 @@ async def test_a_process_that_looks_for_other_savers_is_denied_at_its_cold_start
 
 @pytest.mark.parametrize("refused", NOT_FOR_RUNNERS.values(), ids=list(NOT_FOR_RUNNERS))
 async def test_runner_is_refused_what_deletes_or_searches_before_anything_changes(
-    make_saver: MakeSaver, saver_of: SaverOf, client: DynamoDBClient, table_name: str, refused: Operation
+    make_saver: MakeSaver, behind: Behind, client: DynamoDBClient, table_name: str, refused: Operation
 ) -> None:
     for metadata in ({}, {"run_id": "run"}):
         converse(make_saver(), config_of("thread", **metadata))
     before = contents(client, table_name)
-    for side in both_sides(saver_of(gate_of("Runner", table_name))):
+    for side in both_sides(behind(gate_of("Runner", table_name))):
         with pytest.raises(CheckpointerConfigurationError, match=DENIED):
             await refused(side)
     assert contents(client, table_name) == before
 
 
 def test_policies_name_one_table_and_its_indexes_and_deny_nothing_beside_others() -> None:
-    arn = STACK.outputs["TableArn"]
+    arn = TABLE_STACK.outputs["TableArn"]
     for document in POLICIES.values():
         assert {statement["Effect"] for statement in document["Statement"]} == {"Allow"}
         resources = {each for statement in document["Statement"] for each in resources_of(statement)}
         assert {each.removeprefix(arn).partition("/")[0] for each in resources} == {""}
+
+
+def two_hours_later(store: DynamoDBStore) -> DynamoDBStore:
+    """Let a store take what there is for old: what is new is deleted in another way."""
+    object.__setattr__(store.storage, "clock", lambda: time.time() + 7200)
+    return store
+
+
+def test_an_operator_erases_memories_that_are_old(behind: Behind, table_name: str) -> None:
+    """`test_requests` has what is new, and that it may do nothing else."""
+    for user in ("ada", "bo"):
+        behind(Gate([EVERYTHING]), DynamoDBStore).put((TENANT, user), "large", LARGE)
+    gate = gate_of("Operator", table_name)
+    assert two_hours_later(behind(gate, DynamoDBStore)).delete_namespace(()) == 2
+    assert not gate.refused
+
+
+def test_a_reader_does_not_renew_ttls(behind: Behind, table_name: str) -> None:
+    namespace = (TENANT, "ada")
+    behind(Gate([EVERYTHING]), DynamoDBStore).put(namespace, "food", {}, ttl=1000)
+    gate = gate_of("Reader", table_name)
+    with pytest.raises(CheckpointerConfigurationError, match=DENIED):
+        two_hours_later(behind(gate, DynamoDBStore)).get(namespace, "food")
+    store = two_hours_later(behind(gate, DynamoDBStore, ttl={"refresh_on_read": False}))
+    assert store.get(namespace, "food", refresh_ttl=False) is not None
+    assert store.search(namespace)

@@ -22,12 +22,10 @@ from langgraph.store.dynamodb import DynamoDBStore
 from tests.infra.authorization import HASH_KEYS, Gate, Request, actions_of, is_allowed
 from tests.infra.conftest import for_table
 from tests.infra.conversation import config_of, converse
-from tests.infra.test_ecs_agent_template import ecs_agent
-from tests.infra.test_gateway_templates import on_ecs
-from tests.infra.test_observability_template import observe, operations
-from tests.infra.test_policies import POLICIES
-from tests.infra.test_tenants import policy_of
-from tests.support.checkpoints import noise
+from tests.infra.stacks import stack_of
+from tests.infra.test_alarms import operations
+from tests.infra.test_policies import DOCUMENTS, TENANT
+from tests.infra.test_tenants import ENTRY, EVERYTHING, LARGE
 
 if TYPE_CHECKING:
     from tools.engine import Engine
@@ -35,13 +33,9 @@ if TYPE_CHECKING:
 # What is asked for is the same on every engine.
 pytestmark = pytest.mark.engines("dynamodb-local")
 
-EVERYTHING = {"Statement": [{"Effect": "Allow", "Action": "dynamodb:*", "Resource": "*"}]}
-# All names begin with it, so that the tenant's policy can be judged by the same requests.
-TENANT = "acme"
+# All names begin with the tenant's, so that its policy can be judged by the same requests.
 THREAD, OWNER = f"{TENANT}/thread", f"{TENANT}/ada"
 MEMORIES = (TENANT, "ada")
-LARGE = {"text": noise(200_000).hex()}
-ENTRY = (("node",), "key")
 Everything: TypeAlias = "tuple[DynamoDBSaver, DynamoDBStore, DynamoDBCache[Any]]"
 Call: TypeAlias = "Callable[[DynamoDBSaver, DynamoDBStore, DynamoDBCache[Any]], object]"
 
@@ -156,7 +150,6 @@ USERS: dict[str, list[dict[str, Call]]] = {
     "Reader": [READS, WARM_UP, OF_OWNER, OF_RUN, OF_ALL_MEMORIES, OF_ALL_THREADS],
     "Tenant": [WRITES, READS, OF_OWNER, DELETIONS],
 }
-DOCUMENTS = {**POLICIES, "Tenant": policy_of(TENANT)}
 Recorded: TypeAlias = dict[str, list[Request]]
 
 
@@ -223,7 +216,8 @@ def test_policies_allow_what_their_users_send_and_nothing_else(recorded: Recorde
 
 def test_endpoints_and_alarms_cover_what_anybody_sends(recorded: Recorded, table_name: str) -> None:
     sent = [request for requests in recorded.values() for request in requests]
-    for stack in (on_ecs(RouteTableIds="rtb-1"), ecs_agent(RouteTableIds="rtb-1")):
+    for template in ("gateway-ecs.yaml", "examples/ecs-agent/template.yaml"):
+        stack = stack_of(template, RouteTableIds="rtb-1")
         [statement] = stack.properties("DynamoDBEndpoint")["PolicyDocument"]["Statement"]
         assert statement.pop("Principal") == "*"
         document = for_table({"Statement": [statement]}, table_name)
@@ -234,7 +228,9 @@ def test_endpoints_and_alarms_cover_what_anybody_sends(recorded: Recorded, table
             if "/index/" not in each.resource
         ]
         assert not any(is_allowed([document], each) for each in elsewhere)
-    actions = {f"dynamodb:{each}" for each in operations(observe().properties("SystemErrors"))}
+    actions = {
+        f"dynamodb:{each}" for each in operations(stack_of("observability.yaml").properties("SystemErrors"))
+    }
     assert actions == {action for action, _ in places_of(sent)}
     assert {index for _, index in places_of(sent) if index} == set(INDEXES)
 

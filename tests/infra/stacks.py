@@ -1,0 +1,58 @@
+"""The stacks that tests look at: each template with what it has no defaults for, beside the table's stack."""
+
+from __future__ import annotations
+
+import json
+
+from tests.infra.rendering import Stack, load, render
+
+WHO = json.dumps({"iam": {"agents": {"arns": ["arn:aws:iam::210987654321:role/agents"], "tenant": "acme"}}})
+CODE = {"CodeBucket": "packages", "CodeKey": "key"}
+PRINCIPALS_ARN = "arn:aws:secretsmanager:us-east-1:123456789012:secret:principals-a1b2c3"
+NETWORK = {"VpcId": "vpc-1", "ClientCidr": "10.0.0.0/16"}
+TOKENS = {"Entrance": "HTTP_API", "JwtIssuer": "https://issuer.example", "JwtAudiences": "gateway,agents"}
+KEY_ARN = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+_TABLE = {"TableStackName": "checkpoints"}
+GIVEN: dict[str, dict[str, str]] = {
+    "table.yaml": {},
+    "observability.yaml": _TABLE,
+    "saver-metrics.yaml": {"Service": "agent"},
+    "tenant.yaml": {**_TABLE, "Tenant": "acme"},
+    "gateway.yaml": {**_TABLE, **CODE, "Principals": WHO},
+    "gateway-ecs.yaml": {
+        **_TABLE,
+        **NETWORK,
+        "PrincipalsSecretArn": PRINCIPALS_ARN,
+        "LoadBalancerSubnetIds": "subnet-1,subnet-2",
+        "TaskSubnetIds": "subnet-3,subnet-4",
+        "CertificateArn": "arn:aws:acm:us-east-1:123456789012:certificate/1",
+        "Image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/gateway:1",
+        "AccessLogBucket": "access-logs",
+        "WebAclArn": "arn:aws:wafv2:us-east-1:123456789012:regional/webacl/gateway/1",
+    },
+    "examples/lambda-agent/template.yaml": {**_TABLE, **CODE},
+    "examples/ecs-agent/template.yaml": {
+        **_TABLE,
+        **NETWORK,
+        "SubnetIds": "subnet-1,subnet-2",
+        "Image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/agent:1",
+    },
+}
+
+TABLE_STACK = render(load("table.yaml"))
+
+
+def stack_of(template: str, **parameters: str) -> Stack:
+    """The stack of a template, with the name "beside" where it is not the table's own."""
+    if template == "table.yaml":
+        return render(load(template), parameters)
+    given = {**GIVEN[template], **parameters}
+    return render(load(template), given, stack_name="beside", exports=TABLE_STACK.exports)
+
+
+# The gateway, by its ways in.
+GATEWAYS = {
+    "function URL": stack_of("gateway.yaml"),
+    "HTTP API": stack_of("gateway.yaml", **TOKENS),
+    "ECS": stack_of("gateway-ecs.yaml"),
+}
