@@ -17,6 +17,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 from tools.generated import ROOT, write_or_check
 
@@ -126,19 +127,19 @@ def _formatted(text: str) -> str:
     return done.stdout
 
 
+def names_of(module: ModuleType) -> dict[str, set[str]]:
+    """Return the methods of each class of a module that have an async one."""
+    return {
+        class_.__name__: {each for each in dir(class_) if hasattr(class_, async_name(each))}
+        for class_ in vars(module).values()
+        if isinstance(class_, type) and class_.__module__ == module.__name__
+    }
+
+
 def files() -> dict[Path, str]:
     """Return each file as it should be."""
-    found = {}
-    for name in MODULES:
-        module = import_module(name)
-        path = Path(str(module.__file__))
-        known = {
-            class_.__name__: {each for each in dir(class_) if hasattr(class_, async_name(each))}
-            for class_ in vars(module).values()
-            if isinstance(class_, type) and class_.__module__ == name
-        }
-        found[path] = generated(path.read_text(encoding="utf-8"), known)
-    return found
+    modules = {Path(str(each.__file__)): each for each in map(import_module, MODULES)}
+    return {path: generated(path.read_text(encoding="utf-8"), names_of(modules[path])) for path in modules}
 
 
 def main(arguments: Sequence[str]) -> int:

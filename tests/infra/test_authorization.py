@@ -10,6 +10,7 @@ from tests.infra.authorization import Gate, Request, actions_of, is_allowed, req
 from tests.infra.rendering import Node
 
 TABLE = "arn:aws:dynamodb:us-east-1:123456789012:table/t"
+KEYS, TAG, TENANT = "dynamodb:LeadingKeys", "aws:PrincipalTag/tenant", "${aws:PrincipalTag/tenant}/*"
 
 
 def policy(condition: Node = None, *, effect: str = "Allow") -> Node:
@@ -18,41 +19,56 @@ def policy(condition: Node = None, *, effect: str = "Allow") -> Node:
     return {"Version": "2012-10-17", "Statement": [statement]}
 
 
-def get_item(*keys: str, **context: str) -> Request:
-    """A request of these partition keys, with these condition keys (underscores for colons and slashes)."""
-    names = {"tag": "aws:PrincipalTag/tenant"}
-    leading = {"dynamodb:LeadingKeys": keys} if keys else {}
-    return Request(
-        "dynamodb:GetItem", TABLE, leading | {names[key]: [value] for key, value in context.items()}
-    )
+def get_item(*keys: str, tag: str | None = None) -> Request:
+    """A request of these partition keys, by a caller with this session tag."""
+    context = {KEYS: keys} if keys else {}
+    return Request("dynamodb:GetItem", TABLE, context | ({} if tag is None else {TAG: [tag]}))
 
 
-def test_nothing_is_allowed_by_default_and_a_denial_wins() -> None:
-    assert not is_allowed([], get_item("a"))
-    assert is_allowed([policy()], get_item("a"))
-    assert not is_allowed([policy(), policy(effect="Deny")], get_item("a"))
+EVERY = {"ForAllValues:StringLike": {KEYS: ["a/*"]}}
+SOME = {"ForAnyValue:StringNotLike": {KEYS: ["a/*"]}}
+TEXT = {"ForAllValues:StringLike": {KEYS: ["[ab]?/*"]}}
+VARIABLE = {"ForAllValues:StringLike": {KEYS: [TENANT]}}
+ONE: list[Node] = [{operator: {TAG: "a"}} for operator in ("StringLike", "StringEquals")]
 
 
-def test_action_and_resource_have_to_match_as_a_whole() -> None:
-    assert not is_allowed([policy()], Request("dynamodb:PutItem", TABLE, {}))
-    assert not is_allowed([policy()], Request("dynamodb:GetItem", TABLE + "/index/run_id-index", {}))
-    assert not is_allowed([policy()], Request("dynamodb:GetItem", TABLE[:-1], {}))
-
-
-def test_every_key_has_to_match_and_null_catches_none() -> None:
-    every = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["a/*"]}}
-    assert is_allowed([policy(every)], get_item("a/1", "a/2"))
-    assert not is_allowed([policy(every)], get_item("a/1", "b/2"))
-    assert not is_allowed([policy(every)], get_item("xa/1"))
-    assert is_allowed([policy(every)], get_item())
-    assert not is_allowed([policy(every | {"Null": {"dynamodb:LeadingKeys": "false"}})], get_item())
-
-
-def test_one_foreign_key_is_denied_and_none_is_not() -> None:
-    denial = policy({"ForAnyValue:StringNotLike": {"dynamodb:LeadingKeys": ["a/*"]}}, effect="Deny")
-    assert is_allowed([policy(), denial], get_item("a/1", "a/2"))
-    assert not is_allowed([policy(), denial], get_item("a/1", "b/2"))
-    assert is_allowed([policy(), denial], get_item())
+@pytest.mark.parametrize(
+    ("policies", "request_", "allowed"),
+    [
+        # Nothing is allowed by default, and a denial wins.
+        ([], get_item("a"), False),
+        ([policy()], get_item("a"), True),
+        ([policy(), policy(effect="Deny")], get_item("a"), False),
+        # Action and resource have to match as a whole.
+        ([policy()], Request("dynamodb:PutItem", TABLE, {}), False),
+        ([policy()], Request("dynamodb:GetItem", f"{TABLE}/index/run_id-index", {}), False),
+        ([policy()], Request("dynamodb:GetItem", TABLE[:-1], {}), False),
+        # Every key has to match, and only Null catches that there is none.
+        ([policy(EVERY)], get_item("a/1", "a/2"), True),
+        ([policy(EVERY)], get_item("a/1", "b/2"), False),
+        ([policy(EVERY)], get_item("xa/1"), False),
+        ([policy(EVERY)], get_item(), True),
+        ([policy(EVERY | {"Null": {KEYS: "false"}})], get_item(), False),
+        # One foreign key is denied, and none is not.
+        ([policy(), policy(SOME, effect="Deny")], get_item("a/1", "a/2"), True),
+        ([policy(), policy(SOME, effect="Deny")], get_item("a/1", "b/2"), False),
+        ([policy(), policy(SOME, effect="Deny")], get_item(), True),
+        # Wildcards match line ends, and brackets are text.
+        ([policy(TEXT)], get_item("[ab]x/\n"), True),
+        ([policy(TEXT)], get_item("ax/"), False),
+        # A variable is text, and matches nothing where it is missing.
+        ([policy(VARIABLE)], get_item("a/1", tag="a"), True),
+        ([policy(VARIABLE)], get_item("b/1", tag="a"), False),
+        ([policy(VARIABLE)], get_item("b/1", tag="*"), False),
+        ([policy(VARIABLE)], get_item("/1"), False),
+        # A condition on a key that is missing fails.
+        *(([policy(each)], get_item("x", tag="a"), True) for each in ONE),
+        *(([policy(each)], get_item("x", tag="b"), False) for each in ONE),
+        *(([policy(each)], get_item("x"), False) for each in ONE),
+    ],
+)
+def test_decisions_are_those_of_iam(policies: list[Node], request_: Request, allowed: bool) -> None:
+    assert is_allowed(policies, request_) is allowed
 
 
 def test_attributes_of_an_update_are_those_that_it_names() -> None:
@@ -72,28 +88,6 @@ def test_attributes_of_an_update_are_those_that_it_names() -> None:
         assert is_allowed([document], request) is allowed
 
 
-def test_wildcards_match_line_ends_and_brackets_are_text() -> None:
-    condition = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["[ab]?/*"]}}
-    assert is_allowed([policy(condition)], get_item("[ab]x/\n"))
-    assert not is_allowed([policy(condition)], get_item("ax/"))
-
-
-def test_variable_is_text_and_matches_nothing_when_it_is_missing() -> None:
-    condition = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["${aws:PrincipalTag/tenant}/*"]}}
-    assert is_allowed([policy(condition)], get_item("a/1", tag="a"))
-    assert not is_allowed([policy(condition)], get_item("b/1", tag="a"))
-    assert not is_allowed([policy(condition)], get_item("b/1", tag="*"))
-    assert not is_allowed([policy(condition)], get_item("/1"))
-
-
-@pytest.mark.parametrize("operator", ["StringLike", "StringEquals"])
-def test_condition_on_a_missing_key_fails(operator: str) -> None:
-    condition = {operator: {"aws:PrincipalTag/tenant": "a"}}
-    assert is_allowed([policy(condition)], get_item("x", tag="a"))
-    assert not is_allowed([policy(condition)], get_item("x", tag="b"))
-    assert not is_allowed([policy(condition)], get_item("x"))
-
-
 def test_what_it_does_not_know_is_an_error() -> None:
     with pytest.raises(KeyError):
         is_allowed([policy({"IpAddress": {"aws:SourceIp": "10.0.0.0/8"}})], get_item("a"))
@@ -102,13 +96,16 @@ def test_what_it_does_not_know_is_an_error() -> None:
         is_allowed([{"Statement": [statement]}], get_item("a"))
 
 
+KEY = {"PK": {"S": "k"}, "SK": {"S": "s"}}
+OTHER = {"PK": {"S": "other"}, "SK": {"S": "s"}}
+INDEX = f"{TABLE}/index/run_id-index"
+
+
 @pytest.mark.parametrize(
-    ("operation", "body", "keys"),
+    ("operation", "body", "resource", "keys"),
     [
-        ("GetItem", {"Key": {"PK": {"S": "k"}, "SK": {"S": "s"}}}, ["k"]),
-        ("UpdateItem", {"Key": {"PK": {"S": "k"}, "SK": {"S": "s"}}}, ["k"]),
-        ("DeleteItem", {"Key": {"PK": {"S": "k"}, "SK": {"S": "s"}}}, ["k"]),
-        ("PutItem", {"Item": {"PK": {"S": "k"}, "other": {"S": "s"}}}, ["k"]),
+        *((each, {"Key": KEY}, TABLE, ["k"]) for each in ("GetItem", "UpdateItem", "DeleteItem")),
+        ("PutItem", {"Item": KEY}, TABLE, ["k"]),
         (
             "Query",
             {
@@ -116,38 +113,35 @@ def test_what_it_does_not_know_is_an_error() -> None:
                 "ExpressionAttributeNames": {"#p": "PK"},
                 "ExpressionAttributeValues": {":p": {"S": "k"}, ":s": {"S": "C#"}},
             },
+            TABLE,
             ["k"],
         ),
-        ("Scan", {}, []),
+        (
+            "Query",
+            {
+                "IndexName": "run_id-index",
+                "KeyConditionExpression": "run_id = :r",
+                "ExpressionAttributeValues": {":r": {"S": "run"}},
+            },
+            INDEX,
+            ["run"],
+        ),
+        ("Scan", {}, TABLE, []),
+        ("BatchGetItem", {"RequestItems": {TABLE: {"Keys": [KEY, OTHER]}}}, TABLE, ["k", "other"]),
+        (
+            "BatchWriteItem",
+            {"RequestItems": {"t": [{"PutRequest": {"Item": KEY}}, {"DeleteRequest": {"Key": OTHER}}]}},
+            TABLE,
+            ["k", "other"],
+        ),
     ],
 )
-def test_leading_keys_of_a_call(operation: str, body: Node, keys: list[str]) -> None:
+def test_a_call_is_a_request_for_all_its_partitions(
+    operation: str, body: Node, resource: str, keys: list[str]
+) -> None:
     [request] = requests_of(operation, {"TableName": "t", **body}, {})
-    assert request.action == f"dynamodb:{operation}"
-    assert request.resource == TABLE
+    assert (request.action, request.resource) == (f"dynamodb:{operation}", resource)
     assert list(request.leading_keys) == keys
-
-
-def test_leading_keys_of_batches_are_all_their_keys() -> None:
-    keys = [{"PK": {"S": name}, "SK": {"S": "s"}} for name in ("a", "b")]
-    [reads] = requests_of("BatchGetItem", {"RequestItems": {TABLE: {"Keys": keys}}}, {})
-    writes = [{"PutRequest": {"Item": keys[0]}}, {"DeleteRequest": {"Key": keys[1]}}]
-    [both] = requests_of("BatchWriteItem", {"RequestItems": {"t": writes}}, {})
-    for request in (reads, both):
-        assert request.resource == TABLE
-        assert list(request.leading_keys) == ["a", "b"]
-
-
-def test_query_of_an_index_is_about_the_index_and_its_hash_key() -> None:
-    body = {
-        "TableName": "t",
-        "IndexName": "run_id-index",
-        "KeyConditionExpression": "run_id = :r",
-        "ExpressionAttributeValues": {":r": {"S": "run"}},
-    }
-    [request] = requests_of("Query", body, {})
-    assert request.resource == TABLE + "/index/run_id-index"
-    assert list(request.leading_keys) == ["run"]
 
 
 def test_actions_of_a_policy_are_those_of_dynamodb_that_it_allows() -> None:
