@@ -14,9 +14,8 @@ from typing import Any
 import boto3
 import pytest
 
-from tests.deployed.conftest import environment_of_role, use
+from tests.deployed.conftest import Client, Stacks, environment_of_role, use
 from tests.deployed.test_smoke import STACK
-from tests.infra.conftest import Client
 from tests.infra.rendering import INFRA
 from tests.infra.test_deployer import PREFLIGHT
 from tools import preflight as program
@@ -80,10 +79,9 @@ def test_a_stack_of_another_name_is_not_in_the_policy(account: dict[str, str]) -
     assert "deployer.json" in found.remedy
 
 
-def test_a_name_that_is_taken(emulator: Client, account: dict[str, str]) -> None:
+def test_a_name_that_is_taken(stacks: Stacks, account: dict[str, str]) -> None:
     del account
-    dynamodb, formation = emulator("dynamodb"), emulator("cloudformation")
-    dynamodb.create_table(
+    stacks.dynamodb.create_table(
         TableName=STACK,
         KeySchema=[{"AttributeName": "PK", "KeyType": "HASH"}],
         AttributeDefinitions=[{"AttributeName": "PK", "AttributeType": "S"}],
@@ -92,22 +90,13 @@ def test_a_name_that_is_taken(emulator: Client, account: dict[str, str]) -> None
     found = made("names")
     assert (found.verdict, found.says) == (PROBLEM, f"there is a table {STACK} without the stack {STACK}")
     # The stack fails, as the table is there; what is left of it is in the way.
-    broken = {
-        "Type": "AWS::IAM::ManagedPolicy",
-        "Properties": {"PolicyDocument": {"Fn::ImportValue": "nothing"}},
-    }
-    formation.create_stack(
-        StackName=STACK,
-        TemplateBody=json.dumps({"Resources": {"Broken": broken}}),
-        Capabilities=["CAPABILITY_IAM"],
-    )
-    with pytest.raises(Exception, match="ROLLBACK_COMPLETE"):
-        formation.get_waiter("stack_create_complete").wait(StackName=STACK, WaiterConfig={"Delay": 0.1})
+    broken = {"Type": "AWS::IAM::ManagedPolicy", "Properties": {"PolicyDocument": {"Fn::ImportValue": "no"}}}
+    assert stacks.create(STACK, {"Resources": {"Broken": broken}}) == "ROLLBACK_COMPLETE"
     found = made("names")
     assert (found.verdict, found.says) == (PROBLEM, f"the stack {STACK} is ROLLBACK_COMPLETE")
     assert "make destroy" in found.remedy
-    formation.delete_stack(StackName=STACK)
-    dynamodb.delete_table(TableName=STACK)
+    stacks.delete(STACK)
+    stacks.dynamodb.delete_table(TableName=STACK)
     assert made("names").verdict == OK
 
 

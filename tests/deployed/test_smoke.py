@@ -20,10 +20,10 @@ import pytest
 
 from langgraph.checkpoint.dynamodb._format.schema import table_schema
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError
-from tests.deployed.conftest import environment, environment_of_role, use
+from tests.deployed.conftest import Client, Stacks, environment, environment_of_role, use
 from tests.infra.authorization import Gate
-from tests.infra.conftest import Client, contents
-from tests.infra.rendering import ACCOUNT_ID, INFRA, REGION, Node
+from tests.infra.conftest import contents
+from tests.infra.rendering import ACCOUNT_ID, INFRA, REGION, Node, load
 from tests.infra.stacks import TABLE_STACK, stack_of
 from tests.infra.test_deployer import SMOKE
 from tests.support.checkpoints import store, thread_config
@@ -120,19 +120,8 @@ def test_the_gateway(engine: Engine, client: DynamoDBClient, table_name: str) ->
 
 
 @pytest.fixture(scope="module")
-def deployed(emulator: Client) -> Iterator[dict[str, str]]:
+def deployed(emulator: Client, stacks: Stacks) -> Iterator[dict[str, str]]:
     """Give the environment of a deployer: the policy of deployer.json, and table, alarms and a tenant deployed."""
-    formation = emulator("cloudformation")
-
-    def deploy(name: str, template: str, **parameters: str) -> None:
-        formation.create_stack(
-            StackName=name,
-            TemplateBody=template,
-            Capabilities=["CAPABILITY_IAM"],
-            Parameters=[{"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()],
-        )
-        formation.get_waiter("stack_create_complete").wait(StackName=name, WaiterConfig={"Delay": 0.1})
-
     topic = emulator("sns").create_topic(Name="oncall")["TopicArn"]
     sqs = emulator("sqs")
     queue = sqs.create_queue(QueueName="oncall")["QueueUrl"]
@@ -141,11 +130,14 @@ def deployed(emulator: Client) -> Iterator[dict[str, str]]:
     sqs.set_queue_attributes(QueueUrl=queue, Attributes={"Policy": policy})
     address = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
     emulator("sns").subscribe(TopicArn=topic, Protocol="sqs", Endpoint=address)
-    deploy(STACK, (INFRA / "table.yaml").read_text(), DeletionProtection="false")
+    table, tenant, alarms = STACK, f"{STACK}-tenant-acme", f"{STACK}-observability"
+    assert stacks.create(table, load("table.yaml"), DeletionProtection="false") == "CREATE_COMPLETE"
+    given = {"TableStackName": STACK, "Tenant": "acme"}
+    assert stacks.create(tenant, load("tenant.yaml"), **given) == "CREATE_COMPLETE"
     # The emulator makes none of our alarms, which all compute.
-    deploy(f"{STACK}-observability", json.dumps({"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}}))
+    stacks.create(alarms, {"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}})
     emulator("cloudwatch").put_metric_alarm(
-        AlarmName=f"{STACK}-observability-Errors",
+        AlarmName=f"{alarms}-Errors",
         MetricName="Errors",
         Namespace="LangGraph",
         Statistic="Sum",
@@ -155,7 +147,6 @@ def deployed(emulator: Client) -> Iterator[dict[str, str]]:
         ComparisonOperator="GreaterThanThreshold",
         AlarmActions=[topic],
     )
-    deploy(f"{STACK}-tenant-acme", (INFRA / "tenant.yaml").read_text(), Tenant="acme")
     everywhere = {
         "Effect": "Allow",
         "Action": ["iam:AttachRolePolicy", "iam:DetachRolePolicy"],
@@ -164,8 +155,9 @@ def deployed(emulator: Client) -> Iterator[dict[str, str]]:
     deployer = json.loads((INFRA / "deployer.json").read_text(encoding="utf-8"))
     attach = {"Version": "2012-10-17", "Statement": [everywhere]}
     yield {**environment_of_role(emulator, "deployer", deployer, attach), "QUEUE": queue}
-    for name in (f"{STACK}-tenant-acme", f"{STACK}-observability", STACK):
-        formation.delete_stack(StackName=name)
+    emulator("cloudwatch").delete_alarms(AlarmNames=[f"{alarms}-Errors"])
+    for name in (tenant, alarms, table):
+        stacks.destroy(name)
 
 
 def test_a_deployment_on_ministack_by_whoever_has_the_deployers_policy(

@@ -7,28 +7,16 @@ nothing here; the programs have tests of their own.
 
 from __future__ import annotations
 
-import json
 import re
-import time
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
-from botocore.exceptions import ClientError
 
-from tests.infra.conftest import Client
-from tests.infra.rendering import INFRA, Template, load
-from tests.infra.stacks import GIVEN
+from tests.deployed.conftest import Client, Stacks
+from tests.infra.rendering import INFRA, load
+from tests.infra.stacks import TOKENS
 
-WHO = "principals: {agent: {iam: 'arn:aws:iam::123456789012:role/agent', rights: [read, write]}}"
-ACCOUNT = {
-    **GIVEN["gateway.yaml"],
-    **GIVEN["gateway-ecs.yaml"],
-    "BrokerRoleArn": "arn:aws:iam::123456789012:role/service",
-    "SubnetIds": "subnet-1",
-    "TableStackName": "base-table",
-    "TenantsStackName": "base-tenant",
-}
 # Behind all that a template makes; no stack exports the value.
 BROKEN = {"Type": "AWS::IAM::ManagedPolicy", "Properties": {"PolicyDocument": {"Fn::ImportValue": "nothing"}}}
 
@@ -51,15 +39,10 @@ TRIALS = {
     "saver-metrics": Trial("saver-metrics.yaml", {"Service": "smoke"}, {"TenantWriteUnits": "5000"}),
     "tenant": Trial("tenant.yaml", {"Tenant": "acme"}, {"Tenant": "globex"}),
     "tenant-role": Trial("tenant-role.yaml", {}, {}),
-    "gateway": Trial("gateway.yaml", {"Principals": WHO}, {"MemorySize": "512"}),
+    "gateway": Trial("gateway.yaml", {}, {"MemorySize": "512"}),
     "gateway-http-api": Trial(
         "gateway.yaml",
-        {
-            "Principals": WHO,
-            "Entrance": "HTTP_API",
-            "JwtIssuer": "https://issuer.example",
-            "JwtAudiences": "agents",
-        },
+        TOKENS,
         {"MemorySize": "512", "RequestsPerSecond": "5"},
     ),
     "gateway-ecs": Trial("gateway-ecs.yaml", {"DeletionProtection": "false"}, {"LogRetentionDays": "60"}),
@@ -75,84 +58,15 @@ CANNOT = {
 }
 
 
-class Stacks:
-    """The stacks of one emulator."""
-
-    def __init__(self, client: Client) -> None:
-        """Take the factory of its clients."""
-        self.formation, self.dynamodb = client("cloudformation"), client("dynamodb")
-
-    def create(self, name: str, template: Template, given: Mapping[str, str]) -> str:
-        """Make a stack; return the state in which it ends, or why it is refused."""
-        try:
-            self.formation.create_stack(**_request(name, template, given))
-        except ClientError as error:
-            return str(error)
-        return self._ended(name)
-
-    def update(self, name: str, template: Template, given: Mapping[str, str]) -> str:
-        """Update a stack; return the state in which it ends."""
-        self.formation.update_stack(**_request(name, template, given))
-        return self._ended(name)
-
-    def destroy(self, name: str) -> str:
-        """Delete a stack, and the table that it keeps; return the state in which it ends."""
-        kept = self.outputs(name).get("TableName")
-        self.formation.delete_stack(StackName=name)
-        state = self._ended(name)
-        if kept in self.dynamodb.list_tables()["TableNames"]:
-            self.dynamodb.delete_table(TableName=kept)
-        return state
-
-    def outputs(self, name: str) -> dict[str, str]:
-        """What a stack puts out; nothing if there is none."""
-        try:
-            [stack] = self.formation.describe_stacks(StackName=name)["Stacks"]
-        except ClientError:
-            return {}
-        return {each["OutputKey"]: each["OutputValue"] for each in stack.get("Outputs", [])}
-
-    def reasons(self, name: str) -> str:
-        """Why the resources of a stack failed."""
-        events = self.formation.describe_stack_events(StackName=name)["StackEvents"]
-        return " ".join(each.get("ResourceStatusReason", "") for each in events)
-
-    def _ended(self, name: str) -> str:
-        for _ in range(1200):
-            try:
-                [stack] = self.formation.describe_stacks(StackName=name)["Stacks"]
-            except ClientError:
-                # A stack that is gone has no description by its name.
-                return "DELETE_COMPLETE"
-            if not stack["StackStatus"].endswith("IN_PROGRESS"):
-                return str(stack["StackStatus"])
-            time.sleep(0.05)
-        return "not ended"
-
-
-def _request(name: str, template: Template, given: Mapping[str, str]) -> dict[str, Any]:
-    return {
-        "StackName": name,
-        "TemplateBody": json.dumps(template),
-        "Capabilities": ["CAPABILITY_IAM"],
-        "Parameters": [
-            {"ParameterKey": key, "ParameterValue": value}
-            for key, value in {**ACCOUNT, **given}.items()
-            if key in template.get("Parameters", {})
-        ],
-    }
-
-
 @pytest.fixture(scope="module")
-def stacks(emulator: Client) -> Iterator[Stacks]:
-    """Give the stacks of the emulator, with those that others import from."""
-    made = Stacks(emulator)
-    bases = {"base-table": {"TableName": "base", "DeletionProtection": "false"}, "base-tenant": {}}
-    for base, given in bases.items():
-        assert made.create(base, load(f"{base.removeprefix('base-')}.yaml"), given) == "CREATE_COMPLETE"
-    yield made
-    for base in reversed(bases):
-        made.destroy(base)
+def bases(stacks: Stacks) -> Iterator[None]:
+    """Let there be the stacks that others import from."""
+    given = {"TableName": "base", "DeletionProtection": "false"}
+    assert stacks.create("base-table", load("table.yaml"), **given) == "CREATE_COMPLETE"
+    assert stacks.create("base-tenant", load("tenant.yaml"), Tenant="acme") == "CREATE_COMPLETE"
+    yield
+    stacks.destroy("base-tenant")
+    stacks.destroy("base-table")
 
 
 def everything(client: Client) -> dict[str, set[str]]:
@@ -173,13 +87,14 @@ def everything(client: Client) -> dict[str, set[str]]:
     }
 
 
+@pytest.mark.usefixtures("bases")
 @pytest.mark.parametrize("name", TRIALS)
 def test_a_stack_is_made_updated_failed_and_destroyed_and_leaves_nothing(
     emulator: Client, stacks: Stacks, name: str
 ) -> None:
     before, (file, given, changed) = everything(emulator), TRIALS[name]
     template = load(file)
-    state = stacks.create(name, template, given)
+    state = stacks.create(name, template, **given)
     if name in CANNOT:
         why = state if "error" in state else stacks.reasons(name)
         assert re.search(CANNOT[name], why), f"{state}: {why}"
@@ -188,16 +103,53 @@ def test_a_stack_is_made_updated_failed_and_destroyed_and_leaves_nothing(
         assert state == "CREATE_COMPLETE", stacks.reasons(name)
         made = stacks.outputs(name)
         if changed:
-            assert stacks.update(name, template, {**given, **changed}) == "UPDATE_COMPLETE"
+            assert stacks.update(name, template, **{**given, **changed}) == "UPDATE_COMPLETE"
             assert stacks.outputs(name).keys() == made.keys()
         assert stacks.destroy(name) == "DELETE_COMPLETE"
         # What stands under a condition may not be there to wait for.
         resources = template["Resources"]
         behind = sorted(each for each in resources if "Condition" not in resources[each])
         broken = {**template, "Resources": {**resources, "Broken": {**BROKEN, "DependsOn": behind}}}
-        assert stacks.create(f"broken-{name}", broken, given) == "ROLLBACK_COMPLETE"
+        assert stacks.create(f"broken-{name}", broken, **given) == "ROLLBACK_COMPLETE"
         stacks.destroy(f"broken-{name}")
     assert everything(emulator) == before
+
+
+def test_tenants_and_gateway_follow_the_table_and_keep_policy_and_address(
+    emulator: Client, stacks: Stacks
+) -> None:
+    """docs/move-table.md, "The whole list". The emulator has no imports, so the stack makes a table of its own."""
+    table = load("table.yaml")
+    for name in ("old", "new"):
+        given = {"TableName": f"{name}-table", "DeletionProtection": "false"}
+        assert stacks.create(name, table, **given) == "CREATE_COMPLETE"
+    beside = {"followers": load("tenant.yaml"), "followers-gateway": load("gateway.yaml")}
+
+    def outputs() -> dict[str, dict[str, str]]:
+        return {name: stacks.outputs(name) for name in beside}
+
+    for name, template in beside.items():
+        assert stacks.create(name, template, TableStackName="old", Tenant="acme") == "CREATE_COMPLETE"
+    before = outputs()
+    for name, template in beside.items():
+        assert stacks.update(name, template, TableStackName="new", Tenant="acme") == "UPDATE_COMPLETE"
+    assert stacks.delete("old") == "DELETE_COMPLETE"
+    assert outputs() == before
+    assert before["followers-gateway"]["Url"]
+    # The table outlives its stack.
+    assert "old-table" in stacks.dynamodb.list_tables()["TableNames"]
+
+    iam, arn = emulator("iam"), before["followers"]["TenantPolicyArn"]
+    version = iam.get_policy(PolicyArn=arn)["Policy"]["DefaultVersionId"]
+    document = iam.get_policy_version(PolicyArn=arn, VersionId=version)["PolicyVersion"]["Document"]
+    assert "table/new-table" in str(document)
+    assert "table/old-table" not in str(document)
+    function = before["followers-gateway"]["FunctionName"]
+    variables = emulator("lambda").get_function_configuration(FunctionName=function)["Environment"]
+    assert variables["Variables"]["LANGGRAPH_CHECKPOINTER_CONFIG__TABLE_NAME"] == "new-table"
+    for name in (*beside, "new"):
+        stacks.destroy(name)
+    stacks.dynamodb.delete_table(TableName="old-table")
 
 
 def test_the_page_names_the_templates_that_the_emulator_makes() -> None:
