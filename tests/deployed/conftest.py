@@ -6,10 +6,11 @@ import contextlib
 import io
 import json
 import os
+import re
 import time
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import boto3
 import pytest
@@ -179,8 +180,50 @@ def environment_of_role(emulator: Client, name: str, *documents: Node) -> dict[s
     return environment(iam.meta.endpoint_url, credentials)
 
 
-def use(variables: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give an environment to this process, whose default session has none yet."""
+def use(variables: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Give an environment to this process; return the requests that its default session will have sent."""
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr("boto3.DEFAULT_SESSION", None)
+    sent: set[str] = set()
+
+    def note(model: Any, **_: object) -> None:
+        service = model.service_model.endpoint_prefix.replace("monitoring", "cloudwatch")
+        sent.add(f"{service}:{model.name}")
+
+    session = boto3.Session()
+    session.events.register("before-call.*", note)
+    monkeypatch.setattr("boto3.DEFAULT_SESSION", session)
+    return sent
+
+
+class Said(NamedTuple):
+    """What a program returned and printed, and the requests that it sent."""
+
+    status: int
+    text: str
+    sent: set[str]
+
+    def verdicts(self) -> dict[str, str]:
+        """The verdict on each check, in order."""
+        return verdicts(self.text)
+
+
+def verdicts(text: str) -> dict[str, str]:
+    """The verdict on each check that is printed, in order."""
+    lines = re.findall(r"^(ok|problem|left out) +\d+\.\d s  ([a-z-]+): \S", text, re.MULTILINE)
+    return {check: verdict for verdict, check in lines}
+
+
+Run: TypeAlias = Callable[..., Said]
+
+
+@pytest.fixture
+def run_program(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Give a function that runs a program's `main` in this process, with an environment and words."""
+
+    def run(main: Callable[[], int], variables: dict[str, str], *words: str) -> Said:
+        sent = use(variables, monkeypatch)
+        monkeypatch.setattr("sys.argv", ["a program", *words])
+        return Said(main(), capsys.readouterr().out, sent)
+
+    return run

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 from typing import Any
 
-import boto3
 import pytest
 
-from tests.deployed.conftest import Client, Stacks, environment_of_role, use
+from tests.deployed.conftest import Client, Run, Stacks, environment_of_role, use
 from tests.deployed.test_smoke import STACK
 from tests.infra.rendering import INFRA
 from tests.infra.test_deployer import PREFLIGHT
@@ -44,31 +42,14 @@ def made(name: str, stack: str = STACK, aws: str = sys.executable) -> Result:
     return CHECKS[name].made(Preflight(stack, aws))
 
 
-def test_an_account_that_is_ready(account: dict[str, str]) -> None:
-    command = [sys.executable, "-m", "tools.preflight", STACK, "--aws", sys.executable]
-    done = subprocess.run(  # noqa: S603  # Our own program.
-        command, cwd=INFRA.parent, env=account, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert re.findall(r"^(\S+) +\d+\.\d s  (\w+): \S", done.stdout, re.MULTILINE) == [
-        (OK, name) for name in CHECKS
-    ]
-    assert "assumed-role/ada/ada in us-east-1" in done.stdout
-
-
-def test_it_only_asks(account: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    del account
-    sent: set[str] = set()
-
-    def note(model: Any, **_: object) -> None:
-        sent.add(f"{model.service_model.endpoint_prefix}:{model.name}")
-
-    session = boto3.Session()
-    session.events.register("before-call.*", note)
-    monkeypatch.setattr("boto3.DEFAULT_SESSION", session)
-    assert {made(name).verdict for name in CHECKS} == {OK}
-    assert sent == set(PREFLIGHT.split())
-    assert all(re.match(r"\w+:(Describe|Get|Simulate)", each) for each in sent)
+def test_an_account_that_is_ready(deployer: dict[str, str], run_program: Run) -> None:
+    """And that nothing is changed there."""
+    said = run_program(program.main, deployer, STACK, "--aws", sys.executable)
+    assert said.status == 0, said.text
+    assert said.verdicts() == dict.fromkeys(CHECKS, OK)
+    assert "assumed-role/ada/ada in us-east-1" in said.text
+    assert said.sent == set(PREFLIGHT.split())
+    assert all(re.match(r"\w+:(Describe|Get|Simulate)", each) for each in said.sent)
 
 
 def test_a_stack_of_another_name_is_not_in_the_policy(account: dict[str, str]) -> None:

@@ -8,29 +8,25 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import boto3
 import pytest
 
 from langgraph.checkpoint.dynamodb._format.schema import table_schema
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError
-from tests.deployed.conftest import Client, Stacks, environment, environment_of_role, use
+from tests.deployed.conftest import Client, Run, Stacks, environment, environment_of_role, use, verdicts
 from tests.infra.authorization import Gate
 from tests.infra.conftest import contents
 from tests.infra.rendering import ACCOUNT_ID, INFRA, REGION, Node, load
 from tests.infra.stacks import TABLE_STACK, stack_of
 from tests.infra.test_deployer import SMOKE
 from tests.support.checkpoints import store, thread_config
+from tests.support.gateway_service import gateway_service
 from tools import smoke as program
 from tools.checks import LEFT_OUT, OK, PROBLEM, Result
 from tools.engine import Engine
-from tools.server import Server
 from tools.smoke import CHECKS, Smoke, run
 
 if TYPE_CHECKING:
@@ -52,71 +48,42 @@ SCAN = {
 }
 
 
-def smoke(variables: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
-    """Run it as `make smoke` does."""
-    return subprocess.run(  # noqa: S603  # Our own program.
-        [sys.executable, "-m", "tools.smoke", *words],
-        cwd=INFRA.parent,
-        env=variables,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-def verdicts(said: str) -> dict[str, str]:
-    """The verdict on each check that was printed, in order."""
-    lines = re.findall(r"^(ok|problem|left out) +\d+\.\d s  ([a-z-]+): \S", said, re.MULTILINE)
-    return {check: verdict for verdict, check in lines}
-
-
 @pytest.mark.search
 @pytest.mark.engines("dynamodb-local")
 def test_a_table_on_dynamodb_local_that_is_in_use(
-    engine: Engine, saver: DynamoDBSaver, client: DynamoDBClient, table_name: str
+    engine: Engine, saver: DynamoDBSaver, client: DynamoDBClient, table_name: str, run_program: Run
 ) -> None:
     store(saver, thread_config("somebody"), "1", {"a": 1})
     before, tables = contents(client, table_name), client.list_tables()["TableNames"]
-    done = smoke(environment(engine.endpoint_url), "--table", table_name, "--slow")
-    assert done.returncode == 0, done.stdout + done.stderr
+    said = run_program(program.main, environment(engine.endpoint_url), "--table", table_name, "--slow")
+    assert said.status == 0, said.text
     left_out = {"roles", "tenants", "gateway", "alarm", "restored"}
-    assert verdicts(done.stdout) == {
-        name: LEFT_OUT if name in left_out else OK for name in [*CHECKS, "cleaned-up"]
-    }
-    assert "81 tests passed, none was skipped" in done.stdout
-    assert "kill -9" in done.stdout
+    assert said.verdicts() == {name: LEFT_OUT if name in left_out else OK for name in [*CHECKS, "cleaned-up"]}
+    assert "81 tests passed, none was skipped" in said.text
+    assert "kill -9" in said.text
     assert contents(client, table_name) == before
     assert client.list_tables()["TableNames"] == tables
 
 
 @pytest.mark.engines("dynamodb-local")
-def test_the_gateway(engine: Engine, client: DynamoDBClient, table_name: str) -> None:
-    gateway = Path(sys.executable).with_name("langgraph-dynamodb")
-    variables = [
-        f"{name}={value}" for name, value in environment(engine.endpoint_url).items() if "AWS" in name
-    ]
-    command = [
-        "env",
-        *variables,
-        str(gateway),
-        "gateway",
-        "--table",
-        table_name,
-        "--insecure",
-        "--port",
-        "{port}",
-    ]
-    with Server("the gateway", tuple(command)).run() as address:
-        words = ["--table", table_name, "--only", "gateway", "--gateway", address]
-        done = smoke(environment(engine.endpoint_url), *words)
-    assert verdicts(done.stdout) == {"gateway": OK, "cleaned-up": OK}, done.stdout + done.stderr
-    assert address in done.stdout
+def test_the_gateway(
+    local: Engine,
+    make_saver: Callable[..., DynamoDBSaver],
+    client: DynamoDBClient,
+    table_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    del local
+    with gateway_service(make_saver()) as address:
+        found = results(Smoke(table_name, gateway_url=address), "gateway")
+    assert {check: each.verdict for check, each in found.items()} == {"gateway": OK, "cleaned-up": OK}
+    assert address in found["gateway"].says
     assert contents(client, table_name) == []
     # It is gone now.
-    done = smoke(environment(engine.endpoint_url), *words)
-    assert done.returncode == 1
-    assert verdicts(done.stdout)["gateway"] == PROBLEM
-    assert "to do: name this caller in PRINCIPALS" in done.stdout
+    monkeypatch.setattr(program, "GATEWAY_RETRY_SECONDS", 0.1)
+    found = results(Smoke(table_name, gateway_url=address), "gateway")
+    assert found["gateway"].verdict == PROBLEM
+    assert "name this caller in PRINCIPALS" in found["gateway"].remedy
 
 
 @pytest.fixture(scope="module")
@@ -161,19 +128,20 @@ def deployed(emulator: Client, stacks: Stacks) -> Iterator[dict[str, str]]:
 
 
 def test_a_deployment_on_ministack_by_whoever_has_the_deployers_policy(
-    emulator: Client, deployed: dict[str, str]
+    emulator: Client, deployed: dict[str, str], run_program: Run
 ) -> None:
     roles = emulator("iam").list_roles()["Roles"]
-    done = smoke(deployed, STACK)
-    assert done.returncode == 0, done.stdout + done.stderr
+    said = run_program(program.main, deployed, STACK)
+    assert said.status == 0, said.text
     left_out = {"expiry", "tenants", "gateway", "alarm"}
-    assert verdicts(done.stdout) == {
-        name: LEFT_OUT if name in left_out else OK for name in [*QUICK, "cleaned-up"]
-    }
+    assert said.verdicts() == {name: LEFT_OUT if name in left_out else OK for name in [*QUICK, "cleaned-up"]}
     page = PAGE.read_text(encoding="utf-8").split("$ make smoke\n")[1].split("```")[0]
-    assert verdicts(page) == verdicts(done.stdout)
-    assert "the reader 6, not BatchWriteItem" in done.stdout
-    assert "it knows no dynamodb:LeadingKeys" in done.stdout
+    assert verdicts(page) == said.verdicts()
+    assert "the reader 6, not BatchWriteItem" in said.text
+    assert "it knows no dynamodb:LeadingKeys" in said.text
+    # The policy names all requests.
+    some = {"iam:CreateRole", "cloudwatch:SetAlarmState", "sts:AssumeRole"}
+    assert some <= said.sent <= set(SMOKE.split())
     assert contents(emulator("dynamodb"), STACK) == []
     assert [each["RoleName"] for each in emulator("iam").list_roles()["Roles"]] == [
         each["RoleName"] for each in roles
@@ -184,25 +152,23 @@ def test_a_deployment_on_ministack_by_whoever_has_the_deployers_policy(
     assert emulator("cloudwatch").describe_alarms(StateValue="ALARM")["MetricAlarms"] == []
 
 
-def test_a_role_that_may_not_be_created_is_a_problem(emulator: Client, deployed: dict[str, str]) -> None:
+def test_a_role_that_may_not_be_created_is_a_problem(
+    emulator: Client, deployed: dict[str, str], run_program: Run
+) -> None:
     iam = emulator("iam")
-    document = {
-        "Version": "2012-10-17",
-        "Statement": [{"Effect": "Deny", "Action": "iam:CreateRole", "Resource": "*"}],
-    }
-    iam.put_role_policy(RoleName="deployer", PolicyName="none", PolicyDocument=json.dumps(document))
-    done = smoke(deployed, STACK, "--only", "roles", "--only", "lock")
+    denied = {"Effect": "Deny", "Action": "iam:CreateRole", "Resource": "*"}
+    document = json.dumps({"Version": "2012-10-17", "Statement": [denied]})
+    iam.put_role_policy(RoleName="deployer", PolicyName="none", PolicyDocument=document)
+    said = run_program(program.main, deployed, STACK, "--only", "roles", "--only", "lock")
     iam.delete_role_policy(RoleName="deployer", PolicyName="none")
-    assert done.returncode == 1
-    assert verdicts(done.stdout) == {"lock": OK, "roles": PROBLEM, "cleaned-up": OK}
-    assert "to do: run this with the policy infra/deployer.json" in done.stdout
+    assert said.status == 1
+    assert said.verdicts() == {"lock": OK, "roles": PROBLEM, "cleaned-up": OK}
+    assert "to do: run this with the policy infra/deployer.json" in said.text
 
 
-def test_a_stack_that_is_not_there(deployed: dict[str, str]) -> None:
-    done = smoke(deployed, "langgraph-checkpoints-other")
-    assert done.returncode == 1
-    assert "There is no stack langgraph-checkpoints-other with a table here" in done.stderr
-    assert "Traceback" not in done.stderr
+def test_a_stack_that_is_not_there(deployed: dict[str, str], run_program: Run) -> None:
+    with pytest.raises(SystemExit, match="There is no stack langgraph-checkpoints-other with a table here"):
+        run_program(program.main, deployed, "langgraph-checkpoints-other")
 
 
 @pytest.fixture
@@ -274,26 +240,6 @@ def test_a_tenant(
     assert found["tenants"].verdict == verdict, found
     assert says in found["tenants"].says
     assert found["cleaned-up"].verdict == OK
-
-
-def test_the_requests_of_all_checks_are_those_that_the_policy_names(
-    emulator: Client, deployed: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    use(deployed, monkeypatch)
-    sent: set[str] = set()
-
-    def note(model: Any, **_: object) -> None:
-        service = {"monitoring": "cloudwatch"}.get(
-            model.service_model.endpoint_prefix, model.service_model.endpoint_prefix
-        )
-        sent.add(f"{service}:{model.name}")
-
-    session = boto3.Session()
-    session.events.register("before-call.*", note)
-    monkeypatch.setattr("boto3.DEFAULT_SESSION", session)
-    quick = [name for name in QUICK if name != "doctor"]
-    assert not [each for each in results(Smoke(STACK, STACK), *quick).values() if each.verdict == PROBLEM]
-    assert {"iam:CreateRole", "cloudwatch:SetAlarmState", "sts:AssumeRole"} <= sent <= set(SMOKE.split())
 
 
 def test_a_check_that_fails_in_a_way_that_nobody_foresaw_keeps_no_other_from_being_made(
