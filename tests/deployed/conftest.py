@@ -8,19 +8,24 @@ import json
 import os
 import re
 import time
+import uuid
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import boto3
 import pytest
 from botocore.exceptions import ClientError
 
+from langgraph.checkpoint.dynamodb._format.schema import table_schema
 from tests.conftest import REQUIRE_LOCAL_VARIABLE
 from tests.infra.rendering import ACCOUNT_ID, INFRA, Node, Template
 from tests.infra.stacks import GIVEN
 from tools.engine import LOCAL_ENVIRONMENT, Engine
 from tools.server import Server
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
 
 Client: TypeAlias = Callable[[str], Any]
 MINISTACK = INFRA.parent / ".venv-aiobotocore" / "bin" / "ministack"
@@ -227,3 +232,12 @@ def run_program(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[s
         return Said(main(), capsys.readouterr().out, sent)
 
     return run
+
+
+@pytest.fixture(scope="module")
+def made_table(client: DynamoDBClient) -> Iterator[str]:
+    """Give the name of a table for all of these tests."""
+    name = f"deployed-{uuid.uuid4().hex}"
+    client.create_table(**table_schema(name))
+    yield name
+    client.delete_table(TableName=name)

@@ -11,26 +11,20 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import Checkpoint, empty_checkpoint
 
 from langgraph.checkpoint.dynamodb import CheckpointerInputError
-from langgraph.checkpoint.dynamodb._format.schema import table_schema
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
 from tests.deployed import lambda_runtime
 from tests.deployed.lambda_entrance import Entrance, FunctionUrl, HttpApi, LoadBalancer
 from tests.infra.rendering import INFRA, Node
 from tests.infra.stacks import GATEWAYS
 from tools.engine import Engine
-
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
 
 # What is tested here is the process, so one engine does.
 pytestmark = pytest.mark.engines("dynamodb-local")
@@ -68,15 +62,6 @@ def running(engine: Engine, table_name: str, **others: str) -> Iterator[subproce
     ) as process:
         # It ends with its input.
         yield process
-
-
-@pytest.fixture(scope="module")
-def made_table(client: DynamoDBClient) -> Iterator[str]:
-    """Give the name of a table for all of these tests."""
-    name = f"gateway-{uuid.uuid4().hex}"
-    client.create_table(**table_schema(name))
-    yield name
-    client.delete_table(TableName=name)
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import random
@@ -13,6 +14,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
@@ -37,6 +39,9 @@ LAMBDA = "examples/lambda-agent/template.yaml"
 HANDLERS = ["handler.handler", "handler.sync_handler"]
 # The blocking one differs by its driver, which has tests of its own.
 BOTH = [HANDLERS[0], pytest.param(HANDLERS[1], marks=pytest.mark.search)]
+
+
+Start: TypeAlias = "Callable[..., Environment]"
 
 
 class Environment:
@@ -92,18 +97,18 @@ class Dead(Faults):
         return Fault.DROPPED if is_dead else None, random.Random(number)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def dead() -> Dead:
     """Give what lets connections to the engine die."""
     return Dead()
 
 
-@pytest.fixture
-def environment_of(engine: Engine, dead: Dead, table_name: str) -> Iterator[Callable[..., Environment]]:
+@pytest.fixture(scope="module")
+def start(engine: Engine, dead: Dead, made_table: str) -> Iterator[Start]:
     """Give a factory of execution environments for a handler; it takes modules to import first, and variables."""
     variables = {
         **engine.environment(),
-        "TABLE_NAME": table_name,
+        "TABLE_NAME": made_table,
         "RETRY_SECONDS": "1",
         "PYTHONPATH": os.pathsep.join(
             str(folder) for folder in (EXAMPLES / "lambda-agent", EXAMPLES, Path.cwd(), Path(__file__).parent)
@@ -128,27 +133,52 @@ def environment_of(engine: Engine, dead: Dead, table_name: str) -> Iterator[Call
         yield start
 
 
-@pytest.mark.parametrize(
-    ("handler", "successor"), [HANDLERS, pytest.param(*HANDLERS[::-1], marks=pytest.mark.search)]
-)
+@pytest.fixture(scope="module")
+def pair(start: Start) -> Callable[[str], list[Environment]]:
+    """Give two environments of a handler, which all tests use that do not end them."""
+    return functools.cache(lambda handler: [start(handler), start(handler)])
+
+
+@pytest.fixture
+def environment(pair: Callable[[str], list[Environment]], handler: str) -> Environment:
+    """Give the first of them."""
+    return pair(handler)[0]
+
+
+@pytest.fixture
+def thread_id() -> str:
+    """Give the id of a thread of the test's own."""
+    return uuid.uuid4().hex
+
+
+@pytest.mark.parametrize("handler", BOTH)
 def test_agent_remembers_in_another_environment(
-    environment_of: Callable[[str], Environment], handler: str, successor: str
+    pair: Callable[[str], list[Environment]], handler: str, thread_id: str
 ) -> None:
-    environment_of(handler).invoke(thread_id="thread", message="first")
-    result = environment_of(successor).invoke(thread_id="thread", message="second")
+    first, second = pair(handler)
+    first.invoke(thread_id=thread_id, message="first")
+    result = second.invoke(thread_id=thread_id, message="second")
     assert result["reply"] == "You have told me 2 things. The first was: first"
+
+
+@pytest.mark.search
+def test_a_thread_of_one_handler_goes_on_in_the_other(
+    pair: Callable[[str], list[Environment]], thread_id: str
+) -> None:
+    for count, handler in enumerate((*HANDLERS, *HANDLERS), 1):
+        result = pair(handler)[0].invoke(thread_id=thread_id, message=f"{count}")
+        assert result["reply"] == f"You have told me {count} things. The first was: 1"
 
 
 @pytest.mark.parametrize("handler", BOTH)
 def test_frozen_environment_thaws_to_dead_connections(
-    environment_of: Callable[[str], Environment], dead: Dead, handler: str
+    environment: Environment, dead: Dead, thread_id: str
 ) -> None:
-    environment = environment_of(handler)
-    environment.invoke(thread_id="thread", message="before")
+    environment.invoke(thread_id=thread_id, message="before")
     for thaws in (1, 2):
         with environment.frozen():
             dead.requests = 2
-        result = environment.invoke(thread_id="thread", message=f"after {thaws}")
+        result = environment.invoke(thread_id=thread_id, message=f"after {thaws}")
         assert result["reply"] == f"You have told me {1 + thaws} things. The first was: before"
         assert dead.requests == 0
 
@@ -156,11 +186,10 @@ def test_frozen_environment_thaws_to_dead_connections(
 @pytest.mark.search
 @pytest.mark.parametrize("handler", BOTH)
 def test_environment_frozen_in_the_middle_of_an_invocation_finishes_it(
-    environment_of: Callable[[str], Environment], dead: Dead, handler: str
+    environment: Environment, dead: Dead, thread_id: str
 ) -> None:
-    environment = environment_of(handler)
-    environment.invoke(thread_id="thread", message="before")
-    environment.send(thread_id="thread", message="during")
+    environment.invoke(thread_id=thread_id, message="before")
+    environment.send(thread_id=thread_id, message="during")
     with environment.frozen():
         dead.requests = 2
     answer = environment.answer()
@@ -170,71 +199,66 @@ def test_environment_frozen_in_the_middle_of_an_invocation_finishes_it(
 @pytest.mark.search
 @pytest.mark.parametrize("handler", BOTH)
 def test_an_event_that_comes_twice_is_heard_once(
-    environment_of: Callable[[str], Environment], handler: str
+    pair: Callable[[str], list[Environment]], handler: str, thread_id: str
 ) -> None:
     """In the same environment, in another one, and in two at once."""
-    event = {"thread_id": "thread", "message_id": "1", "message": "first"}
-    environments = [environment_of(handler), environment_of(handler)]
-    for environment in environments:
+    event = {"thread_id": thread_id, "message_id": "1", "message": "first"}
+    for environment in pair(handler):
         environment.send(**event)
-    answers = [environment.answer() for environment in environments]
-    answers += [{"result": environment.invoke(**event)} for environment in environments]
+    answers = [environment.answer() for environment in pair(handler)]
+    answers += [{"result": environment.invoke(**event)} for environment in pair(handler)]
     assert answers == [
         {"result": {"reply": "You have told me 1 things. The first was: first", "messages": 2}}
     ] * len(answers)
 
 
 @pytest.mark.parametrize("handler", BOTH)
-def test_failed_invocation_does_not_harm_the_next(
-    environment_of: Callable[[str], Environment], handler: str
-) -> None:
-    environment = environment_of(handler)
-    environment.send(thread_id="thread")
+def test_failed_invocation_does_not_harm_the_next(environment: Environment, thread_id: str) -> None:
+    environment.send(thread_id=thread_id)
     assert environment.answer() == {"error": "ValueError: the event needs message"}
     environment.send(thread_id="t" * 3000, message="hello")
     assert "limit" in environment.answer()["error"]
-    assert environment.invoke(thread_id="thread", message="hello")["messages"] == 2
+    assert environment.invoke(thread_id=thread_id, message="hello")["messages"] == 2
 
 
-# What a killed process leaves does not depend on its handler, and each time-out is waited for.
 @pytest.mark.search
-@pytest.mark.parametrize("handler", HANDLERS[:1])
 def test_a_message_that_always_exceeds_the_time_out_is_given_up_and_later_ones_are_served(
-    environment_of: Callable[..., Environment], handler: str
+    start: Start, thread_id: str
 ) -> None:
-    """Each attempt ends its process, which leaves nothing but the note that it had begun."""
+    """Each attempt ends its process, which leaves nothing but the note that it had begun, whatever the handler."""
+    event = {"thread_id": thread_id, "message_id": "1", "message": "hang"}
     for _ in range(3):
-        victim = environment_of(handler, "poisoned", LOCK_SECONDS="1")
-        victim.send(thread_id="thread", message_id="1", message="hang")
+        victim = start(HANDLERS[0], "poisoned", LOCK_SECONDS="1")
+        victim.send(**event)
         assert victim.is_dead()
-    successor = environment_of(handler, "poisoned", LOCK_SECONDS="1")
-    reply = successor.invoke(thread_id="thread", message="next")["reply"]
+    successor = start(HANDLERS[0], "poisoned", LOCK_SECONDS="1")
+    reply = successor.invoke(thread_id=thread_id, message="next")["reply"]
     assert reply == "You have told me 2 things. The first was: hang"
-    event = {"thread_id": "thread", "message_id": "1", "message": "hang"}
     given_up = {"error": "This message could not be answered: 3 attempts failed.", "messages": 4}
     assert successor.invoke(**event) == given_up
 
 
 @pytest.mark.search
 @pytest.mark.parametrize("handler", BOTH)
-@pytest.mark.parametrize("answered", [0, 6], ids=["from the start", "in the middle"])
 def test_a_throttled_table_is_an_error_before_lambda_ends_the_process(
-    environment_of: Callable[..., Environment], handler: str, answered: int
+    start: Start, handler: str, thread_id: str
 ) -> None:
     """At the start nothing has the thread yet; in the middle it is to be let go, which is throttled too."""
     with scripted_server() as endpoint:
-        endpoint.script = [(200, "")] * answered + [(400, "ProvisionedThroughputExceededException")] * 10_000
-        environment = environment_of(handler, AWS_ENDPOINT_URL_DYNAMODB=endpoint.address, RETRY_SECONDS="1")
+        environment = start(handler, AWS_ENDPOINT_URL_DYNAMODB=endpoint.address)
         # What is timed is an invocation, and not the start of the process.
-        environment.send(thread_id="thread")
+        environment.send(thread_id=thread_id)
         assert "error" in environment.answer()
-        began = time.monotonic()
-        environment.send(thread_id="thread", message="hello")
-        answer = environment.answer()
-        assert time.monotonic() - began < GIVEN_UP * (1 + ATTEMPT_SECONDS)
-        assert "ProvisionedThroughputExceededException" in answer["error"]
-        # A thread that is had is read next.
-        assert ("Query" in endpoint.requests) == (answered > 0)
+        for answered in (0, 6):
+            throttled = (400, "ProvisionedThroughputExceededException")
+            endpoint.script, endpoint.requests = [(200, "")] * answered + [throttled] * 10_000, []
+            began = time.monotonic()
+            environment.send(thread_id=thread_id, message="hello")
+            answer = environment.answer()
+            assert time.monotonic() - began < GIVEN_UP * (1 + ATTEMPT_SECONDS)
+            assert "ProvisionedThroughputExceededException" in answer["error"]
+            # A thread that is had is read next.
+            assert ("Query" in endpoint.requests) == (answered > 0)
 
 
 @pytest.mark.parametrize(("driver", "handler"), [("async", HANDLERS[0]), ("sync", HANDLERS[1])])
