@@ -13,10 +13,11 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 
@@ -31,8 +32,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.engines("dynamodb-local")
 EXAMPLES = INFRA / "examples"
 FOLDERS = (EXAMPLES / "ecs-agent", EXAMPLES, Path.cwd(), Path(__file__).parent)
-SERVICE = "import service; service.main()"
-POISONED = f"import poisoned; {SERVICE}"
+
+
+Start: TypeAlias = "Callable[..., Task]"
 
 
 class Task:
@@ -64,18 +66,18 @@ class Task:
         return answer
 
 
-@pytest.fixture
-def start_task(engine: Engine, table_name: str) -> Iterator[Callable[..., Task]]:
-    """Give a factory of tasks; it takes how long their model thinks, and how long a message waits for another."""
+@pytest.fixture(scope="module")
+def start_task(engine: Engine, made_table: str) -> Iterator[Start]:
+    """Give a factory of tasks; it takes for how long their model thinks."""
     with contextlib.ExitStack() as stack:
 
-        def start(think_seconds: int = 0, wait_seconds: int = 30, program: str = SERVICE) -> Task:
-            process = subprocess.Popen(  # noqa: S603  # Our own program, in the interpreter of the tests.
-                [sys.executable, "-c", program],
+        def start(think_seconds: int = 0) -> Task:
+            process = subprocess.Popen(  # Our own program, in the interpreter of the tests.
+                [sys.executable, "-c", "import poisoned, service; service.main()"],
                 env={
                     **engine.environment(),
-                    "WAIT_SECONDS": str(wait_seconds),
-                    "TABLE_NAME": table_name,
+                    "WAIT_SECONDS": "30",
+                    "TABLE_NAME": made_table,
                     "HOST": "127.0.0.1",
                     "PORT": "0",
                     "THINK_SECONDS": str(think_seconds),
@@ -92,21 +94,33 @@ def start_task(engine: Engine, table_name: str) -> Iterator[Callable[..., Task]]
         yield start
 
 
-def wait_for_plan(client: DynamoDBClient, table_name: str) -> None:
+@pytest.fixture(scope="module")
+def task(start_task: Start) -> Task:
+    """Give a task for all tests that do not end it."""
+    return start_task()
+
+
+@pytest.fixture
+def thread_id() -> str:
+    """Give the id of a thread of the test's own."""
+    return uuid.uuid4().hex
+
+
+def wait_for_plan(client: DynamoDBClient, table_name: str, thread_id: str) -> None:
     """Wait until the input, its first step and the plan are stored: the next step is the model's."""
     heads = 0
     while heads < 3:
         time.sleep(0.05)
         items = client.scan(TableName=table_name, ConsistentRead=True)["Items"]
-        heads = sum(re.fullmatch("C#[^#]*#", item["SK"]["S"]) is not None for item in items)
+        keys = [item["SK"]["S"] for item in items if item["PK"]["S"] == f"{thread_id}#"]
+        heads = sum(re.fullmatch("C#[^#]*#", key) is not None for key in keys)
 
 
-def test_service_remembers_and_lists_a_thread(start_task: Callable[..., Task]) -> None:
-    task = start_task()
+def test_service_remembers_and_lists_a_thread(task: Task, thread_id: str) -> None:
     assert task.request("GET", "/health") == (http.HTTPStatus.OK, {"status": "ok"})
-    assert task.say("thread", "1", "first")["reply"] == "You have told me 1 things. The first was: first"
-    assert task.say("thread", "2", "second")["reply"] == "You have told me 2 things. The first was: first"
-    status, answer = start_task().request("GET", "/threads/thread")
+    assert task.say(thread_id, "1", "first")["reply"] == "You have told me 1 things. The first was: first"
+    assert task.say(thread_id, "2", "second")["reply"] == "You have told me 2 things. The first was: first"
+    status, answer = task.request("GET", f"/threads/{thread_id}")
     assert status == http.HTTPStatus.OK
     assert [message["text"] for message in answer["messages"]][::2] == ["first", "second"]
     assert task.request("GET", "/threads/other") == (http.HTTPStatus.OK, {"messages": []})
@@ -115,97 +129,88 @@ def test_service_remembers_and_lists_a_thread(start_task: Callable[..., Task]) -
 @pytest.mark.search
 @pytest.mark.parametrize("retried", [True, False], ids=["same message", "next message"])
 def test_killed_in_the_middle_of_a_request_another_task_goes_on(
-    start_task: Callable[..., Task], client: DynamoDBClient, table_name: str, *, retried: bool
+    start_task: Start, task: Task, client: DynamoDBClient, made_table: str, thread_id: str, *, retried: bool
 ) -> None:
     victim = start_task(think_seconds=3600)
     lost: list[Exception] = []
 
     def ask() -> None:
         try:
-            victim.say("thread", "1", "first")
+            victim.say(thread_id, "1", "first")
         except (OSError, http.client.HTTPException) as error:
             lost.append(error)
 
     asking = threading.Thread(target=ask)
     asking.start()
-    wait_for_plan(client, table_name)
+    wait_for_plan(client, made_table, thread_id)
     victim.process.kill()
     asking.join()
     assert lost, "the request was answered"
 
-    successor = start_task()
     if not retried:
-        assert successor.say("thread", "2", "second")["reply"].startswith("You have told me 2 things.")
-    answer = successor.say("thread", "1", "first")
+        assert task.say(thread_id, "2", "second")["reply"].startswith("You have told me 2 things.")
+    answer = task.say(thread_id, "1", "first")
     assert answer["reply"] == "You have told me 1 things. The first was: first"
-    assert len(successor.request("GET", "/threads/thread")[1]["messages"]) == (2 if retried else 4)
+    assert len(task.request("GET", f"/threads/{thread_id}")[1]["messages"]) == (2 if retried else 4)
     # The plan that the killed task stored was not made again; only the answer was.
     of_first = [step for step in answer["steps"] if "message 1" in step]
     assert of_first == [
         f"plan message 1 in process {victim.process.pid}",
-        f"answer message 1 in process {successor.process.pid}",
+        f"answer message 1 in process {task.process.pid}",
     ]
 
 
 def test_a_message_that_always_fails_is_given_up_and_later_ones_are_served(
-    start_task: Callable[..., Task],
+    task: Task, thread_id: str
 ) -> None:
-    task = start_task(program=POISONED)
     failing, later = b'{"id": "1", "text": "poison"}', b'{"id": "2", "text": "next"}'
     for body in (failing, later, failing):
-        status, answer = task.request("POST", "/threads/thread", body)
+        status, answer = task.request("POST", f"/threads/{thread_id}", body)
         assert status == http.HTTPStatus.SERVICE_UNAVAILABLE
         assert "the model refuses" in answer["error"]
-    assert task.say("thread", "2", "next")["reply"].startswith("You have told me 2 things.")
-    status, answer = task.request("POST", "/threads/thread", failing)
+    assert task.say(thread_id, "2", "next")["reply"].startswith("You have told me 2 things.")
+    status, answer = task.request("POST", f"/threads/{thread_id}", failing)
     assert status == http.HTTPStatus.UNPROCESSABLE_ENTITY
     assert answer["error"] == "This message could not be answered: 3 attempts failed."
 
 
 @pytest.mark.search
-def test_a_client_that_sends_nothing_does_not_keep_a_task_from_ending_in_time(
-    start_task: Callable[..., Task],
+def test_messages_that_come_at_once_are_all_answered_and_kept(
+    start_task: Start, task: Task, thread_id: str
 ) -> None:
-    task = start_task()
-    stack = stack_of("examples/ecs-agent/template.yaml")
-    [container] = stack.properties("TaskDefinition")["ContainerDefinitions"]
-    with socket.create_connection(("127.0.0.1", task.port)):
-        # Whoever is answered came behind that connection, so a thread waits for it by now.
-        assert task.request("GET", "/health")[0] == http.HTTPStatus.OK
-        task.process.send_signal(signal.SIGTERM)
-        assert task.process.wait(timeout=container["StopTimeout"] / 2) == 0
-
-
-@pytest.mark.search
-def test_messages_that_come_at_once_are_all_answered_and_kept(start_task: Callable[..., Task]) -> None:
-    """Each in a task of its own, the first of them slow."""
-    tasks = [start_task(think_seconds=2), start_task(), start_task()]
+    """In two tasks, the first of them slow."""
+    tasks = [start_task(think_seconds=2), task, task]
     with ThreadPoolExecutor() as pool:
         asked = [
-            pool.submit(task.say, "thread", str(number), f"message {number}")
-            for number, task in enumerate(tasks)
+            pool.submit(each.say, thread_id, str(number), f"message {number}")
+            for number, each in enumerate(tasks)
         ]
         replies = [each.result()["reply"] for each in asked]
     assert sorted(reply.split(" things")[0] for reply in replies) == [
         f"You have told me {count}" for count in (1, 2, 3)
     ]
-    texts = [each["text"] for each in tasks[0].request("GET", "/threads/thread")[1]["messages"]]
+    texts = [each["text"] for each in task.request("GET", f"/threads/{thread_id}")[1]["messages"]]
     assert sorted(texts[::2]) == ["message 0", "message 1", "message 2"]
     assert sorted(texts[1::2]) == sorted(replies)
 
 
-def test_sigterm_lets_requests_under_way_finish(
-    start_task: Callable[..., Task], client: DynamoDBClient, table_name: str
+def test_sigterm_lets_requests_under_way_finish_and_waits_for_no_client_that_sends_nothing(
+    start_task: Start, client: DynamoDBClient, made_table: str, thread_id: str
 ) -> None:
-    task = start_task(think_seconds=2)
-    answers: list[Node] = []
-    asking = threading.Thread(target=lambda: answers.append(task.say("thread", "1", "first")))
-    asking.start()
-    wait_for_plan(client, table_name)
-    task.process.send_signal(signal.SIGTERM)
-    asking.join()
-    assert [answer["reply"] for answer in answers] == ["You have told me 1 things. The first was: first"]
-    assert task.process.wait(timeout=60) == 0
+    task, answers = start_task(think_seconds=2), list[Node]()
+    [container] = stack_of("examples/ecs-agent/template.yaml").properties("TaskDefinition")[
+        "ContainerDefinitions"
+    ]
+    asking = threading.Thread(target=lambda: answers.append(task.say(thread_id, "1", "first")))
+    with socket.create_connection(("127.0.0.1", task.port)):
+        # Whoever is answered came behind that connection, so a thread waits for it by now.
+        assert task.request("GET", "/health")[0] == http.HTTPStatus.OK
+        asking.start()
+        wait_for_plan(client, made_table, thread_id)
+        task.process.send_signal(signal.SIGTERM)
+        asking.join()
+        assert [answer["reply"] for answer in answers] == ["You have told me 1 things. The first was: first"]
+        assert task.process.wait(timeout=container["StopTimeout"] / 2) == 0
 
 
 BAD_REQUESTS = [
@@ -220,8 +225,7 @@ BAD_REQUESTS = [
 ]
 
 
-def test_bad_requests_are_refused_and_the_service_lives_on(start_task: Callable[..., Task]) -> None:
-    task = start_task()
+def test_bad_requests_are_refused_and_the_service_lives_on(task: Task) -> None:
     for method, path, body, status in BAD_REQUESTS:
         found, answer = task.request(method, path, body)
         assert found == status
@@ -229,8 +233,7 @@ def test_bad_requests_are_refused_and_the_service_lives_on(start_task: Callable[
     assert task.request("GET", "/threads/thread") == (http.HTTPStatus.OK, {"messages": []})
 
 
-def test_body_that_is_too_large_is_refused_unread(start_task: Callable[..., Task]) -> None:
-    task = start_task()
+def test_body_that_is_too_large_is_refused_unread(task: Task) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", task.port, timeout=60)
     with contextlib.closing(connection):
         connection.putrequest("POST", "/threads/thread")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import platform
 import random
 import subprocess
 import sys
@@ -22,7 +21,7 @@ from langgraph.checkpoint.dynamodb import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
 from tests.deployed import lambda_runtime
 from tests.deployed.lambda_entrance import Entrance, FunctionUrl, HttpApi, LoadBalancer
-from tests.infra.rendering import INFRA, Node
+from tests.infra.rendering import Node
 from tests.infra.stacks import GATEWAYS
 from tools.engine import Engine
 
@@ -167,42 +166,3 @@ def test_a_value_as_large_as_a_body_goes_in_and_comes_out(
     assert found.pending_writes == [("task", "file", value[::-1])]
     assert listed == [found]
     assert way_in.lost == []
-
-
-@pytest.mark.search
-@pytest.mark.skipif(sys.platform != "linux", reason="what is built for Lambda is imported, which takes Linux")
-def test_the_package_has_all_that_the_handler_loads(tmp_path: Path) -> None:
-    """It is built for the Python of the tests, and loaded without what the tests have."""
-    package = tmp_path / "package"
-    done = subprocess.run(  # noqa: S603  # Our own Makefile.
-        [
-            *("make", "--no-print-directory", "--assume-old", ".venv/.installed", f"{package}.zip"),
-            *(f"GATEWAY_PACKAGE={package}", "LAMBDA_COMPILER=no-such-python"),
-            f"LAMBDA_PYTHON={sys.version_info.major}.{sys.version_info.minor}",
-            f"LAMBDA_PLATFORM={platform.machine()}-manylinux_2_28",
-        ],
-        cwd=INFRA.parent,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "each cold start will" in done.stdout
-    assert not list(package.rglob("*.pyc"))
-    event = FunctionUrl.event(FunctionUrl.__new__(FunctionUrl), "GET", "/health", {}, b"")
-    program = f"""
-import sys
-sys.path = ["."] + [each for each in sys.path if "site-packages" not in each]
-import numpy  # With which it compares embeddings.
-from {HANDLER.rpartition(".")[0]} import handler
-print(handler({event!r}, None)["statusCode"])
-"""
-    served = subprocess.run(  # noqa: S603  # The interpreter of the tests.
-        [sys.executable, "-I", "-c", program],
-        cwd=package,
-        env={**VARIABLES, "AWS_DEFAULT_REGION": "us-east-1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert served.stdout == "200\n", served.stderr

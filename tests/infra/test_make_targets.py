@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import json
-import platform
 import re
 import shlex
 import subprocess
 import sys
-import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -177,51 +174,6 @@ def test_every_tenant_that_the_template_takes_has_a_stack_of_its_own(make: Make,
     assert f"Tenant={tenant}" in given["--parameter-overrides"]
     _, commands = make("deploy-tenant", f"TENANT={tenant}".replace("_", "-").replace(".", "-"))
     assert len(deployments(commands)) == (1 if tenant.replace("-", "").isalnum() or tenant == "-" else 2)
-
-
-@pytest.mark.search
-@pytest.mark.skipif(sys.platform != "linux", reason="what is built for Lambda is imported, which takes Linux")
-def test_the_lambda_package_has_compiled_modules_where_there_is_a_compiler(tmp_path: Path) -> None:
-    """It is built for the Python of the tests, and read by another user than the one that built it.
-
-    `test_gateway_lambda` builds the gateway's package without one.
-    """
-    version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    package, unpacked = tmp_path / "package", tmp_path / "unpacked"
-    done = subprocess.run(  # noqa: S603  # Our own Makefile.
-        [
-            *("make", "--no-print-directory", "--assume-old", ".venv/.installed", f"{package}.zip"),
-            *(f"LAMBDA_PACKAGE={package}", f"LAMBDA_PYTHON={version}"),
-            f"LAMBDA_PLATFORM={platform.machine()}-manylinux_2_28",
-            f"LAMBDA_COMPILER={sys.executable}",
-        ],
-        cwd=INFRA.parent,
-        umask=0o077,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert f"no Python {version} here" not in done.stdout
-    with zipfile.ZipFile(f"{package}.zip") as archive:
-        assert all(each.external_attr >> 16 & 0o004 for each in archive.infolist())
-        archive.extractall(unpacked)
-    sources = [each for each in unpacked.rglob("*.py") if each.stat().st_size]
-    compiled = [Path(importlib.util.cache_from_source(str(each))) for each in sources]
-    assert unpacked / "handler.py" in sources
-    # The second word says that the sources are not looked at.
-    assert {each.read_bytes()[4:8] for each in compiled} == {b"\x01\0\0\0"}
-    program = "import handler, sys; print(sys.modules['langgraph.checkpoint.dynamodb.saver'].__file__)"
-    imported = subprocess.run(  # noqa: S603  # The interpreter of the tests.
-        [sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, '.'); {program}"],
-        cwd=unpacked,
-        env={"TABLE_NAME": "threads", "RETRY_SECONDS": "5"},
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    # Before it are the metrics of warm_up.
-    assert Path(unpacked, imported.splitlines()[-1]).is_relative_to(unpacked)
 
 
 def changes(commands: list[list[str]]) -> list[tuple[str, ...]]:
