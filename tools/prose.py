@@ -1,8 +1,8 @@
 """Check the form of Markdown pages: `python -m tools.prose [PAGE ...]` names each line or page that breaks a rule.
 
 A line has at most 100 characters outside tables and code, not counting the targets of links. On each page the median
-sentence has at most 15 words, and nine of ten sentences have at most 26. The book, which is `docs/` with the decisions,
-has at most 26 pages beside the decisions, 14 decisions, and 40,000 words as `wc -w` counts them.
+sentence has at most 15 words, and nine of ten sentences have at most 26. The book, which is README and `docs/` with the
+decisions, has at most 26 pages beside README and decisions, 14 decisions, and 40,000 words as `wc -w` counts them.
 """
 
 from __future__ import annotations
@@ -80,10 +80,10 @@ def problems(text: str) -> Iterator[str]:
         yield f"one sentence in ten has over {decile:.0f} words, more than {NINTH_DECILE_WORDS_MAX}"
 
 
-def book_problems(book: Path) -> Iterator[str]:
-    """Yield in what a folder with pages, and decisions in a folder of their own, is too large."""
-    chapters, decisions = sorted(book.glob("*.md")), sorted(book.glob("decisions/*.md"))
-    texts = [page.read_text(encoding="utf-8") for page in (*chapters, *decisions)]
+def book_problems(root: Path) -> Iterator[str]:
+    """Yield in what README, `docs/` and the decisions in it are too large."""
+    chapters, decisions = sorted(root.glob("docs/*.md")), sorted(root.glob("docs/decisions/*.md"))
+    texts = [page.read_text(encoding="utf-8") for page in (*root.glob("README.md"), *chapters, *decisions)]
     words = sum(len(text.split()) for text in texts)
     for count, maximum, what in (
         (len(chapters), PAGES_MAX, "pages"),
@@ -97,9 +97,9 @@ def book_problems(book: Path) -> Iterator[str]:
 def main(arguments: Sequence[str]) -> None:
     """Print the problems of the given pages, or of all, and exit with an error if there are any."""
     found = False
-    for problem in () if arguments else book_problems(ROOT / "docs"):
+    for problem in () if arguments else book_problems(ROOT):
         found = True
-        print(f"docs: {problem}")
+        print(f"README and docs: {problem}")
     for page in [Path(each).resolve() for each in arguments] or pages():
         for problem in problems(page.read_text(encoding="utf-8")):
             found = True

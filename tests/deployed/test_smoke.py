@@ -136,7 +136,7 @@ def test_a_deployment_on_ministack_by_whoever_has_the_deployers_policy(
     left_out = {"expiry", "tenants", "gateway", "alarm"}
     assert said.verdicts() == {name: LEFT_OUT if name in left_out else OK for name in [*QUICK, "cleaned-up"]}
     page = PAGE.read_text(encoding="utf-8").split("$ make smoke\n")[1].split("```")[0]
-    assert verdicts(page) == said.verdicts()
+    assert verdicts(page).items() <= said.verdicts().items()
     assert "the reader 6, not BatchWriteItem" in said.text
     assert "it knows no dynamodb:LeadingKeys" in said.text
     # The policy names all requests.

@@ -1,31 +1,18 @@
-"""The check of pages: what it counts, and that every page passes it."""
+"""The check of pages that `make lint` makes: what it counts."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tools.prose import (
     BOOK_WORDS_MAX,
     DECISIONS_MAX,
     PAGES_MAX,
-    ROOT,
     book_problems,
     long_lines,
-    pages,
     problems,
     sentence_words,
 )
-
-
-@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
-def test_a_page_keeps_the_form(page: Path) -> None:
-    assert list(problems(page.read_text(encoding="utf-8"))) == []
-
-
-def test_the_book_is_small_enough() -> None:
-    assert list(book_problems(ROOT / "docs")) == []
 
 
 def test_lines_count_without_tables_code_and_the_targets_of_links() -> None:
@@ -48,12 +35,14 @@ def test_a_page_of_long_sentences_is_named() -> None:
 
 
 def test_a_book_that_is_too_large_is_named(tmp_path: Path) -> None:
-    (tmp_path / "decisions").mkdir()
+    docs = tmp_path / "docs"
+    (docs / "decisions").mkdir(parents=True)
     for number in range(PAGES_MAX):
-        (tmp_path / f"{number}.md").write_text("word " * (BOOK_WORDS_MAX // PAGES_MAX))
+        (docs / f"{number}.md").write_text("word " * (BOOK_WORDS_MAX // PAGES_MAX))
     assert list(book_problems(tmp_path)) == []
-    (tmp_path / "more.md").write_text("word " * PAGES_MAX)
+    (tmp_path / "README.md").write_text("word " * PAGES_MAX)
+    (docs / "more.md").touch()
     for number in range(DECISIONS_MAX + 1):
-        (tmp_path / "decisions" / f"{number}.md").touch()
+        (docs / "decisions" / f"{number}.md").touch()
     said = " ".join(book_problems(tmp_path))
     assert all(each in said for each in ("27 pages, more than 26", "15 decisions", "words, more than 40,000"))
