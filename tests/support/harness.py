@@ -177,13 +177,14 @@ class Process:
         parent_id: str | None = None,
         new: Sequence[str] | None = None,
         *,
+        thread: str = THREAD,
         namespace: str = "",
         **metadata: Any,
     ) -> Op[RunnableConfig]:
         """Store a checkpoint, in which some channels are new, or all; every version is 1."""
         versions = dict.fromkeys(values if new is None else new, 1)
         arguments: tuple[Any, ...] = (
-            thread_config(THREAD, namespace, parent_id),
+            thread_config(thread, namespace, parent_id),
             checkpoint_of(checkpoint_id, values),
             {"source": "loop", "step": 1, **metadata},
             versions,
@@ -196,10 +197,11 @@ class Process:
         writes: Sequence[tuple[str, Any]],
         task_id: str = "task",
         *,
+        thread: str = THREAD,
         namespace: str = "",
     ) -> Op[None]:
         """Store a task's writes."""
-        at = thread_config(THREAD, namespace, checkpoint_id)
+        at = thread_config(thread, namespace, checkpoint_id)
         return put_writes(self.storage, at, writes, task_id, "")
 
     def prune(self, kept: int = 1, thread: str = THREAD) -> Op[None]:
