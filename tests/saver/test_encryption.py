@@ -293,7 +293,7 @@ def test_a_restored_table_is_read_under_the_name_that_it_was_encrypted_for(
     options: dict[str, Any] = {
         "endpoint_url": engine.endpoint_url, "region_name": engine.region_name, "serde": cipher(),
     }  # fmt: skip
-    values = {"noise": noise(3000)}
+    values: dict[str, Any] = {"noise": noise(3000)}
     with DynamoDBSaver(f"arn:aws:dynamodb:us-east-1:000000000000:table/{table_name}", **options) as saver:
         store(saver, thread_config(), "1", values)
     with DynamoDBSaver(table_name, **options) as saver:
