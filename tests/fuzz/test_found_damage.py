@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from langgraph.checkpoint.dynamodb import CheckpointCorruptionError, CheckpointFormatError
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._operations.put import put
 from tests.fuzz.tables import PLAIN, Thread, loaded, run, threads, with_item
-from tests.simulation.schedule import Choices
-from tests.simulation.simulator import Simulator
-from tests.support.checkpoints import METADATA, checkpoint_of, noise, thread_config
+from tests.support.checkpoints import noise
+from tests.support.harness import Harness
 
 
 def _damaged(sk: str, name: str, value: dict[str, object] | None) -> Thread:
@@ -25,11 +21,11 @@ def _damaged(sk: str, name: str, value: dict[str, object] | None) -> Thread:
 
 def test_a_thread_item_whose_epoch_is_no_epoch_is_damage_but_for_its_deletion() -> None:
     thread, changes = _damaged("T", items.EPOCH, {"N": "1"}), threads()["plain"].changes()
-    simulator = loaded(thread)
+    harness = loaded(thread)
     with pytest.raises(CheckpointCorruptionError, match="SK='T'"):
-        run(simulator, changes["prune"])
-    run(simulator, changes["delete_thread"])
-    assert simulator.model.items() == []
+        run(harness, changes["prune"])
+    run(harness, changes["delete_thread"])
+    assert harness.model.items() == []
 
 
 def test_a_namespace_marker_without_its_token_is_damage() -> None:
@@ -49,11 +45,9 @@ def test_a_marker_of_the_root_namespace_is_damage() -> None:
 
 
 def test_segments_that_change_places_in_a_body_are_damage() -> None:
-    simulator = Simulator(Choices())
-    checkpoint = checkpoint_of("1", {"raw": noise(60_000)})
-    storage = replace(simulator.process().storage, codec=PLAIN)
-    simulator.run_alone(put(storage, thread_config(), checkpoint, METADATA, {"raw": 1}))
-    thread = Thread(tuple(simulator.model.items()), PLAIN)
+    harness = Harness()
+    harness.run(harness.process(codec=PLAIN).put("1", {"raw": noise(60_000)}))
+    thread = Thread(tuple(harness.model.items()), PLAIN)
     head = next(each for each in thread.items if items.BODY in each)
     data = head[items.BODY]["B"]
     # Behind five bytes of header come the ids, of eight bytes each.
