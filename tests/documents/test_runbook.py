@@ -19,9 +19,11 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 import pytest
+from langgraph.checkpoint.serde import jsonplus
 from langgraph.types import Command
 
 import langgraph.checkpoint.dynamodb as package
+from langgraph import pregel
 from langgraph.checkpoint.dynamodb import (
     DynamoDBSaver,
 )
@@ -38,10 +40,12 @@ SECTIONS = dict(re.findall(r"^##? (.+?)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE |
 TABLE, THREAD = "langgraph-checkpoints", "thread-1"
 # What one sees
 
-SEEN = "".join(re.findall(r"^```text\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)).splitlines()
-# What stands in our messages for values besides: AWS's words, a method of its client, and numbers.
+LOGS = "".join(re.findall(r"^```text\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)).splitlines()
+ROWS = re.findall(r"^\| `(.+?)`.* \| .+ \|$", SECTIONS["Errors by message"], re.MULTILINE)
+# What stands in messages for values: AWS's words, a method of its client, names, numbers, and a whole state.
 VALUES = re.compile(
-    r"Table\w+Exceeded of arn:aws:dynamodb:|KMS key access denied error: |batch_write_item|\d+"
+    r"Table\w+Exceeded of arn:aws:dynamodb:|KMS key access denied error: |batch_write_item|dynamodb:Query"
+    r"|PK and SK|langgraph-checkpoint-aws|'aes'|attempts|StateSnapshot.*|\d+"
 )
 
 
@@ -53,16 +57,17 @@ def _text(node: ast.AST) -> str:
 
 
 def _texts() -> str:
-    """Return every string of the package."""
-    sources = (each.read_text(encoding="utf-8") for each in Path(package.__file__).parent.rglob("*.py"))
+    """Return every string of the package, and of what says the rest: LangGraph's."""
+    folders = (Path(each.__file__ or "").parent for each in (package, jsonplus, pregel))
+    sources = (each.read_text(encoding="utf-8") for folder in folders for each in folder.rglob("*.py"))
     return "\n".join(_text(node) for source in sources for node in ast.walk(ast.parse(source)))
 
 
-def test_the_page_quotes_what_the_package_says() -> None:
-    """That it says so, and when, is tested where it is raised."""
+def test_the_page_quotes_what_is_said() -> None:
+    """That it is said, and when, is tested where it is raised."""
     said = _texts()
-    assert len(SEEN) > 10
-    for quoted in SEEN:
+    assert min(len(LOGS), len(ROWS)) > 10
+    for quoted in (*LOGS, *ROWS):
         parts = [each.strip(" ();:") for each in VALUES.sub("...", quoted).split("...")]
         assert [each for each in parts if each not in said] == [], quoted
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import pytest
 from langchain_core.runnables import RunnableConfig
@@ -28,13 +28,11 @@ from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, collected
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from tests.simulation.schedule import Choices
-from tests.simulation.simulator import TABLE, Simulator
 from tests.simulation.world import use_small_limits
 from tests.support.checkpoints import METADATA, checkpoint_of, thread_config
 from tests.support.format_fixtures import BOUND_TO, KEY, read_items
+from tests.support.harness import Harness
 
-T = TypeVar("T")
 Operation = Callable[[Storage], Op[Any]]
 
 ROUNDS_MAX = 2_000
@@ -151,32 +149,24 @@ class Thread:
         return self._opened(lambda storage: put_writes(storage, config, writes, task_id, ""))
 
 
-def loaded(thread: Thread) -> Simulator:
+def loaded(thread: Thread) -> Harness:
     """A table in memory that holds the thread's items."""
-    simulator = Simulator(Choices())
+    harness = Harness()
     for item in thread.items:
-        simulator.model.handle("put_item", {"TableName": TABLE, "Item": item})
-    return simulator
+        harness.change(item)
+    return harness
 
 
-def run(simulator: Simulator, operation: Operation) -> Any:
-    """Run an operation to its end, by a process that remembers nothing."""
-    return simulator.run_alone(_bounded(operation(simulator.process().storage)))
-
-
-def _bounded(steps: Op[T]) -> Op[T]:
-    """Run an operation, and fail where it seems to have no end."""
-    outcomes: Sequence[Any] | None = None
+def run(harness: Harness, operation: Operation) -> Any:
+    """Run an operation to its end, by a process that remembers nothing; fail where it seems to have no end."""
+    running = harness.begin(operation(harness.process().storage))
     requests = 0
     for _ in range(ROUNDS_MAX):
-        try:
-            round_ = next(steps) if outcomes is None else steps.send(outcomes)
-        except StopIteration as stop:
-            result: T = stop.value
-            return result
-        requests += len(round_)
+        if running.done:
+            return running.finish()
+        requests += len(running.round)
         assert requests <= REQUESTS_MAX
-        outcomes = yield round_
+        running.go_on()
     raise AssertionError(f"An operation went on for {ROUNDS_MAX} rounds.")
 
 
@@ -190,8 +180,8 @@ def _segmented() -> list[Item]:
         return [random.Random(number).randbytes(20).hex() for number in range(count)]
 
     metadata = cast("CheckpointMetadata", {**METADATA, "run_id": "run-1", "note": {1, 2}, "words": words(20)})
-    simulator = Simulator(Choices())
-    storage = replace(simulator.process().storage, codec=PLAIN)
+    harness = Harness()
+    storage = harness.process(codec=PLAIN).storage
     config = thread_config("segmented", "ns")
     with pytest.MonkeyPatch.context() as patch:
         use_small_limits(patch)
@@ -199,10 +189,10 @@ def _segmented() -> list[Item]:
             checkpoint = checkpoint_of(
                 str(number), {"list": words(50 + number), "text": "x" * 50, **dict.fromkeys(words(8), 1)}
             )
-            config = simulator.run_alone(put(storage, config, checkpoint, metadata, {"list": number}))
+            config = harness.run(put(storage, config, checkpoint, metadata, {"list": number}))
             writes = [("list", words(20)), ("text", 1), ("__interrupt__", words(10))]
-            simulator.run_alone(put_writes(storage, config, writes, "task", "path"))
-    return simulator.model.items()
+            harness.run(put_writes(storage, config, writes, "task", "path"))
+    return harness.model.items()
 
 
 @functools.cache

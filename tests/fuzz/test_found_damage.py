@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
-from langgraph.checkpoint.dynamodb import CheckpointCorruptionError
+from langgraph.checkpoint.dynamodb import CheckpointCorruptionError, CheckpointFormatError
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._operations.put import put
 from tests.fuzz.tables import PLAIN, Thread, loaded, run, threads, with_item
-from tests.simulation.schedule import Choices
-from tests.simulation.simulator import Simulator
-from tests.support.checkpoints import METADATA, checkpoint_of, noise, thread_config
+from tests.support.checkpoints import noise
+from tests.support.harness import Harness
 
 
 def _damaged(sk: str, name: str, value: dict[str, object] | None) -> Thread:
@@ -25,11 +21,11 @@ def _damaged(sk: str, name: str, value: dict[str, object] | None) -> Thread:
 
 def test_a_thread_item_whose_epoch_is_no_epoch_is_damage_but_for_its_deletion() -> None:
     thread, changes = _damaged("T", items.EPOCH, {"N": "1"}), threads()["plain"].changes()
-    simulator = loaded(thread)
+    harness = loaded(thread)
     with pytest.raises(CheckpointCorruptionError, match="SK='T'"):
-        run(simulator, changes["prune"])
-    run(simulator, changes["delete_thread"])
-    assert simulator.model.items() == []
+        run(harness, changes["prune"])
+    run(harness, changes["delete_thread"])
+    assert harness.model.items() == []
 
 
 def test_a_namespace_marker_without_its_token_is_damage() -> None:
@@ -49,14 +45,39 @@ def test_a_marker_of_the_root_namespace_is_damage() -> None:
 
 
 def test_segments_that_change_places_in_a_body_are_damage() -> None:
-    simulator = Simulator(Choices())
-    checkpoint = checkpoint_of("1", {"raw": noise(60_000)})
-    storage = replace(simulator.process().storage, codec=PLAIN)
-    simulator.run_alone(put(storage, thread_config(), checkpoint, METADATA, {"raw": 1}))
-    thread = Thread(tuple(simulator.model.items()), PLAIN)
+    harness = Harness()
+    harness.run(harness.process(codec=PLAIN).put("1", {"raw": noise(60_000)}))
+    thread = Thread(tuple(harness.model.items()), PLAIN)
     head = next(each for each in thread.items if items.BODY in each)
     data = head[items.BODY]["B"]
     # Behind five bytes of header come the ids, of eight bytes each.
     changed = {**head, items.BODY: {"B": data[:5] + data[13:21] + data[5:13] + data[21:]}}
     with pytest.raises(CheckpointCorruptionError):
         run(loaded(with_item(thread, head, changed)), thread.readings()["get_tuple: newest of ''"])
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "plain",
+        *(pytest.param(each, marks=pytest.mark.search) for each in ("encrypted", "segmented", "delta")),
+    ],
+)
+def test_no_flipped_byte_gives_a_wrong_answer(kind: str) -> None:
+    """Damage to anything that is stored in binary is an error, or has no effect; it never changes an answer."""
+    thread = threads()[kind]
+    reading = thread.readings()["list"]
+    right, binary, noticed = run(loaded(thread), reading), set[str](), set[str]()
+    for item in thread.items:
+        for name, data in ((name, value["B"]) for name, value in item.items() if "B" in value):
+            binary.add(name)
+            for position in {0, 1, 3, len(data) // 2, len(data) - 1} & {*range(len(data))}:
+                flipped = bytearray(data)
+                flipped[position] ^= 0x41
+                damaged = with_item(thread, item, {**item, name: {"B": bytes(flipped)}})
+                try:
+                    assert run(loaded(damaged), reading) == right
+                except (CheckpointCorruptionError, CheckpointFormatError):
+                    noticed.add(name)
+    # An epoch decides nothing that a reader of a complete checkpoint sees.
+    assert noticed == {each for each in binary if not each.endswith(items.EPOCH)} - {items.REGISTERED}

@@ -20,10 +20,10 @@ from botocore.exceptions import ClientError
 
 from langgraph.checkpoint.dynamodb._format.schema import table_schema
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Step, Work
-from tests.simulation.simulator import READS, effects_of, keys_of, result_of
+from tests.simulation.simulator import READS, effects_of, keys_of
 from tests.support.dynamodb_model import DynamoDBModel
 from tests.support.dynamodb_values import Item, copied
-from tests.support.harness import TABLE
+from tests.support.harness import TABLE, result_of
 
 Key: TypeAlias = tuple[str, str]
 Digest: TypeAlias = tuple[int, int]

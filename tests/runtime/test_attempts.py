@@ -74,7 +74,7 @@ def words(hurried: None, caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureF
 
 
 def _saver(address: str, **options: Any) -> DynamoDBSaver:
-    return DynamoDBSaver("the-table", endpoint_url=address, region_name="us-east-1", **options)
+    return DynamoDBSaver("the-table", **{"endpoint_url": address, "region_name": "us-east-1"} | options)
 
 
 def _read(side: Side, saver: DynamoDBSaver) -> None:
@@ -357,7 +357,29 @@ def test_a_key_that_cannot_be_used_is_said_and_no_policy_of_the_table_is_blamed(
 
 
 @both_sides
-def test_a_profile_that_does_not_exist_is_named(monkeypatch: pytest.MonkeyPatch, side: Side) -> None:
-    monkeypatch.setenv("AWS_PROFILE", "nobody's")
-    with pytest.raises(CheckpointerConfigurationError, match=r"no such AWS profile .*nobody's.*AWS_PROFILE"):
-        _read(side, _saver("http://127.0.0.1:9"))
+@pytest.mark.parametrize(
+    ("options", "environment", "said"),
+    [
+        ({}, {"AWS_PROFILE": "nobody's"}, r"no such AWS profile .*nobody's.*AWS_PROFILE"),
+        (
+            {"region_name": None},
+            {"AWS_DEFAULT_REGION": None},
+            "no AWS region for table the-table; pass region_name",
+        ),
+        ({}, {"AWS_ACCESS_KEY_ID": None}, r"no usable AWS credentials for table the-table .*aws configure"),
+    ],
+)
+def test_what_the_configuration_of_aws_lacks_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+    side: Side,
+    options: dict[str, Any],
+    environment: dict[str, str | None],
+    said: str,
+) -> None:
+    for name, value in environment.items():
+        if value is None:
+            monkeypatch.delenv(name)
+        else:
+            monkeypatch.setenv(name, value)
+    with pytest.raises(CheckpointerConfigurationError, match=said):
+        _read(side, _saver("http://127.0.0.1:9", **options))

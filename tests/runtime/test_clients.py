@@ -91,11 +91,6 @@ def test_without_a_configuration_both_clients_get_the_same_bounded_one(
         assert config.retries["mode"] == "standard"
 
 
-def test_a_session_of_aiobotocore_is_taken(make_unclosed: Callable[..., DynamoDBSaver]) -> None:
-    session = importlib.import_module("aiobotocore.session").get_session()
-    assert asyncio.run(use(make_unclosed(async_session=session), "thread-1")) == ["01", "00"]
-
-
 def test_a_session_of_aioboto3_is_taken(make_unclosed: Callable[..., DynamoDBSaver]) -> None:
     aioboto3 = pytest.importorskip("aioboto3", reason="aioboto3 is not in this environment")
     assert asyncio.run(use(make_unclosed(async_session=aioboto3.Session()), "thread-1")) == ["01", "00"]

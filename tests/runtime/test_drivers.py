@@ -15,10 +15,11 @@ import pytest
 from langgraph.checkpoint.dynamodb._format.limits import THREADED_WORK_BYTES
 from langgraph.checkpoint.dynamodb._runtime import drivers
 from langgraph.checkpoint.dynamodb._runtime.drivers import AsyncDriver, BlockingDriver
-from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, Step, Wait, Work, result
+from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, Step, Wait, Work
 from tests.support.rounds import (
     WAIT_SECONDS_MAX,
     Run,
+    as_coroutine,
     calls,
     echo,
     either_driver,
@@ -32,17 +33,6 @@ request_id: ContextVar[str] = ContextVar("request_id", default="unset")
 
 
 # Rounds and their outcomes
-
-
-@either_driver
-def test_an_operation_gets_each_round_s_outcomes_and_returns_its_result(run: Run) -> None:
-    outcomes = run(rounds_of(calls("a"), calls("b", "c"), [Work(lambda: "worked")]), echo)
-    assert outcomes == [["answer to a"], ["answer to b", "answer to c"], ["worked"]]
-
-
-@either_driver
-def test_an_operation_without_a_round_returns_its_result(run: Run) -> None:
-    assert run(rounds_of(), echo) == []
 
 
 @either_driver
@@ -96,18 +86,6 @@ def test_what_a_request_raises_is_its_outcome_and_the_others_keep_theirs(
     ]
 
 
-@either_driver
-def test_an_operation_can_go_on_after_an_exception_or_end_with_it(run: Run) -> None:
-    def operation() -> Op[Any]:
-        outcomes = yield calls("b")
-        assert isinstance(outcomes[0], ConnectionError)
-        outcomes = yield calls("a", "b")
-        return [result(each) for each in outcomes]
-
-    with pytest.raises(ConnectionError, match="b"):
-        run(operation(), fail_on_b)
-
-
 def _end_the_iteration(_: Call | None = None) -> Any:
     raise StopIteration("not a result")
 
@@ -130,17 +108,6 @@ def test_a_stop_iteration_of_a_step_does_not_pass_for_the_operation_s_result(
     assert len(outcomes) == count
     # A coroutine cannot raise StopIteration: Python itself makes a RuntimeError of it.
     assert all(isinstance(each, (StopIteration, RuntimeError)) for each in outcomes)
-
-
-@either_driver
-def test_what_an_operation_raises_ends_it_and_reaches_the_caller(run: Run) -> None:
-    def operation() -> Op[None]:
-        yield calls("a")
-        msg = "the operation decided so"
-        raise LookupError(msg)
-
-    with pytest.raises(LookupError, match="decided so"):
-        run(operation(), echo)
 
 
 # Ends that nobody planned
@@ -219,24 +186,21 @@ def test_only_large_work_leaves_the_event_loop_for_a_thread() -> None:
 # Delays
 
 
-def test_the_blocking_driver_waits_before_a_delayed_request_only(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_driver_waits_before_a_delayed_request_only(
+    monkeypatch: pytest.MonkeyPatch, *, is_async: bool
+) -> None:
     log: list[str] = []
-    monkeypatch.setattr(drivers, "time", SimpleNamespace(sleep=lambda seconds: log.append(f"wait {seconds}")))
-    run_blocking(
-        rounds_of([Call("now", {})], [Call("later", {}, delay_seconds=7.5)]),
-        lambda call: log.append(call.method),
-    )
-    assert log == ["now", "wait 7.5", "later"]
-
-
-async def test_the_async_driver_waits_before_a_delayed_request_only() -> None:
-    log: list[str] = []
-
-    async def send(call: Call) -> None:
-        log.append(call.method)
 
     async def sleep(seconds: float) -> None:
         log.append(f"wait {seconds}")
 
-    await AsyncDriver(send, sleep).run(rounds_of([Call("now", {})], [Call("later", {}, delay_seconds=7.5)]))
+    operation = rounds_of([Call("now", {})], [Call("later", {}, delay_seconds=7.5)])
+    send = as_coroutine(lambda call: log.append(call.method))
+    if is_async:
+        asyncio.run(AsyncDriver(send, sleep).run(operation))
+    else:
+        clock = SimpleNamespace(sleep=lambda seconds: log.append(f"wait {seconds}"))
+        monkeypatch.setattr(drivers, "time", clock)
+        run_blocking(operation, lambda call: log.append(call.method))
     assert log == ["now", "wait 7.5", "later"]

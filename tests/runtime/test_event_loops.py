@@ -54,53 +54,23 @@ class Gate:
         self._opened.set()
 
 
-class SlowSession(WatchedAsyncSession):
-    """A session whose making of a client blocks."""
-
-    def __init__(self, gate: Gate) -> None:
-        """Take what it waits for."""
-        super().__init__()
-        self._gate = gate
-
-    def create_client(self, service_name: str, **options: Any) -> WatchedAsyncClient:
-        """Make a client slowly."""
-        return SlowClient(self, self._session.create_client(service_name, **options), self._gate)
-
-
-class SlowClient(WatchedAsyncClient):
-    """A client that is slow to open."""
-
-    def __init__(self, session: SlowSession, context: Any, gate: Gate) -> None:
-        """Take what it waits for."""
-        super().__init__(session, context)
-        self._gate = gate
-
-    async def __aenter__(self) -> Any:
-        """Block, and open the client."""
-        self._gate.pass_through()
-        return await super().__aenter__()
-
-
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [(native, "make_client"), (WatchedAsyncClient, "__aenter__")],
+    ids=["own", "of a session that was given"],
+)
 async def test_an_event_loop_goes_on_while_its_client_is_made(
-    make_unclosed: Callable[..., DynamoDBSaver], monkeypatch: pytest.MonkeyPatch
+    make_unclosed: Callable[..., DynamoDBSaver], monkeypatch: pytest.MonkeyPatch, owner: Any, name: str
 ) -> None:
-    gate, make_client = Gate(), native.make_client
+    gate, make = Gate(), getattr(owner, name)
 
-    def slowly(*arguments: Any) -> Any:
+    def slowly(*arguments: Any, **options: Any) -> Any:
         gate.pass_through()
-        return make_client(*arguments)
+        return make(*arguments, **options)
 
-    monkeypatch.setattr(native, "make_client", slowly)
-    async with make_unclosed() as saver:
-        _, used = await asyncio.gather(gate.open_when_reached(), use(saver, "thread-1"))
-    assert used == ["01", "00"]
-
-
-async def test_an_event_loop_goes_on_while_a_session_that_was_given_makes_a_client(
-    make_unclosed: Callable[..., DynamoDBSaver],
-) -> None:
-    gate = Gate()
-    async with make_unclosed(async_session=SlowSession(gate)) as saver:
+    monkeypatch.setattr(owner, name, slowly)
+    given = {} if owner is native else {"async_session": WatchedAsyncSession()}
+    async with make_unclosed(**given) as saver:
         _, used = await asyncio.gather(gate.open_when_reached(), use(saver, "thread-1"))
     assert used == ["01", "00"]
 

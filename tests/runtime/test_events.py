@@ -268,20 +268,23 @@ async def test_an_async_list_too(make_saver: MakeSaver, collected: Collected) ->
 # No call is disturbed
 
 
-class Broken:
-    """An `on_event` that fails wherever it can."""
+class Tracer:
+    """An `on_event` with spans, which notes what is called, and may fail at one place."""
 
-    def __init__(self, where: str) -> None:
+    def __init__(self, fails_at: str = "nowhere") -> None:
         """Take where it fails."""
-        self.where = where
+        self.fails_at = fails_at
+        self.seen: list[str] = []
 
     def _reach(self, here: str) -> None:
-        if here == self.where:
+        self.seen.append(here)
+        if here == self.fails_at:
             raise ValueError("broken on purpose")
 
-    def begin(self, event: Event) -> Broken:
+    def begin(self, event: Event) -> Tracer:
         """Begin a span."""
-        del event
+        assert event.operation
+        assert event.table_name
         self._reach("begin")
         return self
 
@@ -313,7 +316,7 @@ class Broken:
 def test_a_callable_that_fails_fails_no_call_and_is_logged_once(
     make_unclosed: Callable[..., DynamoDBSaver], caplog: pytest.LogCaptureFixture, side: Side, where: str
 ) -> None:
-    broken = Broken(where)
+    broken = Tracer(where)
     saver = make_unclosed(on_event=Events(broken, tenant_of=broken.tenant_of))
     ask_all(side, saver, "thread-1")
     saver.close()
@@ -332,33 +335,12 @@ def test_a_callable_that_blocks_is_logged_once(
     assert "on_event took 0.2" in record.getMessage()
 
 
-def test_a_span_is_current_while_its_operation_runs(
-    make_saver: MakeSaver, own_client: Any, table_name: str
-) -> None:
-    seen: list[str] = []
-
-    class Tracer:
-        def begin(self, event: Event) -> Tracer:
-            seen.append(f"begin {event.operation} {event.table_name}")
-            return self
-
-        @contextlib.contextmanager
-        def current(self) -> Iterator[None]:
-            seen.append("current")
-            yield
-            seen.append("left")
-
-        def end(self, event: Event) -> None:
-            seen.append(f"end {event.operation}")
-
-        def __call__(self, event: Event) -> None:
-            seen.append(f"event {event.operation}")
-
-    own_client.meta.events.register("before-call.dynamodb", lambda model, **_: seen.append(model.name))
-    saver = make_saver(client=own_client, on_event=Tracer())
-    saver.get_tuple(thread_config())
-    assert seen[:3] == [f"begin get_tuple {table_name}", "current", "Query"]
-    assert seen[-3:] == ["left", "event get_tuple", "end get_tuple"]
+def test_a_span_is_current_while_its_operation_runs(make_saver: MakeSaver, own_client: Any) -> None:
+    tracer = Tracer()
+    own_client.meta.events.register("before-call.dynamodb", lambda model, **_: tracer.seen.append(model.name))
+    make_saver(client=own_client, on_event=tracer).get_tuple(thread_config())
+    assert tracer.seen[:3] == ["begin", "current", "Query"]
+    assert tracer.seen[-3:] == ["left", "event", "end"]
 
 
 class Waits:

@@ -93,31 +93,19 @@ def test_a_fork_waits_for_whatever_a_call_imports(engine: Engine, table_name: st
     assert imports_beside_forks(DynamoDBSaver, table_name, side, engine.environment()) == "True []"
 
 
-def test_a_fork_waits_for_an_import_of_another_thread() -> None:
+@pytest.mark.parametrize("ends", [True, False], ids=["an import that ends", "one that does not end"])
+def test_a_fork_waits_for_an_import_of_another_thread_and_not_for_ever(
+    monkeypatch: pytest.MonkeyPatch, *, ends: bool
+) -> None:
     began, forked = threading.Event(), threading.Event()
+    if not ends:
+        monkeypatch.setattr(fork, "_WAIT_SECONDS_MAX", 0.1)
 
     def load() -> None:
         with without_forks():
             began.set()
-            # As whoever holds an import's lock; the fork comes only afterwards.
-            assert not forked.wait(0.5)
-
-    thread = threading.Thread(target=load)
-    thread.start()
-    assert began.wait(WAIT_SECONDS_MAX)
-    assert in_a_child(lambda: without_forks().__enter__()) == 0
-    forked.set()
-    thread.join()
-
-
-def test_a_fork_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fork, "_WAIT_SECONDS_MAX", 0.1)
-    began, forked = threading.Event(), threading.Event()
-
-    def load() -> None:
-        with without_forks():
-            began.set()
-            assert forked.wait(WAIT_SECONDS_MAX)
+            # As whoever holds an import's lock. The fork comes only afterwards, unless it has waited for too long.
+            assert forked.wait(0.5 if ends else WAIT_SECONDS_MAX) is not ends
 
     thread = threading.Thread(target=load)
     thread.start()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -43,19 +41,6 @@ def test_a_plain_saver_opens_a_client_on_each_event_loop_and_closes_it_with_the_
         assert (len(session.options), session.open) == (number + 1, 0)
 
 
-def _run(program: str, *arguments: str, environment: dict[str, str] | None = None) -> tuple[str, str]:
-    """Run a program in a fresh process in which every warning is shown, and return what it printed."""
-    done = subprocess.run(  # noqa: S603  # This interpreter, with a program of this file.
-        [sys.executable, "-W", "always::ResourceWarning", "-c", program, *arguments],
-        capture_output=True,
-        text=True,
-        cwd=PROJECT_FOLDER,
-        env=environment,
-        check=True,
-    )
-    return done.stdout.strip(), done.stderr
-
-
 async def test_tasks_that_need_the_client_at_once_share_one(
     make_unclosed: Callable[..., DynamoDBSaver],
 ) -> None:
@@ -91,19 +76,14 @@ def test_many_threads_use_one_saver_with_one_client(make_unclosed: Callable[...,
     session = WatchedSession()
     together = threading.Barrier(32)
 
-    def use_one(number: int) -> tuple[list[str], Any]:
+    def use_one(number: int) -> Any:
+        config = thread_config(f"thread-{number}")
         together.wait()
-        config = thread_config(f"thread-{number}", f"namespace-{number % 2}")
-        parent = config
-        for step in range(3):
-            parent = store(saver, parent, str(step), {"number": number, "big": BIG + str(step)})
-            saver.put_writes(parent, [("channel", step)], "task")
-        listed = [each.config["configurable"]["checkpoint_id"] for each in saver.list(config)]
-        return listed, stored_values(saver, config)["number"]
+        store(saver, config, "1", {"number": number, "big": BIG})
+        return stored_values(saver, config)["number"]
 
     with make_unclosed(session=session) as saver, ThreadPoolExecutor(32) as pool:
-        results = list(pool.map(use_one, range(32)))
-    assert results == [(["2", "1", "0"], number) for number in range(32)]
+        assert list(pool.map(use_one, range(32))) == list(range(32))
     assert len(session.clients) == 1
 
 
@@ -183,18 +163,3 @@ def test_a_clone_shares_the_clients_and_the_memory(
     assert len(session.clients) == 1
     clone.close()
     assert stored_values(DynamoDBSaver(table_name, client=client), thread_config()) == {"big": BIG}
-
-
-# Imports
-
-
-IMPORT = """
-import sys
-from langgraph.checkpoint.dynamodb import DynamoDBSaver
-DynamoDBSaver("the-table")
-print(*sorted({"aiohttp", "aioboto3", "aiobotocore", "boto3", "botocore"} & sys.modules.keys()))
-"""
-
-
-def test_importing_and_making_a_saver_loads_no_client_library() -> None:
-    assert _run(IMPORT) == ("", "")

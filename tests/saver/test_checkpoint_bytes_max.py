@@ -22,25 +22,14 @@ from langgraph.checkpoint.dynamodb._format.content import Write, pack_writes
 from langgraph.checkpoint.dynamodb._format.items import Item, Part
 from langgraph.checkpoint.dynamodb._format.segments import new_id
 from langgraph.checkpoint.dynamodb._operations.get import get_tuple
-from langgraph.checkpoint.dynamodb._operations.put import put
 from tests.fuzz.tables import Thread, loaded, run, with_item
-from tests.simulation.schedule import Choices
-from tests.simulation.simulator import Simulator
-from tests.support.checkpoints import (
-    METADATA,
-    all_items,
-    checkpoint_of,
-    noise,
-    store,
-    stored_values,
-    thread_config,
-)
+from tests.support.checkpoints import all_items, noise, store, stored_values, thread_config
+from tests.support.harness import CODEC, Harness
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 MakeSaver = Callable[..., DynamoDBSaver]
-CODEC = Codec(JsonPlusSerializer())
 AT = items.partition_of("t")
 MIB = 1024 * 1024
 REFUSED = r"SK='C#1#.* needs over \d+ bytes of memory.*checkpoint_bytes_max"
@@ -48,11 +37,9 @@ REFUSED = r"SK='C#1#.* needs over \d+ bytes of memory.*checkpoint_bytes_max"
 
 def _thread() -> tuple[Thread, Item]:
     """A thread of one checkpoint, and its head."""
-    simulator = Simulator(Choices())
-    storage = simulator.process().storage
-    checkpoint = checkpoint_of("1", {"x": "y"})
-    simulator.run_alone(put(storage, thread_config("t"), checkpoint, METADATA, {"x": 1}))
-    thread = Thread(tuple(simulator.model.items()), CODEC)
+    harness = Harness()
+    harness.run(harness.process().put("1", {"x": "y"}))
+    thread = Thread(tuple(harness.model.items()), CODEC)
     return thread, next(each for each in thread.items if items.BODY in each)
 
 
@@ -64,11 +51,11 @@ def _segment(content: bytes, *, index: bool) -> tuple[bytes, Item]:
 
 def _assert_refused(thread: Thread, codec: Codec = CODEC) -> None:
     """Reading it is an error, and takes up little."""
-    simulator = loaded(thread)
+    harness = loaded(thread)
     tracemalloc.start()
     try:
         with pytest.raises(CheckpointerConfigurationError, match=REFUSED):
-            run(simulator, lambda storage: get_tuple(replace(storage, codec=codec), thread_config("t")))
+            run(harness, lambda storage: get_tuple(replace(storage, codec=codec), thread_config("t")))
         assert tracemalloc.get_traced_memory()[1] < 64 * MIB
     finally:
         tracemalloc.stop()

@@ -412,30 +412,16 @@ def _apply(values: dict[str, Any], kind: str, channel: str, value: Any) -> None:
         values.pop(channel, None)
 
 
-class SyncSide(SyncAsAsync):
-    """The blocking methods, with the strategy that only this saver has."""
-
-    def __init__(self, saver: Saver) -> None:
-        """Take the saver."""
-        super().__init__(saver)
-        self._ours = saver
-
-    async def aprune(
-        self, thread_ids: Sequence[str], *, strategy: str = "keep_latest", keep_last: int | None = None
-    ) -> None:
-        self._ours.prune(thread_ids, strategy=strategy, keep_last=keep_last)
-
-
 def same(saver: Saver) -> BaseCheckpointSaver[Any]:
     """Return a saver as it is."""
     return saver
 
 
 VARIANTS: dict[str, dict[str, Any]] = {
-    "sync": {"wrap": SyncSide},
+    "sync": {"wrap": SyncAsAsync},
     "async": {"wrap": same},
-    "cold": {"wrap": SyncSide, "cold": True},
-    "encrypted": {"wrap": SyncSide, "encrypted": True},
+    "cold": {"wrap": SyncAsAsync, "cold": True},
+    "encrypted": {"wrap": SyncAsAsync, "encrypted": True},
 }
 
 

@@ -12,14 +12,151 @@ from langgraph.types import Command, Durability
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from tests.conftest import NO_SECOND_OPINION
 from tests.support import graphs
-from tests.support.operations import Side, both_sides
-from tests.support.session import Session, assert_same, canonical
+from tests.support.operations import Side
+from tests.support.session import Scenario, Session, assert_same, canonical
 
-pytestmark = NO_SECOND_OPINION
+# The runs of the nodes of `unreliable`.
+RUNS: list[str] = []
 
-MakeSaver = Callable[..., DynamoDBSaver]
 
-every_durability = pytest.mark.parametrize(
+def _question(number: int) -> dict[str, Any]:
+    return {"messages": [HumanMessage(f"question {number}", id=f"question-{number}")]}
+
+
+async def a_tool_loop_over_two_turns_in_two_processes(session: Session) -> None:
+    await session.invoke(_question(1))
+    await session.look()
+    session.reopen()
+    await session.invoke(_question(2))
+    await session.look()
+
+
+async def a_static_breakpoint_before_each_tool(session: Session) -> None:
+    await session.invoke(_question(1))
+    for _ in range(2):
+        assert (await session.state()).next == ("tools",)
+        await session.look()
+        session.reopen()
+        await session.invoke(None)
+    assert (await session.state()).next == ()
+    await session.look()
+
+
+async def a_copy_of_the_newest_checkpoint_after_a_breakpoint(session: Session) -> None:
+    """The loop changes the versions of the checkpoint that it resumed from in place."""
+    await session.invoke(_question(1))
+    while (await session.state()).next:
+        await session.invoke(None)
+        newest = await session.state()
+        copied = await session.update(newest.config, None, as_node="__copy__")
+        assert (await session.state(copied)).values == newest.values
+    await session.look()
+
+
+def _with_breakpoints_everywhere(saver: graphs.Saver) -> graphs.Graph:
+    graph = graphs.agent_with_breakpoint(saver)
+    graph.interrupt_before_nodes = ["model", "tools"]
+    return graph
+
+
+async def nested_subgraphs_in_their_namespaces(session: Session) -> None:
+    for turn in range(2):
+        await session.invoke({"count": turn})
+        assert (await session.state()).interrupts
+        await session.look()
+        session.reopen()
+        await session.invoke(Command(resume=f"yes {turn}"))
+        await session.look()
+    namespaces = {each.config["configurable"]["checkpoint_ns"] for each in await session.stored()}
+    depths = {namespace.count("|") for namespace in namespaces if namespace}
+    assert depths == {0, 1}, "a namespace of each depth is stored"
+
+
+async def parallel_branches_and_sends(session: Session) -> None:
+    await session.invoke({"log": ["input"]})
+    await session.look()
+
+
+async def two_interrupts_that_one_command_resumes(session: Session) -> None:
+    await session.invoke({"log": []})
+    await session.look()
+    session.reopen()
+    interrupts = (await session.state()).interrupts
+    assert len(interrupts) == 2
+    await session.invoke(Command(resume={each.id: f"yes to {each.value}" for each in interrupts}))
+    await session.look()
+
+
+async def a_failure_after_which_what_succeeded_is_not_repeated(session: Session) -> None:
+    RUNS.clear()
+    # One at a time, so that what the first branch wrote is on its way before the second fails.
+    session.config["max_concurrency"] = 1
+    for _ in range(2):
+        with pytest.raises(ConnectionError):
+            await session.invoke(None if RUNS else {"log": ["input"]})
+        await session.look()
+        session.reopen()
+    await session.invoke(None)
+    await session.look()
+    assert (RUNS.count("steady"), RUNS.count("unsteady")) == (1, 3)
+
+
+async def time_travel_and_forks(session: Session) -> None:
+    await session.invoke(_question(1))
+    await session.invoke(_question(2))
+    history = await session.history()
+    oldest, middle = history[-1], history[len(history) // 2]
+    session.reopen()
+    fork = await session.update(middle.config, _question(3), as_node="__start__")
+    await session.look()
+    await session.invoke(None, fork)
+    await session.look()
+    session.reopen()
+    await session.invoke(None, middle.config)
+    await session.look()
+    await session.invoke(_question(4), oldest.config)
+    await session.look()
+    session.seen.append(canonical(await session.state(middle.config)))
+
+
+async def time_travel_within_subgraphs(session: Session) -> None:
+    await session.invoke({"count": 1})
+    state = await session.state()
+    inner: Any = state.tasks[0].state
+    await session.update(inner.config, {"log": ["by hand"]})
+    await session.look()
+    session.reopen()
+    await session.invoke(Command(resume="yes"))
+    await session.look()
+    await session.invoke(None, state.config)
+    await session.look()
+
+
+async def an_empty_checkpoint_id_that_means_the_newest(session: Session) -> None:
+    await session.invoke(_question(1))
+    session.config = {"configurable": {"thread_id": "thread", "checkpoint_id": ""}}
+    session.reopen()
+    await session.invoke(_question(2))
+    await session.look()
+
+
+GRAPHS = [
+    (a_tool_loop_over_two_turns_in_two_processes, graphs.agent),
+    (a_static_breakpoint_before_each_tool, graphs.agent_with_breakpoint),
+    (a_copy_of_the_newest_checkpoint_after_a_breakpoint, _with_breakpoints_everywhere),
+    (nested_subgraphs_in_their_namespaces, graphs.subgraphs(None)),
+    pytest.param(nested_subgraphs_in_their_namespaces, graphs.subgraphs(True), id="subgraphs_per_thread"),
+    (parallel_branches_and_sends, graphs.fan_out),
+    (two_interrupts_that_one_command_resumes, graphs.approvals),
+    (a_failure_after_which_what_succeeded_is_not_repeated, graphs.unreliable(RUNS, failures=2)),
+    (time_travel_and_forks, graphs.agent),
+    (time_travel_within_subgraphs, graphs.subgraphs(None)),
+    (an_empty_checkpoint_id_that_means_the_newest, graphs.agent),
+]
+
+
+@NO_SECOND_OPINION
+@pytest.mark.parametrize(
     ("side", "durability"),
     [
         ("sync", "sync"),
@@ -28,184 +165,12 @@ every_durability = pytest.mark.parametrize(
         ("async", "exit"),
     ],
 )
-
-
-def _question(number: int) -> dict[str, Any]:
-    return {"messages": [HumanMessage(f"question {number}", id=f"question-{number}")]}
-
-
-async def _two_turns(session: Session) -> None:
-    await session.invoke(_question(1))
-    await session.look()
-    session.reopen()
-    await session.invoke(_question(2))
-    await session.look()
-
-
-@every_durability
-async def test_tool_loop_over_two_turns_in_two_processes(
-    make_saver: MakeSaver, side: Side, durability: Durability
+@pytest.mark.parametrize(("scenario", "build"), GRAPHS)
+async def test_a_graph_equals_one_in_memory(
+    make_saver: Callable[..., DynamoDBSaver],
+    scenario: Scenario,
+    build: graphs.Build,
+    side: Side,
+    durability: Durability,
 ) -> None:
-    await assert_same(make_saver, graphs.agent, _two_turns, side, durability)
-
-
-@both_sides
-async def test_static_breakpoint_stops_before_each_tool(make_saver: MakeSaver, side: Side) -> None:
-    async def scenario(session: Session) -> None:
-        await session.invoke(_question(1))
-        for _ in range(2):
-            assert (await session.state()).next == ("tools",)
-            await session.look()
-            session.reopen()
-            await session.invoke(None)
-        assert (await session.state()).next == ()
-        await session.look()
-
-    await assert_same(make_saver, graphs.agent_with_breakpoint, scenario, side)
-
-
-@both_sides
-async def test_a_copy_of_the_newest_checkpoint_after_a_breakpoint_is_of_one_step(
-    make_saver: MakeSaver, side: Side
-) -> None:
-    """The loop changes the versions of the checkpoint that it resumed from in place."""
-
-    async def scenario(session: Session) -> None:
-        await session.invoke(_question(1))
-        while (await session.state()).next:
-            await session.invoke(None)
-            newest = await session.state()
-            copied = await session.update(newest.config, None, as_node="__copy__")
-            assert (await session.state(copied)).values == newest.values
-        await session.look()
-
-    def build(saver: graphs.Saver) -> graphs.Graph:
-        graph = graphs.agent_with_breakpoint(saver)
-        graph.interrupt_before_nodes = ["model", "tools"]
-        return graph
-
-    await assert_same(make_saver, build, scenario, side)
-
-
-@every_durability
-@pytest.mark.parametrize("checkpointer", [None, True], ids=["per-call", "per-thread"])
-async def test_nested_subgraphs_keep_their_namespaces(
-    make_saver: MakeSaver, side: Side, durability: Durability, checkpointer: bool | None
-) -> None:
-    async def scenario(session: Session) -> None:
-        for turn in range(2):
-            await session.invoke({"count": turn})
-            assert (await session.state()).interrupts
-            await session.look()
-            session.reopen()
-            await session.invoke(Command(resume=f"yes {turn}"))
-            await session.look()
-
-    session = await assert_same(make_saver, graphs.subgraphs(checkpointer), scenario, side, durability)
-
-    namespaces = {each.config["configurable"]["checkpoint_ns"] for each in await session.stored()}
-    depths = {namespace.count("|") for namespace in namespaces if namespace}
-    assert depths == {0, 1}, "a namespace of each depth is stored"
-
-
-@every_durability
-async def test_parallel_branches_and_sends(make_saver: MakeSaver, side: Side, durability: Durability) -> None:
-    async def scenario(session: Session) -> None:
-        await session.invoke({"log": ["input"]})
-        await session.look()
-
-    await assert_same(make_saver, graphs.fan_out, scenario, side, durability)
-
-
-@every_durability
-async def test_two_interrupts_are_resumed_by_one_command(
-    make_saver: MakeSaver, side: Side, durability: Durability
-) -> None:
-    async def scenario(session: Session) -> None:
-        await session.invoke({"log": []})
-        await session.look()
-        session.reopen()
-        interrupts = (await session.state()).interrupts
-        assert len(interrupts) == 2
-        await session.invoke(Command(resume={each.id: f"yes to {each.value}" for each in interrupts}))
-        await session.look()
-
-    await assert_same(make_saver, graphs.approvals, scenario, side, durability)
-
-
-@every_durability
-async def test_resume_after_failure_does_not_repeat_what_succeeded(
-    make_saver: MakeSaver, side: Side, durability: Durability
-) -> None:
-    runs: list[str] = []
-
-    async def scenario(session: Session) -> None:
-        runs.clear()
-        # One at a time, so that what the first branch wrote is on its way before the second fails.
-        session.config["max_concurrency"] = 1
-        for _ in range(2):
-            with pytest.raises(ConnectionError):
-                await session.invoke(None if runs else {"log": ["input"]})
-            await session.look()
-            session.reopen()
-        await session.invoke(None)
-        await session.look()
-
-    await assert_same(make_saver, graphs.unreliable(runs, failures=2), scenario, side, durability)
-
-    assert runs.count("steady") == 1
-    assert runs.count("unsteady") == 3
-
-
-@pytest.mark.engines("dynamodb-local")
-@every_durability
-async def test_time_travel_and_forks(make_saver: MakeSaver, side: Side, durability: Durability) -> None:
-    async def scenario(session: Session) -> None:
-        await session.invoke(_question(1))
-        await session.invoke(_question(2))
-        history = await session.history()
-        oldest, middle = history[-1], history[len(history) // 2]
-        session.reopen()
-        fork = await session.update(middle.config, _question(3), as_node="__start__")
-        await session.look()
-        await session.invoke(None, fork)
-        await session.look()
-        session.reopen()
-        await session.invoke(None, middle.config)
-        await session.look()
-        await session.invoke(_question(4), oldest.config)
-        await session.look()
-        session.seen.append(canonical(await session.state(middle.config)))
-
-    await assert_same(make_saver, graphs.agent, scenario, side, durability)
-
-
-@both_sides
-async def test_time_travel_within_subgraphs(make_saver: MakeSaver, side: Side) -> None:
-    async def scenario(session: Session) -> None:
-        await session.invoke({"count": 1})
-        state = await session.state()
-        inner = state.tasks[0].state
-        assert inner is not None
-        assert not isinstance(inner, dict)
-        await session.update(inner.config, {"log": ["by hand"]})
-        await session.look()
-        session.reopen()
-        await session.invoke(Command(resume="yes"))
-        await session.look()
-        await session.invoke(None, state.config)
-        await session.look()
-
-    await assert_same(make_saver, graphs.subgraphs(None), scenario, side)
-
-
-@both_sides
-async def test_an_empty_checkpoint_id_means_the_newest(make_saver: MakeSaver, side: Side) -> None:
-    async def scenario(session: Session) -> None:
-        await session.invoke(_question(1))
-        session.config = {"configurable": {"thread_id": "thread", "checkpoint_id": ""}}
-        session.reopen()
-        await session.invoke(_question(2))
-        await session.look()
-
-    await assert_same(make_saver, graphs.agent, scenario, side)
+    await assert_same(make_saver, build, scenario, side, durability)

@@ -13,9 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.schema import table_schema
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
@@ -24,8 +22,8 @@ from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from tests.simulation.history import Moment, Violation
 from tests.simulation.schedule import Choices
 from tests.support.dynamodb_model import DynamoDBModel
+from tests.support.harness import CODEC, TABLE, Run, result_of
 
-TABLE = "checkpoints"
 START_SECONDS = 1_700_000_000.0
 # Enough for all that a process reads.
 MEMORY_BYTES = 1 << 20
@@ -74,7 +72,6 @@ class Faults:
 
 
 FAIR = Faults()
-CODEC = Codec(JsonPlusSerializer())
 
 
 @dataclass
@@ -236,13 +233,7 @@ class Simulator:
         """Run one operation to its end without faults, with nobody else moving."""
         faults, self.faults = self.faults, FAIR
         try:
-            outcomes: list[Any] | None = None
-            while True:
-                round_ = next(steps) if outcomes is None else steps.send(outcomes)
-                outcomes = [self._alone(step) for step in round_]
-        except StopIteration as stop:
-            result: _T = stop.value
-            return result
+            return Run(self, steps).finish()
         finally:
             self.faults = faults
 
@@ -252,20 +243,26 @@ class Simulator:
         Returns:
             How many effects on the table that last round can have; None where the operation ended before.
         """
-        outcomes: list[Any] | None = None
-        for number in range(rounds + 1):
-            try:
-                round_ = next(steps) if outcomes is None else steps.send(outcomes)
-            except StopIteration:
-                return None
-            if number < rounds:
-                outcomes = [self._alone(step) for step in round_]
-        calls = [step for step in round_ if isinstance(step, Call) and step.method not in READS]
-        last = [effect for call in calls for effect in effects_of(call)]
+        run = Run(self, steps)
+        for _ in range(rounds):
+            if not run.done:
+                run.go_on()
+        if run.done:
+            return None
+        last = [effect for call in run.calls if call.method not in READS for effect in effects_of(call)]
         for position in effects:
             self._answer(last[position], None)
-        steps.close()
+        run.drop()
         return len(last)
+
+    def perform(self, step: Step) -> Any:
+        """Carry out one step of an operation that runs alone; what it fails with is its outcome."""
+        if isinstance(step, Work):
+            return result_of(step)
+        if isinstance(step, Wait):
+            self.now += 0.0 if step.ended.done() else step.seconds_max
+            return None
+        return self._answer(step, None)
 
     def move(self) -> bool:
         """Let one thing happen; False when there is nothing left to happen."""
@@ -450,15 +447,6 @@ class Simulator:
                 raise Violation(f"DynamoDB never accepts {described(call)}: {error}") from error
             return error
 
-    def _alone(self, step: Step) -> Any:
-        if isinstance(step, Work):
-            return result_of(step)
-        if isinstance(step, Wait):
-            self.now += 0.0 if step.ended.done() else step.seconds_max
-            return None
-        self.now += step.delay_seconds
-        return self._answer(step, None)
-
     def _missed(self, _key: object, written: int) -> int:
         if written and self.choices.chance(self.faults.stale):
             return 1 + self.choices.pick(min(written, 2))
@@ -486,14 +474,6 @@ def effects_of(call: Call) -> list[Call]:
         replace(call, params={**call.params, "RequestItems": {TABLE: [write]}})
         for write in call.params["RequestItems"][TABLE]
     ]
-
-
-def result_of(step: Work) -> Any:
-    """Do work that an operation asks for; return what it raised, if it did."""
-    try:
-        return step.function()
-    except Exception as error:  # noqa: BLE001 - the operation is told.
-        return error
 
 
 def _connection_error(choices: Choices) -> Exception:

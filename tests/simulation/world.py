@@ -21,7 +21,7 @@ from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.checkpoint.dynamodb import _format, _operations
 from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
-from langgraph.checkpoint.dynamodb._operations.directory import ThreadSummary
+from langgraph.checkpoint.dynamodb._operations.directory import ThreadQuery, ThreadSummary
 from langgraph.checkpoint.dynamodb._operations.verify import Verification, repair_thread, verify_thread
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, Wait, collected
 from langgraph.checkpoint.dynamodb.errors import (
@@ -185,7 +185,7 @@ class World:
     ) -> Op[tuple[CheckpointTuple | None, Put | None]]:
         """Read and check the newest checkpoint; return it, and the record of its put."""
         began = self.simulator.moment
-        latest = yield from self.saver(process).get_tuple(config(*place))
+        latest = yield from self.saver(process).ask("get_tuple", config(*place))
         self.history.check_latest(place, latest, began)
         return latest, None if latest is None else self.history.puts[(*place, latest.checkpoint["id"])]
 
@@ -239,7 +239,7 @@ class World:
         if not children or self._delta:
             return
         child = max(children, key=_checkpoint_id)
-        parent = yield from self.saver(process).get_tuple(config(*place, child.parent_id))
+        parent = yield from self.saver(process).ask("get_tuple", config(*place, child.parent_id))
         if parent is not None:
             parent.checkpoint["channel_versions"].update(child.versions)
         self._checkpoints += 1
@@ -399,7 +399,7 @@ class World:
         """Store a checkpoint, and let its caller use what it gave for something else afterwards."""
         self._note_ttl(process, record.thread)
         arguments = self._put_arguments(record)
-        yield from self.saver(process).put(*arguments)
+        yield from self.saver(process).ask("put", *arguments)
         _, *used_up = arguments
         for each in used_up:
             each.clear()
@@ -437,7 +437,7 @@ class World:
         """Store a task's writes."""
         self._note_ttl(process, record.thread)
         at = config(record.thread, record.namespace, record.checkpoint_id)
-        yield from self.saver(process).put_writes(at, record.writes, record.task_id, record.task_path)
+        yield from self.saver(process).ask("put_writes", at, record.writes, record.task_id, record.task_path)
 
     def answers(self, process: Process, place: tuple[str, str], times: int, tries: int = 1) -> Flow:
         """Answer the newest checkpoint's task, and change the answer: special writes, which replace each other."""
@@ -454,7 +454,7 @@ class World:
     def _answer(self, process: Process, key: tuple[str, str, str, str], record: Answer) -> Op[None]:
         self._note_ttl(process, key[0])
         at, writes = config(*key[:3]), [(RESUME, record.value)]
-        yield from self.saver(process).put_writes(at, writes, key[3], "~" + key[3])
+        yield from self.saver(process).ask("put_writes", at, writes, key[3], "~" + key[3])
 
     def undo(self, process: Process, place: tuple[str, str], times: int, tries: int = 1) -> Flow:
         """Take back the newest run, and the one before."""
@@ -467,17 +467,19 @@ class World:
     def delete_thread(self, process: Process, thread: str, tries: int = 1) -> Flow:
         """Delete a thread."""
         record = self._deletion(Deletion(kind="delete_thread", threads=[thread]))
-        yield from self.repeated(record, lambda: self.saver(process).delete_thread(thread), tries)
+        yield from self.repeated(record, lambda: self.saver(process).ask("delete_thread", thread), tries)
 
     def prune(self, process: Process, thread: str, kept: int = 1, tries: int = 1) -> Flow:
         """Keep only a thread's newest checkpoints."""
         record = self._deletion(Deletion(kind="prune", threads=[thread], kept=kept))
-        yield from self.repeated(record, lambda: self.saver(process).prune([thread], kept), tries)
+        yield from self.repeated(
+            record, lambda: self.saver(process).ask("prune", [thread], "keep_last", kept), tries
+        )
 
     def delete_for_runs(self, process: Process, run_id: str, tries: int = 1) -> Flow:
         """Delete the checkpoints of a run."""
         record = self._deletion(Deletion(kind="delete_for_runs", run_ids=[run_id]))
-        yield from self.repeated(record, lambda: self.saver(process).delete_for_runs([run_id]), tries)
+        yield from self.repeated(record, lambda: self.saver(process).ask("delete_for_runs", [run_id]), tries)
 
     def repair(self, process: Process, thread: str, tries: int = 1) -> Flow:
         """Remove what nothing can reach, which is a deletion that takes no checkpoint."""
@@ -494,7 +496,7 @@ class World:
         """Copy a thread."""
         self._note_ttl(process, target)
         record = self.history.copies.setdefault(target, Copy(source=source, target=target))
-        yield from self.repeated(record, lambda: self.saver(process).copy_thread(source, target), 1)
+        yield from self.repeated(record, lambda: self.saver(process).ask("copy_thread", source, target), 1)
 
     def reader(self, process: Process, thread: str, times: int, namespace: str = "") -> Flow:
         """Read a conversation in every way, over and over."""
@@ -506,7 +508,7 @@ class World:
         """List a thread, and read by their ids what the list lacks and a share of what it has."""
         began = self.simulator.moment
         all_namespaces: RunnableConfig = {"configurable": {"thread_id": thread}}
-        listed = yield from collected(self.saver(process).list(all_namespaces))
+        listed = yield from collected(self.saver(process).ask("list", all_namespaces, None, None, None))
         self.history.check_list(thread, listed, began)
         found = {(each.config["configurable"]["checkpoint_ns"], each.checkpoint["id"]) for each in listed}
         for position, record in enumerate(self.history.puts_in(thread), self.simulator.moves):
@@ -514,7 +516,7 @@ class World:
                 continue
             began = self.simulator.moment
             at = config(thread, record.namespace, record.checkpoint_id)
-            seen = yield from self.saver(process).get_tuple(at)
+            seen = yield from self.saver(process).ask("get_tuple", at)
             self.history.check_one(record, seen, began)
             if record.delta and DELTA not in record.values:
                 yield from self._rebuild(process, record)
@@ -526,7 +528,7 @@ class World:
             for owner in OWNERS:
                 yield from self._listed(process, owner)
             for each in (yield from self._listed(process, None, with_status=True)):
-                runs = yield from self.saver(process).list_runs(each.thread_id)
+                runs = yield from self.saver(process).ask("list_runs", each.thread_id)
                 self.directory.check_runs(each.thread_id, runs)
 
     def _listed(
@@ -536,7 +538,8 @@ class World:
         found: list[ThreadSummary] = []
         cursor: str | None = None
         while True:
-            page = yield from self.saver(process).list_threads(owner, 1, cursor, with_status=with_status)
+            query = ThreadQuery(owner=owner, limit=1, before=cursor, with_status=with_status)
+            page = yield from self.saver(process).ask("list_threads", query)
             found += page.threads
             cursor = page.cursor
             if cursor is None:
@@ -551,11 +554,12 @@ class World:
         self._note_ttl(process, thread)
         titles = self.directory.titles.setdefault(thread, [])
         titles.append(f"title {len(titles)}")
-        yield from self.repeated(Record(), partial(self.saver(process).set_thread, thread, titles[-1]), tries)
+        entitle = partial(self.saver(process).ask, "set_thread", thread, None)
+        yield from self.repeated(Record(), lambda: entitle(titles[-1], None), tries)
         self.directory.told.add(thread)
         if takes_back:
             self.directory.taken_back.add(thread)
-            yield from self.repeated(Record(), partial(self.saver(process).set_thread, thread, ""), tries)
+            yield from self.repeated(Record(), lambda: entitle("", None), tries)
 
     def check_directory(self) -> None:
         """Compare the lists of all threads with the checkpoints that are there."""
@@ -566,12 +570,14 @@ class World:
         readable = [
             put_
             for put_ in self.history.puts.values()
-            if self.alone(self.saver(process).get_tuple(config(*put_.place, put_.checkpoint_id))) is not None
+            if self.alone(self.saver(process).ask("get_tuple", config(*put_.place, put_.checkpoint_id)))
+            is not None
         ]
         copies = [
             thread
             for thread, copy in self.history.copies.items()
-            if copy.acknowledged and self.alone(self.saver(process).get_tuple(config(thread, ""))) is not None
+            if copy.acknowledged
+            and self.alone(self.saver(process).ask("get_tuple", config(thread, ""))) is not None
         ]
         everything = self.alone(self._listed(process, None))
         self.directory.check_all(everything, owned, readable, self.simulator.now)
@@ -582,7 +588,7 @@ class World:
         began = self.simulator.moment
         at = config(record.thread, record.namespace, record.checkpoint_id)
         try:
-            histories = yield from self.saver(process).history(at, [DELTA])
+            histories = yield from self.saver(process).ask("get_delta_channel_history", at, [DELTA])
         except CheckpointNotFoundError as error:
             self.history.check_history(record, error, began)
         else:
@@ -592,7 +598,9 @@ class World:
         """Return what a new process lists of both threads, checkpoints and writes."""
         process = self.simulator.process()
         flows = [
-            collected(self.saver(process).list({"configurable": {"thread_id": thread}}))
+            collected(
+                self.saver(process).ask("list", {"configurable": {"thread_id": thread}}, None, None, None)
+            )
             for thread in ("one", "two")
         ]
         return [self.alone(flow) for flow in flows]

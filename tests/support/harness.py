@@ -9,8 +9,9 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
+from botocore.exceptions import ClientError
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
@@ -37,6 +38,23 @@ CODEC = Codec(JsonPlusSerializer())
 ENCRYPTED = Codec(EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef"))
 
 _T = TypeVar("_T")
+
+
+def result_of(step: Work) -> Any:
+    """Do work that an operation asks for; return what it raised, if it did."""
+    try:
+        return step.function()
+    except Exception as error:  # noqa: BLE001 - the operation is told.
+        return error
+
+
+class Stage(Protocol):
+    """What performs the steps of an operation, and whose time passes meanwhile."""
+
+    now: float
+
+    def perform(self, step: Step) -> Any:
+        """Carry out one step; what it fails with is its outcome."""
 
 
 class Harness:
@@ -90,23 +108,25 @@ class Harness:
 
     def perform(self, step: Step) -> Any:
         """Carry out one step; what it fails with is its outcome."""
+        if isinstance(step, Work):
+            return result_of(step)
+        if isinstance(step, Wait):
+            self.now += 0.0 if step.ended.done() else step.seconds_max
+            return None
         try:
-            if isinstance(step, Work):
-                return step.function()
-            if isinstance(step, Wait):
-                self.now += 0.0 if step.ended.done() else step.seconds_max
-                return None
             return self.model.handle(step.method, step.params)
-        except Exception as error:  # noqa: BLE001 - the operation is told.
+        except ClientError as error:
+            if error.response["Error"]["Code"] == "ValidationException":
+                raise AssertionError(f"DynamoDB never accepts {step}") from error
             return error
 
 
 class Run(Generic[_T]):
     """An operation under way: the round that it has asked for, and its result once there is no other."""
 
-    def __init__(self, harness: Harness, operation: Op[_T]) -> None:
+    def __init__(self, stage: Stage, operation: Op[_T]) -> None:
         """Ask for the first round."""
-        self._stage = harness
+        self._stage = stage
         self._operation = operation
         self._result: list[_T] = []
         self.round: Sequence[Step] = ()
@@ -177,13 +197,14 @@ class Process:
         parent_id: str | None = None,
         new: Sequence[str] | None = None,
         *,
+        thread: str = THREAD,
         namespace: str = "",
         **metadata: Any,
     ) -> Op[RunnableConfig]:
         """Store a checkpoint, in which some channels are new, or all; every version is 1."""
         versions = dict.fromkeys(values if new is None else new, 1)
         arguments: tuple[Any, ...] = (
-            thread_config(THREAD, namespace, parent_id),
+            thread_config(thread, namespace, parent_id),
             checkpoint_of(checkpoint_id, values),
             {"source": "loop", "step": 1, **metadata},
             versions,
@@ -196,10 +217,11 @@ class Process:
         writes: Sequence[tuple[str, Any]],
         task_id: str = "task",
         *,
+        thread: str = THREAD,
         namespace: str = "",
     ) -> Op[None]:
         """Store a task's writes."""
-        at = thread_config(THREAD, namespace, checkpoint_id)
+        at = thread_config(thread, namespace, checkpoint_id)
         return put_writes(self.storage, at, writes, task_id, "")
 
     def prune(self, kept: int = 1, thread: str = THREAD) -> Op[None]:

@@ -1,4 +1,4 @@
-"""A server in place of the gateway, whose answers are said beforehand: for what the client makes of bad ones."""
+"""A server in place of another one, whose answers are said beforehand: for what a client makes of bad ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import ssl
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -54,20 +54,26 @@ class Asked:
         return ormsgpack.unpackb(self.body)
 
 
+def _as_the_gateway(asked: Asked) -> Answer:
+    """Give a request its own document back, or what the gateway says of itself."""
+    return Answer(body=asked.body) if asked.body else ABOUT
+
+
 @dataclass
 class StandIn:
     """What the server answers, and what it was asked."""
 
     address: str
-    # For each request to come, in turn; then each gets its own document back, or what the gateway says of itself.
+    # For each request to come, in turn; then what `otherwise` says.
     script: list[Answer] = field(default_factory=list)
     always: Answer | None = None
+    otherwise: Callable[[Asked], Answer] = _as_the_gateway
     asked: list[Asked] = field(default_factory=list)
     connections: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def next_answer(self) -> Answer | None:
-        """Say how to answer the next request; None is with its own document."""
+        """Say how to answer the next request; None where that is for `otherwise`."""
         with self._lock:
             return self.always or (self.script.pop(0) if self.script else None)
 
@@ -125,13 +131,14 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self) -> None:
         stand_in = self.server.stand_in
         answer = stand_in.next_answer()
-        self.close_connection = answer in (UNREAD, DROPPED)
-        if answer == UNREAD:
-            return
-        body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
-        stand_in.asked.append(Asked(self.command, self.path, self.headers, body))
-        if answer != DROPPED:
-            self._send(answer or (Answer(body=body) if body else ABOUT))
+        if answer != UNREAD:
+            body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+            stand_in.asked.append(Asked(self.command, self.path, self.headers, body))
+            answer = answer or stand_in.otherwise(stand_in.asked[-1])
+        if answer in (UNREAD, DROPPED):
+            self.close_connection = True
+        else:
+            self._send(answer)
 
     def _send(self, answer: Answer) -> None:
         if answer.delay_seconds:
@@ -149,9 +156,12 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def http_stand_in(certificate: Path | None = None) -> Iterator[StandIn]:
+def http_stand_in(
+    certificate: Path | None = None, otherwise: Callable[[Asked], Answer] = _as_the_gateway
+) -> Iterator[StandIn]:
     """Run such a server; with TLS where there is a file with a key and a certificate."""
     with _Server(certificate) as server:
+        server.stand_in.otherwise = otherwise
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:

@@ -51,12 +51,6 @@ def programs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def _add_java(folder: Path, version: str) -> None:
-    java = folder / "java"
-    java.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")
-    java.chmod(0o755)
-
-
 def _accepts_connections(address: str) -> bool:
     url = urlsplit(address)
     try:
@@ -66,22 +60,24 @@ def _accepts_connections(address: str) -> bool:
     return True
 
 
-@pytest.mark.usefixtures("programs")
-def test_a_missing_java_is_named() -> None:
-    with pytest.raises(ServerUnavailableError, match="needs Java 17 or newer, and none was found"):
-        find(DYNAMODB_LOCAL)
-
-
-def test_a_java_that_is_too_old_is_named_with_its_version(programs: Path) -> None:
-    _add_java(programs, "1.8.0_392")
-    with pytest.raises(ServerUnavailableError, match=r"is Java 1\.8\.0_392: install a newer one"):
-        find(DYNAMODB_LOCAL)
-
-
-def test_a_home_without_the_jar_is_named(monkeypatch: pytest.MonkeyPatch, programs: Path) -> None:
-    _add_java(programs, "17.0.1")
-    monkeypatch.setenv(HOME_VARIABLE, str(programs))
-    with pytest.raises(ServerUnavailableError, match=f"{HOME_VARIABLE} is .*no DynamoDBLocal.jar in it"):
+@pytest.mark.parametrize(
+    ("java", "variables", "said"),
+    [
+        (None, (), "needs Java 17 or newer, and none was found"),
+        ("1.8.0_392", (), r"is Java 1\.8\.0_392: install a newer one"),
+        ("17.0.1", (HOME_VARIABLE,), f"{HOME_VARIABLE} is .*no DynamoDBLocal.jar in it"),
+    ],
+)
+def test_what_dynamodb_local_lacks_is_named(
+    monkeypatch: pytest.MonkeyPatch, programs: Path, java: str | None, variables: Sequence[str], said: str
+) -> None:
+    if java is not None:
+        program = programs / "java"
+        program.write_text(f"#!/bin/sh\necho 'openjdk version \"{java}\"' >&2\n")
+        program.chmod(0o755)
+    for name in variables:
+        monkeypatch.setenv(name, str(programs))
+    with pytest.raises(ServerUnavailableError, match=said):
         find(DYNAMODB_LOCAL)
 
 

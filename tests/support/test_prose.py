@@ -1,4 +1,4 @@
-"""The check of pages that `make lint` makes: what it counts."""
+"""The check of pages: what it counts. `make lint` runs it on every page."""
 
 from __future__ import annotations
 
