@@ -76,10 +76,10 @@ def ensure_epoch(storage: Storage, partition: Partition) -> Op[CachedThread]:
         create = protocol.create_thread(epoch, ttl_seconds, expires_at, now, entry)
         item = yield from storage.table.try_update(items.thread_key(partition), create)
         if item is None:
-            last_active = None if entry is None else int(now)
             if entry is not None:
                 _tell_of_missing_owner(storage, partition, entry)
-            return storage.cache.remember_thread(partition.root, epoch, ttl_seconds, last_active)
+            seen = CachedThread(epoch, ttl_seconds, last_active=None if entry is None else int(now))
+            return storage.cache.remember_thread(partition.root, seen)
         thread = Thread.parse(item)
         if not thread.is_pending:
             return _cached(storage, partition, thread)
@@ -145,9 +145,8 @@ def _cached(storage: Storage, partition: Partition, thread: Thread) -> CachedThr
             thread.ttl_seconds,
             storage.ttl_seconds,
         )
-    return cache.remember_thread(
-        partition.root, thread.epoch, thread.ttl_seconds, thread.last_active, thread.kept_until
-    )
+    seen = CachedThread(thread.epoch, thread.ttl_seconds, {}, thread.last_active, thread.kept_until)
+    return cache.remember_thread(partition.root, seen)
 
 
 # The directory
@@ -271,7 +270,8 @@ def _touch(
 ) -> Op[Thread | None]:
     """Change a thread in the directory; return its item, or `None` if another call has changed it meanwhile."""
     # Other puts of this process, side by side with this one, need not touch the thread too.
-    storage.cache.remember_thread(partition.root, thread.epoch, thread.ttl_seconds, int(storage.clock()))
+    now = CachedThread(thread.epoch, thread.ttl_seconds, last_active=int(storage.clock()))
+    storage.cache.remember_thread(partition.root, now)
     item = yield from storage.table.changed(items.thread_key(partition), change)
     return None if item is None else Thread.parse(item)
 
@@ -484,8 +484,8 @@ def ensure_registered(
     """
     if not partition.namespace:
         return
-    known = storage.cache.namespaces(partition.root, thread.epoch)
-    if expires_before(known.get(partition.namespace, 0), expiry.own):
+    known = storage.cache.thread(partition.root, thread.epoch)
+    if known is None or expires_before(known.namespaces.get(partition.namespace, 0), expiry.own):
         expires_at = yield from register_namespace(storage, partition, expiry.shared)
         storage.cache.remember_namespace(partition.root, thread, partition.namespace, expires_at)
 
