@@ -12,7 +12,7 @@ import logging
 import os
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import copy_context
 from types import TracebackType
@@ -34,7 +34,11 @@ _RENEWED_AFTER = 1 / 3
 class _Lock:
     """The state of a lock and its hold, for blocking and async locks."""
 
-    def __init__(self, holder: Holder, hold: Hold, wait_seconds: float) -> None:
+    def __init__(
+        self, run: Callable[[Op[Any]], Any], holder: Holder, hold: Hold, wait_seconds: float
+    ) -> None:
+        """Take the function that runs an operation, or returns a coroutine that does, and the hold to acquire."""
+        self._run = run
         self._holder = holder
         self._hold = hold
         self._wait_seconds = wait_seconds
@@ -121,13 +125,6 @@ class _Lock:
 class ThreadLock(_Lock):
     """One runner's lock on a thread: a context manager that renews it in its own OS thread while the block runs."""
 
-    def __init__(
-        self, run: Callable[[Op[Any]], Any], holder: Holder, hold: Hold, wait_seconds: float
-    ) -> None:
-        """Take the function that runs an operation, and the hold to acquire."""
-        super().__init__(holder, hold, wait_seconds)
-        self._run = run
-
     def __enter__(self) -> Self:
         """Acquire the lock.
 
@@ -192,17 +189,6 @@ class AsyncThreadLock(_Lock):
 
     The lock is lost if the block keeps the event loop busy for longer than the ttl.
     """
-
-    def __init__(
-        self,
-        run: Callable[[Op[Any]], Coroutine[Any, Any, Any]],
-        holder: Holder,
-        hold: Hold,
-        wait_seconds: float,
-    ) -> None:
-        """Take the function that runs an operation, and the hold to acquire."""
-        super().__init__(holder, hold, wait_seconds)
-        self._run = run
 
     async def __aenter__(self) -> Self:
         """Acquire the lock.
