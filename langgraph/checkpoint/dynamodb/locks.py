@@ -57,11 +57,10 @@ class _Lock:
     def _beginning(self) -> Iterator[Op[float]]:
         """Yield the operation that acquires a hold for one block. If it fails, the lock is free for another block."""
         if not self._in_use.acquire(blocking=False):
-            msg = (
+            raise CheckpointerInputError(
                 f"this lock of thread {self._hold.root.thread_id!r} is used by a block that has not ended; use another"
                 " lock for another block"
             )
-            raise CheckpointerInputError(msg)
         self._hold, self._lost, self._process = another(self._holder.rng, self._hold), None, os.getpid()
         try:
             yield acquire(self._holder, self._hold, self._wait_seconds)
@@ -73,11 +72,10 @@ class _Lock:
     def _kept(self) -> Op[float]:
         """Return the operation that renews the hold and raises if it is lost."""
         if not self._is_ours:
-            msg = (
+            raise ThreadLockLostError(
                 f"thread {self._hold.root.thread_id!r} is locked by process {self._process}, which forked this one, and"
                 " not by this one; use another lock in this process"
             )
-            raise ThreadLockLostError(msg)
         return self._holder.renew(self._hold)
 
     @property

@@ -116,11 +116,10 @@ def copy_thread(
         if is_whole and thread is not None and _may_stay(attempt, thread):
             yield from carry_entry(read, storage, source, target, attempt.epoch, attempt.expiry.readable)
             return
-    msg = (
+    raise ThreadBusyError(
         f"thread {source_thread_id!r} could not be copied to {target_thread_id!r}: one of them was deleted or"
         f" pruned during each of {ATTEMPTS_MAX} attempts; try again when that has ended"
     )
-    raise ThreadBusyError(msg)
 
 
 def checked_places(
@@ -172,8 +171,9 @@ def _check_source(storage: Storage, within: Sequence[Partition]) -> Op[None]:
                 open_part(storage.codec, checkpoint.head, name, part, loaded.contents)
             return
     yield from look_for_other_savers(storage, within[0])
-    msg = f"thread {within[0].thread_id!r} of table {storage.table.name} has no checkpoint to copy; check its id"
-    raise CheckpointNotFoundError(msg)
+    raise CheckpointNotFoundError(
+        f"thread {within[0].thread_id!r} of table {storage.table.name} has no checkpoint to copy; check its id"
+    )
 
 
 @dataclass

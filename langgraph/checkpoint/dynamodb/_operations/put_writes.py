@@ -113,8 +113,9 @@ def checked_task(config: RunnableConfig, task_id: str, task_path: str) -> tuple[
     """
     partition, checkpoint_id = target(config), checkpoint_id_in(config)
     if checkpoint_id is None:
-        msg = 'config["configurable"]["checkpoint_id"] is missing; give the checkpoint that the writes belong to'
-        raise CheckpointerInputError(msg)
+        raise CheckpointerInputError(
+            'config["configurable"]["checkpoint_id"] is missing; give the checkpoint that the writes belong to'
+        )
     items.writes_sk(checkpoint_id, checked_text(task_id, "task_id"))
     checked_text(task_path, "task_path")
     return partition, checkpoint_id
@@ -182,11 +183,10 @@ def store(
         is_stored, thread = yield from _attempt(storage, task, head, storage.pinned or thread)
         if is_stored:
             return
-    msg = (
+    raise ThreadBusyError(
         f"writes of task {task_id!r} of thread {partition.thread_id!r} could not be stored: other calls for the same"
         f" task interfered {MERGE_ATTEMPTS_MAX} times; let one process run a task at a time"
     )
-    raise ThreadBusyError(msg)
 
 
 @dataclass

@@ -139,11 +139,10 @@ def _renew(storage: Storage, partition: Partition, due: Sequence[RenewedCheckpoi
         )
         if not due or (yield from _renew_places(storage, partition, thread, due)):
             return
-    msg = (
+    raise ThreadBusyError(
         f"the expiry of thread {partition.thread_id!r} could not be extended: other calls deleted from the thread or"
         f" wrote to it during each of {ATTEMPTS_MAX} attempts; retry the call"
     )
-    raise ThreadBusyError(msg)
 
 
 def _still_due(

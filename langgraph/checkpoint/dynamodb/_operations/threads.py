@@ -87,11 +87,10 @@ def ensure_epoch(storage: Storage, partition: Partition) -> Op[CachedThread]:
         item = yield from storage.table.changed(items.thread_key(partition), begin)
         if item is not None:
             return _cached(storage, partition, Thread.parse(item))
-    msg = (
+    raise ThreadBusyError(
         f"thread {partition.thread_id!r} was deleted {ATTEMPTS_MAX} times while something was stored in it; retry the"
         " call"
     )
-    raise ThreadBusyError(msg)
 
 
 def find_epoch(storage: Storage, partition: Partition) -> Op[CachedThread]:
@@ -336,11 +335,10 @@ def acquire_claim(storage: Storage, root: Partition, token: bytes, *, resets: bo
         thread = yield from _try_claim(storage, root, token, delay, resets=resets)
         if thread is not None:
             return Claim(root, token, thread, claimed_at)
-    msg = (
+    raise ThreadBusyError(
         f"thread {root.thread_id!r} is being deleted or pruned by another call, for over"
         f" {BACKOFF_SECONDS_TOTAL:.0f} s; retry later, since a call that died releases it after {CLAIM_SECONDS} s"
     )
-    raise ThreadBusyError(msg)
 
 
 def _try_claim(
@@ -399,11 +397,10 @@ def check_claim(storage: Storage, claim: Claim) -> Op[None]:
         return
     item = yield from storage.table.get(claim.root.pk, items.THREAD)
     if item is None or Thread.parse_for_deletion(item).claim != claim.token:
-        msg = (
+        raise ThreadBusyError(
             f"deleting from thread {claim.root.thread_id!r} took longer than its claim of {CLAIM_SECONDS} s, and"
             " another deletion took over before anything was deleted; retry the call"
         )
-        raise ThreadBusyError(msg)
 
 
 def end_epoch(storage: Storage, claim: Claim) -> Op[Thread]:
@@ -503,11 +500,10 @@ def register_namespace(storage: Storage, partition: Partition, expires_at: int |
             return expires_at
         # The other marker lives longer. Take over its expiry.
         expires_at = items.expires_at(other)
-    msg = (
+    raise ThreadBusyError(
         f"namespace {partition.namespace!r} of thread {partition.thread_id!r} is being registered by other processes"
         f" ({ATTEMPTS_MAX} attempts); retry the call"
     )
-    raise ThreadBusyError(msg)
 
 
 def unregister_namespace(storage: Storage, marker: Item) -> Op[None]:
