@@ -16,11 +16,7 @@ from langgraph.checkpoint.dynamodb._format.schema import LAST_ACTIVE, PARTITION_
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
 from langgraph.checkpoint.dynamodb._operations.inventory import Inventory, scan_namespace
 from langgraph.checkpoint.dynamodb._operations.list import heads_of_table
-from langgraph.checkpoint.dynamodb._operations.reads import (
-    LoadedSegments,
-    NamespaceReader,
-    hides_namespace,
-)
+from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments, NamespaceReader, hides_namespace
 from langgraph.checkpoint.dynamodb._operations.threads import namespaces, read_thread
 from langgraph.checkpoint.dynamodb._runtime.failures import error_code
 from langgraph.checkpoint.dynamodb._runtime.requests import Query

@@ -37,11 +37,7 @@ from langgraph.checkpoint.dynamodb._operations.arguments import (
     target,
 )
 from langgraph.checkpoint.dynamodb._operations.item_builder import ItemBuilder, store_segments
-from langgraph.checkpoint.dynamodb._operations.reads import (
-    ChangedMeanwhileError,
-    LoadedSegments,
-    lost_parts,
-)
+from langgraph.checkpoint.dynamodb._operations.reads import ChangedMeanwhileError, LoadedSegments, lost_parts
 from langgraph.checkpoint.dynamodb._operations.renew import renew_after_writes
 from langgraph.checkpoint.dynamodb._operations.threads import (
     PinnedEpochError,

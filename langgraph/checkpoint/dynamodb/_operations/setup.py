@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from langgraph.checkpoint.dynamodb._format.schema import (
-    INDEX_REMEDY,
-    INDEXES,
-    TTL_ATTRIBUTE,
-    table_schema,
-)
+from langgraph.checkpoint.dynamodb._format.schema import INDEX_REMEDY, INDEXES, TTL_ATTRIBUTE, table_schema
 from langgraph.checkpoint.dynamodb._runtime.failures import error_code
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op

@@ -29,12 +29,7 @@ from langgraph.checkpoint.dynamodb._format.schema import (
     TEMPLATE_COMMAND,
 )
 from langgraph.checkpoint.dynamodb._runtime.attempts import backoff_seconds
-from langgraph.checkpoint.dynamodb._runtime.failures import (
-    account_remedy,
-    error_code,
-    located,
-    text_of,
-)
+from langgraph.checkpoint.dynamodb._runtime.failures import account_remedy, error_code, located, text_of
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointerConfigurationError,
