@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from langgraph.checkpoint.dynamodb import protocol
@@ -13,65 +13,47 @@ from langgraph.checkpoint.dynamodb.protocol import Change
 class Transition(NamedTuple):
     """A change of a thread item, apart from claims: who sends it, and from which states to which it leads."""
 
-    name: str
+    change: Callable[..., Change]
+    arguments: Sequence[object]
+    """Any arguments with which the change can be made, for its condition."""
     by: str
     before: Sequence[str]
     after: str | None
     """`None`: as before."""
-    change: Change
-    """The change, made with any arguments, for its condition."""
+    options: Mapping[str, bool] = {}
 
 
 _ABSENT, _PENDING, _ACTIVE = "absent", "pending", "active"
 _PRESENT = (_PENDING, _ACTIVE)
-_PUTS, _WRITES = "put, put_writes, copy", "put, put_writes"
+_PUTS, _WRITES, _LISTED = "put, put_writes, copy", "put, put_writes", "put, put_writes, set_thread, copy"
 _DAMAGED = {name: {"B": b""} for name in ("epoch", "claim", "claimed_until")}
+_OF_DAMAGED = "deletion of a thread whose item is damaged"
+_SOMETHING, _NOTHING = "deletion that leaves something", "deletion that leaves nothing"
 
 TRANSITIONS: Sequence[Transition] = (
-    Transition("create_thread", _PUTS, [_ABSENT], _ACTIVE, protocol.create_thread(b"", None, None, 0)),
+    Transition(protocol.create_thread, (b"", None, None, 0), _PUTS, [_ABSENT], _ACTIVE),
+    Transition(protocol.create_pending_thread, (b"", 0), "deletion", [_ABSENT], _PENDING),
+    Transition(protocol.begin_epoch, (b"", None), _PUTS, [_PENDING], _ACTIVE),
+    Transition(protocol.extend_thread, (b"", 0), _PUTS, [_ACTIVE], None),
+    Transition(protocol.keep_thread, (b"", 0, None, None), _WRITES, _PRESENT, None),
+    Transition(protocol.list_thread, (b"", {}, 0, 0), _LISTED, _PRESENT, None),
+    Transition(protocol.touch_thread, (b"", 0, 0), _WRITES, _PRESENT, None),
+    Transition(protocol.describe_thread, (b"", {}, {}), "set_thread", _PRESENT, None),
+    Transition(protocol.claim_thread, (b"", 0), "deletion", _PRESENT, None),
+    Transition(protocol.extend_claimed_thread, (b"", 0), "deletion", _PRESENT, None),
+    Transition(protocol.reset_thread, (_DAMAGED, b""), _OF_DAMAGED, _PRESENT, _PENDING),
+    Transition(protocol.end_epoch, (b"", b"", b"", 0), "deletion", _PRESENT, _PENDING),
+    Transition(protocol.finalize, (b"", b""), _SOMETHING, _PRESENT, _ACTIVE, {"stays_pending": False}),
     Transition(
-        "create_pending_thread", "deletion", [_ABSENT], _PENDING, protocol.create_pending_thread(b"", 0)
-    ),
-    Transition("begin_epoch", _PUTS, [_PENDING], _ACTIVE, protocol.begin_epoch(b"", None)),
-    Transition("extend_thread", _PUTS, [_ACTIVE], None, protocol.extend_thread(b"", 0)),
-    Transition("keep_thread", _WRITES, _PRESENT, None, protocol.keep_thread(b"", 0, None, None)),
-    Transition(
-        "list_thread",
-        "put, put_writes, set_thread, copy",
+        protocol.finalize,
+        (b"", b""),
+        f"{_NOTHING}, or before any put",
         _PRESENT,
         None,
-        protocol.list_thread(b"", {}, 0, 0),
+        {"stays_pending": True},
     ),
-    Transition("touch_thread", _WRITES, _PRESENT, None, protocol.touch_thread(b"", 0, 0)),
-    Transition("describe_thread", "set_thread", _PRESENT, None, protocol.describe_thread(b"", {}, {})),
-    Transition("claim_thread", "deletion", _PRESENT, None, protocol.claim_thread(b"", 0)),
-    Transition("extend_claimed_thread", "deletion", _PRESENT, None, protocol.extend_claimed_thread(b"", 0)),
-    Transition(
-        "reset_thread",
-        "deletion of a thread whose item is damaged",
-        _PRESENT,
-        _PENDING,
-        protocol.reset_thread(_DAMAGED, b""),
-    ),
-    Transition("end_epoch", "deletion", _PRESENT, _PENDING, protocol.end_epoch(b"", b"", b"", 0)),
-    Transition(
-        "finalize",
-        "deletion that leaves something",
-        _PRESENT,
-        _ACTIVE,
-        protocol.finalize(b"", b"", stays_pending=False),
-    ),
-    Transition(
-        "finalize",
-        "deletion that leaves nothing, or before any put",
-        _PRESENT,
-        None,
-        protocol.finalize(b"", b"", stays_pending=True),
-    ),
-    Transition("release_thread", "deletion", _PRESENT, None, protocol.release_thread(b"")),
-    Transition(
-        "remove_thread", "deletion that leaves nothing", [_PENDING], _ABSENT, protocol.remove_thread(b"")
-    ),
+    Transition(protocol.release_thread, (b"",), "deletion", _PRESENT, None),
+    Transition(protocol.remove_thread, (b"",), _NOTHING, [_PENDING], _ABSENT),
 )
 
 
@@ -81,7 +63,8 @@ def transitions() -> Iterator[str]:
     yield "|---|---|---|---|---|"
     for each in TRANSITIONS:
         before, after = ", ".join(each.before), each.after or "as before"
-        yield f"| `{each.name}` | {each.by} | {before} | {after} | `{_condition(each.change)}` |"
+        condition = _condition(each.change(*each.arguments, **each.options))
+        yield f"| `{each.change.__name__}` | {each.by} | {before} | {after} | `{condition}` |"
 
 
 def _condition(change: Change) -> str:

@@ -157,7 +157,9 @@ def test_namespaces_that_threads_register_at_once_are_all_remembered() -> None:
             list(pool.map(remember, map(str, range(400))))
     finally:
         sys.setswitchinterval(interval)
-    assert len(cache.namespaces("t#", known.epoch)) == 400
+    found = cache.thread("t#", known.epoch)
+    assert found is not None
+    assert len(found.namespaces) == 400
 
 
 def test_the_last_checkpoint_of_a_partition_is_known_while_it_is_cached() -> None:

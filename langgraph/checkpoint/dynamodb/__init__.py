@@ -90,5 +90,4 @@ if not TYPE_CHECKING:
         """Load the saver, what it returns, or the package `config`."""
         if name in __all__:
             return getattr(import_module(f"{__name__}.{_LATER.get(name, 'config')}"), name)
-        msg = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(msg)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -12,7 +12,7 @@ import logging
 import os
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import copy_context
 from types import TracebackType
@@ -34,7 +34,11 @@ _RENEWED_AFTER = 1 / 3
 class _Lock:
     """The state of a lock and its hold, for blocking and async locks."""
 
-    def __init__(self, holder: Holder, hold: Hold, wait_seconds: float) -> None:
+    def __init__(
+        self, run: Callable[[Op[Any]], Any], holder: Holder, hold: Hold, wait_seconds: float
+    ) -> None:
+        """Take the function that runs an operation, or returns a coroutine that does, and the hold to acquire."""
+        self._run = run
         self._holder = holder
         self._hold = hold
         self._wait_seconds = wait_seconds
@@ -53,11 +57,10 @@ class _Lock:
     def _beginning(self) -> Iterator[Op[float]]:
         """Yield the operation that acquires a hold for one block. If it fails, the lock is free for another block."""
         if not self._in_use.acquire(blocking=False):
-            msg = (
+            raise CheckpointerInputError(
                 f"this lock of thread {self._hold.root.thread_id!r} is used by a block that has not ended; use another"
                 " lock for another block"
             )
-            raise CheckpointerInputError(msg)
         self._hold, self._lost, self._process = another(self._holder.rng, self._hold), None, os.getpid()
         try:
             yield acquire(self._holder, self._hold, self._wait_seconds)
@@ -69,11 +72,10 @@ class _Lock:
     def _kept(self) -> Op[float]:
         """Return the operation that renews the hold and raises if it is lost."""
         if not self._is_ours:
-            msg = (
+            raise ThreadLockLostError(
                 f"thread {self._hold.root.thread_id!r} is locked by process {self._process}, which forked this one, and"
                 " not by this one; use another lock in this process"
             )
-            raise ThreadLockLostError(msg)
         return self._holder.renew(self._hold)
 
     @property
@@ -120,13 +122,6 @@ class _Lock:
 
 class ThreadLock(_Lock):
     """One runner's lock on a thread: a context manager that renews it in its own OS thread while the block runs."""
-
-    def __init__(
-        self, run: Callable[[Op[Any]], Any], holder: Holder, hold: Hold, wait_seconds: float
-    ) -> None:
-        """Take the function that runs an operation, and the hold to acquire."""
-        super().__init__(holder, hold, wait_seconds)
-        self._run = run
 
     def __enter__(self) -> Self:
         """Acquire the lock.
@@ -192,17 +187,6 @@ class AsyncThreadLock(_Lock):
 
     The lock is lost if the block keeps the event loop busy for longer than the ttl.
     """
-
-    def __init__(
-        self,
-        run: Callable[[Op[Any]], Coroutine[Any, Any, Any]],
-        holder: Holder,
-        hold: Hold,
-        wait_seconds: float,
-    ) -> None:
-        """Take the function that runs an operation, and the hold to acquire."""
-        super().__init__(holder, hold, wait_seconds)
-        self._run = run
 
     async def __aenter__(self) -> Self:
         """Acquire the lock.

@@ -10,13 +10,7 @@ from collections.abc import Mapping
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Item
-from langgraph.checkpoint.dynamodb._format.schema import (
-    ACTIVE_DAY,
-    LAST_ACTIVE,
-    OWNER,
-    RUN_ID,
-    TTL_ATTRIBUTE,
-)
+from langgraph.checkpoint.dynamodb._format.schema import ACTIVE_DAY, LAST_ACTIVE, OWNER, RUN_ID, TTL_ATTRIBUTE
 
 HEAD = "head"
 WRITES = "writes of a task"

@@ -104,12 +104,11 @@ class Codec:
             kind, data = self._serde.dumps_typed(value)
         except Exception as error:
             where, part = unserializable_part(value, path, self._serde.dumps_typed)
-            msg = (
+            raise CheckpointSerializationError(
                 f"{name} cannot be serialized: {where} is a {type(part).__module__}.{type(part).__qualname__}"
                 f" ({error}); it was not stored. Keep such objects out of the state, or give the saver a serde that can"
                 " write them"
-            )
-            raise CheckpointSerializationError(msg) from error
+            ) from error
         return kind, bytes(data)
 
     def loads(self, kind: str, data: bytes, item: Item, *, plain: bool = False) -> Any:
@@ -118,11 +117,10 @@ class Codec:
         try:
             return (_STRICT.loads_typed if is_plain else self.loads_typed)((kind, data))
         except Exception as error:
-            msg = (
+            raise UnreadableError(
                 f"{name_of(item)} is intact, but the saver's serde cannot read its {kind!r} data ({error}); give the"
                 " saver the serde that the thread was written with"
-            )
-            raise UnreadableError(msg) from error
+            ) from error
 
     def loads_metadata(self, kind: str, data: bytes, item: Item) -> Any:
         """Deserialize metadata that JSON could not represent."""
@@ -138,12 +136,11 @@ class Codec:
     def check_size(self, size_bytes: int, item: Item) -> None:
         """Raise if data is larger than a checkpoint may be, before it is stored or read into memory."""
         if size_bytes > self.bytes_max:
-            msg = (
+            raise UnreadableError(
                 f"{name_of(item)} needs over {self.bytes_max} bytes of memory, serialized, more than a checkpoint may."
                 " If it is really that large, give the saver a larger checkpoint_bytes_max, or keep less in the state."
                 " Otherwise it is damaged: restore it from a backup or point-in-time recovery"
             )
-            raise UnreadableError(msg)
 
     def seal(self, raw: bytes, item: Item, name: str, ids: Ids = ((), ())) -> bytes:
         """Compress content if that helps, encrypt it if there is a cipher, and add a checksum for the item.
@@ -198,13 +195,12 @@ class Codec:
         """Raise if the saver has a cipher and must not open data that anybody may have written."""
         if self._cipher is None or self._allow_unencrypted:
             return
-        msg = (
+        raise UnreadableError(
             f"{name_of(item)} is not encrypted, or not for its place, but the saver has a cipher: somebody without the"
             " key may have written it. If the thread was stored before there was a cipher, move it with a saver that"
             " has allow_unencrypted=True (`langgraph-dynamodb docs encrypt`); otherwise restore the item from a"
             " backup"
         )
-        raise UnreadableError(msg)
 
     def _elsewhere(self, item: Item, name: str) -> CheckpointCorruptionError:
         return CheckpointCorruptionError(
@@ -216,19 +212,17 @@ class Codec:
 
     def _decrypt(self, cipher_name: str, payload: bytes, item: Item) -> bytes:
         if self._cipher is None:
-            msg = (
+            raise UnreadableError(
                 f"{name_of(item)} is encrypted with {cipher_name!r}, and the saver has no cipher; give it the"
                 " EncryptedSerializer that the thread was written with"
             )
-            raise UnreadableError(msg)
         try:
             return self._cipher.decrypt(cipher_name, payload)
         except Exception as error:
-            msg = (
+            raise UnreadableError(
                 f"{name_of(item)} is intact but cannot be decrypted with the saver's key ({error}); give the saver"
                 " the key that the thread was written with"
-            )
-            raise UnreadableError(msg) from error
+            ) from error
 
 
 def seal_plain(raw: bytes, sk: str) -> bytes:

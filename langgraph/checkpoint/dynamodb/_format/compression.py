@@ -34,17 +34,14 @@ def decompress(compression: int, payload: bytes, bytes_max: int) -> bytes:
     if compression == _STORED:
         return payload
     if compression != _ZSTD:
-        msg = f"its compression {compression} is unknown"
-        raise ValueError(msg)
+        raise ValueError(f"its compression {compression} is unknown")
     try:
         decompressor = zstd.ZstdDecompressor(_dictionary(), _ZSTD_OPTIONS)
         raw = decompressor.decompress(payload, bytes_max + 1)
     except zstd.ZstdError as error:
-        msg = f"it cannot be decompressed ({error})"
-        raise ValueError(msg) from error
+        raise ValueError(f"it cannot be decompressed ({error})") from error
     if not decompressor.eof or len(raw) > bytes_max:
-        msg = "its compressed data is larger, decompressed, than it may be"
-        raise ValueError(msg)
+        raise ValueError("its compressed data is larger, decompressed, than it may be")
     return raw
 
 

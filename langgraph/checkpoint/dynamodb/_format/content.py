@@ -59,8 +59,7 @@ def read_body(codec: Codec, item: Item, contents: Contents) -> Body:
     def body(data: Any) -> Body:
         kind, serialized, rows, metadata_digest, sources = _row(data, str, bytes, list, bytes, dict)
         if metadata_digest != _metadata_digest(items.text(item, items.METADATA) or ""):
-            msg = "its metadata was changed after it was stored"
-            raise ValueError(msg)
+            raise ValueError("its metadata was changed after it was stored")
         values, start = {}, 0
         for row in rows:
             name, value_kind, count, inline = _row(row, str, str, int, list)
@@ -68,8 +67,7 @@ def read_body(codec: Codec, item: Item, contents: Contents) -> Body:
             values[name] = StoredValue(value_kind, segments, _inline(inline, count))
             start += count
         if start != len(refs) or any(row[2] < 0 for row in rows):
-            msg = "it names more or fewer segments than its values have"
-            raise ValueError(msg)
+            raise ValueError("it names more or fewer segments than its values have")
         checkpoint = _object(codec.loads(kind, serialized, item, plain=True))
         checkpoint["id"] = checkpoint_id
         _object(checkpoint.get("channel_versions", {}))
@@ -234,8 +232,7 @@ def _inline(data: Any, count: int) -> Inline:
     inline = tuple(tuple(_row(each, int, bytes)) for each in data)
     places = [place for place, _ in inline]
     if places != sorted(places) or not all(0 <= place <= count for place in places):
-        msg = "its bytes between segments are out of order"
-        raise ValueError(msg)
+        raise ValueError("its bytes between segments are out of order")
     return cast("Inline", inline)
 
 
@@ -243,32 +240,28 @@ def _pack(data: Any) -> bytes:
     try:
         return ormsgpack.packb(data)
     except ormsgpack.MsgpackEncodeError as error:
-        msg = (
+        raise CheckpointSerializationError(
             f"a channel name or task path is not valid Unicode ({error}); nothing of the call was"
             " stored; use valid Unicode"
-        )
-        raise CheckpointSerializationError(msg) from error
+        ) from error
 
 
 def _row(data: Any, *kinds: type) -> Any:
     """Return data that has to be a list of elements of exactly these types."""
     if type(data) is not list or [type(each) for each in data] != list(kinds):
-        msg = f"no list of {', '.join(kind.__name__ for kind in kinds)}"
-        raise ValueError(msg)
+        raise ValueError(f"no list of {', '.join(kind.__name__ for kind in kinds)}")
     return data
 
 
 def _text(data: Any) -> str:
     if type(data) is not str:
-        msg = f"{type(data).__name__} instead of text"
-        raise ValueError(msg)
+        raise ValueError(f"{type(data).__name__} instead of text")
     return data
 
 
 def _object(data: Any) -> dict[str, Any]:
     if not isinstance(data, dict):
-        msg = f"{type(data).__name__} instead of an object"
-        raise ValueError(msg)
+        raise ValueError(f"{type(data).__name__} instead of an object")
     return data
 
 

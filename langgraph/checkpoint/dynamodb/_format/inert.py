@@ -11,11 +11,7 @@ from typing import Any, Protocol
 import ormsgpack
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
-from langgraph.checkpoint.serde.jsonplus import (
-    EXT_DELTA_SNAPSHOT,
-    EXT_NUMPY_ARRAY,
-    JsonPlusSerializer,
-)
+from langgraph.checkpoint.serde.jsonplus import EXT_DELTA_SNAPSHOT, EXT_NUMPY_ARRAY, JsonPlusSerializer
 
 # The second one is how Python names messages in JSON.
 _MESSAGES = ("langchain_core.messages.", "langchain.schema.messages.")

@@ -99,8 +99,9 @@ def escape(text: str, name: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        msg = f"{name} {text!r} holds a lone surrogate, which DynamoDB cannot store; use valid Unicode"
-        raise CheckpointerInputError(msg) from None
+        raise CheckpointerInputError(
+            f"{name} {text!r} holds a lone surrogate, which DynamoDB cannot store; use valid Unicode"
+        ) from None
     return text.translate(_ESCAPES)
 
 
@@ -113,8 +114,9 @@ def checked_key(key: str, limit: int, name: str) -> str:
     """Return a key; raise `CheckpointerInputError` if it is over DynamoDB's limit."""
     size = len(key.encode())
     if size > limit:
-        msg = f"{name} makes a key of {size} bytes, over DynamoDB's limit of {limit}; use a shorter one"
-        raise CheckpointerInputError(msg)
+        raise CheckpointerInputError(
+            f"{name} makes a key of {size} bytes, over DynamoDB's limit of {limit}; use a shorter one"
+        )
     return key
 
 

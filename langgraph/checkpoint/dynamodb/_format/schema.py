@@ -25,7 +25,7 @@ DOCS_COMMAND = "langgraph-dynamodb docs"
 INDEX_REMEDY = (
     f"add it as the template that `{TEMPLATE_COMMAND}` prints declares it (`{DOCS_COMMAND} move-table`)"
 )
-"""What to do about a missing index."""
+"""The remedy for a missing index."""
 
 
 def table_schema(table_name: str) -> dict[str, Any]:

@@ -55,8 +55,7 @@ def described_bytes(delta: bytes) -> int:
     except zstd.ZstdError as error:
         raise ValueError(str(error)) from error
     if size is None:
-        msg = "the frame of zstd does not say the size of its content"
-        raise ValueError(msg)
+        raise ValueError("the frame of zstd does not say the size of its content")
     return size
 
 
@@ -72,8 +71,7 @@ def value_of(base: bytes, delta: bytes) -> bytes:
     except zstd.ZstdError as error:
         raise ValueError(str(error)) from error
     if not decompressor.eof or decompressor.unused_data:
-        msg = "the frame of zstd does not end with the delta"
-        raise ValueError(msg)
+        raise ValueError("the frame of zstd does not end with the delta")
     return data
 
 

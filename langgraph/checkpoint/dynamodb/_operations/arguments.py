@@ -35,27 +35,27 @@ def checked_id(value: Any, name: str) -> str:
     """Return the id of a thread or a run as text. LangGraph's own savers accept whole numbers and UUIDs too."""
     is_id = isinstance(value, (str, int, UUID)) and not isinstance(value, bool)
     if not is_id or value == "":
-        msg = f"{name} is {value!r}; give text that is not empty, a whole number or a UUID"
-        raise CheckpointerInputError(msg)
+        raise CheckpointerInputError(
+            f"{name} is {value!r}; give text that is not empty, a whole number or a UUID"
+        )
     return str(value)
 
 
 def checked_ids(values: Any, name: str) -> list[str]:
     """Return several ids of threads or runs as text, without duplicates."""
     if isinstance(values, (str, bytes)):
-        msg = f"{name} is a single {type(values).__name__}; give a list of ids, or its characters would count as ids"
-        raise CheckpointerInputError(msg)
+        raise CheckpointerInputError(
+            f"{name} is a single {type(values).__name__}; give a list of ids, or its characters would count as ids"
+        )
     if not isinstance(values, Iterable):
-        msg = f"{name} is {values!r}; give a list of ids"
-        raise CheckpointerInputError(msg)
+        raise CheckpointerInputError(f"{name} is {values!r}; give a list of ids")
     return list(dict.fromkeys(checked_id(each, f"an id in {name}") for each in values))
 
 
 def checked_text(value: Any, name: str) -> str:
     """Return an argument that has to be text and may be empty."""
     if not isinstance(value, str):
-        msg = f"{name} is {value!r}; give text"
-        raise CheckpointerInputError(msg)
+        raise CheckpointerInputError(f"{name} is {value!r}; give text")
     return value
 
 
@@ -64,8 +64,9 @@ def target(config: RunnableConfig) -> Partition:
     configurable = _configurable(config, "config")
     thread_id = configurable.get("thread_id")
     if thread_id is None:
-        msg = 'config["configurable"]["thread_id"] is missing; give the id of the thread'
-        raise CheckpointerInputError(msg)
+        raise CheckpointerInputError(
+            'config["configurable"]["thread_id"] is missing; give the id of the thread'
+        )
     namespace = configurable.get("checkpoint_ns")
     return items.partition_of(
         checked_id(thread_id, "thread_id"),
@@ -116,8 +117,7 @@ def checkpoint_id_in(config: RunnableConfig, name: str = "config") -> str | None
 def _configurable(config: Any, name: str) -> Mapping[str, Any]:
     configurable = config.get("configurable") or {} if isinstance(config, Mapping) else None
     if not isinstance(configurable, Mapping):
-        msg = f'{name} is {config!r}; give {{"configurable": {{"thread_id": ...}}}}'
-        raise CheckpointerInputError(msg)
+        raise CheckpointerInputError(f'{name} is {config!r}; give {{"configurable": {{"thread_id": ...}}}}')
     return configurable
 
 
@@ -125,24 +125,25 @@ def id_of(checkpoint: Any) -> str:
     """Return the id of a checkpoint that is to be stored."""
     checkpoint_id = checkpoint.get("id") if isinstance(checkpoint, Mapping) else None
     if not isinstance(checkpoint_id, str) or not checkpoint_id:
-        msg = f'checkpoint["id"] is {checkpoint_id!r}; give text that is not empty, larger than the ids before it'
-        raise CheckpointerInputError(msg)
+        raise CheckpointerInputError(
+            f'checkpoint["id"] is {checkpoint_id!r}; give text that is not empty, larger than the ids before it'
+        )
     return checkpoint_id
 
 
 def checked_channels(channels: Any) -> tuple[str, ...]:
     """Return the names of channels; raise for a single name, whose letters would pass for names."""
     if isinstance(channels, str):
-        msg = f"channels is the single name {channels!r}; give a list of names"
-        raise CheckpointerInputError(msg)
+        raise CheckpointerInputError(f"channels is the single name {channels!r}; give a list of names")
     return tuple(channels)
 
 
 def checked_filter(metadata_filter: Any) -> dict[str, Any]:
     """Return the metadata that listed checkpoints have to match; empty for `None`."""
     if metadata_filter is not None and not isinstance(metadata_filter, Mapping):
-        msg = f"filter is {metadata_filter!r}; give a dict of metadata, such as {{'source': 'loop'}}, or None"
-        raise CheckpointerInputError(msg)
+        raise CheckpointerInputError(
+            f"filter is {metadata_filter!r}; give a dict of metadata, such as {{'source': 'loop'}}, or None"
+        )
     return dict(metadata_filter or {})
 
 
@@ -150,14 +151,16 @@ def checked_before(before: RunnableConfig | None) -> str | None:
     """Return the id of the checkpoint that a list starts below; `None` for the newest checkpoint."""
     checkpoint_id = None if before is None else checkpoint_id_in(before, "before")
     if before is not None and checkpoint_id is None:
-        msg = f'before is {before!r}; give the config of a checkpoint, with its "checkpoint_id", or None'
-        raise CheckpointerInputError(msg)
+        raise CheckpointerInputError(
+            f'before is {before!r}; give the config of a checkpoint, with its "checkpoint_id", or None'
+        )
     return checkpoint_id
 
 
 def checked_limit(limit: Any) -> int | None:
     """Return the maximum number of checkpoints to list; `None` for no limit."""
     if limit is not None and (type(limit) is not int or not 0 <= limit <= COUNT_MAX):
-        msg = f"limit is {limit!r}; give a whole number from 0 to {COUNT_MAX:,}, or None"
-        raise CheckpointerInputError(msg)
+        raise CheckpointerInputError(
+            f"limit is {limit!r}; give a whole number from 0 to {COUNT_MAX:,}, or None"
+        )
     return limit

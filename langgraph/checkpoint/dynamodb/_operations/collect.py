@@ -220,8 +220,9 @@ def _restamp_item(storage: Storage, inventory: Inventory, item: Item, thread: Th
         inventory.add(item)
         ids = items.named_ids([item])
         yield from inventory.indexes.read_indexes(storage, ids)
-    msg = f"{items.name_of(item)} was stored {ATTEMPTS_MAX} times while its thread was being deleted; retry the call"
-    raise ThreadBusyError(msg)
+    raise ThreadBusyError(
+        f"{items.name_of(item)} was stored {ATTEMPTS_MAX} times while its thread was being deleted; retry the call"
+    )
 
 
 def _delete_checkpoints(storage: Storage, namespaces: Sequence[_Namespace]) -> Op[None]:

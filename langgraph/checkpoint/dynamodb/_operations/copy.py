@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from langgraph.checkpoint.dynamodb import protocol
@@ -116,11 +116,10 @@ def copy_thread(
         if is_whole and thread is not None and _may_stay(attempt, thread):
             yield from carry_entry(read, storage, source, target, attempt.epoch, attempt.expiry.readable)
             return
-    msg = (
+    raise ThreadBusyError(
         f"thread {source_thread_id!r} could not be copied to {target_thread_id!r}: one of them was deleted or"
         f" pruned during each of {ATTEMPTS_MAX} attempts; try again when that has ended"
     )
-    raise ThreadBusyError(msg)
 
 
 def checked_places(
@@ -172,31 +171,24 @@ def _check_source(storage: Storage, within: Sequence[Partition]) -> Op[None]:
                 open_part(storage.codec, checkpoint.head, name, part, loaded.contents)
             return
     yield from look_for_other_savers(storage, within[0])
-    msg = f"thread {within[0].thread_id!r} of table {storage.table.name} has no checkpoint to copy; check its id"
-    raise CheckpointNotFoundError(msg)
+    raise CheckpointNotFoundError(
+        f"thread {within[0].thread_id!r} of table {storage.table.name} has no checkpoint to copy; check its id"
+    )
 
 
+@dataclass
 class _Copy:
     """The copy of one namespace."""
 
-    def __init__(
-        self,
-        read: Storage,
-        storage: Storage,
-        source: Partition,
-        target: Partition,
-        attempt: _Attempt,
-    ) -> None:
-        self._read = read
-        self._storage = storage
-        self._source = source
-        self._target = target
-        self._attempt = attempt
-        self._expiry = attempt.expiry
-        # The namespace's newest checkpoint, while it hides the others; "" if none is hidden, None before the first one.
-        self._hidden: str | None = None
-        self._copied: set[bytes] = set()
-        self._indexes: dict[bytes, bytes] = {}
+    _read: Storage
+    _storage: Storage
+    _source: Partition
+    _target: Partition
+    _attempt: _Attempt
+    # The namespace's newest checkpoint, while it hides the others; "" if none is hidden, None before the first one.
+    _hidden: str | None = None
+    _copied: set[bytes] = field(default_factory=set)
+    _indexes: dict[bytes, bytes] = field(default_factory=dict)
 
     def run(self) -> Op[None]:
         """Copy the namespace.
@@ -206,7 +198,7 @@ class _Copy:
         """
         # Register first, even if the source is empty now: an earlier attempt may have left items in the target.
         if self._target.namespace:
-            yield from register_namespace(self._storage, self._target, self._expiry.shared)
+            yield from register_namespace(self._storage, self._target, self._attempt.expiry.shared)
         history = NamespaceReader(self._read, self._source, first_page=None, as_ancestors=True)
         while not history.done:
             page = yield from history.page()
@@ -284,7 +276,7 @@ class _Copy:
         found = yield from self._storage.table.get(self._target.pk, items.checkpoint_prefix(checkpoint_id))
         if found is None:
             raise ChangedMeanwhileError
-        change = protocol.show_head(self._expiry.readable)
+        change = protocol.show_head(self._attempt.expiry.readable)
         instead = yield from self._storage.table.try_update(items.key_of(found), change)
         # A head that is there has been shown by a request that seemed lost, or is another copy's.
         if instead is not None and not instead:
@@ -331,7 +323,7 @@ class _Copy:
             content = b"".join(map(self._new_id, items.unpack_ids(content)))
         data = seal_segment(self._storage.codec, self._target, self._new_id(segment_id), content)
         copy = items.segment_item(self._target, self._new_id(segment_id), data)
-        return items.with_expiry(items.created(copy, self._storage.clock()), self._expiry.shared)
+        return items.with_expiry(items.created(copy, self._storage.clock()), self._attempt.expiry.shared)
 
     def _new_id(self, segment_id: bytes) -> bytes:
         """Return the id of a segment's copy."""
@@ -342,12 +334,12 @@ class _Copy:
         writes = [item for each in checkpoints for item in each.writes]
         return (
             [self._head(each.head) for each in checkpoints],
-            [items.with_expiry(self._item(item), self._expiry.own) for item in writes],
+            [items.with_expiry(self._item(item), self._attempt.expiry.own) for item in writes],
         )
 
     def _head(self, head: Item) -> Item:
         """Return a head's copy for the target. It has expired for readers if the original has."""
-        copy = items.with_lifetime(self._item(head), self._attempt.ttl_seconds, self._expiry)
+        copy = items.with_lifetime(self._item(head), self._attempt.ttl_seconds, self._attempt.expiry)
         if items.is_expired(head, self._storage.clock()):
             copy[items.READABLE_UNTIL] = head[items.READABLE_UNTIL]
         return copy

@@ -78,22 +78,21 @@ def prune_thread(storage: Storage, thread_id: str, count: int, is_old: Age = is_
 def checked_count(strategy: str, keep_last: int | None) -> int:
     if strategy == "keep_last":
         if type(keep_last) is not int or not 1 <= keep_last <= COUNT_MAX:
-            msg = (
+            raise CheckpointerInputError(
                 f"keep_last is {keep_last!r}; give the number of checkpoints to keep per namespace,"
                 f" from 1 to {COUNT_MAX:,}"
             )
-            raise CheckpointerInputError(msg)
         return keep_last
     # LangGraph's Agent Server says "delete_all".
     counts = {"keep_latest": 1, "delete": 0, "delete_all": 0}
     if strategy not in counts:
-        msg = (
+        raise CheckpointerInputError(
             f"strategy {strategy!r} is unknown; use 'keep_latest', 'delete', or 'keep_last' with keep_last=N"
         )
-        raise CheckpointerInputError(msg)
     if keep_last is not None:
-        msg = f"keep_last={keep_last!r} goes with strategy='keep_last', not with {strategy!r}"
-        raise CheckpointerInputError(msg)
+        raise CheckpointerInputError(
+            f"keep_last={keep_last!r} goes with strategy='keep_last', not with {strategy!r}"
+        )
     return counts[strategy]
 
 

@@ -136,12 +136,11 @@ class Ancestors(AncestorReader):
             if checkpoint is None:
                 if (yield from self._is_first(head)):
                     break
-                msg = (
+                raise CheckpointNotFoundError(
                     f"delta channels {sorted(remaining)} cannot be rebuilt: checkpoint {parent_id!r} of thread"
                     f" {self._partition.thread_id!r}, namespace {self._partition.namespace!r}, is no longer in the"
                     " table; resume from a checkpoint that has a snapshot, or start a new thread"
                 )
-                raise CheckpointNotFoundError(msg)
             checkpoint = yield from self.segments(checkpoint, checkpoint.ids(), indexes_only=True)
             checkpoint = yield from self.segments(checkpoint, checkpoint.own_ids())
             body = read_body(self._codec, checkpoint.head, self.known.contents)

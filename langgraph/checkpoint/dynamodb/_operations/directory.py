@@ -124,11 +124,10 @@ def set_thread(
         # The key of the index is another one once the saver encrypts.
         if about == known and old.get(OWNER) == entry.get(OWNER):
             return
-    msg = (
+    raise ThreadBusyError(
         f"thread {thread_id!r} was changed or deleted {ATTEMPTS_MAX} times while its owner or title was set; retry the"
         " call"
     )
-    raise ThreadBusyError(msg)
 
 
 def _describe(storage: Storage, root: Partition, entry: Item, old: Item | None) -> Op[Item | None]:
@@ -197,10 +196,9 @@ def _read_entries(
         # DynamoDB refuses a query that would begin behind its end.
         return [], True
     if owner is None and since < storage.clock() - _DAYS_MAX * 24 * 3600:
-        msg = (
+        raise CheckpointerInputError(
             f"since is more than {_DAYS_MAX} days ago; each day is a query, so give a later time, or an owner"
         )
-        raise CheckpointerInputError(msg)
     found: list[Item] = []
     start = before
     for index, hash_name, hash_key in _partitions(storage, owner, since, before):
@@ -292,8 +290,9 @@ def _parse_cursor(cursor: Any) -> ThreadPosition:
             return ThreadPosition(last_active, thread_id)
     except (TypeError, AttributeError, ValueError, RecursionError):
         pass
-    msg = f"before is {shortened(cursor)}; give the cursor of an earlier page of this list, or None"
-    raise CheckpointerInputError(msg)
+    raise CheckpointerInputError(
+        f"before is {shortened(cursor)}; give the cursor of an earlier page of this list, or None"
+    )
 
 
 @dataclass
@@ -400,10 +399,9 @@ def _wanted(metadata: Any) -> dict[str, Any]:
     wanted = checked_filter(metadata)
     text = metadata_json(wanted)
     if text is None:
-        msg = (
+        raise CheckpointerInputError(
             f"metadata is {shortened(wanted)}, which no thread can have; give a dict that JSON can represent"
         )
-        raise CheckpointerInputError(msg)
     return dict(json.loads(text))
 
 
@@ -432,14 +430,15 @@ class ThreadQuery:
         limit: Any = self.limit
         since: Any = self.since
         if self.status is not None and self.status not in STATUSES:
-            msg = f"status is {self.status!r}; give {', '.join(map(repr, STATUSES))}, or None for all"
-            raise CheckpointerInputError(msg)
+            raise CheckpointerInputError(
+                f"status is {self.status!r}; give {', '.join(map(repr, STATUSES))}, or None for all"
+            )
         if type(limit) is not int or not 1 <= limit <= PAGE_THREADS_MAX:
-            msg = f"limit is {limit!r}; give a whole number from 1 to {PAGE_THREADS_MAX:,}"
-            raise CheckpointerInputError(msg)
+            raise CheckpointerInputError(
+                f"limit is {limit!r}; give a whole number from 1 to {PAGE_THREADS_MAX:,}"
+            )
         if since is not None and (not isinstance(since, datetime) or since.tzinfo is None):
-            msg = f"since is {since!r}; give a datetime with a time zone, or None"
-            raise CheckpointerInputError(msg)
+            raise CheckpointerInputError(f"since is {since!r}; give a datetime with a time zone, or None")
         if self.before is not None:
             _parse_cursor(self.before)
         return _wanted(self.metadata)

@@ -81,11 +81,10 @@ def checked_owner(owner: Any, root: Partition) -> str:
     """
     name = checked_id(owner, "owner")
     if not root.thread_id.startswith(tenant_prefix(name)):
-        msg = (
+        raise CheckpointerInputError(
             f"owner {name!r} begins with {tenant_prefix(name)!r} and thread {root.thread_id!r} does not; a name before"
             " a slash is a tenant, so give an owner of the thread's tenant, or a name without a slash"
         )
-        raise CheckpointerInputError(msg)
     return name
 
 
@@ -109,11 +108,10 @@ def owner_key(storage: Storage, owner: str) -> str:
     if not storage.codec.encrypts:
         return whole
     if storage.owner_key is None:
-        msg = (
+        raise CheckpointerConfigurationError(
             "the saver encrypts, and has no owner_key, so the owner's name would be readable in the table; pass"
             " owner_key= with 16 to 64 secret bytes, the same in every process"
         )
-        raise CheckpointerConfigurationError(msg)
     return _digested(owner, storage.owner_key)
 
 
@@ -150,11 +148,10 @@ def sealed_about(storage: Storage, root: Partition, about: ThreadDescription) ->
 def _text_of(root: Partition, about: ThreadDescription) -> bytes:
     text = metadata_json({name: value for name, value in vars(about).items() if value})
     if text is None or len(text.encode()) > ABOUT_BYTES_MAX:
-        msg = (
+        raise CheckpointerInputError(
             f"owner, title and metadata of thread {root.thread_id!r} must be JSON of at most {ABOUT_BYTES_MAX} bytes"
             " together; keep only what a list of threads shows"
         )
-        raise CheckpointerInputError(msg)
     return text.encode()
 
 
@@ -183,8 +180,9 @@ def described(
         CheckpointerInputError: The owner is not a name, the title no text or the metadata no dict.
     """
     if metadata is not None and not isinstance(metadata, Mapping):
-        msg = f"metadata is {metadata!r}; give a dict, or None to leave them as they are"
-        raise CheckpointerInputError(msg)
+        raise CheckpointerInputError(
+            f"metadata is {metadata!r}; give a dict, or None to leave them as they are"
+        )
     return ThreadDescription(
         about.owner if owner is None else checked_owner(owner, root),
         about.title if title is None else checked_text(title, "title") or None,
@@ -248,8 +246,9 @@ def enter_thread(storage: Storage, thread_id: str, owner_from: str) -> Op[str | 
     history = NamespaceReader(storage, root)
     found = yield from history.page()
     if not found:
-        msg = f"thread {thread_id!r} of table {storage.table.name} has no checkpoint, or has expired"
-        raise CheckpointNotFoundError(msg)
+        raise CheckpointNotFoundError(
+            f"thread {thread_id!r} of table {storage.table.name} has no checkpoint, or has expired"
+        )
     newest = found[0]
     entered = yield from storage.table.get(root.pk, items.THREAD)
     owner: Any = None if entered is None else read_about(storage.codec, entered).owner

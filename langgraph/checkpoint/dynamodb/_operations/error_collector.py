@@ -44,5 +44,6 @@ class ErrorCollector:
             raise errors[0]
         if errors:
             failed = ", ".join(self._errors)
-            msg = f"{len(errors)} failed, all others were served: {failed}; the first error: {errors[0]}"
-            raise type(errors[0])(msg) from errors[0]
+            raise type(errors[0])(
+                f"{len(errors)} failed, all others were served: {failed}; the first error: {errors[0]}"
+            ) from errors[0]

@@ -84,11 +84,10 @@ def _read(
         if checkpoint_id is not None:
             return None
         below = checkpoint.checkpoint_id
-    msg = (
+    raise CheckpointNotFoundError(
         f"checkpoints of thread {partition.thread_id!r} were deleted while they were read, in each of {ATTEMPTS_MAX}"
         " attempts; retry the call"
     )
-    raise CheckpointNotFoundError(msg)
 
 
 def decoded(

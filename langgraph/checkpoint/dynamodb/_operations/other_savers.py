@@ -61,13 +61,12 @@ def look_for_other_savers(storage: Storage, partition: Partition) -> Op[None]:
         stored = [] if error_code(outcome) == _DENIED else storage.table.checked(outcome)["Items"]
         if stored:
             facts.is_shared = True
-            msg = (
+            raise CheckpointerConfigurationError(
                 f"table {storage.table.name} holds checkpoints of {saver} ({items.name_of(stored[0])}) for this"
                 " thread. This saver cannot read them, so the conversation would begin anew. Use a separate table"
                 f" (`{TEMPLATE_COMMAND}` prints its template), and move the threads:"
                 f" `{DOCS_COMMAND} migrating`"
             )
-            raise CheckpointerConfigurationError(msg)
     # Other threads may be looking at the same time, and may have set it to True.
     facts.is_shared = facts.is_shared or False
 

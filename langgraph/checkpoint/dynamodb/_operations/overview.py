@@ -12,16 +12,11 @@ from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import parse_metadata
 from langgraph.checkpoint.dynamodb._format.content import read_metadata
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
-from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._format.schema import LAST_ACTIVE, PARTITION_KEY, RUN_ID, RUN_INDEX
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
 from langgraph.checkpoint.dynamodb._operations.inventory import Inventory, scan_namespace
 from langgraph.checkpoint.dynamodb._operations.list import heads_of_table
-from langgraph.checkpoint.dynamodb._operations.reads import (
-    LoadedSegments,
-    NamespaceReader,
-    hides_namespace,
-)
+from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments, NamespaceReader, hides_namespace
 from langgraph.checkpoint.dynamodb._operations.threads import namespaces, read_thread
 from langgraph.checkpoint.dynamodb._runtime.failures import error_code
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
@@ -147,44 +142,34 @@ def overview(storage: Storage, thread_id: str) -> Op[Overview]:
     try:
         root = items.partition_of(checked_id(thread_id, "thread_id"))
         within = yield from namespaces(storage, root)
-        newest, *_ = yield from gather([_look_over(storage, partition, found) for partition in within])
-        _describe(found, newest, storage.clock())
+        inventories = yield from gather(
+            [scan_namespace(storage, each, with_indexes=False, measured=True) for each in within]
+        )
+        now = storage.clock()
+        for each in inventories:
+            found.items += len(each.sizes)
+            found.bytes += sum(each.sizes.values())
+            found.namespaces += bool(each.heads)
+            found.checkpoints += sum(not items.is_expired(head, now) for head in each.heads.values())
+        _describe(found, inventories[0], now)
     except (CheckpointCorruptionError, CheckpointFormatError) as error:
         found.problem = str(error)
     return found
 
 
-def _look_over(storage: Storage, partition: Partition, found: Overview) -> Op[list[Item]]:
-    """Count the items of a namespace, and return its newest head with its writes."""
-    newest: list[Item] = []
-    query = Query(partition.pk, consistent=False)
-    while not query.done:
-        for item in (yield from storage.table.query_page(query)):
-            found.items += 1
-            found.bytes += item_bytes(item)
-            if not items.sort_key(item).startswith(items.CHECKPOINTS):
-                continue
-            if items.is_head(item):
-                newest = [item]
-                found.checkpoints += not items.is_expired(item, storage.clock())
-            elif newest and items.checkpoint_id_of(item) == items.checkpoint_id_of(newest[0]):
-                newest.append(item)
-    found.namespaces += bool(newest)
-    return newest
-
-
-def _describe(found: Overview, newest: Sequence[Item], now: float) -> None:
+def _describe(found: Overview, root: Inventory, now: float) -> None:
     """Describe the newest checkpoint, unless it has expired: then its namespace has none."""
-    if not newest or hides_namespace(newest[0], now):
+    checkpoint_id = max(root.heads, default=None)
+    if checkpoint_id is None or hides_namespace(root.heads[checkpoint_id], now):
         return
-    head, *writes = newest
+    head = root.heads[checkpoint_id]
     items.check_format(head)
-    found.checkpoint_id = items.checkpoint_id_of(head)
+    found.checkpoint_id = checkpoint_id
     found.expires_at = items.ends_at(head)
     text = items.text(head, items.METADATA)
     metadata = {} if text is None else parse_metadata(head, text)
     found.step, found.source = metadata.get("step"), metadata.get("source")
-    found.waiting = status_of(writes) == "waiting"
+    found.waiting = status_of(root.writes.get(checkpoint_id, ())) == "waiting"
 
 
 def measure_thread(storage: Storage, thread_id: str) -> Op[list[Inventory]]:

@@ -19,12 +19,7 @@ from operator import attrgetter
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import (
-    ChannelVersions,
-    Checkpoint,
-    CheckpointMetadata,
-    get_checkpoint_metadata,
-)
+from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata, get_checkpoint_metadata
 
 from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format import items
@@ -193,11 +188,10 @@ def _store(storage: Storage, new: NewCheckpoint) -> Op[RunnableConfig]:
         if pinned is not None:
             raise PinnedEpochError
         new, parent = yield from _read_again(storage, new)
-    msg = (
+    raise ThreadBusyError(
         f"checkpoint {new.checkpoint_id!r} of thread {partition.thread_id!r} could not be stored: the thread was"
         f" deleted or pruned during each of {ATTEMPTS_MAX} attempts; try again when that has ended"
     )
-    raise ThreadBusyError(msg)
 
 
 def _newest_parts(storage: Storage, partition: Partition) -> Op[CachedCheckpoint | None]:
@@ -314,11 +308,10 @@ def _put_head(storage: Storage, partition: Partition, head: Item, epoch: bytes) 
         if thread is None or not is_reusable(thread.epoch, epoch):
             return False
         replaced = items.binary(other, items.EPOCH)
-    msg = (
+    raise ThreadBusyError(
         f"{items.name_of(head)} could not be stored: other calls put the same checkpoint {MERGE_ATTEMPTS_MAX} times"
         " meanwhile; let one process run a thread at a time"
     )
-    raise ThreadBusyError(msg)
 
 
 # Composing

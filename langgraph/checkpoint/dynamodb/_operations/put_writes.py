@@ -9,6 +9,7 @@ that finds a stored group adds the writes that the group lacks.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -36,11 +37,7 @@ from langgraph.checkpoint.dynamodb._operations.arguments import (
     target,
 )
 from langgraph.checkpoint.dynamodb._operations.item_builder import ItemBuilder, store_segments
-from langgraph.checkpoint.dynamodb._operations.reads import (
-    ChangedMeanwhileError,
-    LoadedSegments,
-    lost_parts,
-)
+from langgraph.checkpoint.dynamodb._operations.reads import ChangedMeanwhileError, LoadedSegments, lost_parts
 from langgraph.checkpoint.dynamodb._operations.renew import renew_after_writes
 from langgraph.checkpoint.dynamodb._operations.threads import (
     PinnedEpochError,
@@ -112,8 +109,9 @@ def checked_task(config: RunnableConfig, task_id: str, task_path: str) -> tuple[
     """
     partition, checkpoint_id = target(config), checkpoint_id_in(config)
     if checkpoint_id is None:
-        msg = 'config["configurable"]["checkpoint_id"] is missing; give the checkpoint that the writes belong to'
-        raise CheckpointerInputError(msg)
+        raise CheckpointerInputError(
+            'config["configurable"]["checkpoint_id"] is missing; give the checkpoint that the writes belong to'
+        )
     items.writes_sk(checkpoint_id, checked_text(task_id, "task_id"))
     checked_text(task_path, "task_path")
     return partition, checkpoint_id
@@ -172,8 +170,8 @@ def store(
         PinnedEpochError: The epoch has ended that the storage is pinned to.
     """
     now = int(storage.clock() * 1000)
-    sk = items.writes_sk(checkpoint_id, task_id)
-    task = _Task(partition, sk, above, given, now if order is None else order, is_waited_for=order is None)
+    key = items.key(partition.pk, items.writes_sk(checkpoint_id, task_id))
+    task = _Task(partition, key, above, given, now if order is None else order, order is None)
     head, thread = _reusable(storage.cache, task), storage.cache.thread(partition.root)
     if thread is None and head is not None:
         thread = CachedThread(head.epoch, head.ttl_seconds)
@@ -181,49 +179,38 @@ def store(
         is_stored, thread = yield from _attempt(storage, task, head, storage.pinned or thread)
         if is_stored:
             return
-    msg = (
+    raise ThreadBusyError(
         f"writes of task {task_id!r} of thread {partition.thread_id!r} could not be stored: other calls for the same"
         f" task interfered {MERGE_ATTEMPTS_MAX} times; let one process run a task at a time"
     )
-    raise ThreadBusyError(msg)
 
 
+@dataclass
 class _Task:
     """The writes of a task that are still to be stored, by index, and the task's item when it was last read."""
 
-    def __init__(
-        self,
-        partition: Partition,
-        sk: str,
-        above: Sequence[Partition],
-        given: Serialized,
-        order: int,
-        *,
-        is_waited_for: bool,
-    ) -> None:
-        """Start with all writes that were given.
+    partition: Partition
+    key: Item
+    above: Sequence[Partition]
+    """The namespaces above, which the task's run needs too."""
+    given: Serialized
+    """All writes of the call."""
+    order: int
+    """The call's place among calls with special writes. A later call has a higher one.
 
-        Args:
-            partition: The namespace.
-            sk: The sort key of the task's item.
-            above: The namespaces above, which the task's run needs too.
-            given: The writes.
-            order: The call's place among calls with special writes.
-            is_waited_for: Whether the caller waits for sure, so that the call may take a later place.
-        """
-        self.partition = partition
-        self.key = items.key(partition.pk, sk)
-        self.above = above
-        # A later call has a higher place. A request of an earlier call may arrive last and must not win.
-        self.order = order
-        self.is_waited_for = is_waited_for
-        self._given = given
+    A request of an earlier call may arrive last, and must not win.
+    """
+    is_waited_for: bool
+    """Whether the caller waits for sure, so that the call may take a later place."""
+
+    def __post_init__(self) -> None:
+        """Start with all writes that were given."""
         self.begin({})
 
     def begin(self, old: Item) -> None:
         """Start over with all writes, for a task without an item, or with an old one that they replace."""
-        self.regular: Mapping[int, Write] = self._given[0]
-        self.special: Mapping[int, Write] = self._given[1]
+        self.regular: Mapping[int, Write] = self.given[0]
+        self.special: Mapping[int, Write] = self.given[1]
         self.old = old
         self.replaces = bool(old)
 

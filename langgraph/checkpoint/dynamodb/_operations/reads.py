@@ -496,8 +496,7 @@ def judge(storage: Storage, item: Item, lost: Mapping[str, Sequence[bytes]]) -> 
     if not missing:
         return
     segments = ", ".join(items.segment_sk(each) for each in missing[:3])
-    msg = (
+    raise CheckpointCorruptionError(
         f"{items.name_of(item)} needs segments that are not in the table ({len(missing)} missing, first:"
         f" {segments}); restore them from a backup or point-in-time recovery, or delete the thread"
     )
-    raise CheckpointCorruptionError(msg)

@@ -116,7 +116,8 @@ def _may_be_due(storage: Storage, thread: CachedThread, place: RenewedCheckpoint
     entry = None if checkpoint_id is None else cache.checkpoint(pk, checkpoint_id)
     ends = [] if entry is None else [entry.ends_at]
     if place.checkpoint_id is None or entry is None:
-        ends.append(cache.end_of(place.partition, thread.epoch))
+        known = cache.thread(place.partition.root, thread.epoch)
+        ends.append(None if known is None else known.ends.get(place.partition.namespace))
     return max((each for each in ends if each is not None), default=0) < _due_before(
         storage, thread.ttl_seconds
     )
@@ -138,11 +139,10 @@ def _renew(storage: Storage, partition: Partition, due: Sequence[RenewedCheckpoi
         )
         if not due or (yield from _renew_places(storage, partition, thread, due)):
             return
-    msg = (
+    raise ThreadBusyError(
         f"the expiry of thread {partition.thread_id!r} could not be extended: other calls deleted from the thread or"
         f" wrote to it during each of {ATTEMPTS_MAX} attempts; retry the call"
     )
-    raise ThreadBusyError(msg)
 
 
 def _still_due(

@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from langgraph.checkpoint.dynamodb._format.schema import (
-    INDEX_REMEDY,
-    INDEXES,
-    TTL_ATTRIBUTE,
-    table_schema,
-)
+from langgraph.checkpoint.dynamodb._format.schema import INDEX_REMEDY, INDEXES, TTL_ATTRIBUTE, table_schema
 from langgraph.checkpoint.dynamodb._runtime.failures import error_code
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op
@@ -35,8 +30,9 @@ def setup(table: Table) -> Op[None]:
         description = yield from _describe(table, _POLL_SECONDS)
     else:
         seconds = _POLL_SECONDS * _POLLS_MAX
-        msg = f"table {table.name} did not become active within {seconds:.0f} s; call setup() again"
-        raise CheckpointerConfigurationError(msg)
+        raise CheckpointerConfigurationError(
+            f"table {table.name} did not become active within {seconds:.0f} s; call setup() again"
+        )
     _check(table.name, description, schema)
     yield from _enable_expiry(table)
 
@@ -63,22 +59,20 @@ def _enable_expiry(table: Table) -> Op[None]:
         if "already enabled" not in str(outcomes[0]):
             table.checked(outcomes[0])
     elif expiry["AttributeName"] != TTL_ATTRIBUTE:
-        msg = (
+        raise CheckpointerConfigurationError(
             f"table {table.name} has its time to live on attribute {expiry['AttributeName']!r}; the saver needs"
             f" it on {TTL_ATTRIBUTE!r}: change it with `aws dynamodb update-time-to-live`, or use another table"
         )
-        raise CheckpointerConfigurationError(msg)
 
 
 def _check(table_name: str, description: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
     """Raise if an existing table differs from the schema, and say how."""
     wrong = [each for each in differences(description, schema).values() if each]
     if wrong:
-        msg = (
+        raise CheckpointerConfigurationError(
             f"table {table_name} exists with another schema: {'; '.join(wrong)}. Give another table_name, or delete"
             f" that table if nothing needs it. If only an index is absent, {INDEX_REMEDY}"
         )
-        raise CheckpointerConfigurationError(msg)
 
 
 def differences(description: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, str]:

@@ -222,11 +222,10 @@ def _acquired(holder: Holder, hold: Hold, wait_seconds: float) -> Op[float]:
         delay = min(backoff_seconds(number, holder.rng), until - holder.clock())
         if delay <= 0:
             break
-    msg = (
+    raise ThreadBusyError(
         f"thread {hold.root.thread_id!r} is held by another runner, after {wait_seconds:g} s of waiting. Try again when"
         f" that runner has ended. If its process has died, the thread is free in {outcome.free_in_seconds:.0f} s"
     )
-    raise ThreadBusyError(msg)
 
 
 def remove_free(storage: Storage, lock: Item) -> Op[None]:

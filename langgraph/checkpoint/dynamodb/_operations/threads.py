@@ -76,10 +76,10 @@ def ensure_epoch(storage: Storage, partition: Partition) -> Op[CachedThread]:
         create = protocol.create_thread(epoch, ttl_seconds, expires_at, now, entry)
         item = yield from storage.table.try_update(items.thread_key(partition), create)
         if item is None:
-            last_active = None if entry is None else int(now)
             if entry is not None:
                 _tell_of_missing_owner(storage, partition, entry)
-            return storage.cache.remember_thread(partition.root, epoch, ttl_seconds, last_active)
+            seen = CachedThread(epoch, ttl_seconds, last_active=None if entry is None else int(now))
+            return storage.cache.remember_thread(partition.root, seen)
         thread = Thread.parse(item)
         if not thread.is_pending:
             return _cached(storage, partition, thread)
@@ -87,11 +87,10 @@ def ensure_epoch(storage: Storage, partition: Partition) -> Op[CachedThread]:
         item = yield from storage.table.changed(items.thread_key(partition), begin)
         if item is not None:
             return _cached(storage, partition, Thread.parse(item))
-    msg = (
+    raise ThreadBusyError(
         f"thread {partition.thread_id!r} was deleted {ATTEMPTS_MAX} times while something was stored in it; retry the"
         " call"
     )
-    raise ThreadBusyError(msg)
 
 
 def find_epoch(storage: Storage, partition: Partition) -> Op[CachedThread]:
@@ -145,9 +144,8 @@ def _cached(storage: Storage, partition: Partition, thread: Thread) -> CachedThr
             thread.ttl_seconds,
             storage.ttl_seconds,
         )
-    return cache.remember_thread(
-        partition.root, thread.epoch, thread.ttl_seconds, thread.last_active, thread.kept_until
-    )
+    seen = CachedThread(thread.epoch, thread.ttl_seconds, {}, thread.last_active, thread.kept_until)
+    return cache.remember_thread(partition.root, seen)
 
 
 # The directory
@@ -271,7 +269,8 @@ def _touch(
 ) -> Op[Thread | None]:
     """Change a thread in the directory; return its item, or `None` if another call has changed it meanwhile."""
     # Other puts of this process, side by side with this one, need not touch the thread too.
-    storage.cache.remember_thread(partition.root, thread.epoch, thread.ttl_seconds, int(storage.clock()))
+    now = CachedThread(thread.epoch, thread.ttl_seconds, last_active=int(storage.clock()))
+    storage.cache.remember_thread(partition.root, now)
     item = yield from storage.table.changed(items.thread_key(partition), change)
     return None if item is None else Thread.parse(item)
 
@@ -336,11 +335,10 @@ def acquire_claim(storage: Storage, root: Partition, token: bytes, *, resets: bo
         thread = yield from _try_claim(storage, root, token, delay, resets=resets)
         if thread is not None:
             return Claim(root, token, thread, claimed_at)
-    msg = (
+    raise ThreadBusyError(
         f"thread {root.thread_id!r} is being deleted or pruned by another call, for over"
         f" {BACKOFF_SECONDS_TOTAL:.0f} s; retry later, since a call that died releases it after {CLAIM_SECONDS} s"
     )
-    raise ThreadBusyError(msg)
 
 
 def _try_claim(
@@ -399,11 +397,10 @@ def check_claim(storage: Storage, claim: Claim) -> Op[None]:
         return
     item = yield from storage.table.get(claim.root.pk, items.THREAD)
     if item is None or Thread.parse_for_deletion(item).claim != claim.token:
-        msg = (
+        raise ThreadBusyError(
             f"deleting from thread {claim.root.thread_id!r} took longer than its claim of {CLAIM_SECONDS} s, and"
             " another deletion took over before anything was deleted; retry the call"
         )
-        raise ThreadBusyError(msg)
 
 
 def end_epoch(storage: Storage, claim: Claim) -> Op[Thread]:
@@ -484,8 +481,8 @@ def ensure_registered(
     """
     if not partition.namespace:
         return
-    known = storage.cache.namespaces(partition.root, thread.epoch)
-    if expires_before(known.get(partition.namespace, 0), expiry.own):
+    known = storage.cache.thread(partition.root, thread.epoch)
+    if known is None or expires_before(known.namespaces.get(partition.namespace, 0), expiry.own):
         expires_at = yield from register_namespace(storage, partition, expiry.shared)
         storage.cache.remember_namespace(partition.root, thread, partition.namespace, expires_at)
 
@@ -503,11 +500,10 @@ def register_namespace(storage: Storage, partition: Partition, expires_at: int |
             return expires_at
         # The other marker lives longer. Take over its expiry.
         expires_at = items.expires_at(other)
-    msg = (
+    raise ThreadBusyError(
         f"namespace {partition.namespace!r} of thread {partition.thread_id!r} is being registered by other processes"
         f" ({ATTEMPTS_MAX} attempts); retry the call"
     )
-    raise ThreadBusyError(msg)
 
 
 def unregister_namespace(storage: Storage, marker: Item) -> Op[None]:

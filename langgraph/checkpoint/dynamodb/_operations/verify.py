@@ -44,10 +44,7 @@ from langgraph.checkpoint.dynamodb._operations.threads import (
 from langgraph.checkpoint.dynamodb._runtime.requests import Pages, Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, work
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.checkpoint.dynamodb.errors import (
-    CheckpointCorruptionError,
-    CheckpointFormatError,
-)
+from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError, CheckpointFormatError
 from langgraph.checkpoint.dynamodb.protocol import Thread, is_orphan
 
 # How many flaws of a thread have a message; all are counted.

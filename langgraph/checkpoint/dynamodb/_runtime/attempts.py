@@ -10,6 +10,7 @@ import logging
 import random
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from langgraph.checkpoint.dynamodb._format.limits import (
     BACKOFF_SECONDS_FIRST,
@@ -32,29 +33,21 @@ def backoff_seconds(attempt: int, rng: random.Random) -> float:
     return ceiling * (0.5 + rng.random() / 2)
 
 
+@dataclass
 class Attempts:
     """The attempts of one request."""
 
-    def __init__(
-        self,
-        retry_seconds: float,
-        is_transient: Callable[[Exception], bool],
-        remedy: Callable[[Exception], str],
-        number: int = 0,
-    ) -> None:
-        """Start with the first attempt.
+    retry_seconds: float
+    """For how many seconds to start further attempts."""
+    is_transient: Callable[[Exception], bool]
+    """Tells whether the same request may succeed a moment after an error."""
+    remedy: Callable[[Exception], str]
+    """Returns what to do about an error that does not pass, for the log."""
+    number: int = 0
+    """How many attempts have failed."""
 
-        Args:
-            retry_seconds: For how many seconds to start further attempts.
-            is_transient: Tells whether the same request may succeed a moment after an error.
-            remedy: Returns what to do about an error that does not pass, for the log.
-            number: How many attempts have failed before.
-        """
-        self._retry_seconds = retry_seconds
-        self._is_transient = is_transient
-        self._remedy = remedy
-        self.number = number
-        """How many attempts have failed."""
+    def __post_init__(self) -> None:
+        """Start with the first attempt."""
         self._began = time.monotonic()
 
     def seconds_to_next(self, error: Exception, at_least: float = 0.0, number: int = 0) -> float | None:
@@ -79,10 +72,10 @@ class Attempts:
         return f"{count} in {time.monotonic() - self._began:.1f} s"
 
     def _seconds_to_next(self, error: Exception, at_least: float) -> float | None:
-        if not self._is_transient(error):
+        if not self.is_transient(error):
             return None
         passed = time.monotonic() - self._began
-        left = self._retry_seconds - passed
+        left = self.retry_seconds - passed
         if left <= 0 or at_least > left:
             return None
         if passed > RETRY_SECONDS_QUIET:
@@ -97,7 +90,7 @@ class Attempts:
         if now < _silent_until:
             return
         _silent_until = now + RETRY_WORDS_SECONDS
-        logger.warning("%s. Trying again for %.0f s", self._remedy(error), seconds_left)
+        logger.warning("%s. Trying again for %.0f s", self.remedy(error), seconds_left)
 
 
 _silent_until = 0.0

@@ -181,22 +181,17 @@ class Cache:
             begun = [each.ended for each in self._under_way.get((kind, pk), []) if each.began_at > after]
         return begun[-1] if begun else None
 
-    def thread(self, root: str) -> CachedThread | None:
-        """Return the entry of a thread, or `None` if it is not cached."""
+    def thread(self, root: str, epoch: bytes | None = None) -> CachedThread | None:
+        """Return the entry of a thread; `None` if it is not cached, or not under the epoch that is given."""
         entry = self._get([root])[0]
-        return entry if isinstance(entry, CachedThread) else None
+        if not isinstance(entry, CachedThread) or (epoch is not None and not is_reusable(entry.epoch, epoch)):
+            return None
+        return entry
 
-    def remember_thread(
-        self,
-        root: str,
-        epoch: bytes,
-        ttl_seconds: int | None,
-        last_active: int | None = None,
-        kept_until: int | None = None,
-    ) -> CachedThread:
-        """Cache a thread's epoch and ttl, and return its entry. A new epoch drops the registered namespaces."""
+    def remember_thread(self, root: str, seen: CachedThread) -> CachedThread:
+        """Cache a thread as it was seen, and return its entry. A new epoch drops the registered namespaces."""
         with self._lock:
-            return self._thread(CachedThread(epoch, ttl_seconds, {}, last_active, kept_until), root)
+            return self._thread(seen, root)
 
     def _thread(self, seen: CachedThread, root: str) -> CachedThread:
         entry = self._entries.get(root)
@@ -211,11 +206,6 @@ class Cache:
             self._store({root: entry})
         return entry
 
-    def namespaces(self, root: str, epoch: bytes) -> Mapping[str, int | None]:
-        """Return the expiries of a thread's registered namespaces, as far as they are cached under its epoch."""
-        known = self.thread(root)
-        return known.namespaces if known is not None and is_reusable(known.epoch, epoch) else {}
-
     def remember_namespace(
         self, root: str, known: CachedThread, namespace: str, expires_at: int | None
     ) -> None:
@@ -223,13 +213,6 @@ class Cache:
         with self._lock:
             entry = self._thread(known, root)
             self._store({root: replace(entry, namespaces={**entry.namespaces, namespace: expires_at})})
-
-    def end_of(self, partition: Partition, epoch: bytes) -> int | None:
-        """Return when the newest checkpoint of a namespace expires, if that is cached under the thread's epoch."""
-        known = self.thread(partition.root)
-        if known is None or not is_reusable(known.epoch, epoch):
-            return None
-        return known.ends.get(partition.namespace)
 
     def remember_end(self, partition: Partition, known: CachedThread | Thread, ends_at: int | None) -> None:
         """Cache when the newest checkpoint of a namespace expires, if the thread is cached under the same epoch."""

@@ -7,14 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import (
-    AsyncGenerator,
-    Awaitable,
-    Callable,
-    Generator,
-    Iterator,
-    Sequence,
-)
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator, Sequence
 from concurrent.futures import Executor, Future, wait
 from contextlib import aclosing, closing, suppress
 from contextvars import copy_context

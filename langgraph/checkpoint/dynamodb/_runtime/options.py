@@ -92,8 +92,7 @@ def refuse_unknown(kind: type, unknown: Iterable[str], handed_on: type) -> None:
         known = [*handed_on.__annotations__, *(each.name for each in named if each.kind is each.KEYWORD_ONLY)]
         close = difflib.get_close_matches(name, known, n=1)
         meant = f"did you mean {close[0]}?" if close else f"use one of {', '.join(known)}"
-        msg = f"{kind.__name__} has no option {name}; {OTHER_NAMES.get(name, meant)}"
-        raise TypeError(msg)
+        raise TypeError(f"{kind.__name__} has no option {name}; {OTHER_NAMES.get(name, meant)}")
 
 
 def check_bytes(name: str, value: Any, *, at_least: int) -> None:
@@ -136,8 +135,7 @@ def check_owner_options(*, owner_from: Any, owner_key: Any) -> None:
     if owner_from is not None and (not isinstance(owner_from, str) or not owner_from):
         _refuse("owner_from", owner_from, 'give the name of a key, such as "user_id", or None')
     if owner_key is not None and (not isinstance(owner_key, bytes) or not 16 <= len(owner_key) <= 64):
-        msg = "owner_key cannot be used; give 16 to 64 secret bytes, or None"
-        raise CheckpointerInputError(msg)
+        raise CheckpointerInputError("owner_key cannot be used; give 16 to 64 secret bytes, or None")
 
 
 def check_serde(value: Any) -> None:
@@ -172,17 +170,17 @@ def check_connection(options: ClientOptions) -> None:
         only_async = () if options.async_session else ("region_name", "endpoint_url", "client_config")
         for name in ("session", *only_async):
             if getattr(options, name) is not None:
-                msg = f"{name} has no effect on client=, which is used as it is; give one of the two"
-                raise CheckpointerInputError(msg)
+                raise CheckpointerInputError(
+                    f"{name} has no effect on client=, which is used as it is; give one of the two"
+                )
 
 
 def without_password(address: str) -> str:
     """Return an address; raise if it has a user or a password, which errors and representations would show."""
     if "@" in address:
-        msg = (
+        raise ValueError(
             "has a user or a password in it; remove them, since DynamoDB takes credentials only as signatures"
         )
-        raise ValueError(msg)
     return address
 
 
@@ -190,8 +188,7 @@ def _check_endpoint(value: Any) -> None:
     try:
         without_password(str(value))
     except ValueError as error:
-        msg = f"endpoint_url {error}"
-        raise CheckpointerInputError(msg) from None
+        raise CheckpointerInputError(f"endpoint_url {error}") from None
     if not _is_address(value):
         _refuse("endpoint_url", value, 'give an address such as "http://localhost:8000"')
 
@@ -253,5 +250,4 @@ def _refuse(name: str, value: Any, wanted: str) -> NoReturn:
     else:
         # A config or a session may hold secrets, which must not be printed.
         shown = f"a {type(value).__module__}.{type(value).__qualname__}"
-    msg = f"{name} is {shown}; {wanted}"
-    raise CheckpointerInputError(msg)
+    raise CheckpointerInputError(f"{name} is {shown}; {wanted}")

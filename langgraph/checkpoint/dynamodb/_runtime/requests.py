@@ -29,12 +29,7 @@ from langgraph.checkpoint.dynamodb._format.schema import (
     TEMPLATE_COMMAND,
 )
 from langgraph.checkpoint.dynamodb._runtime.attempts import backoff_seconds
-from langgraph.checkpoint.dynamodb._runtime.failures import (
-    account_remedy,
-    error_code,
-    located,
-    text_of,
-)
+from langgraph.checkpoint.dynamodb._runtime.failures import account_remedy, error_code, located, text_of
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointerConfigurationError,
@@ -170,11 +165,10 @@ class Table:
         total, attempt, waited = len(left), 0, 0.0
         while left:
             if attempt > 0 and waited >= self.retry_seconds:
-                msg = (
+                raise CheckpointerUnavailableError(
                     f"table {self.name}: {len(left)} of {total} items of a {method} were still unprocessed"
                     f" after {waited:.0f} s of retries; raise the table's capacity or send less at once"
                 )
-                raise CheckpointerUnavailableError(msg)
             # The last attempt is when the time is up, and not a wait before that.
             delay = min(self.backoff(attempt), self.retry_seconds - waited)
             waited += delay
