@@ -53,7 +53,7 @@ class StepCost:
 
 @dataclass
 class Account:
-    """What a thread's items take up, and what its steps cost."""
+    """The size of a thread's items, and the cost of its steps."""
 
     total: Sum = field(default_factory=Sum)
     segments: Sum = field(default_factory=Sum)
