@@ -5,18 +5,21 @@ from __future__ import annotations
 import base64
 import json
 import math
+import operator
 from collections.abc import Callable, Iterator
+from functools import reduce
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langgraph.checkpoint.dynamodb._format.inert import LookingSerializer, Stored
 from langgraph.checkpoint.dynamodb._format.plain import labelled
 from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
+from langgraph.checkpoint.dynamodb.view import nodes
 from langgraph.checkpoint.dynamodb.view.nodes import PARTS_MAX, TEXT_MAX, Shower
 from langgraph.checkpoint.dynamodb.view.plain import (
     fingerprint,
@@ -139,81 +142,65 @@ def test_what_is_too_deep_for_pythons_stack_is_shown_and_compared() -> None:
     assert inner == {"kind": "instance", "type": "my.Kind", "bytes": inner["bytes"], "cut": True}
 
 
-def test_a_long_text_comes_in_parts_that_are_the_whole() -> None:
-    text = "".join(chr(0x1F300 + at % 50) for at in range(TEXT_MAX * 2 + 5))
-    shower, parts, start = Shower(), "", 0
-    node = shower.node(text)
+@pytest.mark.parametrize(
+    ("value", "part"),
+    [
+        (
+            "".join(chr(0x1F300 + at % 50) for at in range(TEXT_MAX * 2 + 5)),
+            lambda node: node["text"],
+        ),
+        (bytes(range(256)) * 100, lambda node: base64.b64decode(node["text"])),
+        (
+            [str(each) for each in range(PARTS_MAX + 1)],
+            lambda node: [each["text"] for each in node["items"]],
+        ),
+        (
+            dict.fromkeys(map(str, range(PARTS_MAX + 1)), 1),
+            lambda node: {each["key"]: 1 for each in node["entries"]},
+        ),
+    ],
+    ids=["text", "bytes", "list", "object"],
+)
+def test_what_is_long_comes_in_parts_that_are_the_whole(value: Any, part: Callable[[Any], Any]) -> None:
+    node = Shower().node(value)
     assert node["cut"]
-    while True:
-        node = Shower().node(text, start=start)
-        parts += node["text"]
-        start = node["end"]
-        if not node.get("cut"):
-            break
-    assert parts == text
-    assert node["length"] == len(text)
+    parts = [part(node)]
+    while node.get("cut"):
+        node = Shower().node(value, start=node["end"])
+        parts.append(part(node))
+    assert node["length"] == len(value)
+    add: Callable[[Any, Any], Any] = operator.or_ if isinstance(value, dict) else operator.add
+    assert reduce(add, parts) == value
 
 
-def test_long_bytes_come_in_parts_that_are_the_whole() -> None:
-    value, parts, start = bytes(range(256)) * 100, b"", 0
-    while start < len(value):
-        node = Shower().node(value, start=start)
-        parts += base64.b64decode(node["text"])
-        start = node["end"]
-    assert parts == value
-
-
-def test_long_lists_and_objects_come_in_parts() -> None:
-    node = shown(list(range(PARTS_MAX + 1)))
-    assert (len(node["items"]), node["end"], node["length"], node["cut"]) == (200, 200, 201, True)
-    rest = Shower().node(list(range(PARTS_MAX + 1)), start=PARTS_MAX)
-    assert [each["text"] for each in rest["items"]] == ["200"]
-    assert "cut" not in rest
-    entries = shown({str(each): each for each in range(PARTS_MAX + 1)})
-    assert (entries["end"], entries["cut"]) == (200, True)
-
-
-def test_a_document_has_so_much_and_no_more() -> None:
+def test_a_document_has_so_much_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     value = [["word" * 1000] * 150] * 150
     node = Shower().node(value)
     assert len(json.dumps(node)) < 3_000_000
     assert any(each.get("cut") for each in leaves(node))
-    many = Shower(nodes_max=10).node([[1, 2, 3]] * 10)
+    monkeypatch.setattr(nodes, "_NODES_MAX", 10)
+    many = Shower().node([[1, 2, 3]] * 10)
+    assert sum(1 for _ in leaves(many)) < 15
     assert many["length"] == 10
 
 
 def test_a_message_has_who_said_what_and_which_tools_it_calls() -> None:
     call = {"name": "look_up", "args": {"page": 1}, "id": "call-1"}
     usage = {"input_tokens": 3, "output_tokens": 4, "total_tokens": 7}
-    message = AIMessage(
-        [{"type": "text", "text": "well"}],
-        id="m",
-        name="ada",
-        tool_calls=[call],
-        usage_metadata=usage,
-        response_metadata={"model_name": "large"},
-    )
-    node = shown(looked_at(message))
-    assert (node["kind"], node["role"], node["id"], node["name"]) == ("message", "ai", "m", "ada")
-    assert node["type"] == "langchain_core.messages.ai.AIMessage"
+    said: list[Any] = [{"type": "text", "text": "well"}]
+    message = looked_at(AIMessage(said, id="m", name="ada", tool_calls=[call], usage_metadata=usage))
+    node = shown(message)
+    assert (node["kind"], node["role"], node["name"]) == ("message", "ai", "ada")
     assert node["content"]["items"][0]["entries"][1]["node"]["text"] == "well"
     [told] = node["calls"]
-    assert (told["id"], told["name"], told["args"]["entries"][0]["node"]["text"]) == (
-        "call-1",
-        "look_up",
-        "1",
-    )
-    assert node["usage"] == {"input": "3", "output": "4", "total": "7"}
-    assert node["model"] == "large"
-    assert [each["key"] for each in node["entries"]] == ["response_metadata"]
-    assert part_at(looked_at(message), ["tool_calls", 0, "args", "page"]) == 1
-
-
-def test_the_result_of_a_tool_says_which_call_it_is_of() -> None:
-    node = shown(looked_at(ToolMessage("found", tool_call_id="call-1", status="error")))
-    assert (node["role"], node["result_of"], node["status"]) == ("tool", "call-1", "error")
-    assert node["usage"] == {"input": None, "output": None, "total": None}
-    assert shown(looked_at(HumanMessage("hello")))["model"] is None
+    assert (told["id"], told["name"]) == ("call-1", "look_up")
+    assert told["args"]["entries"][0]["node"]["text"] == "1"
+    assert node["usage"] == {"input": "3", "output": "4"}
+    assert [(each["key"], each["node"]["text"]) for each in node["entries"]] == [("id", "m")]
+    assert part_at(message, ["tool_calls", 0, "args", "page"]) == 1
+    result = shown(looked_at(ToolMessage("found", tool_call_id="call-1", status="error")))
+    assert (result["role"], result["result_of"], result["status"]) == ("tool", "call-1", "error")
+    assert result["usage"] == {"input": None, "output": None}
 
 
 @pytest.mark.parametrize("calls", [None, "x", [1], [{}]])
@@ -240,15 +227,12 @@ def test_messages_in_each_other_are_cut_like_lists(around: Callable[[Any], Any])
     assert any(each.get("cut") for each in leaves(shown(value)))
 
 
-def test_messages_of_a_models_service_are_messages_too() -> None:
+def test_messages_of_a_models_service_are_messages_too_and_cut_likewise() -> None:
     called = {"role": "assistant", "content": "hi", "tool_calls": [{"id": "c", "function": {"name": "f"}}]}
     node = shown(called)
     assert (node["kind"], node["role"], node["calls"]) == ("message", "assistant", [])
     assert [each["key"] for each in node["entries"]] == ["tool_calls"]
     assert shown({"role": "baker", "content": "bread"})["kind"] == "object"
-
-
-def test_a_message_with_very_many_fields_is_cut() -> None:
     fields = {"role": "user", "content": "", **{f"field {each}": 1 for each in range(PARTS_MAX + 1)}}
     assert shown(fields)["cut"]
 

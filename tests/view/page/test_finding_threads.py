@@ -1,4 +1,4 @@
-"""The page before a thread is chosen: by id, by run, recent ones, and all of them for a price that is said before."""
+"""The page before a thread is chosen: by its id, or by a run."""
 
 from __future__ import annotations
 
@@ -64,15 +64,6 @@ async def test_a_thread_is_found_by_a_run(visit: Visit) -> None:
     found = page.get_by_role("region", name=f"Threads of run {story.RUN_ID}")
     await found.get_by_role("button", name=story.JOURNEY).click()
     await expect(page.get_by_role("treeitem")).to_have_count(11)
-
-
-async def test_recent_threads_are_kept_by_this_browser(visit: Visit) -> None:
-    page = await visit("hostile")
-    await finder(page)
-    recent = page.get_by_role("region", name="Recently opened in this browser")
-    await expect(recent.get_by_role("button")).to_have_text(["hostile"])
-    await recent.get_by_role("button", name="hostile").click()
-    await expect(page.get_by_role("tabpanel")).to_contain_text("<script>")
 
 
 async def test_a_thread_that_is_not_there_is_said_to_be_none(visit: Visit) -> None:

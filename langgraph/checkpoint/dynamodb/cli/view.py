@@ -9,16 +9,11 @@ import typer
 
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
-from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.version import requirement
 from langgraph.checkpoint.dynamodb.view.responses import Responses
 from langgraph.checkpoint.dynamodb.view.thread_view import Session
 
 _EXTRA = ("starlette", "uvicorn")
-
-
-# The browser stores recently opened threads by address, so the port is fixed.
-PORT = 8487
 
 
 def view(
@@ -28,14 +23,9 @@ def view(
     ] = None,
     *,
     port: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            max=65535,
-            metavar="N",
-            help=f"The port; 0 takes a free one. By default {PORT}, or a free one if that is taken.",
-        ),
-    ] = None,
+        int,
+        typer.Option(min=0, max=65535, metavar="N", help="The port; 0 takes a free one."),
+    ] = 0,
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")
     ] = True,
@@ -52,14 +42,7 @@ def view(
             raise
         msg = f"{error.name} is not installed; pip install {requirement('view')}"
         raise CommandError(Exit.CONFIGURATION, msg) from error
-    answers = Responses(Session(context.saver), thread_id)
-    try:
-        server = PageServer(answers, PORT if port is None else port)
-    except CheckpointerInputError:
-        if port is not None:
-            raise
-        server = PageServer(answers, 0)
-    with server:
+    with PageServer(Responses(Session(context.saver), thread_id), port) as server:
         context.output.result({"address": server.address}, server.address)
         context.output.note("Ctrl-C ends it.")
         if browser:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Hashable
 from threading import Lock
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -15,11 +15,11 @@ _VALUE_BYTES_MAX = 32 * 1024 * 1024
 
 
 class LruCache(Generic[T]):
-    """A bounded cache that several threads may share. It always keeps the entry that was added last."""
+    """A bounded cache that several OS threads may share. It always keeps the entry that was added last."""
 
-    def __init__(self, bytes_max: int) -> None:
-        """Start empty."""
-        self._bytes_max = bytes_max
+    def __init__(self, size_max: int) -> None:
+        """Start empty, with room for entries of this size together."""
+        self._size_max = size_max
         self._size = 0
         self._things: OrderedDict[Hashable, tuple[T, int]] = OrderedDict()
         self._lock = Lock()
@@ -32,29 +32,15 @@ class LruCache(Generic[T]):
             self._things.move_to_end(key)
             return self._things[key][0]
 
-    def keep(self, key: Hashable, thing: T, size_bytes: int, /) -> None:
+    def keep(self, key: Hashable, thing: T, size: int, /) -> None:
         """Add an entry, and drop those for which there is no more room."""
         with self._lock:
             if key in self._things:
                 self._size -= self._things.pop(key)[1]
-            self._things[key] = (thing, size_bytes)
-            self._size += size_bytes
-            while self._size > self._bytes_max and len(self._things) > 1:
+            self._things[key] = (thing, size)
+            self._size += size
+            while self._size > self._size_max and len(self._things) > 1:
                 self._size -= self._things.popitem(last=False)[1][1]
-
-
-class Segment(NamedTuple):
-    """A segment's content, and the size of its item."""
-
-    content: bytes
-    item_bytes: int
-
-
-class SizedValue(NamedTuple):
-    """A value, which may be None, and how many bytes it was read from."""
-
-    value: Any
-    size_bytes: int
 
 
 class Caches:
@@ -62,7 +48,7 @@ class Caches:
 
     def __init__(self) -> None:
         """Start empty."""
-        self.segments: LruCache[Segment] = LruCache(_SEGMENT_BYTES_MAX)
-        self.values: LruCache[SizedValue] = LruCache(_VALUE_BYTES_MAX)
+        self.segments: LruCache[bytes] = LruCache(_SEGMENT_BYTES_MAX)
+        self.values: LruCache[Any] = LruCache(_VALUE_BYTES_MAX)
         self.objects: LruCache[Any] = LruCache(_VALUE_BYTES_MAX)
         """Messages and other objects, which successive values often share."""

@@ -9,7 +9,6 @@ from difflib import SequenceMatcher
 from itertools import islice
 from typing import Any, Literal
 
-from langgraph.checkpoint.dynamodb._format.content import Body
 from langgraph.checkpoint.dynamodb._format.inert import Stored
 from langgraph.checkpoint.dynamodb._format.plain import labelled
 from langgraph.checkpoint.dynamodb._operations.reads import StoredCheckpoint
@@ -43,7 +42,7 @@ _CONTEXT = 200
 class Difference:
     """A part that differs between two values."""
 
-    kind: Literal["added", "changed", "gone", "moved"]
+    kind: Literal["added", "changed", "gone"]
     before_path: Steps | None
     path: Steps | None
     before: Any = None
@@ -97,36 +96,20 @@ def _of_lists(
     before: Sequence[Any], after: Sequence[Any], before_path: Steps, path: Steps
 ) -> Iterator[Difference]:
     old, new = [_identity(each) for each in before], [_identity(each) for each in after]
-    gone, added = list[int](), list[int]()
     for operation, start, stop, new_start, new_stop in _opcodes(old, new):
-        if operation == "equal":
-            for at, now in zip(range(start, stop), range(new_start, new_stop), strict=True):
-                # Messages with the same id may still differ.
-                yield from differences(before[at], after[now], (*before_path, at), (*path, now))
-            continue
         pairs = stop - start if stop - start == new_stop - new_start else 0
         for at, now in zip(range(start, start + pairs), range(new_start, new_start + pairs), strict=True):
-            if message_fields(before[at]) is None and message_fields(after[now]) is None:
+            is_message = message_fields(before[at]) is not None or message_fields(after[now]) is not None
+            # Messages with the same id may still differ. Those with another id are others.
+            if operation == "equal" or not is_message:
                 yield from differences(before[at], after[now], (*before_path, at), (*path, now))
             else:
-                gone.append(at)
-                added.append(now)
-        gone += range(start + pairs, stop)
-        added += range(new_start + pairs, new_stop)
-    places: dict[bytes, list[int]] = {}
-    for now in added:
-        places.setdefault(new[now], []).append(now)
-    for at in gone:
-        there = places.get(old[at])
-        if there:
-            now = there.pop(0)
-            added.remove(now)
-            yield Difference("moved", (*before_path, at), (*path, now))
-            yield from differences(before[at], after[now], (*before_path, at), (*path, now))
-        else:
+                yield Difference("gone", (*before_path, at), None, before=before[at])
+                yield Difference("added", None, (*path, now), after=after[now])
+        for at in range(start + pairs, stop):
             yield Difference("gone", (*before_path, at), None, before=before[at])
-    for now in added:
-        yield Difference("added", None, (*path, now), after=after[now])
+        for now in range(new_start + pairs, new_stop):
+            yield Difference("added", None, (*path, now), after=after[now])
 
 
 def _opcodes(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[tuple[str, int, int, int, int]]:
@@ -156,22 +139,15 @@ def common(one: Sequence[Any], other: Sequence[Any]) -> int:
 
 def changes(namespace: NamespaceView, checkpoint: StoredCheckpoint, shower: Shower) -> Op[Changes]:
     """Return the changes of a checkpoint against its parent. Without a parent, everything is added."""
-    body = yield from namespace.body(checkpoint)
-    names = yield from channels_of(namespace, checkpoint)
-    earlier: Body | None = None
-    earlier_names: list[str] = []
+    now = yield from _versions(namespace, checkpoint)
     parent = yield from namespace.parent(checkpoint)
-    if parent is not None:
-        earlier = yield from namespace.body(parent)
-        earlier_names = yield from channels_of(namespace, parent)
+    before = yield from _versions(namespace, parent)
     found, unchanged = list[ChannelChanges](), list[str]()
-    for name in sorted({*names, *earlier_names}):
-        if earlier is not None and name in names and name in earlier_names:
-            same_version = versions(body).get(name) == versions(earlier).get(name)
-            if same_version or (name in body.values and body.values[name] == earlier.values.get(name)):
-                unchanged.append(name)
-                continue
-        sides = parent if name in earlier_names else None, checkpoint if name in names else None
+    for name in sorted(now.keys() | before.keys()):
+        if name in now and name in before and now[name] == before[name]:
+            unchanged.append(name)
+            continue
+        sides = parent if name in before else None, checkpoint if name in now else None
         told = yield from _of_channel(namespace, name, *sides, shower)
         if told["changes"] or told["problem"]:
             found.append(told)
@@ -179,6 +155,14 @@ def changes(namespace: NamespaceView, checkpoint: StoredCheckpoint, shower: Show
             unchanged.append(name)
     parent_id = None if parent is None else parent.checkpoint_id
     return Changes(parent=parent_id, channels=found, unchanged=unchanged)
+
+
+def _versions(namespace: NamespaceView, checkpoint: StoredCheckpoint | None) -> Op[dict[str, Any]]:
+    """Return the versions of the channels that have a value in a checkpoint."""
+    if checkpoint is None:
+        return {}
+    known = versions((yield from namespace.body(checkpoint)))
+    return {name: known.get(name) for name in (yield from channels_of(namespace, checkpoint))}
 
 
 def _of_channel(
@@ -189,11 +173,9 @@ def _of_channel(
     shower: Shower,
 ) -> Op[ChannelChanges]:
     """Return the changes of a channel between two checkpoints; None stands for one without the channel."""
-    kind: Literal["added", "changed", "gone"] = (
-        "added" if before is None else "gone" if after is None else "changed"
-    )
+    root: Steps = ("values", name)
     told = ChannelChanges(
-        channel=name, kind=kind, before_bytes=None, after_bytes=None, changes=[], more=0, problem=None
+        channel=name, kind="changed", before_bytes=None, after_bytes=None, changes=[], more=0, problem=None
     )
     try:
         old = None if before is None else (yield from channel_value(namespace, before, name))
@@ -201,16 +183,13 @@ def _of_channel(
     except CheckpointerError as error:
         told["problem"] = str(error)
         return told
+    found = differences(old, new, root, root)
+    if before is None:
+        told["kind"], found = "added", iter([Difference("added", None, root, after=new)])
+    elif after is None:
+        told["kind"], found = "gone", iter([Difference("gone", root, None, before=old)])
     told["before_bytes"] = None if before is None else size_bytes(old)
     told["after_bytes"] = None if after is None else size_bytes(new)
-    root: Steps = ("values", name)
-    found: Iterator[Difference]
-    if kind == "changed":
-        found = differences(old, new, root, root)
-    elif kind == "added":
-        found = iter([Difference("added", None, root, after=new)])
-    else:
-        found = iter([Difference("gone", root, None, before=old)])
     told["changes"] = [_change(each, shower) for each in islice(found, _CHANGES_MAX)]
     told["more"] = sum(1 for _ in found)
     return told
@@ -218,13 +197,12 @@ def _of_channel(
 
 def _change(difference: Difference, shower: Shower) -> ChangeDocument:
     start = _first_difference(difference.before, difference.after)
-    has_before, has_after = difference.kind in ("gone", "changed"), difference.kind in ("added", "changed")
     return ChangeDocument(
         kind=difference.kind,
         before_path=_path(difference.before_path),
         path=_path(difference.path),
-        before=shower.node(difference.before, start=start) if has_before else None,
-        after=shower.node(difference.after, start=start) if has_after else None,
+        before=None if difference.kind == "added" else shower.node(difference.before, start=start),
+        after=None if difference.kind == "gone" else shower.node(difference.after, start=start),
     )
 
 

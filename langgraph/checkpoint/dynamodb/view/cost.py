@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.items import Partition
 from langgraph.checkpoint.dynamodb._format.pricing import READ_UNIT_DOLLARS, WRITE_UNIT_DOLLARS
-from langgraph.checkpoint.dynamodb._operations.usage import Account, StepCost, account_of
+from langgraph.checkpoint.dynamodb._operations.inventory import Inventory, scan_namespace
+from langgraph.checkpoint.dynamodb._operations.usage import StepCost, account_of
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.view.documents import Cost, Price, Totals
-from langgraph.checkpoint.dynamodb.view.namespace_view import NamespaceView
 
 
-def cost(namespace: NamespaceView) -> Op[Cost]:
-    """Return the cost of each checkpoint, oldest first, and of all. Reads every segment that is not cached."""
-    yield from namespace.read_to_end()
-    yield from namespace.measure_segments()
-    account = account_of([namespace.inventory])
-    return Cost(prices=[_price(namespace, each) for each in account.steps], totals=_totals(account))
+def cost(storage: Storage, partition: Partition) -> Op[Cost]:
+    """Return the cost of each checkpoint of a namespace, oldest first, and of all. Reads all of its items."""
+    inventory = yield from scan_namespace(storage, partition, measured=True)
+    account = account_of([inventory])
+    units = sum(each.write_units for each in account.steps)
+    totals = Totals(
+        items=account.total.items,
+        bytes=account.total.bytes,
+        segments=len(inventory.segments),
+        write_units=units,
+        write_dollars=units * WRITE_UNIT_DOLLARS,
+        month_dollars=account.total.month_dollars,
+        missing_segments=account.missing,
+    )
+    return Cost(prices=[_price(inventory, each) for each in account.steps], totals=totals)
 
 
-def _price(namespace: NamespaceView, step: StepCost) -> Price:
-    inventory = namespace.inventory
+def _price(inventory: Inventory, step: StepCost) -> Price:
     parent = items.text(inventory.heads[step.checkpoint_id], items.PARENT)
     named = inventory.named([step.checkpoint_id]) & inventory.segments.keys()
     shared = named & (inventory.named([parent]) if parent is not None else set())
@@ -35,18 +45,4 @@ def _price(namespace: NamespaceView, step: StepCost) -> Price:
         read_units=step.read_units,
         write_dollars=step.write_units * WRITE_UNIT_DOLLARS,
         read_dollars=step.read_units * READ_UNIT_DOLLARS,
-    )
-
-
-def _totals(account: Account) -> Totals:
-    units = sum(each.write_units for each in account.steps)
-    return Totals(
-        items=account.total.items,
-        bytes=account.total.bytes,
-        segments=account.segments.items,
-        segment_bytes=account.segments.bytes,
-        write_units=units,
-        write_dollars=units * WRITE_UNIT_DOLLARS,
-        month_dollars=account.total.month_dollars,
-        missing_segments=account.missing,
     )

@@ -187,8 +187,6 @@ class Channel(TypedDict):
     name: str
     changed: bool
     """Whether its version differs from the parent's."""
-    stored_bytes: int
-    """The size of the serialized value, before compression. 0 for a delta channel, and if it cannot be read."""
     serialized_as: str
     """The serializer's name of the form, such as msgpack."""
     segments: int
@@ -208,14 +206,13 @@ class StateDocument(TypedDict):
 class ChangeDocument(TypedDict):
     """A part that differs between a checkpoint and its parent."""
 
-    kind: Literal["added", "changed", "gone", "moved"]
+    kind: Literal["added", "changed", "gone"]
     before_path: Path | None
     """Its path in the parent. None if it was not there."""
     path: Path | None
     """Its path in this checkpoint. None if it is gone."""
     before: Node | None
     after: Node | None
-    """None for a part that was moved too, since it did not change."""
 
 
 class ChannelChanges(TypedDict):
@@ -263,7 +260,7 @@ class SearchDocument(TypedDict):
 
     hits: list[Hit]
     """The hits of this request, earliest first. The first of all is where the text first appeared."""
-    cursor: str | None
+    cursor: int | None
     """The cursor of the next request. None at the end."""
     looked_at: int
     of: int
@@ -314,7 +311,6 @@ class Totals(TypedDict):
     items: int
     bytes: int
     segments: int
-    segment_bytes: int
     write_units: int
     write_dollars: float
     month_dollars: float
@@ -324,7 +320,7 @@ class Totals(TypedDict):
 
 
 class Cost(TypedDict):
-    """The cost of a namespace's checkpoints, oldest first. Reads all segments that are not cached."""
+    """The cost of a namespace's checkpoints, oldest first. Reads all of its items."""
 
     prices: list[Price]
     totals: Totals

@@ -29,7 +29,6 @@ class Usage(TypedDict):
 
     input: str | None
     output: str | None
-    total: str | None
 
 
 class Node(TypedDict):
@@ -44,7 +43,7 @@ class Node(TypedDict):
     | list | `items`, those from `start` to `end` of `length` |
     | object | `entries`, those from `start` to `end` of `length` |
     | instance | `type`, the name of a class, and `value`: what it would be made from, whose steps are its own |
-    | message | `role`, `name`, `id`, `content`, `calls`, `result_of`, `status`, `usage`, `model`, and other `entries` |
+    | message | `role`, `name`, `content`, `calls`, `result_of`, `status`, `usage`, and other `entries` |
 
     What lies too deep has no parts at all, or no `value`, and is `cut`.
     """
@@ -65,11 +64,9 @@ class Node(TypedDict):
     role: NotRequired[str]
     """human, ai, tool, system, or any other role in the message."""
     name: NotRequired[str | None]
-    id: NotRequired[str | None]
     content: NotRequired[Node]
     calls: NotRequired[list[ToolCall]]
     result_of: NotRequired[str | None]
     """The id of the call that this is the result of."""
     status: NotRequired[str | None]
     usage: NotRequired[Usage]
-    model: NotRequired[str | None]

@@ -26,36 +26,19 @@ _DEPTH_MAX = 12
 _NODES_MAX = 10_000
 _CHARACTERS_MAX = 512 * 1024
 # The fields of a message that have a field of their own in a node.
-_OWN_FIELDS = ("type", "role", "name", "id", "content", "tool_call_id", "status", "usage_metadata")
+_OWN_FIELDS = ("type", "role", "name", "content", "tool_call_id", "status", "usage_metadata")
 _NOTHING: Sequence[Any] = (None, "", [], {})
 
 
 class Shower:
     """Makes the nodes of one document."""
 
-    def __init__(
-        self,
-        *,
-        text_max: int = TEXT_MAX,
-        parts_max: int = PARTS_MAX,
-        depth_max: int = _DEPTH_MAX,
-        nodes_max: int = _NODES_MAX,
-        characters_max: int = _CHARACTERS_MAX,
-    ) -> None:
-        """Set the bounds.
-
-        Args:
-            text_max: How many characters one text may have.
-            parts_max: How many parts one list or object may have.
-            depth_max: How deep nodes may be nested.
-            nodes_max: How many nodes all values may have together.
-            characters_max: How many characters all values may have together.
-        """
+    def __init__(self, *, text_max: int = TEXT_MAX, parts_max: int = PARTS_MAX) -> None:
+        """Set how many characters one text may have, and how many parts one list or object."""
         self._text_max = text_max
         self._parts_max = parts_max
-        self._depth_max = depth_max
-        self._nodes_left = nodes_max
-        self._characters_left = characters_max
+        self._nodes_left = _NODES_MAX
+        self._characters_left = _CHARACTERS_MAX
 
     def node(self, value: Any, *, start: int = 0, depth: int = 0) -> Node:
         """Return the node of a value.
@@ -67,7 +50,7 @@ class Shower:
         """
         self._nodes_left -= 1
         # A message shows its content in any case, so one that is too deep is cut as the object that it is.
-        fields = message_fields(value) if depth < self._depth_max else None
+        fields = message_fields(value) if depth < _DEPTH_MAX else None
         if fields is not None:
             return self._message(value, fields, depth)
         if isinstance(value, Stored):
@@ -98,7 +81,7 @@ class Shower:
 
     def _parts(self, length: int, start: int, depth: int) -> range:
         """Return which parts of a list or object there is room for."""
-        room = min(self._parts_max, self._nodes_left) if depth < self._depth_max else 0
+        room = min(self._parts_max, self._nodes_left) if depth < _DEPTH_MAX else 0
         return range(start, min(length, start + max(0, room)))
 
     def _object(self, value: Mapping[Any, Any], start: int, depth: int) -> Node:
@@ -126,7 +109,7 @@ class Shower:
         return part_of(node, start, len(shown), len(value))
 
     def _instance(self, value: Stored, start: int, depth: int) -> Node:
-        if depth >= self._depth_max:
+        if depth >= _DEPTH_MAX:
             return _cut(Node(kind="instance", bytes=size_bytes(value), type=value.kind), is_cut=True)
         content = self.node(value.content, start=start, depth=depth + 1)
         return Node(kind="instance", bytes=size_bytes(value.content), type=value.kind, value=content)
@@ -144,7 +127,6 @@ class Shower:
             bytes=size_bytes(fields),
             role=str(fields.get("role", fields.get("type", "message"))),
             name=_text_of(fields.get("name")),
-            id=_text_of(fields.get("id")),
             content=self.node(fields.get("content"), depth=depth + 1),
             calls=[
                 ToolCall(
@@ -157,11 +139,8 @@ class Shower:
             result_of=_text_of(fields.get("tool_call_id")),
             status=_text_of(fields.get("status")),
             usage=_usage(fields),
-            model=_model(fields),
             entries=[self._entry(key, each, depth) for key, each in islice(others.items(), room.stop)],
         )
-        if isinstance(value, Stored):
-            node["type"] = value.kind
         return _cut(node, is_cut=len(room) < len(others))
 
 
@@ -200,15 +179,5 @@ def _calls(value: Any, fields: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _usage(fields: Mapping[str, Any]) -> Usage:
     used = inside(fields.get("usage_metadata"))
-    if not isinstance(used, Mapping):
-        return Usage(input=None, output=None, total=None)
-    return Usage(
-        input=_text_of(used.get("input_tokens")),
-        output=_text_of(used.get("output_tokens")),
-        total=_text_of(used.get("total_tokens")),
-    )
-
-
-def _model(fields: Mapping[str, Any]) -> str | None:
-    said = inside(fields.get("response_metadata"))
-    return _text_of(said.get("model_name", said.get("model"))) if isinstance(said, Mapping) else None
+    counts = used if isinstance(used, Mapping) else {}
+    return Usage(input=_text_of(counts.get("input_tokens")), output=_text_of(counts.get("output_tokens")))

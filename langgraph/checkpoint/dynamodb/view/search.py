@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -10,10 +9,10 @@ from typing import Any
 
 from langgraph.checkpoint.dynamodb._operations.reads import StoredCheckpoint
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb.errors import CheckpointerError, CheckpointerInputError
+from langgraph.checkpoint.dynamodb.errors import CheckpointerError
 from langgraph.checkpoint.dynamodb.view.documents import Hit, SearchDocument
 from langgraph.checkpoint.dynamodb.view.namespace_view import NamespaceView
-from langgraph.checkpoint.dynamodb.view.plain import Steps, texts
+from langgraph.checkpoint.dynamodb.view.plain import Steps, size_bytes, texts
 from langgraph.checkpoint.dynamodb.view.thread_view import ThreadView
 from langgraph.checkpoint.dynamodb.view.tree import CheckpointFacts, know, node_of, stored
 
@@ -21,26 +20,18 @@ from langgraph.checkpoint.dynamodb.view.tree import CheckpointFacts, know, node_
 _LOOKED_AT_MAX = 500
 _BYTES_MAX = 32 * 1024 * 1024
 _HITS_MAX = 100
-# More digits than any count of checkpoints has. Python refuses to read a number of thousands.
-_DIGITS_MAX = 15
 # How many characters are shown before and after a hit.
 _BEFORE, _BEHIND = 60, 120
 
 
-def search(thread: ThreadView, text: str, cursor: str | None) -> Op[SearchDocument]:
+def search(thread: ThreadView, text: str, start: int) -> Op[SearchDocument]:
     """Search for a text in values and pending writes, oldest checkpoints first, ignoring case.
 
     Args:
         thread: The thread.
         text: The text to look for.
-        cursor: Where an earlier request stopped.
-
-    Raises:
-        CheckpointerInputError: The text is empty, or the cursor is none.
+        start: How many checkpoints earlier requests have looked at.
     """
-    if not text:
-        msg = "the parameter 'text' is empty; give what to look for"
-        raise CheckpointerInputError(msg)
     history = list[tuple[str, str, NamespaceView, StoredCheckpoint]]()
     for namespace in (yield from thread.namespaces()):
         yield from namespace.read_to_end()
@@ -48,23 +39,13 @@ def search(thread: ThreadView, text: str, cursor: str | None) -> Op[SearchDocume
             (each.checkpoint_id, namespace.partition.namespace, namespace, each) for each in namespace.rows
         ]
     history.sort(key=lambda each: each[:2])
-    start = _start(cursor, len(history))
-    matcher = _Matcher(re.compile(re.escape(text), re.IGNORECASE))
-    at = start
+    matcher, at = _Matcher(re.compile(re.escape(text), re.IGNORECASE)), start
     while at < len(history) and at - start < _LOOKED_AT_MAX and not matcher.is_done:
         yield from matcher.at(*history[at][2:])
         at += 1
-    cursor = None if at == len(history) else json.dumps(at)
-    return SearchDocument(hits=matcher.hits, cursor=cursor, looked_at=at, of=len(history))
-
-
-def _start(cursor: str | None, count: int) -> int:
-    if cursor is None:
-        return 0
-    if not cursor.isdecimal() or len(cursor) > _DIGITS_MAX or int(cursor) > count:
-        msg = f"the parameter 'cursor' is {cursor!r}; give the one of the document before, or none"
-        raise CheckpointerInputError(msg)
-    return int(cursor)
+    return SearchDocument(
+        hits=matcher.hits, cursor=at if at < len(history) else None, looked_at=at, of=len(history)
+    )
 
 
 @dataclass
@@ -102,8 +83,8 @@ class _Matcher:
             old = None
             if before is not None and parent is not None:
                 old = yield from namespace.value(parent, before)
-            new, size_bytes = yield from namespace.measured_value(checkpoint, value)
-            self._read_bytes += size_bytes
+            new = yield from namespace.value(checkpoint, value)
+            self._read_bytes += size_bytes(new)
             for path, match in self._new_in(new, old, ("values", name)):
                 self._note(namespace, checkpoint, loaded, path, match, None)
 

@@ -12,8 +12,9 @@ from __future__ import annotations
 import json
 import mimetypes
 import socket
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from hmac import compare_digest
+from http import HTTPStatus
 from secrets import token_urlsafe
 from typing import Any
 
@@ -31,11 +32,9 @@ from typing_extensions import Self
 
 from langgraph.checkpoint.dynamodb._runtime.failures import account_remedy
 from langgraph.checkpoint.dynamodb.errors import (
-    CheckpointCorruptionError,
-    CheckpointerConfigurationError,
+    CheckpointerError,
     CheckpointerInputError,
     CheckpointerUnavailableError,
-    CheckpointFormatError,
     CheckpointNotFoundError,
 )
 from langgraph.checkpoint.dynamodb.view import STATIC
@@ -86,8 +85,7 @@ class Gate:
             self._invitation = None
             await RedirectResponse(f"/{self._token}/", 303)(scope, receive, guarded)
         else:
-            refused = problem(403, "This address is not served", _BY_ADDRESS)
-            await refused(scope, receive, guarded)
+            await problem(403, _BY_ADDRESS)(scope, receive, guarded)
 
     def _is_own(self, request: Request) -> bool:
         headers = request.headers
@@ -133,32 +131,30 @@ def _answering(answers: Responses) -> Callable[[Request], Awaitable[Response]]:
 
 async def _not_served(_: Request, error: Any) -> Response:
     """Return the problem of a path or a method that the page does not have."""
-    return problem(error.status_code, error.detail, _BY_ADDRESS)
+    return problem(error.status_code, _BY_ADDRESS)
 
 
-_STATUSES: Sequence[tuple[type[Exception], int, str]] = (
-    (CheckpointerInputError, 400, "The request is not valid"),
-    (CheckpointNotFoundError, 404, "Not found"),
-    (CheckpointerConfigurationError, 502, "The table cannot be read as it is configured"),
-    (CheckpointCorruptionError, 502, "What is stored is damaged"),
-    (CheckpointFormatError, 502, "What is stored is of a newer release"),
-    (CheckpointerUnavailableError, 503, "The table does not answer"),
-)
+# Every other error of ours is about the table.
+_STATUSES: Mapping[type[CheckpointerError], int] = {
+    CheckpointerInputError: 400,
+    CheckpointNotFoundError: 404,
+    CheckpointerUnavailableError: 503,
+}
 
 
 def refusal(error: Exception, table_name: str) -> Response | None:
     """Return the answer to an error, or None for an unforeseen one."""
-    for kind, status, title in _STATUSES:
-        if isinstance(error, kind):
-            return problem(status, title, str(error))
+    if isinstance(error, CheckpointerError):
+        return problem(_STATUSES.get(type(error), 502), str(error))
     remedy = account_remedy(table_name, error)
-    if remedy is not None:
-        return problem(502, "The table cannot be read", remedy)
-    return problem(502, "The table cannot be read", str(error)) if hasattr(error, "response") else None
+    if remedy is None and not hasattr(error, "response"):
+        return None
+    return problem(502, remedy or str(error))
 
 
-def problem(status: int, title: str, detail: str) -> Response:
+def problem(status: int, detail: str) -> Response:
     """Return an error in the form that the page expects."""
+    title = HTTPStatus(status).phrase
     content = {"type": "about:blank", "title": title, "status": status, "detail": detail}
     return _json(content, status, "application/problem+json")
 

@@ -42,18 +42,13 @@ def _channel(
     channel = Channel(
         name=name,
         changed=True,
-        stored_bytes=0,
         serialized_as=REBUILT if stored is None else stored.kind,
         segments=0 if stored is None else len(stored.segments),
         node=None,
         problem=None,
     )
     try:
-        if stored is None:
-            value = yield from channel_value(namespace, checkpoint, name)
-        else:
-            value, channel["stored_bytes"] = yield from namespace.measured_value(checkpoint, stored)
-        channel["node"] = shower.node(value)
+        channel["node"] = shower.node((yield from channel_value(namespace, checkpoint, name)))
     except CheckpointerError as error:
         channel["problem"] = str(error)
     return channel

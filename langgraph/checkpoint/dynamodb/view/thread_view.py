@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import RLock
+from threading import Lock
 from typing import TypeVar
 
 from langgraph.checkpoint.dynamodb._format import items
@@ -19,7 +18,7 @@ from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
-from langgraph.checkpoint.dynamodb.view.caches import Caches
+from langgraph.checkpoint.dynamodb.view.caches import Caches, LruCache
 from langgraph.checkpoint.dynamodb.view.namespace_view import NamespaceView
 
 T = TypeVar("T")
@@ -90,28 +89,24 @@ class Session:
         read_only_saver.serde = inert(saver.serde, self._caches.objects)
         self.storage = read_only_saver.storage
         self._runner = read_only_saver.runner
-        self._threads: OrderedDict[str, tuple[ThreadView, RLock]] = OrderedDict()
-        self._lock = RLock()
+        self._threads: LruCache[ThreadView] = LruCache(_THREADS_MAX)
+        self._lock = Lock()
 
     def run(self, operation: Op[T]) -> T:
         """Run an operation below the saver."""
         return self._runner.run(operation)
 
-    def forget(self, thread_id: str) -> None:
-        """Drop a thread, so that it is read again when it is next opened. Cached segments stay: they never change."""
-        with self._lock:
-            self._threads.pop(thread_id, None)
-
     @contextmanager
-    def opened(self, thread_id: str) -> Iterator[ThreadView]:
-        """Yield a thread to one request at a time, so that nothing is read twice."""
+    def opened(self, thread_id: str, *, anew: bool = False) -> Iterator[ThreadView]:
+        """Yield a thread to one request at a time, so that nothing is read twice.
+
+        Args:
+            thread_id: The thread's id.
+            anew: Whether to read it again. Cached segments stay: they never change.
+        """
         with self._lock:
-            if thread_id not in self._threads:
+            thread = None if anew else self._threads.get(thread_id)
+            if thread is None:
                 thread = ThreadView(self.storage, thread_id, self._caches)
-                self._threads[thread_id] = (thread, RLock())
-                while len(self._threads) > _THREADS_MAX:
-                    self._threads.popitem(last=False)
-            self._threads.move_to_end(thread_id)
-            thread, lock = self._threads[thread_id]
-        with lock:
+                self._threads.keep(thread_id, thread, 1)
             yield thread

@@ -3,7 +3,7 @@
 import { el, fill } from "./dom.js";
 import { Source } from "./source.js";
 import { ThreadPage } from "./thread.js";
-import { Recent, threadsView } from "./threads.js";
+import { threadsView } from "./threads.js";
 
 /** The parts of the page that are always there. */
 const parts = Object.fromEntries(
@@ -14,9 +14,8 @@ let page = null;
 async function begin() {
   const source = new Source();
   const start = await source.get("start");
-  const recent = new Recent(start.table);
   document.title = `${start.thread ?? start.table} - langgraph-dynamodb`;
-  const show = () => showPlace(source, start, recent, placeOf(location.hash));
+  const show = () => showPlace(source, start, placeOf(location.hash));
   window.addEventListener("hashchange", show);
   parts.search.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -48,7 +47,7 @@ function fragmentOf(place) {
   return `#${new URLSearchParams(place)}`;
 }
 
-async function showPlace(source, start, recent, place) {
+async function showPlace(source, start, place) {
   const thread = place.thread ?? (place.find === undefined ? start.thread : null);
   page?.close();
   page = null;
@@ -59,7 +58,7 @@ async function showPlace(source, start, recent, place) {
   if (thread === null) {
     const open = (id) => (location.hash = fragmentOf({ thread: id }));
     const searched = (wanted) => history.replaceState(null, "", fragmentOf({ find: "", ...wanted }));
-    fill(parts.main, threadsView(source, start, recent, place, open, searched));
+    fill(parts.main, threadsView(source, start, place, open, searched));
     return;
   }
   const moved = (to) => history.replaceState(null, "", fragmentOf({ thread, ...to }));
@@ -69,7 +68,6 @@ async function showPlace(source, start, recent, place) {
   fill(parts.main, page.element);
   try {
     await page.open(place);
-    recent.add(thread);
   } catch (error) {
     if (mine === page && page.hasBegun) {
       say(error.message);

@@ -60,14 +60,13 @@ function changeView(change, earlier, view) {
   const [before, after] = isTextual(change)
     ? compared(change)
     : [side(change.before, change.before_path, earlier), side(change.after, change.path, view)];
-  const moved = change.kind === "moved" ? ` from ${change.before_path.slice(2).join(" › ")}` : "";
   return el(
     "div",
     { class: `change ${change.kind}` },
     el(
       "div",
       { class: "change-place" },
-      el("span", { class: "kind" }, place ? `${change.kind}${moved}` : "the whole channel"),
+      el("span", { class: "kind" }, place ? change.kind : "the whole channel"),
       place && el("span", { class: "key" }, place),
     ),
     before && el("div", { class: "side before" }, el("span", { class: "sign", "aria-label": "before" }, "−"), before),

@@ -26,7 +26,7 @@ export function costView(cost, selected, steps, select) {
       { class: "totals" },
       total(
         "stored",
-        sized(totals.bytes + totals.segment_bytes),
+        sized(totals.bytes),
         `${counted(totals.items, "item")}, ${counted(totals.segments, "segment")}`,
       ),
       total("written", dollars(totals.write_dollars), `${number(totals.write_units)} write units`),

@@ -11,7 +11,7 @@ const OPEN_BYTES = 300_000;
 export function stateView(state, view) {
   const own = ordered(state.channels.filter((each) => !isInternal(each.name)));
   const internal = state.channels.filter((each) => isInternal(each.name));
-  const total = state.channels.reduce((sum, each) => sum + each.stored_bytes, 0);
+  const total = state.channels.reduce((sum, each) => sum + bytesOf(each), 0);
   return el(
     "div",
     { class: "state" },
@@ -43,9 +43,10 @@ function ordered(channels) {
 
 function summary(channels, total) {
   const kinds = new Map();
-  for (const { node, stored_bytes: bytes } of channels) {
+  for (const channel of channels) {
+    const { node } = channel;
     const kind = node === null ? "unreadable" : isConversation(node) ? "messages" : node.kind;
-    kinds.set(kind, (kinds.get(kind) ?? 0) + bytes);
+    kinds.set(kind, (kinds.get(kind) ?? 0) + bytesOf(channel));
   }
   const parts = [...kinds].sort(([, one], [, other]) => other - one).map(([kind, bytes]) => `${kind} ${sized(bytes)}`);
   return el(
@@ -61,7 +62,7 @@ function channelView(channel, total, view) {
   const meter = el("meter", {
     min: "0",
     max: String(Math.max(1, total)),
-    value: String(channel.stored_bytes),
+    value: String(bytesOf(channel)),
     "aria-label": `Share of ${channel.name} in all bytes`,
   });
   const label = [
@@ -71,7 +72,7 @@ function channelView(channel, total, view) {
     el(
       "span",
       { class: "size" },
-      sized(channel.stored_bytes),
+      sized(bytesOf(channel)),
       channel.segments > 0 && `, ${counted(channel.segments, "segment")}`,
     ),
     meter,
@@ -85,8 +86,12 @@ function channelView(channel, total, view) {
   );
 }
 
-function isOpen({ node, stored_bytes: bytes }) {
-  return bytes < OPEN_BYTES || (node !== null && isConversation(node));
+function bytesOf({ node }) {
+  return node === null ? 0 : node.bytes;
+}
+
+function isOpen(channel) {
+  return bytesOf(channel) < OPEN_BYTES || isConversation(channel.node);
 }
 
 function contentOfChannel(node, path, view) {

@@ -1,38 +1,10 @@
-// The first page: the list of threads, and finding one by its id, by a run, or among recent ones.
+// The first page: the list of threads, and finding one by its id or by a run.
 
 import { directoryView } from "./directory.js";
 import { el, fill } from "./dom.js";
 
-const RECENT_MAX = 12;
-
-/** Threads that were opened in this browser lately, for each table. */
-export class Recent {
-  constructor(table) {
-    this.key = `langgraph-dynamodb view ${table}`;
-  }
-
-  all() {
-    try {
-      const found = JSON.parse(localStorage.getItem(this.key) ?? "[]");
-      return Array.isArray(found) ? found.filter((each) => typeof each === "string") : [];
-    } catch {
-      // The browser may keep nothing, or something else may have written there.
-      return [];
-    }
-  }
-
-  add(thread) {
-    const others = this.all().filter((each) => each !== thread);
-    try {
-      localStorage.setItem(this.key, JSON.stringify([thread, ...others].slice(0, RECENT_MAX)));
-    } catch {
-      // Then there are no recent ones.
-    }
-  }
-}
-
 /** The page; `open(thread)` shows a thread, and `searched(place)` hears what the list is searched for. */
-export function threadsView(source, start, recent, place, open, searched) {
+export function threadsView(source, start, place, open, searched) {
   const results = el("div", { class: "results", "aria-live": "polite" });
   return el(
     "div",
@@ -45,11 +17,10 @@ export function threadsView(source, start, recent, place, open, searched) {
       form("Thread id", "thread", "Open", (id) => open(id)),
       form("Run id", "run", "Find", async (run) => {
         const { threads } = await source.get("threads", { run });
-        fill(results, listOf(threads, open, `Threads of run ${run}`, "No thread has a checkpoint of that run."));
+        fill(results, threadsOf(run, threads, open));
       }),
     ),
     results,
-    recent.all().length > 0 && listOf(recent.all(), open, "Recently opened in this browser"),
   );
 }
 
@@ -75,21 +46,16 @@ function form(label, name, action, submit) {
   );
 }
 
-function listOf(threads, open, title, none = "") {
+function threadsOf(run, threads, open) {
+  const title = `Threads of run ${run}`;
+  const item = (thread) =>
+    el("li", {}, el("button", { type: "button", class: "thread", click: () => open(thread) }, thread));
   return el(
     "section",
     { "aria-label": title },
     el("h2", {}, title),
     threads.length === 0
-      ? el("p", { class: "empty" }, none)
-      : el(
-          "ul",
-          { class: "threads" },
-          threads.map((each) => item(each, open)),
-        ),
+      ? el("p", { class: "empty" }, "No thread has a checkpoint of that run.")
+      : el("ul", { class: "threads" }, threads.map(item)),
   );
-}
-
-function item(thread, open) {
-  return el("li", {}, el("button", { type: "button", class: "thread", click: () => open(thread) }, thread));
 }
