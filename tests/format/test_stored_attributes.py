@@ -179,7 +179,7 @@ def test_memories_and_cached_nodes_have_the_attributes_of_their_page(
         store.put(("users", "ada"), "back", {"text": "z"}, index=False)
         # As an erasure leaves it that dies in between.
         entry = keys.entry_key(keys.partition_of(("users", "ada")))
-        store.runner.run(store.storage.table.try_update(entry, memory_items.leave(b"mark")))
+        store.runner.run(store.storage.table.try_update(entry, memory_items.leave(b"mark", 1 << 40)))
     cache = DynamoDBCache[int](table_name, **connection)
     with cache:
         cache.set({(("nodes", "answer"), "key"): (1, 60)})

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb.protocol import Change
-from langgraph.store.dynamodb import erase, memory_items, register
+from langgraph.store.dynamodb import batch, erase, memory_items
 from langgraph.store.dynamodb.storage import StoreStorage
 from tests.simulation.memories import random_memories
 from tests.simulation.schedule import Choices, failure_of
@@ -24,29 +23,12 @@ def anything_replaces(patch: pytest.MonkeyPatch) -> None:
 
 def unregistered(patch: pytest.MonkeyPatch) -> None:
     """A put does not register its partition."""
-    patch.setattr(register, "register", _do_nothing)
 
+    def nothing(storage: StoreStorage, partitions: Any) -> Op[None]:
+        del storage, partitions
+        yield from ()
 
-def late_puts_are_forgotten(patch: pytest.MonkeyPatch) -> None:
-    """A put does not look whether an erasure has removed its partition's entry meanwhile."""
-    patch.setattr(register, "_stay_registered", _do_nothing)
-
-
-def entries_are_not_marked(patch: pytest.MonkeyPatch) -> None:
-    """A put does not see that an erasure is about to remove its partition's entry."""
-    patch.setattr(memory_items, "LEAVING", "nothing")
-
-
-def entries_of_late_puts_go(patch: pytest.MonkeyPatch) -> None:
-    """An erasure removes an entry that was written again since it looked for memories."""
-    patch.setattr(
-        memory_items, "unregister", lambda _: Change("", "attribute_exists(#pk)", {"#pk": "PK"}, {})
-    )
-
-
-def _do_nothing(storage: StoreStorage, partitions: Any) -> Op[None]:
-    del storage, partitions
-    yield from ()
+    patch.setattr(batch, "register", nothing)
 
 
 def erasure_waits(patch: pytest.MonkeyPatch) -> None:
@@ -79,9 +61,6 @@ def sweep_is_early(patch: pytest.MonkeyPatch) -> None:
     [
         anything_replaces,
         unregistered,
-        late_puts_are_forgotten,
-        entries_are_not_marked,
-        entries_of_late_puts_go,
         sweep_is_early,
         erasure_waits,
         erasure_leaves_no_tombstone,

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from langgraph.checkpoint.dynamodb._format.items import SEGMENTS, partition_key, sort_key
+from langgraph.checkpoint.dynamodb._runtime.steps import Op
+from langgraph.checkpoint.dynamodb.protocol import Change
+from langgraph.store.dynamodb import batch, memory_items
 from langgraph.store.dynamodb.keys import MEMORIES, address_of
 from langgraph.store.dynamodb.memory_items import VALUE
 from langgraph.store.dynamodb.reads import belongings
-from langgraph.store.dynamodb.storage import LEFTOVER_SECONDS
+from langgraph.store.dynamodb.storage import LEFTOVER_SECONDS, StoreStorage
 from tests.simulation.memories import PLACES, MemoryWorld, Place
-from tests.simulation.schedule import Choices
+from tests.simulation.schedule import Choices, every_schedule
 from tests.simulation.simulator import FAIR, Faults
 from tests.simulation.test_memory_crash_points import LARGE_BYTES, ROUNDS_MAX, IndexedWorld
 
@@ -68,6 +73,60 @@ def test_a_partition_stays_registered_until_nothing_is_left_in_it() -> None:
     simulator.now += 42 * 60
     simulator.run_alone(world.sweeper(sweeper, ("a",)))
     assert simulator.model.items() == []
+
+
+def put_beside_erasure(choices: Choices) -> None:
+    """Put a memory while an erasure removes the partition's entry, on which the put relies."""
+    world = MemoryWorld(choices, FAIR, switches_max=2)
+    simulator, process, place = world.simulator, world.simulator.process(), PLACES[1]
+    simulator.run_alone(world.put_value(process, PLACES[2], lambda _: []))
+    simulator.run_alone(world.deleter(process, PLACES[2]))
+    other = simulator.process()
+    simulator.start("put", process, world.put_value(process, place, lambda _: []))
+    simulator.start("erasure", other, world.eraser(other, ("a",)))
+    simulator.run()
+    assert [each.failure for each in simulator.actors] == [None, None]
+    # In which order to read is no part of the race.
+    world.choices = Choices()
+    simulator.run_alone(world.look(simulator.process()))
+    world.check_erased(other)
+
+
+def test_a_put_beside_an_erasure_stays_registered() -> None:
+    assert every_schedule(put_beside_erasure, 100_000) > 100
+
+
+def late_puts_are_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """A put does not look whether an erasure has removed its partition's entry meanwhile."""
+    patch.setattr(batch, "stay_registered", _nothing)
+
+
+def entries_are_not_marked(patch: pytest.MonkeyPatch) -> None:
+    """A put does not see that an erasure is about to remove its partition's entry."""
+    patch.setattr(memory_items, "LEAVING", "nothing")
+
+
+def entries_of_late_puts_go(patch: pytest.MonkeyPatch) -> None:
+    """An erasure removes an entry that was written again since it looked for memories."""
+    patch.setattr(
+        memory_items, "unregister", lambda _: Change("", "attribute_exists(#pk)", {"#pk": "PK"}, {})
+    )
+
+
+def _nothing(storage: StoreStorage, pk: str) -> Op[None]:
+    del storage, pk
+    yield from ()
+
+
+@pytest.mark.parametrize(
+    "mutation", [late_puts_are_forgotten, entries_are_not_marked, entries_of_late_puts_go]
+)
+def test_a_broken_rule_of_the_register_is_noticed(
+    mutation: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mutation(monkeypatch)
+    with pytest.raises(AssertionError, match="was read after"):
+        every_schedule(put_beside_erasure, 100_000)
 
 
 def _parts(world: MemoryWorld, place: Place) -> set[tuple[str, str]]:

@@ -32,7 +32,7 @@ from langgraph.store.dynamodb.keys import Address, address_of
 from langgraph.store.dynamodb.memory_items import Expected, pack_value
 from langgraph.store.dynamodb.namespaces import list_namespaces
 from langgraph.store.dynamodb.put import Put, Times, put
-from langgraph.store.dynamodb.register import while_registered
+from langgraph.store.dynamodb.register import register, stay_registered
 from langgraph.store.dynamodb.search import ORDERS, Order, Search, search
 from langgraph.store.dynamodb.similarity import NewVector
 from langgraph.store.dynamodb.storage import VALUE_BYTES_MAX, StoreStorage
@@ -167,6 +167,7 @@ def put_all(
         guard: Wraps the operation for each memory. It may return an error instead of raising it.
     """
     packed = yield from gather([_packed(storage, each) for each in new])
+    yield from register(storage, [each.address.pk for each in new if each.value is not None])
     puts = [
         guard(
             put(
@@ -184,8 +185,18 @@ def put_all(
         )
         for each, raw, own in zip(new, packed, vectors, strict=True)
     ]
-    partitions = [each.address.pk for each in new if each.value is not None]
-    return (yield from while_registered(storage, partitions, gather(puts)))
+    outcomes = yield from gather(puts)
+    stored = {
+        each.address.pk: position
+        for position, (each, outcome) in enumerate(zip(new, outcomes, strict=True))
+        if each.value is not None and isinstance(outcome, str)
+    }
+    registered = yield from gather([guard(stay_registered(storage, pk)) for pk in stored])
+    for position, outcome in zip(stored.values(), registered, strict=True):
+        # One put that is repeated is enough to look again.
+        if outcome is not None:
+            outcomes[position] = outcome
+    return outcomes
 
 
 def _packed(storage: StoreStorage, new: NewMemory) -> Op[bytes | None]:

@@ -12,7 +12,7 @@ called again where it ended.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -69,25 +69,26 @@ def delete_part(
     Returns:
         How many memories were deleted, and the one behind which to go on; `None` at the end.
     """
-    return (yield from _through(storage, namespace, _remove, _erase_leftovers, after, until))
+    return (yield from _through(storage, namespace, after, until, is_erasure=True))
 
 
 def sweep_part(
     storage: StoreStorage, namespace: Sequence[str], after: Address | None = None, until: float = math.inf
 ) -> Op[Part]:
     """Delete expired memories under a namespace for a limited time, as `delete_part` does."""
-    return (yield from _through(storage, namespace, _remove_expired, _sweep_leftovers, after, until))
+    return (yield from _through(storage, namespace, after, until, is_erasure=False))
 
 
 def _through(
     storage: StoreStorage,
     namespace: Sequence[str],
-    step: Callable[[StoreStorage, Item], Op[bool]],
-    clean: Callable[[StoreStorage, Sequence[_Leftover]], Op[None]],
     after: Address | None,
     until: float,
+    *,
+    is_erasure: bool,
 ) -> Op[Part]:
     removed = 0
+    remove_one, clean = (_remove, _erase_leftovers) if is_erasure else (_remove_expired, _sweep_leftovers)
     # Whatever the store's option for reads, a deletion misses nothing.
     strong = replace(storage, consistent_read=True)
     partitions = yield from partitions_under(strong, namespace)
@@ -104,11 +105,13 @@ def _through(
             query = Query(pk, between=(max(prefix, f"{after.sk}\0"), end_of(prefix)))
         while not query.done:
             page = yield from storage.table.query_page(query)
-            removed += sum((yield from gather([step(storage, item) for item in page])))
+            removed += sum((yield from gather([remove_one(storage, item) for item in page])))
             if page and storage.clock() >= until:
                 return removed, parse_address(page[-1])
         yield from clean(storage, (yield from _leftovers(storage, pk, namespace)))
-        yield from unregister(storage, pk)
+        # An erasure removes every entry, also one of a process whose clock is ahead.
+        age_seconds = -LEFTOVER_SECONDS if is_erasure else LEFTOVER_SECONDS
+        yield from unregister(storage, pk, storage.clock() - age_seconds)
     return removed, None
 
 

@@ -26,7 +26,7 @@ from langgraph.checkpoint.dynamodb._format.codec import Codec, UnreadableError
 from langgraph.checkpoint.dynamodb._format.content import pack_typed, unpack_object
 from langgraph.checkpoint.dynamodb._format.items import Item, Part
 from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS
-from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, TTL_ATTRIBUTE
+from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb.errors import CheckpointSerializationError
 from langgraph.checkpoint.dynamodb.protocol import Change
 
@@ -35,6 +35,7 @@ VALUE = "value"
 # What a search of keys needs to tell whether a memory is there.
 LIVE_ATTRIBUTES = (TTL_ATTRIBUTE, items.READABLE_UNTIL)
 REVISION = "revision"
+REGISTERED = "registered_at"
 # Of a partition's entry: which erasure or sweep is about to remove it.
 LEAVING = "leaving"
 # A segment says whose it is, as a vector does in its key: the key of the memory, and the revision of the value.
@@ -55,8 +56,8 @@ _NAMES = {
     "#vectors": "vectors",
     "#replaced": "replaced",
     "#buried": "buried_us",
+    "#registered": REGISTERED,
     "#leaving": LEAVING,
-    "#pk": PARTITION_KEY,
 }
 _PLACEHOLDER = re.compile(r"#\w+")
 _LATER = "(attribute_not_exists(#updated) OR #updated < :now)"
@@ -308,9 +309,10 @@ def remove_expired(revision: str, now: float) -> Change:
     return _change("", "#revision = :expected AND #expiry <= :seconds", values)
 
 
-def leave(mark: bytes) -> Change:
-    """Mark a partition's entry, if there is one, as about to be removed."""
-    return _change("SET #leaving = :mark", "attribute_exists(#pk)", {":mark": {"B": mark}})
+def leave(mark: bytes, until: int) -> Change:
+    """Mark a partition's entry that was written by then as about to be removed."""
+    values = {":mark": {"B": mark}, ":until": _number(until)}
+    return _change("SET #leaving = :mark", "#registered <= :until", values)
 
 
 def unregister(mark: bytes) -> Change:

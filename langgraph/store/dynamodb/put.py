@@ -1,7 +1,7 @@
 """`put`, `put_if` and `delete`: one request stores or deletes a memory.
 
 In this order: segments and vectors of the new value; the memory's item, which commits it. Then the segments and vectors
-of the old value are removed. `register.while_registered` goes around it.
+of the old value are removed. `put_all` sees to it that the partition is registered before and after it.
 """
 
 from __future__ import annotations
