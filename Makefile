@@ -41,7 +41,7 @@ help:
 	@echo "make demo         run an agent on an engine on this machine; no AWS account needed"
 	@echo "make view-demo    the same, and then its thread on a page in the browser"
 	@echo "make gateway      run the gateway for agents without AWS access, on an engine on this machine"
-	@echo "make test         run the tests on DynamoDB Local (needs Java 17+ or Docker), or else on moto's server"
+	@echo "make test         run the tests on DynamoDB Local (needs Java 17+), or else on moto's server"
 	@echo "make test-all     run them on both, and the long searches, as CI does"
 	@echo "make matrix       run the tests on each Python of this machine, and with the oldest dependencies"
 	@echo "make soak         search for flaws with new seeds, for as long as you let it"
