@@ -162,6 +162,7 @@ format: $(VENV)/.installed
 
 types: $(VENV)/.installed
 	$(BIN)/mypy
+	$(BIN)/python -m tools.documented_code
 
 # Broken links, anchors and references end it. The variable silences a notice about successors of mkdocs-material.
 docs: $(VENV)/.installed
