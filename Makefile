@@ -173,8 +173,9 @@ docs-serve: $(VENV)/.installed
 
 check: check-static test-all
 
-# Each of these takes one core, or waits for what it downloads, so they run side by side. The longest comes first.
-STATIC := types docs lint $(if $(wildcard infra/infra.mk),infra-lint infra-types)
+# Each of these takes one core, or waits for what it downloads, so they run side by side. The longest comes first. The
+# site is built by the tests that look at it.
+STATIC := types lint $(if $(wildcard infra/infra.mk),infra-lint infra-types)
 check-static: setup
 	$(MAKE) --no-print-directory --jobs $(CORES) SIDE_BY_SIDE=1 $(STATIC) $(ENVIRONMENTS)
 
