@@ -41,7 +41,7 @@ help:
 	@echo "make demo         run an agent on an engine on this machine; no AWS account needed"
 	@echo "make view-demo    the same, and then its thread on a page in the browser"
 	@echo "make gateway      run the gateway for agents without AWS access, on an engine on this machine"
-	@echo "make test         run the tests on DynamoDB Local (needs Java 17+ or Docker), or else on moto's server"
+	@echo "make test         run the tests on DynamoDB Local (needs Java 17+), or else on moto's server"
 	@echo "make test-all     run them on both, and the long searches, as CI does"
 	@echo "make matrix       run the tests on each Python of this machine, and with the oldest dependencies"
 	@echo "make soak         search for flaws with new seeds, for as long as you let it"
@@ -162,6 +162,7 @@ format: $(VENV)/.installed
 
 types: $(VENV)/.installed
 	$(BIN)/mypy
+	$(BIN)/python -m tools.documented_code
 
 # Broken links, anchors and references end it. The variable silences a notice about successors of mkdocs-material.
 docs: $(VENV)/.installed
@@ -172,8 +173,9 @@ docs-serve: $(VENV)/.installed
 
 check: check-static test-all
 
-# Each of these takes one core, or waits for what it downloads, so they run side by side. The longest comes first.
-STATIC := types docs lint $(if $(wildcard infra/infra.mk),infra-lint infra-types)
+# Each of these takes one core, or waits for what it downloads, so they run side by side. The longest comes first. The
+# site is built by the tests that look at it.
+STATIC := types lint $(if $(wildcard infra/infra.mk),infra-lint infra-types)
 check-static: setup
 	$(MAKE) --no-print-directory --jobs $(CORES) SIDE_BY_SIDE=1 $(STATIC) $(ENVIRONMENTS)
 

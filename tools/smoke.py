@@ -2,7 +2,7 @@
 
 Each check uses one part of the deployment as an agent or an administrator would. It prints what it checked, how long
 that took, and what to do if it failed. Everything that a check creates has the name of this run, and is removed at the
-end, so the table may be in use. Kills and restores come last, and only with `--slow`.
+end, so the table may be in use. What takes long comes last, and only with `--slow`.
 
 Owns: the checks, their order, and what they leave behind. Must not know: how the saver stores anything.
 """
@@ -455,43 +455,6 @@ def conformance(smoke: Smoke) -> str:
     return f"{sum(each.tests_passed for each in report.results.values())} tests passed, none was skipped"
 
 
-@CHECKS.add("report it, with this line and the version of langgraph", is_slow=True)
-def killed(smoke: Smoke) -> str:
-    """A process is killed while one of three tools runs; another process runs only that tool."""
-    thread_id, slow = smoke.thread(), demo_agent.SEARCHES[-1]
-    with _agent(smoke, "start", thread_id, **{demo_agent.HANG_VARIABLE: slow}) as process:
-        smoke.until(lambda: _has_two_results(smoke, thread_id, process), "storing what two tools returned")
-        process.kill()
-    with _agent(smoke, "resume", thread_id) as process:
-        said, _ = process.communicate()
-    begun = [line.split()[1] for line in said.splitlines() if line.startswith("tool ")]
-    expect(process.returncode == 0, f"the process that resumed ended with {process.returncode}")
-    expect(begun == [slow], f"the process that resumed ran {begun}, not {slow} alone")
-    return f"after kill -9 a second process ran {slow} and nothing else"
-
-
-@contextlib.contextmanager
-def _agent(smoke: Smoke, action: str, thread_id: str, **variables: str) -> Iterator[subprocess.Popen[str]]:
-    given = {demo_agent.TABLE_VARIABLE: smoke.table_name, demo_agent.USAGE_VARIABLE: os.devnull}
-    with subprocess.Popen(  # noqa: S603  # Our own program.
-        [sys.executable, "-m", "examples.demo_agent", action, thread_id],
-        env={**os.environ, **given, **variables},
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
-def _has_two_results(smoke: Smoke, thread_id: str, process: subprocess.Popen[str]) -> bool | None:
-    expect(process.poll() is None, f"the agent's process ended with {process.poll()}")
-    found = _newest(smoke, smoke.table_name, thread_id)
-    writes = (found.pending_writes or []) if found else []
-    return sum(channel == "messages" for _, channel, _ in writes) == len(demo_agent.SEARCHES) - 1 or None
-
-
 def _newest(smoke: Smoke, table_name: str, thread_id: str) -> CheckpointTuple | None:
     with smoke.saver(table_name) as saver:
         return saver.get_tuple(demo_agent.config_of(thread_id))
@@ -577,7 +540,7 @@ def main() -> int:
     parser.add_argument(
         "--only", action="append", choices=CHECKS, metavar="NAME", help="one check; repeatable"
     )
-    parser.add_argument("--slow", action="store_true", help="the slow checks too: suite, kills and restores")
+    parser.add_argument("--slow", action="store_true", help="the slow checks too: suite and restore")
     options = parser.parse_args()
     if (options.stack is None) == (options.table is None):
         parser.error("name a stack, or a table by --table")

@@ -194,6 +194,7 @@ def test_messages_that_come_at_once_are_all_answered_and_kept(
     assert sorted(texts[1::2]) == sorted(replies)
 
 
+@pytest.mark.search
 def test_sigterm_lets_requests_under_way_finish_and_waits_for_no_client_that_sends_nothing(
     start_task: Start, client: DynamoDBClient, made_table: str, thread_id: str
 ) -> None:

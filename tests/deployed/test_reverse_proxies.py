@@ -5,14 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import socket
 import ssl
-import subprocess
-import time
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -26,6 +23,7 @@ from tests.infra.rendering import INFRA
 from tests.support.certificates import write_certificate
 from tests.support.checkpoints import Conversation, noise, stored_values
 from tests.support.gateway_service import gateway_service
+from tools.server import Server
 
 pytestmark = pytest.mark.engines("dynamodb-local")
 
@@ -33,143 +31,71 @@ _AGENT = "agent-1"
 _GUARDED: dict[str, Any] = {
     "authenticate": BearerTokens({Principal(_AGENT, rights=RIGHTS): [sha256(_AGENT.encode()).hexdigest()]}),
 }
-_START_SECONDS = 60.0
-
-Change = tuple[str, str]
-"""A line of a configuration, and what takes its place."""
-
-
-@contextlib.contextmanager
-def _nginx(folder: Path, port: int, gateway: str, *changes: Change) -> Iterator[None]:
-    pem = folder / "gateway.pem"
-    server = _changed(
-        INFRA / "proxy" / "nginx.conf",
-        ("127.0.0.1:8000", gateway.removeprefix("http://")),
-        ("listen 443 ssl", f"listen 127.0.0.1:{port} ssl"),
-        ("gateway.example.com", "localhost"),
-        ("/etc/ssl/gateway.pem", f"{pem}"),
-        ("/etc/ssl/gateway.key", f"{pem}"),
-        *changes,
-    )
-    (folder / "gateway.conf").write_text(server)
-    temporary = "".join(
-        f"{each}_temp_path {folder}/{each};" for each in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-    )
-    # Started by root, nginx would work as somebody who cannot read this folder.
-    (folder / "nginx.conf").write_text(
-        f"{'user root;' if os.geteuid() == 0 else ''} daemon off; pid {folder}/pid; error_log stderr; events {{}}"
-        f" http {{ access_log off; {temporary} include {folder}/gateway.conf; }}"
-    )
-    with _running(["nginx", "-p", f"{folder}", "-c", f"{folder}/nginx.conf"], folder, port):
-        yield
-
-
-@contextlib.contextmanager
-def _caddy(folder: Path, port: int, gateway: str, *changes: Change) -> Iterator[None]:
-    pem = folder / "gateway.pem"
-    site = _changed(
-        INFRA / "proxy" / "Caddyfile",
-        ("127.0.0.1:8000", gateway.removeprefix("http://")),
-        # Of its own accord it would ask an authority for a certificate.
-        ("gateway.example.com {", f"localhost:{port} {{\n\tbind 127.0.0.1\n\ttls {pem} {pem}"),
-        *changes,
-    )
-    options = "{\n\tadmin off\n\tauto_https off\n}\n"
-    (folder / "Caddyfile").write_text(options + site)
-    arguments = ["caddy", "run", "--adapter", "caddyfile", "--config", f"{folder}/Caddyfile"]
-    with _running(arguments, folder, port):
-        yield
-
-
-PROXIES = {"nginx": _nginx, "caddy": _caddy}
-
-
-def _changed(file: Path, *changes: Change) -> str:
-    text = file.read_text(encoding="utf-8")
-    for old, new in changes:
-        assert old in text
-        text = text.replace(old, new)
-    return text
-
-
-@contextlib.contextmanager
-def _running(arguments: list[str], folder: Path, port: int) -> Iterator[None]:
-    with (folder / "log").open("w+") as log:
-        process = subprocess.Popen(  # noqa: S603  # One of the two proxies.
-            arguments, stdout=log, stderr=log, env={**os.environ, "HOME": f"{folder}"}
-        )
-        try:
-            ends = time.monotonic() + _START_SECONDS
-            while not _listens(port):
-                assert process.poll() is None, (folder / "log").read_text()
-                assert time.monotonic() < ends
-                time.sleep(0.05)
-            yield
-        finally:
-            process.terminate()
-            process.wait(timeout=_START_SECONDS)
-
-
-def _listens(port: int) -> bool:
-    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=5):
-        return True
-    return False
-
-
-@pytest.fixture(params=PROXIES)
-def proxy(request: pytest.FixtureRequest) -> str:
-    """Give the name of a proxy that is installed."""
-    name = str(request.param)
-    _skip_without(name)
-    return name
+# Lines of a configuration, each with what takes its place. FOLDER and PORT are known when the proxy starts.
+Changes: TypeAlias = dict[str, str]
+_NGINX: Changes = {
+    "listen 443 ssl": "listen 127.0.0.1:PORT ssl",
+    "gateway.example.com": "localhost",
+    "/etc/ssl/gateway.pem": "FOLDER/gateway.pem",
+    "/etc/ssl/gateway.key": "FOLDER/gateway.pem",
+}
+# Of its own accord Caddy would ask an authority for a certificate.
+_CADDY: Changes = {
+    "gateway.example.com {": "localhost:PORT {\n\tbind 127.0.0.1\n\ttls FOLDER/gateway.pem FOLDER/gateway.pem"
+}
+_TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+# Around the configuration. Started by root, nginx would work as somebody who cannot read this folder.
+_AROUND = {
+    "nginx": (
+        f"{'user root;' if os.geteuid() == 0 else ''} daemon off; pid FOLDER/pid; error_log stderr; events {{}}\n"
+        f"http {{ access_log off; {''.join(f'{each}_temp_path FOLDER/{each};' for each in _TEMPORARY)}",
+        "}",
+    ),
+    "caddy": ("{\n\tadmin off\n\tauto_https off\n}", ""),
+}
+_STARTED_BY = {
+    "nginx": "nginx -p FOLDER -c FOLDER/started",
+    "caddy": "HOME=FOLDER caddy run --adapter caddyfile --config FOLDER/started",
+}
+Through: TypeAlias = Callable[..., "contextlib.AbstractContextManager[HttpCheckpointSaver]"]
 
 
 @pytest.fixture
-def nginx() -> str:
-    """Give nginx's name, if it is installed."""
-    _skip_without("nginx")
-    return "nginx"
+def through(tmp_path: Path) -> Through:
+    """Give a function that runs a proxy in front of a gateway; it gives a saver that reaches it by TLS."""
 
+    @contextlib.contextmanager
+    def run(name: str, gateway: str, changes: Changes | None = None) -> Iterator[HttpCheckpointSaver]:
+        if shutil.which(name) is None:
+            says = f"{name} is not installed: apt-get install {name}"
+            pytest.fail(says) if os.environ.get(REQUIRE_LOCAL_VARIABLE) == "1" else pytest.skip(says)
+        certificate = write_certificate(tmp_path / "gateway.pem")
+        file = INFRA / "proxy" / {"nginx": "nginx.conf", "caddy": "Caddyfile"}[name]
+        text = file.read_text(encoding="utf-8")
+        given = {"127.0.0.1:8000": gateway.removeprefix("http://"), **(changes or {})}
+        for old, new in (given | {"nginx": _NGINX, "caddy": _CADDY}[name]).items():
+            assert old in text
+            text = text.replace(old, new)
+        before, after = _AROUND[name]
+        written = "\n".join((before, text, after)).replace("FOLDER", f"{tmp_path}")
+        (tmp_path / "written").write_text(written)
+        start = f"cd FOLDER && sed s/PORT/{{port}}/ written > started && exec env {_STARTED_BY[name]}"
+        server = Server(name, ("sh", "-c", start.replace("FOLDER", f"{tmp_path}")))
+        trusted = {"verify": ssl.create_default_context(cafile=certificate)}
+        with server.run() as address:
+            url = address.replace("http://127.0.0.1", "https://localhost")
+            with HttpCheckpointSaver(url, auth=_AGENT, client_options=trusted) as saver:
+                yield saver
 
-def _skip_without(name: str) -> None:
-    if shutil.which(name) is None:
-        says = f"{name} is not installed: apt-get install {name}"
-        pytest.fail(says) if os.environ.get(REQUIRE_LOCAL_VARIABLE) == "1" else pytest.skip(says)
-
-
-@pytest.fixture
-def port() -> int:
-    """Give a port that nobody listens on."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        found: int = free.getsockname()[1]
-        return found
-
-
-@pytest.fixture
-def certificate(tmp_path: Path) -> Path:
-    """Give a file with a key and its certificate."""
-    return write_certificate(tmp_path / "gateway.pem")
-
-
-@pytest.fixture
-def remote(certificate: Path, port: int) -> Iterator[HttpCheckpointSaver]:
-    """Give a saver that reaches the gateway through the proxy, by TLS."""
-    trusted = {"verify": ssl.create_default_context(cafile=certificate)}
-    url = f"https://localhost:{port}"
-    with HttpCheckpointSaver(url, auth=_AGENT, client_options=trusted) as saver:
-        yield saver
+    return run
 
 
 @pytest.mark.search
+@pytest.mark.parametrize("proxy", _STARTED_BY)
 def test_everything_goes_through(
-    proxy: str,
-    port: int,
-    remote: HttpCheckpointSaver,
-    make_saver: Callable[..., DynamoDBSaver],
-    tmp_path: Path,
+    proxy: str, through: Through, make_saver: Callable[..., DynamoDBSaver]
 ) -> None:
-    with gateway_service(make_saver(), **_GUARDED) as gateway, PROXIES[proxy](tmp_path, port, gateway):
+    with gateway_service(make_saver(), **_GUARDED) as gateway, through(proxy, gateway) as remote:
         talk = Conversation(remote, "thread-1")
         # Of this the client sends parts, each as large as a body may be.
         talk.put(text=0, large=noise(10_000_000))
@@ -187,52 +113,33 @@ def test_everything_goes_through(
 
 
 def test_nginx_that_takes_smaller_bodies_is_named_with_what_to_change(
-    nginx: str,
-    port: int,
-    remote: HttpCheckpointSaver,
-    make_saver: Callable[..., DynamoDBSaver],
-    tmp_path: Path,
+    through: Through, make_saver: Callable[..., DynamoDBSaver]
 ) -> None:
-    smaller = ("client_max_body_size 64m;", "")
     with (
         gateway_service(make_saver(), **_GUARDED) as gateway,
-        PROXIES[nginx](tmp_path, port, gateway, smaller),
+        through("nginx", gateway, {"client_max_body_size 64m;": ""}) as remote,
         pytest.raises(CheckpointerConfigurationError, match=r"413.*client_max_body_size 64m"),
     ):
         Conversation(remote, "thread-1").put(large=noise(3_000_000))
 
 
+# As it is installed, nginx says nothing of whom it passes on.
+_SILENT: Changes = {
+    line: ""
+    for line in (INFRA / "proxy" / "nginx.conf").read_text(encoding="utf-8").splitlines()
+    if line.strip().startswith(("proxy_set_header", "proxy_http_version"))
+}
+
+
+@pytest.mark.parametrize(
+    ("proxy", "changes"), [("nginx", {}), ("nginx", _SILENT), ("caddy", {})], ids=["nginx", "silent", "caddy"]
+)
 def test_an_insecure_gateway_serves_nobody_through_a_proxy(
-    proxy: str,
-    port: int,
-    remote: HttpCheckpointSaver,
-    make_saver: Callable[..., DynamoDBSaver],
-    tmp_path: Path,
+    proxy: str, changes: Changes, through: Through, make_saver: Callable[..., DynamoDBSaver]
 ) -> None:
     with (
         gateway_service(make_saver()) as gateway,
-        PROXIES[proxy](tmp_path, port, gateway),
-        pytest.raises(CheckpointerConfigurationError, match="came through a proxy"),
-    ):
-        remote.get_tuple({"configurable": {"thread_id": "thread-1"}})
-
-
-def test_nginx_as_it_is_installed_does_not_open_an_insecure_gateway(
-    nginx: str,
-    port: int,
-    remote: HttpCheckpointSaver,
-    make_saver: Callable[..., DynamoDBSaver],
-    tmp_path: Path,
-) -> None:
-    lines = [
-        line
-        for line in (INFRA / "proxy" / "nginx.conf").read_text().splitlines()
-        if line.strip().startswith(("proxy_set_header", "proxy_http_version"))
-    ]
-    without = [(line, "") for line in lines]
-    with (
-        gateway_service(make_saver()) as gateway,
-        PROXIES[nginx](tmp_path, port, gateway, *without),
+        through(proxy, gateway, changes) as remote,
         pytest.raises(CheckpointerConfigurationError, match="came through a proxy"),
     ):
         remote.get_tuple({"configurable": {"thread_id": "thread-1"}})

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import aioboto3
 import boto3
 import pytest
 
@@ -22,25 +22,20 @@ Behind: TypeAlias = Callable[..., Any]
 
 
 @pytest.fixture
-async def behind(engine: Engine, table_name: str) -> AsyncIterator[Behind]:
-    """Give a factory of savers, stores and caches whose every request a gate judges, sync and async."""
-    made: list[Any] = []
-    # Of each gate, since sessions and their first clients take long to make.
-    sessions: dict[int, dict[str, Any]] = {}
+def behind(engine: Engine, table_name: str) -> Iterator[Behind]:
+    """Give a factory of savers, stores and caches whose every blocking request a gate judges."""
+    # Of each gate, since a session and its first client take long to make.
+    sessions: dict[int, boto3.Session] = {}
+    reach: Any = {"endpoint_url": engine.endpoint_url, "region_name": engine.region_name}
+    with contextlib.ExitStack() as stack:
 
-    def make(gate: Gate, kind: Callable[..., Any] = DynamoDBSaver, **options: Any) -> Any:
-        if id(gate) not in sessions:
-            sessions[id(gate)] = {"session": boto3.Session(), "async_session": aioboto3.Session()}
-            for session in sessions[id(gate)].values():
-                gate.guard(session)
-        reach = {"endpoint_url": engine.endpoint_url, "region_name": engine.region_name}
-        made.append(kind(table_name, **reach, **sessions[id(gate)], **options))
-        return made[-1]
+        def make(gate: Gate, kind: Callable[..., Any] = DynamoDBSaver, **options: Any) -> Any:
+            if id(gate) not in sessions:
+                sessions[id(gate)] = boto3.Session()
+                gate.guard(sessions[id(gate)])
+            return stack.enter_context(kind(table_name, session=sessions[id(gate)], **reach, **options))
 
-    yield make
-    for each in made:
-        await each.aclose()
-        each.close()
+        yield make
 
 
 def for_table(document: Node, table_name: str) -> Node:

@@ -62,18 +62,9 @@ def config_of(thread_id: str, **metadata: str) -> RunnableConfig:
 
 
 def converse(saver: BaseCheckpointSaver[Any], config: RunnableConfig) -> list[AnyMessage]:
-    """One question of a person and what comes of it: asked, interrupted, allowed, answered. Sync."""
+    """One question of a person and what comes of it: asked, interrupted, allowed, answered."""
     agent = build_agent(saver)
     asked = agent.invoke({"messages": [HumanMessage("Look it up.")]}, config)
     assert asked["__interrupt__"], "the agent did not ask"
     messages: list[AnyMessage] = agent.invoke(Command(resume=True), config)["messages"]
-    return messages
-
-
-async def aconverse(saver: BaseCheckpointSaver[Any], config: RunnableConfig) -> list[AnyMessage]:
-    """The same, async."""
-    agent = build_agent(saver)
-    asked = await agent.ainvoke({"messages": [HumanMessage("Look it up.")]}, config)
-    assert asked["__interrupt__"], "the agent did not ask"
-    messages: list[AnyMessage] = (await agent.ainvoke(Command(resume=True), config))["messages"]
     return messages

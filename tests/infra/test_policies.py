@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import pytest
-from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import BaseCheckpointSaver, empty_checkpoint
 
-from langgraph.checkpoint.dynamodb import CheckpointCorruptionError, CheckpointerConfigurationError
+from langgraph.checkpoint.dynamodb import (
+    CheckpointCorruptionError,
+    CheckpointerConfigurationError,
+    DynamoDBSaver,
+)
 from langgraph.store.dynamodb import DynamoDBStore
 from tests.infra.authorization import Gate, actions_of
 from tests.infra.conftest import Behind, MakeSaver, contents, for_table, resources_of
-from tests.infra.conversation import TOOL_RESULT_BYTES, aconverse, config_of, converse
+from tests.infra.conversation import TOOL_RESULT_BYTES, config_of, converse
 from tests.infra.stacks import TABLE_STACK
 from tests.infra.test_tenants import EVERYTHING, LARGE, policy_of
 from tests.support.checkpoints import Conversation, noise
-from tests.support.sync_adapter import SyncAsAsync
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 # What is asked for is the same on every engine.
 pytestmark = pytest.mark.engines("dynamodb-local")
 
-Saver: TypeAlias = BaseCheckpointSaver[Any]
-Operation: TypeAlias = Callable[[Saver], Awaitable[object]]
 
 POLICIES = {
     name: TABLE_STACK.properties(f"{name}Policy")["PolicyDocument"]
@@ -44,17 +43,6 @@ def gate_of(policy: str, table_name: str) -> Gate:
     return Gate([for_table(DOCUMENTS[policy], table_name)])
 
 
-def both_sides(saver: Saver) -> list[Saver]:
-    """The saver's async methods, and its sync ones under async names."""
-    return [saver, SyncAsAsync(saver)]
-
-
-async def listed(saver: Saver, thread_id: str | None, **options: Any) -> list[str]:
-    """The ids of the checkpoints that `list` finds."""
-    config = None if thread_id is None else config_of(thread_id)
-    return [found.checkpoint["id"] async for found in saver.alist(config, **options)]
-
-
 def remove_a_segment(client: DynamoDBClient, table_name: str, thread_id: str) -> None:
     """Damage a thread; whoever reads it has to look at the thread's own item to know that it is damage."""
     for item in contents(client, table_name):
@@ -64,24 +52,18 @@ def remove_a_segment(client: DynamoDBClient, table_name: str, thread_id: str) ->
     pytest.fail(f"{thread_id} has no segment")
 
 
-async def sees_the_damage(sides: list[Saver], thread_id: str) -> None:
-    """The savers say that the thread is damaged, and not that they may not look."""
-    for side in sides:
-        with pytest.raises(CheckpointCorruptionError):
-            await side.aget_tuple(config_of(thread_id))
+# Each before anything changes, so they need not begin anew.
+NOT_FOR_RUNNERS: list[Callable[[DynamoDBSaver], object]] = [
+    lambda saver: saver.delete_thread("thread"),
+    lambda saver: saver.delete_for_runs(["run"]),
+    lambda saver: saver.prune(["thread"]),
+    lambda saver: saver.prune(["thread"], strategy="delete"),
+    lambda saver: list(saver.list(None)),
+    lambda saver: list(saver.list(None, filter={"run_id": "run"})),
+]
 
 
-NOT_FOR_RUNNERS: dict[str, Operation] = {
-    "delete_thread": lambda saver: saver.adelete_thread("thread"),
-    "delete_for_runs": lambda saver: saver.adelete_for_runs(["run"]),
-    "prune": lambda saver: saver.aprune(["thread"]),
-    "prune to nothing": lambda saver: saver.aprune(["thread"], strategy="delete"),
-    "list all threads": lambda saver: listed(saver, None),
-    "list by run": lambda saver: listed(saver, None, filter={"run_id": "run"}),
-}
-
-
-async def test_runner_policy_runs_agents_and_allows_no_more(
+def test_runner_policy_runs_agents_and_allows_no_more(
     make_saver: MakeSaver, behind: Behind, client: DynamoDBClient, table_name: str
 ) -> None:
     gate = gate_of("Runner", table_name)
@@ -89,11 +71,8 @@ async def test_runner_policy_runs_agents_and_allows_no_more(
     savers = [behind(gate), behind(gate)]
     for run_id, saver in zip(("r-1", "r-2"), savers, strict=True):
         assert converse(saver, config_of("thread", run_id=run_id))[-1].content == expected
-        assert (await aconverse(saver, config_of("async", run_id=run_id)))[-1].content == expected
         with saver.thread_lock("thread"):
             assert converse(saver, config_of("thread"))[-1].content == expected
-        async with saver.athread_lock("async"):
-            await aconverse(saver, config_of("async"))
     assert savers[0].get_tuple(config_of("thread")) is not None
     # What one process has in its cache in part, it reads by keys.
     growing = Conversation(savers[1], "growing")
@@ -110,33 +89,34 @@ async def test_runner_policy_runs_agents_and_allows_no_more(
 
     gate.refused.clear()
     remove_a_segment(client, table_name, "thread")
-    await sees_the_damage(both_sides(behind(gate)), "thread")
+    # It says that the thread is damaged, and not that it may not look.
+    with pytest.raises(CheckpointCorruptionError):
+        behind(gate).get_tuple(config_of("thread"))
     assert not gate.refused
 
 
 @pytest.mark.parametrize(("policy", "denied"), [("Agent", 0), ("Runner", 1), ("Tenant", 2)])
-async def test_a_process_that_looks_for_other_savers_is_denied_at_its_cold_start_only(
+def test_a_process_that_looks_for_other_savers_is_denied_at_its_cold_start_only(
     behind: Behind, table_name: str, policy: str, denied: int
 ) -> None:
     gate = gate_of(policy, table_name)
-    for side in both_sides(behind(gate)):
-        assert await side.aget_tuple(config_of(f"{TENANT}/nobodys")) is None
-        config: RunnableConfig = {"configurable": {"thread_id": f"{TENANT}/thread", "checkpoint_ns": ""}}
-        await side.aput(config, empty_checkpoint(), {"source": "update", "step": 9, "parents": {}}, {})
+    saver = behind(gate)
+    for thread_id in (f"{TENANT}/thread", f"{TENANT}/other"):
+        assert saver.get_tuple(config_of(thread_id)) is None
+        converse(saver, config_of(thread_id))
     assert gate.allowed
     assert len(gate.refused) == denied
 
 
-@pytest.mark.parametrize("refused", NOT_FOR_RUNNERS.values(), ids=list(NOT_FOR_RUNNERS))
-async def test_runner_is_refused_what_deletes_or_searches_before_anything_changes(
-    make_saver: MakeSaver, behind: Behind, client: DynamoDBClient, table_name: str, refused: Operation
+def test_runner_is_refused_what_deletes_or_searches_before_anything_changes(
+    make_saver: MakeSaver, behind: Behind, client: DynamoDBClient, table_name: str
 ) -> None:
     for metadata in ({}, {"run_id": "run"}):
         converse(make_saver(), config_of("thread", **metadata))
-    before = contents(client, table_name)
-    for side in both_sides(behind(gate_of("Runner", table_name))):
+    before, saver = contents(client, table_name), behind(gate_of("Runner", table_name))
+    for refused in NOT_FOR_RUNNERS:
         with pytest.raises(CheckpointerConfigurationError, match=DENIED):
-            await refused(side)
+            refused(saver)
     assert contents(client, table_name) == before
 
 

@@ -262,15 +262,15 @@ def test_nothing_but_whole_requests_for_own_partitions_is_allowed(beside: list[N
     assert [each for each in OUT_OF_REACH if is_allowed(policies, each)] == []
 
 
-async def test_what_a_tenant_writes_under_another_ones_name_is_not_listed(
+def test_what_a_tenant_writes_under_another_ones_name_is_not_listed(
     behind: Behind, make_saver: MakeSaver, client: DynamoDBClient, table_name: str
 ) -> None:
     """IAM does not see attributes, so a tenant's own client may write any owner into its own items."""
     gate = gate_of("tenant-a", table_name)
     attacker = behind(gate)
     with pytest.raises(CheckpointerError, match="'tenant-b/'"):
-        await attacker.aset_thread("tenant-a/spam", owner="tenant-b/bob")
-    await attacker.aset_thread("tenant-a/spam", owner="tenant-a/ada", title="Spam")
+        attacker.set_thread("tenant-a/spam", owner="tenant-b/bob")
+    attacker.set_thread("tenant-a/spam", owner="tenant-a/ada", title="Spam")
     [item] = [each for each in contents(client, table_name) if each["SK"] == {"S": "T"}]
     client.put_item(TableName=table_name, Item={**item, "owner": {"S": "tenant-b/bob"}})
     assert make_saver().threads(owner="tenant-b/bob").threads == []
