@@ -1,4 +1,4 @@
-"""Which calls are explored together: each pair, triples, and all six for as long as there is time."""
+"""Which calls are explored together: each pair, triples, and all six."""
 
 from __future__ import annotations
 
