@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.harness import Harness, Process
+from tests.support.harness import TTL_SECONDS, Harness, Process
 
 
 @pytest.fixture
@@ -17,3 +17,9 @@ def harness() -> Harness:
 def process(harness: Harness) -> Process:
     """Give the first process of the table, which keeps everything for ever."""
     return harness.process()
+
+
+@pytest.fixture
+def expiring(harness: Harness) -> Process:
+    """Give the first process of the table, whose threads have a ttl."""
+    return harness.process(TTL_SECONDS)

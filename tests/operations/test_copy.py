@@ -32,6 +32,7 @@ from tests.support.checkpoints import Conversation, all_items, checkpoint_of, no
 from tests.support.harness import (
     ENCRYPTED,
     THREAD,
+    TTL_SECONDS,
     Harness,
     Process,
     commits,
@@ -43,7 +44,6 @@ from tests.support.harness import (
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-TTL_SECONDS = 1000
 
 # What is missing is the same on every engine.
 pytestmark = pytest.mark.engines("dynamodb-local")
@@ -99,10 +99,8 @@ def test_checkpoints_that_never_counted_are_left_out(
     assert [each.checkpoint["id"] for each in saver.list(thread_config("copy"))] == three[:1]
 
 
-def test_a_copy_that_dies_shows_nothing() -> None:
+def test_a_copy_that_dies_shows_nothing(harness: Harness, process: Process) -> None:
     """Also where DynamoDB carries out a part of a batch only."""
-    harness = Harness()
-    process = harness.process()
     for number in range(5):
         harness.run(process.put(str(number), {"number": number}, str(number - 1) if number else None))
     harness.run(process.put_writes("4", [("number", 5)]))
@@ -125,10 +123,8 @@ def test_a_copy_that_dies_shows_nothing() -> None:
     assert _listed(harness, "copy") == ["4", "3", "2", "1", "0"]
 
 
-def test_a_copy_that_dies_hides_nothing_that_its_target_had() -> None:
+def test_a_copy_that_dies_hides_nothing_that_its_target_had(harness: Harness, process: Process) -> None:
     """It shows the newest checkpoint of the source first then."""
-    harness = Harness()
-    process = harness.process()
     harness.run(process.put("2", {"number": 2}))
     harness.run(process.copy_thread("copy"))
     for number in (3, 4, 5):
@@ -146,10 +142,8 @@ def test_a_copy_that_dies_hides_nothing_that_its_target_had() -> None:
     assert _listed(harness, "copy") == ["5", "4", "3", "2"]
 
 
-def test_who_was_overtaken_by_itself_goes_on_without_hiding() -> None:
+def test_who_was_overtaken_by_itself_goes_on_without_hiding(harness: Harness, process: Process) -> None:
     """The request that hides was sent again; the first one was thought lost, and all came of it."""
-    harness = Harness()
-    process = harness.process()
     for number in range(3):
         harness.run(process.put(str(number), {"number": number}))
     twin, copy = (harness.begin(process.copy_thread("copy")) for _ in range(2))
@@ -179,9 +173,8 @@ def test_a_newest_checkpoint_that_the_source_loses_meanwhile_does_not_hide_the_c
     assert harness.process().values(thread="copy") == {"x": "2"}
 
 
-def test_what_an_earlier_copy_hid_does_not_hide_what_a_later_one_keeps() -> None:
+def test_what_an_earlier_copy_hid_does_not_hide_what_a_later_one_keeps(harness: Harness) -> None:
     """The source has gone on since, so it is not the newest; then what is newer goes from the copy."""
-    harness = Harness()
     process = harness.process()
     for number in ("1", "2"):
         harness.run(process.put(number, {"x": number}, run_id=f"run {number}"))
@@ -194,9 +187,8 @@ def test_what_an_earlier_copy_hid_does_not_hide_what_a_later_one_keeps() -> None
     assert harness.process().values(thread="copy") == {"x": "1"}
 
 
-def test_what_an_earlier_copy_hid_and_its_source_has_lost_does_not_hide_a_later_one() -> None:
+def test_what_an_earlier_copy_hid_and_its_source_has_lost_does_not_hide_a_later_one(harness: Harness) -> None:
     """The index had not caught up with the hidden head, so what deleted the checkpoint did not find its copy."""
-    harness = Harness()
     process = harness.process()
     for number in ("1", "2", "3"):
         harness.run(process.put(number, {"x": number}))
@@ -233,9 +225,8 @@ def test_a_copy_whose_hidden_head_another_one_takes_for_stale_begins_anew(before
 
 
 @pytest.mark.parametrize("checkpoints", [1, 2])
-def test_a_copy_is_not_left_hidden_by_another_one_that_died(checkpoints: int) -> None:
+def test_a_copy_is_not_left_hidden_by_another_one_that_died(harness: Harness, checkpoints: int) -> None:
     """The other one has read a newer source, and dies when it has hidden the target."""
-    harness = Harness()
     process = harness.process()
     for number in range(checkpoints):
         harness.run(process.put(str(number), {"x": number}))
@@ -249,8 +240,7 @@ def test_a_copy_is_not_left_hidden_by_another_one_that_died(checkpoints: int) ->
     assert _contents(harness, "copy") == _contents(harness, THREAD)
 
 
-def test_a_copy_does_not_hide_what_another_one_has_shown_meanwhile() -> None:
-    harness = Harness()
+def test_a_copy_does_not_hide_what_another_one_has_shown_meanwhile(harness: Harness) -> None:
     process = harness.process()
     for number in ("1", "2"):
         harness.run(process.put(number, {"x": number}))
@@ -275,8 +265,7 @@ def _stores_a_head(call: Call) -> bool:
     )
 
 
-def test_the_newest_checkpoint_of_a_delta_channel_is_readable_for_as_long_as_others() -> None:
-    harness = Harness()
+def test_the_newest_checkpoint_of_a_delta_channel_is_readable_for_as_long_as_others(harness: Harness) -> None:
     process = harness.process(TTL_SECONDS)
     counters: Any = {"counters_since_delta_snapshot": {"log": (0, 0)}}
     harness.run(process.put("1", {"x": 1}, **counters))
@@ -337,9 +326,8 @@ def _contents(harness: Harness, thread: str) -> list[Any]:
     return [each and (each.checkpoint, each.pending_writes) for each in found]
 
 
-def test_a_deletion_that_stands_still_takes_nothing_from_a_copy_made_again() -> None:
+def test_a_deletion_that_stands_still_takes_nothing_from_a_copy_made_again(harness: Harness) -> None:
     """The target is deleted; before its segments go, it is there again, under other ids."""
-    harness = Harness()
     process = harness.process()
     harness.run(process.put("1", {"noise": noise(40_000)}))
     harness.run(process.copy_thread("copy"))
@@ -350,10 +338,8 @@ def test_a_deletion_that_stands_still_takes_nothing_from_a_copy_made_again() -> 
     assert harness.process().values(thread="copy") == {"noise": noise(40_000)}
 
 
-def test_damage_to_a_copy_is_not_passed_over() -> None:
+def test_damage_to_a_copy_is_not_passed_over(harness: Harness, process: Process) -> None:
     """What a copy has counts in its thread, as if it had been put there."""
-    harness = Harness()
-    process = harness.process()
     harness.run(process.put("1", {"number": 1}))
     harness.run(process.put("2", {"noise": noise(60_000)}, "1"))
     harness.run(process.put_writes("2", [("x", noise(100_000, 1))]))
@@ -393,9 +379,7 @@ def test_what_is_encrypted_is_copied_with_all_that_it_is_bound_to(
     assert copied.pending_writes == found.pending_writes
 
 
-def test_a_copy_begins_again_when_its_source_is_pruned_meanwhile() -> None:
-    harness = Harness()
-    process = harness.process()
+def test_a_copy_begins_again_when_its_source_is_pruned_meanwhile(harness: Harness, process: Process) -> None:
     harness.run(process.put("1", {"noise": noise(60_000, 1)}, namespace="inner"))
     harness.run(process.put("2", {"noise": noise(60_000, 2)}, "1", namespace="inner"))
     harness.run(process.put("2", {"x": 2}))
@@ -451,9 +435,8 @@ def test_a_copy_has_the_ttl_of_the_saver_that_created_its_thread(while_copying: 
     assert harness.process().values(thread="copy") is None
 
 
-def test_who_has_read_a_copy_stores_under_its_ttl() -> None:
+def test_who_has_read_a_copy_stores_under_its_ttl(harness: Harness) -> None:
     """A process that has read a head does not read the thread item for the ttl."""
-    harness = Harness()
     creator = harness.process(TTL_SECONDS)
     harness.run(creator.put("1", {"x": 1}))
     harness.run(creator.copy_thread("copy"))
@@ -464,9 +447,8 @@ def test_who_has_read_a_copy_stores_under_its_ttl() -> None:
     assert items.expires_at(harness.items("C#2", "copy")["C#2#"]) == harness.now + 2 * TTL_SECONDS
 
 
-def test_a_copy_reads_what_others_have_stored_in_its_target_strongly() -> None:
+def test_a_copy_reads_what_others_have_stored_in_its_target_strongly(harness: Harness) -> None:
     """Otherwise it could hide what another copy has just shown, or not see what hides it."""
-    harness = Harness()
     process = harness.process()
     for number in ("1", "2"):
         harness.run(process.put(number, {"x": number}))
@@ -479,15 +461,13 @@ def test_a_copy_reads_what_others_have_stored_in_its_target_strongly() -> None:
     assert reads[-4:] == [True] * 4
 
 
-def test_a_copy_expires_as_what_is_stored_when_it_begins() -> None:
-    harness = Harness()
-    process = harness.process(TTL_SECONDS)
+def test_a_copy_expires_as_what_is_stored_when_it_begins(harness: Harness, expiring: Process) -> None:
     for namespace in ("", "inner"):
-        harness.run(process.put("1", {"big": noise(60_000)}, namespace=namespace))
-        harness.run(process.put_writes("1", [("x", 1)], namespace=namespace))
+        harness.run(expiring.put("1", {"big": noise(60_000)}, namespace=namespace))
+        harness.run(expiring.put_writes("1", [("x", 1)], namespace=namespace))
     stored = _lifetimes(harness, "t")
     harness.now += TTL_SECONDS / 2
-    harness.run(process.copy_thread("copy"))
+    harness.run(expiring.copy_thread("copy"))
     assert _lifetimes(harness, "copy") == stored
     assert sorted(stored.values()) == [2 * TTL_SECONDS, 2 * TTL_SECONDS, *3 * [3 * TTL_SECONDS]]
 
@@ -503,9 +483,8 @@ def _lifetimes(harness: Harness, thread: str) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("channels", [0, 3_000])
-def test_without_the_key_nothing_is_copied(channels: int) -> None:
+def test_without_the_key_nothing_is_copied(harness: Harness, channels: int) -> None:
     """The newest checkpoint cannot be opened; what describes it is in its head, or in segments."""
-    harness = Harness()
     keys = [Codec(EncryptedSerializer.from_pycryptodome_aes(key=each * 16)) for each in (b"a", b"b")]
     storage = harness.process(codec=keys[0]).storage
     values = {f"channel {number}": noise(20, number) for number in range(channels)}
@@ -532,14 +511,12 @@ def test_a_copy_of_what_is_no_thread_or_to_none_says_which(threads: tuple[Any, A
     assert harness.model.items() == []
 
 
-def test_the_thread_item_of_a_copy_that_takes_long_outlives_it() -> None:
-    harness = Harness()
-    process = harness.process(TTL_SECONDS)
-    harness.run(process.put("1", {"x": 1}))
-    harness.run(process.copy_thread("copy"))
+def test_the_thread_item_of_a_copy_that_takes_long_outlives_it(harness: Harness, expiring: Process) -> None:
+    harness.run(expiring.put("1", {"x": 1}))
+    harness.run(expiring.copy_thread("copy"))
     harness.now += 1.5 * TTL_SECONDS
-    harness.run(process.put("2", {"x": 2}))
-    copy = harness.begin(process.copy_thread("copy"))
+    harness.run(expiring.put("2", {"x": 2}))
+    copy = harness.begin(expiring.copy_thread("copy"))
     copy.until(confirms)
     harness.now += TTL_SECONDS / 4
     copy.finish()

@@ -36,7 +36,7 @@ from langgraph.checkpoint.dynamodb._operations.threads import find_epoch
 from langgraph.checkpoint.dynamodb._runtime.cache import CachedCheckpoint
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from tests.support.checkpoints import noise
-from tests.support.harness import CODEC, ENCRYPTED, THREAD, Harness
+from tests.support.harness import CODEC, ENCRYPTED, THREAD, TTL_SECONDS, Harness
 
 AT = items.partition_of(THREAD)
 SK = items.checkpoint_prefix("1")
@@ -44,7 +44,6 @@ HEAD = items.key(AT.pk, SK)
 BIG = noise(100_000)
 # The largest piece of a value that is not large.
 _CUT_BYTES_MAX = SEGMENT_BYTES_MIN + CUT_RANGE_BYTES
-TTL_SECONDS = 1000
 
 
 def _storage(codec: Codec = CODEC, ttl_seconds: int | None = None) -> Storage:
@@ -356,8 +355,7 @@ def _store(harness: Harness, storage: Storage, refs: ItemBuilder) -> bool:
     return harness.run(store_segments(storage, AT, refs, thread, expiry))
 
 
-def test_stored_segments_are_new_ones_and_their_expiry_is_known() -> None:
-    harness = Harness()
+def test_stored_segments_are_new_ones_and_their_expiry_is_known(harness: Harness) -> None:
     storage, refs = _put_value(harness, BIG)
     assert _store(harness, storage, refs)
     assert harness.items("S#").keys() == {items.segment_sk(each) for each in refs.segments}

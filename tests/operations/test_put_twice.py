@@ -36,9 +36,8 @@ def _value(process: Process, checkpoint_id: str) -> Any:
 )
 @pytest.mark.parametrize("remembers", [True, False], ids=["remembered", "not remembered"])
 def test_the_later_values_are_read_and_a_child_inherits_what_its_process_knows(
-    remembers: bool, first: Any, later: Any
+    harness: Harness, remembers: bool, first: Any, later: Any
 ) -> None:
-    harness = Harness()
     one, another = harness.process(), harness.process()
     _put(one, "1", {"x": first}, {"x": 1})
     _put(another, "1", {"x": later}, {"x": 1})

@@ -32,9 +32,8 @@ def _expiry(harness: Harness, ttl_seconds: int | None, lifetimes: int) -> int | 
 @pytest.mark.parametrize("knows", ["nothing", "the checkpoint", "the thread"])
 @pytest.mark.parametrize("value", [1, BIG], ids=["small", "large"])
 def test_all_that_is_stored_in_a_thread_has_the_ttl_of_its_first_put(
-    ttls: tuple[int | None, int | None], knows: str, value: object
+    harness: Harness, ttls: tuple[int | None, int | None], knows: str, value: object
 ) -> None:
-    harness = Harness()
     first, other = harness.process(ttls[0]), harness.process(ttls[1])
     harness.run(first.put("1", {"x": 1}))
     if knows == "the checkpoint":
@@ -54,10 +53,9 @@ def test_all_that_is_stored_in_a_thread_has_the_ttl_of_its_first_put(
 
 @pytest.mark.parametrize("ttls", TTLS)
 def test_a_process_that_has_read_a_checkpoint_knows_the_ttl_of_its_thread(
-    ttls: tuple[int | None, int | None],
+    harness: Harness, ttls: tuple[int | None, int | None]
 ) -> None:
     """So its first put costs no request more, and is made once."""
-    harness = Harness()
     harness.run(harness.process(ttls[0]).put("1", {"x": 1}))
     other = harness.process(ttls[1])
     other.get()
@@ -107,9 +105,8 @@ def test_a_thread_whose_item_a_deletion_made_gets_its_ttl_from_the_next_put(ttl_
     assert items.expires_at(harness.items("C#2#")["C#2#"]) == _expiry(harness, ttl_seconds, 2)
 
 
-def test_a_thread_that_begins_anew_does_not_take_what_is_confirmed_at_that_moment() -> None:
+def test_a_thread_that_begins_anew_does_not_take_what_is_confirmed_at_that_moment(harness: Harness) -> None:
     """A put found the thread expired and of its own epoch; another process gives it a new one before it is extended."""
-    harness = Harness()
     first = harness.process(DAY)
     harness.run(first.put("1", {"x": 1}))
     harness.now += 3 * DAY
@@ -124,10 +121,9 @@ def test_a_thread_that_begins_anew_does_not_take_what_is_confirmed_at_that_momen
 
 @pytest.mark.parametrize("stands_still_before", [":ended", "REMOVE #previous"])
 def test_a_deletion_that_stood_still_until_its_thread_began_anew_ends_nothing(
-    stands_still_before: str,
+    harness: Harness, stands_still_before: str
 ) -> None:
     """The thread item has expired and is created anew; its claim has stayed."""
-    harness = Harness()
     harness.run(harness.process(1000).put("1", {"x": BIG}))
     deletion = harness.begin(harness.process().delete_thread())
     deletion.until(changes_thread(stands_still_before))
@@ -140,9 +136,8 @@ def test_a_deletion_that_stood_still_until_its_thread_began_anew_ends_nothing(
     assert harness.items("C#") == {}
 
 
-def test_a_thread_that_is_extended_does_not_begin_anew() -> None:
+def test_a_thread_that_is_extended_does_not_begin_anew(harness: Harness) -> None:
     """The other order: the extension comes first."""
-    harness = Harness()
     first = harness.process(DAY)
     harness.run(first.put("1", {"x": 1}))
     harness.now += 4 * DAY
@@ -154,9 +149,8 @@ def test_a_thread_that_is_extended_does_not_begin_anew() -> None:
     assert items.expires_at(harness.items("C#9#")["C#9#"]) == _expiry(harness, DAY, 2)
 
 
-def test_a_deletion_gives_a_thread_no_ttl() -> None:
+def test_a_deletion_gives_a_thread_no_ttl(harness: Harness) -> None:
     """It creates the thread item where there is none; the put that comes meanwhile gives the thread its ttl."""
-    harness = Harness()
     deletion = harness.begin(harness.process(30 * DAY).delete_thread())
     deletion.until(changes_thread(":ended"))
     harness.run(harness.process(DAY).put("1", {"x": 1}))
@@ -165,17 +159,15 @@ def test_a_deletion_gives_a_thread_no_ttl() -> None:
     assert items.number(harness.items("T")["T"], items.TTL_SECONDS) == DAY
 
 
-def test_a_prune_leaves_the_ttl_of_a_thread_alone() -> None:
-    harness = Harness()
+def test_a_prune_leaves_the_ttl_of_a_thread_alone(harness: Harness) -> None:
     harness.run(harness.process().put("1", {"big": BIG}))
     harness.run(harness.process().put("2", {"big": BIG, "x": 2}, "1", ["x"]))
     harness.run(harness.process(DAY).prune())
     assert not [sk for sk, item in harness.items("").items() if TTL_ATTRIBUTE in item]
 
 
-def test_writes_that_expire_while_others_are_added_to_them_are_replaced() -> None:
+def test_writes_that_expire_while_others_are_added_to_them_are_replaced(harness: Harness) -> None:
     """The second call finds them alive, and stands still before it lets them live longer."""
-    harness = Harness()
     process = harness.process(DAY)
     harness.run(process.put_writes("1", [("x", noise(400_000))]))
     harness.now += 1.5 * DAY
@@ -195,9 +187,8 @@ def _extends(begins: str) -> Callable[[Call], bool]:
     )
 
 
-def test_writes_of_a_thread_that_was_there_before_do_not_keep_others_out() -> None:
+def test_writes_of_a_thread_that_was_there_before_do_not_keep_others_out(harness: Harness) -> None:
     """The thread had no ttl and was deleted; a process that does not know it has left writes that stay for ever."""
-    harness = Harness()
     first = harness.process()
     harness.run(first.put("1", {"x": 1}))
     harness.run(harness.process().delete_thread())
@@ -221,8 +212,7 @@ def test_a_namespaces_marker_lives_as_long_as_the_longest_that_was_asked_for_at_
     assert items.expires_at(marker) == int(harness.now) + 3 * DAY
 
 
-def test_what_another_process_has_extended_is_not_stored_again() -> None:
-    harness = Harness()
+def test_what_another_process_has_extended_is_not_stored_again(harness: Harness) -> None:
     first, second = harness.process(DAY), harness.process(DAY)
     for number in range(3):
         parent = str(number - 1) if number else None

@@ -43,8 +43,7 @@ def conversation(harness: Harness) -> Process:
     return process
 
 
-def test_a_thread_that_is_whole_is_sound() -> None:
-    harness = Harness()
+def test_a_thread_that_is_whole_is_sound(harness: Harness) -> None:
     conversation(harness)
     found = verified(harness)
     assert found.is_sound
@@ -62,8 +61,7 @@ def test_a_thread_that_is_whole_is_sound() -> None:
     )
 
 
-def test_what_is_encrypted_is_opened() -> None:
-    harness = Harness()
+def test_what_is_encrypted_is_opened(harness: Harness) -> None:
     codec = Codec(EncryptedSerializer.from_pycryptodome_aes(key=b"1" * 16), bound_to=TABLE)
     process = harness.process(codec=codec)
     arguments: tuple[Any, ...] = (
@@ -157,8 +155,7 @@ def a_marker_that_nobody_writes(harness: Harness) -> str:
 
 
 @pytest.mark.parametrize("make", DAMAGE.values(), ids=DAMAGE)
-def test_damage_is_found_and_said(make: Callable[[Harness], str]) -> None:
-    harness = Harness()
+def test_damage_is_found_and_said(harness: Harness, make: Callable[[Harness], str]) -> None:
     conversation(harness)
     word = make(harness)
     found = verified(harness)
@@ -166,9 +163,8 @@ def test_damage_is_found_and_said(make: Callable[[Harness], str]) -> None:
     assert any(word in message for message in found.messages), found.messages
 
 
-def test_a_thread_without_its_item_is_whole_and_nobody_knows_what_counts() -> None:
+def test_a_thread_without_its_item_is_whole_and_nobody_knows_what_counts(harness: Harness) -> None:
     """So it is, too, where a thread was deleted while a process put a checkpoint and died."""
-    harness = Harness()
     conversation(harness)
     harness.remove(harness.items("T")["T"])
     found = verified(harness)
@@ -176,8 +172,7 @@ def test_a_thread_without_its_item_is_whole_and_nobody_knows_what_counts() -> No
     assert found.uncommitted == found.checkpoints > 0
 
 
-def test_what_several_checkpoints_need_is_said_once() -> None:
-    harness = Harness()
+def test_what_several_checkpoints_need_is_said_once(harness: Harness) -> None:
     process, big = harness.process(), noise(60_000)
     harness.run(process.put("1", {"big": big}))
     harness.run(process.put("2", {"big": big}, "1", []))
@@ -186,8 +181,7 @@ def test_what_several_checkpoints_need_is_said_once() -> None:
     assert found.flaws > len(found.messages) == 1
 
 
-def test_of_very_much_damage_some_is_said_and_all_is_counted() -> None:
-    harness = Harness()
+def test_of_very_much_damage_some_is_said_and_all_is_counted(harness: Harness) -> None:
     conversation(harness)
     segments = harness.items("S#").values()
     for item in segments:
@@ -197,8 +191,7 @@ def test_of_very_much_damage_some_is_said_and_all_is_counted() -> None:
     assert len(found.messages) == 20
 
 
-def test_what_needs_a_damaged_head_is_not_known_so_nothing_is_removed() -> None:
-    harness = Harness()
+def test_what_needs_a_damaged_head_is_not_known_so_nothing_is_removed(harness: Harness) -> None:
     conversation(harness)
     a_head_that_was_changed(harness)
     before = harness.items("")
@@ -212,8 +205,7 @@ def test_what_needs_a_damaged_head_is_not_known_so_nothing_is_removed() -> None:
 # What died
 
 
-def test_segments_of_a_put_that_died_are_orphans_once_they_are_old() -> None:
-    harness = Harness()
+def test_segments_of_a_put_that_died_are_orphans_once_they_are_old(harness: Harness) -> None:
     process = conversation(harness)
     harness.begin(process.put("3", {"a": noise(300_000, 3)}, "2", ["a"])).until(commits("3"))
     left = len(harness.items("S#"))
@@ -235,8 +227,7 @@ def test_segments_of_a_put_that_died_are_orphans_once_they_are_old() -> None:
     assert process.values("2") is not None
 
 
-def test_a_put_that_is_under_way_loses_nothing_to_a_repair() -> None:
-    harness = Harness()
+def test_a_put_that_is_under_way_loses_nothing_to_a_repair(harness: Harness) -> None:
     process = conversation(harness)
     for until in (commits("3"), confirms):
         run = harness.begin(process.put("3", {"a": noise(60_000), "b": noise(150_000, 3)}, "2", ["b"]))
@@ -247,8 +238,7 @@ def test_a_put_that_is_under_way_loses_nothing_to_a_repair() -> None:
         assert verified(harness).is_sound
 
 
-def test_writes_without_a_checkpoint_are_abandoned_once_they_are_old() -> None:
-    harness = Harness()
+def test_writes_without_a_checkpoint_are_abandoned_once_they_are_old(harness: Harness) -> None:
     process = conversation(harness)
     harness.run(process.put_writes("3", [("a", 1)], "lost"))
     assert (verified(harness).abandoned, verified(harness).recent) == (0, 1)
@@ -259,8 +249,7 @@ def test_writes_without_a_checkpoint_are_abandoned_once_they_are_old() -> None:
     assert not verified(harness).has_leftovers
 
 
-def test_an_empty_namespace_is_left() -> None:
-    harness = Harness()
+def test_an_empty_namespace_is_left(harness: Harness) -> None:
     process = conversation(harness)
     harness.begin(process.put("1", {"a": 1}, namespace="empty")).until(commits("1"))
     assert verified(harness).empty_namespaces == 1
@@ -269,8 +258,7 @@ def test_an_empty_namespace_is_left() -> None:
     assert len(harness.items("N#")) == 1
 
 
-def test_a_checkpoint_that_was_never_acknowledged_is_no_damage() -> None:
-    harness = Harness()
+def test_a_checkpoint_that_was_never_acknowledged_is_no_damage(harness: Harness) -> None:
     process = conversation(harness)
     run = harness.begin(process.put("3", {"a": noise(60_000), "b": noise(150_000, 1)}, "2", []))
     run.until(commits("3"))
@@ -282,8 +270,7 @@ def test_a_checkpoint_that_was_never_acknowledged_is_no_damage() -> None:
     assert found.checkpoints == 1
 
 
-def test_a_whole_one_that_is_not_committed_is_told() -> None:
-    harness = Harness()
+def test_a_whole_one_that_is_not_committed_is_told(harness: Harness) -> None:
     process = conversation(harness)
     run = harness.begin(process.put("3", {"small": 1}, "2"))
     run.until(commits("3"))
@@ -294,8 +281,7 @@ def test_a_whole_one_that_is_not_committed_is_told() -> None:
     assert (found.uncommitted, found.passed_over) == (1, 0)
 
 
-def test_a_deletion_under_way_is_told() -> None:
-    harness = Harness()
+def test_a_deletion_under_way_is_told(harness: Harness) -> None:
     conversation(harness)
     run = harness.begin(harness.process().prune())
     run.until(deletes("C#"))
@@ -304,8 +290,7 @@ def test_a_deletion_under_way_is_told() -> None:
     assert not verified(harness).claimed
 
 
-def test_what_has_expired_is_counted_and_not_checked() -> None:
-    harness = Harness()
+def test_what_has_expired_is_counted_and_not_checked(harness: Harness) -> None:
     process = harness.process(ttl_seconds=100)
     harness.run(process.put("1", {"a": noise(60_000)}))
     harness.now += 101
@@ -318,8 +303,7 @@ def test_what_has_expired_is_counted_and_not_checked() -> None:
 
 
 @pytest.mark.parametrize("wanted", ["its own content", "a value"])
-def test_what_is_deleted_while_it_is_read_is_not_damage(wanted: str) -> None:
-    harness = Harness()
+def test_what_is_deleted_while_it_is_read_is_not_damage(harness: Harness, wanted: str) -> None:
     conversation(harness)
     if wanted == "a value":
         harness.remove(next(iter(harness.items("S#").values())))
@@ -330,8 +314,7 @@ def test_what_is_deleted_while_it_is_read_is_not_damage(wanted: str) -> None:
     assert run.finish().is_sound
 
 
-def test_a_thread_that_begins_while_it_is_read_has_an_item() -> None:
-    harness = Harness()
+def test_a_thread_that_begins_while_it_is_read_has_an_item(harness: Harness) -> None:
     run = harness.begin(verify_thread(harness.process().storage, THREAD))
     run.go_on()
     harness.run(harness.process().put("1", {"a": 1}))
@@ -350,8 +333,7 @@ def _forgotten(harness: Harness) -> tuple[str, ...]:
     return tuple({item["PK"]["S"] for item in harness.items("").values()})
 
 
-def test_a_namespace_that_a_scan_finds_and_the_thread_does_not_know_is_registered() -> None:
-    harness = Harness()
+def test_a_namespace_that_a_scan_finds_and_the_thread_does_not_know_is_registered(harness: Harness) -> None:
     scanned = _forgotten(harness)
     assert verified(harness).namespaces == 1
     found = verified(harness, scanned=(f"{THREAD}#", f"{THREAD}#child:1"))
@@ -366,8 +348,7 @@ def test_a_namespace_that_a_scan_finds_and_the_thread_does_not_know_is_registere
     assert not harness.items("")
 
 
-def test_an_entry_lives_as_long_as_what_it_leads_to() -> None:
-    harness = Harness()
+def test_an_entry_lives_as_long_as_what_it_leads_to(harness: Harness) -> None:
     process = harness.process(ttl_seconds=1000)
     harness.run(process.put("1", {"a": noise(60_000)}, namespace=NS))
     (entry,) = harness.items("N#").values()
@@ -380,8 +361,7 @@ def test_an_entry_lives_as_long_as_what_it_leads_to() -> None:
     assert harness.items("N#").keys() == {"N#child:1"}
 
 
-def test_a_partition_that_has_gone_since_the_scan_is_nothing() -> None:
-    harness = Harness()
+def test_a_partition_that_has_gone_since_the_scan_is_nothing(harness: Harness) -> None:
     conversation(harness)
     found = verified(harness, scanned=(f"{THREAD}#gone",))
     assert found.is_sound
@@ -399,8 +379,7 @@ def _delta(harness: Harness) -> None:
         harness.run(process.put(str(number), {"other": number}, str(number - 1), **counters))
 
 
-def test_the_way_back_of_delta_channels_is_checked() -> None:
-    harness = Harness()
+def test_the_way_back_of_delta_channels_is_checked(harness: Harness) -> None:
     _delta(harness)
     assert verified(harness).is_sound
     harness.remove(harness.items("C#")["C#2#"])
@@ -409,9 +388,7 @@ def test_the_way_back_of_delta_channels_is_checked() -> None:
     assert "rebuilt from checkpoint '2', which is not in the table" in found.messages[0]
 
 
-def test_a_first_checkpoint_may_have_been_told_of_another_one() -> None:
-    harness = Harness()
-    process = harness.process()
+def test_a_first_checkpoint_may_have_been_told_of_another_one(harness: Harness, process: Process) -> None:
     counters: Any = {"counters_since_delta_snapshot": {"log": [1, 1]}}
     harness.run(process.put("1", {}, "0", step=-1, **counters))
     harness.run(process.put("2", {}, "1", **counters))
