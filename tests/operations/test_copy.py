@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
@@ -13,11 +13,11 @@ from langgraph.checkpoint.dynamodb import (
     CheckpointerConfigurationError,
     CheckpointerInputError,
     CheckpointNotFoundError,
-    DynamoDBSaver,
 )
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
+from langgraph.checkpoint.dynamodb._format.segments import is_index
 from langgraph.checkpoint.dynamodb._operations import copy as copying
 from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
 from langgraph.checkpoint.dynamodb._operations.get import get_tuple
@@ -28,7 +28,7 @@ from langgraph.checkpoint.dynamodb._operations.reads import find
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, collected
 from tests.simulation.simulator import keys_of
 from tests.simulation.world import use_small_limits
-from tests.support.checkpoints import Conversation, all_items, checkpoint_of, noise, thread_config
+from tests.support.checkpoints import checkpoint_of, noise, thread_config
 from tests.support.harness import (
     ENCRYPTED,
     THREAD,
@@ -41,62 +41,31 @@ from tests.support.harness import (
     single_effects,
 )
 
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
 
-
-# What is missing is the same on every engine.
-pytestmark = pytest.mark.engines("dynamodb-local")
-
-
-@pytest.fixture
-def three(
-    saver: DynamoDBSaver, client: DynamoDBClient, table_name: str, monkeypatch: pytest.MonkeyPatch
-) -> list[str]:
-    """Store three checkpoints, of which the later two lack a segment that an index segment of both leads to."""
+@pytest.mark.parametrize("counts", ["both", "the second", "the first"])
+def test_a_damaged_checkpoint_is_not_copied_and_one_that_never_counted_is_left_out(
+    harness: Harness, process: Process, counts: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of three, the later two lack a segment that an index segment of both leads to."""
     use_small_limits(monkeypatch)
-    conversation = Conversation(saver, "t")
-    configs = [conversation.put(step=0), conversation.put(noise=noise(4_000))]
-    # The third checkpoint has all of these, and some of its own; ids are random, and so is their order.
-    of_both = all_items(client, table_name, begins="S#")
-    configs.append(conversation.put(step=2))
-    named = items.named_ids(all_items(client, table_name, begins="C#"))
-    inner = next(
-        each
-        for each in of_both
-        if items.segment_id_of(each) not in named and items.segment_id_of(each)[0] % 2 == 0
-    )
-    client.delete_item(TableName=table_name, Key=items.key(items.partition_key(inner), items.sort_key(inner)))
-    return [each["configurable"]["checkpoint_id"] for each in configs]
-
-
-def _never_acknowledge(client: DynamoDBClient, table_name: str, checkpoint_id: str) -> None:
-    client.update_item(
-        TableName=table_name,
-        Key=items.key("t#", items.checkpoint_prefix(checkpoint_id)),
-        UpdateExpression="SET epoch = :other",
-        ExpressionAttributeValues={":other": {"B": b"another epoch"}},
-    )
-
-
-@pytest.mark.parametrize("newest_counts", [True, False])
-def test_a_damaged_checkpoint_is_not_copied_also_where_its_index_segment_was(
-    saver: DynamoDBSaver, client: DynamoDBClient, table_name: str, three: list[str], *, newest_counts: bool
-) -> None:
-    if not newest_counts:
-        _never_acknowledge(client, table_name, three[2])
+    harness.run(process.put("1", {"x": 1}))
+    harness.run(process.put("2", {"noise": noise(4_000)}, "1"))
+    of_both = {items.segment_id_of(each): each for each in harness.items("S#").values()}
+    harness.run(process.put("3", {"noise": noise(4_000), "x": 3}, "2", ["x"]))
+    named = items.named_ids(harness.items("C#").values())
+    harness.remove(next(of_both[each] for each in of_both.keys() - named if not is_index(each)))
+    never = {"both": [], "the second": ["3"], "the first": ["2", "3"]}[counts]
+    for each in never:
+        head = harness.items(f"C#{each}#")[f"C#{each}#"]
+        harness.change(head, **{items.EPOCH: {"B": b"another epoch"}})
+    copying = harness.begin(harness.process().copy_thread("copy"))
+    if counts == "the first":
+        copying.finish()
+        assert _listed(harness, "copy") == ["1"]
+        return
     with pytest.raises(CheckpointCorruptionError, match="needs segments that are not in the table"):
-        saver.copy_thread("t", "copy")
-    assert list(saver.list(thread_config("copy"))) == []
-
-
-def test_checkpoints_that_never_counted_are_left_out(
-    saver: DynamoDBSaver, client: DynamoDBClient, table_name: str, three: list[str]
-) -> None:
-    for checkpoint_id in three[1:]:
-        _never_acknowledge(client, table_name, checkpoint_id)
-    saver.copy_thread("t", "copy")
-    assert [each.checkpoint["id"] for each in saver.list(thread_config("copy"))] == three[:1]
+        copying.finish()
+    assert _listed(harness, "copy") == []
 
 
 def test_a_copy_that_dies_shows_nothing(harness: Harness, process: Process) -> None:
