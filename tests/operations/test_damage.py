@@ -7,7 +7,7 @@ way; here is what each kind of it says.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias
+from typing import Any
 
 import pytest
 from langgraph.checkpoint.serde.types import INTERRUPT
@@ -15,6 +15,7 @@ from langgraph.checkpoint.serde.types import INTERRUPT
 from langgraph.checkpoint.dynamodb import CheckpointCorruptionError, CheckpointerError, CheckpointFormatError
 from langgraph.checkpoint.dynamodb._operations.list import list_checkpoints
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, collected
+from tests.operations.damage import Damage, cut, damage, flip, replace
 from tests.support.checkpoints import noise, thread_config
 from tests.support.harness import THREAD, Harness, Process
 
@@ -23,9 +24,6 @@ HEAD, SEGMENT, WRITES = "C#2#", "S#", "C#2#W#task"
 VALUES = {"big": noise(120_000), "small": "x"}
 # Large enough to be sealed instead of being stored as readable JSON in the head.
 SEALED = {"note": "metadata " * 2000}
-
-Damage: TypeAlias = Callable[[Any], dict[str, Any]]
-"""Returns what attributes of an item change to; one that changes to None is left out."""
 
 
 def _fill(harness: Harness, **metadata: Any) -> None:
@@ -36,57 +34,34 @@ def _fill(harness: Harness, **metadata: Any) -> None:
     harness.run(process.put_writes("2", [("channel", 1), ("channel", 2), (INTERRUPT, "?")]))
 
 
-def _damage(harness: Harness, sk: str, damage: Damage) -> None:
-    """Damage the first item whose sort key begins so."""
-    item = next(iter(harness.items(sk).values()))
-    harness.change(item, **damage(item))
-
-
-def _flip(name: str, position: int) -> Damage:
-    def flipped(item: Any) -> dict[str, Any]:
-        data = bytearray(item[name]["B"])
-        data[position] ^= 0x40
-        return {name: {"B": bytes(data)}}
-
-    return flipped
-
-
-def _cut(name: str, size: int) -> Damage:
-    return lambda item: {name: {"B": item[name]["B"][:size]}}
-
-
-def _set(name: str, value: dict[str, Any] | None) -> Damage:
-    return lambda _: {name: value}
-
-
 def _newer(name: str) -> Damage:
     return lambda item: {name: {"B": b"\x09" + item[name]["B"][1:]}}
 
 
 # Byte 0 of a part and of a sealed unit is its format version.
 DAMAGES: dict[str, tuple[str, Damage]] = {
-    "segment: compression": (SEGMENT, _flip("data", 1)),
-    "segment: length of the cipher's name": (SEGMENT, _flip("data", 2)),
-    "segment: last byte": (SEGMENT, _flip("data", -1)),
-    "segment: one byte": (SEGMENT, _cut("data", 1)),
-    "segment: no data": (SEGMENT, _set("data", None)),
-    "body: number of segments": (HEAD, _flip("body", 4)),
-    "body: id of a segment": (HEAD, _flip("body", 6)),
-    "body: last byte": (HEAD, _flip("body", -1)),
-    "body: cut short": (HEAD, _cut("body", 10)),
-    "body: another type": (HEAD, _set("body", {"S": "text"})),
-    "body: gone": (HEAD, _set("body", None)),
-    "head: no format version": (HEAD, _set("v", None)),
-    "metadata: no JSON": (HEAD, _set("metadata", {"S": '{"source": '})),
-    "metadata: no object": (HEAD, _set("metadata", {"S": "[]"})),
-    "metadata: gone": (HEAD, _set("metadata", None)),
-    "writes: last byte": (WRITES, _flip("writes", -1)),
-    "writes: cut short": (WRITES, _cut("writes", 9)),
-    "writes: another type": (WRITES, _set("writes", {"S": "text"})),
-    "special write: last byte": (WRITES, _flip("special_3", -1)),
+    "segment: compression": (SEGMENT, flip("data", 1)),
+    "segment: length of the cipher's name": (SEGMENT, flip("data", 2)),
+    "segment: last byte": (SEGMENT, flip("data")),
+    "segment: one byte": (SEGMENT, cut("data", 1)),
+    "segment: no data": (SEGMENT, replace("data", None)),
+    "body: number of segments": (HEAD, flip("body", 4)),
+    "body: id of a segment": (HEAD, flip("body", 6)),
+    "body: last byte": (HEAD, flip("body")),
+    "body: cut short": (HEAD, cut("body", 10)),
+    "body: another type": (HEAD, replace("body", {"S": "text"})),
+    "body: gone": (HEAD, replace("body", None)),
+    "head: no format version": (HEAD, replace("v", None)),
+    "metadata: no JSON": (HEAD, replace("metadata", {"S": '{"source": '})),
+    "metadata: no object": (HEAD, replace("metadata", {"S": "[]"})),
+    "metadata: gone": (HEAD, replace("metadata", None)),
+    "writes: last byte": (WRITES, flip("writes")),
+    "writes: cut short": (WRITES, cut("writes", 9)),
+    "writes: another type": (WRITES, replace("writes", {"S": "text"})),
+    "special write: last byte": (WRITES, flip("special_3")),
 }
 NEWER: dict[str, tuple[str, Damage]] = {
-    "newer head": (HEAD, _set("v", {"N": "9"})),
+    "newer head": (HEAD, replace("v", {"N": "9"})),
     "newer body": (HEAD, _newer("body")),
     "newer segment": (SEGMENT, _newer("data")),
     "newer writes": (WRITES, _newer("writes")),
@@ -111,22 +86,22 @@ def _assert_no_reading_succeeds(harness: Harness, error: type[CheckpointerError]
     assert harness.model.items() == before
 
 
-@pytest.mark.parametrize(("sk", "damage"), DAMAGES.values(), ids=DAMAGES)
+@pytest.mark.parametrize(("sk", "how"), DAMAGES.values(), ids=DAMAGES)
 def test_damage_is_an_error_that_names_the_item_by_whichever_way_it_is_read(
-    harness: Harness, sk: str, damage: Damage
+    harness: Harness, sk: str, how: Damage
 ) -> None:
     _fill(harness)
-    _damage(harness, sk, damage)
+    damage(harness, sk, how)
     message = rf"item PK='t#' SK='{sk}.*(?:damaged|missing).*restore .* point-in-time recovery"
     _assert_no_reading_succeeds(harness, CheckpointCorruptionError, message)
 
 
-@pytest.mark.parametrize(("sk", "damage"), NEWER.values(), ids=NEWER)
+@pytest.mark.parametrize(("sk", "how"), NEWER.values(), ids=NEWER)
 def test_an_item_of_a_newer_format_is_refused_with_what_reads_it(
-    harness: Harness, sk: str, damage: Damage
+    harness: Harness, sk: str, how: Damage
 ) -> None:
     _fill(harness)
-    _damage(harness, sk, damage)
+    damage(harness, sk, how)
     message = rf"SK='{sk}.*has format version 9,.* up to \d; upgrade langgraph-dynamodb"
     _assert_no_reading_succeeds(harness, CheckpointFormatError, message)
 
@@ -141,14 +116,14 @@ def test_a_deleted_segment_is_an_error_that_names_the_checkpoint(harness: Harnes
 
 def test_a_change_of_readable_metadata_is_found(harness: Harness) -> None:
     _fill(harness)
-    _damage(harness, HEAD, lambda head: {"metadata": {"S": head["metadata"]["S"].replace("loop", "fork")}})
+    damage(harness, HEAD, lambda head: {"metadata": {"S": head["metadata"]["S"].replace("loop", "fork")}})
     with pytest.raises(CheckpointCorruptionError, match=r"SK='C#2#' is damaged: .*metadata"):
         harness.process().get("2")
 
 
 def test_damaged_metadata_that_were_sealed_are_found_when_they_are_filtered_by(harness: Harness) -> None:
     _fill(harness, **SEALED)
-    _damage(harness, HEAD, _flip("sealed_metadata", -1))
+    damage(harness, HEAD, flip("sealed_metadata"))
     _assert_no_reading_succeeds(harness, CheckpointCorruptionError, "SK='C#2#' is damaged: its checksum")
 
 
@@ -175,8 +150,8 @@ def test_nothing_is_built_on_what_is_damaged_or_newer_and_nothing_of_it_is_delet
 ) -> None:
     _fill(harness)
     harness.run(harness.process().put("3", {"small": "newest"}, "2"))
-    sk, damage = (DAMAGES | NEWER)[kind]
-    _damage(harness, sk, damage)
+    sk, how = (DAMAGES | NEWER)[kind]
+    damage(harness, sk, how)
     # A thread item holds the claim of a deletion that failed.
     before = harness.items("C#") | harness.items("S#")
     error = CheckpointFormatError if kind in NEWER else CheckpointCorruptionError
@@ -188,7 +163,7 @@ def test_nothing_is_built_on_what_is_damaged_or_newer_and_nothing_of_it_is_delet
 
 def test_a_damaged_thread_can_be_deleted(harness: Harness, process: Process) -> None:
     _fill(harness)
-    _damage(harness, SEGMENT, _flip("data", -1))
-    _damage(harness, HEAD, _flip("body", -1))
+    damage(harness, SEGMENT, flip("data"))
+    damage(harness, HEAD, flip("body"))
     harness.run(process.delete_thread())
     assert harness.model.items() == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS, ORPHAN_SECONDS
 from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._operations.verify import Verification, repair_thread, verify_thread
+from tests.operations.damage import Damage, damage, flip, replace
 from tests.support.checkpoints import METADATA, checkpoint_of, noise, thread_config
 from tests.support.harness import CODEC, TABLE, THREAD, Harness, Process, commits, confirms, deletes
 
@@ -80,87 +80,34 @@ def test_what_is_encrypted_is_opened(harness: Harness) -> None:
         assert says in str(found.why_unreadable)
 
 
-def _flip(item: Any, name: str) -> Any:
-    data = bytearray(item[name]["B"])
-    data[-1] ^= 1
-    return {name: {"B": bytes(data)}}
+NOBODYS_KEY = "its sort key is not one that this package writes"
+changed_head = flip("body")
 
 
-DAMAGE: dict[str, Callable[[Harness], str]] = {}
-
-
-def damage(make: Callable[[Harness], str]) -> Callable[[Harness], str]:
-    """Take a way to damage a thread; what it returns has to be said of it."""
-    DAMAGE[make.__name__] = make
-    return make
-
-
-@damage
-def a_segment_that_was_changed(harness: Harness) -> str:
-    """A bit is another one."""
-    item = next(iter(harness.items("S#").values()))
-    harness.change(item, **_flip(item, "data"))
-    return str(item["SK"]["S"])
-
-
-@damage
-def a_segment_that_is_gone(harness: Harness) -> str:
-    """Somebody has deleted it."""
-    harness.remove(next(iter(harness.items("S#", THREAD).values())))
-    return "needs segments that are not in the table"
-
-
-@damage
-def a_head_that_was_changed(harness: Harness) -> str:
-    """A bit is another one."""
-    item = harness.items("C#")["C#1#"]
-    harness.change(item, **_flip(item, "body"))
-    return "SK='C#1#'"
-
-
-@damage
-def a_head_of_a_newer_release(harness: Harness) -> str:
-    """A format that is not known."""
-    harness.change(harness.items("C#")["C#1#"], v={"N": "99"})
-    return "upgrade langgraph-dynamodb"
-
-
-@damage
-def metadata_that_were_changed(harness: Harness) -> str:
-    """They are not what the body vouches for."""
-    harness.change(harness.items("C#")["C#1#"], metadata={"S": "{}"})
-    return "its metadata was changed after it was stored"
-
-
-@damage
-def writes_that_were_changed(harness: Harness) -> str:
-    """A bit is another one."""
-    item = harness.items("C#")["C#2#W#task"]
-    harness.change(item, **_flip(item, "special_3"))
-    return "W#task"
-
-
-@damage
-def a_key_that_nobody_writes(harness: Harness) -> str:
-    """It is no checkpoint's."""
-    harness.change(harness.items("C#")["C#1#"], SK={"S": "C#no checkpoint"})
-    return "its sort key is not one that this package writes"
-
-
-@damage
-def a_marker_that_nobody_writes(harness: Harness) -> str:
-    """It is no namespace's."""
-    harness.change(next(iter(harness.items("N#").values())), SK={"S": "N#"})
-    return "its sort key is not one that this package writes"
-
-
-@pytest.mark.parametrize("make", DAMAGE.values(), ids=DAMAGE)
-def test_damage_is_found_and_said(harness: Harness, make: Callable[[Harness], str]) -> None:
+@pytest.mark.parametrize(
+    ("sk", "how", "said"),
+    [
+        ("S#", flip("data"), "SK='S#"),
+        ("C#1#", changed_head, "SK='C#1#'"),
+        ("C#1#", replace("v", {"N": "99"}), "upgrade langgraph-dynamodb"),
+        ("C#1#", replace("metadata", {"S": "{}"}), "its metadata was changed after it was stored"),
+        ("C#1#", replace("SK", {"S": "C#no checkpoint"}), NOBODYS_KEY),
+        ("C#2#W#task", flip("special_3"), "W#task"),
+        ("N#", replace("SK", {"S": "N#"}), NOBODYS_KEY),
+    ],
+)
+def test_damage_is_found_and_said(harness: Harness, sk: str, how: Damage, said: str) -> None:
     conversation(harness)
-    word = make(harness)
+    damage(harness, sk, how)
     found = verified(harness)
     assert not found.is_sound
-    assert any(word in message for message in found.messages), found.messages
+    assert any(said in message for message in found.messages), found.messages
+
+
+def test_a_segment_that_is_gone_is_damage(harness: Harness) -> None:
+    conversation(harness)
+    harness.remove(next(iter(harness.items("S#").values())))
+    assert any("needs segments that are not in the table" in each for each in verified(harness).messages)
 
 
 def test_a_thread_without_its_item_is_whole_and_nobody_knows_what_counts(harness: Harness) -> None:
@@ -185,7 +132,7 @@ def test_of_very_much_damage_some_is_said_and_all_is_counted(harness: Harness) -
     conversation(harness)
     segments = harness.items("S#").values()
     for item in segments:
-        harness.change(item, **_flip(item, "data"))
+        harness.change(item, **flip("data")(item))
     found = verified(harness)
     assert found.flaws >= len(segments) > 20
     assert len(found.messages) == 20
@@ -193,7 +140,7 @@ def test_of_very_much_damage_some_is_said_and_all_is_counted(harness: Harness) -
 
 def test_what_needs_a_damaged_head_is_not_known_so_nothing_is_removed(harness: Harness) -> None:
     conversation(harness)
-    a_head_that_was_changed(harness)
+    damage(harness, "C#1#", changed_head)
     before = harness.items("")
     item = before["C#1#"]
     harness.change(item, body={"B": b"cut"})
@@ -296,7 +243,7 @@ def test_what_has_expired_is_counted_and_not_checked(harness: Harness) -> None:
     harness.now += 101
     assert (verified(harness).checkpoints, verified(harness).expired) == (0, 1)
     harness.now += 100
-    a_head_that_was_changed(harness)
+    damage(harness, "C#1#", changed_head)
     found = verified(harness)
     assert found.is_sound
     assert (found.checkpoints, found.expired) == (0, 1)
