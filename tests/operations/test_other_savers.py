@@ -144,11 +144,6 @@ def test_a_process_looks_once_and_where_it_found_nothing_only(
     assert traffic.operations == ["Query", "UpdateItem", "PutItem", "GetItem"]
 
 
-def test_what_begins_a_thread_looks_before_it_writes(saver: DynamoDBSaver, traffic: Traffic) -> None:
-    store(saver, thread_config(), "1", {"a": 1})
-    assert traffic.operations == [*LOOK, "UpdateItem", "PutItem", "GetItem"]
-
-
 def test_a_policy_that_denies_the_look_does_no_harm(saver: DynamoDBSaver, own_client: DynamoDBClient) -> None:
     """The policy of a tenant allows neither the index nor the other savers' keys."""
 
