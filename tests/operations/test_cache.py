@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -17,7 +16,6 @@ from langgraph.checkpoint.dynamodb._runtime.cache import Cache, CachedThread
 from tests.support.checkpoints import noise, thread_config
 from tests.support.harness import THREAD, Harness, Process, Run, commits, confirms, deletes
 
-DAY = 86_400
 BIG = noise(60_000)
 
 
@@ -57,16 +55,6 @@ def test_what_somebody_else_has_added_is_read_beside_the_look(harness: Harness) 
     assert reader.values() == {"big": BIG, "other": BIG[::-1]}
 
 
-def test_a_memory_that_is_too_small_changes_no_result(harness: Harness) -> None:
-    process = Process(harness, replace(harness.process().storage, cache=Cache(20_000)))
-    for count in range(1, 6):
-        harness.run(
-            process.put(str(count), {"big": BIG[: 9_000 * count]}, str(count - 1) if count > 1 else None)
-        )
-        assert process.values() == {"big": BIG[: 9_000 * count]}
-        assert process.values("1") == {"big": BIG[:9_000]}
-
-
 def test_a_deleted_state_is_not_read_from_memory(harness: Harness) -> None:
     """A put that was under way stores a head all of whose segments have gone."""
     reader, other = harness.process(), harness.process()
@@ -81,12 +69,6 @@ def test_a_deleted_state_is_not_read_from_memory(harness: Harness) -> None:
     deletion.finish()
     assert harness.process().values() is None
     assert reader.values() is None
-
-
-def test_what_a_prune_keeps_is_read_anew_once(harness: Harness, process: Process) -> None:
-    harness.run(process.put("1", {"big": BIG}))
-    harness.run(harness.process().prune())
-    assert _methods(process) == [["query"], ["query"]]
 
 
 def test_what_is_remembered_is_checked_when_it_is_used(harness: Harness, process: Process) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from langgraph.checkpoint.dynamodb import CheckpointCorruptionError, ThreadBusyError
+from langgraph.checkpoint.dynamodb import ThreadBusyError
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS, ORPHAN_SECONDS
 from langgraph.checkpoint.dynamodb._operations.inventory import scan_namespace
@@ -62,37 +62,6 @@ def test_a_prune_keeps_what_counts_though_deletions_in_a_row_took_what_was_newes
     assert harness.process().get("2") is not None
 
 
-@pytest.mark.parametrize("kept", [1, 2])
-def test_a_prune_keeps_as_many_as_count(harness: Harness, kept: int) -> None:
-    _of_own_runs(harness.process())
-    for run in ("run 4", "run 3"):
-        harness.run(harness.process().delete_for_runs(run))
-    harness.run(harness.process().prune(kept))
-    assert _ids(harness) == ["1", "2"][-kept:]
-
-
-def test_the_next_put_goes_on_from_what_deletions_in_a_row_left(harness: Harness) -> None:
-    """Nothing that the newest checkpoint has is stored again, but for the open end of a value that is left as it is."""
-    _of_own_runs(harness.process())
-    for run in ("run 4", "run 3"):
-        harness.run(harness.process().delete_for_runs(run))
-    before = harness.items("S#").keys()
-    process = harness.process()
-    harness.run(process.put("5", {"big": noise(60_000, 2), "shared": noise(60_000)}, "2", []))
-    new = [item for key, item in harness.items("S#").items() if key not in before]
-    assert sum(len(item["data"]["B"]) for item in new) < 20_000
-
-
-def test_damage_to_what_deletions_in_a_row_left_is_not_passed_over(harness: Harness) -> None:
-    _of_own_runs(harness.process())
-    for run in ("run 4", "run 3"):
-        harness.run(harness.process().delete_for_runs(run))
-    for item in harness.items("S#").values():
-        harness.remove(item)
-    with pytest.raises(CheckpointCorruptionError, match="needs segments"):
-        harness.process().get()
-
-
 @pytest.mark.parametrize("request_", ["SET #epoch = :new", "REMOVE #previous"])
 @pytest.mark.parametrize("carried_out", [True, False])
 def test_what_a_deletion_left_counts_wherever_it_died(request_: str, carried_out: bool) -> None:
@@ -126,26 +95,6 @@ def test_a_deletion_that_lost_its_claim_takes_no_segment(harness: Harness, proce
         " are deleted; what only they needed goes with the next prune or deletion of the thread."
     )
     assert harness.process().values("5") == {"big": noise(60_000, 4), "shared": noise(60_000)}
-
-
-def test_a_late_head_does_not_take_the_place_of_one_that_was_restamped(harness: Harness) -> None:
-    """A request that its sender had given up arrives late, and names what has gone since."""
-    process = harness.process()
-    _of_own_runs(process, ("1", "2"))
-    late = harness.begin(
-        process.put("3", {"big": noise(60_000, 2), "shared": noise(60_000)}, "2", [], run_id="run 3")
-    )
-    late.until(commits("3"))
-    for each in ("3", "4"):
-        values = {"big": noise(60_000, int(each)), "shared": noise(60_000)}
-        harness.run(process.put(each, values, "1", ["big"], run_id=f"run {each}"))
-    harness.run(harness.process().delete_for_runs("run 2"))
-    late.perform()
-    harness.run(harness.process().delete_for_runs("run 4"))
-    harness.now += ORPHAN_SECONDS + 10
-    harness.run(harness.process().prune())
-    assert _ids(harness) == ["3"]
-    assert harness.process().values() == {"big": noise(60_000, 3), "shared": noise(60_000)}
 
 
 def test_a_prune_that_lost_its_claim_before_it_read_deletes_nothing(harness: Harness) -> None:
@@ -187,19 +136,6 @@ def test_a_prune_does_not_let_what_is_alive_go_with_what_had_gone_before_it_was_
     harness.run(other.put("1", {"x": "old"}))
     harness.run(other.prune(2))
     assert harness.process().values("1") == {"x": "old"}
-
-
-def test_writes_whose_head_comes_while_a_deletion_stands_still_are_not_abandoned(harness: Harness) -> None:
-    """They were young when the deletion read them, and are old when it goes on; their head has come in between."""
-    process = harness.process()
-    harness.run(process.put("1", {"x": 1}))
-    harness.run(process.put_writes("2", [("x", "held back")]))
-    deletion = harness.begin(harness.process().prune())
-    deletion.until(changes_thread("REMOVE #previous"))
-    harness.run(process.put("2", {"x": 2}, "1"))
-    harness.now += ORPHAN_SECONDS + 10
-    deletion.finish()
-    assert harness.process().pending("2") == [("task", "x", "held back")]
 
 
 def _prune_of_old_writes(harness: Harness) -> Run[None]:
@@ -277,39 +213,6 @@ def test_a_prune_that_fails_leaves_the_thread_as_it_was_to_be(harness: Harness) 
     harness.run(harness.process().delete_for_runs("run 4"))
     harness.run(harness.process().prune(1))
     assert _ids(harness) == ["3"]
-
-
-def test_a_prune_after_one_that_died_keeps_what_was_newest(harness: Harness, process: Process) -> None:
-    """The epoch of that has ended, and nothing is restamped yet; above it is what was never committed."""
-    _of_own_runs(process, ("1", "2"))
-    late = harness.begin(process.put("3", {"big": noise(60_000, 2), "shared": noise(60_000)}, "2", []))
-    late.until(commits("3"))
-    harness.run(harness.process().prune(2))
-    late.perform()
-    dying = harness.begin(harness.process().prune(3))
-    dying.until(changes_thread(":ended"))
-    dying.perform()
-    harness.now += CLAIM_SECONDS + 10
-    harness.run(harness.process().prune())
-    assert _ids(harness) == ["2", "3"]
-
-
-@pytest.mark.parametrize("ttl_seconds", [None, 1000])
-def test_what_comes_into_a_new_namespace_during_a_prune_counts_after_it(ttl_seconds: int | None) -> None:
-    harness = Harness()
-    process = harness.process(ttl_seconds)
-    harness.run(process.put("1", {"big": noise(60_000)}))
-    harness.run(process.put("1", {"big": noise(60_000)}, namespace="old"))
-    prune = harness.begin(harness.process(ttl_seconds).prune())
-    prune.until(changes_thread("SET #epoch = :new"))
-    harness.run(process.put("2", {"big": noise(60_000, 2)}, namespace="new"))
-    prune.finish()
-    epochs = {item["epoch"]["B"] for item in (*harness.items("C#").values(), *harness.items("T").values())}
-    assert len(epochs) == 1
-    assert harness.process().values(namespace="new") == {"big": noise(60_000, 2)}
-    assert harness.process().values(namespace="old") == {"big": noise(60_000)}
-    harness.run(harness.process().delete_thread())
-    assert harness.model.items() == []
 
 
 def test_a_prune_leaves_no_segment_that_only_index_segments_of_what_went_led_to(

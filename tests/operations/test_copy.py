@@ -35,7 +35,6 @@ from tests.support.harness import (
     TTL_SECONDS,
     Harness,
     Process,
-    commits,
     confirms,
     deletes,
     single_effects,
@@ -142,20 +141,6 @@ def test_a_newest_checkpoint_that_the_source_loses_meanwhile_does_not_hide_the_c
     assert harness.process().values(thread="copy") == {"x": "2"}
 
 
-def test_what_an_earlier_copy_hid_does_not_hide_what_a_later_one_keeps(harness: Harness) -> None:
-    """The source has gone on since, so it is not the newest; then what is newer goes from the copy."""
-    process = harness.process()
-    for number in ("1", "2"):
-        harness.run(process.put(number, {"x": number}, run_id=f"run {number}"))
-    died = harness.begin(harness.process().copy_thread("copy"))
-    died.until(lambda call: call.method == "batch_write_item" and "C#" in str(call.params))
-    harness.run(harness.process().delete_for_runs("run 2"))
-    harness.run(process.put("3", {"x": "3"}, "1", run_id="run 3"))
-    harness.run(harness.process().copy_thread("copy"))
-    harness.run(harness.process().delete_for_runs("run 3"))
-    assert harness.process().values(thread="copy") == {"x": "1"}
-
-
 def test_what_an_earlier_copy_hid_and_its_source_has_lost_does_not_hide_a_later_one(harness: Harness) -> None:
     """The index had not caught up with the hidden head, so what deleted the checkpoint did not find its copy."""
     process = harness.process()
@@ -209,40 +194,12 @@ def test_a_copy_is_not_left_hidden_by_another_one_that_died(harness: Harness, ch
     assert _contents(harness, "copy") == _contents(harness, THREAD)
 
 
-def test_a_copy_does_not_hide_what_another_one_has_shown_meanwhile(harness: Harness) -> None:
-    process = harness.process()
-    for number in ("1", "2"):
-        harness.run(process.put(number, {"x": number}))
-    copy = harness.begin(harness.process().copy_thread("copy"))
-    copy.until(commits("2"))
-    harness.run(process.put("3", {"x": "3"}, "2"))
-    # It has found nothing that it would hide.
-    slow = harness.begin(harness.process().copy_thread("copy"))
-    slow.until(commits("3"))
-    copy.finish()
-    slow.until(lambda call: call.method == "batch_write_item" and "C#1#" in str(call.params))
-    assert harness.process().values(thread="copy") == {"x": "3"}
-    slow.finish()
-    assert _contents(harness, "copy") == _contents(harness, THREAD)
-
-
 def _stores_a_head(call: Call) -> bool:
     """Tell whether a request stores a head, by itself or in a batch."""
     return call.method in {"put_item", "batch_write_item"} and any(
         items.sort_key(dict(item)).startswith(items.CHECKPOINTS) and items.is_head(dict(item))
         for item in keys_of(call.params)
     )
-
-
-def test_the_newest_checkpoint_of_a_delta_channel_is_readable_for_as_long_as_others(harness: Harness) -> None:
-    process = harness.process(TTL_SECONDS)
-    counters: Any = {"counters_since_delta_snapshot": {"log": (0, 0)}}
-    harness.run(process.put("1", {"x": 1}, **counters))
-    harness.run(process.put("2", {"x": 2}, "1", **counters))
-    harness.run(process.copy_thread("copy"))
-    heads = {thread: harness.items("C#", thread)["C#2#"] for thread in (THREAD, "copy")}
-    for name in (TTL_ATTRIBUTE, items.READABLE_UNTIL):
-        assert heads["copy"].get(name) == heads[THREAD].get(name)
 
 
 def _fill_two_namespaces(harness: Harness, process: Process) -> None:
@@ -404,18 +361,6 @@ def test_a_copy_has_the_ttl_of_the_saver_that_created_its_thread(while_copying: 
     assert harness.process().values(thread="copy") is None
 
 
-def test_who_has_read_a_copy_stores_under_its_ttl(harness: Harness) -> None:
-    """A process that has read a head does not read the thread item for the ttl."""
-    creator = harness.process(TTL_SECONDS)
-    harness.run(creator.put("1", {"x": 1}))
-    harness.run(creator.copy_thread("copy"))
-    other = harness.process()
-    assert other.values(thread="copy") == {"x": 1}
-    arguments: Any = (checkpoint_of("2", {"x": 2}), {"source": "loop", "step": 2}, {"x": 2})
-    harness.run(put(other.storage, thread_config("copy", "", "1"), *arguments))
-    assert items.expires_at(harness.items("C#2", "copy")["C#2#"]) == harness.now + 2 * TTL_SECONDS
-
-
 def test_a_copy_reads_what_others_have_stored_in_its_target_strongly(harness: Harness) -> None:
     """Otherwise it could hide what another copy has just shown, or not see what hides it."""
     process = harness.process()
@@ -428,27 +373,6 @@ def test_a_copy_reads_what_others_have_stored_in_its_target_strongly(harness: Ha
     ]
     # For hidden heads before it, for what it would hide, again when it has hidden, and at its end.
     assert reads[-4:] == [True] * 4
-
-
-def test_a_copy_expires_as_what_is_stored_when_it_begins(harness: Harness, expiring: Process) -> None:
-    for namespace in ("", "inner"):
-        harness.run(expiring.put("1", {"big": noise(60_000)}, namespace=namespace))
-        harness.run(expiring.put_writes("1", [("x", 1)], namespace=namespace))
-    stored = _lifetimes(harness, "t")
-    harness.now += TTL_SECONDS / 2
-    harness.run(expiring.copy_thread("copy"))
-    assert _lifetimes(harness, "copy") == stored
-    assert sorted(stored.values()) == [2 * TTL_SECONDS, 2 * TTL_SECONDS, *3 * [3 * TTL_SECONDS]]
-
-
-def _lifetimes(harness: Harness, thread: str) -> dict[str, int]:
-    """For how long the items of a thread live, by what they are; those of a kind live equally long."""
-    lifetimes: dict[str, int] = {}
-    for key, item in harness.items("", thread).items():
-        kind = "writes" if "#W#" in key else key[0]
-        lifetime = (items.number(item, TTL_ATTRIBUTE) or 0) - int(harness.now)
-        assert lifetimes.setdefault(kind, lifetime) == lifetime
-    return lifetimes
 
 
 @pytest.mark.parametrize("channels", [0, 3_000])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -109,26 +108,6 @@ def test_a_delta_channel_can_be_rebuilt_until_its_checkpoint_expires(
         # What is kept for it is not kept for ever.
         for key, item in harness.items("").items():
             assert _expiry(item) <= harness.now + (2 if key.startswith("C#") else 3) * TTL_SECONDS
-
-
-def test_a_checkpoint_that_needs_no_ancestor_does_not_outlive_the_segments_that_it_reuses() -> None:
-    """They live for longer than it can be read, and so are not renewed."""
-    harness = Harness()
-    process = harness.process(TTL_SECONDS)
-    for step, pause in enumerate((0.9, 0.9, 0.1, 0)):
-        _step(process, step, log=["stored"] if step == 2 else None)
-        _assert_nothing_outlives_its_segments(harness)
-        harness.now += pause * TTL_SECONDS
-
-
-def test_segments_of_several_ages_do_not_have_ancestors_renewed_at_each_step(harness: Harness) -> None:
-    process = harness.process(TTL_SECONDS)
-    renewed = Counter[str]()
-    for step in range(50):
-        renewed.update(_renewed(_step(process, step)))
-        harness.now += TTL_SECONDS / 10
-    # In five ttls, and each time for one age of them and for the other.
-    assert max(renewed.values()) <= 10
 
 
 @pytest.mark.parametrize("cold", [False, True], ids=["warm", "cold"])

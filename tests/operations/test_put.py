@@ -103,14 +103,6 @@ def test_a_put_that_finds_a_segment_gone_stores_the_value_again(harness: Harness
     assert all("data" in item for item in harness.items("S#").values()), "a renewal has made an item"
 
 
-def test_a_put_renews_what_it_reuses(harness: Harness, expiring: Process) -> None:
-    _grow_old(harness, expiring)
-    harness.run(expiring.put("4", {"big": BIG}, "3", ()))
-    harness.now += 0.9 * TTL_SECONDS
-    harness.model.expire()
-    assert harness.process().values() == {"big": BIG}
-
-
 def test_a_request_that_arrives_late_does_not_take_the_place_of_what_was_stored_since() -> None:
     """A client gave a put's commit up, and made the put again; then the whole thread had been deleted meanwhile."""
     harness = Harness()
@@ -141,15 +133,6 @@ def test_a_put_does_not_replace_another_processs_head_once_its_epoch_has_ended(h
     assert harness.items("C#2#") == acknowledged
     stale.finish()
     assert harness.process().values() == {"big": noise(40_000, 1)}
-
-
-def test_a_head_of_an_older_epoch_is_replaced_by_the_one_that_was_looked_for(harness: Harness) -> None:
-    """The condition that keeps late requests out lets a put replace its own head, and one that a deletion kept."""
-    process = harness.process()
-    harness.run(process.put("1", {"big": BIG}))
-    harness.run(harness.process().prune())
-    harness.run(harness.process().put("1", {"big": BIG, "x": 1}))
-    assert harness.process().values() == {"big": BIG, "x": 1}
 
 
 def test_a_put_that_uploaded_long_ago_does_not_commit_what_may_have_gone(harness: Harness) -> None:

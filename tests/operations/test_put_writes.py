@@ -26,7 +26,6 @@ from tests.support.harness import (
     Harness,
     Process,
     commits,
-    confirms,
     deletes,
     updates,
 )
@@ -85,22 +84,6 @@ def test_writes_that_find_a_segment_gone_store_the_value_again(harness: Harness,
     writes.finish()
     harness.run(expiring.put("3", {}))
     assert harness.process().pending("3") == [("task", "big", BIG)]
-
-
-@pytest.mark.parametrize("channel", ["__resume__", "x"])
-def test_writes_that_take_the_place_of_others_need_nothing_that_may_have_gone(channel: str) -> None:
-    """Their process remembers segments that a deletion has removed, and dies before it notices."""
-    harness = Harness()
-    dying, other = harness.process(), harness.process()
-    harness.run(dying.put("1", {"big": BIG}))
-    harness.run(other.delete_thread())
-    harness.run(other.put("1", {"big": BIG}))
-    harness.run(other.put_writes("1", [(channel, "acknowledged")]))
-    replacing = [(channel, BIG)] if channel == "__resume__" else [(channel, "ignored"), ("big", BIG)]
-    writes = harness.begin(dying.put_writes("1", replacing))
-    writes.until(confirms)
-    found = [value for _, name, value in harness.process().pending("1") if name == channel]
-    assert found in (["acknowledged"], [BIG])
 
 
 def test_a_special_write_does_not_vouch_for_regular_ones_that_were_not_acknowledged(harness: Harness) -> None:
@@ -206,17 +189,6 @@ def test_writes_name_what_the_put_of_their_checkpoint_is_about_to_store(namespac
     assert harness.process().pending("1", namespace=namespace) == [("task", "big", BIG)]
 
 
-def test_writes_do_without_a_put_that_fails(harness: Harness, process: Process) -> None:
-    put = harness.begin(process.put("1", {"big": BIG}))
-    put.until(commits("1"))
-    writes = harness.begin(process.put_writes("1", [("big", BIG)]))
-    writes.go_on()
-    put.drop()
-    writes.finish()
-    harness.run(harness.process().put("1", {}))
-    assert harness.process().pending("1") == [("task", "big", BIG)]
-
-
 @pytest.mark.parametrize("namespace", ["", "inner"])
 def test_puts_that_never_end_are_waited_for_once(harness: Harness, process: Process, namespace: str) -> None:
     """Their event loops were stopped and kept."""
@@ -252,20 +224,6 @@ def test_writes_that_must_not_wait_ask_for_it_once(harness: Harness, process: Pr
     writes.go_on([None])
     writes.until(updates("C#1#W"))
     assert harness.now == 1_700_000_000.0
-
-
-def test_writes_name_nothing_of_a_put_that_a_deletion_made_begin_again(harness: Harness) -> None:
-    process = harness.process()
-    harness.run(process.put("1", {"big": BIG}))
-    put = harness.begin(process.put("2", {"big": BIG}, "1", ()))
-    put.until(commits("2"))
-    writes = harness.begin(process.put_writes("2", [("big", BIG)]))
-    harness.run(harness.process().delete_thread())
-    put.finish()
-    writes.finish()
-    assert harness.process().pending("2") == [("task", "big", BIG)]
-    harness.run(harness.process().delete_thread())
-    assert harness.items("") == {}
 
 
 def test_writes_that_come_before_their_put_name_what_the_last_checkpoint_has(harness: Harness) -> None:
@@ -375,18 +333,6 @@ def test_writes_of_a_task_whose_item_has_expired_take_its_place(harness: Harness
     assert items.expires_at(writes) == harness.now + 2 * TTL_SECONDS
 
 
-def test_writes_that_are_stored_again_do_not_pass_for_abandoned(harness: Harness, process: Process) -> None:
-    """They come before their checkpoint; that they were repeated says that it is still on its way."""
-    harness.run(process.put("1", {}))
-    harness.run(process.put_writes("2", [("x", BIG)]))
-    harness.now += ORPHAN_SECONDS - 100
-    harness.run(process.put_writes("2", [("x", BIG)]))
-    harness.now += 200
-    harness.run(harness.process().prune())
-    harness.run(process.put("2", {}, "1"))
-    assert harness.process().pending("2") == [("task", "x", BIG)]
-
-
 def test_writes_that_are_stored_again_while_they_are_deleted_are_there(harness: Harness) -> None:
     process = harness.process()
     harness.run(process.put("1", {}))
@@ -425,18 +371,6 @@ def test_writes_that_a_deletion_may_be_about_to_tear_are_stored_again(*, has_beg
     dying.perform()
     harness.run(harness.process().put_writes("1", [("x", BIG)]))
     deletion.finish()
-    harness.run(harness.process().put("1", {"x": 0}))
-    assert harness.process().pending("1") == [("task", "x", BIG)]
-
-
-def test_writes_that_are_there_already_are_stored_again_where_the_thread_is_deleted_meanwhile() -> None:
-    harness = Harness()
-    harness.run(harness.process().put("1", {"x": 0}))
-    harness.run(harness.process().put_writes("1", [("x", BIG)]))
-    again = harness.begin(harness.process().put_writes("1", [("x", BIG)]))
-    again.until(confirms)
-    harness.run(harness.process().delete_thread())
-    again.finish()
     harness.run(harness.process().put("1", {"x": 0}))
     assert harness.process().pending("1") == [("task", "x", BIG)]
 

@@ -64,19 +64,6 @@ def test_a_process_that_has_read_nothing_renews_too(harness: Harness, codec: Any
     assert harness.process(codec=codec).values() == {"x": BIG}
 
 
-def test_a_use_within_two_ttls_brings_a_checkpoint_back_with_all_its_writes(harness: Harness) -> None:
-    process = harness.process(TTL_SECONDS)
-    harness.run(process.put("1", {"x": BIG}))
-    harness.run(process.put_writes("1", [("channel", BIG)], "first"))
-    _pass(harness, TTL_SECONDS * 0.9)
-    harness.run(process.put_writes("1", TASK, "second"))
-    _pass(harness, TTL_SECONDS * 1.6)
-    assert process.get() is None
-    harness.run(harness.process(TTL_SECONDS).put_writes("1", TASK, "third"))
-    assert harness.process().values() == {"x": BIG}
-    assert [task for task, *_ in harness.process().pending("1")] == ["first", "second", "third"]
-
-
 def test_late_writes_to_a_checkpoint_that_is_gone_do_not_pass_for_a_renewal(harness: Harness) -> None:
     late = harness.process(TTL_SECONDS)
     harness.run(late.put("1", {"x": 1}))
@@ -151,16 +138,6 @@ def test_an_older_checkpoint_does_not_come_back_after_a_newer_one(harness: Harne
     else:
         harness.run(harness.process(TTL_SECONDS).put_writes("1", TASK))
     assert harness.process().get() is None
-
-
-def test_writes_of_a_thread_that_began_anew_bring_nothing_back(harness: Harness, expiring: Process) -> None:
-    """The checkpoint was committed under an epoch that is gone, and its segments may be."""
-    harness.run(expiring.put("1", {"x": BIG}))
-    harness.now += TTL_SECONDS * 2.5
-    harness.run(harness.process(TTL_SECONDS).put("0", {"x": 0}))
-    harness.run(expiring.put_writes("1", TASK))
-    _pass(harness, TTL_SECONDS * 0.5)
-    assert harness.process().values("1") is None
 
 
 def test_writes_of_an_older_checkpoint_renew_every_newer_one(harness: Harness, expiring: Process) -> None:
@@ -284,24 +261,10 @@ def test_a_run_without_pauses_makes_no_further_request(harness: Harness) -> None
     assert _requests(harness, process, "fg") == 2
 
 
-def test_a_subgraph_without_pauses_makes_no_further_request(harness: Harness, expiring: Process) -> None:
-    harness.run(expiring.put("1", {"x": BIG}))
-    harness.run(expiring.put("2", {"x": 1}, namespace="a:1"))
-    calls = [harness.begin(expiring.put(each, {"x": 1}, namespace="a:1")).trace() for each in "345"]
-    assert [len(each) for each in calls] == [2, 2, 2]
-
-
 def test_what_is_not_there_is_looked_for_once(harness: Harness, expiring: Process) -> None:
     """The parent's checkpoint may never have been put: a subgraph may run alone."""
     calls = [harness.begin(expiring.put(each, {"x": 1}, namespace="a:1")).trace() for each in "345"]
     assert [len(each) for each in calls[1:]] == [2, 2]
-
-
-def test_a_thread_without_a_ttl_is_never_renewed(harness: Harness) -> None:
-    process = harness.process(None)
-    harness.run(process.put("1", {"x": BIG}))
-    harness.now += 10_000_000
-    assert _requests(harness, process, "ab") == 2
 
 
 def _delta_channel(harness: Harness, process: Process, count: int) -> None:

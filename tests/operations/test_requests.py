@@ -105,12 +105,6 @@ def test_a_put_whose_thread_is_pruned_before_it_looks(harness: Harness, process:
     assert _requests(put) == ["get_item T", "get_item C#2#", *_stored("3")]
 
 
-def test_a_small_state_has_no_segments(harness: Harness, process: Process) -> None:
-    """Nor has one that leaves as it was what would be a segment of a larger one."""
-    assert "batch_write" not in str(_requests(harness.begin(process.put("1", {"x": noise(6_000)}))))
-    assert "batch_write" not in str(_requests(harness.begin(process.put("2", {"x": noise(6_000)}, "1", ()))))
-
-
 def test_writes(harness: Harness, process: Process) -> None:
     harness.run(process.put("1", {}))
     update, segments = ["update_item C#1#W#task SET"], ["batch_write_item PutRequest S#"]
@@ -153,15 +147,6 @@ def test_writes_into_a_namespace(harness: Harness, *, knows_the_thread: bool) ->
     for registered, looked in (([*known, "put_item N#a"], looks), ([], [])):
         writes = harness.begin(process.put_writes("1", [("__resume__", 1)], namespace="a"))
         assert _requests(writes) == [*registered, *update, *looked]
-
-
-def test_writes_of_what_the_checkpoint_has_are_not_written_again(harness: Harness, process: Process) -> None:
-    harness.run(process.put("1", {"big": LARGE}))
-    before = harness.items("S#")
-    harness.run(process.put_writes("1", [("big", LARGE)]))
-    new = [item for key, item in harness.items("S#").items() if key not in before]
-    # The first piece has the channel's name in it, and the last one the end of the packed writes.
-    assert sum(len(item["data"]["B"]) for item in new) < len(LARGE) / 3
 
 
 def test_writes_of_what_the_checkpoint_has_name_it_though_they_would_fit_into_their_item() -> None:

@@ -10,7 +10,6 @@ from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.limits import (
     BACKOFF_SECONDS_TOTAL,
     CLAIM_SECONDS,
-    ORPHAN_SECONDS,
     READ_WAIT_SECONDS_MAX,
 )
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
@@ -22,7 +21,6 @@ from tests.support.harness import (
     Run,
     changes_thread,
     confirms,
-    deletes,
     removes_thread,
 )
 
@@ -70,27 +68,6 @@ def test_a_confirmation_does_not_make_a_thread_item_that_has_gone(harness: Harne
     assert harness.process().values() == {}
 
 
-def test_an_epoch_that_has_begun_does_not_become_idle_again(harness: Harness) -> None:
-    """The request that ended a thread's epoch arrives twice, the second time after a put was acknowledged."""
-    harness.run(harness.process().put("1", {"big": BIG}))
-    deletion = harness.begin(harness.process().delete_thread())
-    (end,) = deletion.until(changes_thread("SET #epoch = :new"))
-    deletion.until(removes_thread)
-    harness.run(harness.process().put("2", {"big": BIG}))
-    harness.perform(end)
-    deletion.finish()
-    epochs = [item["epoch"] for item in (*harness.items("C#").values(), *harness.items("T").values())]
-    assert len(epochs) == 2
-    assert epochs[0] == epochs[1]
-
-
-def test_whoever_takes_a_threads_epoch_leaves_it_as_it_is(harness: Harness) -> None:
-    harness.run(harness.process().put("1", {}))
-    before = harness.items("T")
-    harness.run(harness.process().put("2", {}))
-    assert harness.items("T") == before
-
-
 def test_a_namespace_that_was_entered_again_keeps_its_entry(harness: Harness) -> None:
     """A deletion saw that nothing was left of it, and somebody stores in it before the entry goes."""
     harness.run(harness.process().put("1", {}, namespace="inner"))
@@ -132,32 +109,6 @@ def test_an_operator_without_a_ttl_deletes_a_thread_that_expires_meanwhile(delet
     assert harness.items("T") == harness.items("C#") == {}
 
 
-def test_a_claim_that_expires_with_its_thread_item_is_taken_again(harness: Harness) -> None:
-    """DynamoDB removes the item between the claim and what lets the item live for it."""
-    harness.run(harness.process(TTL_SECONDS).put("1", {"big": BIG}))
-    harness.now += 2 * TTL_SECONDS - 5
-    deletion = harness.begin(harness.process().delete_thread())
-    deletion.until(lambda call: "SET #expiry" in call.params.get("UpdateExpression", ""))
-    harness.now += 10
-    harness.model.expire()
-    deletion.finish()
-    assert harness.items("T") == harness.items("C#") == {}
-
-
-def test_a_deletion_that_ends_an_epoch_has_its_claim_for_as_long_again(harness: Harness) -> None:
-    harness.run(harness.process().put("1", {"big": BIG}))
-    first = harness.begin(harness.process().delete_thread())
-    first.until(deletes("C#"))
-    harness.now += CLAIM_SECONDS - 20
-    first.until(changes_thread("SET #epoch = :new"))
-    first.go_on()
-    harness.now += 30
-    with pytest.raises(ThreadBusyError, match="is being deleted or pruned by another call"):
-        harness.run(harness.process().prune())
-    first.finish()
-    assert harness.model.items() == []
-
-
 def test_a_deletion_waits_for_another_one_and_then_gives_up(harness: Harness) -> None:
     harness.run(harness.process().put("1", {"big": BIG}))
     first = harness.begin(harness.process().prune())
@@ -166,28 +117,6 @@ def test_a_deletion_waits_for_another_one_and_then_gives_up(harness: Harness) ->
     with pytest.raises(ThreadBusyError, match="is being deleted or pruned by another call, for over 60 s"):
         second.finish()
     assert BACKOFF_SECONDS_TOTAL < harness.now - begun < 2 * BACKOFF_SECONDS_TOTAL
-
-
-def test_a_deletion_has_its_claim_though_the_thread_item_lives_for_longer_meanwhile(harness: Harness) -> None:
-    """A put renews it after the claim was made and before the claim's own renewal; nothing is waited for."""
-    harness.run(harness.process(TTL_SECONDS).put("1", {"big": BIG}))
-    harness.now += 1.5 * TTL_SECONDS
-    deletion = harness.begin(harness.process().delete_thread())
-    deletion.until(lambda call: "SET #expiry" in call.params.get("UpdateExpression", ""))
-    harness.run(harness.process(10 * ORPHAN_SECONDS).put("2", {"big": BIG}))
-    now = harness.now
-    deletion.finish()
-    assert harness.now == now
-    assert harness.items("C#") == {}
-
-
-def test_the_thread_item_outlives_what_is_stored(harness: Harness, expiring: Process) -> None:
-    for step in range(1, 12):
-        harness.run(expiring.put(str(step), {"x": step}, str(step - 1) if step > 1 else None))
-        [thread] = harness.items("T").values()
-        assert 2 * TTL_SECONDS <= (items.expires_at(thread) or 0) - harness.now <= 3 * TTL_SECONDS
-        harness.now += 0.7 * TTL_SECONDS
-        harness.model.expire()
 
 
 def test_the_thread_item_outlives_the_writes_that_are_stored_last(harness: Harness) -> None:
