@@ -23,6 +23,7 @@ from tests.operations import (
     test_threads,
 )
 from tests.operations.mutants import Mutation
+from tests.operations.test_directory import Users
 from tests.runtime import test_requests
 
 CATCHERS: Mapping[Mutation, Callable[..., None]] = {
@@ -70,11 +71,12 @@ CATCHERS: Mapping[Mutation, Callable[..., None]] = {
     mutants.reads_that_were_sent_are_shared: (
         test_threads.test_a_confirmation_does_not_use_an_answer_from_before_its_commit
     ),
-    mutants.a_cached_activity_counts: (
-        test_directory.test_a_put_does_not_rely_on_another_one_that_was_to_enter_the_thread
+    mutants.a_cached_activity_counts: partial(
+        test_directory.test_a_put_does_not_rely_on_another_one_that_was_to_enter_the_thread, users=Users()
     ),
     mutants.a_touch_is_given_up: partial(
         test_directory.test_a_thread_that_is_pruned_between_confirmation_and_touch_is_touched,
+        users=Users(),
         is_listed=True,
         prunes=1,
     ),
