@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,15 +19,12 @@ from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import is_index
 from langgraph.checkpoint.dynamodb._operations import copy as copying
 from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
-from langgraph.checkpoint.dynamodb._operations.get import get_tuple
 from langgraph.checkpoint.dynamodb._operations.list import list_checkpoints
-from langgraph.checkpoint.dynamodb._operations.put import put
-from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
 from langgraph.checkpoint.dynamodb._operations.reads import find
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, collected
 from tests.simulation.simulator import keys_of
 from tests.simulation.world import use_small_limits
-from tests.support.checkpoints import checkpoint_of, noise, thread_config
+from tests.support.checkpoints import noise
 from tests.support.harness import (
     ENCRYPTED,
     THREAD,
@@ -278,26 +274,18 @@ def test_damage_to_a_copy_is_not_passed_over(harness: Harness, process: Process)
 
 @pytest.mark.parametrize(("channels", "limits"), [(0, "usual"), (3_000, "usual"), (50, "small")])
 def test_what_is_encrypted_is_copied_with_all_that_it_is_bound_to(
-    channels: int, limits: str, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, channels: int, limits: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if limits == "small":
         use_small_limits(monkeypatch)
-    harness = Harness()
-    storage = harness.process(codec=ENCRYPTED).storage
+    process = harness.process(codec=ENCRYPTED)
     # A value in segments, and so many others that what describes them is in segments too.
-    values = {
-        "noise": noise(60_000),
-        **{f"channel {number}": noise(20, number) for number in range(channels)},
-    }
-    checkpoint = checkpoint_of("1", values)
-    harness.run(put(storage, thread_config(THREAD), checkpoint, {}, dict.fromkeys(values, 1)))
-    at = thread_config(THREAD, "", "1")
-    harness.run(put_writes(storage, at, [("x", noise(100_000, 1)), ("__error__", "small")], "task", ""))
-    harness.run(copy_thread(storage, THREAD, "copy"))
-    found, copied = (
-        harness.run(get_tuple(harness.process(codec=ENCRYPTED).storage, thread_config(thread)))
-        for thread in (THREAD, "copy")
-    )
+    values = {f"channel {number}": noise(20, number) for number in range(channels)} | {"noise": noise(60_000)}
+    harness.run(process.put("1", values))
+    harness.run(process.put_writes("1", [("x", noise(100_000, 1)), ("__error__", "small")]))
+    harness.run(process.copy_thread("copy"))
+    reader = harness.process(codec=ENCRYPTED)
+    found, copied = reader.get(), reader.get(thread="copy")
     assert found is not None
     assert copied is not None
     assert copied.checkpoint == found.checkpoint
@@ -379,13 +367,11 @@ def test_a_copy_reads_what_others_have_stored_in_its_target_strongly(harness: Ha
 def test_without_the_key_nothing_is_copied(harness: Harness, channels: int) -> None:
     """The newest checkpoint cannot be opened; what describes it is in its head, or in segments."""
     keys = [Codec(EncryptedSerializer.from_pycryptodome_aes(key=each * 16)) for each in (b"a", b"b")]
-    storage = harness.process(codec=keys[0]).storage
     values = {f"channel {number}": noise(20, number) for number in range(channels)}
-    checkpoint = checkpoint_of("1", {**values, "x": 1})
-    harness.run(put(storage, thread_config(THREAD), checkpoint, {}, checkpoint["channel_versions"]))
+    harness.run(harness.process(codec=keys[0]).put("1", {**values, "x": 1}))
     before = harness.model.items()
     with pytest.raises((CheckpointCorruptionError, CheckpointerConfigurationError)):
-        harness.run(copy_thread(replace(storage, codec=keys[1]), THREAD, "copy"))
+        harness.run(harness.process(codec=keys[1]).copy_thread("copy"))
     assert harness.model.items() == before
 
 

@@ -17,9 +17,7 @@ from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._operations import threads
 from langgraph.checkpoint.dynamodb._operations.delete import prune
 from langgraph.checkpoint.dynamodb._operations.list import list_checkpoints
-from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, collected
-from tests.support.checkpoints import METADATA, checkpoint_of, thread_config
 from tests.support.harness import Harness, Process
 
 THREADS = ["a", "b", "c", "d"]
@@ -35,11 +33,7 @@ def process(process: Process) -> Process:
     """Store two checkpoints of each thread."""
     for thread_id in THREADS:
         for number, run_id in (("1", "run"), ("2", "run" if thread_id == "a" else "other")):
-            metadata: Any = {**METADATA, "run_id": run_id}
-            checkpoint = checkpoint_of(number, {"x": number})
-            process.harness.run(
-                put(process.storage, thread_config(thread_id), checkpoint, metadata, {"x": 1})
-            )
+            process.harness.run(process.put(number, {"x": number}, thread=thread_id, run_id=run_id))
     return process
 
 

@@ -14,7 +14,6 @@ from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, Checkp
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS
-from langgraph.checkpoint.dynamodb._operations.get import get_tuple
 from langgraph.checkpoint.dynamodb._operations.put import put
 from tests.support.checkpoints import checkpoint_of, noise, thread_config
 from tests.support.harness import (
@@ -239,16 +238,15 @@ def test_metadata_are_readable_where_nothing_is_encrypted_and_they_are_small(
     harness: Harness, *, encrypts: bool, size: int
 ) -> None:
     codec = ENCRYPTED if encrypts else CODEC
-    storage = harness.process(codec=codec).storage
-    metadata: Any = {"source": "loop", "note": noise(size).hex()}
-    harness.run(put(storage, thread_config(THREAD), checkpoint_of("1", {"x": 1}), metadata, {"x": 1}))
+    process, note = harness.process(codec=codec), noise(size).hex()
+    harness.run(process.put("1", {"x": 1}, note=note))
     [head] = harness.items("C#").values()
     readable = not encrypts and size < 100
     assert (items.METADATA in head) == readable
     assert (items.SEALED_METADATA in head) != readable
-    found = harness.run(get_tuple(harness.process(codec=codec).storage, thread_config(THREAD)))
+    found = harness.process(codec=codec).get()
     assert found is not None
-    assert found.metadata == metadata
+    assert found.metadata == {"source": "loop", "step": 1, "note": note}
 
 
 @pytest.mark.parametrize(
@@ -282,19 +280,20 @@ def test_what_a_delta_channel_of_a_checkpoint_without_its_parent_is_rebuilt_from
 
 
 @pytest.mark.parametrize("new", [("big", "other"), ("other",)])
-def test_a_state_that_would_be_too_large_to_be_read_is_not_stored(new: tuple[str, ...]) -> None:
+def test_a_state_that_would_be_too_large_to_be_read_is_not_stored(
+    harness: Harness, process: Process, new: tuple[str, ...]
+) -> None:
     """What it inherits counts too."""
-    harness = Harness()
-    process, codec = harness.process(), Codec(JsonPlusSerializer(), bytes_max=79_999)
-    storage = replace(process.storage, codec=codec)
     harness.run(process.put("1", {"big": BIG}))
     before = harness.model.items()
-    checkpoint = checkpoint_of("2", {"big": BIG, "other": noise(40_000, 1)})
-    at = thread_config(THREAD, "", "1")
-    with pytest.raises(
-        CheckpointerConfigurationError, match=r"^item PK='t#' SK='C#2#' needs over 79999 bytes"
-    ):
-        harness.run(put(storage, at, checkpoint, {}, dict.fromkeys(new, 1)))
+    # A process that remembers what the first one has stored.
+    limited = replace(
+        process, storage=replace(process.storage, codec=Codec(JsonPlusSerializer(), bytes_max=79_999))
+    )
+    put = limited.put("2", {"big": BIG, "other": noise(40_000, 1)}, "1", new)
+    message = "^item PK='t#' SK='C#2#' needs over 79999 bytes"
+    with pytest.raises(CheckpointerConfigurationError, match=message):
+        harness.run(put)
     assert harness.model.items() == before
 
 

@@ -14,11 +14,9 @@ from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS, PUT_WAIT_SECONDS_MAX
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
-from langgraph.checkpoint.dynamodb._operations.get import get_tuple
-from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._operations.put_writes import LaterWritesError, put_writes
 from langgraph.checkpoint.dynamodb._runtime.steps import Wait
-from tests.support.checkpoints import checkpoint_of, noise, thread_config
+from tests.support.checkpoints import noise, thread_config
 from tests.support.harness import (
     ENCRYPTED,
     THREAD,
@@ -141,27 +139,24 @@ def test_a_special_write_whose_answer_was_lost_is_stored_once(harness: Harness, 
 
 def test_a_write_that_cannot_be_serialized_is_named(harness: Harness) -> None:
     codec = Codec(JsonPlusSerializer(pickle_fallback=False))
-    at = thread_config(THREAD, "", "1")
     with pytest.raises(CheckpointSerializationError, match=r"^the write to channel 'x' cannot be serialized"):
-        harness.run(put_writes(harness.process(codec=codec).storage, at, [("x", object())], "task", ""))
+        harness.run(harness.process(codec=codec).put_writes("1", [("x", object())]))
     assert harness.model.items() == []
 
 
 @pytest.mark.parametrize("size", [10, 100_000])
 def test_encrypted_writes_are_bound_to_what_they_are(harness: Harness, size: int) -> None:
-    storage = harness.process(codec=ENCRYPTED).storage
-    checkpoint = checkpoint_of("1", {"x": noise(size)})
-    harness.run(put(storage, thread_config(THREAD), checkpoint, {}, {"x": 1}))
-    at, writes = thread_config(THREAD, "", "1"), [("x", noise(size)), ("__error__", noise(size, 1))]
-    harness.run(put_writes(storage, at, writes, "task", "path"))
-    found = harness.run(get_tuple(harness.process(codec=ENCRYPTED).storage, at))
-    assert found is not None
-    assert sorted(found.pending_writes or []) == sorted(("task", *each) for each in writes)
+    process = harness.process(codec=ENCRYPTED)
+    harness.run(process.put("1", {"x": noise(size)}))
+    writes = [("x", noise(size)), ("__error__", noise(size, 1))]
+    harness.run(process.put_writes("1", writes))
+    found = harness.process(codec=ENCRYPTED).pending("1")
+    assert sorted(found) == sorted(("task", *each) for each in writes)
     [item] = harness.items("C#1#W#").values()
     special = items.SPECIAL_WRITES[WRITES_IDX_MAP["__error__"]]
     harness.change(item, **{items.WRITES: item[special], special: item[items.WRITES]})
     with pytest.raises(CheckpointCorruptionError):
-        harness.run(get_tuple(harness.process(codec=ENCRYPTED).storage, at))
+        harness.process(codec=ENCRYPTED).get("1")
 
 
 def _stored(harness: Harness) -> int:

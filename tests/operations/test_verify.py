@@ -10,10 +10,9 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.dynamodb import CheckpointCorruptionError
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS, ORPHAN_SECONDS
-from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._operations.verify import Verification, repair_thread, verify_thread
 from tests.operations.damage import Damage, damage, flip, replace
-from tests.support.checkpoints import METADATA, checkpoint_of, noise, thread_config
+from tests.support.checkpoints import noise
 from tests.support.harness import CODEC, TABLE, THREAD, Harness, Process, commits, confirms, deletes
 
 NS = "child:1"
@@ -63,14 +62,7 @@ def test_a_thread_that_is_whole_is_sound(harness: Harness) -> None:
 
 def test_what_is_encrypted_is_opened(harness: Harness) -> None:
     codec = Codec(EncryptedSerializer.from_pycryptodome_aes(key=b"1" * 16), bound_to=TABLE)
-    process = harness.process(codec=codec)
-    arguments: tuple[Any, ...] = (
-        thread_config(THREAD),
-        checkpoint_of("1", {"a": noise(60_000)}),
-        METADATA,
-        {"a": 1},
-    )
-    harness.run(put(process.storage, *arguments))
+    harness.run(harness.process(codec=codec).put("1", {"a": noise(60_000)}))
     assert verified(harness, codec).is_sound
     wrong = Codec(EncryptedSerializer.from_pycryptodome_aes(key=b"2" * 16), bound_to=TABLE)
     for found, says in ((verified(harness, wrong), "with the saver's key"), (verified(harness), "no cipher")):
