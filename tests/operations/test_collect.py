@@ -201,20 +201,6 @@ def test_a_deletion_that_dies_shows_the_newest_state_or_none(harness: Harness, a
     assert harness.model.items() == []
 
 
-def test_a_prune_that_fails_leaves_the_thread_as_it_was_to_be(harness: Harness) -> None:
-    """It lets go of the thread, whose epoch has ended by then, and whose heads count all the same."""
-    _of_own_runs(harness.process())
-    failing = harness.begin(harness.process().prune(2))
-    failing.until(changes_thread("REMOVE #previous"))
-    failing.go_on([RuntimeError("broken") for _ in failing.round])
-    with pytest.raises(RuntimeError, match="broken"):
-        failing.finish()
-    assert items.CLAIM not in harness.items("T")["T"]
-    harness.run(harness.process().delete_for_runs("run 4"))
-    harness.run(harness.process().prune(1))
-    assert _ids(harness) == ["3"]
-
-
 def test_a_prune_leaves_no_segment_that_only_index_segments_of_what_went_led_to(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -10,7 +10,6 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.dynamodb import (
     CheckpointCorruptionError,
     CheckpointerConfigurationError,
-    CheckpointerInputError,
     CheckpointNotFoundError,
 )
 from langgraph.checkpoint.dynamodb._format import items
@@ -18,7 +17,6 @@ from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import is_index
 from langgraph.checkpoint.dynamodb._operations import copy as copying
-from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
 from langgraph.checkpoint.dynamodb._operations.list import list_checkpoints
 from langgraph.checkpoint.dynamodb._operations.reads import find
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, collected
@@ -373,21 +371,6 @@ def test_without_the_key_nothing_is_copied(harness: Harness, channels: int) -> N
     with pytest.raises((CheckpointCorruptionError, CheckpointerConfigurationError)):
         harness.run(harness.process(codec=keys[1]).copy_thread("copy"))
     assert harness.model.items() == before
-
-
-@pytest.mark.parametrize(
-    ("threads", "message"),
-    [
-        (("", "copy"), "^source_thread_id is ''"),
-        ((THREAD, ""), "^target_thread_id is ''"),
-        ((THREAD, THREAD), "^source and target are both thread 't'; give another id for the copy$"),
-    ],
-)
-def test_a_copy_of_what_is_no_thread_or_to_none_says_which(threads: tuple[Any, Any], message: str) -> None:
-    harness = Harness()
-    with pytest.raises(CheckpointerInputError, match=message):
-        harness.run(copy_thread(harness.process().storage, *threads))
-    assert harness.model.items() == []
 
 
 def test_the_thread_item_of_a_copy_that_takes_long_outlives_it(harness: Harness, expiring: Process) -> None:

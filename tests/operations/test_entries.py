@@ -29,12 +29,6 @@ from tests.support.harness import Harness
 DAY = 24 * 3600
 
 
-@pytest.fixture
-def harness() -> Harness:
-    """Give an empty table."""
-    return Harness()
-
-
 def storage_of(harness: Harness) -> Storage:
     """A process that remembers nothing."""
     return harness.process().storage

@@ -311,23 +311,6 @@ def test_writes_that_are_there_already_are_in_a_namespace_that_a_deletion_finds(
     assert harness.model.items() == []
 
 
-@pytest.mark.parametrize("removed", [False, True])
-def test_writes_of_a_task_whose_item_has_expired_take_its_place(harness: Harness, removed: bool) -> None:
-    """They came before the checkpoint, which is put late; of the item's segments some have gone already."""
-    process = harness.process(TTL_SECONDS)
-    harness.run(process.put_writes("1", [("x", BIG), ("__error__", "old")]))
-    harness.now += 4 * TTL_SECONDS
-    expired = harness.model.expired()
-    harness.model.expire(
-        expired if removed else [each for each in expired if each["SK"]["S"].startswith("S#")]
-    )
-    harness.run(process.put("1", {"x": 0}))
-    harness.run(harness.process(TTL_SECONDS).put_writes("1", [("x", BIG), ("__resume__", "new")]))
-    assert sorted(harness.process().pending("1")) == [("task", "__resume__", "new"), ("task", "x", BIG)]
-    [writes] = [each for sk, each in harness.items("C#").items() if "#W#" in sk]
-    assert items.expires_at(writes) == harness.now + 2 * TTL_SECONDS
-
-
 def test_writes_that_are_stored_again_while_they_are_deleted_are_there(harness: Harness) -> None:
     process = harness.process()
     harness.run(process.put("1", {}))

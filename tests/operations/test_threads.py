@@ -12,7 +12,6 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     CLAIM_SECONDS,
     READ_WAIT_SECONDS_MAX,
 )
-from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from tests.support.checkpoints import noise
 from tests.support.harness import (
     TTL_SECONDS,
@@ -80,21 +79,6 @@ def test_a_namespace_that_was_entered_again_keeps_its_entry(harness: Harness) ->
     assert harness.model.items() == []
 
 
-@pytest.mark.parametrize("ttl_seconds", [None, TTL_SECONDS])
-def test_a_process_enters_a_namespace_once_and_again_before_its_entry_expires(
-    harness: Harness, ttl_seconds: int | None
-) -> None:
-    process = harness.process(ttl_seconds)
-    harness.run(process.put("1", {"x": 1}, namespace="inner"))
-    entered = harness.items("N#")
-    harness.run(process.put("2", {"x": 2}, namespace="inner"))
-    assert harness.items("N#") == entered
-    harness.now += 1.5 * TTL_SECONDS
-    harness.run(process.put("3", {"x": 3}, namespace="inner"))
-    [entry] = harness.items("N#").values()
-    assert items.number(entry, TTL_ATTRIBUTE) == (ttl_seconds and int(harness.now) + 3 * ttl_seconds)
-
-
 @pytest.mark.parametrize("deletion", ["prune", "delete_thread"])
 def test_an_operator_without_a_ttl_deletes_a_thread_that_expires_meanwhile(deletion: str) -> None:
     harness = Harness()
@@ -117,16 +101,6 @@ def test_a_deletion_waits_for_another_one_and_then_gives_up(harness: Harness) ->
     with pytest.raises(ThreadBusyError, match="is being deleted or pruned by another call, for over 60 s"):
         second.finish()
     assert BACKOFF_SECONDS_TOTAL < harness.now - begun < 2 * BACKOFF_SECONDS_TOTAL
-
-
-def test_the_thread_item_outlives_the_writes_that_are_stored_last(harness: Harness) -> None:
-    process = harness.process(TTL_SECONDS)
-    for step in range(5):
-        harness.run(process.put_writes("1", [("x", noise(100_000, step))], f"task {step}"))
-        [thread] = harness.items("T").values()
-        assert (items.number(thread, TTL_ATTRIBUTE) or 0) > harness.now + TTL_SECONDS
-        harness.now += 0.7 * TTL_SECONDS
-        harness.model.expire()
 
 
 def test_a_saver_with_another_ttl_says_once_that_a_thread_keeps_its_own(
