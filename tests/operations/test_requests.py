@@ -59,6 +59,14 @@ def _stored(checkpoint_id: str) -> list[str]:
     return [f"put_item C#{checkpoint_id}#", "get_item T"]
 
 
+def test_a_read_of_what_is_not_there(harness: Harness, process: Process) -> None:
+    """It looks once whether another saver has it."""
+    for looked in (_other_savers(), []):
+        assert _requests(harness.begin(process.read())) == ["query t# C#", *looked]
+    harness.run(process.put("1", {"x": 1}))
+    assert _requests(harness.begin(harness.process().read())) == ["query t# C#"]
+
+
 def test_a_put(harness: Harness, process: Process) -> None:
     assert _requests(harness.begin(process.put("1", {"x": 1}))) == [
         *_other_savers(),
