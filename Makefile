@@ -46,7 +46,7 @@ help:
 	@echo "make matrix       run the tests on each Python of this machine, and with the oldest dependencies"
 	@echo "make soak         search for flaws with new seeds, for as long as you let it"
 	@echo "make fuzz-gateway send the gateway 100,000 requests that are wrong, from a new seed"
-	@echo "make model        ten minutes of every interleaving of a few calls, on two cores"
+	@echo "make model        ten minutes of interleavings of a few calls, on two cores"
 	@echo "make mutants      hours of changing the code of operations, to see whether a test notices"
 	@echo "make check        what CI runs: lint, types, templates and all tests"
 	@echo "make bench        every benchmark, beside the other savers; takes a while, writes docs/figures"
@@ -131,7 +131,7 @@ fuzz-gateway: setup engine
 	LANGGRAPH_DYNAMODB_GATEWAY_CASES=100000 HYPOTHESIS_PROFILE=dev $(BIN)/python -m pytest tests/gateway/test_fuzz.py
 
 model: setup
-	$(BIN)/python -m tests.model
+	LANGGRAPH_DYNAMODB_STATES=50000 $(BIN)/python -m pytest --numprocesses 2 -m search -k first_interleavings tests/model
 
 # Changes one place of the operations' code after the other and prints what no test noticed that needs no engine. What
 # was found out is kept in mutants/, so that an interrupted run goes on. MUTATED=copy is one module; mutmut's `show`

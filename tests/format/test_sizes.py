@@ -41,26 +41,6 @@ def test_a_large_thread_is_copied_and_deleted(
     assert all_items(client, table_name) == []
 
 
-def test_writes_over_the_size_of_an_item(
-    make_saver: MakeSaver, client: DynamoDBClient, table_name: str
-) -> None:
-    saver = make_saver()
-    config = Conversation(saver, "t").put(count=0)
-    regular = [("a", noise(300_000, 1)), ("b", noise(300_000, 2))]
-    special = [("__interrupt__", noise(500_000, 3)), ("__resume__", noise(200_000, 4))]
-    saver.put_writes(config, [*regular, *special], "task")
-    saver.put_writes(config, [*regular, ("c", noise(100_000, 5))], "task")
-    found = make_saver().get_tuple(config)
-    assert found is not None
-    assert {(channel, value) for _, channel, value in found.pending_writes or ()} == {
-        *regular,
-        *special,
-        ("c", noise(100_000, 5)),
-    }
-    saver.delete_thread("t")
-    assert all_items(client, table_name) == []
-
-
 def test_many_channels_and_large_metadata_fit_into_an_item(make_saver: MakeSaver) -> None:
     saver = make_saver()
     conversation = Conversation(saver, "t")

@@ -1,4 +1,4 @@
-"""Which calls are explored together: each pair, triples, and all six for as long as there is time."""
+"""Which calls are explored together: each pair, triples, and all six."""
 
 from __future__ import annotations
 
@@ -30,8 +30,6 @@ BY_EFFECT: Sequence[Configuration] = tuple(
         ("put", "delete"),
         ("fork", "delete run"),
         ("writes", "prune"),
-        ("read", "prune"),
-        ("prune", "prune"),
         ("prune", "delete"),
     ]
 )

@@ -2,20 +2,15 @@
 
 States are visited in the order of how often one call had to interrupt another one, or to die within a round: what a
 bound leaves out needs the most of that. Two schedules that differ in the order of steps that do not touch each other
-come to the same state, which goes on from there once. So do two that differ in which of two like deletions is which.
+come to the same state, which goes on from there once.
 """
 
 from __future__ import annotations
 
 import gc
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
-from math import inf
 from typing import NamedTuple, TypeVar
-
-import pytest
 
 from tests.model.actors import CALLS, Start
 from tests.model.judge import ENDED, Judge, Progress, began_at, order_matters
@@ -23,12 +18,9 @@ from tests.model.states import Actor, Local, Status, Storage, Table
 from tests.simulation.history import Violation
 from tests.simulation.schedule import subsets
 from tests.simulation.simulator import answered, described
-from tests.simulation.world import use_small_limits
 
 # Rounds of more effects than this have them one after the other, where each effect is a step.
 EFFECTS_IN_ANY_ORDER = 4
-# A state takes about two kilobytes.
-_STATES_MAX = 3_000_000
 # Who moves where the clock jumps.
 _NOBODY = -1
 
@@ -65,14 +57,12 @@ class Report:
     interruptions: int = 0
     """All schedules with fewer were explored."""
     exhausted: bool = False
-    seconds: float = 0.0
     violation: str | None = None
 
     def __str__(self) -> str:
         """Say it in a line."""
         how = "exhausted" if self.exhausted else f"all with fewer than {self.interruptions} interruptions"
-        line = f"{self.configuration}: {self.states:,} states, {self.transitions:,} transitions, {how}"
-        return f"{line}, {self.seconds:.0f} s" + (f"\n{self.violation}" if self.violation else "")
+        return f"{self.configuration}: {self.states:,} states, {self.transitions:,} transitions, {how}"
 
 
 class State(NamedTuple):
@@ -95,14 +85,12 @@ class Step(NamedTuple):
 class Explorer:
     """The search through the states of one configuration."""
 
-    def __init__(self, configuration: Configuration, *, states_max: int, seconds_max: float = inf) -> None:
+    def __init__(self, configuration: Configuration, *, states_max: int) -> None:
         """Prepare the thread and the actors."""
         self._configuration = configuration
         self._states_max = states_max
-        self._seconds_max = seconds_max
         self._calls = [CALLS[name] for name in configuration.calls]
-        self._twins = _twins(configuration.calls)
-        self._storage = Storage(self._twins and (self._twins[0] + 1, self._twins[1] + 1))
+        self._storage = Storage()
         start = Start(ttl_seconds=configuration.ttl_seconds)
         self._times = [start.harness.now + sum(configuration.jumps[:count]) for count in range(3)]
         self._judge = Judge(start, self._calls, self._storage)
@@ -123,29 +111,27 @@ class Explorer:
     def run(self) -> Report:
         """Search until everything is visited or a bound is met; stop at the first violation."""
         report = Report(self._configuration)
-        began = time.monotonic()
         # Next to nothing of what is made here is garbage, and looking for it takes longer than all the rest.
         gc.disable()
         try:
-            report.exhausted = self._search(report, began + self._seconds_max)
+            report.exhausted = self._search(report)
         except Violation as violation:
             report.violation = "\n".join([str(violation), *self._story()])
         finally:
             gc.enable()
         report.states = len(self._visited)
-        report.seconds = time.monotonic() - began
         return report
 
-    def _search(self, report: Report, until: float) -> bool:
+    def _search(self, report: Report) -> bool:
         """Visit states with ever more interruptions, those with one more after all others."""
         self._visit(self._start)
         # How many interruptions a state needs, and who may go on from it without one more, as bits.
-        visited = self._visited = {self._key(self._start): (0, 0)}
+        visited = self._visited = {_name(self._start): (0, 0)}
         now: list[tuple[State, int, bool]] = [(self._start, _NOBODY, True)]
         while now:
             later: list[tuple[State, int, bool]] = []
             while now:
-                if len(visited) > self._states_max or time.monotonic() > until:
+                if len(visited) > self._states_max:
                     return False
                 state, last, is_new = now.pop()
                 moves = list(self._moves(state, None if is_new else last))
@@ -154,11 +140,11 @@ class Explorer:
                 for mover, step, new in moves:
                     interrupts = (goes_on and mover != last) or (step is not None and step.dies)
                     cost, bit = report.interruptions + interrupts, 1 << mover if mover >= 0 else 0
-                    key = self._key(new)
+                    key = _name(new)
                     known, movers = visited.get(key, (None, 0))
                     if known is not None and (known < cost or (known == cost and movers & bit == bit)):
                         continue
-                    self._came_from.setdefault(_exact(new), (_exact(state), mover, step))
+                    self._came_from.setdefault(key, (_name(state), mover, step))
                     if known is None:
                         self._trying = state, mover, step
                         self._visit(new)
@@ -245,27 +231,13 @@ class Explorer:
         self._judge.check_end(mover, place, self._progress(new))
         return new
 
-    # Names of states.
-
-    def _key(self, state: State) -> int:
-        """Return the name of a state: the same for two that differ in which of the twins is which."""
-        one = _exact(state)
-        if self._twins is None:
-            return one
-        places = [each.digest[1] for each in state.places]
-        after = [_exchanged_bits(each, *self._twins) for each in state.after]
-        for some in (places, after):
-            first, second = self._twins
-            some[first], some[second] = some[second], some[first]
-        return min(one, hash((state.table.digest[1], *places, *after, state.jumps)))
-
     # What led to a violation.
 
     def _story(self) -> list[str]:
         """Tell the schedule that led to what was being tried."""
         state, mover, step = self._trying
         path = [(mover, step)]
-        name = _exact(state)
+        name = _name(state)
         while name in self._came_from:
             name, mover, step = self._came_from[name]
             path.append((mover, step))
@@ -293,32 +265,9 @@ class Explorer:
         return lines
 
 
-def explore(configuration: Configuration, seconds_max: float) -> Report:
-    """Explore one configuration, with small limits."""
-    with pytest.MonkeyPatch.context() as patch:
-        use_small_limits(patch)
-        return Explorer(configuration, states_max=_STATES_MAX, seconds_max=seconds_max).run()
-
-
-def _twins(names: Sequence[str]) -> tuple[int, int] | None:
-    """Return the positions of two like deletions, whose tokens are all that differs between them."""
-    pairs = combinations(range(len(names)), 2)
-    return next(
-        ((one, other) for one, other in pairs if names[one] == names[other] and CALLS[names[one]].deletes),
-        None,
-    )
-
-
-def _exact(state: State) -> int:
-    return hash((
-        state.table.digest[0], *[each.digest[0] for each in state.places], *state.after, state.jumps
-    ))  # fmt: skip
-
-
-def _exchanged_bits(bits: int, one: int, other: int) -> int:
-    if (bits >> one & 1) == (bits >> other & 1):
-        return bits
-    return bits ^ (1 << one | 1 << other)
+def _name(state: State) -> int:
+    places = [each.digest for each in state.places]
+    return hash((state.table.digest, *places, *state.after, state.jumps))
 
 
 def _replaced(some: tuple[_T, ...], position: int, value: _T) -> tuple[_T, ...]:

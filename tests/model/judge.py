@@ -77,9 +77,9 @@ class Judge:
         Raises:
             Violation: Something is lost, torn, or back again.
         """
-        known = self._seen.get(table.digest[0])
+        known = self._seen.get(table.digest)
         if known is None:
-            known = self._seen[table.digest[0]] = self._read_all(table, now), _uncommitted(table)
+            known = self._seen[table.digest] = self._read_all(table, now), _uncommitted(table)
             self._check_emptied(table, now)
         seen, uncommitted = known
         key = (*map(id, seen.values()), uncommitted, *progress)

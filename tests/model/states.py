@@ -26,8 +26,6 @@ from tests.support.dynamodb_values import Item, copied
 from tests.support.harness import TABLE, result_of
 
 Key: TypeAlias = tuple[str, str]
-Digest: TypeAlias = tuple[int, int]
-"""The hash of something as it is, and as it would be if the twins, two like actors, had exchanged their names."""
 
 _MARK = 0xFE
 
@@ -51,13 +49,9 @@ class Tokens(random.Random):
         return 0.5
 
 
-def hashed(*parts: Any) -> int:
-    """Return a hash that is the same in every process."""
-    return _hash(repr(parts))
-
-
-def _hash(text: str) -> int:
-    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big")
+def hashed(value: Any) -> int:
+    """Return a hash of what a value prints, the same in every process."""
+    return int.from_bytes(blake2b(repr(value).encode(), digest_size=8).digest(), "big")
 
 
 class Stored:
@@ -65,8 +59,8 @@ class Stored:
 
     __slots__ = ("digest", "item")
 
-    def __init__(self, item: Item, digest: Digest) -> None:
-        """Take the item and its hashes."""
+    def __init__(self, item: Item, digest: int) -> None:
+        """Take the item and its hash."""
         self.item = item
         self.digest = digest
 
@@ -79,8 +73,8 @@ class Table:
 
     __slots__ = ("__weakref__", "contents", "digest")
 
-    def __init__(self, contents: Contents, digest: Digest) -> None:
-        """Take the items and the hashes of all together."""
+    def __init__(self, contents: Contents, digest: int) -> None:
+        """Take the items and the hash of all together."""
         self.contents = contents
         self.digest = digest
 
@@ -108,7 +102,7 @@ class Outcome:
     """What a request gave. There is one object for equal ones."""
 
     value: Any
-    digest: Digest
+    digest: int
 
     @property
     def failed(self) -> bool:
@@ -122,9 +116,8 @@ Effect: TypeAlias = tuple[Outcome, Mapping[Key, Stored | None]]
 class Storage:
     """DynamoDB with a table that is a value: a request is a function of what it touches."""
 
-    def __init__(self, twins: tuple[int, int] | None) -> None:
-        """Start with nothing; twins are two owners of tokens that may be exchanged."""
-        self._twins = twins and (_tokens_of(twins[0]), _tokens_of(twins[1]))
+    def __init__(self) -> None:
+        """Start with nothing."""
         self._model = DynamoDBModel(table_schema(TABLE), lambda: 0.0)
         self._stored: dict[int, Stored] = {}
         self._outcomes: dict[int, Outcome] = {}
@@ -135,31 +128,21 @@ class Storage:
     def table(self, items: Sequence[Item]) -> Table:
         """Return a table with some items."""
         changes = {(item["PK"]["S"], item["SK"]["S"]): self._store(item) for item in items}
-        return self.changed(Table({}, (0, 0)), changes)
+        return self.changed(Table({}, 0), changes)
 
     def changed(self, table: Table, changes: Mapping[Key, Stored | None]) -> Table:
         """Return a table after some changes."""
-        contents, (one, other) = table.contents, table.digest
-        new = {**contents}
+        new, digest = {**table.contents}, table.digest
         for key, stored in changes.items():
             for each in (new.pop(key, None), stored):
                 if each is not None:
-                    one, other = one ^ each.digest[0], other ^ each.digest[1]
+                    digest ^= each.digest
             if stored is not None:
                 new[key] = stored
-        known = self._tables.get(one)
+        known = self._tables.get(digest)
         if known is None:
-            known = self._tables[one] = Table(new, (one, other))
+            known = self._tables[digest] = Table(new, digest)
         return known
-
-    def digest(self, value: Any) -> Digest:
-        """Return the hashes of a value, whose dictionaries have an order that does not depend on how it came to be."""
-        text = repr(value)
-        one = _hash(text)
-        if self._twins is None:
-            return one, one
-        parts = [part.replace(self._twins[1], self._twins[0]) for part in text.split(self._twins[0])]
-        return one, _hash(self._twins[1].join(parts))
 
     def request(self, call: Call) -> Request:
         """Say what a request touches."""
@@ -196,18 +179,14 @@ class Storage:
         return outcome, changes
 
     def _store(self, item: Item) -> Stored:
+        # What an item prints must not depend on how it came to be.
         item = dict(sorted(item.items()))
-        digest = self.digest(item)
-        return self._stored.setdefault(digest[0], Stored(item, digest))
+        digest = hashed(item)
+        return self._stored.setdefault(digest, Stored(item, digest))
 
     def _outcome(self, value: Any) -> Outcome:
-        digest = self.digest(value.response if isinstance(value, ClientError) else value)
-        return self._outcomes.setdefault(digest[0], Outcome(value, digest))
-
-
-def _tokens_of(owner: int) -> str:
-    """Return how the tokens of an owner begin where they are printed."""
-    return repr(bytes((_MARK, owner, 0, 0, 0, 0)))[2:-1]
+        digest = hashed(value.response if isinstance(value, ClientError) else value)
+        return self._outcomes.setdefault(digest, Outcome(value, digest))
 
 
 def _covers(params: Mapping[str, Any]) -> Callable[[Key], bool]:
@@ -240,7 +219,7 @@ class Local:
 
     __slots__ = ("answers", "before", "digest", "done", "now", "result", "round", "running", "status", "then")
 
-    def __init__(self, before: Local | None, digest: Digest, status: Status = Status.RUNNING) -> None:
+    def __init__(self, before: Local | None, digest: int, status: Status = Status.RUNNING) -> None:
         """Come from another one."""
         self.before = before
         self.digest = digest
@@ -293,17 +272,16 @@ class _Running:
 
 
 class Actor:
-    """An operation in a process, and all the places that it has been seen at."""
+    """An operation in a process, and all the places that it has come to."""
 
     def __init__(self, name: str, make: MakeFlow, storage: Storage) -> None:
         """Take what begins the operation."""
         self.name = name
-        self.places = 0
         self._make = make
         self._storage = storage
-        self.start = Local(None, storage.digest(name))
+        self.start = Local(None, hashed(name))
         self._ends: dict[Status, Local] = {
-            each: Local(None, storage.digest((name, each.value)), each)
+            each: Local(None, hashed((name, each.value)), each)
             for each in Status
             if each is not Status.RUNNING
         }
@@ -317,18 +295,13 @@ class Actor:
         done = {**local.done, **answers}
         base = local if not local.done else local.before
         assert base is not None
-        key: Any = (now, *sorted((position, each.digest[0]) for position, each in done.items()))
+        key: Any = (now, *sorted((position, each.digest) for position, each in done.items()))
         known = base.then.get(key)
         if known is None:
-            one, other = (
-                hashed(base.digest[side], now, [(at, each.digest[side]) for at, each in sorted(done.items())])
-                for side in (0, 1)
-            )
-            known = base.then[key] = Local(base, (one, other))
+            known = base.then[key] = Local(base, hashed((base.digest, key)))
             if len(done) < len(base.effects):
                 known.round, known.done = base.round, done
             else:
-                self.places += 1
                 known.answers, known.now = [done[position] for position in sorted(done)], now
                 self._run(known)
         return known

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 
 import pytest
 
-from tests.model.configurations import BY_EFFECT, CLAIM_PASSES, HOUR_PASSES, PAIRS, TRIPLES, WAITING
+from tests.model.configurations import BY_EFFECT, CLAIM_PASSES, HOUR_PASSES, PAIRS, SIX, TRIPLES, WAITING
 from tests.model.explore import Configuration, Explorer
 from tests.operations import mutants as rules
 from tests.simulation import mutants as orders
 from tests.simulation.mutants import Mutation
 from tests.simulation.world import use_small_limits
 
-# By numbers of states: a bound by time would search more on a quiet machine.
-STATES_MAX = 2_500
+# By numbers of states: a bound by time would search more on a quiet machine. A state takes about two kilobytes.
+STATES_MAX = int(os.environ.get("LANGGRAPH_DYNAMODB_STATES", "2500"))
 STATES_UNTIL_FOUND_MAX = 20_000
 
 
@@ -32,10 +33,11 @@ def test_every_interleaving_of_a_fork_and_a_prune() -> None:
 
 
 @pytest.mark.search
-@pytest.mark.parametrize("configuration", [*PAIRS, *BY_EFFECT, *TRIPLES, *WAITING], ids=str)
-def test_the_first_interleavings(configuration: Configuration) -> None:
+@pytest.mark.parametrize("configuration", [*PAIRS, *BY_EFFECT, *TRIPLES, *WAITING, *SIX], ids=str)
+def test_the_first_interleavings(configuration: Configuration, tell: Callable[[str], None]) -> None:
     """Those with the fewest interruptions; `make model` goes on."""
     report = Explorer(configuration, states_max=STATES_MAX).run()
+    tell(str(report))
     assert report.violation is None, report.violation
     assert report.exhausted or report.states > STATES_MAX
 

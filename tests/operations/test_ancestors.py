@@ -21,32 +21,28 @@ def _back(harness: Harness, reader: AncestorReader, checkpoint_id: str, last: st
     return [each.checkpoint_id for each in harness.run(reader.back(head, last))]
 
 
-def test_the_way_back_ends_with_the_wanted_ancestor_or_the_first_checkpoint() -> None:
-    harness = Harness()
+def test_the_way_back_ends_with_the_wanted_ancestor_or_the_first_checkpoint(harness: Harness) -> None:
     _chain(harness, "1", "2", "3", "4")
     reader = AncestorReader(harness.process().storage, PARTITION, below="4")
     assert _back(harness, reader, "4", "2") == ["3", "2"]
     assert _back(harness, reader, "4", "") == ["3", "2", "1"]
 
 
-def test_a_parent_with_a_greater_id_is_found_alone() -> None:
+def test_a_parent_with_a_greater_id_is_found_alone(harness: Harness) -> None:
     """Ids ascend within one process only."""
-    harness = Harness()
     _chain(harness, "1", "9", "4")
     reader = AncestorReader(harness.process().storage, PARTITION, below="4")
     assert _back(harness, reader, "4", "1") == ["9", "1"]
 
 
-def test_a_parent_that_is_gone_ends_the_way_back() -> None:
-    harness = Harness()
+def test_a_parent_that_is_gone_ends_the_way_back(harness: Harness) -> None:
     _chain(harness, "1", "2", "3")
     harness.remove(harness.items("C#")["C#2#"])
     reader = AncestorReader(harness.process().storage, PARTITION, below="3")
     assert _back(harness, reader, "3", "1") == []
 
 
-def test_a_cycle_of_parents_has_an_end() -> None:
-    harness = Harness()
+def test_a_cycle_of_parents_has_an_end(harness: Harness) -> None:
     _chain(harness, "1", "2", "3")
     harness.change(harness.items("C#")["C#1#"], parent={"S": "3"})
     reader = AncestorReader(harness.process().storage, PARTITION)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -17,7 +16,6 @@ from langgraph.checkpoint.dynamodb._runtime.cache import Cache, CachedThread
 from tests.support.checkpoints import noise, thread_config
 from tests.support.harness import THREAD, Harness, Process, Run, commits, confirms, deletes
 
-DAY = 86_400
 BIG = noise(60_000)
 
 
@@ -33,17 +31,14 @@ def _methods(process: Process, checkpoint_id: str | None = None) -> list[list[st
     return rounds
 
 
-def test_who_stored_a_checkpoint_reads_its_head_only() -> None:
-    harness = Harness()
-    process = harness.process()
+def test_who_stored_a_checkpoint_reads_its_head_only(harness: Harness, process: Process) -> None:
     harness.run(process.put("1", {"big": BIG}))
     harness.run(process.put("2", {"big": BIG, "other": BIG[::-1]}, "1", ["other"]))
     harness.run(process.put_writes("2", [("x", noise(100_000))]))
     assert _methods(process) == [["query"]]
 
 
-def test_who_read_a_checkpoint_looks_once_whether_it_counts() -> None:
-    harness = Harness()
+def test_who_read_a_checkpoint_looks_once_whether_it_counts(harness: Harness) -> None:
     harness.run(harness.process().put("1", {"big": BIG}))
     reader = harness.process()
     assert _methods(reader) == [["query"], ["query"]]
@@ -51,8 +46,7 @@ def test_who_read_a_checkpoint_looks_once_whether_it_counts() -> None:
     assert _methods(reader) == [["query"]]
 
 
-def test_what_somebody_else_has_added_is_read_beside_the_look() -> None:
-    harness = Harness()
+def test_what_somebody_else_has_added_is_read_beside_the_look(harness: Harness) -> None:
     writer, reader = harness.process(), harness.process()
     harness.run(writer.put("1", {"big": BIG}))
     reader.get()
@@ -61,20 +55,8 @@ def test_what_somebody_else_has_added_is_read_beside_the_look() -> None:
     assert reader.values() == {"big": BIG, "other": BIG[::-1]}
 
 
-def test_a_memory_that_is_too_small_changes_no_result() -> None:
-    harness = Harness()
-    process = Process(harness, replace(harness.process().storage, cache=Cache(20_000)))
-    for count in range(1, 6):
-        harness.run(
-            process.put(str(count), {"big": BIG[: 9_000 * count]}, str(count - 1) if count > 1 else None)
-        )
-        assert process.values() == {"big": BIG[: 9_000 * count]}
-        assert process.values("1") == {"big": BIG[:9_000]}
-
-
-def test_a_deleted_state_is_not_read_from_memory() -> None:
+def test_a_deleted_state_is_not_read_from_memory(harness: Harness) -> None:
     """A put that was under way stores a head all of whose segments have gone."""
-    harness = Harness()
     reader, other = harness.process(), harness.process()
     harness.run(other.put("1", {"big": BIG}))
     harness.run(other.put("2", {"big": BIG}, "1", []))
@@ -89,18 +71,8 @@ def test_a_deleted_state_is_not_read_from_memory() -> None:
     assert reader.values() is None
 
 
-def test_what_a_prune_keeps_is_read_anew_once() -> None:
-    harness = Harness()
-    process = harness.process()
-    harness.run(process.put("1", {"big": BIG}))
-    harness.run(harness.process().prune())
-    assert _methods(process) == [["query"], ["query"]]
-
-
-def test_what_is_remembered_is_checked_when_it_is_used() -> None:
+def test_what_is_remembered_is_checked_when_it_is_used(harness: Harness, process: Process) -> None:
     """As if memory had failed: the checksum of a segment covers its id, too."""
-    harness = Harness()
-    process = harness.process()
     harness.run(process.put("1", {"big": BIG}))
 
     cache, pk = process.storage.cache, items.partition_of(THREAD).pk
@@ -114,9 +86,8 @@ def test_what_is_remembered_is_checked_when_it_is_used() -> None:
         process.get()
 
 
-def test_a_namespace_of_which_little_is_needed_is_read_by_keys_where_the_page_ends() -> None:
+def test_a_namespace_of_which_little_is_needed_is_read_by_keys_where_the_page_ends(harness: Harness) -> None:
     """Most of what it has belongs to checkpoints of before."""
-    harness = Harness()
     process = harness.process()
     for count in range(1, 8):
         harness.run(
@@ -128,9 +99,8 @@ def test_a_namespace_of_which_little_is_needed_is_read_by_keys_where_the_page_en
     assert reader.values() == {"big": noise(60_000, seed=7)}
 
 
-def test_a_deleted_state_is_not_read_from_memory_by_a_new_index() -> None:
+def test_a_deleted_state_is_not_read_from_memory_by_a_new_index(harness: Harness) -> None:
     """What the head names itself was stored by a put that was under way; what that leads to has gone."""
-    harness = Harness()
     reader, other = harness.process(), harness.process()
     small, large = noise(200_000), noise(200_000) + noise(150_000, seed=1)
     harness.run(other.put("1", {"big": small}))
@@ -162,8 +132,7 @@ def test_namespaces_that_threads_register_at_once_are_all_remembered() -> None:
     assert len(found.namespaces) == 400
 
 
-def test_the_last_checkpoint_of_a_partition_is_known_while_it_is_cached() -> None:
-    harness = Harness()
+def test_the_last_checkpoint_of_a_partition_is_known_while_it_is_cached(harness: Harness) -> None:
     process, cache = harness.process(), Cache(3000)
     harness.run(process.put("1", {}))
     entry = process.storage.cache.checkpoint("t#", "1")

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from langgraph.checkpoint.dynamodb import CheckpointCorruptionError, ThreadBusyError
+from langgraph.checkpoint.dynamodb import ThreadBusyError
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS, ORPHAN_SECONDS
 from langgraph.checkpoint.dynamodb._operations.inventory import scan_namespace
@@ -44,9 +44,8 @@ def _ids(harness: Harness) -> list[str]:
     return [key.strip("C#") for key in harness.items("C#")]
 
 
-def test_a_prune_keeps_what_counts_though_deletions_in_a_row_took_what_was_newest() -> None:
+def test_a_prune_keeps_what_counts_though_deletions_in_a_row_took_what_was_newest(harness: Harness) -> None:
     """A put dies before its look, its parent is being taken away, and nothing newer has ever been acknowledged."""
-    harness = Harness()
     _of_own_runs(harness.process())
     other = harness.process()
     other.get("3")
@@ -61,40 +60,6 @@ def test_a_prune_keeps_what_counts_though_deletions_in_a_row_took_what_was_newes
     slow.finish()
     assert harness.process().values() == {"big": noise(60_000, 2), "shared": noise(60_000)}
     assert harness.process().get("2") is not None
-
-
-@pytest.mark.parametrize("kept", [1, 2])
-def test_a_prune_keeps_as_many_as_count(kept: int) -> None:
-    harness = Harness()
-    _of_own_runs(harness.process())
-    for run in ("run 4", "run 3"):
-        harness.run(harness.process().delete_for_runs(run))
-    harness.run(harness.process().prune(kept))
-    assert _ids(harness) == ["1", "2"][-kept:]
-
-
-def test_the_next_put_goes_on_from_what_deletions_in_a_row_left() -> None:
-    """Nothing that the newest checkpoint has is stored again, but for the open end of a value that is left as it is."""
-    harness = Harness()
-    _of_own_runs(harness.process())
-    for run in ("run 4", "run 3"):
-        harness.run(harness.process().delete_for_runs(run))
-    before = harness.items("S#").keys()
-    process = harness.process()
-    harness.run(process.put("5", {"big": noise(60_000, 2), "shared": noise(60_000)}, "2", []))
-    new = [item for key, item in harness.items("S#").items() if key not in before]
-    assert sum(len(item["data"]["B"]) for item in new) < 20_000
-
-
-def test_damage_to_what_deletions_in_a_row_left_is_not_passed_over() -> None:
-    harness = Harness()
-    _of_own_runs(harness.process())
-    for run in ("run 4", "run 3"):
-        harness.run(harness.process().delete_for_runs(run))
-    for item in harness.items("S#").values():
-        harness.remove(item)
-    with pytest.raises(CheckpointCorruptionError, match="needs segments"):
-        harness.process().get()
 
 
 @pytest.mark.parametrize("request_", ["SET #epoch = :new", "REMOVE #previous"])
@@ -114,10 +79,8 @@ def test_what_a_deletion_left_counts_wherever_it_died(request_: str, carried_out
     assert harness.process().values() == {"big": noise(60_000, 2), "shared": noise(60_000)}
 
 
-def test_a_deletion_that_lost_its_claim_takes_no_segment() -> None:
+def test_a_deletion_that_lost_its_claim_takes_no_segment(harness: Harness, process: Process) -> None:
     """It stood still before it said what counts; another one has said so since, of what came meanwhile as well."""
-    harness = Harness()
-    process = harness.process()
     _of_own_runs(process)
     slow = harness.begin(harness.process().delete_for_runs("run 4"))
     slow.until(changes_thread("REMOVE #previous"))
@@ -134,30 +97,8 @@ def test_a_deletion_that_lost_its_claim_takes_no_segment() -> None:
     assert harness.process().values("5") == {"big": noise(60_000, 4), "shared": noise(60_000)}
 
 
-def test_a_late_head_does_not_take_the_place_of_one_that_was_restamped() -> None:
-    """A request that its sender had given up arrives late, and names what has gone since."""
-    harness = Harness()
-    process = harness.process()
-    _of_own_runs(process, ("1", "2"))
-    late = harness.begin(
-        process.put("3", {"big": noise(60_000, 2), "shared": noise(60_000)}, "2", [], run_id="run 3")
-    )
-    late.until(commits("3"))
-    for each in ("3", "4"):
-        values = {"big": noise(60_000, int(each)), "shared": noise(60_000)}
-        harness.run(process.put(each, values, "1", ["big"], run_id=f"run {each}"))
-    harness.run(harness.process().delete_for_runs("run 2"))
-    late.perform()
-    harness.run(harness.process().delete_for_runs("run 4"))
-    harness.now += ORPHAN_SECONDS + 10
-    harness.run(harness.process().prune())
-    assert _ids(harness) == ["3"]
-    assert harness.process().values() == {"big": noise(60_000, 3), "shared": noise(60_000)}
-
-
-def test_a_prune_that_lost_its_claim_before_it_read_deletes_nothing() -> None:
+def test_a_prune_that_lost_its_claim_before_it_read_deletes_nothing(harness: Harness) -> None:
     """What it knew of epochs is old: a head that does not count would be the newest, and all others would go."""
-    harness = Harness()
     process = harness.process()
     _of_own_runs(process, ("1", "2", "3"))
     late = harness.begin(harness.process().prune())
@@ -177,8 +118,7 @@ def test_a_prune_that_lost_its_claim_before_it_read_deletes_nothing() -> None:
     assert all(harness.process().values(each) for each in ("1", "2", "3"))
 
 
-def test_a_prune_that_stood_still_goes_on_while_it_has_its_claim() -> None:
-    harness = Harness()
+def test_a_prune_that_stood_still_goes_on_while_it_has_its_claim(harness: Harness) -> None:
     _of_own_runs(harness.process())
     slow = harness.begin(harness.process().prune())
     slow.until(lambda call: call.method == "query")
@@ -198,20 +138,6 @@ def test_a_prune_does_not_let_what_is_alive_go_with_what_had_gone_before_it_was_
     assert harness.process().values("1") == {"x": "old"}
 
 
-def test_writes_whose_head_comes_while_a_deletion_stands_still_are_not_abandoned() -> None:
-    """They were young when the deletion read them, and are old when it goes on; their head has come in between."""
-    harness = Harness()
-    process = harness.process()
-    harness.run(process.put("1", {"x": 1}))
-    harness.run(process.put_writes("2", [("x", "held back")]))
-    deletion = harness.begin(harness.process().prune())
-    deletion.until(changes_thread("REMOVE #previous"))
-    harness.run(process.put("2", {"x": 2}, "1"))
-    harness.now += ORPHAN_SECONDS + 10
-    deletion.finish()
-    assert harness.process().pending("2") == [("task", "x", "held back")]
-
-
 def _prune_of_old_writes(harness: Harness) -> Run[None]:
     """Begin a prune that has read writes for checkpoint 2, an hour old, before there is a head for them."""
     process = harness.process()
@@ -223,17 +149,15 @@ def _prune_of_old_writes(harness: Harness) -> Run[None]:
     return prune
 
 
-def test_a_deletion_leaves_old_writes_whose_checkpoint_came_while_it_ran() -> None:
-    harness = Harness()
+def test_a_deletion_leaves_old_writes_whose_checkpoint_came_while_it_ran(harness: Harness) -> None:
     prune = _prune_of_old_writes(harness)
     harness.run(harness.process().put("2", {"x": 2}, "1"))
     prune.finish()
     assert harness.process().pending("2") == [("task", "x", noise(60_000))]
 
 
-def test_a_deletion_leaves_old_writes_that_are_stored_again_while_it_runs() -> None:
+def test_a_deletion_leaves_old_writes_that_are_stored_again_while_it_runs(harness: Harness) -> None:
     """Also after it has read them for the second time."""
-    harness = Harness()
     prune = _prune_of_old_writes(harness)
     prune.until(deletes_item("C#2#W#"))
     harness.run(harness.process().put_writes("2", [("x", noise(60_000))]))
@@ -242,9 +166,7 @@ def test_a_deletion_leaves_old_writes_that_are_stored_again_while_it_runs() -> N
     assert harness.process().pending("2") == [("task", "x", noise(60_000))]
 
 
-def test_what_stays_has_no_parent_that_went() -> None:
-    harness = Harness()
-    process = harness.process()
+def test_what_stays_has_no_parent_that_went(harness: Harness, process: Process) -> None:
     for checkpoint_id, parent in (("1", None), ("2", "1"), ("3", "2"), ("4", "3"), ("5", "2")):
         harness.run(process.put(checkpoint_id, {"x": checkpoint_id}, parent))
     harness.run(process.prune(3))
@@ -257,9 +179,8 @@ def test_what_stays_has_no_parent_that_went() -> None:
 
 
 @pytest.mark.parametrize("above", [False, True])
-def test_a_deletion_that_dies_shows_the_newest_state_or_none(above: bool) -> None:
+def test_a_deletion_that_dies_shows_the_newest_state_or_none(harness: Harness, above: bool) -> None:
     """Also where DynamoDB carries out a part of a batch only, and where a put that died is torn above what counts."""
-    harness = Harness()
     process = harness.process()
     for number in range(1, 5):
         harness.run(process.put(str(number), {"big": noise(60_000, number)}))
@@ -280,56 +201,6 @@ def test_a_deletion_that_dies_shows_the_newest_state_or_none(above: bool) -> Non
     assert harness.model.items() == []
 
 
-def test_a_prune_that_fails_leaves_the_thread_as_it_was_to_be() -> None:
-    """It lets go of the thread, whose epoch has ended by then, and whose heads count all the same."""
-    harness = Harness()
-    _of_own_runs(harness.process())
-    failing = harness.begin(harness.process().prune(2))
-    failing.until(changes_thread("REMOVE #previous"))
-    failing.go_on([RuntimeError("broken") for _ in failing.round])
-    with pytest.raises(RuntimeError, match="broken"):
-        failing.finish()
-    assert items.CLAIM not in harness.items("T")["T"]
-    harness.run(harness.process().delete_for_runs("run 4"))
-    harness.run(harness.process().prune(1))
-    assert _ids(harness) == ["3"]
-
-
-def test_a_prune_after_one_that_died_keeps_what_was_newest() -> None:
-    """The epoch of that has ended, and nothing is restamped yet; above it is what was never committed."""
-    harness = Harness()
-    process = harness.process()
-    _of_own_runs(process, ("1", "2"))
-    late = harness.begin(process.put("3", {"big": noise(60_000, 2), "shared": noise(60_000)}, "2", []))
-    late.until(commits("3"))
-    harness.run(harness.process().prune(2))
-    late.perform()
-    dying = harness.begin(harness.process().prune(3))
-    dying.until(changes_thread(":ended"))
-    dying.perform()
-    harness.now += CLAIM_SECONDS + 10
-    harness.run(harness.process().prune())
-    assert _ids(harness) == ["2", "3"]
-
-
-@pytest.mark.parametrize("ttl_seconds", [None, 1000])
-def test_what_comes_into_a_new_namespace_during_a_prune_counts_after_it(ttl_seconds: int | None) -> None:
-    harness = Harness()
-    process = harness.process(ttl_seconds)
-    harness.run(process.put("1", {"big": noise(60_000)}))
-    harness.run(process.put("1", {"big": noise(60_000)}, namespace="old"))
-    prune = harness.begin(harness.process(ttl_seconds).prune())
-    prune.until(changes_thread("SET #epoch = :new"))
-    harness.run(process.put("2", {"big": noise(60_000, 2)}, namespace="new"))
-    prune.finish()
-    epochs = {item["epoch"]["B"] for item in (*harness.items("C#").values(), *harness.items("T").values())}
-    assert len(epochs) == 1
-    assert harness.process().values(namespace="new") == {"big": noise(60_000, 2)}
-    assert harness.process().values(namespace="old") == {"big": noise(60_000)}
-    harness.run(harness.process().delete_thread())
-    assert harness.model.items() == []
-
-
 def test_a_prune_leaves_no_segment_that_only_index_segments_of_what_went_led_to(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -344,9 +215,8 @@ def test_a_prune_leaves_no_segment_that_only_index_segments_of_what_went_led_to(
     assert inventory.named({"2"}) == inventory.segments.keys()
 
 
-def test_a_deletion_keeps_what_has_taken_a_heads_place_since_it_was_read() -> None:
+def test_a_deletion_keeps_what_has_taken_a_heads_place_since_it_was_read(harness: Harness) -> None:
     """It has deleted what came before that head, which may be replaced by one that is never acknowledged."""
-    harness = Harness()
     process = harness.process()
     # Otherwise the second attempt names what its own first head has.
     process = replace(process, storage=replace(process.storage, share_equal_pieces=False))

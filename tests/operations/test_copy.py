@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
@@ -11,98 +10,59 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.dynamodb import (
     CheckpointCorruptionError,
     CheckpointerConfigurationError,
-    CheckpointerInputError,
     CheckpointNotFoundError,
-    DynamoDBSaver,
 )
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
+from langgraph.checkpoint.dynamodb._format.segments import is_index
 from langgraph.checkpoint.dynamodb._operations import copy as copying
-from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
-from langgraph.checkpoint.dynamodb._operations.get import get_tuple
 from langgraph.checkpoint.dynamodb._operations.list import list_checkpoints
-from langgraph.checkpoint.dynamodb._operations.put import put
-from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
 from langgraph.checkpoint.dynamodb._operations.reads import find
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, collected
 from tests.simulation.simulator import keys_of
 from tests.simulation.world import use_small_limits
-from tests.support.checkpoints import Conversation, all_items, checkpoint_of, noise, thread_config
+from tests.support.checkpoints import noise
 from tests.support.harness import (
     ENCRYPTED,
     THREAD,
+    TTL_SECONDS,
     Harness,
     Process,
-    commits,
     confirms,
     deletes,
     single_effects,
 )
 
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
 
-TTL_SECONDS = 1000
-
-# What is missing is the same on every engine.
-pytestmark = pytest.mark.engines("dynamodb-local")
-
-
-@pytest.fixture
-def three(
-    saver: DynamoDBSaver, client: DynamoDBClient, table_name: str, monkeypatch: pytest.MonkeyPatch
-) -> list[str]:
-    """Store three checkpoints, of which the later two lack a segment that an index segment of both leads to."""
+@pytest.mark.parametrize("counts", ["both", "the second", "the first"])
+def test_a_damaged_checkpoint_is_not_copied_and_one_that_never_counted_is_left_out(
+    harness: Harness, process: Process, counts: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of three, the later two lack a segment that an index segment of both leads to."""
     use_small_limits(monkeypatch)
-    conversation = Conversation(saver, "t")
-    configs = [conversation.put(step=0), conversation.put(noise=noise(4_000))]
-    # The third checkpoint has all of these, and some of its own; ids are random, and so is their order.
-    of_both = all_items(client, table_name, begins="S#")
-    configs.append(conversation.put(step=2))
-    named = items.named_ids(all_items(client, table_name, begins="C#"))
-    inner = next(
-        each
-        for each in of_both
-        if items.segment_id_of(each) not in named and items.segment_id_of(each)[0] % 2 == 0
-    )
-    client.delete_item(TableName=table_name, Key=items.key(items.partition_key(inner), items.sort_key(inner)))
-    return [each["configurable"]["checkpoint_id"] for each in configs]
-
-
-def _never_acknowledge(client: DynamoDBClient, table_name: str, checkpoint_id: str) -> None:
-    client.update_item(
-        TableName=table_name,
-        Key=items.key("t#", items.checkpoint_prefix(checkpoint_id)),
-        UpdateExpression="SET epoch = :other",
-        ExpressionAttributeValues={":other": {"B": b"another epoch"}},
-    )
-
-
-@pytest.mark.parametrize("newest_counts", [True, False])
-def test_a_damaged_checkpoint_is_not_copied_also_where_its_index_segment_was(
-    saver: DynamoDBSaver, client: DynamoDBClient, table_name: str, three: list[str], *, newest_counts: bool
-) -> None:
-    if not newest_counts:
-        _never_acknowledge(client, table_name, three[2])
+    harness.run(process.put("1", {"x": 1}))
+    harness.run(process.put("2", {"noise": noise(4_000)}, "1"))
+    of_both = {items.segment_id_of(each): each for each in harness.items("S#").values()}
+    harness.run(process.put("3", {"noise": noise(4_000), "x": 3}, "2", ["x"]))
+    named = items.named_ids(harness.items("C#").values())
+    harness.remove(next(of_both[each] for each in of_both.keys() - named if not is_index(each)))
+    never = {"both": [], "the second": ["3"], "the first": ["2", "3"]}[counts]
+    for each in never:
+        head = harness.items(f"C#{each}#")[f"C#{each}#"]
+        harness.change(head, **{items.EPOCH: {"B": b"another epoch"}})
+    copying = harness.begin(harness.process().copy_thread("copy"))
+    if counts == "the first":
+        copying.finish()
+        assert _listed(harness, "copy") == ["1"]
+        return
     with pytest.raises(CheckpointCorruptionError, match="needs segments that are not in the table"):
-        saver.copy_thread("t", "copy")
-    assert list(saver.list(thread_config("copy"))) == []
+        copying.finish()
+    assert _listed(harness, "copy") == []
 
 
-def test_checkpoints_that_never_counted_are_left_out(
-    saver: DynamoDBSaver, client: DynamoDBClient, table_name: str, three: list[str]
-) -> None:
-    for checkpoint_id in three[1:]:
-        _never_acknowledge(client, table_name, checkpoint_id)
-    saver.copy_thread("t", "copy")
-    assert [each.checkpoint["id"] for each in saver.list(thread_config("copy"))] == three[:1]
-
-
-def test_a_copy_that_dies_shows_nothing() -> None:
+def test_a_copy_that_dies_shows_nothing(harness: Harness, process: Process) -> None:
     """Also where DynamoDB carries out a part of a batch only."""
-    harness = Harness()
-    process = harness.process()
     for number in range(5):
         harness.run(process.put(str(number), {"number": number}, str(number - 1) if number else None))
     harness.run(process.put_writes("4", [("number", 5)]))
@@ -125,10 +85,8 @@ def test_a_copy_that_dies_shows_nothing() -> None:
     assert _listed(harness, "copy") == ["4", "3", "2", "1", "0"]
 
 
-def test_a_copy_that_dies_hides_nothing_that_its_target_had() -> None:
+def test_a_copy_that_dies_hides_nothing_that_its_target_had(harness: Harness, process: Process) -> None:
     """It shows the newest checkpoint of the source first then."""
-    harness = Harness()
-    process = harness.process()
     harness.run(process.put("2", {"number": 2}))
     harness.run(process.copy_thread("copy"))
     for number in (3, 4, 5):
@@ -146,10 +104,8 @@ def test_a_copy_that_dies_hides_nothing_that_its_target_had() -> None:
     assert _listed(harness, "copy") == ["5", "4", "3", "2"]
 
 
-def test_who_was_overtaken_by_itself_goes_on_without_hiding() -> None:
+def test_who_was_overtaken_by_itself_goes_on_without_hiding(harness: Harness, process: Process) -> None:
     """The request that hides was sent again; the first one was thought lost, and all came of it."""
-    harness = Harness()
-    process = harness.process()
     for number in range(3):
         harness.run(process.put(str(number), {"number": number}))
     twin, copy = (harness.begin(process.copy_thread("copy")) for _ in range(2))
@@ -179,24 +135,8 @@ def test_a_newest_checkpoint_that_the_source_loses_meanwhile_does_not_hide_the_c
     assert harness.process().values(thread="copy") == {"x": "2"}
 
 
-def test_what_an_earlier_copy_hid_does_not_hide_what_a_later_one_keeps() -> None:
-    """The source has gone on since, so it is not the newest; then what is newer goes from the copy."""
-    harness = Harness()
-    process = harness.process()
-    for number in ("1", "2"):
-        harness.run(process.put(number, {"x": number}, run_id=f"run {number}"))
-    died = harness.begin(harness.process().copy_thread("copy"))
-    died.until(lambda call: call.method == "batch_write_item" and "C#" in str(call.params))
-    harness.run(harness.process().delete_for_runs("run 2"))
-    harness.run(process.put("3", {"x": "3"}, "1", run_id="run 3"))
-    harness.run(harness.process().copy_thread("copy"))
-    harness.run(harness.process().delete_for_runs("run 3"))
-    assert harness.process().values(thread="copy") == {"x": "1"}
-
-
-def test_what_an_earlier_copy_hid_and_its_source_has_lost_does_not_hide_a_later_one() -> None:
+def test_what_an_earlier_copy_hid_and_its_source_has_lost_does_not_hide_a_later_one(harness: Harness) -> None:
     """The index had not caught up with the hidden head, so what deleted the checkpoint did not find its copy."""
-    harness = Harness()
     process = harness.process()
     for number in ("1", "2", "3"):
         harness.run(process.put(number, {"x": number}))
@@ -233,9 +173,8 @@ def test_a_copy_whose_hidden_head_another_one_takes_for_stale_begins_anew(before
 
 
 @pytest.mark.parametrize("checkpoints", [1, 2])
-def test_a_copy_is_not_left_hidden_by_another_one_that_died(checkpoints: int) -> None:
+def test_a_copy_is_not_left_hidden_by_another_one_that_died(harness: Harness, checkpoints: int) -> None:
     """The other one has read a newer source, and dies when it has hidden the target."""
-    harness = Harness()
     process = harness.process()
     for number in range(checkpoints):
         harness.run(process.put(str(number), {"x": number}))
@@ -249,42 +188,12 @@ def test_a_copy_is_not_left_hidden_by_another_one_that_died(checkpoints: int) ->
     assert _contents(harness, "copy") == _contents(harness, THREAD)
 
 
-def test_a_copy_does_not_hide_what_another_one_has_shown_meanwhile() -> None:
-    harness = Harness()
-    process = harness.process()
-    for number in ("1", "2"):
-        harness.run(process.put(number, {"x": number}))
-    copy = harness.begin(harness.process().copy_thread("copy"))
-    copy.until(commits("2"))
-    harness.run(process.put("3", {"x": "3"}, "2"))
-    # It has found nothing that it would hide.
-    slow = harness.begin(harness.process().copy_thread("copy"))
-    slow.until(commits("3"))
-    copy.finish()
-    slow.until(lambda call: call.method == "batch_write_item" and "C#1#" in str(call.params))
-    assert harness.process().values(thread="copy") == {"x": "3"}
-    slow.finish()
-    assert _contents(harness, "copy") == _contents(harness, THREAD)
-
-
 def _stores_a_head(call: Call) -> bool:
     """Tell whether a request stores a head, by itself or in a batch."""
     return call.method in {"put_item", "batch_write_item"} and any(
         items.sort_key(dict(item)).startswith(items.CHECKPOINTS) and items.is_head(dict(item))
         for item in keys_of(call.params)
     )
-
-
-def test_the_newest_checkpoint_of_a_delta_channel_is_readable_for_as_long_as_others() -> None:
-    harness = Harness()
-    process = harness.process(TTL_SECONDS)
-    counters: Any = {"counters_since_delta_snapshot": {"log": (0, 0)}}
-    harness.run(process.put("1", {"x": 1}, **counters))
-    harness.run(process.put("2", {"x": 2}, "1", **counters))
-    harness.run(process.copy_thread("copy"))
-    heads = {thread: harness.items("C#", thread)["C#2#"] for thread in (THREAD, "copy")}
-    for name in (TTL_ATTRIBUTE, items.READABLE_UNTIL):
-        assert heads["copy"].get(name) == heads[THREAD].get(name)
 
 
 def _fill_two_namespaces(harness: Harness, process: Process) -> None:
@@ -337,9 +246,8 @@ def _contents(harness: Harness, thread: str) -> list[Any]:
     return [each and (each.checkpoint, each.pending_writes) for each in found]
 
 
-def test_a_deletion_that_stands_still_takes_nothing_from_a_copy_made_again() -> None:
+def test_a_deletion_that_stands_still_takes_nothing_from_a_copy_made_again(harness: Harness) -> None:
     """The target is deleted; before its segments go, it is there again, under other ids."""
-    harness = Harness()
     process = harness.process()
     harness.run(process.put("1", {"noise": noise(40_000)}))
     harness.run(process.copy_thread("copy"))
@@ -350,10 +258,8 @@ def test_a_deletion_that_stands_still_takes_nothing_from_a_copy_made_again() -> 
     assert harness.process().values(thread="copy") == {"noise": noise(40_000)}
 
 
-def test_damage_to_a_copy_is_not_passed_over() -> None:
+def test_damage_to_a_copy_is_not_passed_over(harness: Harness, process: Process) -> None:
     """What a copy has counts in its thread, as if it had been put there."""
-    harness = Harness()
-    process = harness.process()
     harness.run(process.put("1", {"number": 1}))
     harness.run(process.put("2", {"noise": noise(60_000)}, "1"))
     harness.run(process.put_writes("2", [("x", noise(100_000, 1))]))
@@ -366,26 +272,18 @@ def test_damage_to_a_copy_is_not_passed_over() -> None:
 
 @pytest.mark.parametrize(("channels", "limits"), [(0, "usual"), (3_000, "usual"), (50, "small")])
 def test_what_is_encrypted_is_copied_with_all_that_it_is_bound_to(
-    channels: int, limits: str, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, channels: int, limits: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if limits == "small":
         use_small_limits(monkeypatch)
-    harness = Harness()
-    storage = harness.process(codec=ENCRYPTED).storage
+    process = harness.process(codec=ENCRYPTED)
     # A value in segments, and so many others that what describes them is in segments too.
-    values = {
-        "noise": noise(60_000),
-        **{f"channel {number}": noise(20, number) for number in range(channels)},
-    }
-    checkpoint = checkpoint_of("1", values)
-    harness.run(put(storage, thread_config(THREAD), checkpoint, {}, dict.fromkeys(values, 1)))
-    at = thread_config(THREAD, "", "1")
-    harness.run(put_writes(storage, at, [("x", noise(100_000, 1)), ("__error__", "small")], "task", ""))
-    harness.run(copy_thread(storage, THREAD, "copy"))
-    found, copied = (
-        harness.run(get_tuple(harness.process(codec=ENCRYPTED).storage, thread_config(thread)))
-        for thread in (THREAD, "copy")
-    )
+    values = {f"channel {number}": noise(20, number) for number in range(channels)} | {"noise": noise(60_000)}
+    harness.run(process.put("1", values))
+    harness.run(process.put_writes("1", [("x", noise(100_000, 1)), ("__error__", "small")]))
+    harness.run(process.copy_thread("copy"))
+    reader = harness.process(codec=ENCRYPTED)
+    found, copied = reader.get(), reader.get(thread="copy")
     assert found is not None
     assert copied is not None
     assert copied.checkpoint == found.checkpoint
@@ -393,9 +291,7 @@ def test_what_is_encrypted_is_copied_with_all_that_it_is_bound_to(
     assert copied.pending_writes == found.pending_writes
 
 
-def test_a_copy_begins_again_when_its_source_is_pruned_meanwhile() -> None:
-    harness = Harness()
-    process = harness.process()
+def test_a_copy_begins_again_when_its_source_is_pruned_meanwhile(harness: Harness, process: Process) -> None:
     harness.run(process.put("1", {"noise": noise(60_000, 1)}, namespace="inner"))
     harness.run(process.put("2", {"noise": noise(60_000, 2)}, "1", namespace="inner"))
     harness.run(process.put("2", {"x": 2}))
@@ -451,22 +347,8 @@ def test_a_copy_has_the_ttl_of_the_saver_that_created_its_thread(while_copying: 
     assert harness.process().values(thread="copy") is None
 
 
-def test_who_has_read_a_copy_stores_under_its_ttl() -> None:
-    """A process that has read a head does not read the thread item for the ttl."""
-    harness = Harness()
-    creator = harness.process(TTL_SECONDS)
-    harness.run(creator.put("1", {"x": 1}))
-    harness.run(creator.copy_thread("copy"))
-    other = harness.process()
-    assert other.values(thread="copy") == {"x": 1}
-    arguments: Any = (checkpoint_of("2", {"x": 2}), {"source": "loop", "step": 2}, {"x": 2})
-    harness.run(put(other.storage, thread_config("copy", "", "1"), *arguments))
-    assert items.expires_at(harness.items("C#2", "copy")["C#2#"]) == harness.now + 2 * TTL_SECONDS
-
-
-def test_a_copy_reads_what_others_have_stored_in_its_target_strongly() -> None:
+def test_a_copy_reads_what_others_have_stored_in_its_target_strongly(harness: Harness) -> None:
     """Otherwise it could hide what another copy has just shown, or not see what hides it."""
-    harness = Harness()
     process = harness.process()
     for number in ("1", "2"):
         harness.run(process.put(number, {"x": number}))
@@ -479,67 +361,24 @@ def test_a_copy_reads_what_others_have_stored_in_its_target_strongly() -> None:
     assert reads[-4:] == [True] * 4
 
 
-def test_a_copy_expires_as_what_is_stored_when_it_begins() -> None:
-    harness = Harness()
-    process = harness.process(TTL_SECONDS)
-    for namespace in ("", "inner"):
-        harness.run(process.put("1", {"big": noise(60_000)}, namespace=namespace))
-        harness.run(process.put_writes("1", [("x", 1)], namespace=namespace))
-    stored = _lifetimes(harness, "t")
-    harness.now += TTL_SECONDS / 2
-    harness.run(process.copy_thread("copy"))
-    assert _lifetimes(harness, "copy") == stored
-    assert sorted(stored.values()) == [2 * TTL_SECONDS, 2 * TTL_SECONDS, *3 * [3 * TTL_SECONDS]]
-
-
-def _lifetimes(harness: Harness, thread: str) -> dict[str, int]:
-    """For how long the items of a thread live, by what they are; those of a kind live equally long."""
-    lifetimes: dict[str, int] = {}
-    for key, item in harness.items("", thread).items():
-        kind = "writes" if "#W#" in key else key[0]
-        lifetime = (items.number(item, TTL_ATTRIBUTE) or 0) - int(harness.now)
-        assert lifetimes.setdefault(kind, lifetime) == lifetime
-    return lifetimes
-
-
 @pytest.mark.parametrize("channels", [0, 3_000])
-def test_without_the_key_nothing_is_copied(channels: int) -> None:
+def test_without_the_key_nothing_is_copied(harness: Harness, channels: int) -> None:
     """The newest checkpoint cannot be opened; what describes it is in its head, or in segments."""
-    harness = Harness()
     keys = [Codec(EncryptedSerializer.from_pycryptodome_aes(key=each * 16)) for each in (b"a", b"b")]
-    storage = harness.process(codec=keys[0]).storage
     values = {f"channel {number}": noise(20, number) for number in range(channels)}
-    checkpoint = checkpoint_of("1", {**values, "x": 1})
-    harness.run(put(storage, thread_config(THREAD), checkpoint, {}, checkpoint["channel_versions"]))
+    harness.run(harness.process(codec=keys[0]).put("1", {**values, "x": 1}))
     before = harness.model.items()
     with pytest.raises((CheckpointCorruptionError, CheckpointerConfigurationError)):
-        harness.run(copy_thread(replace(storage, codec=keys[1]), THREAD, "copy"))
+        harness.run(harness.process(codec=keys[1]).copy_thread("copy"))
     assert harness.model.items() == before
 
 
-@pytest.mark.parametrize(
-    ("threads", "message"),
-    [
-        (("", "copy"), "^source_thread_id is ''"),
-        ((THREAD, ""), "^target_thread_id is ''"),
-        ((THREAD, THREAD), "^source and target are both thread 't'; give another id for the copy$"),
-    ],
-)
-def test_a_copy_of_what_is_no_thread_or_to_none_says_which(threads: tuple[Any, Any], message: str) -> None:
-    harness = Harness()
-    with pytest.raises(CheckpointerInputError, match=message):
-        harness.run(copy_thread(harness.process().storage, *threads))
-    assert harness.model.items() == []
-
-
-def test_the_thread_item_of_a_copy_that_takes_long_outlives_it() -> None:
-    harness = Harness()
-    process = harness.process(TTL_SECONDS)
-    harness.run(process.put("1", {"x": 1}))
-    harness.run(process.copy_thread("copy"))
+def test_the_thread_item_of_a_copy_that_takes_long_outlives_it(harness: Harness, expiring: Process) -> None:
+    harness.run(expiring.put("1", {"x": 1}))
+    harness.run(expiring.copy_thread("copy"))
     harness.now += 1.5 * TTL_SECONDS
-    harness.run(process.put("2", {"x": 2}))
-    copy = harness.begin(process.copy_thread("copy"))
+    harness.run(expiring.put("2", {"x": 2}))
+    copy = harness.begin(expiring.copy_thread("copy"))
     copy.until(confirms)
     harness.now += TTL_SECONDS / 4
     copy.finish()

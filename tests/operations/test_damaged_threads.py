@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from langgraph.checkpoint.dynamodb import CheckpointCorruptionError, ThreadBusyError
+from langgraph.checkpoint.dynamodb import CheckpointCorruptionError
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS
 from langgraph.checkpoint.dynamodb._operations.verify import repair_thread, verify_thread
 from tests.support.checkpoints import noise
-from tests.support.harness import THREAD, Harness, changes_thread, confirms, deletes
+from tests.support.harness import THREAD, Harness, changes_thread
 
 BIG = noise(60_000)
 OTHER = "other"
@@ -106,16 +106,6 @@ def test_a_deletion_that_died_after_it_reset_the_item_is_repeated(damage: Any) -
     assert _everything(harness, THREAD) == []
 
 
-def test_a_put_under_way_is_not_acknowledged_under_an_epoch_that_was_reset() -> None:
-    harness = _stored()
-    put = harness.begin(harness.process(1000).put("2", {"x": noise(60_000, 2)}, "1"))
-    put.until(confirms)
-    _damage(harness, {"epoch": {"S": "text"}})
-    harness.run(harness.process().delete_thread())
-    put.finish()
-    assert harness.process().values() == {"x": noise(60_000, 2)}
-
-
 def test_an_item_that_was_restored_meanwhile_is_not_reset() -> None:
     harness = _stored()
     whole = harness.items("T")["T"]
@@ -127,15 +117,3 @@ def test_an_item_that_was_restored_meanwhile_is_not_reset() -> None:
     assert harness.items("T")["T"] == whole
     deletion.finish()
     assert _everything(harness, THREAD) == []
-
-
-def test_a_deletion_with_a_sound_claim_still_keeps_others_out_if_the_ttl_is_damaged() -> None:
-    harness = _stored()
-    _damage(harness, {"ttl_seconds": {"N": "-1"}})
-    first = harness.begin(harness.process().delete_thread())
-    first.until(deletes("C#"))
-    second = harness.begin(harness.process().delete_thread())
-    with pytest.raises(ThreadBusyError):
-        second.finish()
-    harness.now += CLAIM_SECONDS
-    first.finish()

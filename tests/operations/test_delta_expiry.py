@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,9 +19,8 @@ from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from tests.simulation.world import use_small_limits
 from tests.support.checkpoints import checkpoint_of, noise, thread_config
-from tests.support.harness import THREAD, Harness, Process, Run, updates
+from tests.support.harness import THREAD, TTL_SECONDS, Harness, Process, Run, updates
 
-TTL_SECONDS = 1000
 BIG = noise(40_000)
 
 
@@ -87,10 +85,9 @@ def _expiry(item: Any) -> float:
 @pytest.mark.parametrize("steps", [1, 3, 8], ids="a process for {}".format)
 @pytest.mark.parametrize("pause", [0.3, 0.45, 0.7, 0.95])
 def test_a_delta_channel_can_be_rebuilt_until_its_checkpoint_expires(
-    pause: float, steps: int, *, large: bool
+    harness: Harness, pause: float, steps: int, *, large: bool
 ) -> None:
     """A conversation that goes on before its ttl runs out can always be rebuilt from its first write."""
-    harness = Harness()
     process = harness.process(TTL_SECONDS)
     for step in range(8):
         if step % steps == 0:
@@ -113,30 +110,8 @@ def test_a_delta_channel_can_be_rebuilt_until_its_checkpoint_expires(
             assert _expiry(item) <= harness.now + (2 if key.startswith("C#") else 3) * TTL_SECONDS
 
 
-def test_a_checkpoint_that_needs_no_ancestor_does_not_outlive_the_segments_that_it_reuses() -> None:
-    """They live for longer than it can be read, and so are not renewed."""
-    harness = Harness()
-    process = harness.process(TTL_SECONDS)
-    for step, pause in enumerate((0.9, 0.9, 0.1, 0)):
-        _step(process, step, log=["stored"] if step == 2 else None)
-        _assert_nothing_outlives_its_segments(harness)
-        harness.now += pause * TTL_SECONDS
-
-
-def test_segments_of_several_ages_do_not_have_ancestors_renewed_at_each_step() -> None:
-    harness = Harness()
-    process = harness.process(TTL_SECONDS)
-    renewed = Counter[str]()
-    for step in range(50):
-        renewed.update(_renewed(_step(process, step)))
-        harness.now += TTL_SECONDS / 10
-    # In five ttls, and each time for one age of them and for the other.
-    assert max(renewed.values()) <= 10
-
-
 @pytest.mark.parametrize("cold", [False, True], ids=["warm", "cold"])
-def test_ancestors_are_renewed_once_in_a_ttl(*, cold: bool) -> None:
-    harness = Harness()
+def test_ancestors_are_renewed_once_in_a_ttl(harness: Harness, *, cold: bool) -> None:
     process = harness.process(TTL_SECONDS)
     renewed_at: dict[str, float] = {}
     for step in range(50):
@@ -149,8 +124,7 @@ def test_ancestors_are_renewed_once_in_a_ttl(*, cold: bool) -> None:
     assert {f"{step:04}" for step in range(30)} <= renewed_at.keys()
 
 
-def test_what_comes_before_a_stored_value_is_not_kept_for_it() -> None:
-    harness = Harness()
+def test_what_comes_before_a_stored_value_is_not_kept_for_it(harness: Harness) -> None:
     _conversation(harness, [0, 0, 0.6], stored_at=1)
     harness.now += 0.6 * TTL_SECONDS
     assert _renewed(_step(harness.process(TTL_SECONDS), 3)) == ["0002", "0001"]
@@ -185,9 +159,8 @@ def test_ancestors_are_kept_with_what_index_segments_of_theirs_lead_to(
         assert _history(harness, step) == [large] * step
 
 
-def test_an_ancestor_that_lost_a_segment_meanwhile_does_not_outlive_it() -> None:
+def test_an_ancestor_that_lost_a_segment_meanwhile_does_not_outlive_it(harness: Harness) -> None:
     """A process stands still before it renews what it has read, and DynamoDB removes a part of that meanwhile."""
-    harness = Harness()
     _conversation(harness, [0, 0, 0.6])
     before = harness.items("C#")
     harness.now += 0.6 * TTL_SECONDS
@@ -200,16 +173,14 @@ def test_an_ancestor_that_lost_a_segment_meanwhile_does_not_outlive_it() -> None
     assert [key for key in before if after[key] == before[key]] == [torn]
 
 
-def test_a_checkpoint_is_not_rebuilt_from_ancestors_that_have_expired() -> None:
+def test_a_checkpoint_is_not_rebuilt_from_ancestors_that_have_expired(harness: Harness) -> None:
     """They are still in the table, and DynamoDB may remove any of them at any moment."""
-    harness = Harness()
     _conversation(harness, [0, 0, 2.1])
     with pytest.raises(CheckpointNotFoundError, match="0001"):
         _history(harness, 2)
 
 
-def test_a_checkpoint_that_is_kept_for_later_ones_has_no_history_of_its_own() -> None:
-    harness = Harness()
+def test_a_checkpoint_that_is_kept_for_later_ones_has_no_history_of_its_own(harness: Harness) -> None:
     _conversation(harness, [0, 0, 0.6])
     harness.now += 0.6 * TTL_SECONDS
     assert len(_history(harness, 2)) == 2

@@ -6,19 +6,18 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointMetadata, empty_checkpoint
+from langgraph.checkpoint.base import BaseCheckpointSaver, empty_checkpoint
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.types import Command, Durability
 
-from langgraph.checkpoint.dynamodb import CheckpointNotFoundError, DynamoDBSaver
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from tests.support import graphs
-from tests.support.checkpoints import all_items, thread_config
+from tests.support.checkpoints import thread_config
 from tests.support.operations import Side, both_sides
 from tests.support.session import Session, assert_same, canonical, run_to_the_end
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
+    pass
 
 # The first of the graphs runs on every engine; how the others are rebuilt is the same for all.
 pytestmark = pytest.mark.engines("dynamodb-local")
@@ -81,53 +80,6 @@ async def test_forks_of_a_delta_graph_equal_in_memory(
     await assert_same(make_saver, graphs.journal, scenario, side, durability)
 
 
-@pytest.mark.parametrize(
-    "answers", [0, pytest.param(1, marks=pytest.mark.search), 2, pytest.param(3, marks=pytest.mark.search)]
-)
-@pytest.mark.parametrize("keep_last", [None, 1, 3])
-async def test_prune_keeps_what_the_kept_state_needs_and_nothing_else(
-    make_saver: MakeSaver, answers: int, keep_last: int | None
-) -> None:
-    session = Session(graphs.journal, make_saver, "sync", "sync")
-    await session.invoke({"log": ["input"]})
-    for _ in range(answers):
-        await session.invoke(Command(resume="yes"))
-    before = {each.config["configurable"]["checkpoint_id"]: each for each in await session.history()}
-    kept = sorted(before)[-(keep_last or 1) :]
-    needed = set(kept)
-    for checkpoint_id in kept:
-        needed |= _way_back(session, thread_config("thread", "", checkpoint_id))
-
-    options: dict[str, Any] = {} if keep_last is None else {"strategy": "keep_last", "keep_last": keep_last}
-    make_saver().prune(["thread"], **options)
-
-    session.reopen()
-    left = {each.checkpoint["id"] for each in await session.stored()}
-    assert left == needed
-    for checkpoint_id in kept:
-        again = await session.state(thread_config("thread", "", checkpoint_id))
-        assert again.values == before[checkpoint_id].values
-        assert again.next == before[checkpoint_id].next
-    if before[kept[-1]].interrupts:
-        await session.invoke(Command(resume="yes"))
-        assert (await session.state()).values["log"][: len(before[kept[-1]].values["log"])] == (
-            before[kept[-1]].values["log"]
-        )
-
-
-def _way_back(session: Session, config: RunnableConfig) -> set[str]:
-    """The ancestors up to the nearest one with a stored log."""
-    way: set[str] = set()
-    found = session.saver.get_tuple(config)
-    assert found is not None
-    # The runtime asks for history only where the checkpoint itself has no value.
-    while found.parent_config is not None and "log" not in found.checkpoint["channel_values"]:
-        way.add(found.parent_config["configurable"]["checkpoint_id"])
-        found = session.saver.get_tuple(found.parent_config)
-        assert found is not None
-    return way
-
-
 async def test_copy_of_a_delta_thread_goes_on_by_itself(make_saver: MakeSaver) -> None:
     session = Session(graphs.journal, make_saver, "async", "async")
     await session.invoke({"log": ["input"]})
@@ -142,39 +94,6 @@ async def test_copy_of_a_delta_thread_goes_on_by_itself(make_saver: MakeSaver) -
     assert (await session.state()).values == expected.values
     await session.invoke(Command(resume="yes"))
     assert (await session.state()).values["log"][: len(expected.values["log"])] == expected.values["log"]
-
-
-def _chain(saver: DynamoDBSaver, length: int) -> list[RunnableConfig]:
-    """Store checkpoints of a delta channel that never has a snapshot, with one write each."""
-    config: RunnableConfig = thread_config("thread")
-    configs = []
-    for step in range(length):
-        checkpoint = empty_checkpoint()
-        checkpoint["id"], checkpoint["channel_versions"] = f"{step:04}", {"log": step + 1}
-        counters = {"log": (step, step)}
-        metadata: CheckpointMetadata = {"step": step, "counters_since_delta_snapshot": counters}
-        metadata["run_id"] = f"run-{step}"
-        config = saver.put(config, checkpoint, metadata, {"log": step + 1})
-        saver.put_writes(config, [("log", [f"write {step}"])], "task")
-        configs.append(config)
-    return configs
-
-
-@pytest.mark.parametrize("missing", range(4))
-async def test_a_missing_ancestor_is_an_error_and_never_a_shorter_state(
-    make_saver: MakeSaver, client: DynamoDBClient, table_name: str, missing: int
-) -> None:
-    configs = _chain(make_saver(), 5)
-    key = next(
-        {name: item[name] for name in ("PK", "SK")}
-        for item in all_items(client, table_name, begins=f"C#{missing:04}#")
-    )
-    client.delete_item(TableName=table_name, Key=key)
-
-    with pytest.raises(CheckpointNotFoundError, match=f"{missing:04}"):
-        make_saver().get_delta_channel_history(config=configs[-1], channels=["log"])
-    with pytest.raises(CheckpointNotFoundError, match=f"{missing:04}"):
-        await make_saver().aget_delta_channel_history(config=thread_config("thread"), channels=["log"])
 
 
 @both_sides

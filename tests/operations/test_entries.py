@@ -27,13 +27,6 @@ from tests.support.checkpoints import METADATA, checkpoint_of, thread_config
 from tests.support.harness import Harness
 
 DAY = 24 * 3600
-HOUR = 3600
-
-
-@pytest.fixture
-def harness() -> Harness:
-    """Give an empty table."""
-    return Harness()
 
 
 def storage_of(harness: Harness) -> Storage:

@@ -3,146 +3,96 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from langgraph.checkpoint.base import CheckpointTuple
 
 from langgraph.checkpoint.dynamodb import (
-    CheckpointCorruptionError,
     CheckpointerError,
     CheckpointFormatError,
-    DynamoDBSaver,
     ThreadBusyError,
 )
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._operations import threads
-from langgraph.checkpoint.dynamodb._runtime.steps import Call
-from tests.support.change import change_requests
-from tests.support.checkpoints import all_items, store, thread_config
-from tests.support.operations import Side, ask, both_sides
-
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
-
-MakeSaver = Callable[..., DynamoDBSaver]
-Hurt = Callable[..., None]
-
-pytestmark = pytest.mark.engines("dynamodb-local")
+from langgraph.checkpoint.dynamodb._operations.delete import prune
+from langgraph.checkpoint.dynamodb._operations.list import list_checkpoints
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, collected
+from tests.support.harness import Harness, Process
 
 THREADS = ["a", "b", "c", "d"]
-DAMAGE: dict[str, tuple[str, Any]] = {
-    "body": (items.BODY, {"B": b"\0"}),
-    "format": (items.FORMAT, {"N": "99"}),
+DELETIONS: dict[str, Callable[[Process], Op[None]]] = {
+    "delete_for_runs": lambda process: process.delete_for_runs("run"),
+    "prune": lambda process: prune(process.storage, THREADS, "keep_latest", None),
 }
-DELETIONS: dict[str, tuple[Any, ...]] = {"delete_for_runs": (["run"],), "prune": (THREADS,)}
+each_deletion = pytest.mark.parametrize("delete", DELETIONS.values(), ids=DELETIONS)
 
 
 @pytest.fixture
-def hurt(client: DynamoDBClient, table_name: str) -> Hurt:
-    """Give what damages a thread's newest head, in one of two ways."""
-
-    def hurt(thread_id: str, kind: str = "body") -> None:
-        name, value = DAMAGE[kind]
-        client.update_item(
-            TableName=table_name,
-            Key=items.key(items.partition_of(thread_id).pk, items.checkpoint_prefix("2")),
-            UpdateExpression="SET #name = :value",
-            ExpressionAttributeNames={"#name": name},
-            ExpressionAttributeValues={":value": value},
-        )
-
-    return hurt
-
-
-def _fill(saver: DynamoDBSaver) -> None:
+def process(process: Process) -> Process:
+    """Store two checkpoints of each thread."""
     for thread_id in THREADS:
-        first = store(saver, thread_config(thread_id), "1", {"value": 1}, run_id="run")
-        store(saver, first, "2", {"value": 2}, run_id="run" if thread_id == "a" else "other")
+        for number, run_id in (("1", "run"), ("2", "run" if thread_id == "a" else "other")):
+            process.harness.run(process.put(number, {"x": number}, thread=thread_id, run_id=run_id))
+    return process
 
 
-def _untouched(client: DynamoDBClient, table_name: str) -> list[str]:
+def _damage(harness: Harness, thread_id: str, **attributes: Any) -> None:
+    """Damage the newest head of a thread."""
+    harness.change(harness.items("C#2#", thread_id)["C#2#"], **attributes)
+
+
+def _untouched(harness: Harness) -> list[str]:
     """The threads whose first checkpoint is still there."""
-    heads = all_items(client, table_name, begins=items.checkpoint_prefix("1"))
-    return [items.parse_partition(items.partition_key(each)).thread_id for each in heads]
+    return [each for each in THREADS if harness.items("C#1#", each)]
 
 
-@both_sides
-@pytest.mark.parametrize("method", DELETIONS)
-def test_a_damaged_thread_does_not_keep_others_from_being_deleted_from(
-    make_saver: MakeSaver, client: DynamoDBClient, table_name: str, hurt: Hurt, side: Side, method: str
+@each_deletion
+def test_of_several_damaged_threads_the_error_names_all_and_others_are_deleted_from(
+    harness: Harness, process: Process, delete: Callable[[Process], Op[None]]
 ) -> None:
-    _fill(make_saver())
-    hurt("b")
-    with pytest.raises(CheckpointCorruptionError, match=r"PK='b#'"):
-        ask(side, make_saver(), method, *DELETIONS[method])
-    assert _untouched(client, table_name) == ["b"]
-
-
-@pytest.mark.parametrize("method", DELETIONS)
-def test_of_several_damaged_threads_the_error_names_all(
-    make_saver: MakeSaver, client: DynamoDBClient, table_name: str, hurt: Hurt, method: str
-) -> None:
-    _fill(make_saver())
-    hurt("b", "format")
-    hurt("d")
+    _damage(harness, "b", v={"N": "99"})
+    _damage(harness, "d", body={"B": b"\0"})
     with pytest.raises(CheckpointFormatError, match=r"2 .* thread 'b', thread 'd'; .*PK='b#'") as caught:
-        ask("sync", make_saver(), method, *DELETIONS[method])
+        harness.run(delete(process))
     assert isinstance(caught.value.__cause__, CheckpointFormatError)
-    assert _untouched(client, table_name) == ["b", "d"]
+    assert _untouched(harness) == ["b", "d"]
 
 
-@pytest.mark.parametrize("method", DELETIONS)
+@each_deletion
 def test_a_thread_that_is_being_deleted_does_not_keep_others_from_it(
-    make_saver: MakeSaver,
-    client: DynamoDBClient,
-    table_name: str,
-    monkeypatch: pytest.MonkeyPatch,
-    method: str,
+    harness: Harness, process: Process, delete: Callable[[Process], Op[None]]
 ) -> None:
-    monkeypatch.setattr(threads, "BACKOFF_SECONDS_TOTAL", 0.0)
-    _fill(make_saver())
-    storage = make_saver().storage
-    root = items.partition_of("b")
-    make_saver().runner.run(threads.acquire_claim(storage, root, b"somebody", resets=False))
+    harness.run(threads.acquire_claim(process.storage, items.partition_of("b"), b"somebody", resets=False))
     with pytest.raises(ThreadBusyError, match=r"[Tt]hread 'b'"):
-        ask("sync", make_saver(), method, *DELETIONS[method])
-    assert _untouched(client, table_name) == ["b"]
+        harness.run(delete(process))
+    assert _untouched(harness) == ["b"]
 
 
-def test_an_error_that_is_of_no_thread_ends_a_deletion_at_once(
-    make_saver: MakeSaver, client: DynamoDBClient, table_name: str
-) -> None:
-    saver = make_saver()
-    _fill(saver)
-
-    def send(call: Call) -> Any:
-        if "b#" in str(call.params):
-            raise ConnectionError("of the network")
-        return saver.transport.send(call)
-
-    change_requests(saver, send=send)
+def test_an_error_that_is_of_no_thread_ends_a_deletion_at_once(harness: Harness, process: Process) -> None:
+    run = harness.begin(DELETIONS["prune"](process))
+    run.until(lambda call: "b#" in str(call.params))
+    error = ConnectionError("of the network")
+    # It lets go of the thread, of which it may have the claim.
+    run.go_on([error])
     with pytest.raises(ConnectionError, match="of the network"):
-        saver.prune(THREADS)
-    assert _untouched(client, table_name) == ["b", "c", "d"]
+        run.go_on([error])
+    assert _untouched(harness) == ["b", "c", "d"]
 
 
 @pytest.mark.parametrize("metadata", [None, {"run_id": "other"}], ids=["scan", "index"])
-async def test_a_list_of_everything_goes_on_behind_what_is_damaged(
-    make_saver: MakeSaver, hurt: Hurt, metadata: dict[str, str] | None
+def test_a_list_of_everything_goes_on_behind_what_is_damaged(
+    harness: Harness, process: Process, metadata: dict[str, str] | None
 ) -> None:
-    saver = make_saver()
-    _fill(saver)
-    hurt("b")
-    hurt("c", "format")
-    expected = ["a", "a", "d", "d"] if metadata is None else ["d"]
-    both_named = pytest.raises(CheckpointerError, match=r"PK='b#', PK='c#'|PK='c#', PK='b#'")
+    _damage(harness, "b", body={"B": b"\0"})
+    _damage(harness, "c", v={"N": "99"})
     listed: list[str] = []
-    with both_named:
-        for each in saver.list(None, filter=metadata):
-            listed.append(each.config["configurable"]["thread_id"])  # noqa: PERF401 - up to the error.
-    assert sorted(listed) == expected
-    listed.clear()
-    with both_named:
-        async for each in saver.alist(None, filter=metadata):
-            listed.append(each.config["configurable"]["thread_id"])  # noqa: PERF401 - up to the error.
-    assert sorted(listed) == expected
+
+    def note(found: CheckpointTuple) -> bool:
+        listed.append(found.config["configurable"]["thread_id"])
+        return False
+
+    everything = list_checkpoints(process.storage, None, metadata, None, None)
+    with pytest.raises(CheckpointerError, match=r"PK='b#', PK='c#'|PK='c#', PK='b#'"):
+        harness.run(collected(everything, note))
+    assert sorted(listed) == (["a", "a", "d", "d"] if metadata is None else ["d"])

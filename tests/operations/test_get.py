@@ -5,8 +5,7 @@ from __future__ import annotations
 from tests.support.harness import Harness
 
 
-def test_the_newest_checkpoint_is_one_query() -> None:
-    harness = Harness()
+def test_the_newest_checkpoint_is_one_query(harness: Harness) -> None:
     for number in ("1", "2"):
         harness.run(harness.process().put(number, {"x": number}))
     reading = harness.begin(harness.process().read())
@@ -16,8 +15,7 @@ def test_the_newest_checkpoint_is_one_query() -> None:
     assert found.config["configurable"]["checkpoint_id"] == "2"
 
 
-def test_one_that_is_not_there_is_none() -> None:
-    harness = Harness()
+def test_one_that_is_not_there_is_none(harness: Harness) -> None:
     harness.run(harness.process().put("1", {"x": 1}))
     assert harness.process().get("2") is None
 

@@ -30,8 +30,7 @@ def _give_up(run: Run[Any], wanted: Callable[[Call], bool], disturb: Callable[[]
     return str(error.value)
 
 
-def test_a_put_into_a_thread_that_is_pruned_again_and_again() -> None:
-    harness = Harness()
+def test_a_put_into_a_thread_that_is_pruned_again_and_again(harness: Harness) -> None:
     harness.run(harness.process().put("1", {"x": 1}))
     put = harness.begin(harness.process().put("2", {"x": 2}, "1"))
     assert _give_up(put, confirms, lambda: harness.run(harness.process().prune())) == (
@@ -40,8 +39,7 @@ def test_a_put_into_a_thread_that_is_pruned_again_and_again() -> None:
     )
 
 
-def test_a_put_of_a_checkpoint_that_others_put_again_and_again() -> None:
-    harness = Harness()
+def test_a_put_of_a_checkpoint_that_others_put_again_and_again(harness: Harness) -> None:
     harness.run(harness.process().put("1", {"x": 1}))
     numbers = count()
 
@@ -57,8 +55,7 @@ def test_a_put_of_a_checkpoint_that_others_put_again_and_again() -> None:
     )
 
 
-def test_writes_of_a_task_that_others_write_for_again_and_again() -> None:
-    harness = Harness()
+def test_writes_of_a_task_that_others_write_for_again_and_again(harness: Harness) -> None:
     harness.run(harness.process().put("1", {}))
     others = [("x", number) for number in range(100)]
     writes = harness.begin(harness.process().put_writes("1", [("x", 0)] * 100))
@@ -73,8 +70,7 @@ def test_writes_of_a_task_that_others_write_for_again_and_again() -> None:
     )
 
 
-def test_an_epoch_that_ends_whenever_it_is_to_begin() -> None:
-    harness = Harness()
+def test_an_epoch_that_ends_whenever_it_is_to_begin(harness: Harness) -> None:
     harness.run(harness.process().put("1", {}))
     numbers = count()
 
@@ -90,8 +86,7 @@ def test_an_epoch_that_ends_whenever_it_is_to_begin() -> None:
     )
 
 
-def test_a_namespace_that_others_register_for_longer_again_and_again() -> None:
-    harness = Harness()
+def test_a_namespace_that_others_register_for_longer_again_and_again(harness: Harness) -> None:
     ttls = count(2000)
 
     def disturb() -> None:
@@ -105,8 +100,7 @@ def test_a_namespace_that_others_register_for_longer_again_and_again() -> None:
     )
 
 
-def test_a_copy_to_a_thread_that_is_pruned_again_and_again() -> None:
-    harness = Harness()
+def test_a_copy_to_a_thread_that_is_pruned_again_and_again(harness: Harness) -> None:
     harness.run(harness.process().put("1", {"x": 1}))
     copy = harness.begin(harness.process().copy_thread("copy"))
     assert _give_up(copy, confirms, lambda: harness.run(harness.process().prune(thread="copy"))) == (

@@ -29,10 +29,8 @@ from langgraph.checkpoint.dynamodb._format.pricing import WRITE_UNIT_BYTES, item
 from langgraph.checkpoint.dynamodb._format.segments import StoredValue, expand, inline_bytes, is_index, split
 from langgraph.checkpoint.dynamodb._operations.item_builder import (
     ItemBuilder,
-    store_segments,
 )
 from langgraph.checkpoint.dynamodb._operations.reads import open_segments
-from langgraph.checkpoint.dynamodb._operations.threads import find_epoch
 from langgraph.checkpoint.dynamodb._runtime.cache import CachedCheckpoint
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from tests.support.checkpoints import noise
@@ -44,7 +42,6 @@ HEAD = items.key(AT.pk, SK)
 BIG = noise(100_000)
 # The largest piece of a value that is not large.
 _CUT_BYTES_MAX = SEGMENT_BYTES_MIN + CUT_RANGE_BYTES
-TTL_SECONDS = 1000
 
 
 def _storage(codec: Codec = CODEC, ttl_seconds: int | None = None) -> Storage:
@@ -336,53 +333,3 @@ def test_what_is_built_is_read_back_equal(
         # The child, and whoever extends them, know all that is named, and nothing is stored that is not.
         assert builder.segments.keys() <= builder.chunks.keys() == named
         base = _stored(builder, values)
-
-
-# Storing
-
-
-def _put_value(harness: Harness, data: bytes) -> tuple[Storage, ItemBuilder]:
-    """Let a thread begin, and store a value's segments under its ttl."""
-    process = harness.process(TTL_SECONDS)
-    harness.run(process.put("1", {}))
-    builder = _builder(process.storage)
-    _value(builder, data)
-    return process.storage, builder
-
-
-def _store(harness: Harness, storage: Storage, refs: ItemBuilder) -> bool:
-    thread = harness.run(find_epoch(storage, AT))
-    expiry = items.Expiry.after(thread.ttl_seconds, harness.now)
-    return harness.run(store_segments(storage, AT, refs, thread, expiry))
-
-
-def test_stored_segments_are_new_ones_and_their_expiry_is_known() -> None:
-    harness = Harness()
-    storage, refs = _put_value(harness, BIG)
-    assert _store(harness, storage, refs)
-    assert harness.items("S#").keys() == {items.segment_sk(each) for each in refs.segments}
-    ends = {int(harness.now) + 3 * TTL_SECONDS}
-    assert {items.expires_at(each) for each in harness.items("S#").values()} == ends
-    assert {each.expires_at for each in refs.chunks.values()} == ends
-
-
-@pytest.mark.parametrize("is_gone", [False, True])
-def test_reused_segments_live_as_long_as_the_item_or_are_told_to_be_missing(*, is_gone: bool) -> None:
-    harness = Harness()
-    storage, refs = _put_value(harness, BIG)
-    _store(harness, storage, refs)
-    reused = refs.copy()
-    reused.segments.clear()
-    harness.now += 2 * TTL_SECONDS
-    if is_gone:
-        harness.remove(next(iter(harness.items("S#").values())))
-    before = {each: chunk.expires_at for each, chunk in refs.chunks.items()}
-    count = len(harness.items("S#"))
-    all_there = _store(harness, storage, reused)
-    assert all_there == (not is_gone)
-    # A request that extends a segment never creates one.
-    assert len(harness.items("S#")) == count
-    if not is_gone:
-        ends = {int(harness.now) + 3 * TTL_SECONDS}
-        assert {items.expires_at(each) for each in harness.items("S#").values()} == ends
-    assert ({each: chunk.expires_at for each, chunk in refs.chunks.items()} == before) == is_gone

@@ -11,8 +11,7 @@ from langgraph.checkpoint.dynamodb._operations.listed_partitions import (
 from tests.support.harness import Harness
 
 
-def test_a_partition_is_listed_once_an_hour_under_the_mark_of_its_list() -> None:
-    harness = Harness()
+def test_a_partition_is_listed_once_an_hour_under_the_mark_of_its_list(harness: Harness) -> None:
     table, listed = harness.process().storage.table, dict[str, float]()
 
     def put(*partitions: str) -> None:
@@ -35,8 +34,7 @@ def test_a_partition_is_listed_once_an_hour_under_the_mark_of_its_list() -> None
     assert harness.run(listed_items(table, "%K#")) == []
 
 
-def test_a_run_whose_id_is_the_name_of_a_list_is_not_in_it() -> None:
-    harness = Harness()
+def test_a_run_whose_id_is_the_name_of_a_list_is_not_in_it(harness: Harness) -> None:
     process, pk = harness.process(), "a/%N#"
     table = process.storage.table
     harness.run(ensure_listed(table, "%N#", [pk], lambda pk: key(pk, "P#"), {}, harness.now))

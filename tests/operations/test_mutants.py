@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from inspect import Parameter, signature
 
 import pytest
 
@@ -22,18 +23,17 @@ from tests.operations import (
     test_threads,
 )
 from tests.operations.mutants import Mutation
+from tests.operations.test_directory import Users
 from tests.runtime import test_requests
 
-_prune_loses_its_claim = partial(
-    test_threads.test_a_deletion_that_lost_its_claim_does_not_release_another_ones, "prune"
-)
-
-CATCHERS: Mapping[Mutation, Callable[[], None]] = {
+CATCHERS: Mapping[Mutation, Callable[..., None]] = {
     mutants.renewals_leave_no_note: partial(
-        test_renew.test_a_put_beside_a_renewal_lives_as_long_as_what_is_renewed, test_renew.extends_head
+        test_renew.test_a_put_beside_a_renewal_lives_as_long_as_what_is_renewed,
+        stands_still_before=test_renew.extends_head,
     ),
     mutants.puts_ignore_renewals: partial(
-        test_renew.test_a_put_beside_a_renewal_lives_as_long_as_what_is_renewed, test_renew.extends_head
+        test_renew.test_a_put_beside_a_renewal_lives_as_long_as_what_is_renewed,
+        stands_still_before=test_renew.extends_head,
     ),
     mutants.renewals_pass_over_newer_ones: (
         test_renew.test_writes_of_an_older_checkpoint_renew_every_newer_one
@@ -42,7 +42,7 @@ CATCHERS: Mapping[Mutation, Callable[[], None]] = {
         test_renew.test_a_thread_that_began_anew_with_a_shorter_ttl_is_not_renewed_by_the_old_one
     ),
     mutants.what_has_expired_is_renewed: partial(
-        test_renew.test_an_older_checkpoint_does_not_come_back_after_a_newer_one, ""
+        test_renew.test_an_older_checkpoint_does_not_come_back_after_a_newer_one, namespace=""
     ),
     mutants.ancestors_are_renewed_for_readers: (
         test_renew.test_an_ancestor_that_a_renewal_kept_does_not_come_back_in_the_place_of_its_heir
@@ -71,11 +71,12 @@ CATCHERS: Mapping[Mutation, Callable[[], None]] = {
     mutants.reads_that_were_sent_are_shared: (
         test_threads.test_a_confirmation_does_not_use_an_answer_from_before_its_commit
     ),
-    mutants.a_cached_activity_counts: (
-        test_directory.test_a_put_does_not_rely_on_another_one_that_was_to_enter_the_thread
+    mutants.a_cached_activity_counts: partial(
+        test_directory.test_a_put_does_not_rely_on_another_one_that_was_to_enter_the_thread, users=Users()
     ),
     mutants.a_touch_is_given_up: partial(
         test_directory.test_a_thread_that_is_pruned_between_confirmation_and_touch_is_touched,
+        users=Users(),
         is_listed=True,
         prunes=1,
     ),
@@ -88,7 +89,11 @@ CATCHERS: Mapping[Mutation, Callable[[], None]] = {
     mutants.writes_reuse_across_epochs: (
         test_put_writes.test_writes_reuse_nothing_of_a_checkpoint_that_is_remembered_under_another_epoch
     ),
-    mutants.anybody_releases: partial(_prune_loses_its_claim, "#pending"),
+    mutants.anybody_releases: partial(
+        test_threads.test_a_deletion_that_lost_its_claim_does_not_release_another_ones,
+        deletion="prune",
+        stands_still_before="#pending",
+    ),
     mutants.what_is_remembered_is_trusted: test_cache.test_a_deleted_state_is_not_read_from_memory,
     mutants.copies_begin_with_the_oldest_head: test_copy.test_a_copy_that_dies_shows_nothing,
     mutants.copies_keep_segment_ids: (
@@ -113,8 +118,15 @@ CATCHERS: Mapping[Mutation, Callable[[], None]] = {
 
 
 @pytest.mark.parametrize("mutation", CATCHERS, ids=lambda mutation: mutation.__name__)
-def test_a_mutant_is_caught(mutation: Mutation, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mutant_is_caught(
+    mutation: Mutation, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
     """The test fails with the mutant; that it passes with the saver shows where it stands."""
+    catcher = CATCHERS[mutation]
+    fixtures = [
+        name for name, each in signature(catcher).parameters.items() if each.default is Parameter.empty
+    ]
+    world = {name: request.getfixturevalue(name) for name in fixtures}
     mutation(monkeypatch)
     with pytest.raises((AssertionError, pytest.fail.Exception, CheckpointerError)):
-        CATCHERS[mutation]()
+        catcher(**world)

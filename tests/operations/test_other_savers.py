@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -15,12 +14,10 @@ from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, Dynamo
 from langgraph.checkpoint.dynamodb._format.schema import table_schema
 from tests.support.checkpoints import all_items, store, stored_values, thread_config
 from tests.support.operations import OPERATIONS, Side, ask, both_sides
-from tests.support.traffic import Traffic
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-    from tools.engine import Engine
 
 pytestmark = pytest.mark.engines("dynamodb-local")
 
@@ -103,50 +100,6 @@ def test_every_thread_is_looked_for_in_a_table_without_the_index_and_new_ones_wo
     _store_by(other, client, foreign_table, "old")
     with pytest.raises(CheckpointerConfigurationError, match=f"holds checkpoints of {other}"):
         ask(side, saver, "get_tuple", thread_config("old"))
-
-
-@each_other
-async def test_many_may_look_at_once(
-    client: DynamoDBClient, foreign_table: str, other: str, engine: Engine
-) -> None:
-    _store_by(other, client, foreign_table, "old")
-    async with DynamoDBSaver(
-        foreign_table, endpoint_url=engine.endpoint_url, region_name=engine.region_name
-    ) as saver:
-        reads = [saver.aget_tuple(thread_config(each)) for each in ("new", "old", "newer", "old", "newest")]
-        found = await asyncio.gather(*reads, return_exceptions=True)
-    kinds = [type(each) for each in found]
-    wrong = CheckpointerConfigurationError
-    assert kinds == [type(None), wrong, type(None), wrong, type(None)]
-
-
-LOOK = ["Query", "Query", "Query"]
-
-
-def test_a_process_looks_once_and_where_it_found_nothing_only(
-    saver: DynamoDBSaver, traffic: Traffic, table_name: str, own_client: DynamoDBClient
-) -> None:
-    assert saver.get_tuple(thread_config()) is None
-    assert traffic.operations == ["Query", *LOOK]
-    traffic.clear()
-    store(saver, thread_config(), "1", {"a": 1})
-    assert traffic.operations == ["UpdateItem", "PutItem", "GetItem"]
-    traffic.clear()
-    assert saver.get_tuple(thread_config("thread-2")) is None
-    assert list(saver.list(thread_config("thread-3", ""))) == []
-    assert traffic.operations == ["Query", "Query"]
-    other = DynamoDBSaver(table_name, client=own_client)
-    traffic.clear()
-    config = thread_config(checkpoint_id="1")
-    assert stored_values(other, thread_config()) == {"a": 1}
-    other.put_writes(config, [("a", 2)], "task")
-    store(other, config, "2", {"a": 2})
-    assert traffic.operations == ["Query", "UpdateItem", "PutItem", "GetItem"]
-
-
-def test_what_begins_a_thread_looks_before_it_writes(saver: DynamoDBSaver, traffic: Traffic) -> None:
-    store(saver, thread_config(), "1", {"a": 1})
-    assert traffic.operations == [*LOOK, "UpdateItem", "PutItem", "GetItem"]
 
 
 def test_a_policy_that_denies_the_look_does_no_harm(saver: DynamoDBSaver, own_client: DynamoDBClient) -> None:

@@ -100,8 +100,7 @@ NO_TASK = "00000000-0000-0000-0000-000000000000"
         pytest.param({"a": [INTERRUPT, RESUME, "x"]}, "idle", id="answered and done"),
     ],
 )
-def test_the_status_is_what_came_last(written: dict[str, list[str]], status: str) -> None:
-    harness = Harness()
+def test_the_status_is_what_came_last(harness: Harness, written: dict[str, list[str]], status: str) -> None:
     harness.run(harness.process().put("1", {"x": 1}))
     for task, channels in written.items():
         for channel in channels:

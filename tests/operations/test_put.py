@@ -14,13 +14,13 @@ from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, Checkp
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS
-from langgraph.checkpoint.dynamodb._operations.get import get_tuple
 from langgraph.checkpoint.dynamodb._operations.put import put
 from tests.support.checkpoints import checkpoint_of, noise, thread_config
 from tests.support.harness import (
     CODEC,
     ENCRYPTED,
     THREAD,
+    TTL_SECONDS,
     Harness,
     Process,
     commits,
@@ -29,7 +29,6 @@ from tests.support.harness import (
     removes_thread,
 )
 
-TTL_SECONDS = 1000
 BIG = noise(40_000)
 
 
@@ -42,17 +41,15 @@ def _grow_old(harness: Harness, process: Process) -> None:
     harness.now += 0.9 * TTL_SECONDS
 
 
-def test_a_channel_that_is_new_is_stored_though_its_version_is_the_parents() -> None:
+def test_a_channel_that_is_new_is_stored_though_its_version_is_the_parents(harness: Harness) -> None:
     """Two branches of a thread may give the same version to different values."""
-    harness = Harness()
     process = harness.process()
     harness.run(process.put("1", {"x": "old", "y": "old"}))
     harness.run(process.put("2", {"x": "new", "y": "old"}, "1", ("x",)))
     assert harness.process().values("2") == {"x": "new", "y": "old"}
 
 
-def test_a_channel_without_its_parents_version_is_stored_though_it_is_not_new() -> None:
-    harness = Harness()
+def test_a_channel_without_its_parents_version_is_stored_though_it_is_not_new(harness: Harness) -> None:
     process = harness.process()
     harness.run(process.put("1", {"x": "old"}))
     harness.run(process.put("2", {"x": "old", "y": "given"}, "1", ()))
@@ -93,28 +90,16 @@ def test_what_a_step_left_alone_is_not_serialized_again(is_given: bool) -> None:
     assert BIG not in dumped
 
 
-def test_a_put_that_finds_a_segment_gone_stores_the_value_again() -> None:
+def test_a_put_that_finds_a_segment_gone_stores_the_value_again(harness: Harness, expiring: Process) -> None:
     """A process stands still before it extends what it reuses, and finds it gone."""
-    harness = Harness()
-    process = harness.process(TTL_SECONDS)
-    _grow_old(harness, process)
-    put = harness.begin(process.put("4", {"big": BIG}, "3", ()))
+    _grow_old(harness, expiring)
+    put = harness.begin(expiring.put("4", {"big": BIG}, "3", ()))
     put.until(lambda call: call.method == "update_item")
     for segment in harness.items("S#").values():
         harness.remove(segment)
     put.finish()
     assert harness.process().values() == {"big": BIG}
     assert all("data" in item for item in harness.items("S#").values()), "a renewal has made an item"
-
-
-def test_a_put_renews_what_it_reuses() -> None:
-    harness = Harness()
-    process = harness.process(TTL_SECONDS)
-    _grow_old(harness, process)
-    harness.run(process.put("4", {"big": BIG}, "3", ()))
-    harness.now += 0.9 * TTL_SECONDS
-    harness.model.expire()
-    assert harness.process().values() == {"big": BIG}
 
 
 def test_a_request_that_arrives_late_does_not_take_the_place_of_what_was_stored_since() -> None:
@@ -133,9 +118,8 @@ def test_a_request_that_arrives_late_does_not_take_the_place_of_what_was_stored_
     assert harness.process().values() == {"big": BIG}
 
 
-def test_a_put_does_not_replace_another_processs_head_once_its_epoch_has_ended() -> None:
+def test_a_put_does_not_replace_another_processs_head_once_its_epoch_has_ended(harness: Harness) -> None:
     """Two processes put the same checkpoint, and the one that began first comes last, and dies."""
-    harness = Harness()
     process = harness.process()
     harness.run(process.put("1", {"big": BIG}))
     stale = harness.begin(process.put("2", {"big": noise(40_000, 1)}, "1"))
@@ -150,19 +134,8 @@ def test_a_put_does_not_replace_another_processs_head_once_its_epoch_has_ended()
     assert harness.process().values() == {"big": noise(40_000, 1)}
 
 
-def test_a_head_of_an_older_epoch_is_replaced_by_the_one_that_was_looked_for() -> None:
-    """The condition that keeps late requests out lets a put replace its own head, and one that a deletion kept."""
-    harness = Harness()
-    process = harness.process()
-    harness.run(process.put("1", {"big": BIG}))
-    harness.run(harness.process().prune())
-    harness.run(harness.process().put("1", {"big": BIG, "x": 1}))
-    assert harness.process().values() == {"big": BIG, "x": 1}
-
-
-def test_a_put_that_uploaded_long_ago_does_not_commit_what_may_have_gone() -> None:
+def test_a_put_that_uploaded_long_ago_does_not_commit_what_may_have_gone(harness: Harness) -> None:
     """No head ever names what a deletion removed because nothing had named it for an hour."""
-    harness = Harness()
     process = harness.process()
     harness.run(process.put("1", {"big": BIG}))
     put = harness.begin(process.put("2", {"big": noise(40_000, 1)}, "1", ("big",)))
@@ -178,10 +151,8 @@ def test_a_put_that_uploaded_long_ago_does_not_commit_what_may_have_gone() -> No
     assert harness.process().values() == {"big": noise(40_000, 1)}
 
 
-def test_a_put_does_not_rely_on_an_epoch_that_has_not_begun() -> None:
+def test_a_put_does_not_rely_on_an_epoch_that_has_not_begun(harness: Harness, process: Process) -> None:
     """A deletion that found nothing left takes an idle epoch with it; a put of a later attempt may not be of it."""
-    harness = Harness()
-    process = harness.process()
     harness.run(process.put("1", {"big": BIG}))
     put = harness.begin(process.put("2", {"big": BIG}, "1", ()))
     put.until(commits("2"))
@@ -195,9 +166,8 @@ def test_a_put_does_not_rely_on_an_epoch_that_has_not_begun() -> None:
     assert harness.process().values() == {"big": BIG}
 
 
-def test_a_put_reuses_nothing_of_a_parent_of_another_epoch() -> None:
+def test_a_put_reuses_nothing_of_a_parent_of_another_epoch(harness: Harness) -> None:
     """A deletion has not seen the parent, which was never acknowledged, and removes what it inherited."""
-    harness = Harness()
     dying = harness.process()
     harness.run(dying.put("1", {"big": BIG}))
     parent = harness.begin(dying.put("2", {"big": BIG}, "1", ()))
@@ -210,17 +180,15 @@ def test_a_put_reuses_nothing_of_a_parent_of_another_epoch() -> None:
     assert harness.process().values() == {"big": BIG}
 
 
-def test_a_checkpoint_whose_parent_was_never_stored_inherits_nothing() -> None:
+def test_a_checkpoint_whose_parent_was_never_stored_inherits_nothing(harness: Harness) -> None:
     """It may reuse bytes of the newest one, of which it is no child."""
-    harness = Harness()
     harness.run(harness.process().put("1", {"x": "of another branch", "y": "of another branch"}))
     harness.run(harness.process().put("2", {"x": "given"}, "never stored", ()))
     assert harness.process().values("2") == {"x": "given"}
 
 
 @pytest.mark.parametrize("kept", [1, 2])
-def test_a_put_that_is_made_again_has_the_parent_that_is_left(kept: int) -> None:
-    harness = Harness()
+def test_a_put_that_is_made_again_has_the_parent_that_is_left(harness: Harness, kept: int) -> None:
     process = harness.process()
     harness.run(process.put("1", {"big": BIG}))
     harness.run(process.put("2", {"big": BIG}, "1", ()))
@@ -267,20 +235,18 @@ def test_a_value_that_is_given_as_new_and_is_what_it_was_is_as_idle_as_one_that_
 @pytest.mark.parametrize("encrypts", [False, True])
 @pytest.mark.parametrize("size", [10, 100_000])
 def test_metadata_are_readable_where_nothing_is_encrypted_and_they_are_small(
-    *, encrypts: bool, size: int
+    harness: Harness, *, encrypts: bool, size: int
 ) -> None:
-    harness = Harness()
     codec = ENCRYPTED if encrypts else CODEC
-    storage = harness.process(codec=codec).storage
-    metadata: Any = {"source": "loop", "note": noise(size).hex()}
-    harness.run(put(storage, thread_config(THREAD), checkpoint_of("1", {"x": 1}), metadata, {"x": 1}))
+    process, note = harness.process(codec=codec), noise(size).hex()
+    harness.run(process.put("1", {"x": 1}, note=note))
     [head] = harness.items("C#").values()
     readable = not encrypts and size < 100
     assert (items.METADATA in head) == readable
     assert (items.SEALED_METADATA in head) != readable
-    found = harness.run(get_tuple(harness.process(codec=codec).storage, thread_config(THREAD)))
+    found = harness.process(codec=codec).get()
     assert found is not None
-    assert found.metadata == metadata
+    assert found.metadata == {"source": "loop", "step": 1, "note": note}
 
 
 @pytest.mark.parametrize(
@@ -292,9 +258,8 @@ def test_metadata_are_readable_where_nothing_is_encrypted_and_they_are_small(
     ],
 )
 def test_what_cannot_be_serialized_is_named_and_nothing_is_stored(
-    values: dict[str, Any], metadata: Any, rest: dict[str, Any], named: str
+    harness: Harness, values: dict[str, Any], metadata: Any, rest: dict[str, Any], named: str
 ) -> None:
-    harness = Harness()
     codec = Codec(JsonPlusSerializer(pickle_fallback=False))
     storage = harness.process(codec=codec).storage
     checkpoint: Any = {**checkpoint_of("1", values), **rest}
@@ -315,25 +280,25 @@ def test_what_a_delta_channel_of_a_checkpoint_without_its_parent_is_rebuilt_from
 
 
 @pytest.mark.parametrize("new", [("big", "other"), ("other",)])
-def test_a_state_that_would_be_too_large_to_be_read_is_not_stored(new: tuple[str, ...]) -> None:
+def test_a_state_that_would_be_too_large_to_be_read_is_not_stored(
+    harness: Harness, process: Process, new: tuple[str, ...]
+) -> None:
     """What it inherits counts too."""
-    harness = Harness()
-    process, codec = harness.process(), Codec(JsonPlusSerializer(), bytes_max=79_999)
-    storage = replace(process.storage, codec=codec)
     harness.run(process.put("1", {"big": BIG}))
     before = harness.model.items()
-    checkpoint = checkpoint_of("2", {"big": BIG, "other": noise(40_000, 1)})
-    at = thread_config(THREAD, "", "1")
-    with pytest.raises(
-        CheckpointerConfigurationError, match=r"^item PK='t#' SK='C#2#' needs over 79999 bytes"
-    ):
-        harness.run(put(storage, at, checkpoint, {}, dict.fromkeys(new, 1)))
+    # A process that remembers what the first one has stored.
+    limited = replace(
+        process, storage=replace(process.storage, codec=Codec(JsonPlusSerializer(), bytes_max=79_999))
+    )
+    put = limited.put("2", {"big": BIG, "other": noise(40_000, 1)}, "1", new)
+    message = "^item PK='t#' SK='C#2#' needs over 79999 bytes"
+    with pytest.raises(CheckpointerConfigurationError, match=message):
+        harness.run(put)
     assert harness.model.items() == before
 
 
-def test_the_state_of_a_subgraph_is_stored_once_where_its_steps_leave_it_alone() -> None:
+def test_the_state_of_a_subgraph_is_stored_once_where_its_steps_leave_it_alone(harness: Harness) -> None:
     """Small states of the root namespace stay in their head, which one request reads."""
-    harness = Harness()
     process = harness.process()
     subject = noise(1_500)
     for namespace in ("", "inner"):
@@ -346,10 +311,8 @@ def test_the_state_of_a_subgraph_is_stored_once_where_its_steps_leave_it_alone()
     assert [item["PK"]["S"] for item in harness.items("S#").values()] == [f"{THREAD}#inner"]
 
 
-def test_a_value_whose_segments_were_all_replaced_stays_inline() -> None:
+def test_a_value_whose_segments_were_all_replaced_stays_inline(harness: Harness, process: Process) -> None:
     """Those of the next one would be lost as well, so the head has it, every second time."""
-    harness = Harness()
-    process = harness.process()
     for step in range(1, 5):
         harness.run(
             process.put(

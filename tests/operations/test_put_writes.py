@@ -14,33 +14,35 @@ from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS, PUT_WAIT_SECONDS_MAX
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
-from langgraph.checkpoint.dynamodb._operations.get import get_tuple
-from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._operations.put_writes import LaterWritesError, put_writes
 from langgraph.checkpoint.dynamodb._runtime.steps import Wait
-from tests.support.checkpoints import checkpoint_of, noise, thread_config
-from tests.support.harness import ENCRYPTED, THREAD, Harness, commits, confirms, deletes, updates
+from tests.support.checkpoints import noise, thread_config
+from tests.support.harness import (
+    ENCRYPTED,
+    THREAD,
+    TTL_SECONDS,
+    Harness,
+    Process,
+    commits,
+    deletes,
+    updates,
+)
 
-TTL_SECONDS = 1000
 # More than an item of writes holds itself.
 BIG = noise(100_000)
 
 
-def test_a_call_without_writes_makes_no_request() -> None:
-    harness = Harness()
+def test_a_call_without_writes_makes_no_request(harness: Harness) -> None:
     assert harness.begin(harness.process().put_writes("1", [])).trace() == []
 
 
-def test_within_a_call_the_last_write_to_a_special_channel_wins() -> None:
-    harness = Harness()
-    process = harness.process()
+def test_within_a_call_the_last_write_to_a_special_channel_wins(harness: Harness, process: Process) -> None:
     harness.run(process.put("1", {}))
     harness.run(process.put_writes("1", [("__error__", "first"), ("x", 1), ("__error__", "last")]))
     assert sorted(harness.process().pending("1")) == [("task", "__error__", "last"), ("task", "x", 1)]
 
 
-def test_a_later_call_adds_what_the_task_lacks_and_changes_nothing_that_it_has() -> None:
-    harness = Harness()
+def test_a_later_call_adds_what_the_task_lacks_and_changes_nothing_that_it_has(harness: Harness) -> None:
     process = harness.process()
     harness.run(process.put("1", {}))
     harness.run(process.put_writes("1", [("x", "first")]))
@@ -66,43 +68,24 @@ def test_writes_reuse_nothing_of_a_checkpoint_that_is_remembered_under_another_e
     assert harness.process().pending("1") == [("another task", "__error__", BIG), ("task", "big", BIG)]
 
 
-def test_writes_that_find_a_segment_gone_store_the_value_again() -> None:
+def test_writes_that_find_a_segment_gone_store_the_value_again(harness: Harness, expiring: Process) -> None:
     """A process stands still before it extends what it reuses, and finds it gone."""
-    harness = Harness()
-    process = harness.process(TTL_SECONDS)
-    harness.run(process.put("1", {"big": BIG}))
+    harness.run(expiring.put("1", {"big": BIG}))
     for checkpoint_id, parent_id in (("2", "1"), ("3", "2")):
         harness.now += 0.45 * TTL_SECONDS
-        harness.run(process.put(checkpoint_id, {"big": BIG}, parent_id, ()))
+        harness.run(expiring.put(checkpoint_id, {"big": BIG}, parent_id, ()))
     harness.now += 0.9 * TTL_SECONDS
-    writes = harness.begin(process.put_writes("3", [("big", BIG)]))
+    writes = harness.begin(expiring.put_writes("3", [("big", BIG)]))
     writes.until(updates("S#"))
     for segment in harness.items("S#").values():
         harness.remove(segment)
     writes.finish()
-    harness.run(process.put("3", {}))
+    harness.run(expiring.put("3", {}))
     assert harness.process().pending("3") == [("task", "big", BIG)]
 
 
-@pytest.mark.parametrize("channel", ["__resume__", "x"])
-def test_writes_that_take_the_place_of_others_need_nothing_that_may_have_gone(channel: str) -> None:
-    """Their process remembers segments that a deletion has removed, and dies before it notices."""
-    harness = Harness()
-    dying, other = harness.process(), harness.process()
-    harness.run(dying.put("1", {"big": BIG}))
-    harness.run(other.delete_thread())
-    harness.run(other.put("1", {"big": BIG}))
-    harness.run(other.put_writes("1", [(channel, "acknowledged")]))
-    replacing = [(channel, BIG)] if channel == "__resume__" else [(channel, "ignored"), ("big", BIG)]
-    writes = harness.begin(dying.put_writes("1", replacing))
-    writes.until(confirms)
-    found = [value for _, name, value in harness.process().pending("1") if name == channel]
-    assert found in (["acknowledged"], [BIG])
-
-
-def test_a_special_write_does_not_vouch_for_regular_ones_that_were_not_acknowledged() -> None:
+def test_a_special_write_does_not_vouch_for_regular_ones_that_were_not_acknowledged(harness: Harness) -> None:
     """The regular ones lost their segments to a deletion, and their process died before it looked."""
-    harness = Harness()
     process, other = harness.process(), harness.process()
     harness.run(process.put("1", {"x": 0}))
     dying = harness.begin(process.put_writes("1", [("x", BIG)]))
@@ -127,9 +110,8 @@ def test_a_special_write_of_a_process_whose_clock_is_slow_is_the_newest_all_the_
     assert harness.process().pending("1") == [("task", "__resume__", "yes"), ("task", "x", 1)]
 
 
-def test_a_call_that_its_client_may_have_given_up_replaces_no_later_writes() -> None:
+def test_a_call_that_its_client_may_have_given_up_replaces_no_later_writes(harness: Harness) -> None:
     """A gateway may carry out a request late: the client has made it again, and gone on."""
-    harness = Harness()
     process = harness.process()
     harness.run(process.put("1", {"x": 0}))
     at = thread_config(THREAD, "", "1")
@@ -144,9 +126,7 @@ def test_a_call_that_its_client_may_have_given_up_replaces_no_later_writes() -> 
     assert harness.process().pending("1") == [("task", "__resume__", "second"), ("task", "x", 1)]
 
 
-def test_a_special_write_whose_answer_was_lost_is_stored_once() -> None:
-    harness = Harness()
-    process = harness.process()
+def test_a_special_write_whose_answer_was_lost_is_stored_once(harness: Harness, process: Process) -> None:
     harness.run(process.put("1", {"x": 0}))
     call = harness.begin(process.put_writes("1", [("__resume__", "yes")]))
     call.until(lambda each: each.method == "update_item")
@@ -157,31 +137,26 @@ def test_a_special_write_whose_answer_was_lost_is_stored_once() -> None:
         call.go_on()
 
 
-def test_a_write_that_cannot_be_serialized_is_named() -> None:
-    harness = Harness()
+def test_a_write_that_cannot_be_serialized_is_named(harness: Harness) -> None:
     codec = Codec(JsonPlusSerializer(pickle_fallback=False))
-    at = thread_config(THREAD, "", "1")
     with pytest.raises(CheckpointSerializationError, match=r"^the write to channel 'x' cannot be serialized"):
-        harness.run(put_writes(harness.process(codec=codec).storage, at, [("x", object())], "task", ""))
+        harness.run(harness.process(codec=codec).put_writes("1", [("x", object())]))
     assert harness.model.items() == []
 
 
 @pytest.mark.parametrize("size", [10, 100_000])
-def test_encrypted_writes_are_bound_to_what_they_are(size: int) -> None:
-    harness = Harness()
-    storage = harness.process(codec=ENCRYPTED).storage
-    checkpoint = checkpoint_of("1", {"x": noise(size)})
-    harness.run(put(storage, thread_config(THREAD), checkpoint, {}, {"x": 1}))
-    at, writes = thread_config(THREAD, "", "1"), [("x", noise(size)), ("__error__", noise(size, 1))]
-    harness.run(put_writes(storage, at, writes, "task", "path"))
-    found = harness.run(get_tuple(harness.process(codec=ENCRYPTED).storage, at))
-    assert found is not None
-    assert sorted(found.pending_writes or []) == sorted(("task", *each) for each in writes)
+def test_encrypted_writes_are_bound_to_what_they_are(harness: Harness, size: int) -> None:
+    process = harness.process(codec=ENCRYPTED)
+    harness.run(process.put("1", {"x": noise(size)}))
+    writes = [("x", noise(size)), ("__error__", noise(size, 1))]
+    harness.run(process.put_writes("1", writes))
+    found = harness.process(codec=ENCRYPTED).pending("1")
+    assert sorted(found) == sorted(("task", *each) for each in writes)
     [item] = harness.items("C#1#W#").values()
     special = items.SPECIAL_WRITES[WRITES_IDX_MAP["__error__"]]
     harness.change(item, **{items.WRITES: item[special], special: item[items.WRITES]})
     with pytest.raises(CheckpointCorruptionError):
-        harness.run(get_tuple(harness.process(codec=ENCRYPTED).storage, at))
+        harness.process(codec=ENCRYPTED).get("1")
 
 
 def _stored(harness: Harness) -> int:
@@ -209,24 +184,9 @@ def test_writes_name_what_the_put_of_their_checkpoint_is_about_to_store(namespac
     assert harness.process().pending("1", namespace=namespace) == [("task", "big", BIG)]
 
 
-def test_writes_do_without_a_put_that_fails() -> None:
-    harness = Harness()
-    process = harness.process()
-    put = harness.begin(process.put("1", {"big": BIG}))
-    put.until(commits("1"))
-    writes = harness.begin(process.put_writes("1", [("big", BIG)]))
-    writes.go_on()
-    put.drop()
-    writes.finish()
-    harness.run(harness.process().put("1", {}))
-    assert harness.process().pending("1") == [("task", "big", BIG)]
-
-
 @pytest.mark.parametrize("namespace", ["", "inner"])
-def test_puts_that_never_end_are_waited_for_once(namespace: str) -> None:
+def test_puts_that_never_end_are_waited_for_once(harness: Harness, process: Process, namespace: str) -> None:
     """Their event loops were stopped and kept."""
-    harness = Harness()
-    process = harness.process()
     kept = [harness.begin(process.put(each, {"big": BIG}, namespace=namespace)) for each in ("1", "2")]
     for each in kept:
         each.go_on()
@@ -249,10 +209,8 @@ def test_puts_that_never_end_are_waited_for_once(namespace: str) -> None:
     ]
 
 
-def test_writes_that_must_not_wait_ask_for_it_once() -> None:
+def test_writes_that_must_not_wait_ask_for_it_once(harness: Harness, process: Process) -> None:
     """A blocking call on a thread that runs an event loop: what it would wait for may need the loop."""
-    harness = Harness()
-    process = harness.process()
     put = harness.begin(process.put("1", {"big": BIG}))
     put.until(commits("1"))
     writes = harness.begin(process.put_writes("1", [("big", BIG)]))
@@ -263,23 +221,7 @@ def test_writes_that_must_not_wait_ask_for_it_once() -> None:
     assert harness.now == 1_700_000_000.0
 
 
-def test_writes_name_nothing_of_a_put_that_a_deletion_made_begin_again() -> None:
-    harness = Harness()
-    process = harness.process()
-    harness.run(process.put("1", {"big": BIG}))
-    put = harness.begin(process.put("2", {"big": BIG}, "1", ()))
-    put.until(commits("2"))
-    writes = harness.begin(process.put_writes("2", [("big", BIG)]))
-    harness.run(harness.process().delete_thread())
-    put.finish()
-    writes.finish()
-    assert harness.process().pending("2") == [("task", "big", BIG)]
-    harness.run(harness.process().delete_thread())
-    assert harness.items("") == {}
-
-
-def test_writes_that_come_before_their_put_name_what_the_last_checkpoint_has() -> None:
-    harness = Harness()
+def test_writes_that_come_before_their_put_name_what_the_last_checkpoint_has(harness: Harness) -> None:
     process = harness.process()
     harness.run(process.put("1", {"big": BIG}))
     stored = _stored(harness)
@@ -293,9 +235,7 @@ def test_writes_that_come_before_their_put_name_what_the_last_checkpoint_has() -
     assert harness.process().pending("2") == [("task", "big", BIG)]
 
 
-def test_small_writes_wait_for_no_put() -> None:
-    harness = Harness()
-    process = harness.process()
+def test_small_writes_wait_for_no_put(harness: Harness, process: Process) -> None:
     put = harness.begin(process.put("1", {"big": BIG}))
     put.until(commits("1"))
     writes = harness.begin(process.put_writes("1", [("x", 1)]))
@@ -303,17 +243,15 @@ def test_small_writes_wait_for_no_put() -> None:
     assert harness.now == 1_700_000_000.0
 
 
-def test_a_tasks_item_does_not_outlive_its_segments() -> None:
+def test_a_tasks_item_does_not_outlive_its_segments(harness: Harness, expiring: Process) -> None:
     """Later calls of the task prolong either both or none."""
-    harness = Harness()
-    process = harness.process(TTL_SECONDS)
-    harness.run(process.put("1", {}))
-    harness.run(process.put_writes("1", [("x", BIG)]))
+    harness.run(expiring.put("1", {}))
+    harness.run(expiring.put_writes("1", [("x", BIG)]))
     for answer in ("first", "second"):
         harness.now += 0.9 * TTL_SECONDS
-        harness.run(process.put_writes("1", [("__resume__", answer)]))
+        harness.run(expiring.put_writes("1", [("__resume__", answer)]))
     harness.now += 0.6 * TTL_SECONDS
-    harness.run(process.put("1", {}))
+    harness.run(expiring.put("1", {}))
     harness.now += 0.8 * TTL_SECONDS
     harness.model.expire()
     assert harness.process().pending("1") == [("task", "__resume__", "second"), ("task", "x", BIG)]
@@ -322,10 +260,9 @@ def test_a_tasks_item_does_not_outlive_its_segments() -> None:
 @pytest.mark.parametrize("before", [5 * TTL_SECONDS, TTL_SECONDS + 1])
 @pytest.mark.parametrize("again", [("x", BIG), ("__resume__", BIG)])
 def test_writes_left_behind_by_a_thread_with_a_longer_ttl_do_not_outlive_new_segments(
-    before: int, again: tuple[str, bytes]
+    harness: Harness, before: int, again: tuple[str, bytes]
 ) -> None:
     """Its deletion has passed when they arrive, and the thread then begins anew with another ttl."""
-    harness = Harness()
     process = harness.process(before)
     harness.run(process.put("1", {}))
     late = harness.begin(process.put_writes("1", [("__error__", "old")]))
@@ -374,40 +311,7 @@ def test_writes_that_are_there_already_are_in_a_namespace_that_a_deletion_finds(
     assert harness.model.items() == []
 
 
-@pytest.mark.parametrize("removed", [False, True])
-def test_writes_of_a_task_whose_item_has_expired_take_its_place(removed: bool) -> None:
-    """They came before the checkpoint, which is put late; of the item's segments some have gone already."""
-    harness = Harness()
-    process = harness.process(TTL_SECONDS)
-    harness.run(process.put_writes("1", [("x", BIG), ("__error__", "old")]))
-    harness.now += 4 * TTL_SECONDS
-    expired = harness.model.expired()
-    harness.model.expire(
-        expired if removed else [each for each in expired if each["SK"]["S"].startswith("S#")]
-    )
-    harness.run(process.put("1", {"x": 0}))
-    harness.run(harness.process(TTL_SECONDS).put_writes("1", [("x", BIG), ("__resume__", "new")]))
-    assert sorted(harness.process().pending("1")) == [("task", "__resume__", "new"), ("task", "x", BIG)]
-    [writes] = [each for sk, each in harness.items("C#").items() if "#W#" in sk]
-    assert items.expires_at(writes) == harness.now + 2 * TTL_SECONDS
-
-
-def test_writes_that_are_stored_again_do_not_pass_for_abandoned() -> None:
-    """They come before their checkpoint; that they were repeated says that it is still on its way."""
-    harness = Harness()
-    process = harness.process()
-    harness.run(process.put("1", {}))
-    harness.run(process.put_writes("2", [("x", BIG)]))
-    harness.now += ORPHAN_SECONDS - 100
-    harness.run(process.put_writes("2", [("x", BIG)]))
-    harness.now += 200
-    harness.run(harness.process().prune())
-    harness.run(process.put("2", {}, "1"))
-    assert harness.process().pending("2") == [("task", "x", BIG)]
-
-
-def test_writes_that_are_stored_again_while_they_are_deleted_are_there() -> None:
-    harness = Harness()
+def test_writes_that_are_stored_again_while_they_are_deleted_are_there(harness: Harness) -> None:
     process = harness.process()
     harness.run(process.put("1", {}))
     harness.run(process.put_writes("1", [("x", "stored")]))
@@ -420,13 +324,11 @@ def test_writes_that_are_stored_again_while_they_are_deleted_are_there() -> None
     assert harness.process().pending("1") == [("task", "x", "stored")]
 
 
-def test_what_a_task_has_lives_as_long_as_what_is_added() -> None:
-    harness = Harness()
-    process = harness.process(TTL_SECONDS)
-    harness.run(process.put("1", {}))
-    harness.run(process.put_writes("1", [("x", BIG)]))
+def test_what_a_task_has_lives_as_long_as_what_is_added(harness: Harness, expiring: Process) -> None:
+    harness.run(expiring.put("1", {}))
+    harness.run(expiring.put_writes("1", [("x", BIG)]))
     harness.now += 1.5 * TTL_SECONDS
-    harness.run(process.put_writes("1", [("__error__", "late")]))
+    harness.run(expiring.put_writes("1", [("__error__", "late")]))
     [writes] = harness.items("C#1#W#").values()
     assert items.number(writes, TTL_ATTRIBUTE) == int(harness.now) + 2 * TTL_SECONDS
     segments = {items.number(each, TTL_ATTRIBUTE) for each in harness.items("S#").values()}
@@ -451,20 +353,7 @@ def test_writes_that_a_deletion_may_be_about_to_tear_are_stored_again(*, has_beg
     assert harness.process().pending("1") == [("task", "x", BIG)]
 
 
-def test_writes_that_are_there_already_are_stored_again_where_the_thread_is_deleted_meanwhile() -> None:
-    harness = Harness()
-    harness.run(harness.process().put("1", {"x": 0}))
-    harness.run(harness.process().put_writes("1", [("x", BIG)]))
-    again = harness.begin(harness.process().put_writes("1", [("x", BIG)]))
-    again.until(confirms)
-    harness.run(harness.process().delete_thread())
-    again.finish()
-    harness.run(harness.process().put("1", {"x": 0}))
-    assert harness.process().pending("1") == [("task", "x", BIG)]
-
-
-def test_regular_writes_that_lost_their_segments_are_stored_again() -> None:
-    harness = Harness()
+def test_regular_writes_that_lost_their_segments_are_stored_again(harness: Harness) -> None:
     harness.run(harness.process().put("1", {"x": 0}))
     dying = harness.begin(harness.process().put_writes("1", [("x", BIG)]))
     dying.until(updates("C#1#W#"))
@@ -475,18 +364,15 @@ def test_regular_writes_that_lost_their_segments_are_stored_again() -> None:
     assert harness.process().pending("1") == [("task", "x", BIG), ("task", "y", 1)]
 
 
-def test_small_writes_need_no_epoch() -> None:
+def test_small_writes_need_no_epoch(harness: Harness, process: Process) -> None:
     """They are whole in their item, and so count whatever the thread's epoch is."""
-    harness = Harness()
-    process = harness.process()
     harness.run(process.put("1", {"x": 0}))
     harness.run(process.put_writes("1", [("x", 1)]))
     [writes] = harness.items("C#1#W#").values()
     assert not writes.keys() & set(items.EPOCHS)
 
 
-def test_writes_of_two_processes_in_the_place_of_what_has_expired_are_both_stored() -> None:
-    harness = Harness()
+def test_writes_of_two_processes_in_the_place_of_what_has_expired_are_both_stored(harness: Harness) -> None:
     harness.run(harness.process(TTL_SECONDS).put_writes("1", [("x", BIG)]))
     harness.now += 4 * TTL_SECONDS
     harness.run(harness.process(TTL_SECONDS).put("1", {"x": 0}))

@@ -12,9 +12,8 @@ from langgraph.checkpoint.dynamodb._format.schema import LAST_ACTIVE
 from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Wait
 from tests.support.checkpoints import checkpoint_of, noise, thread_config
-from tests.support.harness import ENCRYPTED, Harness, Process, Run, changes_thread, commits
+from tests.support.harness import ENCRYPTED, TTL_SECONDS, Harness, Process, Run, changes_thread, commits
 
-TTL = 1000
 BIG = noise(60_000)
 TASK = [("channel", "value")]
 
@@ -35,111 +34,91 @@ def _ends(harness: Harness, checkpoint_id: str, namespace: str = "") -> int | No
 @pytest.mark.parametrize("value", [1, BIG], ids=["small", "large"])
 @pytest.mark.parametrize("written", ["value", BIG], ids=["small writes", "large writes"])
 def test_writes_renew_their_checkpoint_with_all_other_writes(
-    value: object, written: object, *, cold: bool
+    harness: Harness, value: object, written: object, *, cold: bool
 ) -> None:
-    harness = Harness()
-    process = harness.process(TTL)
+    process = harness.process(TTL_SECONDS)
     harness.run(process.put("1", {"x": value}))
     for step in range(10):
-        _pass(harness, TTL * 0.7)
+        _pass(harness, TTL_SECONDS * 0.7)
         if cold:
-            process = harness.process(TTL)
+            process = harness.process(TTL_SECONDS)
             process.get()
         harness.run(process.put_writes("1", [("channel", written)], f"task-{step}"))
-    _pass(harness, TTL * 0.9)
+    _pass(harness, TTL_SECONDS * 0.9)
     found = harness.process().get()
     assert found is not None
     assert found.checkpoint["channel_values"] == {"x": value}
     assert found.pending_writes == [(f"task-{step}", "channel", written) for step in range(10)]
-    _pass(harness, TTL * 0.1)
+    _pass(harness, TTL_SECONDS * 0.1)
     assert harness.process().get() is None
-    _pass(harness, 3 * TTL)
+    _pass(harness, 3 * TTL_SECONDS)
     assert harness.model.items() == []
 
 
 @pytest.mark.parametrize("codec", [None, ENCRYPTED], ids=["plain", "encrypted"])
-def test_a_process_that_has_read_nothing_renews_too(codec: Any) -> None:
-    harness = Harness()
-    harness.run(harness.process(TTL, codec).put("1", {"x": BIG}))
+def test_a_process_that_has_read_nothing_renews_too(harness: Harness, codec: Any) -> None:
+    harness.run(harness.process(TTL_SECONDS, codec).put("1", {"x": BIG}))
     for _ in range(4):
-        _pass(harness, TTL * 0.7)
-        harness.run(harness.process(TTL, codec).put_writes("1", TASK))
+        _pass(harness, TTL_SECONDS * 0.7)
+        harness.run(harness.process(TTL_SECONDS, codec).put_writes("1", TASK))
     assert harness.process(codec=codec).values() == {"x": BIG}
 
 
-def test_a_use_within_two_ttls_brings_a_checkpoint_back_with_all_its_writes() -> None:
-    harness = Harness()
-    process = harness.process(TTL)
-    harness.run(process.put("1", {"x": BIG}))
-    harness.run(process.put_writes("1", [("channel", BIG)], "first"))
-    _pass(harness, TTL * 0.9)
-    harness.run(process.put_writes("1", TASK, "second"))
-    _pass(harness, TTL * 1.6)
-    assert process.get() is None
-    harness.run(harness.process(TTL).put_writes("1", TASK, "third"))
-    assert harness.process().values() == {"x": BIG}
-    assert [task for task, *_ in harness.process().pending("1")] == ["first", "second", "third"]
-
-
-def test_late_writes_to_a_checkpoint_that_is_gone_do_not_pass_for_a_renewal() -> None:
-    harness = Harness()
-    late = harness.process(TTL)
+def test_late_writes_to_a_checkpoint_that_is_gone_do_not_pass_for_a_renewal(harness: Harness) -> None:
+    late = harness.process(TTL_SECONDS)
     harness.run(late.put("1", {"x": 1}))
     (first,) = harness.items("C#1#").values()
-    _pass(harness, TTL * 0.5)
-    harness.run(harness.process(TTL).put("2", {"x": 2}, "1"))
+    _pass(harness, TTL_SECONDS * 0.5)
+    harness.run(harness.process(TTL_SECONDS).put("2", {"x": 2}, "1"))
     harness.remove(first)
-    _pass(harness, TTL * 0.8)
+    _pass(harness, TTL_SECONDS * 0.8)
     harness.run(late.put_writes("1", TASK))
     # The newest one is still to be renewed.
     harness.run(late.put("3", {"x": 3}, namespace="a:1"))
-    _pass(harness, TTL * 0.9)
+    _pass(harness, TTL_SECONDS * 0.9)
     assert harness.process().values() == {"x": 2}
 
 
-def test_a_subgraph_renews_the_checkpoints_above_it_with_their_writes() -> None:
+def test_a_subgraph_renews_the_checkpoints_above_it_with_their_writes(harness: Harness) -> None:
     """It puts checkpoints while its parent, and the parent's parent, put none."""
-    harness = Harness()
-    process = harness.process(TTL)
+    process = harness.process(TTL_SECONDS)
     harness.run(process.put("1", {"x": BIG}))
     harness.run(process.put_writes("1", TASK, "other"))
     harness.run(process.put("2", {"x": 1}, namespace="a:1"))
     for step in range(3, 9):
-        _pass(harness, TTL * 0.7)
+        _pass(harness, TTL_SECONDS * 0.7)
         harness.run(process.put(str(step), {"x": step}, str(step - 1), namespace="a:1|b:1"))
     assert process.pending("1") == [("other", "channel", "value")]
     assert process.values("2", namespace="a:1") == {"x": 1}
     for step in range(3):
-        _pass(harness, TTL * 0.7)
+        _pass(harness, TTL_SECONDS * 0.7)
         harness.run(process.put_writes("8", TASK, f"task-{step}", namespace="a:1|b:1"))
     assert process.values("1") == {"x": BIG}
     assert process.values("2", namespace="a:1") == {"x": 1}
     markers = harness.items("N#").values()
-    assert min(items.expires_at(each) or 0 for each in markers) >= harness.now + TTL
-    _pass(harness, TTL)
+    assert min(items.expires_at(each) or 0 for each in markers) >= harness.now + TTL_SECONDS
+    _pass(harness, TTL_SECONDS)
     assert [process.get(), process.get(namespace="a:1")] == [None, None]
 
 
-def test_a_parent_whose_name_does_not_follow_from_the_namespace_is_renewed() -> None:
+def test_a_parent_whose_name_does_not_follow_from_the_namespace_is_renewed(harness: Harness) -> None:
     """A subgraph that keeps its state between calls has no task ids in its namespace, and its parent may have."""
-    harness = Harness()
-    process = harness.process(TTL)
+    process = harness.process(TTL_SECONDS)
     harness.run(process.put("1", {"x": 1}))
     harness.run(process.put("2", {"x": 2}, namespace="a:1"))
     config = thread_config("t", "a|b")
     config["configurable"]["checkpoint_map"] = {"": "1", "a:1": "2", 3: "odd"}
     for step in range(4):
-        _pass(harness, TTL * 0.7)
+        _pass(harness, TTL_SECONDS * 0.7)
         harness.run(put(process.storage, config, checkpoint_of(f"3{step}", {"x": 1}), {}, {"x": 1}))
     assert process.values("2", namespace="a:1") == {"x": 2}
 
 
-def test_an_interrupted_run_that_stood_still_for_longer_than_the_ttl_comes_back() -> None:
+def test_an_interrupted_run_that_stood_still_for_longer_than_the_ttl_comes_back(harness: Harness) -> None:
     """Its first write renews what DynamoDB has not removed yet."""
-    harness = Harness()
-    process = harness.process(TTL)
+    process = harness.process(TTL_SECONDS)
     harness.run(process.put("1", {"x": BIG}))
-    harness.now += TTL * 1.5
+    harness.now += TTL_SECONDS * 1.5
     assert process.get() is None
     harness.run(process.put_writes("1", TASK))
     assert harness.process().pending("1") == [("task", "channel", "value")]
@@ -147,43 +126,32 @@ def test_an_interrupted_run_that_stood_still_for_longer_than_the_ttl_comes_back(
 
 
 @pytest.mark.parametrize("namespace", ["", "a:1"])
-def test_an_older_checkpoint_does_not_come_back_after_a_newer_one(namespace: str) -> None:
+def test_an_older_checkpoint_does_not_come_back_after_a_newer_one(harness: Harness, namespace: str) -> None:
     """DynamoDB has removed the newer one first. The thread item is still there, with the same epoch."""
-    harness = Harness()
-    process = harness.process(TTL)
+    process = harness.process(TTL_SECONDS)
     harness.run(process.put("1", {"x": 1}))
     harness.run(process.put("2", {"x": 2}, "1"))
-    harness.now += TTL * 2 + 1
+    harness.now += TTL_SECONDS * 2 + 1
     harness.remove(harness.items("C#2#")["C#2#"])
     if namespace:
-        harness.run(harness.process(TTL).put("3", {"x": 3}, namespace=namespace))
+        harness.run(harness.process(TTL_SECONDS).put("3", {"x": 3}, namespace=namespace))
     else:
-        harness.run(harness.process(TTL).put_writes("1", TASK))
+        harness.run(harness.process(TTL_SECONDS).put_writes("1", TASK))
     assert harness.process().get() is None
 
 
-def test_writes_of_a_thread_that_began_anew_bring_nothing_back() -> None:
-    """The checkpoint was committed under an epoch that is gone, and its segments may be."""
-    harness = Harness()
-    process = harness.process(TTL)
-    harness.run(process.put("1", {"x": BIG}))
-    harness.now += TTL * 2.5
-    harness.run(harness.process(TTL).put("0", {"x": 0}))
-    harness.run(process.put_writes("1", TASK))
-    _pass(harness, TTL * 0.5)
-    assert harness.process().values("1") is None
-
-
-def test_writes_of_an_older_checkpoint_renew_every_newer_one() -> None:
-    harness = Harness()
-    process = harness.process(TTL)
+def test_writes_of_an_older_checkpoint_renew_every_newer_one(harness: Harness, expiring: Process) -> None:
     for step in range(1, 4):
-        harness.run(process.put(str(step), {"x": step}, str(step - 1) if step > 1 else None))
-        harness.now += TTL * 0.1
-    harness.now += TTL * 0.5
-    harness.run(process.put_writes("2", TASK))
+        harness.run(expiring.put(str(step), {"x": step}, str(step - 1) if step > 1 else None))
+        harness.now += TTL_SECONDS * 0.1
+    harness.now += TTL_SECONDS * 0.5
+    harness.run(expiring.put_writes("2", TASK))
     ends = [_ends(harness, each) for each in "123"]
-    assert ends == [1_700_000_000 + TTL, int(harness.now) + TTL, int(harness.now) + TTL]
+    assert ends == [
+        1_700_000_000 + TTL_SECONDS,
+        int(harness.now) + TTL_SECONDS,
+        int(harness.now) + TTL_SECONDS,
+    ]
 
 
 def extends_head(call: Call) -> bool:
@@ -207,38 +175,36 @@ def _renewing(harness: Harness, process: Process) -> Run[None]:
 def test_a_put_beside_a_renewal_lives_as_long_as_what_is_renewed(stands_still_before: Any) -> None:
     """Whether the renewal has seen its head, or the put has seen the renewal's note."""
     harness = Harness()
-    process, other = harness.process(TTL), harness.process(TTL)
+    process, other = harness.process(TTL_SECONDS), harness.process(TTL_SECONDS)
     harness.run(process.put("1", {"x": BIG}))
     other.get("1")
     put = harness.begin(other.put("2", {"x": 2}, "1"))
     put.until(commits("2"))
-    harness.now += TTL * 0.6
+    harness.now += TTL_SECONDS * 0.6
     renewal = _renewing(harness, process)
     renewal.until(stands_still_before)
     put.go_on()
     renewal.finish()
     put.finish()
-    assert (_ends(harness, "2") or 0) >= (_ends(harness, "1") or 0) == int(harness.now) + TTL
+    assert (_ends(harness, "2") or 0) >= (_ends(harness, "1") or 0) == int(harness.now) + TTL_SECONDS
 
 
-def test_writes_that_change_while_they_are_renewed_are_read_again() -> None:
-    harness = Harness()
-    process = harness.process(TTL)
+def test_writes_that_change_while_they_are_renewed_are_read_again(harness: Harness) -> None:
+    process = harness.process(TTL_SECONDS)
     harness.run(process.put("1", {"x": 1}))
     harness.run(process.put_writes("1", TASK, "other"))
-    harness.now += TTL * 1.5
+    harness.now += TTL_SECONDS * 1.5
     renewal = _renewing(harness, process)
     renewal.until(lambda call: call.method == "update_item" and "W#other" in str(call.params["Key"]))
-    harness.run(harness.process(TTL).put_writes("1", [("__error__", "late")], "other"))
+    harness.run(harness.process(TTL_SECONDS).put_writes("1", [("__error__", "late")], "other"))
     renewal.finish()
-    assert _ends(harness, "1") == int(harness.now) + TTL
+    assert _ends(harness, "1") == int(harness.now) + TTL_SECONDS
     assert ("other", "__error__", "late") in harness.process().pending("1")
 
 
-def test_a_put_that_never_ended_does_not_hide_what_is_renewed() -> None:
+def test_a_put_that_never_ended_does_not_hide_what_is_renewed(harness: Harness) -> None:
     """Its head carries an epoch that has ended, and is the newest. Readers take a namespace for expired with it."""
-    harness = Harness()
-    process, other = harness.process(TTL), harness.process(TTL)
+    process, other = harness.process(TTL_SECONDS), harness.process(TTL_SECONDS)
     harness.run(process.put("1", {"x": BIG}))
     other.get("1")
     dead = harness.begin(other.put("2", {"x": BIG + b"changed"}, "1"))
@@ -247,32 +213,30 @@ def test_a_put_that_never_ended_does_not_hide_what_is_renewed() -> None:
     dead.go_on()
     dead.drop()
     for _ in range(4):
-        _pass(harness, TTL * 0.7)
+        _pass(harness, TTL_SECONDS * 0.7)
         harness.run(process.put("9", {"x": 9}, namespace="inner"))
     assert harness.process().values("1") == {"x": BIG}
     assert harness.process().get() is not None
 
 
 @pytest.mark.parametrize("deletes", ["prune", "delete_thread"])
-def test_a_deletion_beside_a_renewal_keeps_what_it_says(deletes: str) -> None:
-    harness = Harness()
-    process = harness.process(TTL)
+def test_a_deletion_beside_a_renewal_keeps_what_it_says(harness: Harness, deletes: str) -> None:
+    process = harness.process(TTL_SECONDS)
     harness.run(process.put("1", {"x": BIG}))
-    harness.now += TTL * 0.6
+    harness.now += TTL_SECONDS * 0.6
     renewal = _renewing(harness, process)
     renewal.until(extends_head)
     harness.run(harness.process().prune() if deletes == "prune" else harness.process().delete_thread())
     renewal.finish()
     if deletes == "prune":
-        assert _ends(harness, "1") == int(harness.now) + TTL
+        assert _ends(harness, "1") == int(harness.now) + TTL_SECONDS
     assert harness.process().values() == ({"x": BIG} if deletes == "prune" else None)
 
 
-def test_a_thread_that_began_anew_with_a_shorter_ttl_is_not_renewed_by_the_old_one() -> None:
-    harness = Harness()
-    process = harness.process(TTL)
+def test_a_thread_that_began_anew_with_a_shorter_ttl_is_not_renewed_by_the_old_one(harness: Harness) -> None:
+    process = harness.process(TTL_SECONDS)
     harness.run(process.put("1", {"x": BIG}))
-    harness.now += TTL * 0.6
+    harness.now += TTL_SECONDS * 0.6
     renewal = _renewing(harness, process)
     renewal.until(extends_head)
     harness.run(harness.process().delete_thread())
@@ -285,42 +249,22 @@ def _requests(harness: Harness, process: Process, calls: Sequence[str]) -> int:
     return sum(len(harness.begin(process.put_writes("1", TASK, task)).trace()) for task in calls)
 
 
-def test_a_run_without_pauses_makes_no_further_request() -> None:
-    harness = Harness()
-    without, process = harness.process(None), harness.process(TTL)
+def test_a_run_without_pauses_makes_no_further_request(harness: Harness) -> None:
+    without, process = harness.process(None), harness.process(TTL_SECONDS)
     harness.run(process.put("1", {"x": BIG}))
     assert _requests(harness, process, "ab") == 2
-    harness.now += TTL * 0.09
+    harness.now += TTL_SECONDS * 0.09
     assert _requests(harness, process, "cd") == 2
     harness.run(without.put("9", {"x": BIG}, namespace="n"))
-    harness.now += TTL * 0.2
+    harness.now += TTL_SECONDS * 0.2
     assert _requests(harness, process, "e") > 1
     assert _requests(harness, process, "fg") == 2
 
 
-def test_a_subgraph_without_pauses_makes_no_further_request() -> None:
-    harness = Harness()
-    process = harness.process(TTL)
-    harness.run(process.put("1", {"x": BIG}))
-    harness.run(process.put("2", {"x": 1}, namespace="a:1"))
-    calls = [harness.begin(process.put(each, {"x": 1}, namespace="a:1")).trace() for each in "345"]
-    assert [len(each) for each in calls] == [2, 2, 2]
-
-
-def test_what_is_not_there_is_looked_for_once() -> None:
+def test_what_is_not_there_is_looked_for_once(harness: Harness, expiring: Process) -> None:
     """The parent's checkpoint may never have been put: a subgraph may run alone."""
-    harness = Harness()
-    process = harness.process(TTL)
-    calls = [harness.begin(process.put(each, {"x": 1}, namespace="a:1")).trace() for each in "345"]
+    calls = [harness.begin(expiring.put(each, {"x": 1}, namespace="a:1")).trace() for each in "345"]
     assert [len(each) for each in calls[1:]] == [2, 2]
-
-
-def test_a_thread_without_a_ttl_is_never_renewed() -> None:
-    harness = Harness()
-    process = harness.process(None)
-    harness.run(process.put("1", {"x": BIG}))
-    harness.now += 10_000_000
-    assert _requests(harness, process, "ab") == 2
 
 
 def _delta_channel(harness: Harness, process: Process, count: int) -> None:
@@ -334,53 +278,47 @@ def _delta_channel(harness: Harness, process: Process, count: int) -> None:
         harness.run(put(process.storage, config, checkpoint, metadata, {"log": number}))
         harness.run(process.put_writes(f"{number}", [("log", BIG + f"{number}".encode())]))
         parent = f"{number}"
-        harness.now += TTL * 0.2
+        harness.now += TTL_SECONDS * 0.2
 
 
-def test_a_renewal_extends_the_ancestors_of_delta_channels() -> None:
-    harness = Harness()
-    process = harness.process(TTL)
-    _delta_channel(harness, process, 3)
+def test_a_renewal_extends_the_ancestors_of_delta_channels(harness: Harness, expiring: Process) -> None:
+    _delta_channel(harness, expiring, 3)
     for _ in range(6):
-        _pass(harness, TTL * 0.7)
-        harness.run(process.put_writes("3", TASK, "late"))
+        _pass(harness, TTL_SECONDS * 0.7)
+        harness.run(expiring.put_writes("3", TASK, "late"))
     assert set(harness.items("C#")) >= {"C#1#", "C#2#", "C#3#", "C#1#W#task", "C#2#W#task"}
 
 
 def test_an_ancestor_that_a_renewal_kept_does_not_come_back_in_the_place_of_its_heir() -> None:
     """The process stood still after it had extended the ancestor, until DynamoDB removed the checkpoint itself."""
     harness = Harness()
-    process = harness.process(TTL)
+    process = harness.process(TTL_SECONDS)
     _delta_channel(harness, process, 2)
-    harness.now += TTL * 1.2
+    harness.now += TTL_SECONDS * 1.2
     renewal = harness.begin(process.put_writes("2", TASK, "late"))
     renewal.until(lambda call: call.method == "update_item" and call.params["Key"]["SK"] == {"S": "C#2#"})
-    _pass(harness, TTL)
+    _pass(harness, TTL_SECONDS)
     renewal.finish()
     assert {"C#1#", "C#2#"} & set(harness.items("C#")) == {"C#1#"}
-    harness.run(harness.process(TTL).put("3", {"x": 3}, namespace="a:1"))
+    harness.run(harness.process(TTL_SECONDS).put("3", {"x": 3}, namespace="a:1"))
     assert harness.process().get() is None
 
 
-def test_a_renewal_counts_as_activity_in_the_directory() -> None:
-    harness = Harness()
-    process = harness.process(TTL)
-    harness.run(process.put("1", {"x": 1}))
+def test_a_renewal_counts_as_activity_in_the_directory(harness: Harness, expiring: Process) -> None:
+    harness.run(expiring.put("1", {"x": 1}))
     [thread] = harness.items("T").values()
     harness.change(thread, **{LAST_ACTIVE: {"N": str(int(harness.now))}, "active_day": {"S": "2023-11-14"}})
-    _pass(harness, TTL * 0.7)
-    harness.run(process.put_writes("1", TASK))
+    _pass(harness, TTL_SECONDS * 0.7)
+    harness.run(expiring.put_writes("1", TASK))
     [thread] = harness.items("T").values()
     assert items.number(thread, LAST_ACTIVE) == int(harness.now)
 
 
-def test_tasks_that_end_at_once_renew_once() -> None:
+def test_tasks_that_end_at_once_renew_once(harness: Harness, expiring: Process) -> None:
     """The others wait for the renewal of the first one, and find nothing left to do."""
-    harness = Harness()
-    process = harness.process(TTL)
-    harness.run(process.put("1", {"x": BIG}))
-    harness.now += TTL * 0.5
-    runs = [harness.begin(process.put_writes("1", TASK, f"task-{number}")) for number in range(20)]
+    harness.run(expiring.put("1", {"x": BIG}))
+    harness.now += TTL_SECONDS * 0.5
+    runs = [harness.begin(expiring.put_writes("1", TASK, f"task-{number}")) for number in range(20)]
     requests = 0
     for run in runs:
         run.until(lambda call: call.method == "get_item")
@@ -393,34 +331,31 @@ def test_tasks_that_end_at_once_renew_once() -> None:
     for run in runs:
         requests += len(run.trace())
     assert requests < 2 * len(runs)
-    assert _ends(harness, "1") == int(harness.now) + TTL
+    assert _ends(harness, "1") == int(harness.now) + TTL_SECONDS
 
 
-def test_writes_do_not_rely_on_a_renewal_that_never_ends() -> None:
-    harness = Harness()
-    process = harness.process(TTL)
-    harness.run(process.put("1", {"x": BIG}))
-    harness.now += TTL * 0.5
-    stuck = harness.begin(process.put_writes("1", TASK, "stuck"))
+def test_writes_do_not_rely_on_a_renewal_that_never_ends(harness: Harness, expiring: Process) -> None:
+    harness.run(expiring.put("1", {"x": BIG}))
+    harness.now += TTL_SECONDS * 0.5
+    stuck = harness.begin(expiring.put_writes("1", TASK, "stuck"))
     stuck.until(lambda call: call.method == "get_item")
-    harness.run(process.put_writes("1", TASK, "next"))
-    assert (_ends(harness, "1") or 0) >= int(harness.now) + TTL - 60
+    harness.run(expiring.put_writes("1", TASK, "next"))
+    assert (_ends(harness, "1") or 0) >= int(harness.now) + TTL_SECONDS - 60
     stuck.drop()
 
 
-def test_a_slow_call_does_not_shorten_what_others_have_stored_since() -> None:
+def test_a_slow_call_does_not_shorten_what_others_have_stored_since(harness: Harness) -> None:
     """It has an expiry from when it began, meets an answer to its task that was acknowledged later, and dies."""
-    harness = Harness()
-    process = harness.process(TTL)
+    process = harness.process(TTL_SECONDS)
     harness.run(process.put("1", {"x": 1}))
     slow = harness.begin(process.put_writes("1", TASK))
     slow.until(lambda call: call.method == "update_item")
-    harness.now += 1.4 * TTL
-    harness.run(harness.process(TTL).put_writes("1", [("__resume__", "yes")]))
+    harness.now += 1.4 * TTL_SECONDS
+    harness.run(harness.process(TTL_SECONDS).put_writes("1", [("__resume__", "yes")]))
     while not slow.done and "#expiry = :found" not in str(slow.calls):
         slow.go_on()
     if not slow.done:
         slow.go_on()
     slow.drop()
-    _pass(harness, 0.8 * TTL)
+    _pass(harness, 0.8 * TTL_SECONDS)
     assert ("task", "__resume__", "yes") in harness.process().pending("1")

@@ -12,9 +12,8 @@ from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
 from tests.simulation.world import use_small_limits
 from tests.support.checkpoints import noise
-from tests.support.harness import TABLE, THREAD, Harness, Run, confirms
+from tests.support.harness import TABLE, THREAD, TTL_SECONDS, Harness, Process, Run, confirms
 
-TTL_SECONDS = 1000
 BIG = noise(60_000)
 # More than an item of writes holds itself.
 LARGE = noise(100_000)
@@ -60,9 +59,15 @@ def _stored(checkpoint_id: str) -> list[str]:
     return [f"put_item C#{checkpoint_id}#", "get_item T"]
 
 
-def test_a_put() -> None:
-    harness = Harness()
-    process = harness.process()
+def test_a_read_of_what_is_not_there(harness: Harness, process: Process) -> None:
+    """It looks once whether another saver has it."""
+    for looked in (_other_savers(), []):
+        assert _requests(harness.begin(process.read())) == ["query t# C#", *looked]
+    harness.run(process.put("1", {"x": 1}))
+    assert _requests(harness.begin(harness.process().read())) == ["query t# C#"]
+
+
+def test_a_put(harness: Harness, process: Process) -> None:
     assert _requests(harness.begin(process.put("1", {"x": 1}))) == [
         *_other_savers(),
         TAKE_EPOCH,
@@ -75,12 +80,10 @@ def test_a_put() -> None:
     assert _requests(harness.begin(other.put("5", {"x": 5}, "4"))) == _stored("5")
 
 
-def test_a_put_into_a_namespace() -> None:
-    harness = Harness()
-    process = harness.process(TTL_SECONDS)
-    harness.run(process.put("1", {}))
+def test_a_put_into_a_namespace(harness: Harness, expiring: Process) -> None:
+    harness.run(expiring.put("1", {}))
     for checkpoint_id, namespace, is_new in [("1", "a", True), ("1", "b", True), ("2", "a", False)]:
-        requests = _requests(harness.begin(process.put(checkpoint_id, {}, namespace=namespace)))
+        requests = _requests(harness.begin(expiring.put(checkpoint_id, {}, namespace=namespace)))
         assert requests == [*([f"put_item N#{namespace}"] if is_new else []), *_stored(checkpoint_id)]
     other = harness.process(TTL_SECONDS)
     requests = _requests(harness.begin(other.put("3", {}, "2", namespace="a")))
@@ -89,10 +92,8 @@ def test_a_put_into_a_namespace() -> None:
     assert _requests(harness.begin(other.put("4", {}, "3", namespace="a"))) == _stored("4")
 
 
-def test_a_put_by_the_process_that_pruned_the_thread() -> None:
+def test_a_put_by_the_process_that_pruned_the_thread(harness: Harness, process: Process) -> None:
     """It remembers nothing of what has gone, nor of what stayed, which was of the epoch that has ended."""
-    harness = Harness()
-    process = harness.process()
     harness.run(process.put("1", {"x": 1}))
     harness.run(process.put("2", {"x": 2}, "1"))
     harness.run(process.prune())
@@ -103,9 +104,7 @@ def test_a_put_by_the_process_that_pruned_the_thread() -> None:
     assert _requests(harness.begin(process.put("5", {"x": 5}))) == [TAKE_EPOCH, *_stored("5")]
 
 
-def test_a_put_whose_thread_is_pruned_before_it_looks() -> None:
-    harness = Harness()
-    process = harness.process()
+def test_a_put_whose_thread_is_pruned_before_it_looks(harness: Harness, process: Process) -> None:
     harness.run(process.put("1", {"x": 1}))
     harness.run(process.put("2", {"x": 2}, "1"))
     put = harness.begin(process.put("3", {"x": 3}, "2"))
@@ -114,17 +113,7 @@ def test_a_put_whose_thread_is_pruned_before_it_looks() -> None:
     assert _requests(put) == ["get_item T", "get_item C#2#", *_stored("3")]
 
 
-def test_a_small_state_has_no_segments() -> None:
-    """Nor has one that leaves as it was what would be a segment of a larger one."""
-    harness = Harness()
-    process = harness.process()
-    assert "batch_write" not in str(_requests(harness.begin(process.put("1", {"x": noise(6_000)}))))
-    assert "batch_write" not in str(_requests(harness.begin(process.put("2", {"x": noise(6_000)}, "1", ()))))
-
-
-def test_writes() -> None:
-    harness = Harness()
-    process = harness.process()
+def test_writes(harness: Harness, process: Process) -> None:
     harness.run(process.put("1", {}))
     update, segments = ["update_item C#1#W#task SET"], ["batch_write_item PutRequest S#"]
     small, resume = [("x", 1)], [("__resume__", "yes")]
@@ -139,14 +128,12 @@ def test_writes() -> None:
     assert _requests(harness.begin(large)) == [*segments, *update, "get_item T"]
 
 
-def test_writes_of_a_thread_that_is_not_there_look_whose_it_is() -> None:
-    harness = Harness()
+def test_writes_of_a_thread_that_is_not_there_look_whose_it_is(harness: Harness) -> None:
     calls = _requests(harness.begin(harness.process().put_writes("1", [("x", 1)])))
     assert calls == ["get_item T", *_other_savers(), TAKE_EPOCH, "update_item C#1#W#task SET"]
 
 
-def test_a_copy_looks_whose_its_target_is_before_it_writes() -> None:
-    harness = Harness()
+def test_a_copy_looks_whose_its_target_is_before_it_writes(harness: Harness) -> None:
     harness.run(harness.process().put("1", {}))
     calls = _requests(harness.begin(copy_thread(harness.process().storage, THREAD, "copy")))
     first_write = next(
@@ -156,8 +143,7 @@ def test_a_copy_looks_whose_its_target_is_before_it_writes() -> None:
 
 
 @pytest.mark.parametrize("knows_the_thread", [False, True])
-def test_writes_into_a_namespace(*, knows_the_thread: bool) -> None:
-    harness = Harness()
+def test_writes_into_a_namespace(harness: Harness, *, knows_the_thread: bool) -> None:
     harness.run(harness.process(TTL_SECONDS).put("1", {}))
     process = harness.process(TTL_SECONDS)
     if knows_the_thread:
@@ -169,17 +155,6 @@ def test_writes_into_a_namespace(*, knows_the_thread: bool) -> None:
     for registered, looked in (([*known, "put_item N#a"], looks), ([], [])):
         writes = harness.begin(process.put_writes("1", [("__resume__", 1)], namespace="a"))
         assert _requests(writes) == [*registered, *update, *looked]
-
-
-def test_writes_of_what_the_checkpoint_has_are_not_written_again() -> None:
-    harness = Harness()
-    process = harness.process()
-    harness.run(process.put("1", {"big": LARGE}))
-    before = harness.items("S#")
-    harness.run(process.put_writes("1", [("big", LARGE)]))
-    new = [item for key, item in harness.items("S#").items() if key not in before]
-    # The first piece has the channel's name in it, and the last one the end of the packed writes.
-    assert sum(len(item["data"]["B"]) for item in new) < len(LARGE) / 3
 
 
 def test_writes_of_what_the_checkpoint_has_name_it_though_they_would_fit_into_their_item() -> None:
@@ -195,9 +170,7 @@ def test_writes_of_what_the_checkpoint_has_name_it_though_they_would_fit_into_th
     assert len(harness.items("S#")) == stored
 
 
-def test_writes_whose_thread_is_pruned_before_they_look() -> None:
-    harness = Harness()
-    process = harness.process()
+def test_writes_whose_thread_is_pruned_before_they_look(harness: Harness, process: Process) -> None:
     harness.run(process.put("1", {}))
     writes = harness.begin(process.put_writes("1", [("x", LARGE)]))
     writes.until(confirms)
@@ -205,25 +178,21 @@ def test_writes_whose_thread_is_pruned_before_they_look() -> None:
     assert TAKE_EPOCH not in _requests(writes), "the look has told the epoch"
 
 
-def test_what_lives_long_enough_is_not_renewed() -> None:
+def test_what_lives_long_enough_is_not_renewed(harness: Harness, expiring: Process) -> None:
     """What others rely on lives for three ttls, and is extended when it would live for less than two."""
-    harness = Harness()
-    process = harness.process(TTL_SECONDS)
-    harness.run(process.put("0", {"big": BIG}, namespace="a"))
-    harness.run(process.put("1", {"big": BIG}, "0", (), namespace="a"))
+    harness.run(expiring.put("0", {"big": BIG}, namespace="a"))
+    harness.run(expiring.put("1", {"big": BIG}, "0", (), namespace="a"))
     entry, segments, thread = "put_item N#a", "update_item S# SET", "update_item T SET"
     renewed = [[], [entry, segments, thread], [], [entry, segments, thread], [], [entry, segments, thread]]
     for checkpoint_id, expected in enumerate(renewed, start=2):
         harness.now += 0.6 * TTL_SECONDS
-        put = process.put(str(checkpoint_id), {"big": BIG}, str(checkpoint_id - 1), (), namespace="a")
+        put = expiring.put(str(checkpoint_id), {"big": BIG}, str(checkpoint_id - 1), (), namespace="a")
         requests = _requests(harness.begin(put))
         assert [each for each in requests if each in (entry, segments, thread)] == expected
 
 
 @pytest.mark.parametrize("operation", ["prune", "delete_thread"])
-def test_a_deletion(operation: str) -> None:
-    harness = Harness()
-    process = harness.process()
+def test_a_deletion(harness: Harness, process: Process, operation: str) -> None:
     for checkpoint_id in ("1", "2"):
         harness.run(process.put(checkpoint_id, {"big": noise(60_000, int(checkpoint_id))}))
     claim, read = ["update_item T SET", "query t# N#"], "query t#"
@@ -248,8 +217,7 @@ def test_a_deletion_of_a_thread_reads_no_index_segment(monkeypatch: pytest.Monke
     assert harness.model.items() == []
 
 
-def test_writes_of_what_the_checkpoint_has_renew_nothing_that_outlives_them() -> None:
-    harness = Harness()
+def test_writes_of_what_the_checkpoint_has_renew_nothing_that_outlives_them(harness: Harness) -> None:
     process = harness.process(TTL_SECONDS)
     harness.run(process.put("1", {"big": LARGE}))
     harness.now += TTL_SECONDS / 2
@@ -260,17 +228,14 @@ def test_writes_of_what_the_checkpoint_has_renew_nothing_that_outlives_them() ->
     assert "update_item S# SET" in requests
 
 
-def test_a_delta_channel_whose_history_lives_long_enough_is_not_read() -> None:
-    harness = Harness()
+def test_a_delta_channel_whose_history_lives_long_enough_is_not_read(harness: Harness) -> None:
     process = harness.process(TTL_SECONDS)
     counters: Any = {"counters_since_delta_snapshot": {"log": (0, 0)}}
     harness.run(process.put("1", {}, **counters))
     assert _requests(harness.begin(process.put("2", {}, "1", **counters))) == _stored("2")
 
 
-def test_a_copy() -> None:
-    harness = Harness()
-    process = harness.process()
+def test_a_copy(harness: Harness, process: Process) -> None:
     for checkpoint_id in ("1", "2"):
         harness.run(process.put(checkpoint_id, {"big": BIG}))
     # What an earlier copy hid goes first. The newest checkpoint hides the others until they are there, and the source
@@ -285,8 +250,7 @@ def test_a_copy() -> None:
     assert requests == [*begun, "query t# C#", *segments, *heads, *shown, "get_item T", "get_item T"]
 
 
-def test_a_copy_of_a_thread_that_is_not_there_looks_whether_another_saver_has_it() -> None:
-    harness = Harness()
+def test_a_copy_of_a_thread_that_is_not_there_looks_whether_another_saver_has_it(harness: Harness) -> None:
     process = harness.process()
     harness.run(process.put("1", {}, namespace="a"))
     harness.remove(harness.items("C#")["C#1#"])

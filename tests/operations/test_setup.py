@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,7 +13,7 @@ from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, Dynamo
 from langgraph.checkpoint.dynamodb._format.schema import INDEXES, TTL_ATTRIBUTE, table_schema
 from langgraph.checkpoint.dynamodb._operations.setup import differences, setup
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
-from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, Outcome, Step
+from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from tests.support.checkpoints import store, stored_values, thread_config
 from tests.support.operations import Side, ask, both_sides
 from tests.support.other_tables import (
@@ -124,6 +122,12 @@ def test_another_process_may_have_enabled_the_expiry(status: str) -> None:
     assert _methods(_set_up(answers))[-1] == "update_time_to_live"
 
 
+def test_a_time_to_live_on_another_attribute_is_an_error() -> None:
+    answers = {"describe_table": [ACTIVE], "describe_time_to_live": [_expiry("ENABLED", AttributeName="end")]}
+    with pytest.raises(CheckpointerConfigurationError, match=f"'end'.*needs it on '{TTL_ATTRIBUTE}': change"):
+        _set_up(answers)
+
+
 DENIED = _error("AccessDeniedException", "not authorized to do so")
 
 
@@ -213,22 +217,6 @@ def test_setup_says_how_a_table_that_exists_differs_and_changes_nothing(
     assert expiry["TimeToLiveStatus"] == "DISABLED"
 
 
-def test_setup_says_that_the_time_to_live_is_on_another_attribute(
-    engine: Engine, client: DynamoDBClient, other_table: Callable[..., str]
-) -> None:
-    name = other_table(**table_schema(new_table_name()))
-    client.update_time_to_live(
-        TableName=name, TimeToLiveSpecification={"Enabled": True, "AttributeName": "deadline"}
-    )
-    with (
-        DynamoDBSaver(name, endpoint_url=engine.endpoint_url, region_name=engine.region_name) as saver,
-        pytest.raises(
-            CheckpointerConfigurationError, match=f"'deadline'.*needs it on '{TTL_ATTRIBUTE}': change"
-        ),
-    ):
-        saver.setup()
-
-
 @both_sides
 def test_setup_makes_the_table_and_may_be_called_again(
     engine: Engine, client: DynamoDBClient, side: Side
@@ -242,30 +230,3 @@ def test_setup_makes_the_table_and_may_be_called_again(
     expiry = client.describe_time_to_live(TableName=name)["TimeToLiveDescription"]
     assert (expiry["TimeToLiveStatus"], expiry["AttributeName"]) == ("ENABLED", TTL_ATTRIBUTE)
     client.delete_table(TableName=name)
-
-
-@pytest.mark.engines("dynamodb-local")
-def test_two_processes_may_set_up_the_same_table(engine: Engine, client: DynamoDBClient) -> None:
-    name = new_table_name()
-    with DynamoDBSaver(name, endpoint_url=engine.endpoint_url, region_name=engine.region_name) as saver:
-        first, second = (_rounds(saver, setup(Table(name))) for _ in range(2))
-        # Each request of one comes behind the same request of the other.
-        for _ in zip_longest(first, second):
-            pass
-        store(saver, thread_config(), "1", {"a": 1})
-    client.delete_table(TableName=name)
-
-
-def _rounds(saver: DynamoDBSaver, operation: Op[None]) -> Iterator[None]:
-    """Run an operation round by round."""
-    outcomes = None
-    with contextlib.suppress(StopIteration):
-        while True:
-            steps = next(operation) if outcomes is None else operation.send(outcomes)
-            outcomes = saver.runner.run(_round(steps))
-            yield
-
-
-def _round(steps: Sequence[Step]) -> Op[Sequence[Outcome]]:
-    """Ask for one round, and return its outcomes."""
-    return (yield steps)

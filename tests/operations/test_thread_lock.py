@@ -20,7 +20,7 @@ from langgraph.checkpoint.dynamodb._operations.thread_lock import (
 )
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, interrupted
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from tests.support.harness import THREAD, Harness
+from tests.support.harness import THREAD, Harness, Process
 
 TTL = 60.0
 
@@ -47,15 +47,13 @@ def _is_free(harness: Harness, skew_seconds: float = 0.0) -> bool:
     return True
 
 
-def test_the_longest_ttl_holds_a_thread() -> None:
-    harness = Harness()
+def test_the_longest_ttl_holds_a_thread(harness: Harness) -> None:
     storage, _ = _runner(harness)
     harness.run(acquire(storage, hold_on(THREAD, TTL_SECONDS_MAX, 0.0, storage.rng.randbytes(8)), 0.0))
     assert not _is_free(harness)
 
 
-def test_a_runner_waits_for_another_one_that_lets_go_in_time() -> None:
-    harness = Harness()
+def test_a_runner_waits_for_another_one_that_lets_go_in_time(harness: Harness) -> None:
     storage, hold = _runner(harness)
     harness.run(acquire(storage, hold, 0.0))
     waiting = harness.begin(acquire(*_runner(harness), 30.0))
@@ -75,43 +73,13 @@ def test_the_thread_of_a_dead_runner_is_free_after_the_ttl_whatever_clocks_say(s
     assert _is_free(harness, skew_seconds)
 
 
-def test_an_answer_that_is_lost_costs_a_request_and_no_wait() -> None:
-    harness = Harness()
+def test_an_answer_that_is_lost_costs_a_request_and_no_wait(harness: Harness) -> None:
     taking = harness.begin(acquire(*_runner(harness), 0.0))
     taking.perform()
     assert taking.finish() == harness.now + TTL
 
 
-def test_a_renewal_that_arrives_late_does_not_shorten_the_hold() -> None:
-    harness = Harness()
-    storage, hold = _runner(harness)
-    harness.run(acquire(storage, hold, 0.0))
-    late = harness.begin(TableHolder(storage).renew(hold))
-    harness.now += 30
-    until = harness.run(TableHolder(storage).renew(hold))
-    late.finish()
-    harness.now = until - 1
-    assert not _is_free(harness, LOCK_SKEW_SECONDS)
-
-
-@pytest.mark.parametrize("late", ["acquire", "renew"])
-def test_a_request_of_one_who_has_let_go_does_not_touch_the_next_runner(late: str) -> None:
-    harness = Harness()
-    storage, hold = _runner(harness)
-    harness.run(acquire(storage, hold, 0.0))
-    request = harness.begin(
-        acquire(storage, hold, 0.0) if late == "acquire" else TableHolder(storage).renew(hold)
-    )
-    harness.run(TableHolder(storage).release(hold))
-    other_storage, other = _runner(harness)
-    until = harness.run(acquire(other_storage, other, 0.0))
-    request.perform()
-    harness.run(TableHolder(storage).release(hold))
-    assert harness.run(TableHolder(other_storage).renew(other)) == until
-
-
-def test_who_stood_still_for_longer_than_the_ttl_is_told() -> None:
-    harness = Harness()
+def test_who_stood_still_for_longer_than_the_ttl_is_told(harness: Harness) -> None:
     storage, hold = _runner(harness)
     harness.run(acquire(storage, hold, 0.0))
     harness.now += TTL + LOCK_SKEW_SECONDS + 1
@@ -120,16 +88,14 @@ def test_who_stood_still_for_longer_than_the_ttl_is_told() -> None:
         harness.run(TableHolder(storage).renew(hold))
 
 
-def test_who_stood_still_and_was_not_missed_goes_on() -> None:
-    harness = Harness()
+def test_who_stood_still_and_was_not_missed_goes_on(harness: Harness) -> None:
     storage, hold = _runner(harness)
     harness.run(acquire(storage, hold, 0.0))
     harness.now += 10 * TTL
     assert harness.run(TableHolder(storage).renew(hold)) == harness.now + TTL
 
 
-def test_a_runner_that_is_interrupted_while_it_waits_for_its_answer_holds_nothing() -> None:
-    harness = Harness()
+def test_a_runner_that_is_interrupted_while_it_waits_for_its_answer_holds_nothing(harness: Harness) -> None:
     storage, hold = _runner(harness)
     taking = acquire(storage, hold, 0.0)
     harness.perform(next(taking)[0])
@@ -139,9 +105,7 @@ def test_a_runner_that_is_interrupted_while_it_waits_for_its_answer_holds_nothin
     assert _is_free(harness)
 
 
-def test_deleting_a_thread_leaves_the_lock_of_who_runs_it() -> None:
-    harness = Harness()
-    process = harness.process()
+def test_deleting_a_thread_leaves_the_lock_of_who_runs_it(harness: Harness, process: Process) -> None:
     harness.run(process.put("1", {"x": 1}))
     storage, hold = _runner(harness)
     harness.run(acquire(storage, hold, 0.0))
@@ -150,18 +114,14 @@ def test_deleting_a_thread_leaves_the_lock_of_who_runs_it() -> None:
     assert list(harness.items("")) == ["L"]
 
 
-def test_deleting_a_thread_removes_what_locks_have_left() -> None:
-    harness = Harness()
-    process = harness.process()
+def test_deleting_a_thread_removes_what_locks_have_left(harness: Harness, process: Process) -> None:
     harness.run(process.put("1", {"x": 1}))
     assert _is_free(harness)
     harness.run(process.delete_thread())
     assert harness.items("") == {}
 
 
-def test_a_lock_that_is_taken_while_its_thread_is_deleted_stays() -> None:
-    harness = Harness()
-    process = harness.process()
+def test_a_lock_that_is_taken_while_its_thread_is_deleted_stays(harness: Harness, process: Process) -> None:
     harness.run(process.put("1", {"x": 1}))
     assert _is_free(harness)
     deletion = harness.begin(process.delete_thread())
@@ -171,8 +131,7 @@ def test_a_lock_that_is_taken_while_its_thread_is_deleted_stays() -> None:
     assert not _is_free(harness)
 
 
-def test_expiry_takes_a_lock_long_after_it_has_ended() -> None:
-    harness = Harness()
+def test_expiry_takes_a_lock_long_after_it_has_ended(harness: Harness) -> None:
     until = harness.run(acquire(*_runner(harness), 0.0))
     harness.now = until + 60
     harness.model.expire()
@@ -185,9 +144,8 @@ def test_expiry_takes_a_lock_long_after_it_has_ended() -> None:
 @pytest.mark.parametrize(
     ("error", "once"), [(CheckpointerUnavailableError("down"), True), (OSError("?"), False)]
 )
-def test_after_an_outage_the_release_is_sent_once(error: Exception, *, once: bool) -> None:
+def test_after_an_outage_the_release_is_sent_once(harness: Harness, error: Exception, *, once: bool) -> None:
     """The caller has waited for all of `retry_seconds` already."""
-    harness = Harness()
     taking = harness.begin(acquire(*_runner(harness), 0.0))
     [first] = taking.calls
     assert not first.is_sent_once

@@ -10,22 +10,19 @@ from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.limits import (
     BACKOFF_SECONDS_TOTAL,
     CLAIM_SECONDS,
-    ORPHAN_SECONDS,
     READ_WAIT_SECONDS_MAX,
 )
-from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from tests.support.checkpoints import noise
 from tests.support.harness import (
+    TTL_SECONDS,
     Harness,
     Process,
     Run,
     changes_thread,
     confirms,
-    deletes,
     removes_thread,
 )
 
-TTL_SECONDS = 1000
 # More than an item of writes holds itself.
 BIG = noise(100_000)
 
@@ -33,11 +30,9 @@ BIG = noise(100_000)
 @pytest.mark.parametrize("deletion", ["prune", "delete_thread"])
 @pytest.mark.parametrize("stands_still_before", ["#pending", "#claim = :claim"])
 def test_a_deletion_that_lost_its_claim_does_not_release_another_ones(
-    deletion: str, stands_still_before: str
+    harness: Harness, process: Process, deletion: str, stands_still_before: str
 ) -> None:
     """The first stands still past its claim, before the epoch ends or at its end; the second takes over."""
-    harness = Harness()
-    process = harness.process()
     for checkpoint_id in ("1", "2"):
         harness.run(process.put(checkpoint_id, {"big": BIG}))
     first = harness.begin(getattr(harness.process(), deletion)())
@@ -58,9 +53,8 @@ def test_a_deletion_that_lost_its_claim_does_not_release_another_ones(
     second.finish()
 
 
-def test_a_confirmation_does_not_make_a_thread_item_that_has_gone() -> None:
+def test_a_confirmation_does_not_make_a_thread_item_that_has_gone(harness: Harness) -> None:
     """A process finds its epoch in a thread that expires soon, and the thread is deleted before it is extended."""
-    harness = Harness()
     process = harness.process(TTL_SECONDS)
     harness.run(process.put("1", {}))
     harness.now += 1.5 * TTL_SECONDS
@@ -73,32 +67,8 @@ def test_a_confirmation_does_not_make_a_thread_item_that_has_gone() -> None:
     assert harness.process().values() == {}
 
 
-def test_an_epoch_that_has_begun_does_not_become_idle_again() -> None:
-    """The request that ended a thread's epoch arrives twice, the second time after a put was acknowledged."""
-    harness = Harness()
-    harness.run(harness.process().put("1", {"big": BIG}))
-    deletion = harness.begin(harness.process().delete_thread())
-    (end,) = deletion.until(changes_thread("SET #epoch = :new"))
-    deletion.until(removes_thread)
-    harness.run(harness.process().put("2", {"big": BIG}))
-    harness.perform(end)
-    deletion.finish()
-    epochs = [item["epoch"] for item in (*harness.items("C#").values(), *harness.items("T").values())]
-    assert len(epochs) == 2
-    assert epochs[0] == epochs[1]
-
-
-def test_whoever_takes_a_threads_epoch_leaves_it_as_it_is() -> None:
-    harness = Harness()
-    harness.run(harness.process().put("1", {}))
-    before = harness.items("T")
-    harness.run(harness.process().put("2", {}))
-    assert harness.items("T") == before
-
-
-def test_a_namespace_that_was_entered_again_keeps_its_entry() -> None:
+def test_a_namespace_that_was_entered_again_keeps_its_entry(harness: Harness) -> None:
     """A deletion saw that nothing was left of it, and somebody stores in it before the entry goes."""
-    harness = Harness()
     harness.run(harness.process().put("1", {}, namespace="inner"))
     deletion = harness.begin(harness.process().delete_thread())
     deletion.until(lambda call: call.method == "delete_item" and "N#inner" in str(call.params["Key"]))
@@ -107,22 +77,6 @@ def test_a_namespace_that_was_entered_again_keeps_its_entry() -> None:
     assert harness.process().values(namespace="inner") == {"big": BIG}
     harness.run(harness.process().delete_thread())
     assert harness.model.items() == []
-
-
-@pytest.mark.parametrize("ttl_seconds", [None, TTL_SECONDS])
-def test_a_process_enters_a_namespace_once_and_again_before_its_entry_expires(
-    ttl_seconds: int | None,
-) -> None:
-    harness = Harness()
-    process = harness.process(ttl_seconds)
-    harness.run(process.put("1", {"x": 1}, namespace="inner"))
-    entered = harness.items("N#")
-    harness.run(process.put("2", {"x": 2}, namespace="inner"))
-    assert harness.items("N#") == entered
-    harness.now += 1.5 * TTL_SECONDS
-    harness.run(process.put("3", {"x": 3}, namespace="inner"))
-    [entry] = harness.items("N#").values()
-    assert items.number(entry, TTL_ATTRIBUTE) == (ttl_seconds and int(harness.now) + 3 * ttl_seconds)
 
 
 @pytest.mark.parametrize("deletion", ["prune", "delete_thread"])
@@ -139,36 +93,7 @@ def test_an_operator_without_a_ttl_deletes_a_thread_that_expires_meanwhile(delet
     assert harness.items("T") == harness.items("C#") == {}
 
 
-def test_a_claim_that_expires_with_its_thread_item_is_taken_again() -> None:
-    """DynamoDB removes the item between the claim and what lets the item live for it."""
-    harness = Harness()
-    harness.run(harness.process(TTL_SECONDS).put("1", {"big": BIG}))
-    harness.now += 2 * TTL_SECONDS - 5
-    deletion = harness.begin(harness.process().delete_thread())
-    deletion.until(lambda call: "SET #expiry" in call.params.get("UpdateExpression", ""))
-    harness.now += 10
-    harness.model.expire()
-    deletion.finish()
-    assert harness.items("T") == harness.items("C#") == {}
-
-
-def test_a_deletion_that_ends_an_epoch_has_its_claim_for_as_long_again() -> None:
-    harness = Harness()
-    harness.run(harness.process().put("1", {"big": BIG}))
-    first = harness.begin(harness.process().delete_thread())
-    first.until(deletes("C#"))
-    harness.now += CLAIM_SECONDS - 20
-    first.until(changes_thread("SET #epoch = :new"))
-    first.go_on()
-    harness.now += 30
-    with pytest.raises(ThreadBusyError, match="is being deleted or pruned by another call"):
-        harness.run(harness.process().prune())
-    first.finish()
-    assert harness.model.items() == []
-
-
-def test_a_deletion_waits_for_another_one_and_then_gives_up() -> None:
-    harness = Harness()
+def test_a_deletion_waits_for_another_one_and_then_gives_up(harness: Harness) -> None:
     harness.run(harness.process().put("1", {"big": BIG}))
     first = harness.begin(harness.process().prune())
     first.until(lambda call: call.method == "query")
@@ -178,46 +103,9 @@ def test_a_deletion_waits_for_another_one_and_then_gives_up() -> None:
     assert BACKOFF_SECONDS_TOTAL < harness.now - begun < 2 * BACKOFF_SECONDS_TOTAL
 
 
-def test_a_deletion_has_its_claim_though_the_thread_item_lives_for_longer_meanwhile() -> None:
-    """A put renews it after the claim was made and before the claim's own renewal; nothing is waited for."""
-    harness = Harness()
-    harness.run(harness.process(TTL_SECONDS).put("1", {"big": BIG}))
-    harness.now += 1.5 * TTL_SECONDS
-    deletion = harness.begin(harness.process().delete_thread())
-    deletion.until(lambda call: "SET #expiry" in call.params.get("UpdateExpression", ""))
-    harness.run(harness.process(10 * ORPHAN_SECONDS).put("2", {"big": BIG}))
-    now = harness.now
-    deletion.finish()
-    assert harness.now == now
-    assert harness.items("C#") == {}
-
-
-def test_the_thread_item_outlives_what_is_stored() -> None:
-    harness = Harness()
-    process = harness.process(TTL_SECONDS)
-    for step in range(1, 12):
-        harness.run(process.put(str(step), {"x": step}, str(step - 1) if step > 1 else None))
-        [thread] = harness.items("T").values()
-        assert 2 * TTL_SECONDS <= (items.expires_at(thread) or 0) - harness.now <= 3 * TTL_SECONDS
-        harness.now += 0.7 * TTL_SECONDS
-        harness.model.expire()
-
-
-def test_the_thread_item_outlives_the_writes_that_are_stored_last() -> None:
-    harness = Harness()
-    process = harness.process(TTL_SECONDS)
-    for step in range(5):
-        harness.run(process.put_writes("1", [("x", noise(100_000, step))], f"task {step}"))
-        [thread] = harness.items("T").values()
-        assert (items.number(thread, TTL_ATTRIBUTE) or 0) > harness.now + TTL_SECONDS
-        harness.now += 0.7 * TTL_SECONDS
-        harness.model.expire()
-
-
 def test_a_saver_with_another_ttl_says_once_that_a_thread_keeps_its_own(
-    caplog: pytest.LogCaptureFixture,
+    harness: Harness, caplog: pytest.LogCaptureFixture
 ) -> None:
-    harness = Harness()
     harness.run(harness.process(TTL_SECONDS).put("1", {"x": 1}))
     harness.run(harness.process(TTL_SECONDS).put("2", {"x": 2}, "1"))
     assert caplog.messages == []
@@ -242,9 +130,7 @@ def _waits(run: Run[RunnableConfig]) -> bool:
     return not run.done and not run.calls
 
 
-def test_confirmations_that_wait_at_the_same_time_share_a_request() -> None:
-    harness = Harness()
-    process = harness.process()
+def test_confirmations_that_wait_at_the_same_time_share_a_request(harness: Harness, process: Process) -> None:
     harness.run(process.put("0", {}))
     first, second, third, fourth = (_confirming(process, each) for each in ("1", "2", "3", "4"))
     assert [confirms(call) for call in first.calls] == [True]
@@ -254,9 +140,8 @@ def test_confirmations_that_wait_at_the_same_time_share_a_request() -> None:
     assert third.trace() == fourth.trace() == []
 
 
-def test_a_confirmation_does_not_use_an_answer_from_before_its_commit() -> None:
+def test_a_confirmation_does_not_use_an_answer_from_before_its_commit(harness: Harness) -> None:
     """The first put's answer is on its way when a deletion comes, which the second one must not miss."""
-    harness = Harness()
     process = harness.process()
     harness.run(process.put("0", {"big": BIG}))
     first = _confirming(process, "1")
@@ -270,8 +155,7 @@ def test_a_confirmation_does_not_use_an_answer_from_before_its_commit() -> None:
 
 
 @pytest.mark.parametrize("end", ["fails", "is dropped", "takes too long"])
-def test_a_confirmation_whose_shared_read_has_no_answer_reads_for_itself(end: str) -> None:
-    harness = Harness()
+def test_a_confirmation_whose_shared_read_has_no_answer_reads_for_itself(harness: Harness, end: str) -> None:
     process = harness.process()
     harness.run(process.put("0", {}))
     first, second, third = (_confirming(process, each) for each in ("1", "2", "3"))
@@ -296,10 +180,8 @@ def test_a_confirmation_whose_shared_read_has_no_answer_reads_for_itself(end: st
     )
 
 
-def test_a_shared_read_that_is_never_sent_is_waited_for_once() -> None:
+def test_a_shared_read_that_is_never_sent_is_waited_for_once(harness: Harness, process: Process) -> None:
     """It is on an event loop that was stopped and kept, and it may be sent later all the same."""
-    harness = Harness()
-    process = harness.process()
     harness.run(process.put("0", {}))
     first, kept = _confirming(process, "1"), _confirming(process, "2")
     before = harness.now
@@ -317,8 +199,7 @@ def test_a_shared_read_that_is_never_sent_is_waited_for_once() -> None:
     assert [confirms(call) for call in following.trace()] == [True]
 
 
-def test_after_an_outage_a_deletion_releases_its_claim_by_one_attempt() -> None:
-    harness = Harness()
+def test_after_an_outage_a_deletion_releases_its_claim_by_one_attempt(harness: Harness) -> None:
     process = harness.process()
     harness.run(process.put("0", {}))
     deletion = harness.begin(process.delete_thread())

@@ -8,7 +8,6 @@ import pytest
 
 from langgraph.checkpoint.dynamodb import ThreadBusyError
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from tests.support.checkpoints import noise
 from tests.support.harness import Harness, changes_thread, updates
@@ -32,9 +31,8 @@ def _expiry(harness: Harness, ttl_seconds: int | None, lifetimes: int) -> int | 
 @pytest.mark.parametrize("knows", ["nothing", "the checkpoint", "the thread"])
 @pytest.mark.parametrize("value", [1, BIG], ids=["small", "large"])
 def test_all_that_is_stored_in_a_thread_has_the_ttl_of_its_first_put(
-    ttls: tuple[int | None, int | None], knows: str, value: object
+    harness: Harness, ttls: tuple[int | None, int | None], knows: str, value: object
 ) -> None:
-    harness = Harness()
     first, other = harness.process(ttls[0]), harness.process(ttls[1])
     harness.run(first.put("1", {"x": 1}))
     if knows == "the checkpoint":
@@ -50,33 +48,6 @@ def test_all_that_is_stored_in_a_thread_has_the_ttl_of_its_first_put(
         sk: _expiry(harness, ttls[0], lifetimes) for sk, lifetimes in expected.items()
     }
     assert {items.expires_at(each) for each in harness.items("S#").values()} <= {_expiry(harness, ttls[0], 3)}
-
-
-@pytest.mark.parametrize("ttls", TTLS)
-def test_a_process_that_has_read_a_checkpoint_knows_the_ttl_of_its_thread(
-    ttls: tuple[int | None, int | None],
-) -> None:
-    """So its first put costs no request more, and is made once."""
-    harness = Harness()
-    harness.run(harness.process(ttls[0]).put("1", {"x": 1}))
-    other = harness.process(ttls[1])
-    other.get()
-    requests = [call.method for call in harness.begin(other.put("2", {"x": 2}, "1")).trace()]
-    assert requests[:2] == ["put_item", "get_item"]
-
-
-@pytest.mark.parametrize("parent", ["1", "2", None])
-def test_an_older_checkpoint_does_not_show_once_a_newer_one_has_expired(parent: str | None) -> None:
-    harness = Harness()
-    harness.run(harness.process(DAY).put("1", {"x": 1}))
-    harness.now += DAY // 2
-    harness.run(harness.process(30 * DAY).put("2", {"x": 2}, "1"))
-    harness.now += DAY // 4
-    harness.run(harness.process(None).put("3", {"x": 3}, parent))
-    for _ in range(8):
-        assert harness.process().values() in ({"x": 3}, None)
-        _remove_expired(harness, DAY // 4)
-    assert harness.process().values() is None
 
 
 @pytest.mark.parametrize("removed", [True, False], ids=["removed", "still there"])
@@ -107,9 +78,8 @@ def test_a_thread_whose_item_a_deletion_made_gets_its_ttl_from_the_next_put(ttl_
     assert items.expires_at(harness.items("C#2#")["C#2#"]) == _expiry(harness, ttl_seconds, 2)
 
 
-def test_a_thread_that_begins_anew_does_not_take_what_is_confirmed_at_that_moment() -> None:
+def test_a_thread_that_begins_anew_does_not_take_what_is_confirmed_at_that_moment(harness: Harness) -> None:
     """A put found the thread expired and of its own epoch; another process gives it a new one before it is extended."""
-    harness = Harness()
     first = harness.process(DAY)
     harness.run(first.put("1", {"x": 1}))
     harness.now += 3 * DAY
@@ -124,10 +94,9 @@ def test_a_thread_that_begins_anew_does_not_take_what_is_confirmed_at_that_momen
 
 @pytest.mark.parametrize("stands_still_before", [":ended", "REMOVE #previous"])
 def test_a_deletion_that_stood_still_until_its_thread_began_anew_ends_nothing(
-    stands_still_before: str,
+    harness: Harness, stands_still_before: str
 ) -> None:
     """The thread item has expired and is created anew; its claim has stayed."""
-    harness = Harness()
     harness.run(harness.process(1000).put("1", {"x": BIG}))
     deletion = harness.begin(harness.process().delete_thread())
     deletion.until(changes_thread(stands_still_before))
@@ -140,23 +109,8 @@ def test_a_deletion_that_stood_still_until_its_thread_began_anew_ends_nothing(
     assert harness.items("C#") == {}
 
 
-def test_a_thread_that_is_extended_does_not_begin_anew() -> None:
-    """The other order: the extension comes first."""
-    harness = Harness()
-    first = harness.process(DAY)
-    harness.run(first.put("1", {"x": 1}))
-    harness.now += 4 * DAY
-    create = harness.begin(harness.process().put("9", {"x": 9}, namespace="inner"))
-    create.until(changes_thread("attribute_not_exists(#epoch)"))
-    harness.run(first.put("2", {"x": 2}, "1"))
-    create.finish()
-    assert harness.process().values() == {"x": 2}
-    assert items.expires_at(harness.items("C#9#")["C#9#"]) == _expiry(harness, DAY, 2)
-
-
-def test_a_deletion_gives_a_thread_no_ttl() -> None:
+def test_a_deletion_gives_a_thread_no_ttl(harness: Harness) -> None:
     """It creates the thread item where there is none; the put that comes meanwhile gives the thread its ttl."""
-    harness = Harness()
     deletion = harness.begin(harness.process(30 * DAY).delete_thread())
     deletion.until(changes_thread(":ended"))
     harness.run(harness.process(DAY).put("1", {"x": 1}))
@@ -165,17 +119,8 @@ def test_a_deletion_gives_a_thread_no_ttl() -> None:
     assert items.number(harness.items("T")["T"], items.TTL_SECONDS) == DAY
 
 
-def test_a_prune_leaves_the_ttl_of_a_thread_alone() -> None:
-    harness = Harness()
-    harness.run(harness.process().put("1", {"big": BIG}))
-    harness.run(harness.process().put("2", {"big": BIG, "x": 2}, "1", ["x"]))
-    harness.run(harness.process(DAY).prune())
-    assert not [sk for sk, item in harness.items("").items() if TTL_ATTRIBUTE in item]
-
-
-def test_writes_that_expire_while_others_are_added_to_them_are_replaced() -> None:
+def test_writes_that_expire_while_others_are_added_to_them_are_replaced(harness: Harness) -> None:
     """The second call finds them alive, and stands still before it lets them live longer."""
-    harness = Harness()
     process = harness.process(DAY)
     harness.run(process.put_writes("1", [("x", noise(400_000))]))
     harness.now += 1.5 * DAY
@@ -195,19 +140,6 @@ def _extends(begins: str) -> Callable[[Call], bool]:
     )
 
 
-def test_writes_of_a_thread_that_was_there_before_do_not_keep_others_out() -> None:
-    """The thread had no ttl and was deleted; a process that does not know it has left writes that stay for ever."""
-    harness = Harness()
-    first = harness.process()
-    harness.run(first.put("1", {"x": 1}))
-    harness.run(harness.process().delete_thread())
-    harness.run(first.put_writes("1", [("x", 1)]))
-    short = harness.process(DAY)
-    harness.run(short.put("1", {"x": 1}))
-    harness.run(short.put_writes("1", [("__resume__", "yes")]))
-    assert harness.process().pending("1") == [("task", "__resume__", "yes"), ("task", "x", 1)]
-
-
 def test_a_namespaces_marker_lives_as_long_as_the_longest_that_was_asked_for_at_once() -> None:
     """The clock of one process is behind."""
     harness = Harness()
@@ -219,18 +151,3 @@ def test_a_namespaces_marker_lives_as_long_as_the_longest_that_was_asked_for_at_
     late.finish()
     [marker] = harness.items("N#").values()
     assert items.expires_at(marker) == int(harness.now) + 3 * DAY
-
-
-def test_what_another_process_has_extended_is_not_stored_again() -> None:
-    harness = Harness()
-    first, second = harness.process(DAY), harness.process(DAY)
-    for number in range(3):
-        parent = str(number - 1) if number else None
-        harness.run(first.put(str(number), {"big": BIG, "x": number}, parent, ["x"] if number else None))
-        harness.now += 0.4 * DAY
-    second.get("2")
-    harness.run(first.put("3", {"big": BIG, "x": 3}, "2", ["x"]))
-    segments = harness.items("S#")
-    assert max(items.expires_at(each) or 0 for each in segments.values()) == int(harness.now) + 3 * DAY
-    harness.run(second.put("4", {"big": BIG, "x": 4}, "2", ["x"]))
-    assert harness.items("S#") == segments

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,9 +10,9 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.dynamodb import CheckpointCorruptionError
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS, ORPHAN_SECONDS
-from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._operations.verify import Verification, repair_thread, verify_thread
-from tests.support.checkpoints import METADATA, checkpoint_of, noise, thread_config
+from tests.operations.damage import Damage, damage, flip, replace
+from tests.support.checkpoints import noise
 from tests.support.harness import CODEC, TABLE, THREAD, Harness, Process, commits, confirms, deletes
 
 NS = "child:1"
@@ -43,8 +42,7 @@ def conversation(harness: Harness) -> Process:
     return process
 
 
-def test_a_thread_that_is_whole_is_sound() -> None:
-    harness = Harness()
+def test_a_thread_that_is_whole_is_sound(harness: Harness) -> None:
     conversation(harness)
     found = verified(harness)
     assert found.is_sound
@@ -62,17 +60,9 @@ def test_a_thread_that_is_whole_is_sound() -> None:
     )
 
 
-def test_what_is_encrypted_is_opened() -> None:
-    harness = Harness()
+def test_what_is_encrypted_is_opened(harness: Harness) -> None:
     codec = Codec(EncryptedSerializer.from_pycryptodome_aes(key=b"1" * 16), bound_to=TABLE)
-    process = harness.process(codec=codec)
-    arguments: tuple[Any, ...] = (
-        thread_config(THREAD),
-        checkpoint_of("1", {"a": noise(60_000)}),
-        METADATA,
-        {"a": 1},
-    )
-    harness.run(put(process.storage, *arguments))
+    harness.run(harness.process(codec=codec).put("1", {"a": noise(60_000)}))
     assert verified(harness, codec).is_sound
     wrong = Codec(EncryptedSerializer.from_pycryptodome_aes(key=b"2" * 16), bound_to=TABLE)
     for found, says in ((verified(harness, wrong), "with the saver's key"), (verified(harness), "no cipher")):
@@ -82,93 +72,38 @@ def test_what_is_encrypted_is_opened() -> None:
         assert says in str(found.why_unreadable)
 
 
-def _flip(item: Any, name: str) -> Any:
-    data = bytearray(item[name]["B"])
-    data[-1] ^= 1
-    return {name: {"B": bytes(data)}}
+NOBODYS_KEY = "its sort key is not one that this package writes"
+changed_head = flip("body")
 
 
-DAMAGE: dict[str, Callable[[Harness], str]] = {}
-
-
-def damage(make: Callable[[Harness], str]) -> Callable[[Harness], str]:
-    """Take a way to damage a thread; what it returns has to be said of it."""
-    DAMAGE[make.__name__] = make
-    return make
-
-
-@damage
-def a_segment_that_was_changed(harness: Harness) -> str:
-    """A bit is another one."""
-    item = next(iter(harness.items("S#").values()))
-    harness.change(item, **_flip(item, "data"))
-    return str(item["SK"]["S"])
-
-
-@damage
-def a_segment_that_is_gone(harness: Harness) -> str:
-    """Somebody has deleted it."""
-    harness.remove(next(iter(harness.items("S#", THREAD).values())))
-    return "needs segments that are not in the table"
-
-
-@damage
-def a_head_that_was_changed(harness: Harness) -> str:
-    """A bit is another one."""
-    item = harness.items("C#")["C#1#"]
-    harness.change(item, **_flip(item, "body"))
-    return "SK='C#1#'"
-
-
-@damage
-def a_head_of_a_newer_release(harness: Harness) -> str:
-    """A format that is not known."""
-    harness.change(harness.items("C#")["C#1#"], v={"N": "99"})
-    return "upgrade langgraph-dynamodb"
-
-
-@damage
-def metadata_that_were_changed(harness: Harness) -> str:
-    """They are not what the body vouches for."""
-    harness.change(harness.items("C#")["C#1#"], metadata={"S": "{}"})
-    return "its metadata was changed after it was stored"
-
-
-@damage
-def writes_that_were_changed(harness: Harness) -> str:
-    """A bit is another one."""
-    item = harness.items("C#")["C#2#W#task"]
-    harness.change(item, **_flip(item, "special_3"))
-    return "W#task"
-
-
-@damage
-def a_key_that_nobody_writes(harness: Harness) -> str:
-    """It is no checkpoint's."""
-    harness.change(harness.items("C#")["C#1#"], SK={"S": "C#no checkpoint"})
-    return "its sort key is not one that this package writes"
-
-
-@damage
-def a_marker_that_nobody_writes(harness: Harness) -> str:
-    """It is no namespace's."""
-    harness.change(next(iter(harness.items("N#").values())), SK={"S": "N#"})
-    return "its sort key is not one that this package writes"
-
-
-@pytest.mark.parametrize("make", DAMAGE.values(), ids=DAMAGE)
-def test_damage_is_found_and_said(make: Callable[[Harness], str]) -> None:
-    harness = Harness()
+@pytest.mark.parametrize(
+    ("sk", "how", "said"),
+    [
+        ("S#", flip("data"), "SK='S#"),
+        ("C#1#", changed_head, "SK='C#1#'"),
+        ("C#1#", replace("v", {"N": "99"}), "upgrade langgraph-dynamodb"),
+        ("C#1#", replace("metadata", {"S": "{}"}), "its metadata was changed after it was stored"),
+        ("C#1#", replace("SK", {"S": "C#no checkpoint"}), NOBODYS_KEY),
+        ("C#2#W#task", flip("special_3"), "W#task"),
+        ("N#", replace("SK", {"S": "N#"}), NOBODYS_KEY),
+    ],
+)
+def test_damage_is_found_and_said(harness: Harness, sk: str, how: Damage, said: str) -> None:
     conversation(harness)
-    word = make(harness)
+    damage(harness, sk, how)
     found = verified(harness)
     assert not found.is_sound
-    assert any(word in message for message in found.messages), found.messages
+    assert any(said in message for message in found.messages), found.messages
 
 
-def test_a_thread_without_its_item_is_whole_and_nobody_knows_what_counts() -> None:
+def test_a_segment_that_is_gone_is_damage(harness: Harness) -> None:
+    conversation(harness)
+    harness.remove(next(iter(harness.items("S#").values())))
+    assert any("needs segments that are not in the table" in each for each in verified(harness).messages)
+
+
+def test_a_thread_without_its_item_is_whole_and_nobody_knows_what_counts(harness: Harness) -> None:
     """So it is, too, where a thread was deleted while a process put a checkpoint and died."""
-    harness = Harness()
     conversation(harness)
     harness.remove(harness.items("T")["T"])
     found = verified(harness)
@@ -176,8 +111,7 @@ def test_a_thread_without_its_item_is_whole_and_nobody_knows_what_counts() -> No
     assert found.uncommitted == found.checkpoints > 0
 
 
-def test_what_several_checkpoints_need_is_said_once() -> None:
-    harness = Harness()
+def test_what_several_checkpoints_need_is_said_once(harness: Harness) -> None:
     process, big = harness.process(), noise(60_000)
     harness.run(process.put("1", {"big": big}))
     harness.run(process.put("2", {"big": big}, "1", []))
@@ -186,21 +120,19 @@ def test_what_several_checkpoints_need_is_said_once() -> None:
     assert found.flaws > len(found.messages) == 1
 
 
-def test_of_very_much_damage_some_is_said_and_all_is_counted() -> None:
-    harness = Harness()
+def test_of_very_much_damage_some_is_said_and_all_is_counted(harness: Harness) -> None:
     conversation(harness)
     segments = harness.items("S#").values()
     for item in segments:
-        harness.change(item, **_flip(item, "data"))
+        harness.change(item, **flip("data")(item))
     found = verified(harness)
     assert found.flaws >= len(segments) > 20
     assert len(found.messages) == 20
 
 
-def test_what_needs_a_damaged_head_is_not_known_so_nothing_is_removed() -> None:
-    harness = Harness()
+def test_what_needs_a_damaged_head_is_not_known_so_nothing_is_removed(harness: Harness) -> None:
     conversation(harness)
-    a_head_that_was_changed(harness)
+    damage(harness, "C#1#", changed_head)
     before = harness.items("")
     item = before["C#1#"]
     harness.change(item, body={"B": b"cut"})
@@ -212,8 +144,7 @@ def test_what_needs_a_damaged_head_is_not_known_so_nothing_is_removed() -> None:
 # What died
 
 
-def test_segments_of_a_put_that_died_are_orphans_once_they_are_old() -> None:
-    harness = Harness()
+def test_segments_of_a_put_that_died_are_orphans_once_they_are_old(harness: Harness) -> None:
     process = conversation(harness)
     harness.begin(process.put("3", {"a": noise(300_000, 3)}, "2", ["a"])).until(commits("3"))
     left = len(harness.items("S#"))
@@ -235,8 +166,7 @@ def test_segments_of_a_put_that_died_are_orphans_once_they_are_old() -> None:
     assert process.values("2") is not None
 
 
-def test_a_put_that_is_under_way_loses_nothing_to_a_repair() -> None:
-    harness = Harness()
+def test_a_put_that_is_under_way_loses_nothing_to_a_repair(harness: Harness) -> None:
     process = conversation(harness)
     for until in (commits("3"), confirms):
         run = harness.begin(process.put("3", {"a": noise(60_000), "b": noise(150_000, 3)}, "2", ["b"]))
@@ -247,8 +177,7 @@ def test_a_put_that_is_under_way_loses_nothing_to_a_repair() -> None:
         assert verified(harness).is_sound
 
 
-def test_writes_without_a_checkpoint_are_abandoned_once_they_are_old() -> None:
-    harness = Harness()
+def test_writes_without_a_checkpoint_are_abandoned_once_they_are_old(harness: Harness) -> None:
     process = conversation(harness)
     harness.run(process.put_writes("3", [("a", 1)], "lost"))
     assert (verified(harness).abandoned, verified(harness).recent) == (0, 1)
@@ -259,8 +188,7 @@ def test_writes_without_a_checkpoint_are_abandoned_once_they_are_old() -> None:
     assert not verified(harness).has_leftovers
 
 
-def test_an_empty_namespace_is_left() -> None:
-    harness = Harness()
+def test_an_empty_namespace_is_left(harness: Harness) -> None:
     process = conversation(harness)
     harness.begin(process.put("1", {"a": 1}, namespace="empty")).until(commits("1"))
     assert verified(harness).empty_namespaces == 1
@@ -269,8 +197,7 @@ def test_an_empty_namespace_is_left() -> None:
     assert len(harness.items("N#")) == 1
 
 
-def test_a_checkpoint_that_was_never_acknowledged_is_no_damage() -> None:
-    harness = Harness()
+def test_a_checkpoint_that_was_never_acknowledged_is_no_damage(harness: Harness) -> None:
     process = conversation(harness)
     run = harness.begin(process.put("3", {"a": noise(60_000), "b": noise(150_000, 1)}, "2", []))
     run.until(commits("3"))
@@ -282,8 +209,7 @@ def test_a_checkpoint_that_was_never_acknowledged_is_no_damage() -> None:
     assert found.checkpoints == 1
 
 
-def test_a_whole_one_that_is_not_committed_is_told() -> None:
-    harness = Harness()
+def test_a_whole_one_that_is_not_committed_is_told(harness: Harness) -> None:
     process = conversation(harness)
     run = harness.begin(process.put("3", {"small": 1}, "2"))
     run.until(commits("3"))
@@ -294,8 +220,7 @@ def test_a_whole_one_that_is_not_committed_is_told() -> None:
     assert (found.uncommitted, found.passed_over) == (1, 0)
 
 
-def test_a_deletion_under_way_is_told() -> None:
-    harness = Harness()
+def test_a_deletion_under_way_is_told(harness: Harness) -> None:
     conversation(harness)
     run = harness.begin(harness.process().prune())
     run.until(deletes("C#"))
@@ -304,22 +229,20 @@ def test_a_deletion_under_way_is_told() -> None:
     assert not verified(harness).claimed
 
 
-def test_what_has_expired_is_counted_and_not_checked() -> None:
-    harness = Harness()
+def test_what_has_expired_is_counted_and_not_checked(harness: Harness) -> None:
     process = harness.process(ttl_seconds=100)
     harness.run(process.put("1", {"a": noise(60_000)}))
     harness.now += 101
     assert (verified(harness).checkpoints, verified(harness).expired) == (0, 1)
     harness.now += 100
-    a_head_that_was_changed(harness)
+    damage(harness, "C#1#", changed_head)
     found = verified(harness)
     assert found.is_sound
     assert (found.checkpoints, found.expired) == (0, 1)
 
 
 @pytest.mark.parametrize("wanted", ["its own content", "a value"])
-def test_what_is_deleted_while_it_is_read_is_not_damage(wanted: str) -> None:
-    harness = Harness()
+def test_what_is_deleted_while_it_is_read_is_not_damage(harness: Harness, wanted: str) -> None:
     conversation(harness)
     if wanted == "a value":
         harness.remove(next(iter(harness.items("S#").values())))
@@ -330,8 +253,7 @@ def test_what_is_deleted_while_it_is_read_is_not_damage(wanted: str) -> None:
     assert run.finish().is_sound
 
 
-def test_a_thread_that_begins_while_it_is_read_has_an_item() -> None:
-    harness = Harness()
+def test_a_thread_that_begins_while_it_is_read_has_an_item(harness: Harness) -> None:
     run = harness.begin(verify_thread(harness.process().storage, THREAD))
     run.go_on()
     harness.run(harness.process().put("1", {"a": 1}))
@@ -350,8 +272,7 @@ def _forgotten(harness: Harness) -> tuple[str, ...]:
     return tuple({item["PK"]["S"] for item in harness.items("").values()})
 
 
-def test_a_namespace_that_a_scan_finds_and_the_thread_does_not_know_is_registered() -> None:
-    harness = Harness()
+def test_a_namespace_that_a_scan_finds_and_the_thread_does_not_know_is_registered(harness: Harness) -> None:
     scanned = _forgotten(harness)
     assert verified(harness).namespaces == 1
     found = verified(harness, scanned=(f"{THREAD}#", f"{THREAD}#child:1"))
@@ -366,8 +287,7 @@ def test_a_namespace_that_a_scan_finds_and_the_thread_does_not_know_is_registere
     assert not harness.items("")
 
 
-def test_an_entry_lives_as_long_as_what_it_leads_to() -> None:
-    harness = Harness()
+def test_an_entry_lives_as_long_as_what_it_leads_to(harness: Harness) -> None:
     process = harness.process(ttl_seconds=1000)
     harness.run(process.put("1", {"a": noise(60_000)}, namespace=NS))
     (entry,) = harness.items("N#").values()
@@ -380,8 +300,7 @@ def test_an_entry_lives_as_long_as_what_it_leads_to() -> None:
     assert harness.items("N#").keys() == {"N#child:1"}
 
 
-def test_a_partition_that_has_gone_since_the_scan_is_nothing() -> None:
-    harness = Harness()
+def test_a_partition_that_has_gone_since_the_scan_is_nothing(harness: Harness) -> None:
     conversation(harness)
     found = verified(harness, scanned=(f"{THREAD}#gone",))
     assert found.is_sound
@@ -399,8 +318,7 @@ def _delta(harness: Harness) -> None:
         harness.run(process.put(str(number), {"other": number}, str(number - 1), **counters))
 
 
-def test_the_way_back_of_delta_channels_is_checked() -> None:
-    harness = Harness()
+def test_the_way_back_of_delta_channels_is_checked(harness: Harness) -> None:
     _delta(harness)
     assert verified(harness).is_sound
     harness.remove(harness.items("C#")["C#2#"])
@@ -409,9 +327,7 @@ def test_the_way_back_of_delta_channels_is_checked() -> None:
     assert "rebuilt from checkpoint '2', which is not in the table" in found.messages[0]
 
 
-def test_a_first_checkpoint_may_have_been_told_of_another_one() -> None:
-    harness = Harness()
-    process = harness.process()
+def test_a_first_checkpoint_may_have_been_told_of_another_one(harness: Harness, process: Process) -> None:
     counters: Any = {"counters_since_delta_snapshot": {"log": [1, 1]}}
     harness.run(process.put("1", {}, "0", step=-1, **counters))
     harness.run(process.put("2", {}, "1", **counters))

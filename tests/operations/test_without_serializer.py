@@ -5,18 +5,16 @@ What a prune has to know is in plain attributes of the heads; threads of the fir
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 from langgraph.checkpoint.base import CheckpointMetadata
-from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
-from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.content import pack_typed
@@ -33,11 +31,7 @@ from tests.simulation.schedule import Choices
 from tests.simulation.simulator import Simulator
 from tests.support.checkpoints import (
     METADATA,
-    Conversation,
-    all_items,
     checkpoint_of,
-    noise,
-    stored_values,
     thread_config,
 )
 from tests.support.format_fixtures import read_items
@@ -82,7 +76,7 @@ def test_a_copy_never_calls_the_serializer(kind: str, metadata: str) -> None:
     assert len([each for each in copied if items.BODY in each]) == len(thread.heads)
 
 
-@pytest.mark.parametrize("kind", ["plain", "segmented", "delta"])
+@pytest.mark.parametrize("kind", ["plain", "segmented", "encrypted", "delta"])
 @pytest.mark.parametrize("metadata", ["own", "pickle", "json", "msgpack"])
 def test_a_prune_needs_nothing_that_is_sealed(kind: str, metadata: str) -> None:
     thread = Thread(tuple(read_items(kind)), REFUSING)
@@ -91,25 +85,6 @@ def test_a_prune_needs_nothing_that_is_sealed(kind: str, metadata: str) -> None:
     for name in ("prune", "delete_for_runs", "delete_thread"):
         run(simulator, thread.changes()[name])
     assert simulator.model.items() == []
-
-
-@pytest.mark.engines("dynamodb-local")
-def test_pruning_and_deleting_need_no_key(
-    make_saver: Callable[..., DynamoDBSaver], client: Any, table_name: str
-) -> None:
-    serde = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
-    conversation = Conversation(make_saver(serde=serde), "t")
-    value = noise(800_000)
-    conversation.put(documents=value)
-    conversation.put(documents=value + b"more")
-    without_key = make_saver()
-    with pytest.raises(CheckpointerConfigurationError, match="EncryptedSerializer"):
-        without_key.get_tuple(thread_config("t"))
-    without_key.prune(["t"])
-    reader = make_saver(serde=serde)
-    assert stored_values(reader, thread_config("t")) == {"documents": value + b"more"}
-    without_key.delete_thread("t")
-    assert all_items(client, table_name) == []
 
 
 # What a prune keeps

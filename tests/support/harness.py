@@ -34,6 +34,7 @@ from tests.support.dynamodb_model import DynamoDBModel
 
 TABLE = "checkpoints"
 THREAD = "t"
+TTL_SECONDS = 1000
 CODEC = Codec(JsonPlusSerializer())
 ENCRYPTED = Codec(EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef"))
 

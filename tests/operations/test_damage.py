@@ -1,0 +1,169 @@
+"""Stored data that is not what was written, or is newer than this release.
+
+Damage is an error that names the item, and never a wrong answer or an older state. `tests/fuzz` damages anything in any
+way; here is what each kind of it says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.serde.types import INTERRUPT
+
+from langgraph.checkpoint.dynamodb import CheckpointCorruptionError, CheckpointerError, CheckpointFormatError
+from langgraph.checkpoint.dynamodb._operations.list import list_checkpoints
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, collected
+from tests.operations.damage import Damage, cut, damage, flip, replace
+from tests.support.checkpoints import noise, thread_config
+from tests.support.harness import THREAD, Harness, Process
+
+HEAD, SEGMENT, WRITES = "C#2#", "S#", "C#2#W#task"
+# Long enough for several segments.
+VALUES = {"big": noise(120_000), "small": "x"}
+# Large enough to be sealed instead of being stored as readable JSON in the head.
+SEALED = {"note": "metadata " * 2000}
+
+
+def _fill(harness: Harness, **metadata: Any) -> None:
+    """Store a thread of two checkpoints, the second of which has writes."""
+    process = harness.process()
+    harness.run(process.put("1", {"small": "older"}))
+    harness.run(process.put("2", VALUES, "1", **metadata))
+    harness.run(process.put_writes("2", [("channel", 1), ("channel", 2), (INTERRUPT, "?")]))
+
+
+def _newer(name: str) -> Damage:
+    return lambda item: {name: {"B": b"\x09" + item[name]["B"][1:]}}
+
+
+# Byte 0 of a part and of a sealed unit is its format version.
+DAMAGES: dict[str, tuple[str, Damage]] = {
+    "segment: compression": (SEGMENT, flip("data", 1)),
+    "segment: length of the cipher's name": (SEGMENT, flip("data", 2)),
+    "segment: last byte": (SEGMENT, flip("data")),
+    "segment: one byte": (SEGMENT, cut("data", 1)),
+    "segment: no data": (SEGMENT, replace("data", None)),
+    "body: number of segments": (HEAD, flip("body", 4)),
+    "body: id of a segment": (HEAD, flip("body", 6)),
+    "body: last byte": (HEAD, flip("body")),
+    "body: cut short": (HEAD, cut("body", 10)),
+    "body: another type": (HEAD, replace("body", {"S": "text"})),
+    "body: gone": (HEAD, replace("body", None)),
+    "head: no format version": (HEAD, replace("v", None)),
+    "metadata: no JSON": (HEAD, replace("metadata", {"S": '{"source": '})),
+    "metadata: no object": (HEAD, replace("metadata", {"S": "[]"})),
+    "metadata: gone": (HEAD, replace("metadata", None)),
+    "writes: last byte": (WRITES, flip("writes")),
+    "writes: cut short": (WRITES, cut("writes", 9)),
+    "writes: another type": (WRITES, replace("writes", {"S": "text"})),
+    "special write: last byte": (WRITES, flip("special_3")),
+}
+NEWER: dict[str, tuple[str, Damage]] = {
+    "newer head": (HEAD, replace("v", {"N": "9"})),
+    "newer body": (HEAD, _newer("body")),
+    "newer segment": (SEGMENT, _newer("data")),
+    "newer writes": (WRITES, _newer("writes")),
+}
+
+
+def _readings(process: Process) -> Iterator[Op[Any]]:
+    """Every way in which the damaged checkpoint is asked for."""
+    yield process.read()
+    yield process.read("2")
+    yield collected(process.listed())
+    yield collected(list_checkpoints(process.storage, thread_config(THREAD), {"step": 1}, None, 1))
+    anywhere: Any = {"configurable": {"thread_id": THREAD}}
+    yield collected(list_checkpoints(process.storage, anywhere, None, None, None))
+
+
+def _assert_no_reading_succeeds(harness: Harness, error: type[CheckpointerError], message: str) -> None:
+    before = harness.model.items()
+    for reading in _readings(harness.process()):
+        with pytest.raises(error, match=message):
+            harness.run(reading)
+    assert harness.model.items() == before
+
+
+@pytest.mark.parametrize(("sk", "how"), DAMAGES.values(), ids=DAMAGES)
+def test_damage_is_an_error_that_names_the_item_by_whichever_way_it_is_read(
+    harness: Harness, sk: str, how: Damage
+) -> None:
+    _fill(harness)
+    damage(harness, sk, how)
+    message = rf"item PK='t#' SK='{sk}.*(?:damaged|missing).*restore .* point-in-time recovery"
+    _assert_no_reading_succeeds(harness, CheckpointCorruptionError, message)
+
+
+@pytest.mark.parametrize(("sk", "how"), NEWER.values(), ids=NEWER)
+def test_an_item_of_a_newer_format_is_refused_with_what_reads_it(
+    harness: Harness, sk: str, how: Damage
+) -> None:
+    _fill(harness)
+    damage(harness, sk, how)
+    message = rf"SK='{sk}.*has format version 9,.* up to \d; upgrade langgraph-dynamodb"
+    _assert_no_reading_succeeds(harness, CheckpointFormatError, message)
+
+
+def test_a_deleted_segment_is_an_error_that_names_the_checkpoint(harness: Harness) -> None:
+    _fill(harness)
+    gone, segment = next(iter(harness.items(SEGMENT).items()))
+    harness.remove(segment)
+    message = rf"SK='C#2#' needs segments .*\(1 missing, first: {gone}\); restore"
+    _assert_no_reading_succeeds(harness, CheckpointCorruptionError, message)
+
+
+def test_a_change_of_readable_metadata_is_found(harness: Harness) -> None:
+    _fill(harness)
+    damage(harness, HEAD, lambda head: {"metadata": {"S": head["metadata"]["S"].replace("loop", "fork")}})
+    with pytest.raises(CheckpointCorruptionError, match=r"SK='C#2#' is damaged: .*metadata"):
+        harness.process().get("2")
+
+
+def test_damaged_metadata_that_were_sealed_are_found_when_they_are_filtered_by(harness: Harness) -> None:
+    _fill(harness, **SEALED)
+    damage(harness, HEAD, flip("sealed_metadata"))
+    _assert_no_reading_succeeds(harness, CheckpointCorruptionError, "SK='C#2#' is damaged: its checksum")
+
+
+CHANGES: dict[str, Callable[[Process], Op[Any]]] = {
+    "put": lambda process: process.put("4", VALUES, "2", []),
+    "put_writes": lambda process: process.put_writes("2", [("channel", each) for each in range(3)]),
+    "copy": lambda process: process.copy_thread("copy"),
+    "prune": lambda process: process.prune(),
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "kind"),
+    [
+        ("put", "segment: last byte"),
+        ("put_writes", "writes: last byte"),
+        *[("put", each) for each in ("newer head", "newer body")],
+        *[("copy", each) for each in ("newer head", "newer body")],
+        *[("prune", each) for each in ("newer head", "newer body", "newer writes")],
+    ],
+)
+def test_nothing_is_built_on_what_is_damaged_or_newer_and_nothing_of_it_is_deleted(
+    harness: Harness, change: str, kind: str
+) -> None:
+    _fill(harness)
+    harness.run(harness.process().put("3", {"small": "newest"}, "2"))
+    sk, how = (DAMAGES | NEWER)[kind]
+    damage(harness, sk, how)
+    # A thread item holds the claim of a deletion that failed.
+    before = harness.items("C#") | harness.items("S#")
+    error = CheckpointFormatError if kind in NEWER else CheckpointCorruptionError
+    with pytest.raises(error, match=f"SK='{sk}"):
+        harness.run(CHANGES[change](harness.process()))
+    assert harness.items("C#") | harness.items("S#") == before
+    assert harness.items("C#", "copy") == {}
+
+
+def test_a_damaged_thread_can_be_deleted(harness: Harness, process: Process) -> None:
+    _fill(harness)
+    damage(harness, SEGMENT, flip("data"))
+    damage(harness, HEAD, flip("body"))
+    harness.run(process.delete_thread())
+    assert harness.model.items() == []
