@@ -7,7 +7,7 @@ import pickle
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import ormsgpack
 import pytest
@@ -19,10 +19,7 @@ from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, CheckpointNotFoundError
 from tests.support import graphs
 from tests.support.checkpoints import Conversation, noise, store, thread_config
-from tests.view.conftest import Asked
-
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
+from tests.view.conftest import Asked, Raw
 
 pytestmark = pytest.mark.engines("dynamodb-local")
 
@@ -170,15 +167,11 @@ def test_a_delta_channel_is_what_it_is_rebuilt_from(asked: Asked, saver: DynamoD
 
 
 def test_segments_that_are_missing_are_told_of_their_channel(
-    asked: Asked, table: str, saver: DynamoDBSaver, thread: str, client: DynamoDBClient
+    asked: Asked, saver: DynamoDBSaver, thread: str, raw: Raw
 ) -> None:
     store(saver, thread_config(thread), "1", {"large": noise(100_000), "small": 1})
-    found = client.query(
-        TableName=table,
-        KeyConditionExpression="PK = :pk AND begins_with(SK, :segments)",
-        ExpressionAttributeValues={":pk": {"S": f"{thread}#"}, ":segments": {"S": "S#"}},
-    )["Items"]
-    client.delete_item(TableName=table, Key={"PK": found[0]["PK"], "SK": found[0]["SK"]})
+    missing = raw.items(thread, "S#")[0]
+    raw.client.delete_item(TableName=raw.table, Key={"PK": missing["PK"], "SK": missing["SK"]})
     channels = asked.values(thread)
     assert "1 of" in channels["large"]["problem"]
     assert channels["large"]["node"] is None
@@ -191,21 +184,11 @@ def test_segments_that_are_missing_are_told_of_their_channel(
 
 
 def test_one_damaged_segment_keeps_no_other_value_from_being_shown(
-    asked: Asked, table: str, saver: DynamoDBSaver, thread: str, client: DynamoDBClient
+    asked: Asked, saver: DynamoDBSaver, thread: str, raw: Raw
 ) -> None:
     store(saver, thread_config(thread), "1", {"large": noise(20_000), "other": noise(60_000, 1)})
-    body = client.query(
-        TableName=table,
-        KeyConditionExpression="PK = :pk AND begins_with(SK, :segments)",
-        ExpressionAttributeValues={":pk": {"S": f"{thread}#"}, ":segments": {"S": "S#"}},
-    )["Items"]
-    client.update_item(
-        TableName=table,
-        Key={"PK": body[0]["PK"], "SK": body[0]["SK"]},
-        UpdateExpression="SET #data = :other",
-        ExpressionAttributeNames={"#data": "data"},
-        ExpressionAttributeValues={":other": {"B": b"\x01\x00\x00 something else"}},
-    )
+    damaged = raw.items(thread, "S#")[0]["SK"]["S"]
+    raw.change(thread, damaged, data={"B": b"\x01\x00\x00 something else"})
     problems = {name: each["problem"] for name, each in asked.values(thread).items()}
     assert sorted(problem is None for problem in problems.values()) == [False, True]
     assert any("is damaged: its checksum" in problem for problem in problems.values() if problem)
@@ -229,3 +212,6 @@ def test_what_cannot_be_read_of_a_write_is_told_of_it(
     assert all("cannot read" in each["problem"] for each in pending["writes"])
     assert [each["value"] for each in pending["writes"]] == [None, None]
     assert asked.rows(thread)[0]["tasks"][0]["asked"][0]["type"] == "unreadable"
+    assert [each["path"] for each in asked.get("search", thread=thread, text="x")["hits"]] == [
+        ["values", "text"]
+    ]
