@@ -71,7 +71,6 @@ def test_objects_are_data_and_nothing_is_made_imported_or_unpickled(
     }
     trap = found["trap"]["node"]
     assert (trap["kind"], trap["type"], trap["value"]["kind"]) == ("instance", "pickle", "bytes")
-    assert found["trap"]["serialized_as"] == "pickle"
     assert found["said"]["node"]["items"][0]["content"]["text"] == "hello"
     assert [each["value"]["type"] for each in pending["writes"]] == [f"{__name__}.Order", "pickle"]
     # The serializer of an agent would have run both.
@@ -109,7 +108,6 @@ def test_channels_say_how_they_are_stored(asked: Asked, saver: DynamoDBSaver, th
     found = asked.values(thread)
     assert (found["text"]["changed"], found["large"]["changed"]) == (True, False)
     assert found["large"]["segments"] > 1
-    assert found["text"]["serialized_as"] == "msgpack"
     metadata = asked.get("state", **asked.newest(thread))["metadata"]
     assert [each["key"] for each in metadata["entries"]] == ["source", "step", "parents"]
 
@@ -156,12 +154,12 @@ def test_a_delta_channel_is_what_it_is_rebuilt_from(asked: Asked, saver: DynamoD
         log = channels.get("log")
         if log is None:
             continue
-        kinds.add(log["serialized_as"])
+        kinds.add(log["node"].get("type"))
         assert log["problem"] is None
-        if log["serialized_as"] == "delta channel":
+        if log["node"]["kind"] == "instance":
             entries = {each["key"]: each["node"] for each in log["node"]["value"]["entries"]}
             assert set(entries) == {"from", "writes"}
-    assert kinds == {"delta channel", "msgpack"}
+    assert kinds == {"delta channel", None}
     newest = graph.get_state(thread_config(thread)).values["log"]
     assert asked.get("search", thread=thread, text=newest[-1])["hits"]
 
