@@ -96,10 +96,10 @@ def test_a_file_of_certificates(tmp_path: Path) -> None:
             {"url": "http://gateway.example", "auth": {"token": PRIVATE}},
             "config.url: is http://gateway.example",
         ),
-        ({"auth": {"token": f"{PRIVATE}\n"}}, "config.auth: the token of auth= cannot be sent"),
+        ({"auth": {"token": f"{PRIVATE}\n"}}, "config: the token of auth= cannot be sent"),
         ({"auth": {}}, "config.auth: give exactly one of token, token_file and sigv4"),
         ({"auth": {"token": PRIVATE, "token_file": "x"}}, "give exactly one of"),
-        ({"headers": {"X": f"{PRIVATE}\n"}}, "config.headers: client_options has a header 'X'"),
+        ({"headers": {"X": f"{PRIVATE}\n"}}, "config: client_options has a header 'X'"),
         (
             {"proxy": f"user:{PRIVATE}@proxy.example:8080"},
             "config.proxy: is not the address of a proxy; give one such as http://",

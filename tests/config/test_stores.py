@@ -16,7 +16,6 @@ from langgraph.checkpoint.dynamodb import (
     CheckpointerConfigurationError,
     StoreConfig,
     create_cache,
-    create_checkpointer,
     create_store,
 )
 from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBStoreOptions
@@ -52,20 +51,6 @@ async def test_what_a_store_keeps_expires_as_configured(
             task = getattr(store, "_ttl_sweeper_task", None)
         assert (task is None) == (name == "dynamodb")
         assert task is None or task.done()
-
-
-def test_one_file_gives_an_agent_all_three(engine: Engine, table_name: str, tmp_path: Path) -> None:
-    where = {**_of(engine), "table_name": table_name}
-    sections = [f"{each}: {{type: dynamodb, config: {where}}}" for each in ("checkpointer", "store", "cache")]
-    (tmp_path / "agent.yaml").write_text("\n".join(sections).replace("'", ""))
-    with (
-        create_checkpointer(tmp_path / "agent.yaml") as checkpointer,
-        create_store(tmp_path / "agent.yaml") as store,
-        create_cache(tmp_path / "agent.yaml") as cache,
-    ):
-        store.put(ADA, "food", {"likes": "pizza"})
-        cache.set({(ADA, "key"): ("value", None)})
-        assert list(checkpointer.list(None)) == []
 
 
 async def test_a_table_is_made_where_that_is_asked_for(engine: Engine, client: Any) -> None:

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import boto3
 import pytest
@@ -60,6 +61,38 @@ def table(client: DynamoDBClient) -> Iterator[str]:
     client.create_table(**table_schema(name))
     yield name
     client.delete_table(TableName=name)
+
+
+@dataclass(frozen=True)
+class Raw:
+    """The items of threads as they are stored, to look at and to damage."""
+
+    client: DynamoDBClient
+    table: str
+
+    def items(self, thread: str, begins: str = "") -> list[Any]:
+        """The items of a thread's root namespace whose sort keys begin so."""
+        pages: Any = self.client.get_paginator("query").paginate(
+            TableName=self.table,
+            KeyConditionExpression="PK = :pk",
+            ExpressionAttributeValues={":pk": {"S": f"{quote(thread)}#"}},
+        )
+        found = [each for page in pages for each in page["Items"]]
+        return [each for each in found if each["SK"]["S"].startswith(begins)]
+
+    def change(self, thread: str, sort_key: str, **attributes: Any) -> None:
+        """Store other attributes of an item."""
+        self.client.update_item(
+            TableName=self.table,
+            Key={"PK": {"S": f"{quote(thread)}#"}, "SK": {"S": sort_key}},
+            AttributeUpdates={name: {"Value": each, "Action": "PUT"} for name, each in attributes.items()},
+        )
+
+
+@pytest.fixture
+def raw(client: DynamoDBClient, table: str) -> Raw:
+    """Give the items of the table."""
+    return Raw(client, table)
 
 
 @pytest.fixture(scope="session")

@@ -148,27 +148,6 @@ def tell_failure(saver: Saver, thread_id: str) -> None:
         journey(saver, [FAILURE]).invoke({"messages": [HumanMessage(QUESTION)]}, _config(thread_id))
 
 
-class Count(TypedDict, total=False):
-    """A log that grows, and how long it is."""
-
-    log: Annotated[list[str], operator.add]
-    count: int
-
-
-def _tick(state: Count) -> dict[str, Any]:
-    count = state["count"]
-    return {"count": count + 1} | ({} if count % 10 else {"log": [f"tick {count}"]})
-
-
-def tell_steps(saver: Saver, thread_id: str, steps: int) -> None:
-    """Store a thread of so many checkpoints, the first of which is its input's."""
-    graph: StateGraph[Any, Any, Any, Any] = StateGraph(Count)
-    graph.add_node("tick", _tick)
-    graph.add_edge(START, "tick")
-    graph.add_conditional_edges("tick", lambda state: "tick" if state["count"] < steps - 2 else END)
-    graph.compile(checkpointer=saver).invoke({"count": 0, "log": []}, _config(thread_id))
-
-
 def tell_once(saver: Saver, thread_id: str, *messages: AnyMessage, name: str = "read", **values: Any) -> None:
     """Store a thread of a graph with one node, which is given these messages and answers with values."""
     graph: StateGraph[Any, Any, Any, Any] = StateGraph(Journey)

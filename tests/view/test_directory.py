@@ -19,7 +19,7 @@ from langgraph.checkpoint.dynamodb.view.thread_view import Session
 from tests.support.checkpoints import store, thread_config
 from tests.support.directory import Entered, enter_threads
 from tests.view import story
-from tests.view.conftest import Asked, Metered
+from tests.view.conftest import Asked, Metered, Raw
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -97,6 +97,8 @@ def test_a_thread_has_its_owner_title_and_status(asked: Asked, saver: DynamoDBSa
 
 
 def test_all_threads_are_listed_without_an_owner(asked: Asked, saver: DynamoDBSaver, thread: str) -> None:
+    described = asked.get("thread", thread=thread)
+    assert (described["owner"], described["title"], described["problem"]) == (None, None, None)
     saver.set_thread(thread)
     page = asked.get("directory")
     found = next(each for each in page["threads"] if each["thread"] == thread)
@@ -120,19 +122,11 @@ def test_a_search_for_a_title_says_how_far_it_looked(
     assert metered.asked.get("directory", owner=owner, title="TRIP")["looked_at"] == 20
 
 
-def test_a_damaged_thread_hides_no_other(
-    asked: Asked, saver: DynamoDBSaver, client: DynamoDBClient, table: str, owner: str
-) -> None:
+def test_a_damaged_thread_hides_no_other(asked: Asked, saver: DynamoDBSaver, raw: Raw, owner: str) -> None:
     for name in ("whole", "damaged"):
         store(saver, thread_config(f"{owner} {name}"), "1", {"text": "x"})
         saver.set_thread(f"{owner} {name}", owner=owner)
-    client.update_item(
-        TableName=table,
-        Key={"PK": {"S": f"{owner.replace(' ', '%20')}%20damaged#"}, "SK": {"S": "C#1#"}},
-        UpdateExpression="SET #v = :v",
-        ExpressionAttributeNames={"#v": "v"},
-        ExpressionAttributeValues={":v": {"N": "99"}},
-    )
+    raw.change(f"{owner} damaged", "C#1#", v={"N": "99"})
     found = {each["thread"]: each for each in asked.get("directory", owner=owner)["threads"]}
     assert found[f"{owner} whole"]["status"] == "idle"
     assert found[f"{owner} damaged"]["status"] is None
@@ -160,15 +154,6 @@ def test_with_a_cipher_owners_are_found_by_their_key(
     assert "key" in described["problem"]
 
 
-def test_a_thread_says_whose_it_is(asked: Asked, saver: DynamoDBSaver, thread: str, owner: str) -> None:
-    store(saver, thread_config(thread), "1", {"text": "x"})
-    plain = asked.get("thread", thread=thread)
-    assert (plain["owner"], plain["title"], plain["problem"]) == (None, None, None)
-    saver.set_thread(thread, owner=owner, title="To Lisbon")
-    shown = asked.get("thread", thread=thread)
-    assert (shown["owner"]["text"], shown["title"]["text"]) == (owner, "To Lisbon")
-
-
 def test_an_owner_of_another_tenant_is_not_shown(
     asked: Asked, saver: DynamoDBSaver, thread: str, owner: str
 ) -> None:
@@ -181,18 +166,3 @@ def test_an_owner_of_another_tenant_is_not_shown(
 def test_what_is_no_place_in_a_list_is_refused(asked: Asked, parameters: dict[str, str]) -> None:
     with pytest.raises(CheckpointerInputError):
         asked.get("directory", **parameters)
-
-
-def test_a_table_without_the_directory_s_indexes_says_what_to_do(
-    client: DynamoDBClient, open_saver: Callable[..., DynamoDBSaver]
-) -> None:
-    name = f"view-{uuid.uuid4().hex}"
-    schema = table_schema(name)
-    del schema["GlobalSecondaryIndexes"]
-    keys = ("PK", "SK")
-    schema["AttributeDefinitions"] = [{"AttributeName": each, "AttributeType": "S"} for each in keys]
-    client.create_table(**schema)
-    asked = Asked(Responses(Session(open_saver(name))))
-    with pytest.raises(CheckpointerConfigurationError, match="template"):
-        asked.get("directory")
-    client.delete_table(TableName=name)

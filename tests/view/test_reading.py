@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import boto3
 import pytest
@@ -23,11 +23,9 @@ from tests.infra.conftest import for_table
 from tests.infra.test_policies import POLICIES
 from tests.support import graphs
 from tests.support.checkpoints import Conversation, noise, thread_config
-from tests.view.conftest import Asked, Metered
+from tests.view.conftest import Asked, Metered, Raw
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
-
     from tools.engine import Engine
 
 pytestmark = pytest.mark.engines("dynamodb-local")
@@ -52,21 +50,12 @@ def look_at_everything(asked: Asked, thread: str) -> None:
     asked.get("search", thread=thread, text="nowhere")
 
 
-def items_of(client: DynamoDBClient, table: str, thread: str) -> list[Any]:
-    """The items of a thread's root namespace."""
-    condition, values = "PK = :pk", {":pk": {"S": f"{thread}#"}}
-    pages: Any = client.get_paginator("query").paginate(
-        TableName=table, KeyConditionExpression=condition, ExpressionAttributeValues=values
-    )
-    return [each for page in pages for each in page["Items"]]
-
-
 def test_everything_takes_no_more_than_reading_each_item_once(
-    metered: Metered, saver: DynamoDBSaver, client: DynamoDBClient, table: str, thread: str
+    metered: Metered, saver: DynamoDBSaver, thread: str, raw: Raw
 ) -> None:
     talk_at_length(saver, thread, 40)
     look_at_everything(metered.asked, thread)
-    items = items_of(client, table, thread)
+    items = raw.items(thread)
     floor = sum(read_units(item_bytes(each)) for each in items)
     assert floor > 20
     assert metered.meter.total.read_units <= floor
@@ -138,21 +127,19 @@ def test_the_reader_s_policy_is_enough(engine: Engine, table: str, saver: Dynamo
         assert gate.allowed_actions() <= {"dynamodb:Query", "dynamodb:BatchGetItem", "dynamodb:GetItem"}
 
 
-def test_the_cost_is_that_of_the_items(
-    asked: Asked, saver: DynamoDBSaver, client: DynamoDBClient, table: str, thread: str
-) -> None:
+def test_the_cost_is_that_of_the_items(asked: Asked, saver: DynamoDBSaver, thread: str, raw: Raw) -> None:
     talk_at_length(saver, thread, 12)
     found = asked.get("cost", thread=thread, ns="")
-    items = [each for each in items_of(client, table, thread) if each["SK"]["S"][:2] in ("C#", "S#")]
-    segments = [item_bytes(each) for each in items if each["SK"]["S"].startswith("S#")]
+    segments = [item_bytes(each) for each in raw.items(thread, "S#")]
+    checkpoints = [item_bytes(each) for each in raw.items(thread, "C#")]
     totals, prices = found["totals"], found["prices"]
     # The whole partition is read, with the thread's own item.
-    whole = items_of(client, table, thread)
+    whole = raw.items(thread)
     assert (totals["items"], totals["bytes"]) == (len(whole), sum(map(item_bytes, whole)))
     assert totals["segments"] == len(segments)
     assert sum(each["new_segments"] for each in prices) == len(segments)
     assert sum(each["new_bytes"] for each in prices) == sum(segments)
-    assert sum(each["bytes"] + each["new_bytes"] for each in prices) == sum(map(item_bytes, items))
+    assert sum(each["bytes"] + each["new_bytes"] for each in prices) == sum(segments + checkpoints)
     assert [each["checkpoint"] for each in prices] == [row["checkpoint"] for row in asked.rows(thread)][::-1]
     assert (prices[0]["shared_segments"], prices[0]["shared_bytes"]) == (0, 0)
     assert prices[-1]["shared_segments"] > prices[-1]["new_segments"] > 0

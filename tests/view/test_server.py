@@ -49,6 +49,8 @@ def test_the_page_and_its_files_are_served(page: TestClient) -> None:
     assert (found.status_code, found.headers["content-type"]) == (200, "text/html; charset=utf-8")
     for name in ("index.html", "app.js", "style.css"):
         assert page.get(PAGE + name).content == (STATIC / name).read_bytes()
+    found = page.get(f"{PAGE}api/start")
+    assert (found.headers["content-type"], found.json()["thread"]) == ("application/json", "thread-1")
 
 
 def test_a_browser_runs_its_scripts_whatever_the_machine_takes_them_for(
@@ -61,12 +63,6 @@ def test_a_browser_runs_its_scripts_whatever_the_machine_takes_them_for(
     app = make_app(Responses(Session(saver), "thread-1"), port=PORT, token=TOKEN)
     with TestClient(app, base_url=OWN) as client:
         assert client.get(f"{PAGE}app.js").headers["content-type"].startswith("text/javascript")
-
-
-def test_a_document_is_json(page: TestClient) -> None:
-    found = page.get(f"{PAGE}api/start")
-    assert found.headers["content-type"] == "application/json"
-    assert found.json()["thread"] == "thread-1"
 
 
 @pytest.mark.parametrize("path", [PAGE, f"{PAGE}api/start", f"{PAGE}nothing.js", "/", "/other/"])
@@ -285,13 +281,6 @@ def _raw(port: int, request: str) -> bytes:
         while more := connection.recv(65_536):
             answer += more
         return answer
-
-
-def test_a_port_that_is_taken_is_named(saver: DynamoDBSaver) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        with pytest.raises(CheckpointerInputError, match=f"port {port} cannot be used"):
-            PageServer(Responses(Session(saver)), port)
 
 
 # Finding threads

@@ -7,7 +7,7 @@ import pickle
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import ormsgpack
 import pytest
@@ -19,10 +19,7 @@ from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, CheckpointNotFoundError
 from tests.support import graphs
 from tests.support.checkpoints import Conversation, noise, store, thread_config
-from tests.view.conftest import Asked
-
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
+from tests.view.conftest import Asked, Raw
 
 pytestmark = pytest.mark.engines("dynamodb-local")
 
@@ -74,7 +71,6 @@ def test_objects_are_data_and_nothing_is_made_imported_or_unpickled(
     }
     trap = found["trap"]["node"]
     assert (trap["kind"], trap["type"], trap["value"]["kind"]) == ("instance", "pickle", "bytes")
-    assert found["trap"]["serialized_as"] == "pickle"
     assert found["said"]["node"]["items"][0]["content"]["text"] == "hello"
     assert [each["value"]["type"] for each in pending["writes"]] == [f"{__name__}.Order", "pickle"]
     # The serializer of an agent would have run both.
@@ -112,7 +108,6 @@ def test_channels_say_how_they_are_stored(asked: Asked, saver: DynamoDBSaver, th
     found = asked.values(thread)
     assert (found["text"]["changed"], found["large"]["changed"]) == (True, False)
     assert found["large"]["segments"] > 1
-    assert found["text"]["serialized_as"] == "msgpack"
     metadata = asked.get("state", **asked.newest(thread))["metadata"]
     assert [each["key"] for each in metadata["entries"]] == ["source", "step", "parents"]
 
@@ -159,26 +154,22 @@ def test_a_delta_channel_is_what_it_is_rebuilt_from(asked: Asked, saver: DynamoD
         log = channels.get("log")
         if log is None:
             continue
-        kinds.add(log["serialized_as"])
+        kinds.add(log["node"].get("type"))
         assert log["problem"] is None
-        if log["serialized_as"] == "delta channel":
+        if log["node"]["kind"] == "instance":
             entries = {each["key"]: each["node"] for each in log["node"]["value"]["entries"]}
             assert set(entries) == {"from", "writes"}
-    assert kinds == {"delta channel", "msgpack"}
+    assert kinds == {"delta channel", None}
     newest = graph.get_state(thread_config(thread)).values["log"]
     assert asked.get("search", thread=thread, text=newest[-1])["hits"]
 
 
 def test_segments_that_are_missing_are_told_of_their_channel(
-    asked: Asked, table: str, saver: DynamoDBSaver, thread: str, client: DynamoDBClient
+    asked: Asked, saver: DynamoDBSaver, thread: str, raw: Raw
 ) -> None:
     store(saver, thread_config(thread), "1", {"large": noise(100_000), "small": 1})
-    found = client.query(
-        TableName=table,
-        KeyConditionExpression="PK = :pk AND begins_with(SK, :segments)",
-        ExpressionAttributeValues={":pk": {"S": f"{thread}#"}, ":segments": {"S": "S#"}},
-    )["Items"]
-    client.delete_item(TableName=table, Key={"PK": found[0]["PK"], "SK": found[0]["SK"]})
+    missing = raw.items(thread, "S#")[0]
+    raw.client.delete_item(TableName=raw.table, Key={"PK": missing["PK"], "SK": missing["SK"]})
     channels = asked.values(thread)
     assert "1 of" in channels["large"]["problem"]
     assert channels["large"]["node"] is None
@@ -191,21 +182,11 @@ def test_segments_that_are_missing_are_told_of_their_channel(
 
 
 def test_one_damaged_segment_keeps_no_other_value_from_being_shown(
-    asked: Asked, table: str, saver: DynamoDBSaver, thread: str, client: DynamoDBClient
+    asked: Asked, saver: DynamoDBSaver, thread: str, raw: Raw
 ) -> None:
     store(saver, thread_config(thread), "1", {"large": noise(20_000), "other": noise(60_000, 1)})
-    body = client.query(
-        TableName=table,
-        KeyConditionExpression="PK = :pk AND begins_with(SK, :segments)",
-        ExpressionAttributeValues={":pk": {"S": f"{thread}#"}, ":segments": {"S": "S#"}},
-    )["Items"]
-    client.update_item(
-        TableName=table,
-        Key={"PK": body[0]["PK"], "SK": body[0]["SK"]},
-        UpdateExpression="SET #data = :other",
-        ExpressionAttributeNames={"#data": "data"},
-        ExpressionAttributeValues={":other": {"B": b"\x01\x00\x00 something else"}},
-    )
+    damaged = raw.items(thread, "S#")[0]["SK"]["S"]
+    raw.change(thread, damaged, data={"B": b"\x01\x00\x00 something else"})
     problems = {name: each["problem"] for name, each in asked.values(thread).items()}
     assert sorted(problem is None for problem in problems.values()) == [False, True]
     assert any("is damaged: its checksum" in problem for problem in problems.values() if problem)
@@ -229,3 +210,6 @@ def test_what_cannot_be_read_of_a_write_is_told_of_it(
     assert all("cannot read" in each["problem"] for each in pending["writes"])
     assert [each["value"] for each in pending["writes"]] == [None, None]
     assert asked.rows(thread)[0]["tasks"][0]["asked"][0]["type"] == "unreadable"
+    assert [each["path"] for each in asked.get("search", thread=thread, text="x")["hits"]] == [
+        ["values", "text"]
+    ]

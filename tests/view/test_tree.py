@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from langgraph.checkpoint.base import empty_checkpoint
@@ -17,10 +17,7 @@ from langgraph.checkpoint.dynamodb.view.responses import Responses
 from langgraph.checkpoint.dynamodb.view.thread_view import Session
 from tests.support import graphs
 from tests.support.checkpoints import Conversation, noise, store, thread_config
-from tests.view.conftest import Asked
-
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
+from tests.view.conftest import Asked, Raw
 
 pytestmark = pytest.mark.engines("dynamodb-local")
 
@@ -120,19 +117,14 @@ def test_subgraphs_are_lanes_within_the_task_that_called_them(
     assert steps(asked.rows(thread, inner["ns"]))[-1] == (1, "loop", ["deep"], ["ask"])
 
 
-def test_a_subgraph_that_keeps_its_state_is_of_no_task(
-    asked: Asked, saver: DynamoDBSaver, thread: str
-) -> None:
+def test_other_subgraphs_are_lanes_as_well(asked: Asked, saver: DynamoDBSaver, thread: str) -> None:
     graphs.subgraphs(True)(saver).invoke({"log": ["begun"]}, thread_config(thread))
     _, middle, inner = asked.get("thread", thread=thread)["lanes"]
+    # One that keeps its state over all calls is of no task.
     assert (middle["ns"], middle["task_id"], inner["parent"]) == ("middle", None, "middle")
-
-
-def test_a_namespace_of_a_call_whose_graph_keeps_nothing_is_of_the_root(
-    asked: Asked, saver: DynamoDBSaver, thread: str
-) -> None:
-    store(saver, thread_config(thread, "outer:1|inner:2"), "1", {"a": 1})
-    [_, lane] = asked.get("thread", thread=thread)["lanes"]
+    # The graph around another one keeps nothing.
+    store(saver, thread_config(f"{thread}-2", "outer:1|inner:2"), "1", {"a": 1})
+    [_, lane] = asked.get("thread", thread=f"{thread}-2")["lanes"]
     assert (lane["name"], lane["parent"], lane["task_id"]) == ("inner", "", "2")
 
 
@@ -165,60 +157,36 @@ def test_a_thread_that_is_not_there_has_no_checkpoint(asked: Asked) -> None:
 
 
 def test_what_has_expired_is_not_there(
-    asked: Asked, table: str, open_saver: Callable[..., DynamoDBSaver], thread: str, client: DynamoDBClient
-) -> None:
-    saver = open_saver(table, ttl_seconds=1000)
-    talk = Conversation(saver, thread)
-    talk.put(count=1)
-    newest = talk.put(count=2)["configurable"]["checkpoint_id"]
-    assert asked.rows(thread)[0]["expires_at"]
-    _expire(client, table, thread, newest)
-    asked.get("thread", thread=thread)
-    # An older one never takes the place of the newest.
-    assert asked.rows(thread) == []
-
-
-def _expire(client: DynamoDBClient, table: str, thread: str, checkpoint_id: str) -> None:
-    client.update_item(
-        TableName=table,
-        Key={"PK": {"S": f"{thread}#"}, "SK": {"S": f"C#{checkpoint_id}#"}},
-        UpdateExpression="SET expires_at = :past, readable_until = :past",
-        ExpressionAttributeValues={":past": {"N": "1"}},
-    )
-
-
-def test_an_older_checkpoint_that_has_expired_is_left_out(
-    asked: Asked, table: str, open_saver: Callable[..., DynamoDBSaver], thread: str, client: DynamoDBClient
+    asked: Asked, table: str, open_saver: Callable[..., DynamoDBSaver], thread: str, raw: Raw
 ) -> None:
     talk = Conversation(open_saver(table, ttl_seconds=1000), thread)
-    first = talk.put(count=1)["configurable"]["checkpoint_id"]
-    talk.put(count=2)
-    _expire(client, table, thread, first)
+    first, newest = (talk.put(count=each)["configurable"]["checkpoint_id"] for each in range(2))
+    assert asked.rows(thread)[0]["expires_at"]
+    past: Any = {"expires_at": {"N": "1"}, "readable_until": {"N": "1"}}
+    raw.change(thread, f"C#{first}#", **past)
+    asked.get("thread", thread=thread)
     assert [row["parent"] for row in asked.rows(thread)] == [first]
     with pytest.raises(CheckpointNotFoundError):
         asked.get("state", thread=thread, ns="", checkpoint=first)
+    raw.change(thread, f"C#{first}#", expires_at={"N": "9000000000"}, readable_until={"N": "9000000000"})
+    raw.change(thread, f"C#{newest}#", **past)
+    asked.get("thread", thread=thread)
+    # An older one never takes the place of the newest.
+    assert asked.rows(thread) == []
 
 
 @pytest.mark.parametrize(
     "body", [b"\x01\x00\x00\x00\x00\x01\x00\x00nonsense", b"x"], ids=["content", "segments"]
 )
 def test_one_damaged_checkpoint_does_not_hide_the_others(
-    asked: Asked, table: str, saver: DynamoDBSaver, thread: str, client: DynamoDBClient, body: bytes
+    asked: Asked, saver: DynamoDBSaver, thread: str, raw: Raw, body: bytes
 ) -> None:
     talk = Conversation(saver, thread)
     talk.put(count=1)
     damaged = talk.put(count=2)["configurable"]["checkpoint_id"]
     talk.put(count=3)
-    client.update_item(
-        TableName=table,
-        Key={"PK": {"S": f"{thread}#"}, "SK": {"S": f"C#{damaged}#"}},
-        UpdateExpression="SET body = :other",
-        ExpressionAttributeValues={":other": {"B": body}},
-    )
-    client.put_item(
-        TableName=table,
-        Item={"PK": {"S": f"{thread}#"}, "SK": {"S": "C#strange"}},
-    )
+    raw.change(thread, f"C#{damaged}#", body={"B": body})
+    raw.change(thread, "C#strange")
     newest, middle, oldest = asked.rows(thread)
     assert "is damaged" in middle["problem"]
     assert middle["changed"] == middle["ran"] == middle["next"] == []
@@ -230,20 +198,13 @@ def test_one_damaged_checkpoint_does_not_hide_the_others(
 
 
 def test_a_checkpoint_without_a_place_is_told_of_and_left_out(
-    asked: Asked, table: str, saver: DynamoDBSaver, thread: str, client: DynamoDBClient
+    asked: Asked, saver: DynamoDBSaver, thread: str, raw: Raw
 ) -> None:
     talk = Conversation(saver, thread)
     damaged = [talk.put(count=each)["configurable"]["checkpoint_id"] for each in range(2)]
     talk.put(count=3)
-    changes: list[Any] = [("parent", {"N": "1"}), ("expires_at", {"S": "soon"})]
-    for checkpoint_id, (name, value) in zip(damaged, changes, strict=True):
-        client.update_item(
-            TableName=table,
-            Key={"PK": {"S": f"{thread}#"}, "SK": {"S": f"C#{checkpoint_id}#"}},
-            UpdateExpression="SET #name = :other",
-            ExpressionAttributeNames={"#name": name},
-            ExpressionAttributeValues={":other": value},
-        )
+    raw.change(thread, f"C#{damaged[0]}#", parent={"N": "1"})
+    raw.change(thread, f"C#{damaged[1]}#", expires_at={"S": "soon"})
     found = asked.get("tree", thread=thread, ns="")
     assert [row["parent"] for row in found["rows"]] == [damaged[1]]
     assert "is damaged" in found["problem"]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 import pytest_asyncio
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
     from tools.engine import Engine
 
+SCHEMES: Sequence[Literal["light", "dark"]] = ("light", "dark")
+AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
 SCREENSHOTS = Path(__file__).parents[3] / "build" / "screenshots"
 
 
@@ -88,6 +91,20 @@ class Watch:
             self.seen.append(f"request: {request.url}")
 
 
+async def check_accessible(page: Page, name: str) -> None:
+    """Check that axe-core finds nothing serious in what a page shows, light and dark; take screenshots for people."""
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    await page.evaluate(AXE)
+    for scheme in SCHEMES:
+        await page.emulate_media(color_scheme=scheme)
+        await page.screenshot(path=SCREENSHOTS / f"{name}-{scheme}.png")
+        result = await page.evaluate("axe.run()")
+        assert result["passes"], "axe-core has to have looked at something"
+        serious = [each for each in result["violations"] if each["impact"] in ("serious", "critical")]
+        found = [(each["id"], [node["target"] for node in each["nodes"]]) for each in serious]
+        assert found == [], scheme
+
+
 Visit = Callable[..., Awaitable[Page]]
 
 
@@ -101,13 +118,11 @@ async def visit(browser: Browser, address: str) -> AsyncIterator[Visit]:
         thread: str = story.JOURNEY,
         *,
         at: str | None = None,
-        scheme: str = "light",
         width: int = 1280,
         may_fail: bool = False,
     ) -> Page:
         context = await browser.new_context(
             viewport={"width": width, "height": 800},
-            color_scheme="dark" if scheme == "dark" else "light",
             reduced_motion="reduce",
             offline=at is not None,
         )

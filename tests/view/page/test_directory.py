@@ -10,7 +10,7 @@ from playwright.async_api import Locator, Page, expect
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from tests.support.directory import Entered, enter_threads
 from tests.view import story
-from tests.view.page.conftest import Visit
+from tests.view.page.conftest import Visit, check_accessible
 from tests.view.page.test_finding_threads import finder
 
 pytestmark = [
@@ -65,6 +65,7 @@ async def test_a_thread_is_opened_from_the_list_and_the_search_is_there_again(
     await search_list(page, "Owner", "ada")
     row = listed(page).get_by_role("button", name=re.compile("Three nights"))
     await expect(row).to_contain_text(r"<b>Lisbon</b>\u202e")
+    await check_accessible(page, "threads")
     await row.click()
     await expect(page.get_by_role("treeitem")).to_have_count(11)
     heading = page.get_by_role("heading", level=1)

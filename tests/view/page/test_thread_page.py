@@ -10,7 +10,7 @@ from playwright.async_api import Locator, Page, expect
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from tests.support.checkpoints import Conversation
 from tests.view import story
-from tests.view.page.conftest import SCREENSHOTS, Visit
+from tests.view.page.conftest import Visit, check_accessible
 
 pytestmark = [pytest.mark.engines("dynamodb-local"), pytest.mark.asyncio(loop_scope="session")]
 
@@ -60,6 +60,7 @@ async def test_the_wrong_turn_is_found_by_a_search(visit: Visit) -> None:
     await expect(panel(page)).to_contain_text("Runs next")
     await expect(panel(page).locator(".revealed")).to_contain_text(story.WRONG)
     await expect(panel(page).locator(".revealed")).to_be_focused()
+    await check_accessible(page, "search")
     await page.keyboard.press("/")
     await page.keyboard.type(" that nobody said")
     await page.keyboard.press("Enter")
@@ -93,6 +94,7 @@ async def test_hostile_content_is_shown_as_text(visit: Visit) -> None:
         await said.nth(3).get_by_role("button", name="Show more").click()
         await expect(pieces).to_have_count(shown)
     assert len(await said.nth(3).inner_text()) > 100_000
+    await check_accessible(page, "hostile")
     await expect(panel(page)).to_contain_text("__proto__")
     await expect(panel(page)).to_contain_text("constructor")
     for tab in ("What changed", "Pending", "Cost"):
@@ -112,6 +114,7 @@ async def test_a_subgraph_is_a_lane_that_opens(visit: Visit) -> None:
     await expect(step(page, "made by rates")).to_have_count(1)
     await page.get_by_role("button", name="check").click()
     await choose(page, "made by compare")
+    await check_accessible(page, "subgraphs")
     caller = page.get_by_role("region", name="Checkpoint", exact=True).get_by_role(
         "button", name="step 1, rates"
     )
@@ -122,8 +125,10 @@ async def test_a_subgraph_is_a_lane_that_opens(visit: Visit) -> None:
 
 
 @pytest.mark.search
-async def test_messages_are_a_conversation_with_results_beneath_their_calls(visit: Visit) -> None:
-    shown = await choose(await visit(), "step 5", "made by ask")
+async def test_messages_are_a_conversation_and_other_values_a_tree(visit: Visit) -> None:
+    page = await visit()
+    shown = await choose(page, "step 5", "made by ask")
+    await check_accessible(page, "state")
     talk = shown.get_by_role("region", name="Channel messages")
     await expect(talk).to_contain_text("510 tokens read and 83 written")
     await expect(talk.locator(".conversation > li")).to_have_count(4)
@@ -135,22 +140,13 @@ async def test_messages_are_a_conversation_with_results_beneath_their_calls(visi
         await call.locator("summary").first.click()
         await expect(call.get_by_role("article")).to_be_hidden()
 
-
-@pytest.mark.search
-async def test_other_values_are_a_tree_that_folds_with_sizes(visit: Visit) -> None:
-    shown = await choose(await visit(), "step 5", "made by ask")
     offer = shown.get_by_role("region", name="Channel offer")
     await expect(offer).to_contain_text(re.compile(r"3 entries.*\d+ B", re.DOTALL))
-    price = offer.locator("details").filter(has=page_text(offer, "price")).last
+    price = offer.locator("details").filter(has=page.get_by_text("price", exact=True)).last
     await expect(price).to_contain_text("4120")
     await price.locator("summary").click()
     await expect(price.get_by_text("4120")).to_be_hidden()
     await expect(shown).to_contain_text(re.compile(r"4 channels, .*messages [\d.]+ KB"))
-
-
-def page_text(within: Locator, text: str) -> Locator:
-    """An element with exactly this text."""
-    return within.page.get_by_text(text, exact=True)
 
 
 @pytest.mark.search
@@ -160,6 +156,7 @@ async def test_what_changed_is_told_against_the_parent(visit: Visit) -> None:
     await expect(shown.get_by_role("region", name="Changes of offer")).to_contain_text("added")
     await expect(shown.get_by_role("region", name="Changes of messages")).to_contain_text(story.WRONG)
     await expect(shown).to_contain_text("Unchanged: account, found")
+    await check_accessible(page, "changes")
     await choose(page, "step -1", tab="What changed")
     await expect(shown).to_contain_text("Its parent is not there")
 
@@ -180,7 +177,9 @@ async def test_each_side_of_a_long_change_goes_on_as_it_was(visit: Visit, saver:
 
 
 @pytest.mark.search
-async def test_pending_has_writes_questions_failures_and_what_runs_next(visit: Visit) -> None:
+async def test_pending_has_writes_questions_failures_and_what_runs_next(
+    visit: Visit, saver: DynamoDBSaver
+) -> None:
     page = await visit()
     shown = await choose(page, "step 5", "a human is asked", tab="Pending")
     await expect(shown).to_contain_text("Runs next: ask")
@@ -189,15 +188,12 @@ async def test_pending_has_writes_questions_failures_and_what_runs_next(visit: V
     await choose(page, "step 1", "tried again", tab="Pending")
     failed = shown.get_by_role("region", name="Task find_hotel")
     await expect(failed).to_contain_text("failed, was tried again and finished")
+    await check_accessible(page, "pending")
     await expect(failed).to_contain_text(story.FAILURE)
     summary = page.get_by_role("region", name="Checkpoint", exact=True)
     await expect(summary).to_contain_text(story.FAILURE)
     await choose(page, "step 4", "a human answered")
     await expect(summary).to_contain_text(story.ANSWER)
-
-
-@pytest.mark.search
-async def test_a_failure_that_nobody_has_tried_again_is_one(visit: Visit, saver: DynamoDBSaver) -> None:
     story.tell_failure(saver, "failed")
     page = await visit("failed")
     await expect(step(page, "step 1", "a task failed, newest")).to_have_attribute("aria-selected", "true")
@@ -205,7 +201,6 @@ async def test_a_failure_that_nobody_has_tried_again_is_one(visit: Visit, saver:
     await expect(shown.get_by_role("region", name="Task find_hotel").get_by_role("heading")).to_contain_text(
         "failed"
     )
-    await expect(shown.get_by_role("region", name="Task find_flight")).to_contain_text("finished")
     await expect(shown).to_contain_text(re.compile("Runs next: .*find_hotel"))
 
 
@@ -227,6 +222,7 @@ async def test_the_cost_of_each_step_is_a_chart_with_totals(visit: Visit) -> Non
     await expect(chart).to_be_focused()
     await shown.get_by_text("As a table").click()
     await expect(shown.get_by_role("row")).to_have_count(12)
+    await check_accessible(page, "cost")
 
 
 @pytest.mark.search
@@ -289,7 +285,9 @@ async def test_a_place_has_an_address(visit: Visit) -> None:
 
 @pytest.mark.search
 async def test_two_thousand_checkpoints_are_drawn_as_needed(visit: Visit, saver: DynamoDBSaver) -> None:
-    story.tell_steps(saver, "long", 2_000)
+    talk = Conversation(saver, "long")
+    for number in range(2_000):
+        talk.put(count=number)
     page = await visit("long")
     await expect(page.get_by_role("treeitem").first).to_have_attribute("aria-setsize", "2000", timeout=60_000)
     await page.get_by_role("tree").focus()
@@ -344,37 +342,22 @@ async def test_what_goes_wrong_is_said_with_its_remedy(visit: Visit) -> None:
     await expect(page.get_by_role("alert")).to_have_count(0)
 
 
-@pytest.mark.search
-async def test_it_can_be_used_at_1024_pixels(visit: Visit) -> None:
-    page = await visit(width=1024)
-    await search(page, story.WRONG)
-    assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    for name in ("State", "What changed", "Pending", "Cost"):
-        await expect(page.get_by_role("tab", name=name)).to_be_in_viewport()
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_it_can_be_used_on_a_phone(visit: Visit, scheme: str) -> None:
-    page = await visit(width=420, scheme=scheme)
+@pytest.mark.parametrize("width", [1024, pytest.param(420, id="phone")])
+async def test_it_fits_the_width_of_the_screen(visit: Visit, width: int) -> None:
+    page = await visit(width=width)
     title = page.get_by_role("heading", level=1)
     await expect(title).to_contain_text(story.JOURNEY)
     await expect(title).to_be_in_viewport(ratio=1)
-    await choose(page, "newest", tab="State")
-    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-    await page.screenshot(path=SCREENSHOTS / f"phone-{scheme}.png", full_page=True)
-    assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    # The summary, and then what is chosen of it; each as wide as the screen.
-    boxes = [await page.locator(each).bounding_box() for each in (".summary", ".inspector")]
-    above, below = [box for box in boxes if box is not None]
-    assert above["y"] + above["height"] <= below["y"]
-    assert above["width"] == below["width"] == 420
-    for name in ("State", "What changed", "Pending", "Cost"):
+    for name in ("What changed", "Pending", "Cost", "State"):
         await choose(page, "newest", tab=name)
         assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
+    if width == 420:
+        # The summary, and then what is chosen of it; each as wide as the screen.
+        boxes = [await page.locator(each).bounding_box() for each in (".summary", ".inspector")]
+        above, below = [box for box in boxes if box is not None]
+        assert above["y"] + above["height"] <= below["y"]
+        assert above["width"] == below["width"] == width
     await search(page, story.WRONG)
-    findings = page.locator(".findings")
-    await expect(findings).to_be_visible()
-    box = await findings.bounding_box()
-    assert box is not None
-    assert box["width"] == 420
-    await page.screenshot(path=SCREENSHOTS / f"phone-search-{scheme}.png", full_page=True)
+    await expect(page.locator(".findings")).to_be_visible()
+    assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    await check_accessible(page, f"search-{width}")

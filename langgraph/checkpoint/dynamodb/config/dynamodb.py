@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field
@@ -35,13 +35,7 @@ from langgraph.checkpoint.dynamodb.config.storage import (
     OwnerFrom,
 )
 from langgraph.checkpoint.dynamodb.config.stores import DistanceIndexOptions, StoreOptions
-from langgraph.checkpoint.dynamodb.config.types import (
-    ComponentType,
-    Made,
-    OptionError,
-    Options,
-)
-from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
+from langgraph.checkpoint.dynamodb.config.types import ComponentType, Options
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
 if TYPE_CHECKING:
@@ -214,34 +208,34 @@ def make_saver(options: DynamoDBOptions) -> DynamoDBSaver:
     """Make a saver from its options. Only a key in Secrets Manager takes a request.
 
     Raises:
-        OptionError: An option cannot be used.
+        OptionError, CheckpointerInputError: An option cannot be used.
     """
     given = _given(options)
     if options.owner_key is not None:
         given["owner_key"] = read_key(options.owner_key, given["session"], "owner_key")
-    return _made(DynamoDBSaver, given)
+    return DynamoDBSaver(**given)
 
 
 def make_store(options: DynamoDBStoreOptions) -> DynamoDBStore:
     """Make a store from its options. Only a key in Secrets Manager takes a request.
 
     Raises:
-        OptionError: An option cannot be used.
+        OptionError, CheckpointerInputError: An option cannot be used.
     """
     from langgraph.store.dynamodb import DynamoDBStore  # noqa: PLC0415 - a saver does not need it.
 
-    return _made(DynamoDBStore, _given(options) | options.configs())
+    return DynamoDBStore(**_given(options) | options.configs())
 
 
 def make_cache(options: DynamoDBCacheOptions) -> DynamoDBCache[Any]:
     """Make a cache from its options. Only a key in Secrets Manager takes a request.
 
     Raises:
-        OptionError: An option cannot be used.
+        OptionError, CheckpointerInputError: An option cannot be used.
     """
     from langgraph.cache.dynamodb import DynamoDBCache  # noqa: PLC0415 - a saver does not need it.
 
-    return _made(DynamoDBCache[Any], _given(options))
+    return DynamoDBCache(**_given(options))
 
 
 def _given(options: TableOptions) -> dict[str, Any]:
@@ -252,15 +246,6 @@ def _given(options: TableOptions) -> dict[str, Any]:
     given["on_event"] = made_function("on_event", options.on_event)
     given["serde"] = made_serde(options.serde, options.encryption_key, given["session"])
     return given
-
-
-def _made(constructor: Callable[..., Made], given: Mapping[str, Any]) -> Made:
-    try:
-        return constructor(**given)
-    except CheckpointerInputError as error:
-        # The message begins with the option's name, as all of the constructors' do.
-        name, _, says = str(error).partition(" ")
-        raise OptionError(name, says) from error
 
 
 _INSTALL = "langgraph-dynamodb"

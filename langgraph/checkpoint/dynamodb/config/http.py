@@ -173,18 +173,11 @@ def _made(constructor: Callable[..., Made], options: ConnectionOptions, **more: 
     """Make an object from its options. Only a key in Secrets Manager takes a request.
 
     Raises:
-        OptionError: An option cannot be used.
+        OptionError, CheckpointerInputError: An option cannot be used.
     """
     given = {name: getattr(options, name) for name in options.model_fields_set - {*_OWN}} | more
     given["on_event"] = made_function("on_event", options.on_event)
-    try:
-        return constructor(auth=_auth(options.auth), client_options=_client_options(options), **given)
-    except CheckpointerInputError as error:
-        # The message begins with the option's name, unless it is about the token.
-        name, _, says = str(error).partition(" ")
-        if name not in type(options).model_fields:
-            name, says = "auth" if "auth=" in str(error) else "headers", str(error)
-        raise OptionError(name, says) from error
+    return constructor(auth=_auth(options.auth), client_options=_client_options(options), **given)
 
 
 def _auth(options: AuthOptions | None) -> Any:

@@ -53,12 +53,7 @@ def read_key(where: EncryptionKey, session: boto3.Session | None, option: str = 
     Raises:
         OptionError: There is nothing, or it is not a key.
     """
-    if where.environment is not None:
-        written = _from_environment(where.environment, option)
-    elif where.file is not None:
-        written = _from_file(where.file, option)
-    else:
-        written = _from_secret(str(where.secret_arn), session, option)
+    written = _written(where, session, option)
     key = _decoded(written, where.encoding, option)
     if len(key) not in _KEY_LENGTHS:
         says = f"names a key of {len(key)} bytes ({where.encoding}); a key for AES has 16, 24 or 32"
@@ -66,18 +61,20 @@ def read_key(where: EncryptionKey, session: boto3.Session | None, option: str = 
     return key
 
 
-def _from_environment(name: str, option: str) -> bytes:
-    text = os.environ.get(name)
-    if text is None:
+def _written(where: EncryptionKey, session: boto3.Session | None, option: str) -> bytes:
+    """Return the key as it is written where it is."""
+    if where.secret_arn is not None:
+        return _from_secret(where.secret_arn, session, option)
+    if where.file is not None:
+        try:
+            return Path(where.file).expanduser().read_bytes()
+        except OSError as error:
+            says = f"names the file {where.file}, which cannot be read: {error.strerror}"
+            raise OptionError(option, says) from error
+    name = str(where.environment)
+    if name not in os.environ:
         raise OptionError(option, f"names the environment variable {name}, which is not set")
-    return text.encode()
-
-
-def _from_file(name: str, option: str) -> bytes:
-    try:
-        return Path(name).expanduser().read_bytes()
-    except OSError as error:
-        raise OptionError(option, f"names the file {name}, which cannot be read: {error.strerror}") from error
+    return os.environ[name].encode()
 
 
 def _from_secret(arn: str, session: boto3.Session | None, option: str) -> bytes:

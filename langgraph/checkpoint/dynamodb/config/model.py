@@ -31,6 +31,7 @@ from langgraph.checkpoint.dynamodb.config.faults import (
 from langgraph.checkpoint.dynamodb.config.sources import CACHE, CHECKPOINTER, STORE, Subject, read
 from langgraph.checkpoint.dynamodb.config.types import ComponentType, OptionError
 from langgraph.checkpoint.dynamodb.config.variables import Variables
+from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 
 # Everything that a configuration may be read from.
 Source: TypeAlias = "ComponentConfig | Mapping[str, Any] | str | os.PathLike[str] | None"
@@ -117,12 +118,18 @@ class ComponentConfig(BaseModel):
         """Add the location in the source to errors about an unusable option or a missing package.
 
         Raises:
-            CheckpointerConfigurationError: For an `OptionError`, or an `ImportError`.
+            CheckpointerConfigurationError: For an `OptionError`, what a constructor refuses, or an `ImportError`.
         """
         try:
             yield
         except OptionError as error:
             raise configuration_error([Fault(("config", error.option), error.says)], self._locate) from error
+        except CheckpointerInputError as error:
+            # Most messages of constructors begin with the option's name.
+            name, _, says = str(error).partition(" ")
+            is_option = name in type(self.config).model_fields
+            fault = Fault(("config", name), says) if is_option else Fault(("config",), str(error))
+            raise configuration_error([fault], self._locate) from error
         except ImportError as error:
             install = f"pip install {self.find_type(self.type).install}"
             says = f"{self.type} needs what is not installed here ({error}): {install}"

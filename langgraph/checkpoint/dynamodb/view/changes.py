@@ -26,8 +26,7 @@ from langgraph.checkpoint.dynamodb.view.plain import (
     message_fields,
     size_bytes,
 )
-from langgraph.checkpoint.dynamodb.view.state import channel_value, channels_of
-from langgraph.checkpoint.dynamodb.view.tree import versions
+from langgraph.checkpoint.dynamodb.view.state import channel_value, channel_versions
 
 _CHANGES_MAX = 200
 # Deeper differences are reported as one.
@@ -139,9 +138,9 @@ def common(one: Sequence[Any], other: Sequence[Any]) -> int:
 
 def changes(namespace: NamespaceView, checkpoint: StoredCheckpoint, shower: Shower) -> Op[Changes]:
     """Return the changes of a checkpoint against its parent. Without a parent, everything is added."""
-    now = yield from _versions(namespace, checkpoint)
+    now = yield from channel_versions(namespace, checkpoint)
     parent = yield from namespace.parent(checkpoint)
-    before = yield from _versions(namespace, parent)
+    before = yield from channel_versions(namespace, parent)
     found, unchanged = list[ChannelChanges](), list[str]()
     for name in sorted(now.keys() | before.keys()):
         if name in now and name in before and now[name] == before[name]:
@@ -155,14 +154,6 @@ def changes(namespace: NamespaceView, checkpoint: StoredCheckpoint, shower: Show
             unchanged.append(name)
     parent_id = None if parent is None else parent.checkpoint_id
     return Changes(parent=parent_id, channels=found, unchanged=unchanged)
-
-
-def _versions(namespace: NamespaceView, checkpoint: StoredCheckpoint | None) -> Op[dict[str, Any]]:
-    """Return the versions of the channels that have a value in a checkpoint."""
-    if checkpoint is None:
-        return {}
-    known = versions((yield from namespace.body(checkpoint)))
-    return {name: known.get(name) for name in (yield from channels_of(namespace, checkpoint))}
 
 
 def _of_channel(

@@ -187,8 +187,6 @@ class Channel(TypedDict):
     name: str
     changed: bool
     """Whether its version differs from the parent's."""
-    serialized_as: str
-    """The serializer's name of the form, such as msgpack."""
     segments: int
     """The number of its segments."""
     node: Node | None

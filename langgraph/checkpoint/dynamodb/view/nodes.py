@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 from langgraph.checkpoint.dynamodb._format.inert import Stored
 from langgraph.checkpoint.dynamodb._format.plain import labelled
@@ -19,6 +19,7 @@ from langgraph.checkpoint.dynamodb.view.plain import (
     size_bytes,
 )
 
+T = TypeVar("T")
 # The bounds of one document's values. The page requests more if it needs it.
 TEXT_MAX = 16 * 1024
 PARTS_MAX = 200
@@ -79,33 +80,23 @@ class Shower:
     def _room(self) -> int:
         return max(0, min(self._text_max, self._characters_left))
 
-    def _parts(self, length: int, start: int, depth: int) -> range:
-        """Return which parts of a list or object there is room for."""
+    def _shown(self, parts: Iterable[T], start: int, depth: int) -> list[T]:
+        """Return those parts of a list or object that there is room for."""
         room = min(self._parts_max, self._nodes_left) if depth < _DEPTH_MAX else 0
-        return range(start, min(length, start + max(0, room)))
+        return list(islice(parts, start, start + max(0, room)))
 
     def _object(self, value: Mapping[Any, Any], start: int, depth: int) -> Node:
         entries = labelled(value)
-        shown = self._parts(len(entries), start, depth)
-        some = islice(entries.items(), shown.start, shown.stop)
-        node = Node(
-            kind="object",
-            bytes=size_bytes(value),
-            entries=[self._entry(key, each, depth) for key, each in some],
-        )
+        shown = [self._entry(*each, depth) for each in self._shown(entries.items(), start, depth)]
+        node = Node(kind="object", bytes=size_bytes(value), entries=shown)
         return part_of(node, start, len(shown), len(entries))
 
     def _entry(self, key: str, value: Any, depth: int) -> Entry:
         return Entry(key=key, node=self.node(value, depth=depth + 1))
 
-    def _list(self, value: Any, start: int, depth: int) -> Node:
-        shown = self._parts(len(value), start, depth)
-        some = islice(value, shown.start, shown.stop)
-        node = Node(
-            kind="list",
-            bytes=size_bytes(value),
-            items=[self.node(each, depth=depth + 1) for each in some],
-        )
+    def _list(self, value: Collection[Any], start: int, depth: int) -> Node:
+        shown = [self.node(each, depth=depth + 1) for each in self._shown(value, start, depth)]
+        node = Node(kind="list", bytes=size_bytes(value), items=shown)
         return part_of(node, start, len(shown), len(value))
 
     def _instance(self, value: Stored, start: int, depth: int) -> Node:
@@ -121,7 +112,7 @@ class Shower:
             for key, each in labelled(fields).items()
             if key not in _OWN_FIELDS and each not in _NOTHING and not (key == "tool_calls" and calls)
         }
-        room = self._parts(len(others), 0, depth)
+        shown = self._shown(others.items(), 0, depth)
         node = Node(
             kind="message",
             bytes=size_bytes(fields),
@@ -139,9 +130,9 @@ class Shower:
             result_of=_text_of(fields.get("tool_call_id")),
             status=_text_of(fields.get("status")),
             usage=_usage(fields),
-            entries=[self._entry(key, each, depth) for key, each in islice(others.items(), room.stop)],
+            entries=[self._entry(*each, depth) for each in shown],
         )
-        return _cut(node, is_cut=len(room) < len(others))
+        return _cut(node, is_cut=len(shown) < len(others))
 
 
 def part_of(node: Node, start: int, count: int, length: int) -> Node:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from langgraph.checkpoint.dynamodb._format.content import Body, Write, delta_counters
+from langgraph.checkpoint.dynamodb._format.content import Write, delta_counters
 from langgraph.checkpoint.dynamodb._format.inert import Stored
 from langgraph.checkpoint.dynamodb._operations.reads import StoredCheckpoint
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
@@ -25,39 +25,35 @@ from langgraph.checkpoint.dynamodb.view.tree import know, next_nodes, node_of, t
 def state(namespace: NamespaceView, checkpoint: StoredCheckpoint, shower: Shower) -> Op[StateDocument]:
     """Return a checkpoint, channel by channel. An unreadable channel has a problem, and the others are shown."""
     body = yield from namespace.body(checkpoint)
-    metadata = yield from namespace.metadata(checkpoint)
-    parent = yield from namespace.parent(checkpoint)
-    before = {} if parent is None else versions((yield from namespace.body(parent)))
+    now = yield from channel_versions(namespace, checkpoint)
+    before = yield from channel_versions(namespace, (yield from namespace.parent(checkpoint)))
     channels = []
-    for name in (yield from channels_of(namespace, checkpoint)):
-        channels.append((yield from _channel(namespace, checkpoint, body, name, shower)))
-        channels[-1]["changed"] = versions(body).get(name) != before.get(name)
-    return StateDocument(channels=channels, metadata=shower.node(metadata))
+    for name, version in now.items():
+        node, problem = None, None
+        try:
+            node = shower.node((yield from channel_value(namespace, checkpoint, name)))
+        except CheckpointerError as error:
+            problem = str(error)
+        stored = body.values.get(name)
+        channels.append(
+            Channel(
+                name=name,
+                changed=version != before.get(name),
+                segments=0 if stored is None else len(stored.segments),
+                node=node,
+                problem=problem,
+            )
+        )
+    return StateDocument(channels=channels, metadata=shower.node((yield from namespace.metadata(checkpoint))))
 
 
-def _channel(
-    namespace: NamespaceView, checkpoint: StoredCheckpoint, body: Body, name: str, shower: Shower
-) -> Op[Channel]:
-    stored = body.values.get(name)
-    channel = Channel(
-        name=name,
-        changed=True,
-        serialized_as=REBUILT if stored is None else stored.kind,
-        segments=0 if stored is None else len(stored.segments),
-        node=None,
-        problem=None,
-    )
-    try:
-        channel["node"] = shower.node((yield from channel_value(namespace, checkpoint, name)))
-    except CheckpointerError as error:
-        channel["problem"] = str(error)
-    return channel
-
-
-def channels_of(namespace: NamespaceView, checkpoint: StoredCheckpoint) -> Op[list[str]]:
-    """Return the channels that have a value in a checkpoint, sorted by name."""
+def channel_versions(namespace: NamespaceView, checkpoint: StoredCheckpoint | None) -> Op[dict[str, Any]]:
+    """Return the versions of the channels that have a value in a checkpoint, sorted by name."""
+    if checkpoint is None:
+        return {}
     body, metadata = (yield from namespace.body(checkpoint)), (yield from namespace.metadata(checkpoint))
-    return sorted(body.values.keys() | delta_counters(metadata))
+    names = sorted(body.values.keys() | delta_counters(metadata))
+    return {name: versions(body).get(name) for name in names}
 
 
 def channel_value(namespace: NamespaceView, checkpoint: StoredCheckpoint, name: str) -> Op[Any]:
@@ -119,7 +115,7 @@ def value_at(namespace: NamespaceView, checkpoint: StoredCheckpoint, path: Seque
     """
     match list(path):
         case ["values", str(name), *rest]:
-            if name not in (yield from channels_of(namespace, checkpoint)):
+            if name not in (yield from channel_versions(namespace, checkpoint)):
                 msg = f"checkpoint {checkpoint.checkpoint_id!r} has no value of channel {name!r}"
                 raise CheckpointNotFoundError(msg)
             return part_at((yield from channel_value(namespace, checkpoint, name)), rest)
