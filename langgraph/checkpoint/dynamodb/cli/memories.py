@@ -127,7 +127,7 @@ def search(
     store = context.store if query is None else context.embedding_store
     found = store.search(labels, query=query, limit=limit + 1, refresh_ttl=False)
     if context.output.as_json:
-        context.output.json([{**_record(each), "score": each.score} for each in found[:limit]])
+        context.output.json([_record(each) for each in found[:limit]])
     else:
         rows = [
             (labels_text(each.namespace), each.key, moment(each.updated_at), brief(each.value, 100))
@@ -271,15 +271,8 @@ def _found(context: CommandContext, labels: tuple[str, ...], name: str) -> Item:
 
 
 def _record(item: Item) -> dict[str, Any]:
-    return {
-        "namespace": item.namespace,
-        "key": item.key,
-        "value": item.value,
-        "created_at": item.created_at.isoformat(),
-        "updated_at": item.updated_at.isoformat(),
-        # LangGraph's type has no revision; those that the store returns do.
-        "revision": str(getattr(item, "revision", "")),
-    }
+    # LangGraph's type has no revision; those that the store returns do.
+    return {**item.dict(), "revision": str(getattr(item, "revision", ""))}
 
 
 def count_memories(context: CommandContext, labels: tuple[str, ...]) -> int:
