@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb.cli import streams
+from langgraph.checkpoint.dynamodb.cli import files
 from langgraph.checkpoint.dynamodb.cli.output import Output
 from tests.cli.conftest import Run
 from tests.support.checkpoints import Conversation, stored_values, thread_config
@@ -48,7 +48,7 @@ def test_a_thread_goes_through_a_pipe(run: Run, saver: DynamoDBSaver, thread: st
     copy = f"{uuid.uuid4()}"
     with pytest.MonkeyPatch.context() as patch:
         stdin = SimpleNamespace(buffer=io.BytesIO(written.out.encode()), isatty=lambda: False)
-        patch.setattr(streams, "sys", SimpleNamespace(stdin=stdin, stdout=sys.stdout))
+        patch.setattr(files, "sys", SimpleNamespace(stdin=stdin, stdout=sys.stdout))
         assert run("import", "-", "--as", copy, "--yes").code == 0
     assert stored_values(saver, thread_config(copy)) == {"said": ["one", "two"]}
 

@@ -28,6 +28,17 @@ from langgraph.checkpoint.dynamodb.cli.threads import Owner, of_directory
 from langgraph.checkpoint.dynamodb.cli.values import counted
 from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
 
+# How many threads of the directory are tried to see whether the keys are right.
+_THREADS_TRIED = 10
+Memories: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--memories",
+        metavar="NAMESPACE",
+        help="With --owner: a namespace of the owner's memories, such as users/ada; may be given several times.",
+    ),
+]
+
 
 def delete(
     context: CommandContext,
@@ -98,18 +109,6 @@ def _measured(
     seen = served.done.values()
     totals = {"items": sum(each.items for each in seen), "bytes": sum(each.bytes for each in seen)}
     return served, totals
-
-
-# How many threads of the directory are tried to see whether the keys are right.
-_THREADS_TRIED = 10
-Memories: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--memories",
-        metavar="NAMESPACE",
-        help="With --owner: a namespace of the owner's memories, such as users/ada; may be given several times.",
-    ),
-]
 
 
 @dataclass

@@ -39,9 +39,18 @@ from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-
 Role: TypeAlias = Literal["agent", "runner", "operator", "reader", "tenant"]
 """The policies of the templates."""
+# AWS refuses signatures of a clock that is minutes off. Expiry, and the order of a task's calls, suffer before that.
+_SKEW_SECONDS_NOTED = 5
+_SKEW_SECONDS_MAX = 240
+_TEMPLATE = f"deploy the template that `{TEMPLATE_COMMAND}` prints"
+# The indexes, and what needs them.
+_INDEXES = {
+    RUN_INDEX: "delete_for_runs and searches by run id need it",
+    OWNER_INDEX: "lists of an owner's threads need it",
+    DAY_INDEX: "lists of all threads need it",
+}
 
 
 def doctor(
@@ -89,18 +98,6 @@ def _print(context: CommandContext, findings: list[Finding]) -> None:
     for each in findings:
         if each.remedy:
             context.output.field(f"\n{each.check}", each.remedy)
-
-
-# AWS refuses signatures of a clock that is minutes off. Expiry, and the order of a task's calls, suffer before that.
-_SKEW_SECONDS_NOTED = 5
-_SKEW_SECONDS_MAX = 240
-_TEMPLATE = f"deploy the template that `{TEMPLATE_COMMAND}` prints"
-# The indexes, and what needs them.
-_INDEXES = {
-    RUN_INDEX: "delete_for_runs and searches by run id need it",
-    OWNER_INDEX: "lists of an owner's threads need it",
-    DAY_INDEX: "lists of all threads need it",
-}
 
 
 @dataclass

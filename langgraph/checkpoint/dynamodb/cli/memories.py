@@ -19,8 +19,8 @@ from langgraph.store.base import InvalidNamespaceError, Item, SearchOp, validate
 from langgraph.checkpoint.dynamodb._operations.arguments import COUNT_MAX
 from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
+from langgraph.checkpoint.dynamodb.cli.files import PIPE, Written, readable_file, written_file
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
-from langgraph.checkpoint.dynamodb.cli.streams import PIPE, Written, readable_file, written_file
 from langgraph.checkpoint.dynamodb.cli.values import brief, counted, moment
 from langgraph.checkpoint.dynamodb.migrate import (
     ENDPOINTS,
