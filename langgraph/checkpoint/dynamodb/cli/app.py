@@ -117,9 +117,7 @@ def _list(commands: Mapping[str, Command], group: typer.Typer) -> None:
 
 
 _memories = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="List, get, delete and move the memories of a store.",
+    no_args_is_help=True, rich_markup_mode=None, help="List, get, delete and move the memories of a store."
 )
 _list(COMMANDS, app)
 _list(MEMORIES, _memories)

@@ -13,15 +13,7 @@ from langgraph.checkpoint.dynamodb._operations.directory import ThreadSummary
 from langgraph.checkpoint.dynamodb._operations.overview import Overview, is_stored, overview
 from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
-from langgraph.checkpoint.dynamodb.cli.many import (
-    From,
-    Parallel,
-    Served,
-    ThreadIds,
-    chosen,
-    conclude,
-    serve,
-)
+from langgraph.checkpoint.dynamodb.cli.many import From, Parallel, Served, ThreadIds, chosen, conclude, serve
 from langgraph.checkpoint.dynamodb.cli.memories import count_memories, labels_text, one_namespace
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.threads import Owner, of_directory

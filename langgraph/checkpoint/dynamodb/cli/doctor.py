@@ -24,13 +24,7 @@ from langgraph.checkpoint.dynamodb._format.schema import (
 from langgraph.checkpoint.dynamodb._operations.setup import differences
 from langgraph.checkpoint.dynamodb._runtime.failures import error_code, has_no_response, misfit
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
-from langgraph.checkpoint.dynamodb.cli.findings import (
-    Finding,
-    Verdict,
-    asked,
-    failed,
-    is_denied,
-)
+from langgraph.checkpoint.dynamodb.cli.findings import Finding, Verdict, asked, failed, is_denied
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.rights import rights, try_actions
 from langgraph.checkpoint.dynamodb.cli.values import counted

@@ -25,13 +25,7 @@ Written: TypeAlias = Annotated[
 ]
 
 
-def export(
-    context: CommandContext,
-    thread_id: ThreadId,
-    file: Written = PIPE,
-    *,
-    yes: Yes = False,
-) -> None:
+def export(context: CommandContext, thread_id: ThreadId, file: Written = PIPE, *, yes: Yes = False) -> None:
     """Write a thread to a file of JSON lines.
 
     The file has everything that belongs to the thread; `langgraph-dynamodb docs migrating` describes its format. It

@@ -22,12 +22,7 @@ from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.files import PIPE, Written, readable_file, written_file
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.values import brief, counted, moment
-from langgraph.checkpoint.dynamodb.migrate import (
-    ENDPOINTS,
-    MovedMemories,
-    move_memories,
-    open_memories,
-)
+from langgraph.checkpoint.dynamodb.migrate import ENDPOINTS, MovedMemories, move_memories, open_memories
 from langgraph.checkpoint.dynamodb.migrate.memories import read_memories, write_memories
 from langgraph.store.dynamodb.transfer import imported
 
@@ -177,13 +172,7 @@ def delete(
     context.output.result({"namespace": labels, verb.replace(" ", "_"): count}, f"{verb}: {what}")
 
 
-def export(
-    context: CommandContext,
-    prefix: Labels,
-    file: Written = PIPE,
-    *,
-    yes: Yes = False,
-) -> None:
+def export(context: CommandContext, prefix: Labels, file: Written = PIPE, *, yes: Yes = False) -> None:
     """Write memories to a file of JSON lines, with their times.
 
     An empty NAMESPACE, '', stands for all memories. The file is not encrypted, even if the memories are.
