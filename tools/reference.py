@@ -17,8 +17,7 @@ from typer.main import get_command
 from langgraph.checkpoint.dynamodb import errors
 from langgraph.checkpoint.dynamodb._format.schema import table_schema
 from langgraph.checkpoint.dynamodb.cli import printed, shipped
-from langgraph.checkpoint.dynamodb.cli.app import app
-from langgraph.checkpoint.dynamodb.cli.commands import Listed
+from langgraph.checkpoint.dynamodb.cli.app import Listed, app
 from langgraph.checkpoint.dynamodb.cli.outcome import Exit
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError
 from langgraph.checkpoint.dynamodb.gateway.description import describe

@@ -46,6 +46,14 @@ class Ended:
         """The document on standard output."""
         return json.loads(self.out)
 
+    def fails(self, code: int, *says: str) -> Self:
+        """Check that it ended with this code, and why, by what it said on standard error."""
+        said = " ".join(self.err.split())
+        assert self.code == code, said
+        for each in says:
+            assert each in said
+        return self
+
 
 Run = Callable[..., Ended]
 OpenSaver = Callable[..., DynamoDBSaver]

@@ -10,10 +10,9 @@ import pytest
 
 from langgraph.checkpoint.dynamodb.cli.connection import ConnectionArguments
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
-from tests.cli.conftest import Run
 
 if TYPE_CHECKING:
-    from tools.engine import Engine
+    pass
 
 PREFIX = "LANGGRAPH_CHECKPOINTER_"
 
@@ -60,11 +59,6 @@ def test_a_configured_backend_without_tables_is_left_aside_for_one_that_is_named
         ConnectionArguments().configuration()
 
 
-def test_without_any_table_it_says_how_to_name_one() -> None:
-    with pytest.raises(CheckpointerConfigurationError, match="give --table"):
-        ConnectionArguments().configuration()
-
-
 @pytest.mark.parametrize("text", ["checkpointer: dynamodb", "checkpointer: {type: dynamodb, config: [1]}"])
 def test_a_file_of_another_shape_is_refused_with_its_line(tmp_path: Path, text: str) -> None:
     file = tmp_path / "agent.yaml"
@@ -80,13 +74,3 @@ def test_a_profile_makes_the_session(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     session = options_of(ConnectionArguments("a-table", profile_name="agents")).session
     assert isinstance(session, boto3.session.Session)
     assert session.profile_name == "agents"
-
-
-@pytest.mark.engines("dynamodb-local")
-def test_a_file_is_enough_for_a_command(run: Run, table: str, engine: Engine, tmp_path: Path) -> None:
-    file = tmp_path / "agent.yaml"
-    file.write_text(
-        f"name: an agent\ncheckpointer:\n  type: dynamodb\n"
-        f"  config: {{table_name: {table}, endpoint_url: '{engine.endpoint_url}'}}\n"
-    )
-    assert len(run("threads", "--json", "--config", str(file)).json) == 4

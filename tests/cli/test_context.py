@@ -44,16 +44,6 @@ def test_progress_is_for_a_terminal() -> None:
     assert "deleting" in terminal.shown()
 
 
-def test_a_table_whose_size_is_not_told_is_announced_all_the_same(
-    context: CommandContext, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    context = CommandContext(ConnectionArguments("table"), Output(as_json=False))
-    monkeypatch.setattr(CommandContext, "run", lambda *_: None)
-    monkeypatch.setattr(CommandContext, "_check_endpoint", lambda *_: None)
-    assert context.announce_scan() is None
-    assert "dynamodb:DescribeTable" in capsys.readouterr().err
-
-
 def test_an_error_names_the_table_that_the_environment_names(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LANGGRAPH_CHECKPOINTER_CONFIG__TABLE_NAME", "agents")
     for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):

@@ -67,9 +67,9 @@ def test_threads_without_an_owner_are_told_until_they_have_one(run: Run, saver: 
 
 
 def test_the_key_of_the_owner_is_not_empty(run: Run) -> None:
-    ended = run("directory", "t", "--owner-from", "", "--yes")
-    assert ended.code == 2
-    assert "--owner-from is empty; give a key of the metadata, such as user_id" in ended.err
+    run("directory", "t", "--owner-from", "", "--yes").fails(
+        2, "--owner-from is empty; give a key of the metadata, such as user_id"
+    )
 
 
 def test_it_can_be_repeated_and_changes_no_entry(run: Run, saver: DynamoDBSaver) -> None:

@@ -108,16 +108,12 @@ def test_what_it_logs_are_lines_of_json(
 
 
 def test_it_does_not_begin_without_principals(run: Run) -> None:
-    ended = run("gateway", "--table", "threads")
-    assert ended.code == 4
-    assert "the gateway needs principals" in ended.err
+    run("gateway", "--table", "threads").fails(4, "the gateway needs principals")
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "example.org"])  # noqa: S104
 def test_insecure_is_for_this_machine_only(run: Run, host: str) -> None:
-    ended = run("gateway", "--table", "threads", "--insecure", "--host", host)
-    assert ended.code == 2
-    assert "--insecure is for 127.0.0.1" in ended.err
+    run("gateway", "--table", "threads", "--insecure", "--host", host).fails(2, "--insecure is for 127.0.0.1")
 
 
 def test_a_file_for_the_gateway_alone_is_enough_beside_a_table(
@@ -134,6 +130,4 @@ def test_a_file_for_the_gateway_alone_is_enough_beside_a_table(
 
 def test_without_the_extra_it_says_what_to_install(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "langgraph.checkpoint.dynamodb.gateway.authentication", None)
-    ended = run("gateway", "--table", "threads", "--insecure")
-    assert ended.code == 4
-    assert f"pip install {requirement('gateway')}" in ended.err
+    run("gateway", "--table", "threads", "--insecure").fails(4, f"pip install {requirement('gateway')}")

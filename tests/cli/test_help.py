@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from langgraph.checkpoint.dynamodb.cli.app import app
-from langgraph.checkpoint.dynamodb.cli.commands import Listed
+from langgraph.checkpoint.dynamodb.cli.app import Listed, app
 from langgraph.checkpoint.dynamodb.cli.outcome import Exit
 from tests.cli.conftest import Run
 

@@ -55,10 +55,7 @@ def count(saver: DynamoDBSaver, thread_id: str) -> int:
 def test_nothing_is_changed_unless_somebody_agrees(
     run: Run, saver: DynamoDBSaver, threads: list[str], command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ended = run(command, *threads)
-    assert ended.code == 7
-    assert "6 threads" in ended.err
-    assert "give --yes" in ended.err
+    run(command, *threads).fails(7, "6 threads", "give --yes")
     monkeypatch.setattr(Output, "is_watched", True)
     monkeypatch.setattr(Output, "ask", lambda *_: False)
     assert run(command, *threads).code == 7
@@ -128,9 +125,7 @@ def test_an_interruption_waits_for_what_is_under_way(
     monkeypatch.setattr(DynamoDBSaver, "delete_thread", delete)
     arguments = ("delete", *threads, "--yes", "--parallel", "2")
     if isinstance(end, KeyboardInterrupt):
-        interrupted = run(*arguments)
-        assert interrupted.code == 130
-        assert "of 6 threads served before this ended" in interrupted.err
+        run(*arguments).fails(130, "of 6 threads served before this ended")
     else:
         with pytest.raises(ConnectionAbortedError):
             run(*arguments)
@@ -201,9 +196,7 @@ def test_a_thread_that_is_not_there_is_told_by_the_exit_code(
     name = thread if kind == "deleted" else f"{uuid.uuid4()}"
     can_agree = arguments[0] in ("copy", "delete", "prune")
     filled = [each.format(name) for each in arguments]
-    ended = run(*filled, *(["--yes"] if can_agree else []))
-    assert ended.code == 3
-    assert "error: " in ended.err
+    run(*filled, *(["--yes"] if can_agree else [])).fails(3, "error: ")
 
 
 @pytest.mark.parametrize("command", ["delete", "prune", "verify"])
@@ -212,9 +205,7 @@ def test_a_thread_that_is_not_there_keeps_no_other_from_being_served(
 ) -> None:
     arguments = [command, thread, "not there"]
     agreed = ["--yes"] if command in ("delete", "prune") else []
-    ended = run(*arguments, *agreed)
-    assert ended.code == 3
-    assert "1 thread not found; `threads` lists them" in ended.err
+    ended = run(*arguments, *agreed).fails(3, "1 thread not found; `threads` lists them")
     assert "not there" in ended.out + ended.err
     if command != "delete":
         assert run(*arguments, *agreed, "--json").json["absent"] == ["not there"]
@@ -266,11 +257,13 @@ def test_a_thread_is_not_copied_to_itself(
     """Not by the ARN of the table either: it would store every segment again, under names that nothing needs."""
     before = all_items(client, shared)
     arn = f"arn:aws:dynamodb:us-east-1:000000000000:table/{shared}"
-    for options in ((), ("--from", shared), ("--from", arn)):
-        ended = run("copy", threads[0], threads[0], "--yes", *options, *dry)
-        assert ended.code == Exit.USAGE
-        assert f"source and target are both thread {threads[0]!r}" in ended.err
-    assert "both tables by their ARNs" in ended.err
+    both = f"source and target are both thread {threads[0]!r}"
+    for options, says in (
+        ((), both),
+        (("--from", shared), both),
+        (("--from", arn), "both tables by their ARNs"),
+    ):
+        run("copy", threads[0], threads[0], "--yes", *options, *dry).fails(Exit.USAGE, says)
     assert all_items(client, shared) == before
 
 

@@ -103,9 +103,7 @@ def test_a_memory_is_shown(memories: Run, store: DynamoDBStore) -> None:
     text = memories("get", AS_TEXT, "food").out
     assert '"likes": "pizza"' in text
     assert f"revision: {found.revision}" in text
-    ended = memories("get", AS_TEXT, "drink")
-    assert ended.code == Exit.NOT_FOUND
-    assert f"there is no memory 'drink' in {AS_TEXT}" in ended.err
+    memories("get", AS_TEXT, "drink").fails(Exit.NOT_FOUND, f"there is no memory 'drink' in {AS_TEXT}")
 
 
 def test_a_look_renews_no_ttl(memories: Run, store: DynamoDBStore, own_table: str, client: Any) -> None:
@@ -127,9 +125,7 @@ def test_memories_are_searched(memories: Run) -> None:
 def test_similarity_needs_the_configured_index(
     memories: Run, run: Run, store: DynamoDBStore, own_table: str, engine: Engine, tmp_path: Path
 ) -> None:
-    ended = memories("search", "users", "--query", "food")
-    assert ended.code == Exit.CONFIGURATION
-    assert "an index under `store:`" in ended.err
+    memories("search", "users", "--query", "food").fails(Exit.CONFIGURATION, "an index under `store:`")
     file = tmp_path / "agent.yaml"
     index = "{dims: 2, embed_function: 'tests.cli.test_memories:embed', fields: [text]}"
     where = (
@@ -269,8 +265,7 @@ def test_memories_are_moved(
     assert run(*command, "--from", place).code == Exit.NOT_CONFIRMED
     assert run("memories", "list", "--table", table).out == ""
     for arguments in ((), ("a file", "--from", place)):
-        ended = run(*command, *arguments)
-        assert (ended.code, "give a file, or --from" in ended.err) == (Exit.USAGE, True)
+        run(*command, *arguments).fails(Exit.USAGE, "give a file, or --from")
     monkeypatch.setenv("LANGGRAPH_MIGRATE_FROM", place)
     assert run(*command, "--yes").out == "memories: 3 read, 3 stored, 3 compared, 0 newer, 0 expired\n"
     with closing(sqlite3.connect(tmp_path / "a.db", isolation_level=None)) as connection:
@@ -310,6 +305,6 @@ def test_without_a_store_in_the_configuration_the_savers_table_and_key_are_used(
     # Without the key, the value cannot be read.
     assert run("memories", "get", "users/eve", "food", "--table", own_table).code == Exit.CONFIGURATION
     file.write_text("store: {type: memory}\n")
-    ended = run("memories", "list", "--config", str(file))
-    assert ended.code == Exit.CONFIGURATION
-    assert "type memory is configured for the store, which has no table" in ended.err
+    run("memories", "list", "--config", str(file)).fails(
+        Exit.CONFIGURATION, "type memory is configured for the store, which has no table"
+    )

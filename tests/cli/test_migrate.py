@@ -59,9 +59,7 @@ def test_threads_are_moved_and_what_they_took_is_said(
 def test_nothing_is_moved_unless_somebody_agrees(
     run: Run, shared: str, saver: DynamoDBSaver, place: str, threads: list[str]
 ) -> None:
-    ended = run("migrate", "--from", place)
-    assert ended.code == 7
-    assert f"Move 3 threads into table {shared}?" in ended.err
+    run("migrate", "--from", place).fails(7, f"Move 3 threads into table {shared}?")
     dry = run("migrate", *threads[:2], "--from", place, "--dry-run", "--json")
     assert (dry.json["dry_run"], dry.json["threads"], dry.json["checkpoints"]) == (True, {"moved": 2}, 4)
     assert [count(saver, each) for each in threads] == [0] * 3
@@ -123,10 +121,7 @@ def test_a_thread_that_is_another_conversation_in_the_target_is_left(
 
 @pytest.mark.parametrize("places", [[], ["--from", "sqlite:a", "--to", "sqlite:b"]], ids=["none", "both"])
 def test_one_place_is_to_be_given(run: Run, places: list[str]) -> None:
-    ended = run("migrate", *places)
-    assert ended.code == 2
-    assert "give either --from or --to" in ended.err
-    assert "module:function" in ended.err
+    run("migrate", *places).fails(2, "give either --from or --to", "module:function")
 
 
 def test_an_option_goes_over_the_environment(
@@ -152,6 +147,4 @@ def test_who_interrupts_it_is_told_how_far_it_came(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("langgraph.checkpoint.dynamodb.cli.migrate.migrate_threads", interrupted)
-    ended = run("migrate", "--from", place, "--yes")
-    assert ended.code == 130
-    assert "moved before this ended: 2 checkpoints" in ended.err
+    run("migrate", "--from", place, "--yes").fails(130, "moved before this ended: 2 checkpoints")

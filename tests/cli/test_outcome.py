@@ -326,18 +326,14 @@ def test_a_name_that_no_table_can_have_is_told(run: Run, command: tuple[str, ...
 @local
 @pytest.mark.parametrize("command", [("show", "t"), ("memories", "list")])
 def test_a_name_that_no_region_can_have_is_told(run: Run, command: tuple[str, ...]) -> None:
-    ended = run(*command, "--table", "threads", "--region", "bad region")
-    assert ended.code == 4
-    assert "'bad region'" in ended.err
-    assert "check --region" in " ".join(ended.err.split())
+    run(*command, "--table", "threads", "--region", "bad region").fails(4, "'bad region'", "check --region")
 
 
 @local
 def test_a_table_that_is_not_there_is_told_with_where_it_was_looked_for(run: Run, engine: Engine) -> None:
-    ended = run("history", "thread-1", "--table", "nowhere", "--region", "eu-west-3")
-    assert ended.code == 4
-    assert "check --table and --region" in ended.err
-    assert "or run `langgraph-dynamodb setup` for development" in ended.err
+    ended = run("history", "thread-1", "--table", "nowhere", "--region", "eu-west-3").fails(
+        4, "check --table and --region", "or run `langgraph-dynamodb setup` for development"
+    )
     said = " ".join(ended.err.split())
     assert f"the endpoint is {engine.endpoint_url}" in said
     assert said.count("eu-west-3") == 1
@@ -380,9 +376,9 @@ def test_an_endpoint_that_does_not_answer_is_asked_once(
 
     monkeypatch.setattr(Clients, "client", client)
     url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-    ended = run_at("show", "t", "--table", "the-table", "--region", "eu-west-1", "--endpoint-url", url)
-    assert ended.code == 6
-    assert "no answer from DynamoDB for table the-table" in ended.err
+    run_at("show", "t", "--table", "the-table", "--region", "eu-west-1", "--endpoint-url", url).fails(
+        6, "no answer from DynamoDB for table the-table"
+    )
     assert requests == [f"{url}/"]
     (config,) = [each.meta.config for each in clients]
     assert config.read_timeout == hasty.read_timeout

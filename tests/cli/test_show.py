@@ -126,13 +126,13 @@ def test_a_delta_channel_is_shown_by_what_it_is_rebuilt_from(run: Run, open_own:
     assert ["round 1", "x" * 400] in found["log"]["value"]["writes"]
 
 
-@pytest.mark.parametrize("more", [(), ("--checkpoint", "1"), ("--namespace", "other")])
-def test_what_is_not_there_is_not_found(run: Run, more: tuple[str, ...]) -> None:
-    thread = "chat" if more else "nobody"
-    ended = run("show", thread, *more)
-    assert ended.code == 3
-    assert f"error: thread {thread!r} has no checkpoint" in ended.err
-    assert ended.out == ""
+@pytest.mark.parametrize(
+    "command", ["show chat --checkpoint 1", "show chat --namespace other", "history chat --namespace other"]
+)
+def test_what_is_not_there_is_not_found(run: Run, command: str) -> None:
+    ended = run(*command.split())
+    assert (ended.code, ended.out) == (3, "")
+    assert "error: thread 'chat' has no checkpoint" in ended.err
 
 
 def test_an_empty_id_does_not_stand_for_the_newest(run: Run) -> None:
@@ -179,13 +179,6 @@ def test_a_limit_shows_the_newest_and_says_so(run: Run) -> None:
     assert len(ended.out.splitlines()) == 2
     assert "There are older ones" in ended.err
     assert "There are older ones" not in run("history", "chat", "--limit", "7").err
-
-
-@pytest.mark.parametrize("more", [(), ("--namespace", "other")])
-def test_a_thread_without_checkpoints_has_no_history(run: Run, more: tuple[str, ...]) -> None:
-    ended = run("history", "nobody" if not more else "chat", *more)
-    assert ended.code == 3
-    assert "has no checkpoint" in ended.err
 
 
 def test_without_the_key_the_tree_is_shown_and_with_it_the_steps(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 PACKAGE = "langgraph.checkpoint.dynamodb"
 # The modules that a list of commands loads, and that need nothing of LangGraph, AWS or the terminal.
-LISTING = {"app", "commands", "outcome", "printed", "shipped"}
+LISTING = {"app", "outcome", "printed", "shipped"}
 # What costs a start the most, apart from the saver.
 LIBRARIES = {
     "aioboto3",

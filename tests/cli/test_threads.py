@@ -59,9 +59,7 @@ def test_threads_without_an_owner_are_the_newest_of_all(run: Run, open_own: Open
     "options", [("--without-owner", "--owner", "ada"), ("--without-owner", "--since", "7d")], ids=" ".join
 )
 def test_threads_are_chosen_in_one_way(run: Run, options: tuple[str, ...]) -> None:
-    ended = run("threads", *options)
-    assert ended.code == 2
-    assert "give --without-owner, or --owner and --since, not both" in " ".join(ended.err.split())
+    run("threads", *options).fails(2, "give --without-owner, or --owner and --since, not both")
 
 
 @pytest.mark.parametrize("owner", [(), ("--owner", "ada")], ids=["all", "owner"])

@@ -77,8 +77,7 @@ def test_no_browser_is_opened_if_none_is_wanted(
 def test_a_port_that_is_taken_is_named(run: Run) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        ended = run("view", "--no-browser", "--port", str(port))
-    assert (ended.code, f"port {port} cannot be used" in ended.err) == (2, True)
+        run("view", "--no-browser", "--port", str(port)).fails(2, f"port {port} cannot be used")
 
 
 def test_ctrl_c_ends_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,6 +105,4 @@ def test_without_the_extra_it_says_what_to_install(
         with pytest.raises(ModuleNotFoundError):
             run("view")
     else:
-        ended = run("view")
-        assert ended.code == code
-        assert f"pip install {requirement('view')}" in ended.err
+        run("view").fails(code, f"pip install {requirement('view')}")

@@ -33,9 +33,7 @@ def _series(line: Any) -> dict[str, list[str]]:
     }
 
 
-def test_every_line_of_a_saver_is_one_that_cloudwatch_reads(
-    make_saver: Callable[..., DynamoDBSaver],
-) -> None:
+def test_every_line_of_a_saver_is_one_that_cloudwatch_reads(make_saver: Callable[..., DynamoDBSaver]) -> None:
     lines: list[str] = []
     ask_all("sync", make_saver(on_event=EmbeddedMetrics(service="agent", write=lines.append)), "acme/1")
     assert lines

@@ -351,9 +351,7 @@ async def test_a_slow_tenant_takes_one_thread_and_delays_no_other() -> None:
     assert broker.asked["slow"] == 1
 
 
-async def test_many_tenants_at_once_take_a_bounded_number_of_threads(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_many_tenants_at_once_take_a_bounded_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("langgraph.checkpoint.dynamodb.tenants.credentials._THREADS_MAX", 3)
     broker = HeldBroker(*TENANTS)
     credentials = TenantCredentials(broker, clock=lambda: broker.now)

@@ -1,7 +1,7 @@
 """The command `langgraph-dynamodb`, which inspects and maintains a table. Needs the extra `cli`.
 
 It calls the saver and the operations below it. It reads values without importing or running anything that a thread
-names. Each command has a module, which is loaded when the command runs. `commands` lists them, and `context` has what
+names. Each command has a module, which is loaded when the command runs. `app` lists them, and `context` has what
 they share.
 """
 

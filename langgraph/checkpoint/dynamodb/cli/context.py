@@ -25,7 +25,7 @@ from langgraph.checkpoint.dynamodb.cli.connection import (
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.output import Output
 from langgraph.checkpoint.dynamodb.cli.values import counted, sized
-from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions, TableOptions
+from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions
 from langgraph.checkpoint.dynamodb.config.model import CheckpointerConfig, ComponentConfig
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
@@ -98,16 +98,11 @@ class CommandContext:
     @property
     def store_embeds(self) -> bool:
         """Whether the configured store embeds texts."""
-        return getattr(self.store_options, "index", None) is not None
-
-    @property
-    def store_options(self) -> TableOptions:
-        """The options of the store; those of the saver if no store is configured."""
-        options: TableOptions = self._store_config.config
-        return options
+        return getattr(self._store_config.config, "index", None) is not None
 
     @cached_property
     def _store_config(self) -> ComponentConfig:
+        """The configuration of the store; that of the saver if no store is configured."""
         return self.connection.store_configuration() or self._config
 
     def _open_store(self, *, embeds: bool) -> DynamoDBStore:

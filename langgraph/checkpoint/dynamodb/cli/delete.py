@@ -13,20 +13,23 @@ from langgraph.checkpoint.dynamodb._operations.directory import ThreadSummary
 from langgraph.checkpoint.dynamodb._operations.overview import Overview, is_stored, overview
 from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
-from langgraph.checkpoint.dynamodb.cli.many import (
-    From,
-    Parallel,
-    Served,
-    ThreadIds,
-    chosen,
-    conclude,
-    serve,
-)
+from langgraph.checkpoint.dynamodb.cli.many import From, Parallel, Served, ThreadIds, chosen, conclude, serve
 from langgraph.checkpoint.dynamodb.cli.memories import count_memories, labels_text, one_namespace
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.threads import Owner, of_directory
 from langgraph.checkpoint.dynamodb.cli.values import counted
 from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
+
+# How many threads of the directory are tried to see whether the keys are right.
+_THREADS_TRIED = 10
+Memories: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--memories",
+        metavar="NAMESPACE",
+        help="With --owner: a namespace of the owner's memories, such as users/ada; may be given several times.",
+    ),
+]
 
 
 def delete(
@@ -98,18 +101,6 @@ def _measured(
     seen = served.done.values()
     totals = {"items": sum(each.items for each in seen), "bytes": sum(each.bytes for each in seen)}
     return served, totals
-
-
-# How many threads of the directory are tried to see whether the keys are right.
-_THREADS_TRIED = 10
-Memories: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--memories",
-        metavar="NAMESPACE",
-        help="With --owner: a namespace of the owner's memories, such as users/ada; may be given several times.",
-    ),
-]
 
 
 @dataclass

@@ -24,13 +24,7 @@ from langgraph.checkpoint.dynamodb._format.schema import (
 from langgraph.checkpoint.dynamodb._operations.setup import differences
 from langgraph.checkpoint.dynamodb._runtime.failures import error_code, has_no_response, misfit
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
-from langgraph.checkpoint.dynamodb.cli.findings import (
-    Finding,
-    Verdict,
-    asked,
-    failed,
-    is_denied,
-)
+from langgraph.checkpoint.dynamodb.cli.findings import Finding, Verdict, asked, failed, is_denied
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.rights import rights, try_actions
 from langgraph.checkpoint.dynamodb.cli.values import counted
@@ -39,9 +33,18 @@ from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-
 Role: TypeAlias = Literal["agent", "runner", "operator", "reader", "tenant"]
 """The policies of the templates."""
+# AWS refuses signatures of a clock that is minutes off. Expiry, and the order of a task's calls, suffer before that.
+_SKEW_SECONDS_NOTED = 5
+_SKEW_SECONDS_MAX = 240
+_TEMPLATE = f"deploy the template that `{TEMPLATE_COMMAND}` prints"
+# The indexes, and what needs them.
+_INDEXES = {
+    RUN_INDEX: "delete_for_runs and searches by run id need it",
+    OWNER_INDEX: "lists of an owner's threads need it",
+    DAY_INDEX: "lists of all threads need it",
+}
 
 
 def doctor(
@@ -89,18 +92,6 @@ def _print(context: CommandContext, findings: list[Finding]) -> None:
     for each in findings:
         if each.remedy:
             context.output.field(f"\n{each.check}", each.remedy)
-
-
-# AWS refuses signatures of a clock that is minutes off. Expiry, and the order of a task's calls, suffer before that.
-_SKEW_SECONDS_NOTED = 5
-_SKEW_SECONDS_MAX = 240
-_TEMPLATE = f"deploy the template that `{TEMPLATE_COMMAND}` prints"
-# The indexes, and what needs them.
-_INDEXES = {
-    RUN_INDEX: "delete_for_runs and searches by run id need it",
-    OWNER_INDEX: "lists of an owner's threads need it",
-    DAY_INDEX: "lists of all threads need it",
-}
 
 
 @dataclass

@@ -7,11 +7,7 @@ from errno import ENOSPC
 from langgraph.store.base import InvalidNamespaceError
 
 from langgraph.checkpoint.dynamodb._format.codec import UnreadableError
-from langgraph.checkpoint.dynamodb._runtime.failures import (
-    account_remedy,
-    is_transient,
-    outage_remedy,
-)
+from langgraph.checkpoint.dynamodb._runtime.failures import account_remedy, is_transient, outage_remedy
 from langgraph.checkpoint.dynamodb.cli.connection import in_options
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.errors import (

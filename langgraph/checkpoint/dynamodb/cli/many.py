@@ -31,12 +31,7 @@ T = TypeVar("T")
 NO_SUCH_THREAD = "the table has no such thread"
 
 # Errors that concern one thread alone. Any other error would fail all threads.
-_OF_ONE = (
-    CheckpointCorruptionError,
-    CheckpointerInputError,
-    CheckpointFormatError,
-    ThreadBusyError,
-)
+_OF_ONE = (CheckpointCorruptionError, CheckpointerInputError, CheckpointFormatError, ThreadBusyError)
 
 ThreadIds: TypeAlias = Annotated[
     list[str] | None, typer.Argument(metavar="THREAD", help="The threads.", show_default=False)
@@ -93,11 +88,7 @@ class Served(Generic[T]):
 
 
 def chosen(
-    context: CommandContext,
-    thread_ids: Sequence[str] | None,
-    file: Path | None,
-    *,
-    scan: bool = False,
+    context: CommandContext, thread_ids: Sequence[str] | None, file: Path | None, *, scan: bool = False
 ) -> list[str]:
     """Return the threads that a command is for, each of them once.
 

@@ -19,15 +19,10 @@ from langgraph.store.base import InvalidNamespaceError, Item, SearchOp, validate
 from langgraph.checkpoint.dynamodb._operations.arguments import COUNT_MAX
 from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
+from langgraph.checkpoint.dynamodb.cli.files import PIPE, Written, readable_file, written_file
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
-from langgraph.checkpoint.dynamodb.cli.streams import PIPE, Written, readable_file, written_file
 from langgraph.checkpoint.dynamodb.cli.values import brief, counted, moment
-from langgraph.checkpoint.dynamodb.migrate import (
-    ENDPOINTS,
-    MovedMemories,
-    move_memories,
-    open_memories,
-)
+from langgraph.checkpoint.dynamodb.migrate import ENDPOINTS, MovedMemories, move_memories, open_memories
 from langgraph.checkpoint.dynamodb.migrate.memories import read_memories, write_memories
 from langgraph.store.dynamodb.transfer import imported
 
@@ -127,7 +122,7 @@ def search(
     store = context.store if query is None else context.embedding_store
     found = store.search(labels, query=query, limit=limit + 1, refresh_ttl=False)
     if context.output.as_json:
-        context.output.json([{**_record(each), "score": each.score} for each in found[:limit]])
+        context.output.json([_record(each) for each in found[:limit]])
     else:
         rows = [
             (labels_text(each.namespace), each.key, moment(each.updated_at), brief(each.value, 100))
@@ -177,13 +172,7 @@ def delete(
     context.output.result({"namespace": labels, verb.replace(" ", "_"): count}, f"{verb}: {what}")
 
 
-def export(
-    context: CommandContext,
-    prefix: Labels,
-    file: Written = PIPE,
-    *,
-    yes: Yes = False,
-) -> None:
+def export(context: CommandContext, prefix: Labels, file: Written = PIPE, *, yes: Yes = False) -> None:
     """Write memories to a file of JSON lines, with their times.
 
     An empty NAMESPACE, '', stands for all memories. The file is not encrypted, even if the memories are.
@@ -271,15 +260,8 @@ def _found(context: CommandContext, labels: tuple[str, ...], name: str) -> Item:
 
 
 def _record(item: Item) -> dict[str, Any]:
-    return {
-        "namespace": item.namespace,
-        "key": item.key,
-        "value": item.value,
-        "created_at": item.created_at.isoformat(),
-        "updated_at": item.updated_at.isoformat(),
-        # LangGraph's type has no revision; those that the store returns do.
-        "revision": str(getattr(item, "revision", "")),
-    }
+    # LangGraph's type has no revision; those that the store returns do.
+    return {**item.dict(), "revision": str(getattr(item, "revision", ""))}
 
 
 def count_memories(context: CommandContext, labels: tuple[str, ...]) -> int:

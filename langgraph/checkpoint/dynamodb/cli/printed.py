@@ -59,10 +59,7 @@ def parsers() -> tuple[argparse.ArgumentParser, Mapping[str, argparse.ArgumentPa
     template.epilog = _DEPLOY
     printed = template.add_mutually_exclusive_group()
     printed.add_argument(
-        "name",
-        nargs="?",
-        metavar="NAME",
-        help="The template, such as gateway; otherwise that of the table.",
+        "name", nargs="?", metavar="NAME", help="The template, such as gateway; otherwise that of the table."
     )
     printed.add_argument("--list", action="store_true", help="Print the list of templates instead.")
     printed.add_argument(

@@ -142,11 +142,7 @@ def _section(
 
 
 def history(
-    context: CommandContext,
-    thread_id: ThreadId,
-    *,
-    namespace: Namespace = "",
-    limit: Limit = 100,
+    context: CommandContext, thread_id: ThreadId, *, namespace: Namespace = "", limit: Limit = 100
 ) -> None:
     """List a thread's checkpoints, the newest first.
 

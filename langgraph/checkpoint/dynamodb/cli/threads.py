@@ -14,12 +14,7 @@ from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.moments import in_epoch_seconds, stored_at
 from langgraph.checkpoint.dynamodb._format.schema import OWNER
 from langgraph.checkpoint.dynamodb._operations.directory import ThreadQuery, ThreadSummary, list_threads
-from langgraph.checkpoint.dynamodb._operations.overview import (
-    Overview,
-    ScannedPage,
-    overview,
-    scan_threads,
-)
+from langgraph.checkpoint.dynamodb._operations.overview import Overview, ScannedPage, overview, scan_threads
 from langgraph.checkpoint.dynamodb._runtime.steps import gather
 from langgraph.checkpoint.dynamodb.cli.command import Limit
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext

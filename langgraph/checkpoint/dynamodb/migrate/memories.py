@@ -75,7 +75,7 @@ def memories_of(store: BaseStore) -> Records:
             # A memory that was put meanwhile moves the others on.
             if (each.namespace, each.key) not in seen:
                 seen.add((each.namespace, each.key))
-                yield _record(each.namespace, each.key, each.value, each.created_at, each.updated_at)
+                yield {**Item.dict(each), "ttl_minutes": None, "expires_at": None}
         if len(page) < _PAGE_MEMORIES:
             return
         offset += _PAGE_MEMORIES
@@ -128,37 +128,15 @@ def _sqlite(path: str) -> Iterator[Records]:
 def _of_row(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the record of a row of LangGraph's stores, whose namespaces have dots between labels."""
     times = {name: _time(row[name]) for name in ("created_at", "updated_at")}
+    item = Item(namespace=tuple(row["prefix"].split(".")), key=row["key"], value=row["value"], **times)
     # Tables of early releases have no ttl.
-    ends = None if row.get("expires_at") is None else _time(row["expires_at"])
-    namespace = tuple(row["prefix"].split("."))
-    return _record(
-        namespace, row["key"], row["value"], **times, ttl_minutes=row.get("ttl_minutes"), expires_at=ends
-    )
+    ends = None if row.get("expires_at") is None else _time(row["expires_at"]).isoformat()
+    return {**item.dict(), "ttl_minutes": row.get("ttl_minutes"), "expires_at": ends}
 
 
 def _time(value: Any) -> datetime:
     moment = value if isinstance(value, datetime) else datetime.fromisoformat(value)
     return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
-
-
-def _record(
-    namespace: tuple[str, ...],
-    key: str,
-    value: Any,
-    created_at: datetime,
-    updated_at: datetime,
-    ttl_minutes: float | None = None,
-    expires_at: datetime | None = None,
-) -> dict[str, Any]:
-    return {
-        "namespace": list(namespace),
-        "key": key,
-        "value": value,
-        "created_at": created_at.isoformat(),
-        "updated_at": updated_at.isoformat(),
-        "ttl_minutes": ttl_minutes,
-        "expires_at": None if expires_at is None else expires_at.isoformat(),
-    }
 
 
 # Files

@@ -100,9 +100,7 @@ def guessed_positions(writes: Sequence[PendingWrite]) -> list[WritePosition]:
     return [position._replace(task_path=f"{ranks[position.task_id]:08}") for position in positions]
 
 
-def calls_of(
-    writes: Sequence[WriteRecord],
-) -> Iterator[tuple[str, str, list[tuple[str, Any]]]]:
+def calls_of(writes: Sequence[WriteRecord]) -> Iterator[tuple[str, str, list[tuple[str, Any]]]]:
     """Yield the calls of `put_writes` that put writes in their positions: task, path, and the task's writes.
 
     A write's position is its position in the call. So if a call had special writes among others, they have to be

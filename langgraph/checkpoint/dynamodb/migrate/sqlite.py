@@ -1,9 +1,9 @@
-"""LangGraph's SQLite saver as an endpoint: thread ids, checkpoints and positions of writes by SQL on its tables."""
+"""LangGraph's SQLite saver as an endpoint."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -11,38 +11,19 @@ from typing import Any
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
-from langgraph.checkpoint.dynamodb.migrate.record import Ref, WritePosition
-from langgraph.checkpoint.dynamodb.migrate.saver_endpoint import SaverEndpoint
+from langgraph.checkpoint.dynamodb.migrate.sql import SqlEndpoint
 
 _TABLES = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('checkpoints', 'writes')"
-_THREADS = "SELECT DISTINCT thread_id FROM checkpoints ORDER BY thread_id"
-_CHECKPOINTS = "SELECT checkpoint_id, checkpoint_ns FROM checkpoints WHERE thread_id = ?"
-_PLACES = """
-SELECT task_path, task_id, idx, channel FROM writes
-WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?
-"""
 
 
-class SqliteEndpoint(SaverEndpoint):
+class SqliteEndpoint(SqlEndpoint):
     """The tables of LangGraph's SQLite saver."""
 
     saver: SqliteSaver
-    knows_positions = True
+    writes = "writes"
 
-    def thread_ids(self) -> Iterator[str]:
-        """Yield the ids of all threads, in order."""
-        return (thread_id for (thread_id,) in self._rows(_THREADS))
-
-    def refs(self, thread_id: str) -> list[Ref]:
-        """Return a thread's checkpoints in all namespaces, oldest first."""
-        return sorted(Ref(*row) for row in self._rows(_CHECKPOINTS, thread_id))
-
-    def stored_positions(self, thread_id: str, ref: Ref) -> Sequence[tuple[WritePosition, str]] | None:
-        """Return the positions and channels of a checkpoint's writes, in order."""
-        rows = self._rows(_PLACES, thread_id, ref.namespace, ref.checkpoint_id)
-        return sorted((WritePosition(*position), channel) for *position, channel in rows)
-
-    def _rows(self, statement: str, *arguments: Any) -> list[tuple[Any, ...]]:
+    def rows(self, statement: str, *arguments: Any) -> Sequence[tuple[Any, ...]]:
+        """Return the rows of a statement."""
         with self.saver.cursor(transaction=False) as cursor:
             return cursor.execute(statement, arguments).fetchall()
 

@@ -12,10 +12,8 @@ from langgraph.checkpoint.dynamodb._format.content import Write, read_writes
 from langgraph.checkpoint.dynamodb._format.items import Partition
 from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
 from langgraph.checkpoint.dynamodb._operations import put_writes
-from langgraph.checkpoint.dynamodb._operations.arguments import config_of
 from langgraph.checkpoint.dynamodb._operations.get import decoded
 from langgraph.checkpoint.dynamodb._operations.overview import scan_threads
-from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._operations.reads import (
     ChangedMeanwhileError,
     LoadedSegments,
@@ -72,14 +70,6 @@ class TableEndpoint(SaverEndpoint):
                 loaded.clear()
 
     # Writing
-
-    def put(self, thread_id: str, record: Record) -> None:
-        """Store a checkpoint, and then its writes."""
-        partition = items.partition_of(thread_id, record.namespace)
-        parent = config_of(partition, record.parent_id or "")
-        versions = record.checkpoint["channel_versions"]
-        self.mover.runner.run(put(self._storage, parent, record.checkpoint, record.metadata, versions))
-        self.put_writes(thread_id, record)
 
     def put_writes(self, thread_id: str, record: Record) -> None:
         """Store the writes of a checkpoint that is already stored, in exactly their positions."""
