@@ -49,7 +49,6 @@ from langgraph.checkpoint.dynamodb.gateway.operations import Operations
 from langgraph.checkpoint.dynamodb.gateway.ownership import Admitted, admitted
 from langgraph.checkpoint.dynamodb.gateway.principals import (
     Principal,
-    Scope,
     check_request,
     check_right,
     threads_of,
@@ -219,7 +218,7 @@ class _Service:
         """
         if isinstance(message, Labelled):
             served = self._memories if endpoint.name.startswith("store/") else self._nodes
-            running = getattr(served, endpoint.attribute)(message, Scope.of(principal), held)
+            running = getattr(served, endpoint.attribute)(message, principal, held)
             document: dict[str, Any] = await self._runner.arun(running, endpoint.attribute)
             return document
         for _ in range(ATTEMPTS_MAX):

@@ -9,7 +9,7 @@ answer is read.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import TypeAlias
@@ -31,12 +31,12 @@ class Concurrency:
         """Take from the limits how many requests are served at a time."""
         self._places = Shares(limits.in_flight_max)
         self._queue = Shares(_WAITING_MAX)
-        # Tenants and principals are in the order in which they had their last turn, or began to wait.
-        self._waiting: dict[str | None, dict[Principal, deque[_Turn]]] = {}
+        # In the order in which their tenants, and they themselves, had their last turn, or began to wait.
+        self._waiting: dict[Principal, deque[_Turn]] = {}
 
-    def waiting(self) -> dict[str | None, int]:
+    def waiting(self) -> Counter[str | None]:
         """Return how many requests of each tenant wait for a place."""
-        return {tenant: sum(map(len, own.values())) for tenant, own in self._waiting.items()}
+        return Counter(who.tenant for who, turns in self._waiting.items() for _ in turns)
 
     @asynccontextmanager
     async def place(self, who: Principal) -> AsyncIterator[Slot]:
@@ -66,7 +66,7 @@ class Concurrency:
             raise overloaded()
         self._queue.take(who)
         turn: _Turn = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(who.tenant, {}).setdefault(who, deque()).append(turn)
+        self._waiting.setdefault(who, deque()).append(turn)
         try:
             await turn
         except asyncio.CancelledError:
@@ -81,38 +81,31 @@ class Concurrency:
         """Give back a place of a principal, to whose turn it is."""
         self._places.give_back(who)
         while (next_ := self._next()) is not None:
-            turn = self._waiting[next_.tenant][next_][0]
+            turn = self._waiting[next_][0]
             self._forget(next_, turn)
-            # Go behind those who have had no turn since.
-            own = self._waiting.pop(next_.tenant, None)
-            if own is not None:
-                if next_ in own:
-                    own[next_] = own.pop(next_)
-                self._waiting[next_.tenant] = own
+            # Tenants, and principals in them, go behind those who have had no turn since.
+            order = sorted(self._waiting, key=lambda each: (each.tenant == next_.tenant, each == next_))
+            self._waiting = {each: self._waiting[each] for each in order}
             # A turn that is already done was cancelled a moment ago.
             if not turn.done():
                 self._places.take(next_)
                 turn.set_result(None)
 
     def _next(self) -> Principal | None:
-        """Return whose turn it is: whoever has the fewest places; among equals, the first in the order of the dicts."""
-        entitled = (each for own in self._waiting.values() for each in own if self._places.may_take(each))
+        """Return whose turn it is: whoever has the fewest places; among equals, the first in the order of the dict."""
         return min(
-            entitled,
+            filter(self._places.may_take, self._waiting),
             key=lambda each: (self._places.of_tenant(each.tenant), self._places.of(each)),
             default=None,
         )
 
     def _forget(self, who: Principal, turn: _Turn) -> None:
-        own = self._waiting.get(who.tenant, {})
-        turns = own.get(who, deque())
+        turns = self._waiting.get(who, deque())
         if turn in turns:
             turns.remove(turn)
             self._queue.give_back(who)
-        if not turns:
-            own.pop(who, None)
-        if not own:
-            self._waiting.pop(who.tenant, None)
+            if not turns:
+                del self._waiting[who]
 
 
 class Slot:

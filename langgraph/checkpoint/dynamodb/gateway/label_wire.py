@@ -37,11 +37,9 @@ class LabelledKey(Message):
     key: str
 
 
-class Shown(Message):
+class Shown(LabelledKey):
     """A memory, as the page before ended with it."""
 
-    namespace: Labels
-    key: str
     created_at: str | None = Field(None, description="Needed in the order of this time.")
     updated_at: str | None = Field(None, description="Needed in the order of this time.")
 
@@ -49,12 +47,10 @@ class Shown(Message):
 # The store
 
 
-class StoreGet(Message):
+class StoreGet(LabelledKey):
     """Read a memory."""
 
     op: Literal["get"]
-    namespace: Labels
-    key: str
     refresh_ttl: bool = True
 
 
@@ -90,12 +86,10 @@ class ImportedTimes(Message):
     expires_at: str | None
 
 
-class StorePut(Message):
+class StorePut(LabelledKey):
     """Store a memory, or delete it."""
 
     op: Literal["put"]
-    namespace: Labels
-    key: str
     value: JsonText | None = Field(description="The text of a JSON object; null deletes.")
     vectors: Vectors = Field([])
     ttl_seconds: TtlSeconds | None = Field(None, description="Null: it never expires.")
@@ -142,11 +136,9 @@ class SweepTtlRequest(DeleteNamespaceRequest):
     """Delete expired memories under a namespace."""
 
 
-class Memory(Message):
+class Memory(LabelledKey):
     """A memory. Times are those of ISO 8601."""
 
-    namespace: Labels
-    key: str
     value: JsonText
     created_at: str
     updated_at: str
@@ -156,11 +148,9 @@ class Memory(Message):
     score: float | None = Field(None, description="How similar it is; null: it was not compared.")
 
 
-class RestOfMemories(Message):
+class RestOfMemories(LabelledKey):
     """A memory that was found, and did not fit. Get it, and compare it with the filter: it may be a new one."""
 
-    namespace: Labels
-    key: str
     score: float | None
 
 

@@ -16,7 +16,7 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError,
 from langgraph.checkpoint.dynamodb.gateway import label_wire as wire
 from langgraph.checkpoint.dynamodb.gateway.memories import Recent
 from langgraph.checkpoint.dynamodb.gateway.opaque import OpaqueValue, opaque_storage
-from langgraph.checkpoint.dynamodb.gateway.principals import Scope
+from langgraph.checkpoint.dynamodb.gateway.principals import Principal
 from langgraph.checkpoint.dynamodb.gateway.shares import Held
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
@@ -51,7 +51,7 @@ class Nodes:
         self._storage = storage
         self._answer_bytes = response_bytes
 
-    def get(self, request: wire.CacheGetRequest, scope: Scope, held: Held) -> Op[Document]:
+    def get(self, request: wire.CacheGetRequest, who: Principal, held: Held) -> Op[Document]:
         """Read the values that are cached, as many as fit."""
         values: list[Document | None] = [None] * len(request.keys)
         refused: list[Document] = []
@@ -62,7 +62,7 @@ class Nodes:
             if size > self._answer_bytes:
                 left += group
                 continue
-            found = yield from self._read([request.keys[each] for each in group], scope, held)
+            found = yield from self._read([request.keys[each] for each in group], who, held)
             for position, item in zip(group, found, strict=True):
                 if item is not None and size > self._answer_bytes:
                     left.append(position)
@@ -76,10 +76,10 @@ class Nodes:
                         size += len(opened["data"])
         return {"values": values, "refused": refused, "left": left}
 
-    def _read(self, keys: Sequence[wire.LabelledKey], scope: Scope, held: Held) -> Op[list[Item | None]]:
+    def _read(self, keys: Sequence[wire.LabelledKey], who: Principal, held: Held) -> Op[list[Item | None]]:
         wanted = []
         for each in keys:
-            scope.check(each.namespace)
+            who.check_namespace(each.namespace)
             wanted.append(entries.entry_key((), (tuple(each.namespace), each.key)))
         places = [(partition_key(each), sort_key(each)) for each in wanted]
         unique = dict(zip(places, wanted, strict=True))
@@ -95,13 +95,13 @@ class Nodes:
             return {"type": kind, "data": data}
         return None
 
-    def set(self, request: wire.CacheSetRequest, scope: Scope, held: Held) -> Op[Document]:
+    def set(self, request: wire.CacheSetRequest, who: Principal, held: Held) -> Op[Document]:
         """Cache values."""
         del held
         new: dict[tuple[str, str], Item] = {}
         refused: list[Document] = []
         for position, each in enumerate(request.entries):
-            scope.check(each.namespace)
+            who.check_namespace(each.namespace)
             full_key, value = (tuple(each.namespace), each.key), OpaqueValue(each.type, each.data)
             made = partial(entries.entry_of, self._storage, full_key, value, each.ttl_seconds)
             item = yield from _tried(work(made, len(each.data)))
@@ -112,11 +112,11 @@ class Nodes:
         yield from entries.store(self._storage, list(new.values()))
         return {"refused": refused}
 
-    def clear(self, request: wire.CacheClearRequest, scope: Scope, held: Held) -> Op[Document]:
+    def clear(self, request: wire.CacheClearRequest, who: Principal, held: Held) -> Op[Document]:
         """Delete values."""
         del held
         for each in [request.prefix] if request.namespaces is None else request.namespaces:
-            scope.check(each)
+            who.check_namespace(each)
         storage = replace(self._storage, prefix=tuple(request.prefix) if request.namespaces is None else ())
         namespaces = None if request.namespaces is None else [tuple(each) for each in request.namespaces]
         yield from entries.clear(storage, namespaces)

@@ -22,7 +22,6 @@ from langgraph.checkpoint.dynamodb.gateway.wire import (
     PruneRequest,
     ThreadsRequest,
 )
-from langgraph.store.dynamodb.namespaces import narrower
 
 RIGHTS: frozenset[Right] = frozenset(get_args(Right))
 
@@ -82,6 +81,31 @@ class Principal:
     def owns(self, thread_id: str) -> bool:
         """Tell whether a thread, or an owner, belongs to the tenant."""
         return thread_id.startswith(self.prefix)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels that the namespaces of the principal's memories and cached nodes begin with.
+
+        Raises:
+            ProblemError: The principal is bound to an owner of no tenant, whose name might be that of a tenant.
+        """
+        if self.owner is not None and self.tenant is None:
+            raise forbidden(
+                "memories and cached nodes of an owner are those of a tenant; give these credentials a tenant"
+            )
+        return tuple(each for each in (self.tenant, self.owner) if each is not None)
+
+    def check_namespace(self, namespace: Sequence[str]) -> None:
+        """Raise if a namespace, or a prefix of namespaces to delete, does not begin with the principal's labels.
+
+        Raises:
+            ProblemError: It does not.
+        """
+        if tuple(namespace[: len(self.labels)]) != self.labels:
+            raise forbidden(
+                "this reaches memories or cached nodes that are not of these credentials; their namespaces begin with"
+                f" {self.labels!r}"
+            )
 
 
 def check_right(principal: Principal, right: Right) -> None:
@@ -146,39 +170,3 @@ def _is_about_all(principal: Principal, request: Message) -> bool:
         # a scan of the table.
         return request.thread_id is None and items.indexable_run_id(request.filter) is None
     return None in threads_of(request)
-
-
-@dataclass(frozen=True)
-class Scope:
-    """The labels that the namespaces of a principal's memories and cached nodes begin with."""
-
-    labels: tuple[str, ...]
-
-    @classmethod
-    def of(cls, principal: Principal) -> Scope:
-        """Return the scope of a principal: its tenant, and its owner if it is bound to one.
-
-        Raises:
-            ProblemError: The principal is bound to an owner of no tenant, whose name might be that of a tenant.
-        """
-        if principal.owner is not None and principal.tenant is None:
-            raise forbidden(
-                "memories and cached nodes of an owner are those of a tenant; give these credentials a tenant"
-            )
-        return cls(tuple(each for each in (principal.tenant, principal.owner) if each is not None))
-
-    def check(self, namespace: Sequence[str]) -> None:
-        """Raise if a namespace, or a prefix of namespaces to delete, does not begin with the labels.
-
-        Raises:
-            ProblemError: It does not.
-        """
-        if tuple(namespace[: len(self.labels)]) != self.labels:
-            raise forbidden(
-                "this reaches memories or cached nodes that are not of these credentials; their namespaces begin with"
-                f" {self.labels!r}"
-            )
-
-    def narrowed(self, prefix: tuple[str, ...]) -> tuple[str, ...] | None:
-        """Return a prefix to read under, as far as the principal reaches it; `None` if that is nothing."""
-        return narrower(prefix, self.labels)
