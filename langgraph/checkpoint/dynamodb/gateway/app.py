@@ -35,12 +35,9 @@ from langgraph.checkpoint.dynamodb.gateway.asking import (
     sleep,
 )
 from langgraph.checkpoint.dynamodb.gateway.authentication import Authenticate
-from langgraph.checkpoint.dynamodb.gateway.concurrency import Concurrency
 from langgraph.checkpoint.dynamodb.gateway.deltas import check_deltas
-from langgraph.checkpoint.dynamodb.gateway.description import describe
-from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS, LABEL_ENDPOINTS, Endpoint
+from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS, LABEL_ENDPOINTS, Endpoint, describe
 from langgraph.checkpoint.dynamodb.gateway.joining import Joining
-from langgraph.checkpoint.dynamodb.gateway.label_wire import Labelled
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.memories import Memories, store_storage
 from langgraph.checkpoint.dynamodb.gateway.nodes import Nodes, cache_storage
@@ -55,7 +52,7 @@ from langgraph.checkpoint.dynamodb.gateway.principals import (
 )
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError, forbidden
 from langgraph.checkpoint.dynamodb.gateway.readiness import Readiness
-from langgraph.checkpoint.dynamodb.gateway.shares import Held, Holding
+from langgraph.checkpoint.dynamodb.gateway.shares import Concurrency, Held, Holding
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
 _DESCRIPTION = "/openapi.json"
@@ -216,7 +213,7 @@ class _Service:
             CheckpointNotFoundError: The endpoint needs a thread that does not exist.
             ThreadBusyError: The thread was deleted or pruned at every attempt.
         """
-        if isinstance(message, Labelled):
+        if endpoint in LABEL_ENDPOINTS:
             served = self._memories if endpoint.name.startswith("store/") else self._nodes
             running = getattr(served, endpoint.attribute)(message, principal, held)
             document: dict[str, Any] = await self._runner.arun(running, endpoint.attribute)

@@ -1,8 +1,11 @@
-"""Bodies: receiving requests within their limits, and sending answers."""
+"""Bodies: receiving requests within their limits, and sending answers, compressed by gzip or zstd."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import gzip
+import sys
+import zlib
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +14,6 @@ from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
-from langgraph.checkpoint.dynamodb.gateway import compression
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.media import Media, media_of
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
@@ -46,14 +48,14 @@ async def receive(request: Request, limits: Limits, held: Held) -> RequestBody:
         ProblemError: The body is too large, or its headers say that it is no message, or there is no room for it.
     """
     media = media_of(request.headers.get("content-type", ""))
-    encoding = compression.content_encoding(request.headers.get("content-encoding", ""))
+    encoding = content_encoding(request.headers.get("content-encoding", ""))
     announced = request.headers.get("content-length", "")
     if announced.isdecimal() and int(announced[:20]) > limits.body_bytes_max:
-        raise compression.too_large(limits.body_bytes_max)
+        raise too_large(limits.body_bytes_max)
     data = bytearray()
     async for piece in request.stream():
         if len(data) + len(piece) > limits.body_bytes_max:
-            raise compression.too_large(limits.body_bytes_max)
+            raise too_large(limits.body_bytes_max)
         held.add(len(piece))
         data += piece
     return RequestBody(bytes(data), encoding, media)
@@ -81,7 +83,7 @@ class Decoder:
         return message
 
     def _decoded(self, body: RequestBody, model: type[Message]) -> tuple[bytes, Message]:
-        content = compression.decompressed(body.data, body.encoding, self._limits.decompressed_bytes_max)
+        content = decompressed(body.data, body.encoding, self._limits.decompressed_bytes_max)
         return content, _message(content, body.media, model)
 
 
@@ -111,12 +113,94 @@ def _place(loc: Iterable[int | str]) -> str:
 async def answer(media: Media, accept_encoding: str, document: Any) -> Response:
     """Return the response for a document, compressed if the client accepts that."""
     # A large document would block the event loop.
-    return await to_thread.run_sync(_response, media, compression.chosen_encoding(accept_encoding), document)
+    return await to_thread.run_sync(_response, media, chosen_encoding(accept_encoding), document)
 
 
 def _response(media: Media, encoding: str | None, document: Any) -> Response:
     body, headers = media.encode(document), dict[str, str]()
     if encoding is not None and len(body) >= _COMPRESSED_BYTES_MIN:
         headers["Content-Encoding"] = encoding
-        body = compression.compressed(body, encoding)
+        body = compressed(body, encoding)
     return Response(body, media_type=media.name, headers=headers)
+
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+# A decompressor keeps zstd's window in memory. The senders' own default is 2 MiB.
+_ZSTD_OPTIONS: dict[int, int] = {zstd.DecompressionParameter.window_log_max: 23}
+_ZSTD_LEVEL = 3
+_GZIP_LEVEL = 6
+# zlib's number for a window of 32 KiB inside gzip's own format.
+_GZIP_WINDOW = 31
+
+
+# By encoding, what makes a decompressor. Those of zlib and zstd have the same methods.
+_DECOMPRESSORS: Mapping[str, Callable[[], Any]] = {
+    "gzip": lambda: zlib.decompressobj(_GZIP_WINDOW),
+    "zstd": lambda: zstd.ZstdDecompressor(options=_ZSTD_OPTIONS),
+}
+ENCODINGS = tuple(_DECOMPRESSORS)
+
+
+def content_encoding(header: str) -> str:
+    """Return the encoding that a Content-Encoding header names, or the empty text for none.
+
+    Raises:
+        ProblemError: The encoding is unknown, or there are several.
+    """
+    name = header.strip().lower()
+    if name not in ("", "identity", *ENCODINGS):
+        says = (
+            f"Content-Encoding must be {' or '.join(ENCODINGS)}; leave it out if the body is not compressed"
+        )
+        raise ProblemError(415, says, headers={"Accept-Encoding": ", ".join(ENCODINGS)})
+    return "" if name == "identity" else name
+
+
+def decompressed(data: bytes, encoding: str, bytes_max: int) -> bytes:
+    """Decompress a whole body, but stop when it exceeds the limit.
+
+    Raises:
+        ProblemError: It is too large, not complete, or not compressed as its encoding says.
+    """
+    # One byte above the limit shows that there is more.
+    content = _decompressed(data, encoding, bytes_max + 1) if encoding else data
+    if len(content) > bytes_max:
+        msg = f"the body is over {bytes_max:,} bytes once it is decompressed; send less in one request"
+        raise ProblemError(413, msg)
+    return content
+
+
+def _decompressed(data: bytes, encoding: str, bytes_max: int) -> bytes:
+    decompressor = _DECOMPRESSORS[encoding]()
+    try:
+        content: bytes = decompressor.decompress(data, bytes_max)
+    except (zlib.error, zstd.ZstdError):
+        msg = "the body is not compressed as its Content-Encoding says, or with too large a window"
+        raise ProblemError(400, msg) from None
+    if decompressor.unused_data:
+        raise ProblemError(400, "something follows the end of the compressed body")
+    if not decompressor.eof and len(content) < bytes_max:
+        raise ProblemError(400, "the compressed body is not complete")
+    return content
+
+
+def too_large(bytes_max: int) -> ProblemError:
+    """Return the problem for a body that is too large as it is sent."""
+    return ProblemError(413, f"the body is over {bytes_max:,} bytes; send less in one request")
+
+
+def compressed(data: bytes, encoding: str) -> bytes:
+    """Compress an answer."""
+    if encoding == "gzip":
+        return gzip.compress(data, _GZIP_LEVEL)
+    return zstd.compress(data, _ZSTD_LEVEL)
+
+
+def chosen_encoding(accept_encoding: str) -> str | None:
+    """Return the fastest encoding that a client names, or None. One with a weight is left out: it may be refused."""
+    named = [each.strip() for each in accept_encoding.lower().split(",")]
+    return next((each for each in reversed(ENCODINGS) if each in named), None)

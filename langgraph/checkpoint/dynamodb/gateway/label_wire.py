@@ -26,10 +26,6 @@ TtlSeconds: TypeAlias = Annotated[int, Field(ge=1, le=TTL_SECONDS_MAX)]
 Token: TypeAlias = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
 
 
-class Labelled(Message):
-    """Base class of the requests about namespaces of labels."""
-
-
 class LabelledKey(Message):
     """A memory's namespace and key, or a cached node's."""
 
@@ -119,13 +115,13 @@ StoreOp: TypeAlias = Annotated[
 ]
 
 
-class BatchRequest(Labelled):
+class BatchRequest(Message):
     """Run operations of the store: first the reads, and then the puts."""
 
     ops: Annotated[list[StoreOp], Field(max_length=OPERATIONS_MAX)]
 
 
-class DeleteNamespaceRequest(Labelled):
+class DeleteNamespaceRequest(Message):
     """Delete every memory under a namespace."""
 
     namespace_prefix: Labels
@@ -194,7 +190,7 @@ class DeleteNamespaceResponse(ResponseMessage):
 # The node cache
 
 
-class CacheGetRequest(Labelled):
+class CacheGetRequest(Message):
     """Read cached values."""
 
     keys: Annotated[list[LabelledKey], Field(max_length=OPERATIONS_MAX)]
@@ -208,13 +204,13 @@ class CacheEntry(LabelledKey, Value):
     )
 
 
-class CacheSetRequest(Labelled):
+class CacheSetRequest(Message):
     """Cache values."""
 
     entries: Annotated[list[CacheEntry], Field(max_length=OPERATIONS_MAX)]
 
 
-class CacheClearRequest(Labelled):
+class CacheClearRequest(Message):
     """Delete cached values."""
 
     namespaces: list[Labels] | None = Field(

@@ -11,7 +11,7 @@ import json
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from itertools import islice
@@ -52,32 +52,16 @@ _MEMORY_BYTES = 300
 _LISTED_MAX = 10_000
 
 
+@dataclass
 class Room:
-    """The room for results in one answer."""
+    """The room for results in one answer. The last result may exceed it by its own size."""
 
-    def __init__(self, bytes_max: int) -> None:
-        """Take the size of the answer, which the last result may exceed by its own."""
-        self._bytes_max = bytes_max
-        self._left = bytes_max
+    bytes_max: int
+    size_bytes: int = 0
 
-    @property
     def is_full(self) -> bool:
-        """Whether no more results fit."""
-        return self._left <= 0
-
-    def take(self, size_bytes: int, name: str) -> None:
-        """Count a result.
-
-        Raises:
-            CheckpointerInputError: No answer could hold it.
-        """
-        if size_bytes > 2 * self._bytes_max:
-            msg = (
-                f"{name} has {size_bytes} bytes as JSON, and an answer of this gateway at most {2 * self._bytes_max};"
-                " raise body_bytes_max in its limits, or read it where the table can be reached"
-            )
-            raise CheckpointerInputError(msg)
-        self._left -= size_bytes
+        """Tell whether no more results fit."""
+        return self.size_bytes >= self.bytes_max
 
 
 class Recent(OrderedDict[str, float]):
@@ -209,7 +193,7 @@ class _Reading:
         """Read; return the positions of those for which there was no room."""
         left: list[int] = []
         for position, read in wanted.items():
-            if self.room.is_full:
+            if self.room.is_full():
                 left.append(position)
             else:
                 self.results[position] = yield from read()
@@ -244,7 +228,7 @@ class _Reading:
         documents: list[Document] = []
         rest: list[Document] = []
         for loaded, score in found:
-            if self.room.is_full:
+            if self.room.is_full():
                 self.has_rest = True
                 rest.append(_place(loaded.address) | {"score": score})
             else:
@@ -259,7 +243,15 @@ class _Reading:
     def _memory(self, loaded: LoadedMemory, score: float | None, refresh_ttl: bool) -> Op[Document]:
         size = loaded.segment_bytes or item_bytes(loaded.memory.item)
         text: str = yield from work(partial(_text, loaded), size)
-        self.room.take(_MEMORY_BYTES + len(text), f"the value of memory {loaded.address.key!r}")
+        self.room.size_bytes += _MEMORY_BYTES + len(text)
+        bytes_max = 2 * self.room.bytes_max
+        if _MEMORY_BYTES + len(text) > bytes_max:
+            msg = (
+                f"the value of memory {loaded.address.key!r} has {len(text)} bytes as JSON, and an answer of this"
+                f" gateway at most {bytes_max}; raise body_bytes_max in its limits, or read it where the table can be"
+                " reached"
+            )
+            raise CheckpointerInputError(msg)
         if refresh_ttl:
             self._renewed.append(loaded.memory)
         return record_of(loaded) | {"value": text, "revision": loaded.memory.revision, "score": score}

@@ -14,7 +14,7 @@ from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerError
 from langgraph.checkpoint.dynamodb.gateway import label_wire as wire
-from langgraph.checkpoint.dynamodb.gateway.memories import Recent
+from langgraph.checkpoint.dynamodb.gateway.memories import Recent, Room
 from langgraph.checkpoint.dynamodb.gateway.opaque import OpaqueValue, opaque_storage
 from langgraph.checkpoint.dynamodb.gateway.principals import Principal
 from langgraph.checkpoint.dynamodb.gateway.shares import Held
@@ -56,24 +56,26 @@ class Nodes:
         values: list[Document | None] = [None] * len(request.keys)
         refused: list[Document] = []
         left: list[int] = []
-        size = 0
+        room = Room(self._answer_bytes)
         for start in range(0, len(request.keys), _READ_AT_ONCE):
             group = range(start, min(start + _READ_AT_ONCE, len(request.keys)))
-            if size > self._answer_bytes:
+            if room.is_full():
                 left += group
                 continue
             found = yield from self._read([request.keys[each] for each in group], who, held)
             for position, item in zip(group, found, strict=True):
-                if item is not None and size > self._answer_bytes:
+                if item is None:
+                    continue
+                if room.is_full():
                     left.append(position)
-                elif item is not None:
-                    opened = yield from _tried(work(partial(self._open, item), item_bytes(item)))
-                    if isinstance(opened, str):
-                        refused.append({"position": position, "reason": opened})
-                    elif opened is not None:
-                        values[position] = opened
-                        held.add(len(opened["data"]))
-                        size += len(opened["data"])
+                    continue
+                opened = yield from _tried(work(partial(self._open, item), item_bytes(item)))
+                if isinstance(opened, str):
+                    refused.append({"position": position, "reason": opened})
+                elif opened is not None:
+                    values[position] = opened
+                    held.add(len(opened["data"]))
+                    room.size_bytes += len(opened["data"])
         return {"values": values, "refused": refused, "left": left}
 
     def _read(self, keys: Sequence[wire.LabelledKey], who: Principal, held: Held) -> Op[list[Item | None]]:

@@ -37,14 +37,15 @@ from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, ThreadLockLostError
 from langgraph.checkpoint.dynamodb.gateway import wire
 from langgraph.checkpoint.dynamodb.gateway.deltas import rebuilt
-from langgraph.checkpoint.dynamodb.gateway.documents import (
+from langgraph.checkpoint.dynamodb.gateway.limits import Limits
+from langgraph.checkpoint.dynamodb.gateway.opaque import (
+    OpaqueValue,
     checkpoint_document,
+    may_match,
     place_document,
     size_of,
     value_documents,
 )
-from langgraph.checkpoint.dynamodb.gateway.limits import Limits
-from langgraph.checkpoint.dynamodb.gateway.opaque import OpaqueValue, may_match
 from langgraph.checkpoint.dynamodb.gateway.plain import plain_document
 
 Document: TypeAlias = dict[str, Any]

@@ -14,9 +14,8 @@ from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.dynamodb._format.content import delta_counters
 from langgraph.checkpoint.dynamodb._format.inert import LookingSerializer
 from langgraph.checkpoint.dynamodb._format.plain import as_json, asked, interrupt_fields, interrupts_in
-from langgraph.checkpoint.dynamodb.gateway.documents import place_document
 from langgraph.checkpoint.dynamodb.gateway.media import JSON
-from langgraph.checkpoint.dynamodb.gateway.opaque import OpaqueMetadata, OpaqueValue
+from langgraph.checkpoint.dynamodb.gateway.opaque import OpaqueMetadata, OpaqueValue, place_document
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 from langgraph.checkpoint.dynamodb.gateway.size_limits import VALUES_MAX, check_json, count_msgpack
 
@@ -79,7 +78,7 @@ class _PlainCheckpoint:
         return document
 
     def _metadata(self) -> Any:
-        metadata = self._found.metadata
+        metadata: Any = self._found.metadata
         is_closed = isinstance(metadata, OpaqueMetadata) and not metadata.is_readable
         data, shown = self._shown(metadata.typed if is_closed else metadata)
         return shown if isinstance(data, dict) else _Omitted("unreadable", 0)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import get_args
+from typing import Literal, TypeAlias, get_args
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.limits import TENANT_PATTERN
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
-from langgraph.checkpoint.dynamodb.gateway.endpoints import Right
 from langgraph.checkpoint.dynamodb.gateway.label_wire import BatchRequest, StorePut
 from langgraph.checkpoint.dynamodb.gateway.problems import forbidden
 from langgraph.checkpoint.dynamodb.gateway.wire import (
@@ -23,6 +22,7 @@ from langgraph.checkpoint.dynamodb.gateway.wire import (
     ThreadsRequest,
 )
 
+Right: TypeAlias = Literal["read", "write", "administer"]
 RIGHTS: frozenset[Right] = frozenset(get_args(Right))
 
 

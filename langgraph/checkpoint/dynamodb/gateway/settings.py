@@ -31,7 +31,6 @@ from langgraph.checkpoint.dynamodb.gateway.authentication import (
     anybody_on_this_machine,
 )
 from langgraph.checkpoint.dynamodb.gateway.jwt import (
-    AuthorizerClaims,
     ClaimOptions,
     JsonWebTokens,
     JwtOptions,
@@ -130,7 +129,7 @@ class PrincipalsOptions(Options):
         if self.iam:
             ways.append(IamIdentities({each.principal(name): each.arns for name, each in self.iam.items()}))
         if self.authorizer is not None:
-            ways.append(AuthorizerClaims(self.authorizer))
+            ways.append(self.authorizer.authorized)
         return any_of(ways) if ways else None
 
 

@@ -481,13 +481,7 @@ class AboutResponse(Message):
     owner: str | None = Field(description="The owner that these credentials are bound to.")
 
 
-class Health(Message):
-    """The process runs."""
+class Status(Message):
+    """The process runs (`ok`), or the table answers (`ready`)."""
 
-    status: Literal["ok"]
-
-
-class Ready(Message):
-    """The table answers."""
-
-    status: Literal["ready"]
+    status: Literal["ok", "ready"]
