@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 import httpx
@@ -43,13 +44,22 @@ class Recorded(httpx.ASGITransport):
         return await super().handle_async_request(request)
 
 
-def connected(client: T, recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> T:
-    """Let one of our clients reach a gateway without a network, and return it."""
-    transport: Any = client.transport
-    authorization = transport._authorization  # noqa: SLF001 - there is no network between the two.
-    connections = Connections(TIMEOUT_SECONDS, {"transport": recorded}, authorization)
-    monkeypatch.setattr(transport, "_connections", connections)
-    return client
+@asynccontextmanager
+async def connecting(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[[T], T]]:
+    """Give what lets one of our clients reach a gateway without a network; they are closed after the block."""
+    clients: list[Any] = []
+
+    def connect(client: T) -> T:
+        transport: Any = client.transport
+        authorization = transport._authorization  # noqa: SLF001 - there is no network between the two.
+        connections = Connections(TIMEOUT_SECONDS, {"transport": recorded}, authorization)
+        monkeypatch.setattr(transport, "_connections", connections)
+        clients.append(client)
+        return client
+
+    yield connect
+    for each in clients:
+        await each.aclose()
 
 
 async def converse(make_agent: Callable[[], HttpCheckpointSaver]) -> None:
