@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
@@ -11,16 +10,12 @@ import httpx
 import ormsgpack
 import pytest
 
+from langgraph.checkpoint.dynamodb.gateway.bodies import decompressed
 from langgraph.checkpoint.dynamodb.http import HttpCache, HttpCheckpointSaver, HttpStore
 from langgraph.checkpoint.dynamodb.http.connections import Connections
 from langgraph.checkpoint.dynamodb.http.transport import TIMEOUT_SECONDS
 from langgraph.store.dynamodb import erase
 from tests.support.checkpoints import Conversation, noise
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
 
 T = TypeVar("T", HttpCheckpointSaver, HttpStore, HttpCache[Any])
 
@@ -39,7 +34,7 @@ class Recorded(httpx.ASGITransport):
             name = request.url.path.rpartition("/")[2]
             content = request.content
             if request.headers.get("content-encoding") == "zstd":
-                content = zstd.decompress(content)
+                content = decompressed(content, "zstd", 1 << 30)
             self.documents.setdefault(name, []).append(ormsgpack.unpackb(content))
         return await super().handle_async_request(request)
 

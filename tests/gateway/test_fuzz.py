@@ -6,11 +6,9 @@ test_costs.py says.
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import random
-import sys
 import uuid
 from base64 import b64encode
 from collections import Counter
@@ -25,6 +23,7 @@ from starlette.applications import Starlette
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, create_gateway
+from langgraph.checkpoint.dynamodb.gateway.bodies import compressed
 from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS, Endpoint
 from langgraph.checkpoint.dynamodb.gateway.media import JSON, MSGPACK, Media
 from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS
@@ -33,11 +32,6 @@ from tests.gateway.conftest import always
 from tests.gateway.recorded import Recorded, connecting, converse, remember
 from tests.gateway.requests import ODD, example, places_of_values, replaced
 from tests.support.seeds import fresh_seed
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
 
 pytestmark = pytest.mark.engines("dynamodb-local")
 
@@ -119,8 +113,8 @@ def _damaged(body: bytes, rng: random.Random) -> bytes:
 
 def _compressed(body: bytes, rng: random.Random) -> tuple[str, bytes]:
     name = rng.choice(("gzip", "zstd"))
-    compressed = (gzip.compress if name == "gzip" else zstd.compress)(body)
-    return name, _damaged(compressed, rng) if rng.random() < 0.5 else compressed
+    content = compressed(body, name)
+    return name, _damaged(content, rng) if rng.random() < 0.5 else content
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
+from anyio import CapacityLimiter
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -129,7 +130,7 @@ class _Service:
         self._metrics = metrics.Metrics()
         self._places = Concurrency(limits)
         self._holding = Holding(limits)
-        self._decoder = bodies.Decoder(limits)
+        self._decoding = CapacityLimiter(1)
 
     def application(self, authenticate: Authenticate) -> Starlette:
         routes = [
@@ -180,7 +181,7 @@ class _Service:
             # Received before the request takes a place, so a slow sender keeps nobody else waiting.
             body = await bodies.receive(request, self._limits, held)
             async with self._places.place(principal) as place:
-                message = await self._decoder.message(body, endpoint.model, held)
+                message = await body.message(endpoint.model, held, self._decoding)
                 held.add(check_deltas(message, self._limits))
                 self._check_plain(message)
                 check_request(principal, message)

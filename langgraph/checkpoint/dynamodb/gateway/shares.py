@@ -185,8 +185,10 @@ class Concurrency:
             turn = self._waiting[next_][0]
             self._forget(next_, turn)
             # Tenants, and principals in them, go behind those who have had no turn since.
-            order = sorted(self._waiting, key=lambda each: (each.tenant == next_.tenant, each == next_))
-            self._waiting = {each: self._waiting[each] for each in order}
+            waiting = sorted(
+                self._waiting.items(), key=lambda each: (each[0].tenant == next_.tenant, each[0] is next_)
+            )
+            self._waiting = dict(waiting)
             # A turn that is already done was cancelled a moment ago.
             if not turn.done():
                 self._places.take(next_)
