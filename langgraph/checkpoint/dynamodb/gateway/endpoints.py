@@ -120,7 +120,7 @@ _SECURITY: list[dict[str, list[str]]] = [{name: []} for name in _SCHEMES]
 
 def describe(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
     """Return the OpenAPI document of a service with these endpoints."""
-    own_models: list[type[BaseModel]] = [wire.AboutResponse, wire.Status, wire.Problem]
+    own_models: list[type[BaseModel]] = [wire.AboutResponse, wire.ServiceStatus, wire.Problem]
     about, status, _ = ({media.JSON.name: {"schema": _reference(each)}} for each in own_models)
     text = {metrics.MEDIA_TYPE: {"schema": {"type": "string"}}}
     paths = {

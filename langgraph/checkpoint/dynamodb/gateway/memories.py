@@ -246,12 +246,11 @@ class _Reading:
         self.room.size_bytes += _MEMORY_BYTES + len(text)
         bytes_max = 2 * self.room.bytes_max
         if _MEMORY_BYTES + len(text) > bytes_max:
-            msg = (
+            raise CheckpointerInputError(
                 f"the value of memory {loaded.address.key!r} has {len(text)} bytes as JSON, and an answer of this"
                 f" gateway at most {bytes_max}; raise body_bytes_max in its limits, or read it where the table can be"
                 " reached"
             )
-            raise CheckpointerInputError(msg)
         if refresh_ttl:
             self._renewed.append(loaded.memory)
         return record_of(loaded) | {"value": text, "revision": loaded.memory.revision, "score": score}
@@ -303,8 +302,9 @@ def _search(op: wire.StoreSearch, who: Principal) -> Search:
 
 def _new(op: wire.StorePut) -> Op[NewMemory]:
     if op.value is None and (op.times or (op.condition and op.condition.revision is None)):
-        msg = "value is null, which deletes; give a condition with the revision of the memory to delete, or none"
-        raise CheckpointerInputError(msg)
+        raise CheckpointerInputError(
+            "value is null, which deletes; give a condition with the revision of the memory to delete, or none"
+        )
     value = None
     if op.value is not None:
         value = yield from work(partial(_json, op.value, f"value of memory {op.key!r}"), len(op.value))
@@ -323,8 +323,9 @@ def _compared(distance: Any) -> Vectors:
     try:
         return exact_vectors(distance)
     except CheckpointerConfigurationError as error:
-        msg = "this gateway compares no vectors; ask its operator to install the extra `vectors`"
-        raise CheckpointerInputError(msg) from error
+        raise CheckpointerInputError(
+            "this gateway compares no vectors; ask its operator to install the extra `vectors`"
+        ) from error
 
 
 def _json(text: str, name: str) -> Any:
@@ -333,8 +334,9 @@ def _json(text: str, name: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        msg = f"{name} is not JSON ({error}); send the text of a JSON object"
-        raise CheckpointerInputError(msg) from None
+        raise CheckpointerInputError(
+            f"{name} is not JSON ({error}); send the text of a JSON object"
+        ) from None
 
 
 def _checked(labels: Iterable[str]) -> tuple[str, ...]:
@@ -351,8 +353,7 @@ def _list(op: wire.StoreListNamespaces) -> ListNamespacesOp:
 def _numbers(data: bytes) -> Sequence[float]:
     numbers = array.array("f")
     if not data or len(data) % numbers.itemsize:
-        msg = f"a vector has {len(data)} bytes; send 32-bit floats, four bytes each"
-        raise CheckpointerInputError(msg)
+        raise CheckpointerInputError(f"a vector has {len(data)} bytes; send 32-bit floats, four bytes each")
     numbers.frombytes(data)
     if sys.byteorder == "big":  # pragma: no cover - tests run on little-endian machines.
         numbers.byteswap()
@@ -370,8 +371,9 @@ def _shown(at: wire.Shown) -> StoredItem:
             datetime.fromisoformat(each or never) for each in (at.created_at, at.updated_at)
         )
     except ValueError:
-        msg = "after has a time that is none; send created_at and updated_at as an answer has them"
-        raise CheckpointerInputError(msg) from None
+        raise CheckpointerInputError(
+            "after has a time that is none; send created_at and updated_at as an answer has them"
+        ) from None
     return StoredItem(
         namespace=tuple(at.namespace), key=at.key, value={}, created_at=created_at, updated_at=updated_at
     )

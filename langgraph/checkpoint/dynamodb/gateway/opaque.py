@@ -123,11 +123,10 @@ def inert_serde(saver: DynamoDBSaver) -> SerializerProtocol:
     """
     if isinstance(saver.serde, EncryptedSerializer):
         if type(saver.serde) is not EncryptedSerializer:
-            msg = (
+            raise CheckpointerConfigurationError(
                 f"the gateway's saver has a {type(saver.serde).__name__}, and only the cipher of LangGraph's own"
                 " EncryptedSerializer can encrypt values that the clients serialize; give it that one"
             )
-            raise CheckpointerConfigurationError(msg)
         return EncryptedSerializer(saver.serde.cipher, _LOOKING)
     return _LOOKING
 

@@ -48,23 +48,22 @@ class Principal:
     def __post_init__(self) -> None:
         """Refuse a tenant that would be another one's prefix, or match all threads."""
         if self.tenant is not None and not re.fullmatch(TENANT_PATTERN, self.tenant):
-            msg = (
+            raise CheckpointerInputError(
                 "tenant has to be letters, digits, dots, underscores and hyphens, without the slash after it"
             )
-            raise CheckpointerInputError(msg)
         unknown = set(self.rights) - RIGHTS
         if unknown:
-            msg = f"rights can be {', '.join(sorted(RIGHTS))}; {len(unknown)} of yours are none of these"
-            raise CheckpointerInputError(msg)
+            raise CheckpointerInputError(
+                f"rights can be {', '.join(sorted(RIGHTS))}; {len(unknown)} of yours are none of these"
+            )
         if self.owner_name is not None:
             checked_id(self.owner, "owner")
             items.owner_key(self.owner_name)
             if self.tenant is None and "/" in self.owner_name:
-                msg = (
+                raise CheckpointerInputError(
                     "owner has a slash, and the part before it would be a tenant; give tenant, and the owner without"
                     " it"
                 )
-                raise CheckpointerInputError(msg)
 
     @property
     def owner_name(self) -> str | None:

@@ -55,8 +55,7 @@ def _parsed(value: Any) -> Any:
     try:
         return yaml.safe_load(value)
     except yaml.YAMLError:
-        msg = "give a mapping, or one as JSON or YAML"
-        raise ValueError(msg) from None
+        raise ValueError("give a mapping, or one as JSON or YAML") from None
 
 
 class _NamedOptions(Options):
@@ -211,8 +210,9 @@ def configured_gateway(source: str | os.PathLike[str] | None = None) -> Starlett
     """
     config = CheckpointerConfig.load(source)
     if not isinstance(config.config, DynamoDBOptions):
-        msg = f"type {config.type} is configured, which has no table; the gateway needs dynamodb"
-        raise CheckpointerConfigurationError(msg)
+        raise CheckpointerConfigurationError(
+            f"type {config.type} is configured, which has no table; the gateway needs dynamodb"
+        )
     options = load_options(source)
     with config.saying_where():
         saver = make_saver(config.config)
