@@ -20,8 +20,7 @@ from langgraph.checkpoint.dynamodb.cli import printed, shipped
 from langgraph.checkpoint.dynamodb.cli.app import Listed, app
 from langgraph.checkpoint.dynamodb.cli.outcome import Exit
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError
-from langgraph.checkpoint.dynamodb.gateway.description import describe
-from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS
+from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS, describe
 from langgraph.checkpoint.dynamodb.gateway.problems import TYPE_PREFIX
 from tools.protocol_tables import transitions
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import httpx
@@ -11,9 +11,10 @@ from starlette.applications import Starlette
 from starlette.requests import HTTPConnection
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb._runtime.steps import Op
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, Wait
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.gateway import Principal, anybody_on_this_machine, app, create_gateway
+from langgraph.checkpoint.dynamodb.gateway.media import JSON
 
 MakeClient = Callable[..., httpx.AsyncClient]
 
@@ -26,6 +27,10 @@ class Script:
         self.asked: list[Any] = []
         self.answer: dict[str, Any] = {}
         self.error: Exception | None = None
+        self.wait: Wait | None = None
+        """What each operation waits for."""
+        self.running = self.most = 0
+        """How many run now, and the most that ever ran at a time."""
 
     def __call__(self, *_given: Any) -> Script:
         """Take the place of the class."""
@@ -37,8 +42,14 @@ class Script:
         return self._run
 
     def _run(self, _storage: Storage, request: Any, _prefix: str = "") -> Op[dict[str, Any]]:
-        yield from ()
         self.asked.append(request)
+        self.running += 1
+        self.most = max(self.most, self.running)
+        try:
+            if self.wait is not None:
+                yield (self.wait,)
+        finally:
+            self.running -= 1
         if self.error is not None:
             raise self.error
         return self.answer
@@ -90,3 +101,21 @@ def always(principal: Principal | None) -> Callable[[HTTPConnection], Any]:
         return principal
 
     return authenticate
+
+
+def by_token(principals: Mapping[str, Principal]) -> Callable[[HTTPConnection], Any]:
+    """Authenticate by a token that is a principal's name."""
+
+    async def authenticate(request: HTTPConnection) -> Principal | None:
+        return principals.get(request.headers.get("authorization", "").removeprefix("Bearer "))
+
+    return authenticate
+
+
+async def send_as(gateway: Starlette, who: str, path: str, document: Any, **headers: str) -> httpx.Response:
+    """Send a document as JSON, in which bytes are base64, with somebody's token."""
+    headers |= {"authorization": f"Bearer {who}", "content-type": JSON.name}
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(app=gateway), base_url="http://localhost"
+    ) as client:
+        return await client.post(path, content=JSON.encode(document), headers=headers)

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 import httpx
 import ormsgpack
 import pytest
 
+from langgraph.checkpoint.dynamodb.gateway.bodies import decompressed
 from langgraph.checkpoint.dynamodb.http import HttpCache, HttpCheckpointSaver, HttpStore
 from langgraph.checkpoint.dynamodb.http.connections import Connections
 from langgraph.checkpoint.dynamodb.http.transport import TIMEOUT_SECONDS
 from langgraph.store.dynamodb import erase
 from tests.support.checkpoints import Conversation, noise
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
 
 T = TypeVar("T", HttpCheckpointSaver, HttpStore, HttpCache[Any])
 
@@ -38,18 +34,27 @@ class Recorded(httpx.ASGITransport):
             name = request.url.path.rpartition("/")[2]
             content = request.content
             if request.headers.get("content-encoding") == "zstd":
-                content = zstd.decompress(content)
+                content = decompressed(content, "zstd", 1 << 30)
             self.documents.setdefault(name, []).append(ormsgpack.unpackb(content))
         return await super().handle_async_request(request)
 
 
-def connected(client: T, recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> T:
-    """Let one of our clients reach a gateway without a network, and return it."""
-    transport: Any = client.transport
-    authorization = transport._authorization  # noqa: SLF001 - there is no network between the two.
-    connections = Connections(TIMEOUT_SECONDS, {"transport": recorded}, authorization)
-    monkeypatch.setattr(transport, "_connections", connections)
-    return client
+@asynccontextmanager
+async def connecting(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[[T], T]]:
+    """Give what lets one of our clients reach a gateway without a network; they are closed after the block."""
+    clients: list[Any] = []
+
+    def connect(client: T) -> T:
+        transport: Any = client.transport
+        authorization = transport._authorization  # noqa: SLF001 - there is no network between the two.
+        connections = Connections(TIMEOUT_SECONDS, {"transport": recorded}, authorization)
+        monkeypatch.setattr(transport, "_connections", connections)
+        clients.append(client)
+        return client
+
+    yield connect
+    for each in clients:
+        await each.aclose()
 
 
 async def converse(make_agent: Callable[[], HttpCheckpointSaver]) -> None:

@@ -14,6 +14,10 @@ from langgraph.checkpoint.dynamodb.gateway.wire import Message
 
 # As many as a digest has.
 _BYTES = 16
+ODD: list[Any] = [None, True, 0, -1, 1.5, 8.0, 2**31, 2**53, 2**63, 2**64 - 1, -(2**63), 1e308]
+ODD += ["", "a", "#", "%", "/", "\x00", "é", "\U0010ffff", "x" * 3000, "AAAA", "A===", "AAAAAAAAAAA=", "1e9"]
+ODD += ["msgpack", "keep_last", "delete", "ff" * 8, [], [[]], [["a", 1]], {}, {"": ""}, {"a": 1}, {"S": "a"}]
+"""Values that are odd in most places of a request."""
 
 
 def example(model: type[Message], text: str = "acme/1") -> dict[str, Any]:

@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 from starlette.applications import Starlette
 
-from langgraph.checkpoint.dynamodb._runtime.steps import Op, Wait
-from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, concurrency
-from langgraph.checkpoint.dynamodb.gateway.concurrency import Concurrency
+from langgraph.checkpoint.dynamodb._runtime.steps import Wait
+from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, shares
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
+from langgraph.checkpoint.dynamodb.gateway.shares import Concurrency
 from tests.gateway.conftest import Script
 
 
@@ -25,7 +24,7 @@ class Hall:
         """Make places."""
         self._in_flight_max = in_flight_max
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(concurrency, "_WAITING_MAX", waiting_max)
+            patch.setattr(shares, "_WAITING_MAX", waiting_max)
             self.places = Concurrency(Limits(in_flight_max=in_flight_max))
         self.served: list[str] = []
         self._leave: dict[str, asyncio.Event] = {}
@@ -166,7 +165,7 @@ async def test_a_request_that_ended_while_it_waited_for_its_place_gives_it_back(
     hall = Hall(in_flight_max=1)
     who = Principal("a", "a")
     await hall.places.enter(who)
-    slot = concurrency.Slot(hall.places, who)
+    slot = shares.Slot(hall.places, who)
     resting = asyncio.create_task(slot.rest(0))
     await hall.come("b1")
     assert hall.served == ["b1"]
@@ -180,22 +179,12 @@ async def test_a_request_that_ended_while_it_waited_for_its_place_gives_it_back(
 async def test_requests_wait_for_their_turn_and_are_all_served(
     make_app: Callable[..., Starlette], client_of: Any, script: Script
 ) -> None:
-    running = most = 0
-
-    def run(_storage: Storage, _request: Any) -> Op[dict[str, Any]]:
-        nonlocal running, most
-        running += 1
-        most = max(most, running)
-        yield (Wait(Future(), 0),)
-        running -= 1
-        return {}
-
-    script.__dict__["_run"] = run
+    script.wait = Wait(Future(), 0)
     client = client_of(make_app(limits=Limits(in_flight_max=5)))
     posts = [client.post("/checkpoints/get-tuple", json={"thread_id": "a"}) for _ in range(100)]
     assert {each.status_code for each in await asyncio.gather(*posts)} == {200}
     # Of five places, four are a tenant's, and three of these one principal's.
-    assert most == 3
+    assert script.most == 3
     counted = (await client.get("/metrics")).text
     assert 'in_flight{endpoint="checkpoints/get-tuple"} 0' in counted
 
@@ -203,14 +192,9 @@ async def test_requests_wait_for_their_turn_and_are_all_served(
 async def test_a_gateway_that_is_full_says_so(
     make_app: Callable[..., Starlette], client_of: Any, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(concurrency, "_WAITING_MAX", 1)
+    monkeypatch.setattr(shares, "_WAITING_MAX", 1)
     go_on: Future[None] = Future()
-
-    def run(_storage: Storage, _request: Any) -> Op[dict[str, Any]]:
-        yield (Wait(go_on, 60),)
-        return {}
-
-    script.__dict__["_run"] = run
+    script.wait = Wait(go_on, 60)
     client = client_of(make_app(limits=Limits(in_flight_max=1)))
     posts = [
         asyncio.create_task(client.post("/checkpoints/get-tuple", json={"thread_id": "a"})) for _ in range(3)

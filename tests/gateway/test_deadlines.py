@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 import time
 from concurrent.futures import Future
@@ -10,7 +9,8 @@ from concurrent.futures import Future
 import pytest
 from starlette.datastructures import Headers
 
-from langgraph.checkpoint.dynamodb._runtime.steps import Op, Wait
+from langgraph.checkpoint.dynamodb._runtime.steps import Wait
+from langgraph.checkpoint.dynamodb.gateway import Limits
 from langgraph.checkpoint.dynamodb.gateway.asking import DEADLINE_HEADER, seconds_left
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 from langgraph.checkpoint.dynamodb.http import exchange
@@ -39,25 +39,19 @@ async def test_a_deletion_that_comes_late_deletes_nothing(make_client: MakeClien
         assert (answer.status_code, len(script.asked)) == (200, 1)
 
 
-async def test_what_has_begun_ends_when_its_client_gives_it_up(
-    make_client: MakeClient, script: Script, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("of", ["the client", "the service"])
+async def test_what_has_begun_ends_when_its_time_is_over(
+    of: str, make_client: MakeClient, script: Script
 ) -> None:
     """A deletion that waits for another one's claim would begin when its client has asked again and stored since."""
-    ended = asyncio.Event()
-
-    def wait(_storage: object, request: object) -> Op[dict[str, object]]:
-        try:
-            yield (Wait(Future(), 100.0),)
-        finally:
-            ended.set()
-        return {"never": request}
-
-    monkeypatch.setattr(script, "_run", wait)
-    async with make_client() as client:
-        soon = {DEADLINE_HEADER: str(time.time() + 0.2)}
-        answer = await client.post("/checkpoints/delete-thread", json={"thread_id": "t"}, headers=soon)
+    script.wait = Wait(Future(), 100.0)
+    limits, headers = Limits(), {DEADLINE_HEADER: str(time.time() + 0.2)}
+    if of == "the service":
+        limits, headers = Limits(request_seconds_max=0.05), {}
+    async with make_client(limits=limits) as client:
+        answer = await client.post("/checkpoints/delete-thread", json={"thread_id": "t"}, headers=headers)
     assert answer.status_code == 504
-    assert ended.is_set()
+    assert (len(script.asked), script.running) == (1, 0)
 
 
 def test_both_sides_call_the_header_the_same() -> None:

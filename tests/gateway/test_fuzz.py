@@ -6,11 +6,9 @@ test_costs.py says.
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import random
-import sys
 import uuid
 from base64 import b64encode
 from collections import Counter
@@ -25,19 +23,15 @@ from starlette.applications import Starlette
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, create_gateway
+from langgraph.checkpoint.dynamodb.gateway.bodies import compressed
 from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS, Endpoint
 from langgraph.checkpoint.dynamodb.gateway.media import JSON, MSGPACK, Media
 from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS
 from langgraph.checkpoint.dynamodb.http import HttpCache, HttpCheckpointSaver, HttpStore
 from tests.gateway.conftest import always
-from tests.gateway.recorded import Recorded, connected, converse, remember
-from tests.gateway.requests import example, places_of_values, replaced
+from tests.gateway.recorded import Recorded, connecting, converse, remember
+from tests.gateway.requests import ODD, example, places_of_values, replaced
 from tests.support.seeds import fresh_seed
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
 
 pytestmark = pytest.mark.engines("dynamodb-local")
 
@@ -52,50 +46,7 @@ ANSWER_BYTES_MAX = 1 << 20
 # What does not end by then is answered by 504, which is a failure here.
 LIMITS = Limits(body_bytes_max=8 << 20, decompressed_bytes_max=16 << 20, request_seconds_max=20)
 
-_ODD: list[Any] = [
-    None,
-    True,
-    0,
-    -1,
-    2**31,
-    2**63,
-    2**64 - 1,
-    -(2**63),
-    1.5,
-    float("inf"),
-    float("nan"),
-    1e308,
-]
-_ODD += [
-    "",
-    "a",
-    "#",
-    "%",
-    "/",
-    "\x00",
-    "é",
-    "\U0010ffff",
-    "x" * 3000,
-    "AAAAAAAAAAA=",
-    "1e9",
-    "msgpack",
-    "keep_last",
-    "delete",
-]
-_ODD += [
-    "ff" * 8,
-    b"",
-    b"\x00",
-    b"\xff" * 8,
-    bytes(100),
-    bytes(5000),
-    [],
-    [[]],
-    {},
-    {"": ""},
-    {"S": "a"},
-    {"N": "x"},
-]
+_ODD = [*ODD, float("inf"), float("nan"), b"", b"\x00", b"\xff" * 8, bytes(100), bytes(5000), {"N": "x"}]
 # Msgpack has no such numbers.
 _ODD_IN_JSON = [2**64, 10**30, -(10**30)]
 _HEADERS = ["x-request-id", "accept-encoding", "content-encoding", "content-type", "authorization"]
@@ -162,8 +113,8 @@ def _damaged(body: bytes, rng: random.Random) -> bytes:
 
 def _compressed(body: bytes, rng: random.Random) -> tuple[str, bytes]:
     name = rng.choice(("gzip", "zstd"))
-    compressed = (gzip.compress if name == "gzip" else zstd.compress)(body)
-    return name, _damaged(compressed, rng) if rng.random() < 0.5 else compressed
+    content = compressed(body, name)
+    return name, _damaged(content, rng) if rng.random() < 0.5 else content
 
 
 @pytest.fixture
@@ -183,16 +134,9 @@ async def agent(gateway: Starlette, client_of: Any) -> AsyncIterator[httpx.Async
 async def recorded(gateway: Starlette, monkeypatch: pytest.MonkeyPatch) -> Mapping[str, Sequence[Any]]:
     """Give the smaller ones of the requests that our own clients make, by endpoint."""
     transport = Recorded(gateway)
-    clients: list[Any] = []
-
-    def connect(client: Any) -> Any:
-        clients.append(connected(client, transport, monkeypatch))
-        return client
-
-    await converse(lambda: connect(HttpCheckpointSaver(URL, allow_http=True)))
-    await remember(connect(HttpStore(URL)), connect(HttpCache(URL, prefix=("fuzz",))), "fuzz")
-    for each in clients:
-        await each.aclose()
+    async with connecting(transport, monkeypatch) as connect:
+        await converse(lambda: connect(HttpCheckpointSaver(URL, allow_http=True)))
+        await remember(connect(HttpStore(URL)), connect(HttpCache(URL, prefix=("fuzz",))), "fuzz")
     return {
         name: sorted(documents, key=lambda each: len(ormsgpack.packb(each)))[:RECORDED_MAX]
         for name, documents in transport.documents.items()

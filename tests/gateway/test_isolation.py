@@ -22,7 +22,7 @@ from langgraph.checkpoint.dynamodb.gateway.media import MSGPACK
 from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
 from tests.gateway.conftest import always
-from tests.gateway.recorded import Recorded, connected, converse
+from tests.gateway.recorded import Recorded, connecting, converse
 from tests.gateway.requests import found, keys_in, places_of_values, replaced
 from tests.support.checkpoints import store, thread_config
 from tests.support.traffic import Request, Traffic
@@ -72,16 +72,8 @@ async def make_agent(
     recorded: Recorded, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Callable[[], HttpCheckpointSaver]]:
     """Give a factory of our own clients."""
-    agents: list[HttpCheckpointSaver] = []
-
-    def make() -> HttpCheckpointSaver:
-        agent = HttpCheckpointSaver("http://localhost", allow_http=True)
-        agents.append(connected(agent, recorded, monkeypatch))
-        return agent
-
-    yield make
-    for each in agents:
-        await each.aclose()
+    async with connecting(recorded, monkeypatch) as connect:
+        yield lambda: connect(HttpCheckpointSaver("http://localhost", allow_http=True))
 
 
 def hostile(good: Any) -> list[Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from langgraph.checkpoint.dynamodb._runtime.steps import Op, Wait
+from langgraph.checkpoint.dynamodb._runtime.steps import Wait
 from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
 from langgraph.checkpoint.dynamodb.gateway import Principal
 from langgraph.checkpoint.dynamodb.gateway.joining import Joining
@@ -42,14 +42,8 @@ async def test_a_prune_that_takes_long_is_joined_by_the_same_request_of_the_same
 ) -> None:
     monkeypatch.setattr("langgraph.checkpoint.dynamodb.gateway.app._PART_SECONDS", 1.0)
     go_on: Future[None] = Future()
-    begun: list[Any] = []
-
-    def run(_storage: object, request: Any) -> Op[dict[str, Any]]:
-        begun.append(request)
-        yield (Wait(go_on, 60),)
-        return {"done": True}
-
-    script.__dict__["_run"] = run
+    script.wait = Wait(go_on, 60)
+    script.answer = {"done": True}
     principals = iter([ONE, ONE, OTHER, ONE])
     client = make_client(authenticate=lambda _: asyncio.sleep(0, next(principals)))
 
@@ -59,10 +53,10 @@ async def test_a_prune_that_takes_long_is_joined_by_the_same_request_of_the_same
     assert not await ask()
     assert not any(await asyncio.gather(ask(), ask()))
     # Nobody joins what another principal has begun.
-    assert len(begun) == 2
+    assert len(script.asked) == 2
     go_on.set_result(None)
     assert await ask()
-    assert len(begun) == 2
+    assert len(script.asked) == 2
 
 
 async def test_its_error_is_that_of_who_joins() -> None:

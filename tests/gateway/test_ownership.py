@@ -10,10 +10,9 @@ from dataclasses import replace
 from typing import Any
 
 import httpx
-import ormsgpack
 import pytest
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
-from starlette.requests import HTTPConnection
+from starlette.applications import Starlette
 
 from langgraph.checkpoint.dynamodb import (
     CheckpointerConfigurationError,
@@ -31,11 +30,11 @@ from langgraph.checkpoint.dynamodb._runtime.drivers import Runner
 from langgraph.checkpoint.dynamodb.gateway import Principal, create_gateway, wire
 from langgraph.checkpoint.dynamodb.gateway.asking import DEADLINE_HEADER
 from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS
-from langgraph.checkpoint.dynamodb.gateway.media import MSGPACK
 from langgraph.checkpoint.dynamodb.gateway.ownership import admitted
 from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
+from tests.gateway.conftest import by_token, send_as
 from tests.gateway.requests import example
 from tests.support.checkpoints import METADATA, Conversation, all_items, checkpoint_of, noise, thread_config
 from tests.support.gateway_service import gateway_service
@@ -55,11 +54,6 @@ PRINCIPALS = {
 Connect = Callable[..., HttpCheckpointSaver]
 
 
-async def by_token(request: HTTPConnection) -> Principal | None:
-    """Authenticate by a token that is the principal's name."""
-    return PRINCIPALS.get(request.headers.get("authorization", "").removeprefix("Bearer "))
-
-
 @pytest.fixture
 def connect(saver: DynamoDBSaver) -> Iterator[Connect]:
     """Give a function that makes the client of a principal. The requests to DynamoDB are recorded."""
@@ -69,7 +63,7 @@ def connect(saver: DynamoDBSaver) -> Iterator[Connect]:
 
         def make(name: str, **options: Any) -> HttpCheckpointSaver:
             if not urls:
-                service = gateway_service(saver, authenticate=by_token, plain_json=True)
+                service = gateway_service(saver, authenticate=by_token(PRINCIPALS), plain_json=True)
                 urls.append(stack.enter_context(service))
             client = HttpCheckpointSaver(urls[0], auth=name, thread_prefix="acme/", **options)
             return stack.enter_context(client)
@@ -170,18 +164,14 @@ def test_an_owner_is_changed_by_those_who_are_bound_to_none(connect: Connect) ->
 
 
 @pytest.fixture
-def gateway(make_saver: Callable[..., DynamoDBSaver]) -> httpx.ASGITransport:
+def gateway(make_saver: Callable[..., DynamoDBSaver]) -> Starlette:
     """Give a gateway without a network."""
-    return httpx.ASGITransport(create_gateway(make_saver(), authenticate=by_token, plain_json=True))
+    return create_gateway(make_saver(), authenticate=by_token(PRINCIPALS), plain_json=True)
 
 
-async def send(
-    gateway: httpx.ASGITransport, who: str, name: str, document: Any, **more: str
-) -> httpx.Response:
+async def send(gateway: Starlette, who: str, name: str, document: Any, **headers: str) -> httpx.Response:
     """Send a request as somebody, with more headers where they are given."""
-    headers = {"authorization": f"Bearer {who}", "content-type": MSGPACK.name, **more}
-    async with httpx.AsyncClient(transport=gateway, base_url="http://localhost") as client:
-        return await client.post(f"/checkpoints/{name}", content=ormsgpack.packb(document), headers=headers)
+    return await send_as(gateway, who, f"/checkpoints/{name}", document, **headers)
 
 
 def stored(thread_id: str = "acme/1", **more: Any) -> dict[str, Any]:
@@ -204,13 +194,13 @@ def checkpointed(thread_id: str = "acme/1", **more: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("endpoint", [each.name for each in ENDPOINTS])
 async def test_every_endpoint_refuses_what_is_another_s_and_nobody_s(
-    gateway: httpx.ASGITransport, endpoint: str, own_client: Any, table_name: str
+    gateway: Starlette, endpoint: str, own_client: Any, table_name: str
 ) -> None:
     for who, thread in (("ada", "1"), ("acme", "nobody"), ("bob", "mine")):
         assert (await send(gateway, who, "put-writes", stored(f"acme/{thread}"))).status_code == 200
     before = all_items(own_client, table_name)
     for thread in ("acme/1", "acme/nobody"):
-        request = _in_msgpack(example(BY_NAME[endpoint].model, thread))
+        request = example(BY_NAME[endpoint].model, thread)
         requests = [request]
         if "owner" in request:
             owners = ("acme/ada",) if endpoint == "threads" else (None, "acme/ada", "acme/bob")
@@ -227,19 +217,10 @@ async def test_every_endpoint_refuses_what_is_another_s_and_nobody_s(
     assert all_items(own_client, table_name) == before
 
 
-def _in_msgpack(document: Any) -> Any:
-    """An example, whose bytes are base64 text."""
-    if isinstance(document, dict):
-        return {name: _in_msgpack(value) for name, value in document.items()}
-    if isinstance(document, list):
-        return list(map(_in_msgpack, document))
-    return bytes(16) if document == "AAAAAAAAAAAAAAAAAAAAAA==" else document
-
-
 @pytest.mark.parametrize("name", ["put", "set-thread"])
 @pytest.mark.parametrize("owner", ["acme/bob", "acme/", "ada"])
 async def test_a_new_thread_has_no_other_owner(
-    gateway: httpx.ASGITransport, name: str, owner: Any, own_client: Any, table_name: str
+    gateway: Starlette, name: str, owner: Any, own_client: Any, table_name: str
 ) -> None:
     document = checkpointed(owner=owner) if name == "put" else {"thread_id": "acme/1", "owner": owner}
     answer = await send(gateway, "ada", name, document)
@@ -250,7 +231,7 @@ async def test_a_new_thread_has_no_other_owner(
 
 @pytest.mark.parametrize("name", ["put-writes", "set-thread", "get-tuple"])
 async def test_what_comes_after_its_deadline_creates_no_thread(
-    gateway: httpx.ASGITransport, name: str, own_client: Any, table_name: str
+    gateway: Starlette, name: str, own_client: Any, table_name: str
 ) -> None:
     document = stored() if name == "put-writes" else {"thread_id": "acme/1"}
     late = {DEADLINE_HEADER: str(time.time() - 1)}
@@ -259,7 +240,7 @@ async def test_what_comes_after_its_deadline_creates_no_thread(
 
 
 async def test_whose_a_thread_is_is_found_out_before_the_deadline(
-    gateway: httpx.ASGITransport, monkeypatch: pytest.MonkeyPatch
+    gateway: Starlette, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def wait(*_given: Any) -> None:
         await asyncio.Event().wait()
@@ -269,31 +250,30 @@ async def test_whose_a_thread_is_is_found_out_before_the_deadline(
     assert (await send(gateway, "ada", "get-tuple", {"thread_id": "acme/1"}, **soon)).status_code == 504
 
 
-async def test_a_thread_has_no_owner_of_another_tenant(gateway: httpx.ASGITransport) -> None:
+async def test_a_thread_has_no_owner_of_another_tenant(gateway: Starlette) -> None:
     answer = await send(gateway, "operator", "put", checkpointed("other/1", owner="acme/ada"))
     assert answer.status_code == 400
     assert "a name before a slash is a tenant" in answer.json()["detail"]
 
 
-async def test_a_lock_is_taken_before_its_thread_exists(gateway: httpx.ASGITransport) -> None:
+async def test_a_lock_is_taken_before_its_thread_exists(gateway: Starlette) -> None:
     lock = {"thread_id": "acme/1", "action": "acquire", "token": bytes(8)}
     answer = await send(gateway, "ada", "lock", lock)
-    assert ormsgpack.unpackb(answer.content)["held"]
+    assert answer.json()["held"]
 
 
 @pytest.mark.parametrize("name", [each.name for each in ENDPOINTS if each.absent is not None])
-async def test_what_does_not_exist_has_an_empty_answer(gateway: httpx.ASGITransport, name: str) -> None:
+async def test_what_does_not_exist_has_an_empty_answer(gateway: Starlette, name: str) -> None:
     endpoint = BY_NAME[name]
-    request = _in_msgpack(example(endpoint.model, "acme/1"))
+    request = example(endpoint.model, "acme/1")
     request.pop("after", None)
     answer = await send(gateway, "ada", name, request)
     assert answer.status_code == 200, answer.text
-    document = ormsgpack.unpackb(answer.content)
-    endpoint.answer.model_validate(document)
-    assert document == endpoint.absent
+    endpoint.answer.model_validate(answer.json())
+    assert answer.json() == endpoint.absent
 
 
-async def test_the_rest_of_a_history_that_is_gone_is_not_empty(gateway: httpx.ASGITransport) -> None:
+async def test_the_rest_of_a_history_that_is_gone_is_not_empty(gateway: Starlette) -> None:
     request = {"thread_id": "acme/1", "checkpoint_id": "2", "channels": ["log"], "after": "1"}
     answer = await send(gateway, "ada", "delta-channel-history", request)
     assert answer.status_code == 404

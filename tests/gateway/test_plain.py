@@ -319,20 +319,6 @@ async def test_an_interrupt_that_no_longer_fits_is_named(make_ask: Any, make_sav
 # Encryption
 
 
-@pytest.mark.parametrize("size", [10, 300_000])
-async def test_what_a_client_has_encrypted_stays_closed(
-    size: int, make_ask: Any, make_saver: MakeSaver
-) -> None:
-    saver = make_saver(serde=Written(*ENCRYPTED.dumps_typed("s" * size)))
-    config = store(saver, thread_config("t"), ID, {"secret": "s" * size})
-    saver.put_writes(config, [("secret", "s" * size)], "task")
-    found = await get(make_ask())
-    assert found["omitted"]["secret"]["reason"] == "sealed"
-    [write] = found["pending_writes"]
-    assert write["omitted"]["reason"] == "sealed"
-    assert "ss" not in json.dumps(found)
-
-
 async def test_the_service_opens_what_it_has_the_key_of(client_of: Any, make_saver: MakeSaver) -> None:
     saver = make_saver(serde=ENCRYPTED)
     store(saver, thread_config("t"), ID, {"a": "shown"}, note="shown")
@@ -345,19 +331,6 @@ async def test_the_service_opens_what_it_has_the_key_of(client_of: Any, make_sav
 
 
 # Who may read, and where it is
-
-
-@pytest.mark.parametrize("name", ["get-tuple", "list"])
-async def test_a_tenant_reads_its_own(name: str, make_ask: Any, make_saver: MakeSaver) -> None:
-    saver = make_saver()
-    for thread in ("acme/1", "other/1"):
-        store(saver, thread_config(thread), ID, {"whose": thread})
-    acme = make_ask(principal=Principal("agents", "acme"))
-    assert "acme/1" in json.dumps(await acme(name, thread_id="acme/1"))
-    refused = await acme(name, 403, thread_id="other/1")
-    assert "not of the tenant" in refused["detail"]
-    writer = make_ask(principal=Principal("writer", rights=frozenset({"write", "administer"})))
-    assert "right to read" in (await writer(name, 403, thread_id="acme/1"))["detail"]
 
 
 async def test_by_default_nothing_is_opened(client_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:

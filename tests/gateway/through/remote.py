@@ -32,7 +32,7 @@ from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.memories import Memories
 from langgraph.checkpoint.dynamodb.gateway.opaque import OpaqueCodec
 from langgraph.checkpoint.dynamodb.gateway.operations import Operations
-from langgraph.checkpoint.dynamodb.gateway.principals import Scope
+from langgraph.checkpoint.dynamodb.gateway.principals import Principal
 from langgraph.checkpoint.dynamodb.gateway.shares import Held
 from langgraph.checkpoint.dynamodb.http import operations
 from langgraph.checkpoint.dynamodb.http.memory import LastUsed
@@ -251,7 +251,7 @@ def _labelled(storage: Storage, endpoint: Endpoint, request: Any) -> Op[Any]:
     )
     # An answer has little room, and a deletion stops after each page.
     served = Memories(memories, response_bytes=ANSWER_BYTES, part_seconds=0)
-    answer = yield from getattr(served, endpoint.attribute)(request, Scope(()), _Held())
+    answer = yield from getattr(served, endpoint.attribute)(request, Principal("all"), _Held())
     endpoint.answer.model_validate(_sent(answer))
     return answer
 

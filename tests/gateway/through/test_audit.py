@@ -18,8 +18,8 @@ from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, create_gateway
 from langgraph.checkpoint.dynamodb.gateway.asking import Trail, asking, patient
-from langgraph.checkpoint.dynamodb.gateway.concurrency import Concurrency
 from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS
+from langgraph.checkpoint.dynamodb.gateway.shares import Concurrency
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
 from tests.gateway.conftest import always
 from tests.gateway.through.conftest import NO_CERTIFICATES

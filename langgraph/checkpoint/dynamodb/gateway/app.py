@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
+from anyio import CapacityLimiter
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -35,12 +36,9 @@ from langgraph.checkpoint.dynamodb.gateway.asking import (
     sleep,
 )
 from langgraph.checkpoint.dynamodb.gateway.authentication import Authenticate
-from langgraph.checkpoint.dynamodb.gateway.concurrency import Concurrency
 from langgraph.checkpoint.dynamodb.gateway.deltas import check_deltas
-from langgraph.checkpoint.dynamodb.gateway.description import describe
-from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS, LABEL_ENDPOINTS, Endpoint
+from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS, LABEL_ENDPOINTS, Endpoint, describe
 from langgraph.checkpoint.dynamodb.gateway.joining import Joining
-from langgraph.checkpoint.dynamodb.gateway.label_wire import Labelled
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.memories import Memories, store_storage
 from langgraph.checkpoint.dynamodb.gateway.nodes import Nodes, cache_storage
@@ -49,14 +47,13 @@ from langgraph.checkpoint.dynamodb.gateway.operations import Operations
 from langgraph.checkpoint.dynamodb.gateway.ownership import Admitted, admitted
 from langgraph.checkpoint.dynamodb.gateway.principals import (
     Principal,
-    Scope,
     check_request,
     check_right,
     threads_of,
 )
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError, forbidden
 from langgraph.checkpoint.dynamodb.gateway.readiness import Readiness
-from langgraph.checkpoint.dynamodb.gateway.shares import Held, Holding
+from langgraph.checkpoint.dynamodb.gateway.shares import Concurrency, Held, Holding
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
 _DESCRIPTION = "/openapi.json"
@@ -133,7 +130,7 @@ class _Service:
         self._metrics = metrics.Metrics()
         self._places = Concurrency(limits)
         self._holding = Holding(limits)
-        self._decoder = bodies.Decoder(limits)
+        self._decoding = CapacityLimiter(1)
 
     def application(self, authenticate: Authenticate) -> Starlette:
         routes = [
@@ -184,7 +181,7 @@ class _Service:
             # Received before the request takes a place, so a slow sender keeps nobody else waiting.
             body = await bodies.receive(request, self._limits, held)
             async with self._places.place(principal) as place:
-                message = await self._decoder.message(body, endpoint.model, held)
+                message = await body.message(endpoint.model, held, self._decoding)
                 held.add(check_deltas(message, self._limits))
                 self._check_plain(message)
                 check_request(principal, message)
@@ -217,9 +214,9 @@ class _Service:
             CheckpointNotFoundError: The endpoint needs a thread that does not exist.
             ThreadBusyError: The thread was deleted or pruned at every attempt.
         """
-        if isinstance(message, Labelled):
+        if endpoint in LABEL_ENDPOINTS:
             served = self._memories if endpoint.name.startswith("store/") else self._nodes
-            running = getattr(served, endpoint.attribute)(message, Scope.of(principal), held)
+            running = getattr(served, endpoint.attribute)(message, principal, held)
             document: dict[str, Any] = await self._runner.arun(running, endpoint.attribute)
             return document
         for _ in range(ATTEMPTS_MAX):

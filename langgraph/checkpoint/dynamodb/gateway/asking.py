@@ -36,9 +36,9 @@ from langgraph.checkpoint.dynamodb._runtime.drivers import Asend
 from langgraph.checkpoint.dynamodb._runtime.failures import is_transient, outage_remedy
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError
-from langgraph.checkpoint.dynamodb.gateway.concurrency import Slot
 from langgraph.checkpoint.dynamodb.gateway.principals import Principal
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError, unanswered
+from langgraph.checkpoint.dynamodb.gateway.shares import Slot
 
 DEADLINE_HEADER = "X-Deadline"
 ATTEMPTS_HEADER = "X-Attempts"

@@ -8,13 +8,12 @@ invoke the function, since the caller's identity is in the event (see `authentic
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Any
 
 from mangum import Mangum
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from langgraph.checkpoint.dynamodb.gateway.access_log import REQUEST_ID_HEADER
+from langgraph.checkpoint.dynamodb.gateway.access_log import REQUEST_ID_HEADER, answer
 from langgraph.checkpoint.dynamodb.gateway.problems import MEDIA_TYPE, ProblemError
 from langgraph.checkpoint.dynamodb.gateway.settings import configured_gateway
 
@@ -47,24 +46,18 @@ class Bounded:
         size = sum(len(each.get("body", b"")) for each in messages)
         is_for_load_balancer = "elb" in scope["aws.event"]["requestContext"]
         bytes_max = _LOAD_BALANCER_BYTES_MAX if is_for_load_balancer else _ANSWER_BYTES_MAX
-        for each in messages if size <= bytes_max else _too_large(messages, size, bytes_max):
-            await send(each)
-
-
-def _too_large(messages: list[Message], size: int, bytes_max: int) -> list[Message]:
-    problem = ProblemError(
-        422,
-        f"the answer has {size:,} bytes, and through Lambda {bytes_max:,} are possible; ask for less at a time, or"
-        " run the gateway on ECS",
-    )
-    name = REQUEST_ID_HEADER.lower().encode()
-    request_id = dict(messages[0]["headers"])[name]
-    body = json.dumps(problem.document(request_id.decode())).encode()
-    headers = [(b"content-type", MEDIA_TYPE.encode()), (name, request_id)]
-    return [
-        {"type": "http.response.start", "status": problem.status, "headers": headers},
-        {"type": "http.response.body", "body": body},
-    ]
+        if size <= bytes_max:
+            for each in messages:
+                await send(each)
+            return
+        record = scope["state"]["record"]
+        problem = ProblemError(
+            422,
+            f"the answer has {size:,} bytes, and through Lambda {bytes_max:,} are possible; ask for less at a time, or"
+            " run the gateway on ECS",
+            headers={REQUEST_ID_HEADER: record.request_id},
+        )
+        await answer(record, problem)(scope, receive, send)
 
 
 # With a lifespan, Mangum would end the application after each event, which closes the saver.

@@ -1,8 +1,11 @@
-"""Bodies: receiving requests within their limits, and sending answers."""
+"""Bodies: receiving requests within their limits, and sending answers, compressed by gzip or zstd."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import gzip
+import sys
+import zlib
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,12 +14,16 @@ from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
-from langgraph.checkpoint.dynamodb.gateway import compression
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.media import Media, media_of
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 from langgraph.checkpoint.dynamodb.gateway.shares import Held
 from langgraph.checkpoint.dynamodb.gateway.wire import Message
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 # Anything larger is decoded in a thread, so that the event loop is not blocked.
 _THREADED_BYTES = 64 << 10
@@ -28,6 +35,18 @@ _MISTAKES_MAX = 5
 _MISTAKES_DESCRIBED_MAX = 1000
 # A key of the body that an answer quotes is cut to this length: a client may choose one of 16 MiB.
 _NAME_CHARACTERS_MAX = 100
+# A decompressor keeps zstd's window in memory. The senders' own default is 2 MiB.
+_ZSTD_OPTIONS: dict[int, int] = {zstd.DecompressionParameter.window_log_max: 23}
+_ZSTD_LEVEL = 3
+_GZIP_LEVEL = 6
+# zlib's number for a window of 32 KiB inside gzip's own format.
+_GZIP_WINDOW = 31
+# By encoding, what makes a decompressor. Those of zlib and zstd have the same methods.
+_DECOMPRESSORS: Mapping[str, Callable[[], Any]] = {
+    "gzip": lambda: zlib.decompressobj(_GZIP_WINDOW),
+    "zstd": lambda: zstd.ZstdDecompressor(options=_ZSTD_OPTIONS),
+}
+ENCODINGS = tuple(_DECOMPRESSORS)
 
 
 @dataclass(frozen=True)
@@ -37,6 +56,29 @@ class RequestBody:
     data: bytes
     encoding: str
     media: Media
+    decompressed_bytes_max: int
+
+    async def message(self, model: type[Message], held: Held, limiter: CapacityLimiter) -> Message:
+        """Decode the body into a message.
+
+        Args:
+            model: The message's model.
+            held: Counts the bytes of the decompressed body.
+            limiter: Lets one large body be decoded at a time, since each takes several times its size in memory.
+
+        Raises:
+            ProblemError: The body is not a message of the model, or over a limit, or there is no room for it.
+        """
+        if not self.encoding and len(self.data) < _THREADED_BYTES:
+            return _message(self.data, self.media, model)
+        content, message = await to_thread.run_sync(self._decoded, model, limiter=limiter)
+        if self.encoding:
+            held.add(len(content))
+        return message
+
+    def _decoded(self, model: type[Message]) -> tuple[bytes, Message]:
+        content = decompressed(self.data, self.encoding, self.decompressed_bytes_max)
+        return content, _message(content, self.media, model)
 
 
 async def receive(request: Request, limits: Limits, held: Held) -> RequestBody:
@@ -46,43 +88,21 @@ async def receive(request: Request, limits: Limits, held: Held) -> RequestBody:
         ProblemError: The body is too large, or its headers say that it is no message, or there is no room for it.
     """
     media = media_of(request.headers.get("content-type", ""))
-    encoding = compression.content_encoding(request.headers.get("content-encoding", ""))
+    encoding = content_encoding(request.headers.get("content-encoding", ""))
     announced = request.headers.get("content-length", "")
-    if announced.isdecimal() and int(announced[:20]) > limits.body_bytes_max:
-        raise compression.too_large(limits.body_bytes_max)
+    _check_size(int(announced[:20]) if announced.isdecimal() else 0, limits)
     data = bytearray()
     async for piece in request.stream():
-        if len(data) + len(piece) > limits.body_bytes_max:
-            raise compression.too_large(limits.body_bytes_max)
+        _check_size(len(data) + len(piece), limits)
         held.add(len(piece))
         data += piece
-    return RequestBody(bytes(data), encoding, media)
+    return RequestBody(bytes(data), encoding, media, limits.decompressed_bytes_max)
 
 
-class Decoder:
-    """Decodes bodies into messages: one large body at a time, since each takes several times its size in memory."""
-
-    def __init__(self, limits: Limits) -> None:
-        """Store the limits."""
-        self._limits = limits
-        self._limiter = CapacityLimiter(1)
-
-    async def message(self, body: RequestBody, model: type[Message], held: Held) -> Message:
-        """Decode a body into a message.
-
-        Raises:
-            ProblemError: The body is not a message of the model, or over a limit, or there is no room for it.
-        """
-        if not body.encoding and len(body.data) < _THREADED_BYTES:
-            return _message(body.data, body.media, model)
-        content, message = await to_thread.run_sync(self._decoded, body, model, limiter=self._limiter)
-        if body.encoding:
-            held.add(len(content))
-        return message
-
-    def _decoded(self, body: RequestBody, model: type[Message]) -> tuple[bytes, Message]:
-        content = compression.decompressed(body.data, body.encoding, self._limits.decompressed_bytes_max)
-        return content, _message(content, body.media, model)
+def _check_size(size_bytes: int, limits: Limits) -> None:
+    if size_bytes > limits.body_bytes_max:
+        msg = f"the body is over {limits.body_bytes_max:,} bytes; send less in one request"
+        raise ProblemError(413, msg)
 
 
 def _message(body: bytes, media: Media, model: type[Message]) -> Message:
@@ -111,12 +131,68 @@ def _place(loc: Iterable[int | str]) -> str:
 async def answer(media: Media, accept_encoding: str, document: Any) -> Response:
     """Return the response for a document, compressed if the client accepts that."""
     # A large document would block the event loop.
-    return await to_thread.run_sync(_response, media, compression.chosen_encoding(accept_encoding), document)
+    return await to_thread.run_sync(_response, media, chosen_encoding(accept_encoding), document)
 
 
 def _response(media: Media, encoding: str | None, document: Any) -> Response:
     body, headers = media.encode(document), dict[str, str]()
     if encoding is not None and len(body) >= _COMPRESSED_BYTES_MIN:
         headers["Content-Encoding"] = encoding
-        body = compression.compressed(body, encoding)
+        body = compressed(body, encoding)
     return Response(body, media_type=media.name, headers=headers)
+
+
+def content_encoding(header: str) -> str:
+    """Return the encoding that a Content-Encoding header names, or the empty text for none.
+
+    Raises:
+        ProblemError: The encoding is unknown, or there are several.
+    """
+    name = header.strip().lower()
+    if name not in ("", "identity", *ENCODINGS):
+        says = (
+            f"Content-Encoding must be {' or '.join(ENCODINGS)}; leave it out if the body is not compressed"
+        )
+        raise ProblemError(415, says, headers={"Accept-Encoding": ", ".join(ENCODINGS)})
+    return "" if name == "identity" else name
+
+
+def decompressed(data: bytes, encoding: str, bytes_max: int) -> bytes:
+    """Decompress a whole body, but stop when it exceeds the limit.
+
+    Raises:
+        ProblemError: It is too large, not complete, or not compressed as its encoding says.
+    """
+    # One byte above the limit shows that there is more.
+    content = _decompressed(data, encoding, bytes_max + 1) if encoding else data
+    if len(content) > bytes_max:
+        msg = f"the body is over {bytes_max:,} bytes once it is decompressed; send less in one request"
+        raise ProblemError(413, msg)
+    return content
+
+
+def _decompressed(data: bytes, encoding: str, bytes_max: int) -> bytes:
+    decompressor = _DECOMPRESSORS[encoding]()
+    try:
+        content: bytes = decompressor.decompress(data, bytes_max)
+    except (zlib.error, zstd.ZstdError):
+        msg = "the body is not compressed as its Content-Encoding says, or with too large a window"
+        raise ProblemError(400, msg) from None
+    if decompressor.unused_data:
+        raise ProblemError(400, "something follows the end of the compressed body")
+    if not decompressor.eof and len(content) < bytes_max:
+        raise ProblemError(400, "the compressed body is not complete")
+    return content
+
+
+def compressed(data: bytes, encoding: str) -> bytes:
+    """Compress an answer."""
+    if encoding == "gzip":
+        return gzip.compress(data, _GZIP_LEVEL)
+    return zstd.compress(data, _ZSTD_LEVEL)
+
+
+def chosen_encoding(accept_encoding: str) -> str | None:
+    """Return the fastest encoding that a client names, or None. One with a weight is left out: it may be refused."""
+    named = [each.strip() for each in accept_encoding.lower().split(",")]
+    return next((each for each in reversed(ENCODINGS) if each in named), None)

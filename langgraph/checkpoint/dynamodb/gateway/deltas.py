@@ -88,5 +88,6 @@ def _applied(delta: wire.Delta, base: bytes, name: str) -> bytes:
     try:
         return value_of(base, delta.delta)
     except ValueError as error:
-        msg = f"the delta of channel {name!r} is damaged ({error}); send the value whole"
-        raise CheckpointerInputError(msg) from error
+        raise CheckpointerInputError(
+            f"the delta of channel {name!r} is damaged ({error}); send the value whole"
+        ) from error

@@ -8,9 +8,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 Start: TypeAlias = Callable[[], Coroutine[Any, Any, object]]
+
+
+@dataclass(eq=False)
+class _Running:
+    """An operation, how many requests wait for it, and when it ends without any."""
+
+    task: asyncio.Future[object]
+    waiting: int = 0
+    end: asyncio.TimerHandle | None = None
 
 
 class Joining:
@@ -31,14 +41,18 @@ class Joining:
         Returns:
             Whether it has ended; it raises what the operation raised.
         """
-        running = self._running.get(key)
-        if running is None:
-            running = self._running[key] = _Running(asyncio.ensure_future(start()))
-        running.join()
+        if key not in self._running:
+            self._running[key] = _Running(asyncio.ensure_future(start()))
+        running = self._running[key]
+        running.waiting += 1
+        if running.end is not None:
+            running.end.cancel()
         try:
             await asyncio.wait([running.task], timeout=seconds)
         finally:
-            running.leave(seconds, lambda: self._forget(key, running))
+            running.waiting -= 1
+            if not running.waiting:
+                running.end = asyncio.get_running_loop().call_later(seconds, self._forget, key, running)
         if not running.task.done():
             return False
         self._forget(key, running)
@@ -48,30 +62,8 @@ class Joining:
     def _forget(self, key: str, running: _Running) -> None:
         if self._running.get(key) is running:
             del self._running[key]
-        running.end()
-
-
-class _Running:
-    """An operation, and how many requests wait for it."""
-
-    def __init__(self, task: asyncio.Future[object]) -> None:
-        self.task = task
-        self._waiting = 0
-        self._end: asyncio.TimerHandle | None = None
-
-    def join(self) -> None:
-        self._waiting += 1
-        if self._end is not None:
-            self._end.cancel()
-
-    def leave(self, seconds: float, forget: Callable[[], None]) -> None:
-        self._waiting -= 1
-        if not self._waiting:
-            self._end = asyncio.get_running_loop().call_later(seconds, forget)
-
-    def end(self) -> None:
-        if self._end is not None:
-            self._end.cancel()
-        if not self.task.cancel() and not self.task.cancelled():
+        if running.end is not None:
+            running.end.cancel()
+        if not running.task.cancel() and not running.task.cancelled():
             # Nobody may have asked for it any more; asyncio would log it as never retrieved.
-            self.task.exception()
+            running.task.exception()

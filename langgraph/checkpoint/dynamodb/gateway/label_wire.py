@@ -26,10 +26,6 @@ TtlSeconds: TypeAlias = Annotated[int, Field(ge=1, le=TTL_SECONDS_MAX)]
 Token: TypeAlias = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
 
 
-class Labelled(Message):
-    """Base class of the requests about namespaces of labels."""
-
-
 class LabelledKey(Message):
     """A memory's namespace and key, or a cached node's."""
 
@@ -37,11 +33,9 @@ class LabelledKey(Message):
     key: str
 
 
-class Shown(Message):
+class Shown(LabelledKey):
     """A memory, as the page before ended with it."""
 
-    namespace: Labels
-    key: str
     created_at: str | None = Field(None, description="Needed in the order of this time.")
     updated_at: str | None = Field(None, description="Needed in the order of this time.")
 
@@ -49,12 +43,10 @@ class Shown(Message):
 # The store
 
 
-class StoreGet(Message):
+class StoreGet(LabelledKey):
     """Read a memory."""
 
     op: Literal["get"]
-    namespace: Labels
-    key: str
     refresh_ttl: bool = True
 
 
@@ -90,12 +82,10 @@ class ImportedTimes(Message):
     expires_at: str | None
 
 
-class StorePut(Message):
+class StorePut(LabelledKey):
     """Store a memory, or delete it."""
 
     op: Literal["put"]
-    namespace: Labels
-    key: str
     value: JsonText | None = Field(description="The text of a JSON object; null deletes.")
     vectors: Vectors = Field([])
     ttl_seconds: TtlSeconds | None = Field(None, description="Null: it never expires.")
@@ -125,13 +115,13 @@ StoreOp: TypeAlias = Annotated[
 ]
 
 
-class BatchRequest(Labelled):
+class BatchRequest(Message):
     """Run operations of the store: first the reads, and then the puts."""
 
     ops: Annotated[list[StoreOp], Field(max_length=OPERATIONS_MAX)]
 
 
-class DeleteNamespaceRequest(Labelled):
+class DeleteNamespaceRequest(Message):
     """Delete every memory under a namespace."""
 
     namespace_prefix: Labels
@@ -142,11 +132,9 @@ class SweepTtlRequest(DeleteNamespaceRequest):
     """Delete expired memories under a namespace."""
 
 
-class Memory(Message):
+class Memory(LabelledKey):
     """A memory. Times are those of ISO 8601."""
 
-    namespace: Labels
-    key: str
     value: JsonText
     created_at: str
     updated_at: str
@@ -156,11 +144,9 @@ class Memory(Message):
     score: float | None = Field(None, description="How similar it is; null: it was not compared.")
 
 
-class RestOfMemories(Message):
+class RestOfMemories(LabelledKey):
     """A memory that was found, and did not fit. Get it, and compare it with the filter: it may be a new one."""
 
-    namespace: Labels
-    key: str
     score: float | None
 
 
@@ -204,7 +190,7 @@ class DeleteNamespaceResponse(ResponseMessage):
 # The node cache
 
 
-class CacheGetRequest(Labelled):
+class CacheGetRequest(Message):
     """Read cached values."""
 
     keys: Annotated[list[LabelledKey], Field(max_length=OPERATIONS_MAX)]
@@ -218,13 +204,13 @@ class CacheEntry(LabelledKey, Value):
     )
 
 
-class CacheSetRequest(Labelled):
+class CacheSetRequest(Message):
     """Cache values."""
 
     entries: Annotated[list[CacheEntry], Field(max_length=OPERATIONS_MAX)]
 
 
-class CacheClearRequest(Labelled):
+class CacheClearRequest(Message):
     """Delete cached values."""
 
     namespaces: list[Labels] | None = Field(

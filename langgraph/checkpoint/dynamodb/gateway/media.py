@@ -6,7 +6,6 @@ import json
 from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import ormsgpack
@@ -53,29 +52,25 @@ def _encode_json(document: Any) -> bytes:
 
 
 def _encode_msgpack(document: Any) -> bytes:
-    pack = partial(ormsgpack.packb, default=_large, option=ormsgpack.OPT_PASSTHROUGH_BIG_INT)
     try:
-        return pack(document)
+        return ormsgpack.packb(document)
     except ormsgpack.MsgpackEncodeError:
-        # In plain JSON, a value may have half a surrogate pair: JavaScript stores texts that were cut there.
-        return pack(_valid(document))
+        return ormsgpack.packb(_valid(document))
 
 
 def _valid(value: Any) -> Any:
-    """Return a value with a replacement character for each half of a surrogate pair."""
+    """Return a value as msgpack can hold it.
+
+    Metadata may have whole numbers of more than 64 bits, which become text. Plain JSON may have halves of surrogate
+    pairs, where JavaScript has cut a text; a replacement character takes the place of each.
+    """
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, dict):
         return {_valid(name): _valid(each) for name, each in value.items()}
+    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
+        return str(value)
     return list(map(_valid, value)) if isinstance(value, list) else value
-
-
-def _large(value: Any) -> str:
-    """Return a whole number of more than 64 bits, which a thread's metadata may have, as text."""
-    if not isinstance(value, int):
-        msg = f"a {type(value).__name__} is no part of a document"
-        raise TypeError(msg)
-    return str(value)
 
 
 JSON = Media(

@@ -14,9 +14,9 @@ from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerError
 from langgraph.checkpoint.dynamodb.gateway import label_wire as wire
-from langgraph.checkpoint.dynamodb.gateway.memories import Recent
+from langgraph.checkpoint.dynamodb.gateway.memories import Recent, Room
 from langgraph.checkpoint.dynamodb.gateway.opaque import OpaqueValue, opaque_storage
-from langgraph.checkpoint.dynamodb.gateway.principals import Scope
+from langgraph.checkpoint.dynamodb.gateway.principals import Principal
 from langgraph.checkpoint.dynamodb.gateway.shares import Held
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
@@ -51,35 +51,37 @@ class Nodes:
         self._storage = storage
         self._answer_bytes = response_bytes
 
-    def get(self, request: wire.CacheGetRequest, scope: Scope, held: Held) -> Op[Document]:
+    def get(self, request: wire.CacheGetRequest, who: Principal, held: Held) -> Op[Document]:
         """Read the values that are cached, as many as fit."""
         values: list[Document | None] = [None] * len(request.keys)
         refused: list[Document] = []
         left: list[int] = []
-        size = 0
+        room = Room(self._answer_bytes)
         for start in range(0, len(request.keys), _READ_AT_ONCE):
             group = range(start, min(start + _READ_AT_ONCE, len(request.keys)))
-            if size > self._answer_bytes:
+            if room.is_full():
                 left += group
                 continue
-            found = yield from self._read([request.keys[each] for each in group], scope, held)
+            found = yield from self._read([request.keys[each] for each in group], who, held)
             for position, item in zip(group, found, strict=True):
-                if item is not None and size > self._answer_bytes:
+                if item is None:
+                    continue
+                if room.is_full():
                     left.append(position)
-                elif item is not None:
-                    opened = yield from _tried(work(partial(self._open, item), item_bytes(item)))
-                    if isinstance(opened, str):
-                        refused.append({"position": position, "reason": opened})
-                    elif opened is not None:
-                        values[position] = opened
-                        held.add(len(opened["data"]))
-                        size += len(opened["data"])
+                    continue
+                opened = yield from _tried(work(partial(self._open, item), item_bytes(item)))
+                if isinstance(opened, str):
+                    refused.append({"position": position, "reason": opened})
+                elif opened is not None:
+                    values[position] = opened
+                    held.add(len(opened["data"]))
+                    room.size_bytes += len(opened["data"])
         return {"values": values, "refused": refused, "left": left}
 
-    def _read(self, keys: Sequence[wire.LabelledKey], scope: Scope, held: Held) -> Op[list[Item | None]]:
+    def _read(self, keys: Sequence[wire.LabelledKey], who: Principal, held: Held) -> Op[list[Item | None]]:
         wanted = []
         for each in keys:
-            scope.check(each.namespace)
+            who.check_namespace(each.namespace)
             wanted.append(entries.entry_key((), (tuple(each.namespace), each.key)))
         places = [(partition_key(each), sort_key(each)) for each in wanted]
         unique = dict(zip(places, wanted, strict=True))
@@ -95,13 +97,13 @@ class Nodes:
             return {"type": kind, "data": data}
         return None
 
-    def set(self, request: wire.CacheSetRequest, scope: Scope, held: Held) -> Op[Document]:
+    def set(self, request: wire.CacheSetRequest, who: Principal, held: Held) -> Op[Document]:
         """Cache values."""
         del held
         new: dict[tuple[str, str], Item] = {}
         refused: list[Document] = []
         for position, each in enumerate(request.entries):
-            scope.check(each.namespace)
+            who.check_namespace(each.namespace)
             full_key, value = (tuple(each.namespace), each.key), OpaqueValue(each.type, each.data)
             made = partial(entries.entry_of, self._storage, full_key, value, each.ttl_seconds)
             item = yield from _tried(work(made, len(each.data)))
@@ -112,11 +114,11 @@ class Nodes:
         yield from entries.store(self._storage, list(new.values()))
         return {"refused": refused}
 
-    def clear(self, request: wire.CacheClearRequest, scope: Scope, held: Held) -> Op[Document]:
+    def clear(self, request: wire.CacheClearRequest, who: Principal, held: Held) -> Op[Document]:
         """Delete values."""
         del held
         for each in [request.prefix] if request.namespaces is None else request.namespaces:
-            scope.check(each)
+            who.check_namespace(each)
         storage = replace(self._storage, prefix=tuple(request.prefix) if request.namespaces is None else ())
         namespaces = None if request.namespaces is None else [tuple(each) for each in request.namespaces]
         yield from entries.clear(storage, namespaces)

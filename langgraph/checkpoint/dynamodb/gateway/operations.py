@@ -37,14 +37,15 @@ from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, ThreadLockLostError
 from langgraph.checkpoint.dynamodb.gateway import wire
 from langgraph.checkpoint.dynamodb.gateway.deltas import rebuilt
-from langgraph.checkpoint.dynamodb.gateway.documents import (
+from langgraph.checkpoint.dynamodb.gateway.limits import Limits
+from langgraph.checkpoint.dynamodb.gateway.opaque import (
+    OpaqueValue,
     checkpoint_document,
+    may_match,
     place_document,
     size_of,
     value_documents,
 )
-from langgraph.checkpoint.dynamodb.gateway.limits import Limits
-from langgraph.checkpoint.dynamodb.gateway.opaque import OpaqueValue, may_match
 from langgraph.checkpoint.dynamodb.gateway.plain import plain_document
 
 Document: TypeAlias = dict[str, Any]
@@ -96,7 +97,7 @@ class Operations:
             matches=may_match,
             errors=errors,
         )
-        page = _Page(request.limit, self._answer_bytes, storage.clock, storage.clock() + self._page_seconds)
+        page = _Page(request.limit, self._fullness(storage))
         problem: Exception | None = None
         try:
             yield from collected(listing, page.add)
@@ -112,6 +113,11 @@ class Operations:
 
         return (yield from work(shown, page.size_bytes))
 
+    def _fullness(self, storage: Storage) -> Callable[[int], bool]:
+        """Return what tells whether a page of so many bytes ends, since it is full or its time is over."""
+        until = storage.clock() + self._page_seconds
+        return lambda size_bytes: size_bytes > self._answer_bytes or storage.clock() > until
+
     def _shown(self, found: CheckpointTuple, request: wire.Reading, have: frozenset[bytes]) -> Document:
         if request.plain:
             return plain_document(found, request.channels, self._answer_bytes)
@@ -122,11 +128,7 @@ class Operations:
     ) -> Op[Document]:
         """Read what delta channels are rebuilt from."""
         config = _config(request.thread_id, request.checkpoint_ns, request.checkpoint_id)
-        until = storage.clock() + self._page_seconds
-
-        def is_full(size_bytes: int) -> bool:
-            return size_bytes > self._answer_bytes or storage.clock() > until
-
+        is_full = self._fullness(storage)
         page = yield from find_history(
             storage, config, request.channels, after=request.after, is_full=is_full
         )
@@ -257,9 +259,7 @@ class _Page:
     """A page of a list: as many checkpoints as are wanted and fit, and as there is time for."""
 
     count_max: int | None
-    bytes_max: int
-    clock: Callable[[], float]
-    until: float
+    is_over: Callable[[int], bool]
     found: list[CheckpointTuple] = field(default_factory=list)
     size_bytes: int = 0
     is_full: bool = False
@@ -268,11 +268,7 @@ class _Page:
         """Add a checkpoint, and tell whether the page ends with it."""
         self.found.append(found)
         self.size_bytes += size_of(found)
-        self.is_full = (
-            self.size_bytes > self.bytes_max
-            or len(self.found) in (self.count_max, _LISTED_MAX)
-            or self.clock() > self.until
-        )
+        self.is_full = len(self.found) in (self.count_max, _LISTED_MAX) or self.is_over(self.size_bytes)
         return self.is_full
 
     @property

@@ -6,8 +6,7 @@ and what does not fit is named instead of shown. What a client has encrypted sta
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from typing import Any, TypeAlias
 
 from langgraph.checkpoint.base import CheckpointTuple
@@ -15,33 +14,14 @@ from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.dynamodb._format.content import delta_counters
 from langgraph.checkpoint.dynamodb._format.inert import LookingSerializer
 from langgraph.checkpoint.dynamodb._format.plain import as_json, asked, interrupt_fields, interrupts_in
-from langgraph.checkpoint.dynamodb.gateway.documents import place_document
 from langgraph.checkpoint.dynamodb.gateway.media import JSON
-from langgraph.checkpoint.dynamodb.gateway.opaque import OpaqueMetadata, OpaqueValue
+from langgraph.checkpoint.dynamodb.gateway.opaque import OpaqueMetadata, OpaqueValue, place_document
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 from langgraph.checkpoint.dynamodb.gateway.size_limits import VALUES_MAX, check_json, count_msgpack
 
 Document: TypeAlias = dict[str, Any]
 _TOO_LARGE = 413
 _LOOKING = LookingSerializer()
-
-
-class LeftOutError(Exception):
-    """A value is not shown.
-
-    Args:
-        reason: Why: it is sealed, too large or unreadable.
-        stored_bytes: How many bytes are stored of it.
-    """
-
-    def __init__(self, reason: str, stored_bytes: int) -> None:
-        """Make the document that is shown instead."""
-        super().__init__(reason)
-        self.omission: Document = {"reason": reason, "bytes": stored_bytes}
-
-    def document(self) -> Document:
-        """Return the document that is shown instead."""
-        return {"omitted": self.omission}
 
 
 def plain_document(found: CheckpointTuple, channels: Collection[str] | None, bytes_max: int) -> Document:
@@ -53,6 +33,17 @@ def plain_document(found: CheckpointTuple, channels: Collection[str] | None, byt
         bytes_max: How many bytes of JSON all values may take.
     """
     return _PlainCheckpoint(found, bytes_max).document(channels)
+
+
+class _Omitted(dict[str, Any]):
+    """The document that is shown instead of a value: why it is not shown, and how many bytes are stored of it."""
+
+    def __init__(self, reason: str, stored_bytes: int) -> None:
+        super().__init__(omitted={"reason": reason, "bytes": stored_bytes})
+
+
+class _SealedError(Exception):
+    """A client has encrypted the value."""
 
 
 class _PlainCheckpoint:
@@ -68,106 +59,94 @@ class _PlainCheckpoint:
     def _state(self, channels: Collection[str] | None) -> Document:
         values: dict[str, OpaqueValue] = self._found.checkpoint["channel_values"]
         document: Document = {"ts": None, "metadata": self._metadata(), "values": {}, "omitted": {}}
-        try:
-            with _showing(0):
-                # Names take room, too.
-                document["ts"], *names = self._json([_text(self._found.checkpoint.get("ts")), *values])
-        except LeftOutError as error:
-            return document | {"values": error.document()}
+        # Names take room, too.
+        _, names = self._shown([_text(self._found.checkpoint.get("ts")), *values])
+        if isinstance(names, _Omitted):
+            return document | {"values": names}
+        document["ts"] = names[0]
         # Small values first, so that a large one does not take their room.
-        for name in sorted(names, key=lambda each: len(values[each].data)):
+        for name in sorted(values, key=lambda each: len(values[each].data)):
             if channels is None or name in channels:
-                try:
-                    document["values"][name] = self._read(values[name])[1]
-                except LeftOutError as error:
-                    document["omitted"][name] = error.omission
+                _, shown = self._shown(values[name])
+                if isinstance(shown, _Omitted):
+                    document["omitted"][name] = shown["omitted"]
+                else:
+                    document["values"][name] = shown
         for name in delta_counters(self._found.metadata) - values.keys():
             if channels is None or name in channels:
                 document["omitted"][name] = {"reason": "delta_channel", "bytes": 0}
         return document
 
-    def _metadata(self) -> Document:
-        metadata = self._found.metadata
-        try:
-            if isinstance(metadata, OpaqueMetadata) and not metadata.is_readable:
-                metadata, _ = self._read(metadata.typed)
-            if not isinstance(metadata, dict):
-                raise LeftOutError("unreadable", 0)
-            with _showing(0):
-                found: Document = self._json(metadata)
-                return found
-        except LeftOutError as error:
-            return error.document()
-
-    def _read(self, value: OpaqueValue) -> tuple[Any, Any]:
-        """Return a value as inert data, and as JSON."""
-        kind, raw = value.type, value.data
-        if "+" in kind:
-            # LangGraph's encrypting serializer names its output this way.
-            raise LeftOutError("sealed", len(raw))
-        with _showing(len(raw)):
-            if len(raw) > self._bytes:
-                raise ProblemError(_TOO_LARGE, "the value does not fit into one answer")
-            # A byte can become a list of 56 bytes in memory.
-            if kind == "msgpack":
-                self._values -= count_msgpack(raw, self._values)
-            elif kind == "json":
-                self._values -= check_json(raw, values_max=self._values)
-            data = _LOOKING.loads_typed((kind, raw))
-            return data, self._json(data)
-
-    def _json(self, value: Any) -> Any:
-        """Return a value as JSON, and count its bytes in the answer."""
-        found = as_json(value)
-        size = len(JSON.encode(found))
-        if size > self._bytes:
-            raise ProblemError(_TOO_LARGE, "the value does not fit into one answer")
-        self._bytes -= size
-        return found
+    def _metadata(self) -> Any:
+        metadata: Any = self._found.metadata
+        is_closed = isinstance(metadata, OpaqueMetadata) and not metadata.is_readable
+        data, shown = self._shown(metadata.typed if is_closed else metadata)
+        return shown if isinstance(data, dict) else _Omitted("unreadable", 0)
 
     def _pending(self) -> Document:
         """Return the pending writes in the order in which a run applies them, and the interrupts among them."""
-        shown = [self._write(*each) for each in self._found.pending_writes or ()]
-        writes_by_task = [(each["task_id"], each["channel"], value) for each, value in shown]
+        writes = [
+            (task_id, channel, *self._shown(value))
+            for task_id, channel, value in self._found.pending_writes or ()
+        ]
+        interrupts = interrupts_in((task_id, channel, data) for task_id, channel, data, _ in writes)
         return {
-            "pending_writes": [each for each, _ in shown],
-            "interrupts": [self._interrupt(*each) for each in interrupts_in(writes_by_task)],
+            "pending_writes": [
+                {"task_id": task_id, "channel": channel, **_as_value(shown)}
+                for task_id, channel, _, shown in writes
+            ],
+            "interrupts": [self._interrupt(*each) for each in interrupts],
         }
 
-    def _write(self, task_id: str, channel: str, value: OpaqueValue) -> tuple[Document, Any]:
-        """Return a write's document and its value, or the error that says why the value is not shown."""
-        document: Document = {"task_id": task_id, "channel": channel}
-        try:
-            data, shown = self._read(value)
-            return document | {"value": shown}, data
-        except LeftOutError as error:
-            return document | error.document(), error
-
     def _interrupt(self, task_id: str, interrupt: Any) -> Document:
-        document: Document = {"task_id": task_id, "id": _text(interrupt_fields(interrupt).get("id"))}
-        if isinstance(interrupt, LeftOutError):
-            return document | interrupt.document()
+        _, shown = self._shown(asked(interrupt))
+        return {
+            "task_id": task_id,
+            "id": _text(interrupt_fields(interrupt).get("id")),
+            **_as_value(shown),
+        }
+
+    def _shown(self, value: Any) -> tuple[Any, Any]:
+        """Return inert data, and its JSON; or twice what is shown instead. An opaque value is read first."""
+        if isinstance(value, _Omitted):
+            return value, value
+        stored_bytes = len(value.data) if isinstance(value, OpaqueValue) else 0
         try:
-            with _showing(0):
-                return document | {"value": self._json(asked(interrupt))}
-        except LeftOutError as error:
-            return document | error.document()
+            data = self._read(value) if isinstance(value, OpaqueValue) else value
+            found = as_json(data)
+            size = len(JSON.encode(found))
+            _check_room(size, self._bytes)
+        except _SealedError:
+            omitted = _Omitted("sealed", stored_bytes)
+        except ProblemError as error:
+            omitted = _Omitted("too_large" if error.status == _TOO_LARGE else "unreadable", stored_bytes)
+        except (ValueError, RecursionError):
+            omitted = _Omitted("unreadable", stored_bytes)
+        else:
+            self._bytes -= size
+            return data, found
+        return omitted, omitted
+
+    def _read(self, value: OpaqueValue) -> Any:
+        if "+" in value.type:
+            # LangGraph's encrypting serializer names its output this way.
+            raise _SealedError
+        _check_room(len(value.data), self._bytes)
+        # A byte can become a list of 56 bytes in memory.
+        if value.type == "msgpack":
+            self._values -= count_msgpack(value.data, self._values)
+        elif value.type == "json":
+            self._values -= check_json(value.data, values_max=self._values)
+        return _LOOKING.loads_typed(value)
 
 
-@contextmanager
-def _showing(stored_bytes: int) -> Iterator[None]:
-    """Show a value of so many stored bytes in the block, or raise an error that says why not.
+def _check_room(size_bytes: int, left_bytes: int) -> None:
+    if size_bytes > left_bytes:
+        raise ProblemError(_TOO_LARGE, "the value does not fit into one answer")
 
-    Raises:
-        LeftOutError: The value is not shown.
-    """
-    try:
-        yield
-    except ProblemError as error:
-        reason = "too_large" if error.status == _TOO_LARGE else "unreadable"
-        raise LeftOutError(reason, stored_bytes) from error
-    except (ValueError, RecursionError) as error:
-        raise LeftOutError("unreadable", stored_bytes) from error
+
+def _as_value(shown: Any) -> Document:
+    return shown if isinstance(shown, _Omitted) else {"value": shown}
 
 
 def _text(value: Any) -> str | None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import get_args
+from typing import Literal, TypeAlias, get_args
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.limits import TENANT_PATTERN
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
-from langgraph.checkpoint.dynamodb.gateway.endpoints import Right
 from langgraph.checkpoint.dynamodb.gateway.label_wire import BatchRequest, StorePut
 from langgraph.checkpoint.dynamodb.gateway.problems import forbidden
 from langgraph.checkpoint.dynamodb.gateway.wire import (
@@ -22,8 +21,8 @@ from langgraph.checkpoint.dynamodb.gateway.wire import (
     PruneRequest,
     ThreadsRequest,
 )
-from langgraph.store.dynamodb.namespaces import narrower
 
+Right: TypeAlias = Literal["read", "write", "administer"]
 RIGHTS: frozenset[Right] = frozenset(get_args(Right))
 
 
@@ -49,23 +48,22 @@ class Principal:
     def __post_init__(self) -> None:
         """Refuse a tenant that would be another one's prefix, or match all threads."""
         if self.tenant is not None and not re.fullmatch(TENANT_PATTERN, self.tenant):
-            msg = (
+            raise CheckpointerInputError(
                 "tenant has to be letters, digits, dots, underscores and hyphens, without the slash after it"
             )
-            raise CheckpointerInputError(msg)
         unknown = set(self.rights) - RIGHTS
         if unknown:
-            msg = f"rights can be {', '.join(sorted(RIGHTS))}; {len(unknown)} of yours are none of these"
-            raise CheckpointerInputError(msg)
+            raise CheckpointerInputError(
+                f"rights can be {', '.join(sorted(RIGHTS))}; {len(unknown)} of yours are none of these"
+            )
         if self.owner_name is not None:
             checked_id(self.owner, "owner")
             items.owner_key(self.owner_name)
             if self.tenant is None and "/" in self.owner_name:
-                msg = (
+                raise CheckpointerInputError(
                     "owner has a slash, and the part before it would be a tenant; give tenant, and the owner without"
                     " it"
                 )
-                raise CheckpointerInputError(msg)
 
     @property
     def owner_name(self) -> str | None:
@@ -82,6 +80,31 @@ class Principal:
     def owns(self, thread_id: str) -> bool:
         """Tell whether a thread, or an owner, belongs to the tenant."""
         return thread_id.startswith(self.prefix)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels that the namespaces of the principal's memories and cached nodes begin with.
+
+        Raises:
+            ProblemError: The principal is bound to an owner of no tenant, whose name might be that of a tenant.
+        """
+        if self.owner is not None and self.tenant is None:
+            raise forbidden(
+                "memories and cached nodes of an owner are those of a tenant; give these credentials a tenant"
+            )
+        return tuple(each for each in (self.tenant, self.owner) if each is not None)
+
+    def check_namespace(self, namespace: Sequence[str]) -> None:
+        """Raise if a namespace, or a prefix of namespaces to delete, does not begin with the principal's labels.
+
+        Raises:
+            ProblemError: It does not.
+        """
+        if tuple(namespace[: len(self.labels)]) != self.labels:
+            raise forbidden(
+                "this reaches memories or cached nodes that are not of these credentials; their namespaces begin with"
+                f" {self.labels!r}"
+            )
 
 
 def check_right(principal: Principal, right: Right) -> None:
@@ -146,39 +169,3 @@ def _is_about_all(principal: Principal, request: Message) -> bool:
         # a scan of the table.
         return request.thread_id is None and items.indexable_run_id(request.filter) is None
     return None in threads_of(request)
-
-
-@dataclass(frozen=True)
-class Scope:
-    """The labels that the namespaces of a principal's memories and cached nodes begin with."""
-
-    labels: tuple[str, ...]
-
-    @classmethod
-    def of(cls, principal: Principal) -> Scope:
-        """Return the scope of a principal: its tenant, and its owner if it is bound to one.
-
-        Raises:
-            ProblemError: The principal is bound to an owner of no tenant, whose name might be that of a tenant.
-        """
-        if principal.owner is not None and principal.tenant is None:
-            raise forbidden(
-                "memories and cached nodes of an owner are those of a tenant; give these credentials a tenant"
-            )
-        return cls(tuple(each for each in (principal.tenant, principal.owner) if each is not None))
-
-    def check(self, namespace: Sequence[str]) -> None:
-        """Raise if a namespace, or a prefix of namespaces to delete, does not begin with the labels.
-
-        Raises:
-            ProblemError: It does not.
-        """
-        if tuple(namespace[: len(self.labels)]) != self.labels:
-            raise forbidden(
-                "this reaches memories or cached nodes that are not of these credentials; their namespaces begin with"
-                f" {self.labels!r}"
-            )
-
-    def narrowed(self, prefix: tuple[str, ...]) -> tuple[str, ...] | None:
-        """Return a prefix to read under, as far as the principal reaches it; `None` if that is nothing."""
-        return narrower(prefix, self.labels)

@@ -31,7 +31,6 @@ from langgraph.checkpoint.dynamodb.gateway.authentication import (
     anybody_on_this_machine,
 )
 from langgraph.checkpoint.dynamodb.gateway.jwt import (
-    AuthorizerClaims,
     ClaimOptions,
     JsonWebTokens,
     JwtOptions,
@@ -56,8 +55,7 @@ def _parsed(value: Any) -> Any:
     try:
         return yaml.safe_load(value)
     except yaml.YAMLError:
-        msg = "give a mapping, or one as JSON or YAML"
-        raise ValueError(msg) from None
+        raise ValueError("give a mapping, or one as JSON or YAML") from None
 
 
 class _NamedOptions(Options):
@@ -130,7 +128,7 @@ class PrincipalsOptions(Options):
         if self.iam:
             ways.append(IamIdentities({each.principal(name): each.arns for name, each in self.iam.items()}))
         if self.authorizer is not None:
-            ways.append(AuthorizerClaims(self.authorizer))
+            ways.append(self.authorizer.authorized)
         return any_of(ways) if ways else None
 
 
@@ -212,8 +210,9 @@ def configured_gateway(source: str | os.PathLike[str] | None = None) -> Starlett
     """
     config = CheckpointerConfig.load(source)
     if not isinstance(config.config, DynamoDBOptions):
-        msg = f"type {config.type} is configured, which has no table; the gateway needs dynamodb"
-        raise CheckpointerConfigurationError(msg)
+        raise CheckpointerConfigurationError(
+            f"type {config.type} is configured, which has no table; the gateway needs dynamodb"
+        )
     options = load_options(source)
     with config.saying_where():
         saver = make_saver(config.config)

@@ -34,8 +34,7 @@ def _decoded(value: Any) -> Any:
     try:
         return base64.b64decode(value, validate=True)
     except (ValueError, binascii.Error):
-        msg = "not valid base64"
-        raise ValueError(msg) from None
+        raise ValueError("not valid base64") from None
 
 
 def _sized(delta: bytes) -> bytes:
@@ -481,13 +480,7 @@ class AboutResponse(Message):
     owner: str | None = Field(description="The owner that these credentials are bound to.")
 
 
-class Health(Message):
-    """The process runs."""
+class ServiceStatus(Message):
+    """The process runs (`ok`), or the table answers (`ready`)."""
 
-    status: Literal["ok"]
-
-
-class Ready(Message):
-    """The table answers."""
-
-    status: Literal["ready"]
+    status: Literal["ok", "ready"]
