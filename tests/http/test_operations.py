@@ -14,7 +14,6 @@ from langgraph.checkpoint.dynamodb import http
 from langgraph.checkpoint.dynamodb._operations.thread_lock import hold_on
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Work, collected
 from langgraph.checkpoint.dynamodb.errors import (
-    CheckpointCorruptionError,
     CheckpointerError,
     CheckpointerInputError,
     ThreadBusyError,
@@ -168,12 +167,6 @@ def test_a_history_without_channels_or_values() -> None:
     history = operations.get_delta_channel_history
     assert _run(history(_client(), _config(), ["x"]), answers)[0] == {"x": {"writes": []}}
     assert _run(history(_client(), _config(), []))[0] == {}
-
-
-def test_a_history_that_comes_back_to_where_it_was_is_an_error() -> None:
-    answers = {**ANSWERS, "delta-channel-history": {"channels": {}, "after": "1"}}
-    with pytest.raises(CheckpointCorruptionError, match="'1' is its own ancestor"):
-        _run(operations.get_delta_channel_history(_client(), _config(), ["x"]), answers)
 
 
 def test_a_thread_is_not_copied_onto_itself() -> None:

@@ -68,18 +68,8 @@ _ENDPOINTS = {each.name: each for each in (*ENDPOINTS, *LABEL_ENDPOINTS)}
 _SERDE = JsonPlusSerializer()
 
 OPERATIONS: Mapping[str, Callable[..., Any]] = {
-    "get_tuple": operations.get_tuple,
+    **vars(operations.OPERATIONS),
     "list": operations.list_checkpoints,
-    "put": operations.put,
-    "put_writes": operations.put_writes,
-    "delete_thread": operations.delete_thread,
-    "delete_for_runs": operations.delete_for_runs,
-    "prune": operations.prune,
-    "copy_thread": operations.copy_thread,
-    "set_thread": operations.set_thread,
-    "list_threads": operations.list_threads,
-    "list_runs": operations.list_runs,
-    "get_delta_channel_history": operations.get_delta_channel_history,
 }
 
 

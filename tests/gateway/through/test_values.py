@@ -129,20 +129,6 @@ def test_a_later_step_sends_what_it_adds() -> None:
     assert pair.values() == {"log": log(15), "kept": "x" * 5000}
 
 
-def test_messages_removed_in_front_and_changed_in_the_middle_are_deltas() -> None:
-    pair = Pair()
-    messages = log(30)
-    pair.put(0, {"log": messages})
-    for step in (1, 2):
-        if step == 1:
-            messages.pop(0)
-        else:
-            messages[9] = "new"
-        [call] = pair.put(step, {"log": list(messages)})
-        assert size_of(call.params) < 3000
-        assert pair.values() == {"log": messages}
-
-
 def test_a_service_that_has_just_started_takes_the_base_from_the_table() -> None:
     pair = Pair()
     pair.put(0, {"log": log(40), "kept": noise(9000)})
@@ -259,18 +245,6 @@ def test_the_newest_is_another_one_if_it_is_deleted_before_all_of_it_came() -> N
     assert found is not None
     assert found.checkpoint["id"] == "0"
     assert found.checkpoint["channel_values"] == values
-
-
-def test_a_list_goes_on_where_an_answer_was_full() -> None:
-    pair = Pair(limits=Limits(body_bytes_max=20_000))
-    for step in range(9):
-        pair.put(step, {"x": noise(6000, step)})
-    listed = operations.list_checkpoints(client_of(pair.storage), thread_config(THREAD), None, None, None)
-    found = pair.run(collected(listed))
-    assert [each.checkpoint["channel_values"]["x"] for each in found] == [
-        noise(6000, step) for step in reversed(range(9))
-    ]
-    assert sum(each.method == "list" for each in pair.asked) > 3
 
 
 @pytest.mark.parametrize("what", [{"checkpoint_ns": ""}, {"checkpoint_id": "1"}])

@@ -55,20 +55,20 @@ class _Bearer:
     """A token, or a function that returns one, which is called again when the gateway rejects the token."""
 
     def __init__(self, token: str | Callable[[], str]) -> None:
-        self._token = token if isinstance(token, str) else None
+        self._token: str | None = None
         self._give: Callable[[], str] = (lambda: token) if isinstance(token, str) else token
-        self._is_given_anew = not isinstance(token, str)
 
     def flow(self, request: httpx.Request) -> Flow:
         token = self._token or (yield self._ask)
         request.headers["Authorization"] = f"Bearer {token}"
         response = yield request
-        if response.status_code == httpx.codes.UNAUTHORIZED and self._is_given_anew:
+        if response.status_code == httpx.codes.UNAUTHORIZED:
             # Of many requests with the old token, only the first one that is rejected calls the function.
             if self._token == token:
                 yield self._ask
-            request.headers["Authorization"] = f"Bearer {self._token}"
-            yield request
+            if self._token != token:
+                request.headers["Authorization"] = f"Bearer {self._token}"
+                yield request
 
     def _ask(self) -> str:
         self._token = checked_token(self._give())

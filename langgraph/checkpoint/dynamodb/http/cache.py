@@ -150,20 +150,7 @@ class HttpCache(ServiceClient, TableCache[ValueT]):
         return entry
 
     def _place(self, full_key: FullKey) -> Place:
-        return _EntryPlace("", label_path([*self._prefix, *full_key[0]]), full_key[1])
-
-
-class _EntryPlace(Place):
-    """The place of a cached value: a path of labels, and a key. No thread has an empty id."""
-
-    @property
-    @override
-    def is_stored_once(self) -> bool:
-        return True
-
-    @override
-    def __str__(self) -> str:
-        return "the cached value"
+        return Place("", label_path([*self._prefix, *full_key[0]]), full_key[1])
 
 
 def _refused(refusal: Document) -> Op[None]:

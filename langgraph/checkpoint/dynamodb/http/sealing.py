@@ -59,9 +59,11 @@ class Place:
     """The place of a value. A value that was sealed for one place cannot be opened at another."""
 
     thread_id: str
+    """Empty for the cached value of a node, as that of no thread is."""
     namespace: str
+    """For a cached value, the path of its labels."""
     channel: str
-    """Empty for metadata."""
+    """Empty for metadata. For a cached value, its key."""
     checkpoint_id: str = ""
     """The checkpoint of a pending write or of metadata. A channel's value may be that of several checkpoints."""
     task_id: str = ""
@@ -74,11 +76,13 @@ class Place:
 
     @property
     def is_stored_once(self) -> bool:
-        """Whether no later value of the place is like this one: that of a pending write, or metadata."""
-        return bool(self.checkpoint_id)
+        """Whether no later value of the place is like this one: a pending write, metadata, or a cached value."""
+        return bool(self.checkpoint_id) or not self.thread_id
 
     def __str__(self) -> str:
         """Name the place, for an error."""
+        if not self.thread_id:
+            return "the cached value"
         what = f"channel {self.channel!r}" if self.channel else "the metadata"
         if self.task_id:
             what = f"the write of task {self.task_id!r} to {what}"

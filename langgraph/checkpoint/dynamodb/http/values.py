@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from langgraph.checkpoint.dynamodb._format.codec import UnreadableError
-from langgraph.checkpoint.dynamodb._format.shared_messages import SharedMessages
-from langgraph.checkpoint.dynamodb._format.unserializable import unserializable_part
+from langgraph.checkpoint.dynamodb._format.codec import Codec, UnreadableError
 from langgraph.checkpoint.dynamodb._format.wire import digest_of
-from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointSerializationError
+from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 from langgraph.checkpoint.dynamodb.http.sealing import Place, Sealer
 
 Document: TypeAlias = dict[str, Any]
@@ -70,9 +67,9 @@ class Values:
             serde: The serializer. Of an `EncryptedSerializer`, the one inside is used, and the sealer encrypts.
             sealer: Seals values for their places.
         """
-        self._serde = serde.serde if sealer is not None and isinstance(serde, EncryptedSerializer) else serde
+        own = serde.serde if sealer is not None and isinstance(serde, EncryptedSerializer) else serde
+        self.codec = Codec(own)
         self._sealer = sealer
-        self._loads: Callable[[tuple[str, bytes]], Any] = self._serde.loads_typed
 
     @property
     def seals(self) -> bool:
@@ -81,9 +78,8 @@ class Values:
 
     def for_many(self) -> Values:
         """Return values for one OS thread at a time, which deserialize messages that many have only once."""
-        values = Values(self._serde, self._sealer)
-        if type(self._serde) is JsonPlusSerializer:
-            values._loads = SharedMessages(self._serde).loads_typed
+        values = copy(self)
+        values.codec = self.codec.for_many()
         return values
 
     def dumps(self, value: Any, place: Place) -> Typed:
@@ -92,20 +88,8 @@ class Values:
         Raises:
             CheckpointSerializationError: The serializer cannot write it; the message names it.
         """
-        try:
-            kind, data = self._serde.dumps_typed(value)
-        except Exception as error:
-            path = place.channel or "metadata"
-            where, part = unserializable_part(value, path, self._serde.dumps_typed)
-            msg = (
-                f"{place} cannot be serialized: {where} is a {type(part).__module__}.{type(part).__qualname__}"
-                f" ({error}); it was not stored. Keep such objects out of the state, or give the saver a serde that can"
-                " write them"
-            )
-            raise CheckpointSerializationError(msg) from error
-        if self._sealer is None:
-            return Typed(kind, bytes(data))
-        return Typed(*self._sealer.seal(place, (kind, bytes(data))))
+        typed = self.codec.dumps(value, str(place), place.channel or "metadata")
+        return Typed(*(typed if self._sealer is None else self._sealer.seal(place, typed)))
 
     def loads(self, document: Document, place: Place) -> Any:
         """Deserialize a value of an answer.
@@ -119,7 +103,7 @@ class Values:
         if self._sealer is not None:
             typed = self._sealer.open(place, typed)
         try:
-            return self._loads(typed)
+            return self.codec.loads_typed(typed)
         except Exception as error:
             msg = (
                 f"{place} is intact, but the saver's serde cannot read its {typed[0]!r} data ({error}); give the saver"
