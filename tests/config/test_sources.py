@@ -189,19 +189,6 @@ checkpointer:
     ]
 
 
-def test_an_object_that_is_written_as_a_mapping_is_named_when_it_is_read(tmp_path: Path) -> None:
-    text = "checkpointer:\n  type: dynamodb\n  config:\n    table_name: x\n    client_config: {read_timeout: 3}\n"
-    assert _error(_file(tmp_path, "a.yaml", text)) == (
-        f"{tmp_path}/a.yaml, line 5, checkpointer.config.client_config: give an object, or name one as module:name"
-        " (A botocore `Config` that replaces the default one, retries included.)"
-    )
-
-
-def test_options_that_are_left_out_stand_where_they_would_have_to(tmp_path: Path) -> None:
-    text = "checkpointer:\n  type: sqlite\n  config:\n"
-    assert ".yaml, line 3, checkpointer.config.db_file: is missing" in _error(_file(tmp_path, "a.yaml", text))
-
-
 def test_a_variable_of_the_environment_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(PREFIX + "TIPE", "memory")
     monkeypatch.setenv(PREFIX + "CONFIG__SERDE__PICKLE_FALLBACK", "perhaps")
