@@ -172,7 +172,7 @@ def what_is_left_is_not_told(patch: pytest.MonkeyPatch) -> None:
 def _some(memories: Memories, puts: Any, results: dict[int, Any]) -> Op[list[int]]:
     yield from ()
     results.update({position: {"revision": None} for position, new, _ in puts if new.expected is not None})
-    return [position for position, _, _ in puts] if memories._storage.rng.random() < 0.3 else []  # noqa: SLF001
+    return [position for position, _, _ in puts] if memories.storage.rng.random() < 0.3 else []
 
 
 def deletions_stop_early(patch: pytest.MonkeyPatch) -> None:

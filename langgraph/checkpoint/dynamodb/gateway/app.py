@@ -45,12 +45,7 @@ from langgraph.checkpoint.dynamodb.gateway.nodes import Nodes, cache_storage
 from langgraph.checkpoint.dynamodb.gateway.opaque import opaque_storage
 from langgraph.checkpoint.dynamodb.gateway.operations import Operations
 from langgraph.checkpoint.dynamodb.gateway.ownership import Admitted, admitted
-from langgraph.checkpoint.dynamodb.gateway.principals import (
-    Principal,
-    check_request,
-    check_right,
-    threads_of,
-)
+from langgraph.checkpoint.dynamodb.gateway.principals import Principal, check_request, check_right, threads_of
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError, forbidden
 from langgraph.checkpoint.dynamodb.gateway.readiness import Readiness
 from langgraph.checkpoint.dynamodb.gateway.shares import Concurrency, Held, Holding

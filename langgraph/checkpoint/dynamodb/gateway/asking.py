@@ -24,12 +24,7 @@ from typing import Any
 
 from starlette.datastructures import Headers
 
-from langgraph.checkpoint.dynamodb._runtime.accounting import (
-    READS,
-    TableAccounting,
-    asking_units,
-    units_of,
-)
+from langgraph.checkpoint.dynamodb._runtime.accounting import READS, TableAccounting, asking_units, units_of
 from langgraph.checkpoint.dynamodb._runtime.attempts import Attempts
 from langgraph.checkpoint.dynamodb._runtime.clients import Clients
 from langgraph.checkpoint.dynamodb._runtime.drivers import Asend

@@ -8,6 +8,7 @@ invoke the function, since the caller's identity is in the event (see `authentic
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from typing import Any
 
 from mangum import Mangum
@@ -28,12 +29,11 @@ asyncio.set_event_loop(asyncio.new_event_loop())
 application = configured_gateway()
 
 
+@dataclass(frozen=True)
 class Bounded:
     """Answers with a problem where AWS would drop the response, which a client would take for a passing failure."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        """Take the application."""
-        self._app = app
+    app: ASGIApp
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request of an event."""
@@ -42,7 +42,7 @@ class Bounded:
         async def collect(message: Message) -> None:
             messages.append(message)
 
-        await self._app(scope, receive, collect)
+        await self.app(scope, receive, collect)
         size = sum(len(each.get("body", b"")) for each in messages)
         is_for_load_balancer = "elb" in scope["aws.event"]["requestContext"]
         bytes_max = _LOAD_BALANCER_BYTES_MAX if is_for_load_balancer else _ANSWER_BYTES_MAX

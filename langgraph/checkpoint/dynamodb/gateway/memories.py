@@ -11,7 +11,7 @@ import json
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from itertools import islice
@@ -88,24 +88,23 @@ def store_storage(saver: DynamoDBSaver, search_bytes_max: int) -> StoreStorage:
     )
 
 
+@dataclass(frozen=True)
 class Memories:
-    """One method for each of the store's endpoints: it takes the request, and returns an operation."""
+    """One method for each of the store's endpoints: it takes the request, and returns an operation.
 
-    def __init__(self, storage: StoreStorage, *, response_bytes: int, part_seconds: float) -> None:
-        """Store the storage that is served.
+    Args:
+        storage: The storage that is served.
+        response_bytes: After how many bytes an answer ends.
+        part_seconds: After how long a deletion stops, and goes on with the next request.
+    """
 
-        Args:
-            storage: The storage.
-            response_bytes: After how many bytes an answer ends.
-            part_seconds: After how long a deletion stops, and goes on with the next request.
-        """
-        self._storage = storage
-        self._answer_bytes = response_bytes
-        self._part_seconds = part_seconds
+    storage: StoreStorage
+    response_bytes: int
+    part_seconds: float
 
     def batch(self, request: wire.BatchRequest, who: Principal, held: Held) -> Op[Document]:
         """Run operations: first the reads, and then the puts, if the results of all reads fit into the answer."""
-        reading = _Reading(replace(self._storage, on_read=held.add), Room(self._answer_bytes))
+        reading = _Reading(replace(self.storage, on_read=held.add), Room(self.response_bytes))
         reads_: dict[int, Callable[[], Op[Any]]] = {}
         puts: dict[Any, _Put] = {}
         for position, op in enumerate(request.ops):
@@ -136,7 +135,7 @@ class Memories:
     def _put(self, puts: Sequence[_Put], results: dict[int, Any]) -> Op[list[int]]:
         """Store memories; return the positions of those for which the table was too busy, unless it was for all."""
         outcomes = yield from put_all(
-            self._storage, [each.new for each in puts], [each.vectors for each in puts], _or_transient
+            self.storage, [each.new for each in puts], [each.vectors for each in puts], _or_transient
         )
         failed: list[int] = []
         for (position, new, _), outcome in zip(puts, outcomes, strict=True):
@@ -163,11 +162,11 @@ class Memories:
     ) -> Op[Document]:
         del held
         who.check_namespace(request.namespace_prefix)
-        until = self._storage.clock() + self._part_seconds
+        until = self.storage.clock() + self.part_seconds
         after = (
             None if request.after is None else address_of(tuple(request.after.namespace), request.after.key)
         )
-        deleted, end = yield from remove(self._storage, _checked(request.namespace_prefix), after, until)
+        deleted, end = yield from remove(self.storage, _checked(request.namespace_prefix), after, until)
         return {"deleted": deleted, "after": None if end is None else _place(end)}
 
 
@@ -177,17 +176,17 @@ class _Put(NamedTuple):
     vectors: Sequence[NewVector]
 
 
+@dataclass
 class _Reading:
     """The reads of one request, as far as their results fit into an answer."""
 
-    def __init__(self, storage: StoreStorage, room: Room) -> None:
-        self.storage = storage
-        self.room = room
-        self.results: dict[int, Any] = {}
-        self.has_rest = False
-        self.wanted: list[Address] = []
-        self._read: dict[tuple[str, str], Item | None] = {}
-        self._renewed: list[StoredMemory] = []
+    storage: StoreStorage
+    room: Room
+    results: dict[int, Any] = field(default_factory=dict)
+    has_rest: bool = False
+    wanted: list[Address] = field(default_factory=list)
+    _read: dict[tuple[str, str], Item | None] = field(default_factory=dict)
+    _renewed: list[StoredMemory] = field(default_factory=list)
 
     def all(self, wanted: Mapping[int, Callable[[], Op[Any]]]) -> Op[list[int]]:
         """Read; return the positions of those for which there was no room."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -38,25 +38,24 @@ def cache_storage(saver: DynamoDBSaver) -> CacheStorage:
     )
 
 
+@dataclass(frozen=True)
 class Nodes:
-    """One method for each of the cache's endpoints: it takes the request, and returns an operation."""
+    """One method for each of the cache's endpoints: it takes the request, and returns an operation.
 
-    def __init__(self, storage: CacheStorage, *, response_bytes: int) -> None:
-        """Store the storage that is served, whose serializer takes and returns types and bytes.
+    Args:
+        storage: The storage that is served, whose serializer takes and returns types and bytes.
+        response_bytes: After how many bytes of values an answer ends.
+    """
 
-        Args:
-            storage: The storage.
-            response_bytes: After how many bytes of values an answer ends.
-        """
-        self._storage = storage
-        self._answer_bytes = response_bytes
+    storage: CacheStorage
+    response_bytes: int
 
     def get(self, request: wire.CacheGetRequest, who: Principal, held: Held) -> Op[Document]:
         """Read the values that are cached, as many as fit."""
         values: list[Document | None] = [None] * len(request.keys)
         refused: list[Document] = []
         left: list[int] = []
-        room = Room(self._answer_bytes)
+        room = Room(self.response_bytes)
         for start in range(0, len(request.keys), _READ_AT_ONCE):
             group = range(start, min(start + _READ_AT_ONCE, len(request.keys)))
             if room.is_full():
@@ -85,15 +84,15 @@ class Nodes:
             wanted.append(entries.entry_key((), (tuple(each.namespace), each.key)))
         places = [(partition_key(each), sort_key(each)) for each in wanted]
         unique = dict(zip(places, wanted, strict=True))
-        found = yield from self._storage.table.batch_get(
-            list(unique.values()), consistent=self._storage.consistent_read
+        found = yield from self.storage.table.batch_get(
+            list(unique.values()), consistent=self.storage.consistent_read
         )
         held.add(sum(map(item_bytes, found)))
         by_key = {(partition_key(item), sort_key(item)): item for item in found}
         return [by_key.get(each) for each in places]
 
     def _open(self, item: Item) -> Document | None:
-        for kind, data in entries.open_entry(self._storage, item):
+        for kind, data in entries.open_entry(self.storage, item):
             return {"type": kind, "data": data}
         return None
 
@@ -105,13 +104,13 @@ class Nodes:
         for position, each in enumerate(request.entries):
             who.check_namespace(each.namespace)
             full_key, value = (tuple(each.namespace), each.key), OpaqueValue(each.type, each.data)
-            made = partial(entries.entry_of, self._storage, full_key, value, each.ttl_seconds)
+            made = partial(entries.entry_of, self.storage, full_key, value, each.ttl_seconds)
             item = yield from _tried(work(made, len(each.data)))
             if isinstance(item, str):
                 refused.append({"position": position, "reason": item})
             else:
                 new[partition_key(item), sort_key(item)] = item
-        yield from entries.store(self._storage, list(new.values()))
+        yield from entries.store(self.storage, list(new.values()))
         return {"refused": refused}
 
     def clear(self, request: wire.CacheClearRequest, who: Principal, held: Held) -> Op[Document]:
@@ -119,7 +118,7 @@ class Nodes:
         del held
         for each in [request.prefix] if request.namespaces is None else request.namespaces:
             who.check_namespace(each)
-        storage = replace(self._storage, prefix=tuple(request.prefix) if request.namespaces is None else ())
+        storage = replace(self.storage, prefix=tuple(request.prefix) if request.namespaces is None else ())
         namespaces = None if request.namespaces is None else [tuple(each) for each in request.namespaces]
         yield from entries.clear(storage, namespaces)
         return {}

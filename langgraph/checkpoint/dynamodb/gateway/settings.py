@@ -30,13 +30,7 @@ from langgraph.checkpoint.dynamodb.gateway.authentication import (
     any_of,
     anybody_on_this_machine,
 )
-from langgraph.checkpoint.dynamodb.gateway.jwt import (
-    ClaimOptions,
-    JsonWebTokens,
-    JwtOptions,
-    Rights,
-    Tenant,
-)
+from langgraph.checkpoint.dynamodb.gateway.jwt import ClaimOptions, JsonWebTokens, JwtOptions, Rights, Tenant
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.principals import Principal
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
