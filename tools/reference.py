@@ -20,7 +20,6 @@ from langgraph.checkpoint.dynamodb.cli import printed, shipped
 from langgraph.checkpoint.dynamodb.cli.app import Listed, app
 from langgraph.checkpoint.dynamodb.cli.outcome import Exit
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError
-from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS, describe
 from langgraph.checkpoint.dynamodb.gateway.problems import TYPE_PREFIX
 from tools.protocol_tables import transitions
 
@@ -37,7 +36,6 @@ PACKAGES = (
     "langgraph.checkpoint.dynamodb.gateway",
 )
 ROLES = ("runner", "agent", "operator", "reader", "tenant")
-JsonSchema = Mapping[str, Any]
 
 
 def public_names(package: str) -> dict[str, str]:
@@ -75,35 +73,6 @@ def _head(*names: str) -> str:
     return f"{_row(*names)}\n|{'---|' * len(names)}"
 
 
-def _type(schema: JsonSchema) -> str:
-    """Return the type of a property in words."""
-    if "$ref" in schema:
-        return f"`{schema['$ref'].rpartition('/')[2]}`"
-    if "enum" in schema:
-        return ", ".join(f"`{json.dumps(each)}`" for each in schema["enum"])
-    if "const" in schema:
-        return f"`{json.dumps(schema['const'])}`"
-    for word in ("anyOf", "oneOf"):
-        if word in schema:
-            return " or ".join(dict.fromkeys(_type(each) for each in schema[word]))
-    if schema.get("type") == "array" and "items" in schema:
-        return f"list of {_type(schema['items'])}"
-    return str(schema.get("type", "any"))
-
-
-def _fields(schema: JsonSchema) -> Iterator[str]:
-    """Yield the table of an object's properties."""
-    properties: Mapping[str, JsonSchema] = schema.get("properties", {})
-    if not properties:
-        return
-    required = schema.get("required", [])
-    yield _head("name", "type", "default", "description")
-    for name, each in properties.items():
-        default = "required" if name in required else f"`{json.dumps(each.get('default'))}`"
-        yield _row(f"`{name}`", _type(each), default, each.get("description", ""))
-    yield ""
-
-
 def _commands(group: object) -> Iterator[tuple[str, Any]]:
     """Load the commands of a group, and of a group in it. Yield them with their names, such as `memories list`."""
     for name, command in getattr(group, "commands", {}).items():
@@ -129,61 +98,15 @@ def command_line() -> Iterator[str]:
     yield from (_row(code.value, code.meaning) for code in Exit)
 
 
-def wire() -> Iterator[str]:
-    """Describe each endpoint of the gateway, from its OpenAPI document."""
-    yield "# Endpoints of the gateway\n"
-    yield "This page is for developers who write a client of the gateway. It is generated from the"
-    yield "service's `/openapi.json`. [The wire format](../wire.md) says what the fields mean.\n"
-    document = describe(ENDPOINTS)
-    yield _head("request", "right", "request fields", "answer")
-    for path, methods in document["paths"].items():
-        for method, operation in methods.items():
-            asked = operation.get("requestBody", {})
-            answered = operation["responses"]["200"]
-            yield _row(
-                f"`{method.upper()} {path}`",
-                operation.get("description", ""),
-                _model(asked),
-                _model(answered),
-            )
-    yield "\n## Fields\n"
-    for name, schema in document["components"]["schemas"].items():
-        yield f"### {name}\n"
-        yield f"{schema.get('description', '')}\n"
-        yield from _fields(schema)
-
-
-def _model(body: JsonSchema) -> str:
-    """Return a link to the model of a body, in the first of its media types."""
-    contents: Mapping[str, JsonSchema] = body.get("content", {})
-    reference = next((each.get("schema", {}).get("$ref", "") for each in contents.values()), "")
-    name = str(reference).rpartition("/")[2]
-    return f"[{name}](#{name.lower()})" if name else ""
-
-
 def permissions() -> Iterator[str]:
-    """List what each IAM policy allows, from the templates."""
-    yield "# IAM actions\n"
+    """Print each IAM policy, from the templates."""
+    yield "# IAM policies\n"
     yield "This page is for administrators who review permissions. It is generated from the templates."
-    yield "`langgraph-dynamodb template --policy ROLE` prints a whole policy. [Permissions](../permissions.md)"
-    yield "says whom each policy is for.\n"
+    yield "`langgraph-dynamodb template --policy ROLE` prints a policy, too."
+    yield "[Permissions](../permissions.md) says whom each is for.\n"
     for role in ROLES:
         yield f"## {role}\n"
-        yield _head("effect", "actions", "resources", "only if")
-        arn = "TABLE"
-        for statement in json.loads(shipped.policy(role, arn))["Statement"]:
-            actions, resources = (
-                ", ".join(f"`{one}`" for one in ([each] if isinstance(each, str) else each))
-                for each in (statement["Action"], statement["Resource"])
-            )
-            condition = statement.get("Condition")
-            yield _row(
-                statement["Effect"],
-                actions,
-                resources,
-                f"`{json.dumps(condition)}`" if condition else "",
-            )
-        yield ""
+        yield f"```json\n{shipped.policy(role, 'TABLE').rstrip()}\n```\n"
 
 
 def error_classes() -> list[type[CheckpointerError]]:
@@ -224,7 +147,6 @@ def stored_format() -> Iterator[str]:
 PAGES: Mapping[str, Callable[[], Iterator[str]]] = {
     "reference/api.md": api,
     "reference/commands.md": command_line,
-    "reference/endpoints.md": wire,
     "reference/permissions.md": permissions,
     "reference/errors.md": error_page,
     "reference/stored-format.md": stored_format,

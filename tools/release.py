@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -77,19 +78,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for distribution in (source, wheel):
             print(f"== {distribution.name} in {python}", flush=True)
             try_installed(distribution, python)
-    _run(
-        UV,
-        "tool",
-        "run",
-        "--quiet",
-        "--from",
-        SBOM_TOOL,
-        "cyclonedx-py",
-        "environment",
-        PYTHON,
-        "--output-file",
-        SBOM,
-    )
+    made_by = shlex.split(f"tool run --quiet --from {SBOM_TOOL} cyclonedx-py environment")
+    _run(UV, *made_by, PYTHON, "--output-file", SBOM)
     try_source(source, pythons[-1])
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
-import subprocess
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from tests.deployed.lambda_environment import Environment
 from tests.infra.rendering import Node
 
 MB = 1 << 20
@@ -31,12 +31,12 @@ class Entrance(ABC):
     event_bytes_max: int
     answer_bytes_max: int
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        """Take the process that `lambda_runtime` runs in, which serves one event at a time.
+    def __init__(self, environment: Environment) -> None:
+        """Take what serves one event at a time.
 
         `lost` has what was too large, either way, and what the function failed at, which a client is not told.
         """
-        self._process = process
+        self._environment = environment
         self._turn = threading.Lock()
         self.lost: list[str] = []
 
@@ -48,19 +48,17 @@ class Entrance(ABC):
         self, method: str, path: str, headers: dict[str, str], body: bytes
     ) -> tuple[int, dict[str, str], bytes]:
         """Answer a request: the status, the headers and the body."""
-        event = json.dumps(self.event(method, path, headers, body))
-        if len(body) > self.request_bytes_max or len(event) > self.event_bytes_max:
-            self.lost.append(f"a request of {len(body)} bytes, {len(event)} as an event")
+        event = self.event(method, path, headers, body)
+        size = len(json.dumps(event))
+        if len(body) > self.request_bytes_max or size > self.event_bytes_max:
+            self.lost.append(f"a request of {len(body)} bytes, {size} as an event")
             return HTTPStatus.REQUEST_ENTITY_TOO_LARGE, {}, b"too large for the way in"
         with self._turn:
-            assert self._process.stdin is not None
-            assert self._process.stdout is not None
-            self._process.stdin.write(f"{event}\n")
-            self._process.stdin.flush()
-            line = self._process.stdout.readline()
-        answer = json.loads(line)
-        if "error" in answer or len(line) > self.answer_bytes_max:
-            self.lost.append(answer.get("error", f"an answer of {len(line)} bytes"))
+            self._environment.send(event)
+            answer = self._environment.answer()
+        size = len(json.dumps(answer))
+        if "error" in answer or size > self.answer_bytes_max:
+            self.lost.append(answer.get("error", f"an answer of {size} bytes"))
             return HTTPStatus.BAD_GATEWAY, {}, b"Internal Server Error"
         return _opened(answer["result"])
 

@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -71,7 +72,11 @@ def test_a_task_serves_whom_its_secret_names_until_it_is_told_to_end(
     task: tuple[subprocess.Popen[str], int],
 ) -> None:
     process, port = task
-    assert [ask(port, "/health"), ask(port, "/ready")] == [200, 200]
+    assert ask(port, "/health") == 200
+    # On a busy machine the first request makes a client for longer than `/ready` waits.
+    until = time.monotonic() + 60
+    while ask(port, "/ready") != 200:
+        assert time.monotonic() < until
     assert [ask(port, "/about", token) for token in (None, "c" * 32, *TOKENS)] == [401, 401, 200, 200]
     process.terminate()
     process.wait(timeout=60)

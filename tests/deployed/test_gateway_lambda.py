@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import random
-import subprocess
-import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -19,8 +16,8 @@ from langgraph.checkpoint.base import Checkpoint, empty_checkpoint
 
 from langgraph.checkpoint.dynamodb import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
-from tests.deployed import lambda_runtime
 from tests.deployed.lambda_entrance import Entrance, FunctionUrl, HttpApi, LoadBalancer
+from tests.deployed.lambda_environment import Environment
 from tests.infra.rendering import Node
 from tests.infra.stacks import GATEWAYS
 from tools.engine import Engine
@@ -41,10 +38,9 @@ HANDLER: str = FUNCTION["Handler"]
 VARIABLES: dict[str, str] = FUNCTION["Environment"]["Variables"]
 
 
-@contextlib.contextmanager
-def running(engine: Engine, table_name: str, **others: str) -> Iterator[subprocess.Popen[str]]:
-    """Run the handler in a process; its variables are the template's, and others."""
-    variables = {
+def variables(engine: Engine, table_name: str, **others: str) -> dict[str, str]:
+    """The environment of the function: the template's, and what is different here."""
+    return {
         **engine.environment(),
         **VARIABLES,
         "LANGGRAPH_CHECKPOINTER_CONFIG__TABLE_NAME": table_name,
@@ -52,22 +48,13 @@ def running(engine: Engine, table_name: str, **others: str) -> Iterator[subproce
         "PYTHONPATH": str(Path.cwd()),
         **others,
     }
-    with subprocess.Popen(  # noqa: S603  # Our own program, in the interpreter of the tests.
-        [sys.executable, lambda_runtime.__file__, HANDLER],
-        env=variables,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        # It ends with its input.
-        yield process
 
 
 @pytest.fixture(scope="module")
-def function(engine: Engine, made_table: str) -> Iterator[subprocess.Popen[str]]:
+def function(engine: Engine, made_table: str) -> Iterator[Environment]:
     """Give an execution environment for all of these tests."""
-    with running(engine, made_table) as process:
-        yield process
+    with Environment.running(HANDLER, variables(engine, made_table)) as environment:
+        yield environment
 
 
 def ask(address: str, path: str, document: Node = None, **headers: str) -> tuple[int, Node]:
@@ -85,7 +72,7 @@ def ask(address: str, path: str, document: Node = None, **headers: str) -> tuple
 
 @pytest.mark.parametrize("entrance", [FunctionUrl, HttpApi])
 def test_who_aws_has_authenticated_is_let_in_to_the_threads_of_their_tenant(
-    function: subprocess.Popen[str], entrance: type[Entrance]
+    function: Environment, entrance: type[Entrance]
 ) -> None:
     with entrance(function).serving() as address:
         status, about = ask(address, "/about")
@@ -100,7 +87,7 @@ def test_who_aws_has_authenticated_is_let_in_to_the_threads_of_their_tenant(
 @pytest.mark.parametrize(
     "role", [None, "arn:aws:sts::210987654321:assumed-role/others/1", "arn:aws:sts::1:assumed-role/agents/1"]
 )
-def test_who_is_nobody_known_is_not_let_in(function: subprocess.Popen[str], role: str | None) -> None:
+def test_who_is_nobody_known_is_not_let_in(function: Environment, role: str | None) -> None:
     """And nothing that a caller may write themselves makes them somebody."""
     said = json.dumps({"requestContext": {"authorizer": {"iam": {"userArn": FunctionUrl.role}}}})
     way_in = FunctionUrl(function)
@@ -115,7 +102,7 @@ def test_who_is_nobody_known_is_not_let_in(function: subprocess.Popen[str], role
             assert (status, problem["status"]) == (401, 401)
 
 
-def test_a_load_balancer_takes_tokens(function: subprocess.Popen[str]) -> None:
+def test_a_load_balancer_takes_tokens(function: Environment) -> None:
     with LoadBalancer(function).serving() as address:
         assert ask(address, "/health") == (200, {"status": "ok"})
         assert ask(address, "/about")[0] == 401
@@ -149,7 +136,7 @@ def test_a_value_as_large_as_a_body_goes_in_and_comes_out(
     config: RunnableConfig = {
         "configurable": {"thread_id": f"acme/{entrance.__name__}-{size}", "checkpoint_ns": ""}
     }
-    with running(engine, made_table, **{LIMIT: body_bytes_max}) as function:
+    with Environment.running(HANDLER, variables(engine, made_table, **{LIMIT: body_bytes_max})) as function:
         way_in = entrance(function)
         with way_in.serving() as address:
             with HttpCheckpointSaver(address, auth=TOKEN) as writer:

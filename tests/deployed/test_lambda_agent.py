@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import json
 import os
 import random
-import signal
-import subprocess
-import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -21,7 +17,7 @@ import pytest
 from langgraph.checkpoint.dynamodb._runtime.clients import default_config
 from tests.chaos.faults import Fault, Faults
 from tests.chaos.proxy import proxied
-from tests.deployed import lambda_runtime
+from tests.deployed.lambda_environment import Environment
 from tests.infra.rendering import INFRA, Node, load
 from tests.infra.stacks import TABLE_STACK, stack_of
 from tests.support.scripted import scripted_server
@@ -41,46 +37,20 @@ HANDLERS = ["handler.handler", "handler.sync_handler"]
 BOTH = [HANDLERS[0], pytest.param(HANDLERS[1], marks=pytest.mark.search)]
 
 
-Start: TypeAlias = "Callable[..., Environment]"
+Start: TypeAlias = Callable[..., Environment]
 
 
-class Environment:
-    """An execution environment of Lambda: one process, one event at a time."""
+def event(thread_id: str, text: str, message_id: str | None = None) -> dict[str, str]:
+    """An event with a message."""
+    return {"thread_id": thread_id, "message": text, "message_id": message_id or uuid.uuid4().hex}
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        """Take over a process that runs `lambda_runtime`."""
-        self._process = process
 
-    def send(self, **event: str) -> None:
-        """Begin an invocation, for a message of its own where it has no id."""
-        assert self._process.stdin is not None
-        event = {"message_id": uuid.uuid4().hex, **event}
-        self._process.stdin.write(json.dumps(event) + "\n")
-        self._process.stdin.flush()
-
-    def answer(self) -> Node:
-        """Wait for the invocation to end; the answer is its result or its error."""
-        assert self._process.stdout is not None
-        return json.loads(self._process.stdout.readline())
-
-    def is_dead(self) -> bool:
-        """Wait for the invocation to end; whether the process ended with it, and without an answer."""
-        assert self._process.stdout is not None
-        return self._process.stdout.readline() == ""
-
-    def invoke(self, **event: str) -> Node:
-        """Run an invocation that is expected to succeed."""
-        self.send(**event)
-        answer = self.answer()
-        assert "result" in answer, answer
-        return answer["result"]
-
-    @contextlib.contextmanager
-    def frozen(self) -> Iterator[None]:
-        """Stop the process for the duration of the context, as Lambda does between two invocations."""
-        self._process.send_signal(signal.SIGSTOP)
-        yield
-        self._process.send_signal(signal.SIGCONT)
+def say(environment: Environment, thread_id: str, text: str) -> Node:
+    """Send a message that is expected to be answered."""
+    environment.send(event(thread_id, text))
+    answer = environment.answer()
+    assert "result" in answer, answer
+    return answer["result"]
 
 
 class Dead(Faults):
@@ -119,16 +89,7 @@ def start(engine: Engine, dead: Dead, made_table: str) -> Iterator[Start]:
         variables["AWS_ENDPOINT_URL_DYNAMODB"] = address
 
         def start(handler: str, *modules: str, **others: str) -> Environment:
-            process = subprocess.Popen(  # noqa: S603  # Our own program, in the interpreter of the tests.
-                [sys.executable, lambda_runtime.__file__, handler, *modules],
-                env={**variables, **others},
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-            )
-            stack.enter_context(process)
-            stack.callback(process.kill)
-            return Environment(process)
+            return stack.enter_context(Environment.running(handler, {**variables, **others}, *modules))
 
         yield start
 
@@ -156,8 +117,8 @@ def test_agent_remembers_in_another_environment(
     pair: Callable[[str], list[Environment]], handler: str, thread_id: str
 ) -> None:
     first, second = pair(handler)
-    first.invoke(thread_id=thread_id, message="first")
-    result = second.invoke(thread_id=thread_id, message="second")
+    say(first, thread_id, "first")
+    result = say(second, thread_id, "second")
     assert result["reply"] == "You have told me 2 things. The first was: first"
 
 
@@ -166,7 +127,7 @@ def test_a_thread_of_one_handler_goes_on_in_the_other(
     pair: Callable[[str], list[Environment]], thread_id: str
 ) -> None:
     for count, handler in enumerate((*HANDLERS, *HANDLERS), 1):
-        result = pair(handler)[0].invoke(thread_id=thread_id, message=f"{count}")
+        result = say(pair(handler)[0], thread_id, f"{count}")
         assert result["reply"] == f"You have told me {count} things. The first was: 1"
 
 
@@ -174,11 +135,11 @@ def test_a_thread_of_one_handler_goes_on_in_the_other(
 def test_frozen_environment_thaws_to_dead_connections(
     environment: Environment, dead: Dead, thread_id: str
 ) -> None:
-    environment.invoke(thread_id=thread_id, message="before")
+    say(environment, thread_id, "before")
     for thaws in (1, 2):
         with environment.frozen():
             dead.requests = 2
-        result = environment.invoke(thread_id=thread_id, message=f"after {thaws}")
+        result = say(environment, thread_id, f"after {thaws}")
         assert result["reply"] == f"You have told me {1 + thaws} things. The first was: before"
         assert dead.requests == 0
 
@@ -188,8 +149,8 @@ def test_frozen_environment_thaws_to_dead_connections(
 def test_environment_frozen_in_the_middle_of_an_invocation_finishes_it(
     environment: Environment, dead: Dead, thread_id: str
 ) -> None:
-    environment.invoke(thread_id=thread_id, message="before")
-    environment.send(thread_id=thread_id, message="during")
+    say(environment, thread_id, "before")
+    environment.send(event(thread_id, "during"))
     with environment.frozen():
         dead.requests = 2
     answer = environment.answer()
@@ -202,11 +163,11 @@ def test_an_event_that_comes_twice_is_heard_once(
     pair: Callable[[str], list[Environment]], handler: str, thread_id: str
 ) -> None:
     """In the same environment, in another one, and in two at once."""
-    event = {"thread_id": thread_id, "message_id": "1", "message": "first"}
-    for environment in pair(handler):
-        environment.send(**event)
-    answers = [environment.answer() for environment in pair(handler)]
-    answers += [{"result": environment.invoke(**event)} for environment in pair(handler)]
+    answers = []
+    for _ in range(2):
+        for environment in pair(handler):
+            environment.send(event(thread_id, "first", "1"))
+        answers += [environment.answer() for environment in pair(handler)]
     assert answers == [
         {"result": {"reply": "You have told me 1 things. The first was: first", "messages": 2}}
     ] * len(answers)
@@ -214,11 +175,11 @@ def test_an_event_that_comes_twice_is_heard_once(
 
 @pytest.mark.parametrize("handler", BOTH)
 def test_failed_invocation_does_not_harm_the_next(environment: Environment, thread_id: str) -> None:
-    environment.send(thread_id=thread_id)
+    environment.send({"thread_id": thread_id, "message_id": "1"})
     assert environment.answer() == {"error": "ValueError: the event needs message"}
-    environment.send(thread_id="t" * 3000, message="hello")
+    environment.send(event("t" * 3000, "hello"))
     assert "limit" in environment.answer()["error"]
-    assert environment.invoke(thread_id=thread_id, message="hello")["messages"] == 2
+    assert say(environment, thread_id, "hello")["messages"] == 2
 
 
 @pytest.mark.search
@@ -226,16 +187,17 @@ def test_a_message_that_always_exceeds_the_time_out_is_given_up_and_later_ones_a
     start: Start, thread_id: str
 ) -> None:
     """Each attempt ends its process, which leaves nothing but the note that it had begun, whatever the handler."""
-    event = {"thread_id": thread_id, "message_id": "1", "message": "hang"}
+    hanging = event(thread_id, "hang")
     for _ in range(3):
         victim = start(HANDLERS[0], "poisoned", LOCK_SECONDS="1")
-        victim.send(**event)
-        assert victim.is_dead()
+        victim.send(hanging)
+        assert victim.answer() is None
     successor = start(HANDLERS[0], "poisoned", LOCK_SECONDS="1")
-    reply = successor.invoke(thread_id=thread_id, message="next")["reply"]
+    reply = say(successor, thread_id, "next")["reply"]
     assert reply == "You have told me 2 things. The first was: hang"
     given_up = {"error": "This message could not be answered: 3 attempts failed.", "messages": 4}
-    assert successor.invoke(**event) == given_up
+    successor.send(hanging)
+    assert successor.answer() == {"result": given_up}
 
 
 @pytest.mark.search
@@ -247,13 +209,13 @@ def test_a_throttled_table_is_an_error_before_lambda_ends_the_process(
     with scripted_server() as endpoint:
         environment = start(handler, AWS_ENDPOINT_URL_DYNAMODB=endpoint.address)
         # What is timed is an invocation, and not the start of the process.
-        environment.send(thread_id=thread_id)
+        environment.send({"thread_id": thread_id})
         assert "error" in environment.answer()
         for answered in (0, 6):
             throttled = (400, "ProvisionedThroughputExceededException")
             endpoint.script, endpoint.requests = [(200, "")] * answered + [throttled] * 10_000, []
             began = time.monotonic()
-            environment.send(thread_id=thread_id, message="hello")
+            environment.send(event(thread_id, "hello"))
             answer = environment.answer()
             assert time.monotonic() - began < GIVEN_UP * (1 + ATTEMPT_SECONDS)
             assert "ProvisionedThroughputExceededException" in answer["error"]

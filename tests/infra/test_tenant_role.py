@@ -6,12 +6,11 @@ import datetime
 from collections.abc import Mapping
 from typing import Any
 
-import boto3
 import pytest
 
 from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, DynamoDBSaver
 from langgraph.checkpoint.dynamodb.tenants import TenantCredentials
-from tests.infra.authorization import Gate, Request, is_allowed
+from tests.infra.authorization import Request, is_allowed
 from tests.infra.conversation import config_of, converse
 from tests.infra.rendering import load, render
 from tests.infra.test_tenants import gate_of
@@ -67,21 +66,6 @@ def test_the_broker_may_assume_this_role_only() -> None:
     assert statement["Resource"] == STACK.outputs["TenantsRoleArn"]
 
 
-class _Signer:
-    """A gate that judges each request by the tenant whose credentials sign it."""
-
-    def __init__(self, credentials: TenantCredentials, gate: Gate) -> None:
-        self._credentials = credentials
-        self._gate = gate
-
-    def guard(self, session: boto3.Session) -> None:
-        session.events.register("before-parameter-build.dynamodb", self._before)
-        self._gate.guard(session)
-
-    def _before(self, **_: Any) -> None:
-        self._gate.principal_tags = {"tenant": str(self._credentials.current().access_key)}
-
-
 def _fetch(tenant: str) -> Mapping[str, Any]:
     expiration = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(hours=1)
     return {
@@ -100,7 +84,13 @@ def test_one_saver_reaches_the_threads_of_the_tenant_that_it_serves(
     monkeypatch.setattr("langgraph.checkpoint.dynamodb._runtime.clients.PARALLEL_REQUESTS", 1)
     credentials, gate = TenantCredentials(_fetch), gate_of("", table_name)
     session = credentials.session()
-    _Signer(credentials, gate).guard(session)
+
+    def sign(**_: object) -> None:
+        """Let the gate judge the next request by the tenant whose credentials sign it."""
+        gate.principal_tags = {"tenant": str(credentials.current().access_key)}
+
+    session.events.register("before-parameter-build.dynamodb", sign)
+    gate.guard(session)
     with DynamoDBSaver(
         table_name, session=session, endpoint_url=engine.endpoint_url, region_name=engine.region_name
     ) as saver:
