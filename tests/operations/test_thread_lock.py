@@ -79,6 +79,17 @@ def test_an_answer_that_is_lost_costs_a_request_and_no_wait(harness: Harness) ->
     assert taking.finish() == harness.now + TTL
 
 
+def test_a_renewal_that_arrives_late_does_not_shorten_the_hold(harness: Harness) -> None:
+    storage, hold = _runner(harness)
+    harness.run(acquire(storage, hold, 0.0))
+    late = harness.begin(TableHolder(storage).renew(hold))
+    harness.now += 30
+    until = harness.run(TableHolder(storage).renew(hold))
+    late.finish()
+    harness.now = until - 1
+    assert not _is_free(harness, LOCK_SKEW_SECONDS)
+
+
 def test_who_stood_still_for_longer_than_the_ttl_is_told(harness: Harness) -> None:
     storage, hold = _runner(harness)
     harness.run(acquire(storage, hold, 0.0))
