@@ -64,8 +64,7 @@ def test_a_runner_waits_for_another_one_that_lets_go_in_time(harness: Harness) -
 
 
 @pytest.mark.parametrize("skew_seconds", [-LOCK_SKEW_SECONDS, 0, LOCK_SKEW_SECONDS])
-def test_the_thread_of_a_dead_runner_is_free_after_the_ttl_whatever_clocks_say(skew_seconds: int) -> None:
-    harness = Harness()
+def test_the_thread_of_a_dead_runner_is_free_after_the_ttl(harness: Harness, skew_seconds: int) -> None:
     until = harness.run(acquire(*_runner(harness), 0.0))
     harness.now = until - 0.01
     assert not _is_free(harness, skew_seconds)
