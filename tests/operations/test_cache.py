@@ -86,9 +86,8 @@ def test_what_is_remembered_is_checked_when_it_is_used(harness: Harness, process
         process.get()
 
 
-def test_a_namespace_of_which_little_is_needed_is_read_by_keys_where_the_page_ends(harness: Harness) -> None:
+def test_little_of_a_namespace_is_read_by_keys_behind_its_page(harness: Harness, process: Process) -> None:
     """Most of what it has belongs to checkpoints of before."""
-    process = harness.process()
     for count in range(1, 8):
         harness.run(
             process.put(str(count), {"big": noise(60_000, seed=count)}, str(count - 1) if count > 1 else None)

@@ -64,9 +64,8 @@ def test_a_prune_keeps_what_counts_though_deletions_in_a_row_took_what_was_newes
 
 @pytest.mark.parametrize("request_", ["SET #epoch = :new", "REMOVE #previous"])
 @pytest.mark.parametrize("carried_out", [True, False])
-def test_what_a_deletion_left_counts_wherever_it_died(request_: str, carried_out: bool) -> None:
+def test_what_a_dead_deletion_left_counts(harness: Harness, request_: str, carried_out: bool) -> None:
     """Another one that takes what was newest, and a prune, keep what was acknowledged."""
-    harness = Harness()
     _of_own_runs(harness.process())
     dying = harness.begin(harness.process().delete_for_runs("run 4"))
     dying.until(changes_thread(request_))
@@ -97,9 +96,8 @@ def test_a_deletion_that_lost_its_claim_takes_no_segment(harness: Harness, proce
     assert harness.process().values("5") == {"big": noise(60_000, 4), "shared": noise(60_000)}
 
 
-def test_a_prune_that_lost_its_claim_before_it_read_deletes_nothing(harness: Harness) -> None:
+def test_a_prune_that_lost_its_claim_early_deletes_nothing(harness: Harness, process: Process) -> None:
     """What it knew of epochs is old: a head that does not count would be the newest, and all others would go."""
-    process = harness.process()
     _of_own_runs(process, ("1", "2", "3"))
     late = harness.begin(harness.process().prune())
     late.until(lambda call: call.method == "query")
@@ -127,9 +125,8 @@ def test_a_prune_that_stood_still_goes_on_while_it_has_its_claim(harness: Harnes
     assert _ids(harness) == ["4"]
 
 
-def test_a_prune_does_not_let_what_is_alive_go_with_what_had_gone_before_it_was_stored() -> None:
+def test_a_prune_keeps_what_is_alive_below_what_has_expired(harness: Harness) -> None:
     """A process stands still with an older id, until a newer checkpoint of another one has expired."""
-    harness = Harness()
     harness.run(harness.process(1000).put("2", {"x": "new"}))
     harness.now += 1001
     other = harness.process(3000)
@@ -215,7 +212,7 @@ def test_a_prune_leaves_no_segment_that_only_index_segments_of_what_went_led_to(
     assert inventory.named({"2"}) == inventory.segments.keys()
 
 
-def test_a_deletion_keeps_what_has_taken_a_heads_place_since_it_was_read(harness: Harness) -> None:
+def test_a_deletion_keeps_what_replaced_a_head_that_it_had_read(harness: Harness) -> None:
     """It has deleted what came before that head, which may be replaced by one that is never acknowledged."""
     process = harness.process()
     # Otherwise the second attempt names what its own first head has.

@@ -118,9 +118,8 @@ def test_who_was_overtaken_by_itself_goes_on_without_hiding(harness: Harness, pr
 
 
 @pytest.mark.parametrize("is_anew", [False, True], ids=["goes on", "begins anew"])
-def test_a_newest_checkpoint_that_the_source_loses_meanwhile_does_not_hide_the_copy(*, is_anew: bool) -> None:
+def test_a_newest_checkpoint_that_goes_meanwhile_hides_no_copy(harness: Harness, *, is_anew: bool) -> None:
     """It was hidden until the others were there; then there was nothing to show it for."""
-    harness = Harness()
     process = harness.process()
     for number in ("1", "2", "3"):
         harness.run(process.put(number, {"x": number}, run_id=f"run {number}"))
@@ -135,9 +134,8 @@ def test_a_newest_checkpoint_that_the_source_loses_meanwhile_does_not_hide_the_c
     assert harness.process().values(thread="copy") == {"x": "2"}
 
 
-def test_what_an_earlier_copy_hid_and_its_source_has_lost_does_not_hide_a_later_one(harness: Harness) -> None:
+def test_what_a_dead_copy_hid_does_not_hide_a_later_copy(harness: Harness, process: Process) -> None:
     """The index had not caught up with the hidden head, so what deleted the checkpoint did not find its copy."""
-    process = harness.process()
     for number in ("1", "2", "3"):
         harness.run(process.put(number, {"x": number}))
     died = harness.begin(harness.process().copy_thread("copy"))
@@ -149,9 +147,8 @@ def test_what_an_earlier_copy_hid_and_its_source_has_lost_does_not_hide_a_later_
 
 
 @pytest.mark.parametrize("before", ["batch_write_item", "update_item"])
-def test_a_copy_whose_hidden_head_another_one_takes_for_stale_begins_anew(before: str) -> None:
+def test_a_copy_whose_hidden_head_another_one_deletes_begins_anew(harness: Harness, before: str) -> None:
     """The other one has read the source before it went on."""
-    harness = Harness()
     process = harness.process()
     for number in ("1", "2"):
         harness.run(process.put(number, {"x": number}))
@@ -173,9 +170,8 @@ def test_a_copy_whose_hidden_head_another_one_takes_for_stale_begins_anew(before
 
 
 @pytest.mark.parametrize("checkpoints", [1, 2])
-def test_a_copy_is_not_left_hidden_by_another_one_that_died(harness: Harness, checkpoints: int) -> None:
+def test_a_dead_copy_leaves_no_other_one_hidden(harness: Harness, process: Process, checkpoints: int) -> None:
     """The other one has read a newer source, and dies when it has hidden the target."""
-    process = harness.process()
     for number in range(checkpoints):
         harness.run(process.put(str(number), {"x": number}))
     copy = harness.begin(harness.process().copy_thread("copy"))
@@ -246,9 +242,8 @@ def _contents(harness: Harness, thread: str) -> list[Any]:
     return [each and (each.checkpoint, each.pending_writes) for each in found]
 
 
-def test_a_deletion_that_stands_still_takes_nothing_from_a_copy_made_again(harness: Harness) -> None:
+def test_a_slow_deletion_takes_nothing_from_a_copy_made_again(harness: Harness, process: Process) -> None:
     """The target is deleted; before its segments go, it is there again, under other ids."""
-    process = harness.process()
     harness.run(process.put("1", {"noise": noise(40_000)}))
     harness.run(process.copy_thread("copy"))
     deletion = harness.begin(harness.process().delete_thread("copy"))
@@ -305,9 +300,7 @@ def test_a_copy_begins_again_when_its_source_is_pruned_meanwhile(harness: Harnes
     assert reader.values("1", thread="copy", namespace="inner") is None
 
 
-def test_writes_that_were_never_acknowledged_are_left_out_and_their_checkpoint_is_not() -> None:
-    harness = Harness()
-    process = harness.process()
+def test_writes_that_never_counted_are_left_out_of_a_copy(harness: Harness, process: Process) -> None:
     harness.run(process.put("1", {"noise": noise(60_000)}))
     harness.run(process.put("2", {"x": 2}, "1"))
     of_checkpoints = harness.items("S#")
@@ -329,8 +322,7 @@ def test_writes_that_were_never_acknowledged_are_left_out_and_their_checkpoint_i
 
 
 @pytest.mark.parametrize("while_copying", [False, True])
-def test_a_copy_has_the_ttl_of_the_saver_that_created_its_thread(while_copying: bool) -> None:
-    harness = Harness()
+def test_a_copy_has_the_ttl_of_who_created_its_thread(harness: Harness, while_copying: bool) -> None:
     harness.run(harness.process().put("1", {"big": noise(60_000)}))
     longer = harness.process(30 * TTL_SECONDS).copy_thread("copy")
     if not while_copying:
@@ -347,9 +339,8 @@ def test_a_copy_has_the_ttl_of_the_saver_that_created_its_thread(while_copying: 
     assert harness.process().values(thread="copy") is None
 
 
-def test_a_copy_reads_what_others_have_stored_in_its_target_strongly(harness: Harness) -> None:
+def test_a_copy_reads_its_target_strongly(harness: Harness, process: Process) -> None:
     """Otherwise it could hide what another copy has just shown, or not see what hides it."""
-    process = harness.process()
     for number in ("1", "2"):
         harness.run(process.put(number, {"x": number}))
     reads = [
@@ -391,15 +382,13 @@ def test_the_thread_item_of_a_copy_that_takes_long_outlives_it(harness: Harness,
 
 
 @pytest.mark.parametrize("expires", [False, True])
-def test_what_is_kept_for_a_delta_channel_is_copied_and_stays_unreadable(expires: bool) -> None:
-    harness = Harness()
-    process = harness.process(TTL_SECONDS)
+def test_what_a_delta_channel_needs_is_copied(harness: Harness, expiring: Process, expires: bool) -> None:
     counters: Any = {"counters_since_delta_snapshot": {"log": (0, 0)}}
-    harness.run(process.put("1", {"x": 1}, **counters))
+    harness.run(expiring.put("1", {"x": 1}, **counters))
     harness.now += 0.6 * TTL_SECONDS
-    harness.run(process.put("2", {"x": 2}, "1", **counters))
+    harness.run(expiring.put("2", {"x": 2}, "1", **counters))
     harness.now += 0.6 * TTL_SECONDS * expires
-    harness.run(process.copy_thread("copy"))
+    harness.run(expiring.copy_thread("copy"))
     reader = harness.process()
     for thread in (THREAD, "copy"):
         assert reader.values("1", thread=thread) == (None if expires else {"x": 1})

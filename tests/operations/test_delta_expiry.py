@@ -131,9 +131,8 @@ def test_what_comes_before_a_stored_value_is_not_kept_for_it(harness: Harness) -
 
 
 @pytest.mark.parametrize("gone", [0, 1, 2])
-def test_a_checkpoint_whose_ancestors_have_gone_is_stored_and_keeps_none_of_the_others(gone: int) -> None:
+def test_a_checkpoint_without_its_ancestors_keeps_none_of_the_others(harness: Harness, gone: int) -> None:
     """Who reads its delta channel is told; nothing is kept for what cannot be rebuilt."""
-    harness = Harness()
     _conversation(harness, [0, 0, 0, 0.6], stored_at=0)
     harness.remove(harness.items(f"C#{gone:04}#")[f"C#{gone:04}#"])
     harness.now += 0.6 * TTL_SECONDS
@@ -188,8 +187,7 @@ def test_a_checkpoint_that_is_kept_for_later_ones_has_no_history_of_its_own(harn
     assert _history(harness, 1) == []
 
 
-def test_a_history_goes_on_in_pages_behind_an_ancestor_that_readers_do_not_see_any_more() -> None:
-    harness = Harness()
+def test_a_history_is_paged_behind_an_ancestor_that_has_expired(harness: Harness) -> None:
     _conversation(harness, [0, 0.6, 1.2, 1.8, 2.4])
     storage, at = harness.process().storage, thread_config(THREAD, "", "0004")
     assert harness.run(get_tuple(storage, thread_config(THREAD, "", "0001"))) is None

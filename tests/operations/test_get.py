@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.harness import Harness
+from tests.support.harness import Harness, Process
 
 
 def test_the_newest_checkpoint_is_one_query(harness: Harness) -> None:
@@ -20,10 +20,8 @@ def test_one_that_is_not_there_is_none(harness: Harness) -> None:
     assert harness.process().get("2") is None
 
 
-def test_a_reader_finds_a_checkpoint_though_a_put_and_a_prune_come_between_its_requests() -> None:
+def test_a_put_and_a_prune_come_between_the_requests_of_a_reader(harness: Harness, process: Process) -> None:
     """Writes come before their head, so that the newest checkpoint's items need not be on the first page."""
-    harness = Harness()
-    process = harness.process()
     harness.run(process.put("1", {"text": "oldest"}))
     harness.run(process.put("2", {"text": "older"}, "1"))
     for each in ("2", "3"):

@@ -28,48 +28,44 @@ from tests.runtime import test_requests
 
 CATCHERS: Mapping[Mutation, Callable[..., None]] = {
     mutants.renewals_leave_no_note: partial(
-        test_renew.test_a_put_beside_a_renewal_lives_as_long_as_what_is_renewed,
+        test_renew.test_a_put_beside_a_renewal_lives_as_long,
         stands_still_before=test_renew.extends_head,
     ),
     mutants.puts_ignore_renewals: partial(
-        test_renew.test_a_put_beside_a_renewal_lives_as_long_as_what_is_renewed,
+        test_renew.test_a_put_beside_a_renewal_lives_as_long,
         stands_still_before=test_renew.extends_head,
     ),
     mutants.renewals_pass_over_newer_ones: (
         test_renew.test_writes_of_an_older_checkpoint_renew_every_newer_one
     ),
     mutants.renewals_trust_what_they_have_read: (
-        test_renew.test_a_thread_that_began_anew_with_a_shorter_ttl_is_not_renewed_by_the_old_one
+        test_renew.test_a_renewal_of_a_thread_that_began_anew_does_nothing
     ),
     mutants.what_has_expired_is_renewed: partial(
-        test_renew.test_an_older_checkpoint_does_not_come_back_after_a_newer_one, namespace=""
+        test_renew.test_an_older_checkpoint_does_not_come_back, namespace=""
     ),
     mutants.ancestors_are_renewed_for_readers: (
-        test_renew.test_an_ancestor_that_a_renewal_kept_does_not_come_back_in_the_place_of_its_heir
+        test_renew.test_an_ancestor_that_was_renewed_does_not_come_back
     ),
     mutants.unprocessed_writes_are_dropped: test_requests.test_a_batch_goes_on_until_nothing_is_unprocessed,
-    mutants.new_versions_do_not_matter: (
-        test_put.test_a_channel_that_is_new_is_stored_though_its_version_is_the_parents
-    ),
+    mutants.new_versions_do_not_matter: (test_put.test_a_new_channel_is_stored_though_its_version_is_old),
     mutants.heads_are_put_without_a_condition: (
-        test_put.test_a_request_that_arrives_late_does_not_take_the_place_of_what_was_stored_since
+        test_put.test_a_late_commit_does_not_replace_what_was_stored_since
     ),
     mutants.heads_are_replaced_under_an_epoch_that_ended: (
-        test_put.test_a_put_does_not_replace_another_processs_head_once_its_epoch_has_ended
+        test_put.test_a_put_of_an_ended_epoch_replaces_no_others_head
     ),
     mutants.what_took_a_heads_place_is_not_kept: (
-        test_collect.test_a_deletion_keeps_what_has_taken_a_heads_place_since_it_was_read
+        test_collect.test_a_deletion_keeps_what_replaced_a_head_that_it_had_read
     ),
-    mutants.uploads_take_their_time: (
-        test_put.test_a_put_that_uploaded_long_ago_does_not_commit_what_may_have_gone
-    ),
+    mutants.uploads_take_their_time: (test_put.test_a_put_that_uploaded_long_ago_begins_again),
     mutants.pending_epochs_are_confirmed: test_put.test_a_put_does_not_rely_on_an_epoch_that_has_not_begun,
-    mutants.extensions_make_items: test_threads.test_a_confirmation_does_not_make_a_thread_item_that_has_gone,
+    mutants.extensions_make_items: test_threads.test_a_confirmation_makes_no_thread_item,
     mutants.segments_that_have_gone_are_ignored: (
         test_put.test_a_put_that_finds_a_segment_gone_stores_the_value_again
     ),
     mutants.reads_that_were_sent_are_shared: (
-        test_threads.test_a_confirmation_does_not_use_an_answer_from_before_its_commit
+        test_threads.test_a_confirmation_uses_no_answer_from_before_its_commit
     ),
     mutants.a_cached_activity_counts: partial(
         test_directory.test_a_put_does_not_rely_on_another_one_that_was_to_enter_the_thread, users=Users()
@@ -87,7 +83,7 @@ CATCHERS: Mapping[Mutation, Callable[..., None]] = {
         test_put_writes.test_a_tasks_item_does_not_outlive_its_segments
     ),
     mutants.writes_reuse_across_epochs: (
-        test_put_writes.test_writes_reuse_nothing_of_a_checkpoint_that_is_remembered_under_another_epoch
+        test_put_writes.test_writes_reuse_nothing_that_is_remembered_under_another_epoch
     ),
     mutants.anybody_releases: partial(
         test_threads.test_a_deletion_that_lost_its_claim_does_not_release_another_ones,
@@ -96,9 +92,7 @@ CATCHERS: Mapping[Mutation, Callable[..., None]] = {
     ),
     mutants.what_is_remembered_is_trusted: test_cache.test_a_deleted_state_is_not_read_from_memory,
     mutants.copies_begin_with_the_oldest_head: test_copy.test_a_copy_that_dies_shows_nothing,
-    mutants.copies_keep_segment_ids: (
-        test_copy.test_a_deletion_that_stands_still_takes_nothing_from_a_copy_made_again
-    ),
+    mutants.copies_keep_segment_ids: (test_copy.test_a_slow_deletion_takes_nothing_from_a_copy_made_again),
     mutants.abandoned_writes_go_though_their_head_has_come: (
         test_collect.test_a_deletion_leaves_old_writes_whose_checkpoint_came_while_it_ran
     ),
@@ -106,7 +100,7 @@ CATCHERS: Mapping[Mutation, Callable[..., None]] = {
         test_collect.test_a_deletion_leaves_old_writes_that_are_stored_again_while_it_runs
     ),
     mutants.pages_without_heads_are_read_on_from: (
-        test_get.test_a_reader_finds_a_checkpoint_though_a_put_and_a_prune_come_between_its_requests
+        test_get.test_a_put_and_a_prune_come_between_the_requests_of_a_reader
     ),
     mutants.expired_ancestors_are_served: (
         test_delta_expiry.test_a_checkpoint_is_not_rebuilt_from_ancestors_that_have_expired

@@ -41,24 +41,20 @@ def _grow_old(harness: Harness, process: Process) -> None:
     harness.now += 0.9 * TTL_SECONDS
 
 
-def test_a_channel_that_is_new_is_stored_though_its_version_is_the_parents(harness: Harness) -> None:
+def test_a_new_channel_is_stored_though_its_version_is_old(harness: Harness, process: Process) -> None:
     """Two branches of a thread may give the same version to different values."""
-    process = harness.process()
     harness.run(process.put("1", {"x": "old", "y": "old"}))
     harness.run(process.put("2", {"x": "new", "y": "old"}, "1", ("x",)))
     assert harness.process().values("2") == {"x": "new", "y": "old"}
 
 
-def test_a_channel_without_its_parents_version_is_stored_though_it_is_not_new(harness: Harness) -> None:
-    process = harness.process()
+def test_a_channel_of_another_version_is_stored_though_not_new(harness: Harness, process: Process) -> None:
     harness.run(process.put("1", {"x": "old"}))
     harness.run(process.put("2", {"x": "old", "y": "given"}, "1", ()))
     assert harness.process().values("2") == {"x": "old", "y": "given"}
 
 
-def test_a_value_that_the_parent_has_not_is_stored_though_its_version_is_the_parents() -> None:
-    harness = Harness()
-    process = harness.process()
+def test_a_value_that_its_parent_lacks_is_stored_all_the_same(harness: Harness, process: Process) -> None:
     parent, child = checkpoint_of("1", {"x": "old"}), checkpoint_of("2", {"x": "old", "y": "given"})
     parent["channel_versions"]["y"] = child["channel_versions"]["y"]
     harness.run(put(process.storage, thread_config(THREAD), parent, {}, {"x": 1, "y": 1}))
@@ -102,10 +98,8 @@ def test_a_put_that_finds_a_segment_gone_stores_the_value_again(harness: Harness
     assert all("data" in item for item in harness.items("S#").values()), "a renewal has made an item"
 
 
-def test_a_request_that_arrives_late_does_not_take_the_place_of_what_was_stored_since() -> None:
+def test_a_late_commit_does_not_replace_what_was_stored_since(harness: Harness, process: Process) -> None:
     """A client gave a put's commit up, and made the put again; then the whole thread had been deleted meanwhile."""
-    harness = Harness()
-    process = harness.process()
     harness.run(process.put("1", {"big": BIG}))
     first = harness.begin(process.put("2", {"big": BIG}, "1", ()))
     (late,) = first.until(commits("2"))
@@ -118,9 +112,8 @@ def test_a_request_that_arrives_late_does_not_take_the_place_of_what_was_stored_
     assert harness.process().values() == {"big": BIG}
 
 
-def test_a_put_does_not_replace_another_processs_head_once_its_epoch_has_ended(harness: Harness) -> None:
+def test_a_put_of_an_ended_epoch_replaces_no_others_head(harness: Harness, process: Process) -> None:
     """Two processes put the same checkpoint, and the one that began first comes last, and dies."""
-    process = harness.process()
     harness.run(process.put("1", {"big": BIG}))
     stale = harness.begin(process.put("2", {"big": noise(40_000, 1)}, "1"))
     stale.until(commits("2"))
@@ -134,9 +127,8 @@ def test_a_put_does_not_replace_another_processs_head_once_its_epoch_has_ended(h
     assert harness.process().values() == {"big": noise(40_000, 1)}
 
 
-def test_a_put_that_uploaded_long_ago_does_not_commit_what_may_have_gone(harness: Harness) -> None:
+def test_a_put_that_uploaded_long_ago_begins_again(harness: Harness, process: Process) -> None:
     """No head ever names what a deletion removed because nothing had named it for an hour."""
-    process = harness.process()
     harness.run(process.put("1", {"big": BIG}))
     put = harness.begin(process.put("2", {"big": noise(40_000, 1)}, "1", ("big",)))
     put.until(lambda call: call.method == "batch_write_item")
@@ -188,8 +180,7 @@ def test_a_checkpoint_whose_parent_was_never_stored_inherits_nothing(harness: Ha
 
 
 @pytest.mark.parametrize("kept", [1, 2])
-def test_a_put_that_is_made_again_has_the_parent_that_is_left(harness: Harness, kept: int) -> None:
-    process = harness.process()
+def test_a_put_that_begins_again_has_the_parent_left(harness: Harness, process: Process, kept: int) -> None:
     harness.run(process.put("1", {"big": BIG}))
     harness.run(process.put("2", {"big": BIG}, "1", ()))
     harness.run(process.put("3", {"x": 3}))
@@ -203,10 +194,8 @@ def test_a_put_that_is_made_again_has_the_parent_that_is_left(harness: Harness, 
     assert found.parent_config == (thread_config(THREAD, "", "2") if kept == 2 else None)
 
 
-def test_a_put_whose_parent_is_pruned_meanwhile_keeps_the_stored_value_of_a_delta_channel() -> None:
+def test_a_put_whose_parent_goes_keeps_a_delta_snapshot(harness: Harness, process: Process) -> None:
     """Then only the head that it has stored itself has it."""
-    harness = Harness()
-    process = harness.process()
     log = _DeltaSnapshot([noise(20_000).hex()])
     harness.run(process.put("1", {"log": log, "x": 1}))
     checkpoint = checkpoint_of("2", {"x": 2})
@@ -268,9 +257,8 @@ def test_what_cannot_be_serialized_is_named_and_nothing_is_stored(
     assert harness.model.items() == []
 
 
-def test_what_a_delta_channel_of_a_checkpoint_without_its_parent_is_rebuilt_from_is_not_known() -> None:
+def test_a_delta_channel_without_its_parent_is_rebuilt_from_nothing_known(harness: Harness) -> None:
     """It is no child of the newest one, whatever that is rebuilt from."""
-    harness = Harness()
     counters: Any = {"counters_since_delta_snapshot": {"log": (0, 0)}}
     harness.run(harness.process().put("1", {"log": ["stored"]}))
     harness.run(harness.process().put("2", {"x": 2}, "1", **counters))
@@ -297,9 +285,8 @@ def test_a_state_that_would_be_too_large_to_be_read_is_not_stored(
     assert harness.model.items() == before
 
 
-def test_the_state_of_a_subgraph_is_stored_once_where_its_steps_leave_it_alone(harness: Harness) -> None:
+def test_a_subgraph_stores_once_what_its_steps_leave_alone(harness: Harness, process: Process) -> None:
     """Small states of the root namespace stay in their head, which one request reads."""
-    process = harness.process()
     subject = noise(1_500)
     for namespace in ("", "inner"):
         for step in range(1, 5):

@@ -42,8 +42,7 @@ def test_within_a_call_the_last_write_to_a_special_channel_wins(harness: Harness
     assert sorted(harness.process().pending("1")) == [("task", "__error__", "last"), ("task", "x", 1)]
 
 
-def test_a_later_call_adds_what_the_task_lacks_and_changes_nothing_that_it_has(harness: Harness) -> None:
-    process = harness.process()
+def test_a_later_call_adds_what_the_task_lacks_and_no_more(harness: Harness, process: Process) -> None:
     harness.run(process.put("1", {}))
     harness.run(process.put_writes("1", [("x", "first")]))
     harness.run(process.put_writes("1", [("x", "second"), ("y", "second"), ("__error__", "second")]))
@@ -55,9 +54,8 @@ def test_a_later_call_adds_what_the_task_lacks_and_changes_nothing_that_it_has(h
     ]
 
 
-def test_writes_reuse_nothing_of_a_checkpoint_that_is_remembered_under_another_epoch() -> None:
+def test_writes_reuse_nothing_that_is_remembered_under_another_epoch(harness: Harness) -> None:
     """The thread was deleted, and another process stored the checkpoint again, with segments of its own."""
-    harness = Harness()
     process, other = harness.process(), harness.process()
     harness.run(process.put("1", {"big": BIG}))
     harness.run(other.delete_thread())
@@ -97,9 +95,7 @@ def test_a_special_write_does_not_vouch_for_regular_ones_that_were_not_acknowled
     assert harness.process().pending("1") == [("task", "__resume__", BIG)]
 
 
-def test_a_special_write_of_a_process_whose_clock_is_slow_is_the_newest_all_the_same() -> None:
-    harness = Harness()
-    process = harness.process()
+def test_a_special_write_by_a_slow_clock_is_the_newest(harness: Harness, process: Process) -> None:
     harness.run(process.put("1", {"x": 0}))
     harness.run(process.put_writes("1", [("__resume__", "no"), ("x", 1)]))
     [before] = harness.items("C#1#W#").values()
@@ -110,9 +106,8 @@ def test_a_special_write_of_a_process_whose_clock_is_slow_is_the_newest_all_the_
     assert harness.process().pending("1") == [("task", "__resume__", "yes"), ("task", "x", 1)]
 
 
-def test_a_call_that_its_client_may_have_given_up_replaces_no_later_writes(harness: Harness) -> None:
+def test_a_call_that_was_given_up_replaces_no_later_writes(harness: Harness, process: Process) -> None:
     """A gateway may carry out a request late: the client has made it again, and gone on."""
-    process = harness.process()
     harness.run(process.put("1", {"x": 0}))
     at = thread_config(THREAD, "", "1")
     given = [("__resume__", "first"), ("x", 1)]
@@ -164,9 +159,7 @@ def _stored(harness: Harness) -> int:
 
 
 @pytest.mark.parametrize("namespace", ["", "inner"])
-def test_writes_name_what_the_put_of_their_checkpoint_is_about_to_store(namespace: str) -> None:
-    harness = Harness()
-    process = harness.process()
+def test_writes_name_what_a_put_is_about_to_store(harness: Harness, process: Process, namespace: str) -> None:
     put = harness.begin(process.put("1", {"big": BIG}, namespace=namespace))
     put.until(commits("1"))
     writes = harness.begin(process.put_writes("1", [("big", BIG)], namespace=namespace))
@@ -221,8 +214,7 @@ def test_writes_that_must_not_wait_ask_for_it_once(harness: Harness, process: Pr
     assert harness.now == 1_700_000_000.0
 
 
-def test_writes_that_come_before_their_put_name_what_the_last_checkpoint_has(harness: Harness) -> None:
-    process = harness.process()
+def test_writes_before_their_put_name_what_the_last_one_has(harness: Harness, process: Process) -> None:
     harness.run(process.put("1", {"big": BIG}))
     stored = _stored(harness)
     harness.run(process.put_writes("2", [("big", BIG)]))
@@ -282,9 +274,7 @@ def test_writes_left_behind_by_a_thread_with_a_longer_ttl_do_not_outlive_new_seg
 
 
 @pytest.mark.parametrize("value", ["no", BIG])
-def test_a_special_write_that_arrives_late_does_not_take_the_place_of_a_newer_one(value: object) -> None:
-    harness = Harness()
-    process = harness.process()
+def test_a_late_special_write_is_not_stored(harness: Harness, process: Process, value: object) -> None:
     harness.run(process.put("1", {"x": 0}))
     late = harness.begin(process.put_writes("1", [("__resume__", value)]))
     (request,) = late.until(lambda call: call.method == "update_item")
@@ -294,10 +284,8 @@ def test_a_special_write_that_arrives_late_does_not_take_the_place_of_a_newer_on
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_writes_that_are_there_already_are_in_a_namespace_that_a_deletion_finds(again: bool) -> None:
+def test_a_deletion_finds_writes_made_meanwhile(harness: Harness, process: Process, again: bool) -> None:
     """A deletion empties the namespace while a call stores its writes in it, or makes sure that they are there."""
-    harness = Harness()
-    process = harness.process()
     harness.run(process.put("1", {"x": 0}, namespace="inner"))
     writes = harness.begin(process.put_writes("1", [("x", 1)], namespace="inner"))
     if again:
@@ -311,8 +299,7 @@ def test_writes_that_are_there_already_are_in_a_namespace_that_a_deletion_finds(
     assert harness.model.items() == []
 
 
-def test_writes_that_are_stored_again_while_they_are_deleted_are_there(harness: Harness) -> None:
-    process = harness.process()
+def test_writes_stored_again_while_they_are_deleted_are_there(harness: Harness, process: Process) -> None:
     harness.run(process.put("1", {}))
     harness.run(process.put_writes("1", [("x", "stored")]))
     harness.now += ORPHAN_SECONDS
@@ -336,9 +323,8 @@ def test_what_a_task_has_lives_as_long_as_what_is_added(harness: Harness, expiri
 
 
 @pytest.mark.parametrize("has_begun_again", [False, True])
-def test_writes_that_a_deletion_may_be_about_to_tear_are_stored_again(*, has_begun_again: bool) -> None:
+def test_writes_that_a_deletion_may_tear_are_stored_again(harness: Harness, *, has_begun_again: bool) -> None:
     """Their process stood still before it named its segments, which a deletion had read as named by nobody."""
-    harness = Harness()
     harness.run(harness.process().put("1", {"x": 0}))
     dying = harness.begin(harness.process().put_writes("1", [("x", BIG)]))
     dying.until(updates("C#1#W#"))

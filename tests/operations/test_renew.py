@@ -79,58 +79,54 @@ def test_late_writes_to_a_checkpoint_that_is_gone_do_not_pass_for_a_renewal(harn
     assert harness.process().values() == {"x": 2}
 
 
-def test_a_subgraph_renews_the_checkpoints_above_it_with_their_writes(harness: Harness) -> None:
+def test_a_subgraph_renews_what_is_above_it_with_its_writes(harness: Harness, expiring: Process) -> None:
     """It puts checkpoints while its parent, and the parent's parent, put none."""
-    process = harness.process(TTL_SECONDS)
-    harness.run(process.put("1", {"x": BIG}))
-    harness.run(process.put_writes("1", TASK, "other"))
-    harness.run(process.put("2", {"x": 1}, namespace="a:1"))
+    harness.run(expiring.put("1", {"x": BIG}))
+    harness.run(expiring.put_writes("1", TASK, "other"))
+    harness.run(expiring.put("2", {"x": 1}, namespace="a:1"))
     for step in range(3, 9):
         _pass(harness, TTL_SECONDS * 0.7)
-        harness.run(process.put(str(step), {"x": step}, str(step - 1), namespace="a:1|b:1"))
-    assert process.pending("1") == [("other", "channel", "value")]
-    assert process.values("2", namespace="a:1") == {"x": 1}
+        harness.run(expiring.put(str(step), {"x": step}, str(step - 1), namespace="a:1|b:1"))
+    assert expiring.pending("1") == [("other", "channel", "value")]
+    assert expiring.values("2", namespace="a:1") == {"x": 1}
     for step in range(3):
         _pass(harness, TTL_SECONDS * 0.7)
-        harness.run(process.put_writes("8", TASK, f"task-{step}", namespace="a:1|b:1"))
-    assert process.values("1") == {"x": BIG}
-    assert process.values("2", namespace="a:1") == {"x": 1}
+        harness.run(expiring.put_writes("8", TASK, f"task-{step}", namespace="a:1|b:1"))
+    assert expiring.values("1") == {"x": BIG}
+    assert expiring.values("2", namespace="a:1") == {"x": 1}
     markers = harness.items("N#").values()
     assert min(items.expires_at(each) or 0 for each in markers) >= harness.now + TTL_SECONDS
     _pass(harness, TTL_SECONDS)
-    assert [process.get(), process.get(namespace="a:1")] == [None, None]
+    assert [expiring.get(), expiring.get(namespace="a:1")] == [None, None]
 
 
-def test_a_parent_whose_name_does_not_follow_from_the_namespace_is_renewed(harness: Harness) -> None:
+def test_a_parent_that_the_namespace_does_not_name_is_renewed(harness: Harness, expiring: Process) -> None:
     """A subgraph that keeps its state between calls has no task ids in its namespace, and its parent may have."""
-    process = harness.process(TTL_SECONDS)
-    harness.run(process.put("1", {"x": 1}))
-    harness.run(process.put("2", {"x": 2}, namespace="a:1"))
+    harness.run(expiring.put("1", {"x": 1}))
+    harness.run(expiring.put("2", {"x": 2}, namespace="a:1"))
     config = thread_config("t", "a|b")
     config["configurable"]["checkpoint_map"] = {"": "1", "a:1": "2", 3: "odd"}
     for step in range(4):
         _pass(harness, TTL_SECONDS * 0.7)
-        harness.run(put(process.storage, config, checkpoint_of(f"3{step}", {"x": 1}), {}, {"x": 1}))
-    assert process.values("2", namespace="a:1") == {"x": 2}
+        harness.run(put(expiring.storage, config, checkpoint_of(f"3{step}", {"x": 1}), {}, {"x": 1}))
+    assert expiring.values("2", namespace="a:1") == {"x": 2}
 
 
-def test_an_interrupted_run_that_stood_still_for_longer_than_the_ttl_comes_back(harness: Harness) -> None:
+def test_a_run_that_waited_for_longer_than_the_ttl_comes_back(harness: Harness, expiring: Process) -> None:
     """Its first write renews what DynamoDB has not removed yet."""
-    process = harness.process(TTL_SECONDS)
-    harness.run(process.put("1", {"x": BIG}))
+    harness.run(expiring.put("1", {"x": BIG}))
     harness.now += TTL_SECONDS * 1.5
-    assert process.get() is None
-    harness.run(process.put_writes("1", TASK))
+    assert expiring.get() is None
+    harness.run(expiring.put_writes("1", TASK))
     assert harness.process().pending("1") == [("task", "channel", "value")]
     assert harness.process().values() == {"x": BIG}
 
 
 @pytest.mark.parametrize("namespace", ["", "a:1"])
-def test_an_older_checkpoint_does_not_come_back_after_a_newer_one(harness: Harness, namespace: str) -> None:
+def test_an_older_checkpoint_does_not_come_back(harness: Harness, expiring: Process, namespace: str) -> None:
     """DynamoDB has removed the newer one first. The thread item is still there, with the same epoch."""
-    process = harness.process(TTL_SECONDS)
-    harness.run(process.put("1", {"x": 1}))
-    harness.run(process.put("2", {"x": 2}, "1"))
+    harness.run(expiring.put("1", {"x": 1}))
+    harness.run(expiring.put("2", {"x": 2}, "1"))
     harness.now += TTL_SECONDS * 2 + 1
     harness.remove(harness.items("C#2#")["C#2#"])
     if namespace:
@@ -172,9 +168,8 @@ def _renewing(harness: Harness, process: Process) -> Run[None]:
     ],
     ids=["note", "read", "renew"],
 )
-def test_a_put_beside_a_renewal_lives_as_long_as_what_is_renewed(stands_still_before: Any) -> None:
+def test_a_put_beside_a_renewal_lives_as_long(harness: Harness, stands_still_before: Any) -> None:
     """Whether the renewal has seen its head, or the put has seen the renewal's note."""
-    harness = Harness()
     process, other = harness.process(TTL_SECONDS), harness.process(TTL_SECONDS)
     harness.run(process.put("1", {"x": BIG}))
     other.get("1")
@@ -189,12 +184,11 @@ def test_a_put_beside_a_renewal_lives_as_long_as_what_is_renewed(stands_still_be
     assert (_ends(harness, "2") or 0) >= (_ends(harness, "1") or 0) == int(harness.now) + TTL_SECONDS
 
 
-def test_writes_that_change_while_they_are_renewed_are_read_again(harness: Harness) -> None:
-    process = harness.process(TTL_SECONDS)
-    harness.run(process.put("1", {"x": 1}))
-    harness.run(process.put_writes("1", TASK, "other"))
+def test_writes_that_change_during_a_renewal_are_read_again(harness: Harness, expiring: Process) -> None:
+    harness.run(expiring.put("1", {"x": 1}))
+    harness.run(expiring.put_writes("1", TASK, "other"))
     harness.now += TTL_SECONDS * 1.5
-    renewal = _renewing(harness, process)
+    renewal = _renewing(harness, expiring)
     renewal.until(lambda call: call.method == "update_item" and "W#other" in str(call.params["Key"]))
     harness.run(harness.process(TTL_SECONDS).put_writes("1", [("__error__", "late")], "other"))
     renewal.finish()
@@ -220,11 +214,10 @@ def test_a_put_that_never_ended_does_not_hide_what_is_renewed(harness: Harness) 
 
 
 @pytest.mark.parametrize("deletes", ["prune", "delete_thread"])
-def test_a_deletion_beside_a_renewal_keeps_what_it_says(harness: Harness, deletes: str) -> None:
-    process = harness.process(TTL_SECONDS)
-    harness.run(process.put("1", {"x": BIG}))
+def test_a_deletion_beside_a_renewal_holds(harness: Harness, expiring: Process, deletes: str) -> None:
+    harness.run(expiring.put("1", {"x": BIG}))
     harness.now += TTL_SECONDS * 0.6
-    renewal = _renewing(harness, process)
+    renewal = _renewing(harness, expiring)
     renewal.until(extends_head)
     harness.run(harness.process().prune() if deletes == "prune" else harness.process().delete_thread())
     renewal.finish()
@@ -233,11 +226,10 @@ def test_a_deletion_beside_a_renewal_keeps_what_it_says(harness: Harness, delete
     assert harness.process().values() == ({"x": BIG} if deletes == "prune" else None)
 
 
-def test_a_thread_that_began_anew_with_a_shorter_ttl_is_not_renewed_by_the_old_one(harness: Harness) -> None:
-    process = harness.process(TTL_SECONDS)
-    harness.run(process.put("1", {"x": BIG}))
+def test_a_renewal_of_a_thread_that_began_anew_does_nothing(harness: Harness, expiring: Process) -> None:
+    harness.run(expiring.put("1", {"x": BIG}))
     harness.now += TTL_SECONDS * 0.6
-    renewal = _renewing(harness, process)
+    renewal = _renewing(harness, expiring)
     renewal.until(extends_head)
     harness.run(harness.process().delete_thread())
     harness.run(harness.process(10).put("1", {"x": BIG}))
@@ -289,13 +281,11 @@ def test_a_renewal_extends_the_ancestors_of_delta_channels(harness: Harness, exp
     assert set(harness.items("C#")) >= {"C#1#", "C#2#", "C#3#", "C#1#W#task", "C#2#W#task"}
 
 
-def test_an_ancestor_that_a_renewal_kept_does_not_come_back_in_the_place_of_its_heir() -> None:
+def test_an_ancestor_that_was_renewed_does_not_come_back(harness: Harness, expiring: Process) -> None:
     """The process stood still after it had extended the ancestor, until DynamoDB removed the checkpoint itself."""
-    harness = Harness()
-    process = harness.process(TTL_SECONDS)
-    _delta_channel(harness, process, 2)
+    _delta_channel(harness, expiring, 2)
     harness.now += TTL_SECONDS * 1.2
-    renewal = harness.begin(process.put_writes("2", TASK, "late"))
+    renewal = harness.begin(expiring.put_writes("2", TASK, "late"))
     renewal.until(lambda call: call.method == "update_item" and call.params["Key"]["SK"] == {"S": "C#2#"})
     _pass(harness, TTL_SECONDS)
     renewal.finish()
@@ -344,11 +334,10 @@ def test_writes_do_not_rely_on_a_renewal_that_never_ends(harness: Harness, expir
     stuck.drop()
 
 
-def test_a_slow_call_does_not_shorten_what_others_have_stored_since(harness: Harness) -> None:
+def test_a_slow_call_shortens_nothing_stored_since(harness: Harness, expiring: Process) -> None:
     """It has an expiry from when it began, meets an answer to its task that was acknowledged later, and dies."""
-    process = harness.process(TTL_SECONDS)
-    harness.run(process.put("1", {"x": 1}))
-    slow = harness.begin(process.put_writes("1", TASK))
+    harness.run(expiring.put("1", {"x": 1}))
+    slow = harness.begin(expiring.put_writes("1", TASK))
     slow.until(lambda call: call.method == "update_item")
     harness.now += 1.4 * TTL_SECONDS
     harness.run(harness.process(TTL_SECONDS).put_writes("1", [("__resume__", "yes")]))

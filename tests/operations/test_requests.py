@@ -157,9 +157,7 @@ def test_writes_into_a_namespace(harness: Harness, *, knows_the_thread: bool) ->
         assert _requests(writes) == [*registered, *update, *looked]
 
 
-def test_writes_of_what_the_checkpoint_has_name_it_though_they_would_fit_into_their_item() -> None:
-    harness = Harness()
-    process = harness.process()
+def test_small_writes_name_what_their_checkpoint_has(harness: Harness, process: Process) -> None:
     harness.run(process.put("1", {"big": noise(40_000), "other": noise(40_000, 1)}))
     stored = len(harness.items("S#"))
     harness.run(process.put_writes("1", [("big", noise(40_000))], "as it is"))
@@ -217,22 +215,20 @@ def test_a_deletion_of_a_thread_reads_no_index_segment(monkeypatch: pytest.Monke
     assert harness.model.items() == []
 
 
-def test_writes_of_what_the_checkpoint_has_renew_nothing_that_outlives_them(harness: Harness) -> None:
-    process = harness.process(TTL_SECONDS)
-    harness.run(process.put("1", {"big": LARGE}))
+def test_writes_renew_nothing_that_outlives_them(harness: Harness, expiring: Process) -> None:
+    harness.run(expiring.put("1", {"big": LARGE}))
     harness.now += TTL_SECONDS / 2
-    requests = _requests(harness.begin(process.put_writes("1", [("big", LARGE)])))
+    requests = _requests(harness.begin(expiring.put_writes("1", [("big", LARGE)])))
     assert "update_item S# SET" not in requests
     harness.now += TTL_SECONDS
-    requests = _requests(harness.begin(process.put_writes("1", [("big", LARGE)], "other")))
+    requests = _requests(harness.begin(expiring.put_writes("1", [("big", LARGE)], "other")))
     assert "update_item S# SET" in requests
 
 
-def test_a_delta_channel_whose_history_lives_long_enough_is_not_read(harness: Harness) -> None:
-    process = harness.process(TTL_SECONDS)
+def test_a_delta_history_that_lives_long_enough_is_not_read(harness: Harness, expiring: Process) -> None:
     counters: Any = {"counters_since_delta_snapshot": {"log": (0, 0)}}
-    harness.run(process.put("1", {}, **counters))
-    assert _requests(harness.begin(process.put("2", {}, "1", **counters))) == _stored("2")
+    harness.run(expiring.put("1", {}, **counters))
+    assert _requests(harness.begin(expiring.put("2", {}, "1", **counters))) == _stored("2")
 
 
 def test_a_copy(harness: Harness, process: Process) -> None:
@@ -250,8 +246,7 @@ def test_a_copy(harness: Harness, process: Process) -> None:
     assert requests == [*begun, "query t# C#", *segments, *heads, *shown, "get_item T", "get_item T"]
 
 
-def test_a_copy_of_a_thread_that_is_not_there_looks_whether_another_saver_has_it(harness: Harness) -> None:
-    process = harness.process()
+def test_a_copy_of_nothing_looks_whether_another_saver_has_it(harness: Harness, process: Process) -> None:
     harness.run(process.put("1", {}, namespace="a"))
     harness.remove(harness.items("C#")["C#1#"])
     copying = harness.begin(harness.process().copy_thread("copy"))

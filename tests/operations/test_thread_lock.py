@@ -64,8 +64,7 @@ def test_a_runner_waits_for_another_one_that_lets_go_in_time(harness: Harness) -
 
 
 @pytest.mark.parametrize("skew_seconds", [-LOCK_SKEW_SECONDS, 0, LOCK_SKEW_SECONDS])
-def test_the_thread_of_a_dead_runner_is_free_after_the_ttl_whatever_clocks_say(skew_seconds: int) -> None:
-    harness = Harness()
+def test_the_thread_of_a_dead_runner_is_free_after_the_ttl(harness: Harness, skew_seconds: int) -> None:
     until = harness.run(acquire(*_runner(harness), 0.0))
     harness.now = until - 0.01
     assert not _is_free(harness, skew_seconds)
@@ -77,6 +76,17 @@ def test_an_answer_that_is_lost_costs_a_request_and_no_wait(harness: Harness) ->
     taking = harness.begin(acquire(*_runner(harness), 0.0))
     taking.perform()
     assert taking.finish() == harness.now + TTL
+
+
+def test_a_renewal_that_arrives_late_does_not_shorten_the_hold(harness: Harness) -> None:
+    storage, hold = _runner(harness)
+    harness.run(acquire(storage, hold, 0.0))
+    late = harness.begin(TableHolder(storage).renew(hold))
+    harness.now += 30
+    until = harness.run(TableHolder(storage).renew(hold))
+    late.finish()
+    harness.now = until - 1
+    assert not _is_free(harness, LOCK_SKEW_SECONDS)
 
 
 def test_who_stood_still_for_longer_than_the_ttl_is_told(harness: Harness) -> None:

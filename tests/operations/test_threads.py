@@ -10,6 +10,7 @@ from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.limits import (
     BACKOFF_SECONDS_TOTAL,
     CLAIM_SECONDS,
+    ORPHAN_SECONDS,
     READ_WAIT_SECONDS_MAX,
 )
 from tests.support.checkpoints import noise
@@ -53,12 +54,11 @@ def test_a_deletion_that_lost_its_claim_does_not_release_another_ones(
     second.finish()
 
 
-def test_a_confirmation_does_not_make_a_thread_item_that_has_gone(harness: Harness) -> None:
+def test_a_confirmation_makes_no_thread_item(harness: Harness, expiring: Process) -> None:
     """A process finds its epoch in a thread that expires soon, and the thread is deleted before it is extended."""
-    process = harness.process(TTL_SECONDS)
-    harness.run(process.put("1", {}))
+    harness.run(expiring.put("1", {}))
     harness.now += 1.5 * TTL_SECONDS
-    put = harness.begin(process.put("2", {}, "1"))
+    put = harness.begin(expiring.put("2", {}, "1"))
     put.until(confirms)
     put.go_on()
     harness.run(harness.process().delete_thread())
@@ -80,8 +80,7 @@ def test_a_namespace_that_was_entered_again_keeps_its_entry(harness: Harness) ->
 
 
 @pytest.mark.parametrize("deletion", ["prune", "delete_thread"])
-def test_an_operator_without_a_ttl_deletes_a_thread_that_expires_meanwhile(deletion: str) -> None:
-    harness = Harness()
+def test_a_thread_that_expires_meanwhile_is_deleted(harness: Harness, deletion: str) -> None:
     harness.run(harness.process(TTL_SECONDS).put("1", {"big": BIG}))
     harness.now += 2 * TTL_SECONDS - 5
     run = harness.begin(getattr(harness.process(), deletion)())
@@ -101,6 +100,19 @@ def test_a_deletion_waits_for_another_one_and_then_gives_up(harness: Harness) ->
     with pytest.raises(ThreadBusyError, match="is being deleted or pruned by another call, for over 60 s"):
         second.finish()
     assert BACKOFF_SECONDS_TOTAL < harness.now - begun < 2 * BACKOFF_SECONDS_TOTAL
+
+
+def test_a_deletion_has_its_claim_though_the_thread_item_lives_for_longer(harness: Harness) -> None:
+    """A put renews it after the claim was made and before the claim's own renewal; nothing is waited for."""
+    harness.run(harness.process(TTL_SECONDS).put("1", {"big": BIG}))
+    harness.now += 1.5 * TTL_SECONDS
+    deletion = harness.begin(harness.process().delete_thread())
+    deletion.until(lambda call: "SET #expiry" in call.params.get("UpdateExpression", ""))
+    harness.run(harness.process(10 * ORPHAN_SECONDS).put("2", {"big": BIG}))
+    now = harness.now
+    deletion.finish()
+    assert harness.now == now
+    assert harness.items("C#") == {}
 
 
 def test_a_saver_with_another_ttl_says_once_that_a_thread_keeps_its_own(
@@ -140,9 +152,8 @@ def test_confirmations_that_wait_at_the_same_time_share_a_request(harness: Harne
     assert third.trace() == fourth.trace() == []
 
 
-def test_a_confirmation_does_not_use_an_answer_from_before_its_commit(harness: Harness) -> None:
+def test_a_confirmation_uses_no_answer_from_before_its_commit(harness: Harness, process: Process) -> None:
     """The first put's answer is on its way when a deletion comes, which the second one must not miss."""
-    process = harness.process()
     harness.run(process.put("0", {"big": BIG}))
     first = _confirming(process, "1")
     answer = first.perform()
@@ -155,8 +166,7 @@ def test_a_confirmation_does_not_use_an_answer_from_before_its_commit(harness: H
 
 
 @pytest.mark.parametrize("end", ["fails", "is dropped", "takes too long"])
-def test_a_confirmation_whose_shared_read_has_no_answer_reads_for_itself(harness: Harness, end: str) -> None:
-    process = harness.process()
+def test_who_waits_for_a_read_in_vain_reads_for_itself(harness: Harness, process: Process, end: str) -> None:
     harness.run(process.put("0", {}))
     first, second, third = (_confirming(process, each) for each in ("1", "2", "3"))
     if end == "takes too long":
@@ -199,8 +209,7 @@ def test_a_shared_read_that_is_never_sent_is_waited_for_once(harness: Harness, p
     assert [confirms(call) for call in following.trace()] == [True]
 
 
-def test_after_an_outage_a_deletion_releases_its_claim_by_one_attempt(harness: Harness) -> None:
-    process = harness.process()
+def test_after_an_outage_a_claim_is_released_by_one_attempt(harness: Harness, process: Process) -> None:
     harness.run(process.put("0", {}))
     deletion = harness.begin(process.delete_thread())
     error = CheckpointerUnavailableError("down")

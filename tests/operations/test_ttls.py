@@ -67,9 +67,8 @@ def test_a_thread_that_has_expired_begins_anew(ttls: tuple[int, int | None], rem
 
 
 @pytest.mark.parametrize("ttl_seconds", [DAY, None])
-def test_a_thread_whose_item_a_deletion_made_gets_its_ttl_from_the_next_put(ttl_seconds: int | None) -> None:
+def test_a_thread_made_by_a_deletion_has_the_ttl_of_a_put(harness: Harness, ttl_seconds: int | None) -> None:
     """The deletion has left something of a put that stood still while its thread was removed."""
-    harness = Harness()
     harness.run(harness.process(ttl_seconds).put("1", {"x": BIG}))
     harness.remove(harness.items("T")["T"])
     harness.run(harness.process().prune())
@@ -140,9 +139,8 @@ def _extends(begins: str) -> Callable[[Call], bool]:
     )
 
 
-def test_a_namespaces_marker_lives_as_long_as_the_longest_that_was_asked_for_at_once() -> None:
+def test_a_marker_lives_as_long_as_the_longest_that_was_asked_for(harness: Harness) -> None:
     """The clock of one process is behind."""
-    harness = Harness()
     harness.run(harness.process(DAY).put("0", {"x": 0}))
     late = harness.begin(harness.process(DAY).put("2", {"x": 2}, namespace="inner"))
     late.until(lambda call: call.method == "put_item" and call.params["Item"]["SK"]["S"].startswith("N#"))
