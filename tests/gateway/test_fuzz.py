@@ -36,7 +36,7 @@ from tests.support.seeds import fresh_seed
 pytestmark = pytest.mark.engines("dynamodb-local")
 
 # How many mutated requests the search sends. `make fuzz-gateway` sends twenty times as many.
-CASES = int(os.environ.get("LANGGRAPH_DYNAMODB_GATEWAY_CASES", "5000"))
+CASES = int(os.environ.get("LANGGRAPH_DYNAMODB_GATEWAY_CASES", "2500"))
 EVERYBODY = Principal("fuzz", rights=RIGHTS)
 URL = "http://localhost"
 # How many requests of one endpoint are mutated.
