@@ -7,8 +7,9 @@ import pytest
 
 from benchmarks.meter import Meter
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb._operations.inventory import Inventory
 from langgraph.checkpoint.dynamodb._operations.overview import measure_thread
-from langgraph.checkpoint.dynamodb._operations.usage import Account, Pruned, account_of, pruned
+from langgraph.checkpoint.dynamodb._operations.usage import Pruned, pruned, steps_of
 from tests.support import graphs
 from tests.support.checkpoints import noise, thread_config
 from tests.support.harness import THREAD, Harness
@@ -25,24 +26,13 @@ def _thread() -> Harness:
     return harness
 
 
-def _account(harness: Harness) -> Account:
-    return account_of(harness.run(measure_thread(harness.process().storage, THREAD)))
-
-
-def test_all_items_count_and_segments_that_are_named_but_missing() -> None:
-    harness = _thread()
-    account = _account(harness)
-    assert account.total.items == len(harness.model.items())
-    assert account.segments.items == len(harness.items("S#"))
-    assert account.total.bytes > account.segments.bytes > 150_000
-    assert account.missing == 0
-    [segment, *_] = harness.items("S#").values()
-    harness.remove(segment)
-    assert _account(harness).missing == 1
+def _inventory(harness: Harness) -> Inventory:
+    [inventory] = harness.run(measure_thread(harness.process().storage, THREAD))
+    return inventory
 
 
 def test_a_step_costs_what_no_earlier_one_has() -> None:
-    first, second = _account(_thread()).steps
+    first, second = steps_of(_inventory(_thread()))
     assert first.new.bytes > second.new.bytes > 50_000
     assert first.write_units > second.write_units
     assert second.stored.items == 2
@@ -50,12 +40,11 @@ def test_a_step_costs_what_no_earlier_one_has() -> None:
 
 def test_a_prune_frees_what_only_the_gone_checkpoints_have() -> None:
     harness = _thread()
-    before = _account(harness)
-    found = pruned(harness.run(measure_thread(harness.process().storage, THREAD)), 1, lambda _: True)
+    before = _inventory(harness)
+    found = pruned([before], 1, lambda _: True)
     assert found.checkpoints == 1
     harness.run(harness.process().prune())
-    after = _account(harness)
-    assert found.freed.items == before.total.items - after.total.items
+    assert found.freed.items == len(before.sizes) - len(_inventory(harness).sizes)
     assert Pruned.sum_of([found, found]).checkpoints == 2
 
 
@@ -66,7 +55,7 @@ def test_steps_cost_what_the_engine_counted(engine: Engine, table_name: str) -> 
     with DynamoDBSaver(table_name, session=session, endpoint_url=engine.endpoint_url) as saver:
         for turn in range(4):
             graphs.agent(saver).invoke({"messages": [("user", f"turn {turn}")]}, thread_config())
-        steps = account_of(saver.runner.run(measure_thread(saver.storage, "thread-1"))).steps
-        counted = sum(each.write_units for each in steps)
+        [inventory] = saver.runner.run(measure_thread(saver.storage, "thread-1"))
+        counted = sum(each.write_units for each in steps_of(inventory))
     # The thread's own item, and what a process does once.
     assert counted <= meter.total.write_units <= counted + 3

@@ -365,7 +365,7 @@ class LoadedSegments:
         contents: dict[bytes, bytes] = {}
         size = 0
         for segment_id, item in {**from_cache, **read}.items():
-            content = contents[segment_id] = _opened(codec, segment_id, item)
+            content = contents[segment_id] = open_segment(codec, item)
             size += len(content)
             # The limit holds for the values, the body that describes them and the writes, each by itself.
             codec.check_size(size // 3, item)
@@ -403,7 +403,7 @@ def segment_items(table: Table, pk: str, ids: Iterable[bytes]) -> Op[list[Item]]
 
 def open_segments(codec: Codec | None, read: Iterable[Item]) -> dict[bytes, bytes]:
     """Return the plaintexts of segments by their ids. Index segments alone need no codec."""
-    return {each: _opened(codec, each, item) for each, item in _by_id(read).items()}
+    return {each: open_segment(codec, item) for each, item in _by_id(read).items()}
 
 
 def _by_id(segments: Iterable[Item]) -> dict[bytes, Item]:
@@ -426,12 +426,8 @@ def _cached_segments(
 
 def open_segment(codec: Codec | None, segment: Item) -> bytes:
     """Open a segment; index segments need no codec."""
-    return _opened(codec, items.segment_id_of(segment), segment)
-
-
-def _opened(codec: Codec | None, segment_id: bytes, segment: Item) -> bytes:
     data = items.binary(segment, items.DATA)
-    if codec is None or is_index(segment_id):
+    if codec is None or is_index(items.segment_id_of(segment)):
         return open_plain(data, segment)
     return codec.open(data, segment, items.DATA)
 

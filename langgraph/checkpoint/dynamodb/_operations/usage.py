@@ -51,30 +51,6 @@ class StepCost:
     """The segments that no earlier checkpoint names."""
 
 
-@dataclass
-class Account:
-    """The size of a thread's items, and the costs of its steps."""
-
-    total: Sum = field(default_factory=Sum)
-    segments: Sum = field(default_factory=Sum)
-    missing: int = 0
-    """Segments that are named but do not exist."""
-    steps: list[StepCost] = field(default_factory=list)
-
-
-def account_of(inventories: Iterable[Inventory]) -> Account:
-    """Return the account of a thread, given the inventories of its namespaces."""
-    account = Account()
-    for inventory in inventories:
-        for sort_key, size in inventory.sizes.items():
-            account.total.add(size)
-            if sort_key.startswith(items.SEGMENTS):
-                account.segments.add(size)
-        account.missing += len(inventory.named(inventory.checkpoint_ids) - inventory.segments.keys())
-        account.steps += steps_of(inventory)
-    return account
-
-
 def steps_of(inventory: Inventory) -> Iterator[StepCost]:
     """Yield the cost of each checkpoint of a namespace, oldest first.
 

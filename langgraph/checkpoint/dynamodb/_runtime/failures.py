@@ -200,11 +200,9 @@ def outage_remedy(table_name: str, error: Exception) -> str:
     """Return what to do about a transient error that does not pass."""
     table_name, text = located(table_name, error), text_of(error)
     if error_code(error) in THROTTLED:
-        reasons = _throttling_reasons(error)
-        causes = ", ".join(f"{reason} of {resource}" for reason, resource in reasons)
-        remedies = dict.fromkeys(_throttle_remedy(reason) for reason, _ in reasons) or [_THROTTLE_REMEDY]
+        causes = ", ".join(f"{reason} of {resource}" for reason, resource in _throttling_reasons(error))
         return (
-            f"DynamoDB throttles table {table_name}{causes and f': {causes}'} ({text}); {'; '.join(remedies)}; see"
+            f"DynamoDB throttles table {table_name}{causes and f': {causes}'} ({text}); {throttling(error)}; see"
             f" `{DOCS_COMMAND} runbook`"
         )
     if error_code(error):

@@ -6,7 +6,7 @@ from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Partition
 from langgraph.checkpoint.dynamodb._format.pricing import READ_UNIT_DOLLARS, WRITE_UNIT_DOLLARS
 from langgraph.checkpoint.dynamodb._operations.inventory import Inventory, scan_namespace
-from langgraph.checkpoint.dynamodb._operations.usage import StepCost, account_of
+from langgraph.checkpoint.dynamodb._operations.usage import StepCost, Sum, steps_of
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.view.documents import Cost, Price, Totals
@@ -15,18 +15,19 @@ from langgraph.checkpoint.dynamodb.view.documents import Cost, Price, Totals
 def cost(storage: Storage, partition: Partition) -> Op[Cost]:
     """Return the cost of each checkpoint of a namespace, oldest first, and of all. Reads all of its items."""
     inventory = yield from scan_namespace(storage, partition, measured=True)
-    account = account_of([inventory])
-    units = sum(each.write_units for each in account.steps)
+    steps = list(steps_of(inventory))
+    total = Sum(len(inventory.sizes), sum(inventory.sizes.values()))
+    units = sum(each.write_units for each in steps)
     totals = Totals(
-        items=account.total.items,
-        bytes=account.total.bytes,
+        items=total.items,
+        bytes=total.bytes,
         segments=len(inventory.segments),
         write_units=units,
         write_dollars=units * WRITE_UNIT_DOLLARS,
-        month_dollars=account.total.month_dollars,
-        missing_segments=account.missing,
+        month_dollars=total.month_dollars,
+        missing_segments=len(inventory.named(inventory.checkpoint_ids) - inventory.segments.keys()),
     )
-    return Cost(prices=[_price(inventory, each) for each in account.steps], totals=totals)
+    return Cost(prices=[_price(inventory, each) for each in steps], totals=totals)
 
 
 def _price(inventory: Inventory, step: StepCost) -> Price:
