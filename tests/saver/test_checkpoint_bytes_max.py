@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Callable
-from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -21,8 +20,6 @@ from langgraph.checkpoint.dynamodb._format.codec import Codec, seal_plain
 from langgraph.checkpoint.dynamodb._format.content import Write, pack_writes
 from langgraph.checkpoint.dynamodb._format.items import Item, Part
 from langgraph.checkpoint.dynamodb._format.segments import new_id
-from langgraph.checkpoint.dynamodb._operations.get import get_tuple
-from tests.fuzz.tables import Thread, loaded, run, with_item
 from tests.support.checkpoints import all_items, noise, store, stored_values, thread_config
 from tests.support.harness import CODEC, Harness
 
@@ -32,96 +29,88 @@ if TYPE_CHECKING:
 MakeSaver = Callable[..., DynamoDBSaver]
 AT = items.partition_of("t")
 MIB = 1024 * 1024
+BOMB_SEGMENTS = 8_000
 REFUSED = r"SK='C#1#.* needs over \d+ bytes of memory.*checkpoint_bytes_max"
 
 
-def _thread() -> tuple[Thread, Item]:
-    """A thread of one checkpoint, and its head."""
+@pytest.fixture
+def harness() -> Harness:
+    """Give a table with a thread of one checkpoint."""
     harness = Harness()
     harness.run(harness.process().put("1", {"x": "y"}))
-    thread = Thread(tuple(harness.model.items()), CODEC)
-    return thread, next(each for each in thread.items if items.BODY in each)
+    return harness
 
 
-def _segment(content: bytes, *, index: bool) -> tuple[bytes, Item]:
+def _head(harness: Harness) -> Item:
+    return harness.items("C#1#")["C#1#"]
+
+
+def _sealed_body(harness: Harness) -> bytes:
+    part = items.parse_part(_head(harness), items.BODY)
+    assert part is not None
+    return part.sealed
+
+
+def _add_segment(harness: Harness, content: bytes, *, index: bool = False) -> bytes:
+    """Store a segment, and return its id."""
     segment_id = new_id(Random(len(content)), index=index)
     sealed = seal_plain(content, items.segment_sk(segment_id))
-    return segment_id, items.created(items.segment_item(AT, segment_id, sealed), 0)
+    harness.change(items.created(items.segment_item(AT, segment_id, sealed), 0))
+    return segment_id
 
 
-def _assert_refused(thread: Thread, codec: Codec = CODEC) -> None:
+def _add_bomb(harness: Harness) -> bytes:
+    """Store two small segments that stand for 500 MiB; return the id of the index segment."""
+    segment_id = _add_segment(harness, bytes(64 * 1024))
+    index_id = _add_segment(harness, segment_id * BOMB_SEGMENTS, index=True)
+    assert all(len(each[items.DATA]["B"]) < 200 for each in harness.items(items.SEGMENTS).values())
+    return index_id
+
+
+def _assert_refused(harness: Harness, codec: Codec = CODEC) -> None:
     """Reading it is an error, and takes up little."""
-    harness = loaded(thread)
     tracemalloc.start()
     try:
         with pytest.raises(CheckpointerConfigurationError, match=REFUSED):
-            run(harness, lambda storage: get_tuple(replace(storage, codec=codec), thread_config("t")))
+            harness.process(codec=codec).get()
         assert tracemalloc.get_traced_memory()[1] < 64 * MIB
     finally:
         tracemalloc.stop()
 
 
-def _bomb() -> tuple[bytes, list[Item], int]:
-    """Two small segments that stand for 500 MiB; with the id of the index segment, and how many ids that holds."""
-    segment_id, segment = _segment(bytes(64 * 1024), index=False)
-    index_id, index = _segment(segment_id * 8_000, index=True)
-    assert all(len(each[items.DATA]["B"]) < 200 for each in (segment, index))
-    return index_id, [segment, index], 8_000
-
-
-def test_three_small_items_whose_values_are_gigabytes_are_refused() -> None:
-    thread, head = _thread()
-    index_id, segments, count = _bomb()
-    part = items.parse_part(head, items.BODY)
-    assert part is not None
-    kind, data, _, *rest = ormsgpack.unpackb(CODEC.open(part.sealed, head, items.BODY))
-    rows = [["x", "msgpack", b"", 32 * count, b""]]
+def test_three_small_items_whose_values_are_gigabytes_are_refused(harness: Harness) -> None:
+    index_id, head = _add_bomb(harness), _head(harness)
+    kind, data, _, *rest = ormsgpack.unpackb(CODEC.open(_sealed_body(harness), head, items.BODY))
+    rows = [["x", "msgpack", b"", 32 * BOMB_SEGMENTS, b""]]
     sealed = CODEC.seal(ormsgpack.packb([kind, data, rows, *rest]), head, items.BODY)
-    bomb = {**head, items.BODY: Part((), (index_id,) * 32, sealed).attribute(items.sort_key(head))}
-    for segment in segments:
-        thread = with_item(thread, None, segment)
-    _assert_refused(with_item(thread, head, bomb))
+    harness.change(head, body=Part((), (index_id,) * 32, sealed).attribute("C#1#"))
+    _assert_refused(harness)
 
 
 @pytest.mark.parametrize("name", [items.BODY, pytest.param(items.WRITES, marks=pytest.mark.search)])
-def test_three_small_items_whose_content_is_gigabytes_are_refused(name: str) -> None:
-    thread, head = _thread()
-    index_id, segments, _ = _bomb()
-    at = (
-        head
-        if name == items.BODY
-        else {**items.key(AT.pk, items.writes_sk("1", "task")), items.EPOCH: {"B": b""}}
-    )
-    bomb = {**at, name: Part((index_id,) * 32, (), b"").attribute(items.sort_key(at))}
-    for segment in segments:
-        thread = with_item(thread, None, segment)
-    _assert_refused(with_item(thread, at, bomb))
+def test_three_small_items_whose_content_is_gigabytes_are_refused(harness: Harness, name: str) -> None:
+    index_id = _add_bomb(harness)
+    writes = {**items.key(AT.pk, items.writes_sk("1", "task")), items.EPOCH: {"B": b""}}
+    at = _head(harness) if name == items.BODY else writes
+    harness.change(at, **{name: Part((index_id,) * 32, (), b"").attribute(items.sort_key(at))})
+    _assert_refused(harness)
 
 
-def test_many_groups_of_writes_that_are_large_together_are_refused() -> None:
-    thread, _ = _thread()
+def test_many_groups_of_writes_that_are_large_together_are_refused(harness: Harness) -> None:
     for number in range(20):
         at = items.key(AT.pk, items.writes_sk("1", f"task-{number}"))
         raw = pack_writes([Write(0, "x", "bytes", bytes(4 * MIB), "")])
         writes = Part((), (), CODEC.seal(raw, at, items.WRITES)).attribute(items.sort_key(at))
-        thread = with_item(thread, None, {**at, items.WRITES: writes})
-    _assert_refused(thread, Codec(JsonPlusSerializer(), bytes_max=16 * MIB))
-    found = run(loaded(thread), lambda storage: get_tuple(replace(storage, codec=CODEC), thread_config("t")))
-    assert len(found.pending_writes) == 20
+        harness.change(at, **{items.WRITES: writes})
+    _assert_refused(harness, Codec(JsonPlusSerializer(), bytes_max=16 * MIB))
+    assert len(harness.process().pending("1")) == 20
 
 
-def test_many_segments_that_are_large_together_are_refused() -> None:
-    thread, head = _thread()
-    segments = [_segment(bytes(64 * 1024 - number), index=False) for number in range(200)]
-    for _, segment in segments:
-        thread = with_item(thread, None, segment)
-    part = items.parse_part(head, items.BODY)
-    assert part is not None
-    bomb = {**head, items.BODY: Part((), tuple(each for each, _ in segments), part.sealed).attribute("C#1#")}
-    thread = with_item(thread, head, bomb)
-    codec = Codec(JsonPlusSerializer(), bytes_max=MIB)
+def test_many_segments_that_are_large_together_are_refused(harness: Harness) -> None:
+    segments = tuple(_add_segment(harness, bytes(64 * 1024 - number)) for number in range(200))
+    harness.change(_head(harness), body=Part((), segments, _sealed_body(harness)).attribute("C#1#"))
     with pytest.raises(CheckpointerConfigurationError, match="checkpoint_bytes_max"):
-        run(loaded(thread), lambda storage: get_tuple(replace(storage, codec=codec), thread_config("t")))
+        harness.process(codec=Codec(JsonPlusSerializer(), bytes_max=MIB)).get()
 
 
 @pytest.mark.engines("dynamodb-local")

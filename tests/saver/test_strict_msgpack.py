@@ -6,22 +6,20 @@ of the call, also within `EncryptedSerializer`, whose inner one the saver uses b
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
+from typing import Any
 
 import pytest
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.graph import StateGraph
+from typing_extensions import TypedDict
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from tests.support.checkpoints import METADATA, checkpoint_of, thread_config
-from tests.support.objects import ALLOWED, FIELDS, PLACE, fill, read
+from tests.support.objects import ALLOWED, FIELDS, PERSON, PLACE, Place, fill, read
 from tests.support.operations import Side, both_sides
-from tools.engine import Engine
 
 # An engine knows nothing of types.
 pytestmark = pytest.mark.engines("dynamodb-local")
@@ -70,46 +68,19 @@ def test_a_put_makes_no_type_of_what_it_inherits(
     assert found.checkpoint["channel_values"]["value"] == [PLACE, FIELDS[1]]
 
 
-PROGRAM = """
-import sys
-from dataclasses import dataclass
-from typing import Any, TypedDict
-from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
-from langgraph.graph import StateGraph
-from langgraph.checkpoint.dynamodb import DynamoDBSaver
-
-@dataclass
-class Place:
-    name: str
-
-@dataclass
-class Person:
-    name: str
-
 class State(TypedDict):
+    """A schema with one of the types."""
+
     place: Place
     anything: Any
 
-serde = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
-saver = DynamoDBSaver(sys.argv[1], endpoint_url=sys.argv[2], serde=serde)
-builder = StateGraph(State).add_node("node", lambda state: {"anything": Person("ann")})
-graph = builder.set_entry_point("node").compile(checkpointer=saver)
-config = {"configurable": {"thread_id": "t"}}
-graph.invoke({"place": Place("here")}, config)
-print(graph.get_state(config).values)
-"""
 
-
-@pytest.mark.search
-def test_a_graph_in_strict_mode_revives_its_schema_s_types_only(engine: Engine, table_name: str) -> None:
+def test_a_graph_in_strict_mode_revives_its_schemas_types_only(
+    make_saver: MakeSaver, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """LangGraph derives the list from the state's schema, and gives it to the graph's saver."""
-    environment = {**os.environ, "LANGGRAPH_STRICT_MSGPACK": "true", "AWS_DEFAULT_REGION": engine.region_name}
-    done = subprocess.run(  # noqa: S603 - the test's own program.
-        [sys.executable, "-c", PROGRAM, table_name, str(engine.endpoint_url)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=environment,
-        cwd=Path(__file__).parents[2],
-    )
-    assert done.stdout == "{'place': Place(name='here'), 'anything': {'name': 'ann'}}\n", done.stderr
+    monkeypatch.setattr("langgraph._internal._serde.STRICT_MSGPACK_ENABLED", True)
+    builder = StateGraph(State).add_node("node", lambda _: {"anything": PERSON})
+    graph = builder.set_entry_point("node").compile(checkpointer=make_saver(serde=_strict_and_encrypted()))
+    graph.invoke({"place": PLACE, "anything": None}, thread_config())
+    assert graph.get_state(thread_config()).values == {"place": PLACE, "anything": FIELDS[1]}

@@ -40,25 +40,6 @@ def test_a_free_lock_costs_two_requests(saver: DynamoDBSaver, traffic: Traffic) 
     assert traffic.operations == ["UpdateItem", "UpdateItem"]
 
 
-def test_one_runner_waits_for_the_other(saver: DynamoDBSaver) -> None:
-    """Eight threads add one to a number that only the lock protects."""
-    total = 0
-
-    def add() -> None:
-        nonlocal total
-        with saver.thread_lock("t", wait=60):
-            seen = total
-            time.sleep(0.01)
-            total = seen + 1
-
-    threads = [threading.Thread(target=add) for _ in range(8)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    assert total == 8
-
-
 def test_a_lock_is_renewed_while_its_block_runs(
     saver: DynamoDBSaver, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,16 +16,13 @@ Item: TypeAlias = dict[str, AttributeValue]
 # What stands behind a type letter: a str, bytes, bool, list or dict, by the letter.
 Content: TypeAlias = Any
 
-NESTING_LEVELS_MAX = 32
 NUMBER_DIGITS_MAX = 38
 NUMBER_EXPONENT_MAX = 125
 NUMBER_EXPONENT_MIN = -130
 
-# AWS, "DynamoDB item sizes and formats": a list or map costs 3 bytes, and each of its elements one byte more.
-CONTAINER_OVERHEAD_BYTES = 3
-ELEMENT_OVERHEAD_BYTES = 1
-
 SET_KINDS = {"SS": "S", "NS": "N", "BS": "B"}
+# The package stores none of these: they are neither looked into nor measured.
+_OPAQUE_KINDS = frozenset({"L", "M", "NULL"})
 SORTABLE_KINDS = frozenset({"S", "N", "B"})
 
 # The format of `marshal` that keeps nothing of which object is there twice: equal values are mostly equal bytes.
@@ -51,20 +48,14 @@ def kind_of(value: AttributeValue) -> str:
     return next(iter(value))
 
 
-def canonical(value: AttributeValue, depth: int = 1) -> AttributeValue:
+def canonical(value: AttributeValue) -> AttributeValue:
     """Validate a value and return a copy of it in the form in which DynamoDB returns it."""
     if len(value) != 1:
         raise Refusal("Supplied AttributeValue must contain exactly one of the supported datatypes")
-    if depth > NESTING_LEVELS_MAX:
-        raise Refusal("Nesting Levels have exceeded supported limits")
     kind, content = next(iter(value.items()))
     # The kind that comes most first.
     if kind == "S":
         return {"S": content}
-    if kind == "M":
-        return {"M": {name: canonical(element, depth + 1) for name, element in content.items()}}
-    if kind == "L":
-        return {"L": [canonical(element, depth + 1) for element in content]}
     if kind in SET_KINDS:
         return {kind: _canonical_set(SET_KINDS[kind], content)}
     return {kind: _canonical_scalar(kind, content)}
@@ -75,11 +66,9 @@ def _canonical_scalar(kind: str, content: Content) -> Content:
         return number_text(parse_number(content))
     if kind == "B":
         return bytes(content)
-    if kind == "NULL" and content is not True:
-        raise Refusal(
-            "One or more parameter values were invalid: Null attribute value types must have the value of true"
-        )
-    if kind not in {"S", "BOOL", "NULL"}:
+    if kind in _OPAQUE_KINDS:
+        return copied(content)
+    if kind not in {"S", "BOOL"}:
         raise Refusal(f"{kind} is not a supported datatype")
     return content
 
@@ -141,11 +130,6 @@ def value_bytes(value: AttributeValue) -> int:
     kind, content = next(iter(value.items()))
     if kind in SET_KINDS:
         return sum(_scalar_bytes(SET_KINDS[kind], element) for element in content)
-    if kind == "L":
-        elements = sum(ELEMENT_OVERHEAD_BYTES + value_bytes(element) for element in content)
-        return CONTAINER_OVERHEAD_BYTES + elements
-    if kind == "M":
-        return CONTAINER_OVERHEAD_BYTES + len(content) * ELEMENT_OVERHEAD_BYTES + item_bytes(content)
     return _scalar_bytes(kind, content)
 
 

@@ -153,8 +153,8 @@ def test_what_goes_in_and_out_is_copied(model: DynamoDBModel) -> None:
     [("1.0", "1"), ("1e3", "1000"), ("-0", "0"), ("+0.50", "0.5"), ("1e-20", "0." + "0" * 19 + "1")],
 )
 def test_numbers_come_back_in_one_form(model: DynamoDBModel, written: str, read: str) -> None:
-    put(model, "a", n={"N": written}, m={"M": {"n": {"N": written}}})
-    assert get(model, "a", consistent=True) == key("a") | {"n": {"N": read}, "m": {"M": {"n": {"N": read}}}}
+    put(model, "a", n={"N": written}, s={"NS": [written]})
+    assert get(model, "a", consistent=True) == key("a") | {"n": {"N": read}, "s": {"NS": [read]}}
 
 
 @pytest.mark.parametrize("number", ["", " 1", "one", "NaN", "1" * 39, "1e126", "1e-131"])
