@@ -42,10 +42,6 @@ def _streaming(log: list[str], *steps: Step) -> Stream[str]:
 # Blocking
 
 
-def _run(operation: Op[Any], send: Send) -> None:
-    run_blocking(operation, send)
-
-
 def _stream(operation: Op[Any], send: Send) -> None:
     def stream() -> Stream[str]:
         yield Emit("first")
@@ -57,15 +53,11 @@ def _stream(operation: Op[Any], send: Send) -> None:
         next(values)
 
 
-def _gather(operation: Op[Any], send: Send) -> None:
-    run_blocking(gather([operation]), send)
-
-
-@pytest.mark.parametrize("run", [_run, _stream, _gather])
+@pytest.mark.parametrize("run", [run_blocking, _stream])
 @pytest.mark.parametrize("interruption", [KeyboardInterrupt, SystemExit])
 @pytest.mark.parametrize("methods", [["a"], ["a", "b"]], ids=["alone", "beside another"])
 def test_an_interrupted_blocking_operation_lets_go_after_what_is_under_way(
-    run: Callable[[Op[Any], Send], None], interruption: type[BaseException], methods: list[str]
+    run: Callable[[Op[Any], Send], Any], interruption: type[BaseException], methods: list[str]
 ) -> None:
     log: list[str] = []
     under_way = threading.Event()
@@ -149,11 +141,7 @@ async def _async_stream(driver: AsyncDriver, operation: Op[Any]) -> None:
         assert value == "first"
 
 
-async def _async_gather(driver: AsyncDriver, operation: Op[Any]) -> None:
-    await driver.run(gather([operation]))
-
-
-either_async = pytest.mark.parametrize("run", [_async_run, _async_stream, _async_gather])
+either_async = pytest.mark.parametrize("run", [_async_run, _async_stream])
 RunAsync = Callable[[AsyncDriver, Op[Any]], Coroutine[Any, Any, None]]
 
 
@@ -207,10 +195,9 @@ async def test_a_cancelled_operation_that_cannot_let_go_in_time_is_dropped(
     assert gates.log == ["took", "answer to a", "ended"]
 
 
-@pytest.mark.parametrize("run", [_async_run, _async_gather])
-async def test_a_coroutine_that_is_dropped_makes_no_more_requests(run: RunAsync) -> None:
+async def test_a_coroutine_that_is_dropped_makes_no_more_requests() -> None:
     gates = _Gates()
-    coroutine = run(AsyncDriver(gates.send), _holding(gates.log, *calls("a")))
+    coroutine = AsyncDriver(gates.send).run(gather([_holding(gates.log, *calls("a"))]))
     under_way: Awaitable[Any] = coroutine.send(None)
     while not gates.arrived["a"].is_set():
         await asyncio.sleep(0)

@@ -279,25 +279,21 @@ class History:
     def _uses_of(self, put: Put) -> Iterable[Record]:
         """Return the writes that belong to a checkpoint, and what was stored below it while it was the newest."""
         place = (*put.place, put.checkpoint_id)
-        for key, writes in self.writes.items():
-            if key[:3] == place:
-                yield writes
-        for key, answers in self.answers.items():
-            if key[:3] == place:
-                yield from answers
+        yield from (use for key, use in self._uses_in(put.thread) if key == place and use is not put)
         if put.namespace or put.thread in self.copies:
             return
         newer = [each.began for each in self._newer(put) if each.began is not None]
-        for use in self._in_subgraphs(put.thread):
-            if use.ended is not None and all(use.ended < began for began in newer):
+        for (_, namespace, _), use in self._uses_in(put.thread):
+            if namespace and use.ended is not None and all(use.ended < began for began in newer):
                 yield use
 
-    def _in_subgraphs(self, thread: str) -> Iterable[Record]:
-        yield from (each for key, each in self.puts.items() if key[0] == thread and key[1])
-        yield from (each for key, each in self.writes.items() if key[0] == thread and key[1])
+    def _uses_in(self, thread: str) -> Iterable[tuple[tuple[str, str, str], Record]]:
+        """Return what was stored in a thread, each with its thread, namespace and checkpoint."""
+        yield from (each for each in self.puts.items() if each[0][0] == thread)
+        yield from ((key[:3], each) for key, each in self.writes.items() if key[0] == thread)
         for key, answers in self.answers.items():
-            if key[0] == thread and key[1]:
-                yield from answers
+            if key[0] == thread:
+                yield from ((key[:3], each) for each in answers)
 
     def _ttls(self, thread: str) -> list[int]:
         return [each for each in self.ttls.get(thread, ()) if each is not None]
@@ -314,18 +310,11 @@ class History:
         ttls = self.ttls.get(put.thread, {None})
         if put.ended is None or None in ttls:
             return False
-        uses = [each for each in self._uses_in(put.thread) if each.began is not None and each.began < moment]
+        uses = [each for _, each in self._uses_in(put.thread) if each.began and each.began < moment]
         if any(each.ended is None or each.goes_on for each in (put, *uses)):
             return False
         last = max([put.ended.seconds, *(each.ended.seconds for each in uses if each.ended is not None)])
         return moment.seconds >= last + max(self._ttls(put.thread))
-
-    def _uses_in(self, thread: str) -> Iterable[Record]:
-        yield from (each for key, each in self.puts.items() if key[0] == thread)
-        yield from (each for key, each in self.writes.items() if key[0] == thread)
-        for key, answers in self.answers.items():
-            if key[0] == thread:
-                yield from answers
 
     # What a reader may see.
 

@@ -42,9 +42,23 @@ _COMPARISONS: Mapping[str, Callable[..., bool]] = {
     "BETWEEN": lambda key, lower, upper: lower <= key <= upper,
     "begins_with": lambda key, prefix: key.startswith(prefix),
 }
-_ARITY = {"attribute_exists": 1, "attribute_not_exists": 1, "begins_with": 2}
 _NOT_MODELLED = frozenset({"NOT", "IN", "DELETE", "attribute_type", "contains", "size", "list_append"})
-_SECTIONS = ("SET", "REMOVE", "ADD")
+# What expressions are made of once there is one space between their tokens.
+_TESTS = [
+    re.compile(each)
+    for each in (
+        r"(?P<operator>attribute_exists|attribute_not_exists) \( (?P<name>#\w+) \)",
+        r"(?P<operator>begins_with) \( (?P<name>#\w+) , (?P<values>:\w+) \)",
+        r"(?P<name>#\w+) (?P<operator>BETWEEN) (?P<values>:\w+ AND :\w+)",
+        r"(?P<name>#\w+) (?P<operator><=|>=|[=<>]) (?P<values>:\w+)",
+    )
+]
+_SECTION = re.compile(r"(SET|REMOVE|ADD) (.+?)(?: (?=SET |REMOVE |ADD )|$)")
+_CLAUSES = {
+    "SET": r"(?P<name>#\w+) = (?:if_not_exists \( (?P<unless>#\w+) , (?P<other>:\w+) \)|(?P<value>:\w+))",
+    "REMOVE": r"(?P<name>#\w+)",
+    "ADD": r"(?P<name>#\w+) (?P<value>:\w+)",
+}
 
 
 class Placeholders:
@@ -165,70 +179,27 @@ class Source:
     unless: str | None = None
 
 
-class _Parser:
-    """A recursive-descent parser for the expressions."""
+class _ConditionParser:
+    """A recursive-descent parser for conditions."""
 
     def __init__(self, text: str, placeholders: Mapping[str, Any]) -> None:
-        """Take an expression, and what its placeholders stand for."""
+        """Take a condition, and what its placeholders stand for."""
         self._placeholders = placeholders
-        self._tokens = _tokens(text)
+        self._text = text
         self._position = 0
         self._parenthesised: Condition | None = None
 
-    def condition(self) -> Condition:
-        """Parse a ConditionExpression or a KeyConditionExpression."""
+    def parse(self) -> Condition:
+        """Parse all of it."""
         parsed = self._joined("OR")
-        if self._peek():
-            raise _syntax_error(self._peek())
+        if self._position < len(self._text):
+            raise _syntax_error(self._text[self._position :])
         return parsed
 
-    def projection(self) -> list[str]:
-        """Parse a ProjectionExpression."""
-        names = self._list(self._name)
-        if self._peek():
-            raise _syntax_error(self._peek())
-        _refuse_overlaps(names)
-        return names
-
-    def update(self) -> Update:
-        """Parse an UpdateExpression."""
-        update, seen = Update(), set[str]()
-        while self._peek():
-            section = self._next()
-            if section not in _SECTIONS or section in seen:
-                raise _syntax_error(section)
-            seen.add(section)
-            if section == "REMOVE":
-                update.removed = self._list(self._name)
-                continue
-            pairs = self._list(self._assignment if section == "SET" else self._addition)
-            _refuse_overlaps([name for name, _ in pairs])
-            setattr(update, "set" if section == "SET" else "added", dict(pairs))
-        _refuse_overlaps(update.names)
-        return update
-
-    def _peek(self) -> str:
-        return self._tokens[self._position] if self._position < len(self._tokens) else ""
-
-    def _next(self) -> str:
-        token = self._peek()
-        self._position += 1
-        return token
-
-    def _accept(self, wanted: str) -> bool:
-        found = self._peek() == wanted
-        self._position += found
+    def _accept(self, token: str) -> bool:
+        found = f"{self._text} ".startswith(f"{token} ", self._position)
+        self._position += (len(token) + 1) * found
         return found
-
-    def _expect(self, wanted: str) -> None:
-        if not self._accept(wanted):
-            raise _syntax_error(self._peek())
-
-    def _list(self, element: Callable[[], _T]) -> list[_T]:
-        elements = [element()]
-        while self._accept(","):
-            elements.append(element())
-        return elements
 
     def _joined(self, joint: str) -> Condition:
         """Parse conditions joined by OR, each of which is joined by AND."""
@@ -241,92 +212,87 @@ class _Parser:
     def _one(self) -> Condition:
         if self._accept("("):
             inner = self._joined("OR")
-            self._expect(")")
+            if not self._accept(")"):
+                raise _syntax_error(self._text[self._position :])
             if inner is self._parenthesised:
                 raise Refusal("Invalid expression: The expression has redundant parentheses")
             self._parenthesised = inner
             return inner
-        return self._function() if self._peek() in _ARITY else self._comparison()
+        for each in _TESTS:
+            if match := each.match(self._text, self._position):
+                self._position = match.end() + 1
+                return self._test(**match.groupdict())
+        raise _syntax_error(self._text[self._position :])
 
-    def _function(self) -> Test:
-        name = self._next()
-        self._expect("(")
-        attribute = self._name()
-        values = []
-        while self._accept(","):
-            values.append(self._value())
-        self._expect(")")
-        if 1 + len(values) != _ARITY[name]:
-            raise Refusal(f"Invalid expression: Incorrect number of operands for function: {name}")
-        _refuse_kinds(values, {"S", "B"})
-        return Test(name, attribute, values)
-
-    def _comparison(self) -> Test:
-        attribute, comparator = self._name(), self._next()
-        values = [self._value()]
-        if comparator == "BETWEEN":
-            self._expect("AND")
-            values.append(self._value())
-            if kind_of(values[0]) != kind_of(values[1]) or sort_key(values[0]) > sort_key(values[1]):
+    def _test(self, operator: str, name: str, values: str = "") -> Test:
+        operands = [self._placeholders[each] for each in values.split(" AND ") if each]
+        if operator == "begins_with":
+            _refuse_kinds(operands, {"S", "B"})
+        elif operator != "=":
+            _refuse_kinds(operands, SORTABLE_KINDS)
+        if operator == "BETWEEN":
+            lower, upper = operands
+            if kind_of(lower) != kind_of(upper) or sort_key(lower) > sort_key(upper):
                 raise Refusal(
                     "Invalid expression: The BETWEEN operator requires upper bound to be at least the lower bound"
                 )
-        elif comparator not in _COMPARISONS:
-            raise _syntax_error(comparator)
-        if comparator != "=":
-            _refuse_kinds(values, SORTABLE_KINDS)
-        return Test(comparator, attribute, values)
+        return Test(operator, self._placeholders[name], operands)
 
-    def _name(self) -> str:
-        token = self._next()
-        if not token.startswith("#"):
-            raise _syntax_error(token)
-        name: str = self._placeholders[token]
-        return name
 
-    def _value(self) -> AttributeValue:
-        token = self._next()
-        if not token.startswith(":"):
-            raise _syntax_error(token)
-        value: AttributeValue = self._placeholders[token]
-        return value
+def _condition(text: str, placeholders: Mapping[str, Any]) -> Condition:
+    return _ConditionParser(text, placeholders).parse()
 
-    def _assignment(self) -> tuple[str, Source]:
-        name = self._name()
-        self._expect("=")
-        if not self._accept("if_not_exists"):
-            return name, Source(self._value())
-        self._expect("(")
-        unless = self._name()
-        self._expect(",")
-        value = self._value()
-        self._expect(")")
-        return name, Source(value, unless)
 
-    def _addition(self) -> tuple[str, AttributeValue]:
-        name, value = self._name(), self._value()
+def _projection(text: str, placeholders: Mapping[str, Any]) -> list[str]:
+    names = [placeholders[each["name"]] for each in _clauses("REMOVE", text)]
+    _refuse_overlaps(names)
+    return names
+
+
+def _update(text: str, placeholders: Mapping[str, Any]) -> Update:
+    sections = _SECTION.findall(text)
+    found = {section: _clauses(section, clauses) for section, clauses in sections}
+    if len(found) < len(sections) or " ".join(map(" ".join, sections)) != text:
+        raise _syntax_error(text)
+    names = [placeholders[each["name"]] for clauses in found.values() for each in clauses]
+    _refuse_overlaps(names)
+    update = Update(removed=[placeholders[each["name"]] for each in found.get("REMOVE", ())])
+    for each in found.get("SET", ()):
+        value = placeholders[each["value"] or each["other"]]
+        update.set[placeholders[each["name"]]] = Source(value, placeholders.get(each["unless"]))
+    for each in found.get("ADD", ()):
+        value = placeholders[each["value"]]
         if kind_of(value) == "N":
             raise NotImplementedError("The model does not know sums of numbers.")
         _refuse_kinds([value], SET_KINDS)
-        return name, value
+        update.added[placeholders[each["name"]]] = value
+    return update
+
+
+def _clauses(section: str, text: str) -> list[dict[str, Any]]:
+    """Return the clauses of a section, which commas separate."""
+    clauses = list(re.finditer(_CLAUSES[section], text))
+    if " , ".join(each[0] for each in clauses) != text:
+        raise _syntax_error(text)
+    return [each.groupdict() for each in clauses]
 
 
 def parse_condition(params: Mapping[str, Any], name: str, placeholders: Placeholders) -> Condition | None:
     """Parse a request's condition of the given name, if it has one."""
-    return _parsed(_Parser.condition, params[name], placeholders) if name in params else None
+    return _parsed(_condition, params[name], placeholders) if name in params else None
 
 
 def parse_projection(text: str, placeholders: Placeholders) -> list[str]:
     """Parse a ProjectionExpression: the names of the attributes."""
-    return _parsed(_Parser.projection, text, placeholders)
+    return _parsed(_projection, text, placeholders)
 
 
 def parse_update(text: str, placeholders: Placeholders) -> Update:
     """Parse an UpdateExpression."""
-    return _parsed(_Parser.update, text, placeholders)
+    return _parsed(_update, text, placeholders)
 
 
-def _parsed(parse: Callable[[_Parser], _T], text: str, placeholders: Placeholders) -> _T:
+def _parsed(parse: Callable[[str, Mapping[str, Any]], _T], text: str, placeholders: Placeholders) -> _T:
     # Written as bytes, since values cannot be hashed.
     used = marshal.dumps(placeholders.used_in(text), MARSHAL_WITHOUT_REFERENCES)
     parsed: _T = _parse(parse, text, used)
@@ -335,8 +301,8 @@ def _parsed(parse: Callable[[_Parser], _T], text: str, placeholders: Placeholder
 
 # The same few expressions come over and over, and most of them with the same names and values.
 @functools.lru_cache(maxsize=1024)
-def _parse(parse: Callable[[_Parser], Any], text: str, placeholders: bytes) -> Any:
-    return parse(_Parser(text, marshal.loads(placeholders)))  # noqa: S302 - written just now.
+def _parse(parse: Callable[[str, Mapping[str, Any]], Any], text: str, placeholders: bytes) -> Any:
+    return parse(" ".join(_tokens(text)), marshal.loads(placeholders))  # noqa: S302 - written just now.
 
 
 @functools.lru_cache(maxsize=1024)
@@ -357,8 +323,8 @@ def _tokens(text: str) -> Sequence[str]:
     return tokens
 
 
-def _syntax_error(token: str) -> Refusal:
-    return Refusal(f"Invalid expression: Syntax error; token: {token or '<EOF>'}")
+def _syntax_error(rest: str) -> Refusal:
+    return Refusal(f"Invalid expression: Syntax error at {rest or 'its end'}")
 
 
 def _refuse_overlaps(names: Sequence[str]) -> None:
