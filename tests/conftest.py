@@ -22,7 +22,7 @@ import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import boto3
 import botocore.session
@@ -70,6 +70,9 @@ _RAN_ON = "ran on"
 tests_run: Counter[str] = Counter()
 
 found_engines = functools.cache(find_all)
+
+MakeSaver: TypeAlias = Callable[..., DynamoDBSaver]
+"""What the fixtures `make_saver` and `make_unclosed` give."""
 
 
 def pytest_report_header() -> list[str]:
@@ -267,9 +270,7 @@ def sessions(_no_aws_account: None) -> dict[str, Any]:
 
 
 @pytest.fixture
-async def make_saver(
-    engine: Engine, table_name: str, sessions: dict[str, Any]
-) -> AsyncIterator[Callable[..., DynamoDBSaver]]:
+async def make_saver(engine: Engine, table_name: str, sessions: dict[str, Any]) -> AsyncIterator[MakeSaver]:
     """Give a factory of savers on the table; it takes the saver's keywords, and they are closed after the test."""
     savers: list[DynamoDBSaver] = []
 
@@ -337,7 +338,7 @@ def saver(own_client: DynamoDBClient, table_name: str, traffic: Traffic) -> Iter
 
 
 @pytest.fixture
-def make_unclosed(engine: Engine, table_name: str) -> Callable[..., DynamoDBSaver]:
+def make_unclosed(engine: Engine, table_name: str) -> MakeSaver:
     """Give a factory of savers that nothing closes but the test."""
 
     def make(**options: Any) -> DynamoDBSaver:

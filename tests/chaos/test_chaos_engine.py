@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from tests.chaos.checker import check_chaos, check_emptied, check_errors, check_retries, check_stored, figures
 from tests.chaos.run import ChaosRun
+from tests.conftest import MakeSaver
 from tests.support.checkpoints import all_items
 from tests.support.examples import percent
 from tests.support.seeds import VARIABLE, seed_asked_for
@@ -34,7 +34,7 @@ def test_nothing_acknowledged_is_lost_on_a_hurt_engine(
     engine: Engine,
     table_name: str,
     client: DynamoDBClient,
-    make_saver: Callable[..., DynamoDBSaver],
+    make_saver: MakeSaver,
     tmp_path: Path,
     tell: Callable[[str], None],
 ) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import random
 import re
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 from uuid import UUID
@@ -20,6 +20,7 @@ from playwright.async_api import Page, expect
 from examples import chat
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.observe import Event
+from tests.conftest import MakeSaver
 from tests.support.browser import browser_or_skip
 from tests.support.directory import Entered, enter_threads
 from tests.support.seeds import fresh_seed
@@ -66,7 +67,7 @@ def rows(page: Page) -> Any:
 
 @pytest.mark.parametrize(("threads", "users"), [(50, 5), pytest.param(10_000, 500, marks=pytest.mark.search)])
 async def test_a_user_s_conversations_are_in_the_sidebar(
-    make_saver: Callable[..., DynamoDBSaver], threads: int, users: int
+    make_saver: MakeSaver, threads: int, users: int
 ) -> None:
     events: list[Event] = []
     saver = make_saver(owner_from="user_id", on_event=events.append)
@@ -97,9 +98,7 @@ async def say(page: Page, text: str) -> None:
     await expect(page.get_by_role("log")).to_contain_text(f"The last one: {text}")
 
 
-async def test_a_conversation_is_begun_renamed_continued_and_deleted(
-    make_saver: Callable[..., DynamoDBSaver],
-) -> None:
+async def test_a_conversation_is_begun_renamed_continued_and_deleted(make_saver: MakeSaver) -> None:
     saver = make_saver(owner_from="user_id")
     async with served(chat.create_app(saver)) as address, browser_or_skip() as browser:
         page = await browser.new_page()
@@ -133,7 +132,7 @@ async def test_a_conversation_is_begun_renamed_continued_and_deleted(
         assert len(alerts) == 1
 
 
-async def test_nobody_reaches_another_user_s_conversation(make_saver: Callable[..., DynamoDBSaver]) -> None:
+async def test_nobody_reaches_another_user_s_conversation(make_saver: MakeSaver) -> None:
     app = chat.create_app(make_saver(owner_from="user_id"))
     transport = httpx.ASGITransport(app=app)
     async with httpx.AsyncClient(transport=transport, base_url="http://service") as asking:
@@ -157,7 +156,7 @@ async def asking(saver: DynamoDBSaver) -> AsyncIterator[httpx.AsyncClient]:
         yield client
 
 
-async def test_what_cannot_be_used_is_refused(make_saver: Callable[..., DynamoDBSaver]) -> None:
+async def test_what_cannot_be_used_is_refused(make_saver: MakeSaver) -> None:
     async with asking(make_saver(owner_from="user_id")) as client:
         where = f"/chats/{UUID(int=1)}"
         await client.post(where, json={"text": "hello"})
@@ -169,7 +168,7 @@ async def test_what_cannot_be_used_is_refused(make_saver: Callable[..., DynamoDB
             assert (refused.status_code, f"body.{name}" in refused.json()["detail"]) == (422, True)
 
 
-async def test_a_thread_that_is_no_chat_is_not_shown(make_saver: Callable[..., DynamoDBSaver]) -> None:
+async def test_a_thread_that_is_no_chat_is_not_shown(make_saver: MakeSaver) -> None:
     saver = make_saver(owner_from="user_id")
     async with asking(saver) as client:
         thread_id = chat.thread_of("ada", UUID(int=1))
@@ -182,7 +181,7 @@ async def test_a_thread_that_is_no_chat_is_not_shown(make_saver: Callable[..., D
         assert [each["id"] for each in found] == [str(UUID(int=1))]
 
 
-async def test_a_deleted_chat_stays_deleted(make_saver: Callable[..., DynamoDBSaver]) -> None:
+async def test_a_deleted_chat_stays_deleted(make_saver: MakeSaver) -> None:
     async with asking(make_saver(owner_from="user_id")) as client:
         where = f"/chats/{UUID(int=1)}"
         await client.post(where, json={"text": "hello"})

@@ -7,14 +7,13 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from tests.conftest import REQUIRE_LOCAL_VARIABLE
+from tests.conftest import REQUIRE_LOCAL_VARIABLE, MakeSaver
 from tests.support.gateway_service import gateway_service
 from tests.support.javascript import ACTIONS, EXAMPLE, record, recorded
 
@@ -41,7 +40,7 @@ def _packages() -> None:
 
 
 @pytest.fixture
-def address(make_saver: Callable[..., DynamoDBSaver]) -> Iterator[str]:
+def address(make_saver: MakeSaver) -> Iterator[str]:
     """Give the address of a gateway on an empty table."""
     with gateway_service(make_saver()) as address:
         yield address

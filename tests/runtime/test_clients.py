@@ -20,6 +20,7 @@ from botocore.config import Config
 from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, DynamoDBSaver
 from langgraph.checkpoint.dynamodb._runtime import clients
 from langgraph.checkpoint.dynamodb._runtime.failures import misfit
+from tests.conftest import MakeSaver
 from tests.support.checkpoints import store, stored_values, thread_config
 from tests.support.traffic import Traffic
 from tests.support.watched import WatchedAsyncSession, WatchedSession, use
@@ -37,7 +38,7 @@ pytestmark = pytest.mark.engines("dynamodb-local")
 
 
 def test_a_client_that_was_given_is_used_and_stays_open(
-    make_unclosed: Callable[..., DynamoDBSaver], engine: Engine, monkeypatch: pytest.MonkeyPatch
+    make_unclosed: MakeSaver, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     closed: list[str] = []
     with contextlib.closing(boto3.client("dynamodb", **engine.client_options())) as given:
@@ -53,7 +54,7 @@ def test_a_client_that_was_given_is_used_and_stays_open(
 
 
 def test_a_session_and_a_configuration_that_were_given_are_used_as_they_are(
-    make_unclosed: Callable[..., DynamoDBSaver], engine: Engine
+    make_unclosed: MakeSaver, engine: Engine
 ) -> None:
     session = WatchedSession()
     config = Config(user_agent_extra="given", retries={"total_max_attempts": 1})
@@ -64,9 +65,7 @@ def test_a_session_and_a_configuration_that_were_given_are_used_as_they_are(
     assert (options["endpoint_url"], options["region_name"]) == (engine.endpoint_url, engine.region_name)
 
 
-async def test_the_async_client_is_made_with_the_same_options(
-    make_unclosed: Callable[..., DynamoDBSaver],
-) -> None:
+async def test_the_async_client_is_made_with_the_same_options(make_unclosed: MakeSaver) -> None:
     session = WatchedAsyncSession()
     config = importlib.import_module("aiobotocore.config").AioConfig(user_agent_extra="given")
     async with make_unclosed(async_session=session, client_config=config) as saver:
@@ -75,9 +74,7 @@ async def test_the_async_client_is_made_with_the_same_options(
     assert options["config"] is config
 
 
-def test_without_a_configuration_both_clients_get_the_same_bounded_one(
-    make_unclosed: Callable[..., DynamoDBSaver],
-) -> None:
+def test_without_a_configuration_both_clients_get_the_same_bounded_one(make_unclosed: MakeSaver) -> None:
     blocking, native = WatchedSession(), WatchedAsyncSession()
     with make_unclosed(session=blocking, async_session=native) as saver:
         store(saver, thread_config("blocking"), "1", {})
@@ -91,7 +88,7 @@ def test_without_a_configuration_both_clients_get_the_same_bounded_one(
         assert config.retries["mode"] == "standard"
 
 
-def test_a_session_of_aioboto3_is_taken(make_unclosed: Callable[..., DynamoDBSaver]) -> None:
+def test_a_session_of_aioboto3_is_taken(make_unclosed: MakeSaver) -> None:
     aioboto3 = pytest.importorskip("aioboto3", reason="aioboto3 is not in this environment")
     assert asyncio.run(use(make_unclosed(async_session=aioboto3.Session()), "thread-1")) == ["01", "00"]
 
@@ -110,9 +107,7 @@ def threads_are_said(
 
 
 def test_without_an_async_library_requests_run_in_threads_and_the_log_says_so_once(
-    make_unclosed: Callable[..., DynamoDBSaver],
-    monkeypatch: pytest.MonkeyPatch,
-    threads_are_said: Callable[[], list[str]],
+    make_unclosed: MakeSaver, monkeypatch: pytest.MonkeyPatch, threads_are_said: Callable[[], list[str]]
 ) -> None:
     for name in ("aioboto3", "aiobotocore", "aiobotocore.session"):
         monkeypatch.setitem(sys.modules, name, None)
@@ -126,9 +121,7 @@ def test_without_an_async_library_requests_run_in_threads_and_the_log_says_so_on
 
 
 def test_with_a_blocking_client_alone_async_requests_go_through_it_in_threads(
-    make_unclosed: Callable[..., DynamoDBSaver],
-    client: DynamoDBClient,
-    threads_are_said: Callable[[], list[str]],
+    make_unclosed: MakeSaver, client: DynamoDBClient, threads_are_said: Callable[[], list[str]]
 ) -> None:
     threads: set[int] = set()
 

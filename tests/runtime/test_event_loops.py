@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from botocore.credentials import RefreshableCredentials
 
-from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._runtime import native
+from tests.conftest import MakeSaver
 from tests.support.watched import WatchedAsyncClient, WatchedAsyncSession, use
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ class Gate:
     ids=["own", "of a session that was given"],
 )
 async def test_an_event_loop_goes_on_while_its_client_is_made(
-    make_unclosed: Callable[..., DynamoDBSaver], monkeypatch: pytest.MonkeyPatch, owner: Any, name: str
+    make_unclosed: MakeSaver, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str
 ) -> None:
     gate, make = Gate(), getattr(owner, name)
 
@@ -76,7 +75,7 @@ async def test_an_event_loop_goes_on_while_its_client_is_made(
 
 
 async def test_an_event_loop_goes_on_while_credentials_are_renewed(
-    make_unclosed: Callable[..., DynamoDBSaver], monkeypatch: pytest.MonkeyPatch
+    make_unclosed: MakeSaver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = Gate()
 
@@ -97,7 +96,7 @@ def _in_hours(hours: int) -> Any:
 
 
 async def test_a_client_that_could_not_be_made_is_made_by_the_next_call(
-    make_unclosed: Callable[..., DynamoDBSaver], monkeypatch: pytest.MonkeyPatch
+    make_unclosed: MakeSaver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with make_unclosed() as saver:
         with monkeypatch.context() as broken:
@@ -132,7 +131,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_event_loops_one_after_another_share_all_but_connections(
-    make_unclosed: Callable[..., DynamoDBSaver], made: list[str]
+    make_unclosed: MakeSaver, made: list[str]
 ) -> None:
     saver = make_unclosed()
     for number in range(3):
@@ -140,7 +139,7 @@ def test_event_loops_one_after_another_share_all_but_connections(
     assert made == ["make_client", "_certificates"]
 
 
-def test_a_loop_that_has_ended_is_not_kept(make_unclosed: Callable[..., DynamoDBSaver]) -> None:
+def test_a_loop_that_has_ended_is_not_kept(make_unclosed: MakeSaver) -> None:
     saver, loops = make_unclosed(), []
 
     async def use_one(number: int) -> None:
@@ -154,7 +153,7 @@ def test_a_loop_that_has_ended_is_not_kept(make_unclosed: Callable[..., DynamoDB
 
 
 def test_event_loops_side_by_side_share_all_but_connections(
-    make_unclosed: Callable[..., DynamoDBSaver], made: list[str]
+    make_unclosed: MakeSaver, made: list[str]
 ) -> None:
     saver = make_unclosed()
     together = threading.Barrier(4)

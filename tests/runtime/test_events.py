@@ -22,6 +22,7 @@ from langgraph.checkpoint.dynamodb._runtime.options import check_on_event
 from langgraph.checkpoint.dynamodb.http import HttpCache, HttpCheckpointSaver, HttpStore
 from langgraph.checkpoint.dynamodb.observe import EmbeddedMetrics
 from langgraph.store.dynamodb import DynamoDBStore
+from tests.conftest import MakeSaver
 from tests.support.checkpoints import Conversation, noise, thread_config
 from tests.support.observed import Collected
 from tests.support.operations import OPERATIONS, Side, ask, ask_all, both_sides
@@ -33,7 +34,6 @@ pytestmark = pytest.mark.engines("dynamodb-local")
 
 LOCK = {"acquire", "release"}
 DELETIONS = ["prune", "delete_for_runs", "delete_thread"]
-MakeSaver = Callable[..., DynamoDBSaver]
 
 
 class Units:
@@ -69,7 +69,7 @@ def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scripted]:
 
 @both_sides
 def test_each_operation_has_one_and_a_deletion_two(
-    make_unclosed: Callable[..., DynamoDBSaver], collected: Collected, side: Side
+    make_unclosed: MakeSaver, collected: Collected, side: Side
 ) -> None:
     saver = make_unclosed(on_event=collected)
     ask_all(side, saver, "acme/1")
@@ -314,7 +314,7 @@ class Tracer:
 @both_sides
 @pytest.mark.parametrize("where", ["begin", "current", "left", "end", "event", "tenant_of"])
 def test_a_callable_that_fails_fails_no_call_and_is_logged_once(
-    make_unclosed: Callable[..., DynamoDBSaver], caplog: pytest.LogCaptureFixture, side: Side, where: str
+    make_unclosed: MakeSaver, caplog: pytest.LogCaptureFixture, side: Side, where: str
 ) -> None:
     broken = Tracer(where)
     saver = make_unclosed(on_event=Events(broken, tenant_of=broken.tenant_of))

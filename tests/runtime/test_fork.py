@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.codec import open_plain, seal_plain
 from langgraph.checkpoint.dynamodb._runtime import fork
 from langgraph.checkpoint.dynamodb._runtime.fork import without_forks
+from tests.conftest import MakeSaver
 from tests.support import forks
 from tests.support.checkpoints import Conversation, noise, store, stored_values, thread_config
 from tests.support.forks import (
@@ -34,7 +34,7 @@ pytestmark = [pytest.mark.engines("dynamodb-local"), *needs_fork]
 
 @pytest.mark.parametrize("held", ["memory", "clients"])
 def test_a_child_does_not_wait_for_a_lock_that_a_thread_of_its_parent_held(
-    make_saver: Callable[..., DynamoDBSaver], held: str
+    make_saver: MakeSaver, held: str
 ) -> None:
     saver = make_saver()
     Conversation(saver, "parent").put(value=1)
@@ -62,7 +62,7 @@ def test_a_child_does_not_wait_for_a_lock_that_a_thread_of_its_parent_held(
     assert stored_values(saver, thread_config("parent")) == {"value": 1}
 
 
-def test_a_child_remembers_nothing_of_its_parent(make_saver: Callable[..., DynamoDBSaver]) -> None:
+def test_a_child_remembers_nothing_of_its_parent(make_saver: MakeSaver) -> None:
     """The fork may have come while a thread was half-way through changing what is remembered."""
     saver = make_saver()
     config = Conversation(saver, "thread").put(value=1)
@@ -82,7 +82,7 @@ def test_a_child_remembers_nothing_of_its_parent(make_saver: Callable[..., Dynam
 )
 @both_sides
 def test_a_child_that_is_forked_beside_every_kind_of_call_makes_every_kind_of_call(
-    make_unclosed: Callable[..., DynamoDBSaver], side: Side, count: int
+    make_unclosed: MakeSaver, side: Side, count: int
 ) -> None:
     with make_unclosed() as saver:
         assert statuses_beside_calls(saver, side, count) == {0}, "a child failed, or waits for ever"

@@ -34,11 +34,6 @@ def _holding(log: list[str], *steps: Step) -> Op[None]:
         log.append("ended")
 
 
-def _streaming(log: list[str], *steps: Step) -> Stream[str]:
-    yield Emit("first")
-    yield from _holding(log, *steps)
-
-
 # Blocking
 
 

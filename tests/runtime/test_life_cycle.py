@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from tests.conftest import MakeSaver
 from tests.support.checkpoints import METADATA, checkpoint_of, store, stored_values, thread_config
 from tests.support.traffic import Traffic
 from tests.support.watched import BIG, WatchedAsyncSession, WatchedSession, use
@@ -24,14 +23,12 @@ if TYPE_CHECKING:
 # A client is made and closed in the same way for every engine.
 pytestmark = pytest.mark.engines("dynamodb-local")
 
-PROJECT_FOLDER = Path(__file__).parents[2]
-
 
 # Event loops
 
 
 def test_a_plain_saver_opens_a_client_on_each_event_loop_and_closes_it_with_the_loop(
-    make_unclosed: Callable[..., DynamoDBSaver],
+    make_unclosed: MakeSaver,
 ) -> None:
     session = WatchedAsyncSession()
     saver = make_unclosed(async_session=session)
@@ -41,9 +38,7 @@ def test_a_plain_saver_opens_a_client_on_each_event_loop_and_closes_it_with_the_
         assert (len(session.options), session.open) == (number + 1, 0)
 
 
-async def test_tasks_that_need_the_client_at_once_share_one(
-    make_unclosed: Callable[..., DynamoDBSaver],
-) -> None:
+async def test_tasks_that_need_the_client_at_once_share_one(make_unclosed: MakeSaver) -> None:
     session = WatchedAsyncSession()
     async with make_unclosed(async_session=session) as saver:
         await asyncio.gather(*(use(saver, f"thread-{number}") for number in range(8)))
@@ -52,7 +47,7 @@ async def test_tasks_that_need_the_client_at_once_share_one(
 
 
 async def test_a_list_that_is_left_early_and_a_cancelled_call_leave_the_saver_usable(
-    make_unclosed: Callable[..., DynamoDBSaver],
+    make_unclosed: MakeSaver,
 ) -> None:
     session = WatchedAsyncSession()
     async with make_unclosed(async_session=session) as saver:
@@ -72,7 +67,7 @@ async def test_a_list_that_is_left_early_and_a_cancelled_call_leave_the_saver_us
 # Threads
 
 
-def test_many_threads_use_one_saver_with_one_client(make_unclosed: Callable[..., DynamoDBSaver]) -> None:
+def test_many_threads_use_one_saver_with_one_client(make_unclosed: MakeSaver) -> None:
     session = WatchedSession()
     together = threading.Barrier(32)
 
@@ -91,7 +86,7 @@ def test_many_threads_use_one_saver_with_one_client(make_unclosed: Callable[...,
 
 
 def test_a_saver_can_be_used_again_after_it_was_closed(
-    make_unclosed: Callable[..., DynamoDBSaver], monkeypatch: pytest.MonkeyPatch
+    make_unclosed: MakeSaver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = WatchedSession()
     closed: list[Any] = []
@@ -108,9 +103,7 @@ def test_a_saver_can_be_used_again_after_it_was_closed(
     assert closed == [client]
 
 
-async def test_a_saver_can_be_used_again_after_its_async_client_was_closed(
-    make_unclosed: Callable[..., DynamoDBSaver],
-) -> None:
+async def test_a_saver_can_be_used_again_after_its_async_client_was_closed(make_unclosed: MakeSaver) -> None:
     session = WatchedAsyncSession()
     async with make_unclosed(async_session=session) as saver:
         assert isinstance(saver, DynamoDBSaver)
@@ -124,7 +117,7 @@ async def test_a_saver_can_be_used_again_after_its_async_client_was_closed(
 
 
 async def test_leaving_the_async_context_closes_the_blocking_client_too(
-    make_unclosed: Callable[..., DynamoDBSaver], monkeypatch: pytest.MonkeyPatch
+    make_unclosed: MakeSaver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = WatchedSession()
     closed: list[str] = []
@@ -134,7 +127,7 @@ async def test_leaving_the_async_context_closes_the_blocking_client_too(
     assert closed == ["closed"]
 
 
-def test_an_exception_in_the_context_is_not_swallowed(make_unclosed: Callable[..., DynamoDBSaver]) -> None:
+def test_an_exception_in_the_context_is_not_swallowed(make_unclosed: MakeSaver) -> None:
     with pytest.raises(LookupError, match="of the caller"), make_unclosed():
         raise LookupError("of the caller")
 
@@ -143,7 +136,7 @@ def test_an_exception_in_the_context_is_not_swallowed(make_unclosed: Callable[..
 
 
 def test_a_clone_shares_the_clients_and_the_memory(
-    make_unclosed: Callable[..., DynamoDBSaver], table_name: str, client: DynamoDBClient
+    make_unclosed: MakeSaver, table_name: str, client: DynamoDBClient
 ) -> None:
     session = WatchedSession()
     serde = JsonPlusSerializer(allowed_msgpack_modules=None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tracemalloc
-from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -13,20 +12,19 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langgraph.checkpoint.dynamodb import (
     CheckpointerConfigurationError,
-    DynamoDBSaver,
 )
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec, seal_plain
 from langgraph.checkpoint.dynamodb._format.content import Write, pack_writes
 from langgraph.checkpoint.dynamodb._format.items import Item, Part
 from langgraph.checkpoint.dynamodb._format.segments import new_id
+from tests.conftest import MakeSaver
 from tests.support.checkpoints import all_items, noise, store, stored_values, thread_config
 from tests.support.harness import CODEC, Harness
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-MakeSaver = Callable[..., DynamoDBSaver]
 AT = items.partition_of("t")
 MIB = 1024 * 1024
 BOMB_SEGMENTS = 8_000
@@ -42,7 +40,8 @@ def harness() -> Harness:
 
 
 def _head(harness: Harness) -> Item:
-    return harness.items("C#1#")["C#1#"]
+    head: Item = harness.items("C#1#")["C#1#"]
+    return head
 
 
 def _sealed_body(harness: Harness) -> bytes:

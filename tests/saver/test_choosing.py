@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from copy import deepcopy
-from pathlib import Path
 
 import pytest
 
@@ -18,7 +17,6 @@ from benchmarks.stores import BACKENDS, Servers, Store
 from tools.engine import DYNAMODB_LOCAL, Engine
 from tools.postgres import Postgres
 
-ROOT = Path(__file__).parents[2]
 CHOOSING, COST = (each.read_text(encoding="utf-8") for each in (backends.CHOOSING, backends.COST))
 # The memory of a process needs none of them.
 NO_SERVERS = Servers(

@@ -11,7 +11,7 @@ from langgraph.checkpoint.conformance import checkpointer_test, validate
 from langgraph.checkpoint.conformance.capabilities import ALL_CAPABILITIES, Capability
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
-from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from tests.conftest import MakeSaver
 from tests.support.sync_adapter import SyncAsAsync
 
 # To an engine, what is encrypted is bytes and a ttl is an attribute, so these need no second opinion.
@@ -37,7 +37,7 @@ both_sides = pytest.mark.parametrize("side", [_async_side, SyncAsAsync], ids=["a
 @pytest.mark.parametrize("options", OPTIONS)
 @both_sides
 async def test_conformance_is_full(
-    make_saver: Callable[..., DynamoDBSaver],
+    make_saver: MakeSaver,
     side: Callable[[BaseCheckpointSaver[Any]], BaseCheckpointSaver[Any]],
     options: dict[str, Any],
 ) -> None:

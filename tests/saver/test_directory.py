@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import operator
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
@@ -16,6 +16,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Command, interrupt
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from tests.conftest import MakeSaver
 from tests.support.checkpoints import store, thread_config
 from tests.support.directory import Entered, enter_threads
 from tests.support.seeds import fresh_seed
@@ -58,7 +59,7 @@ def test_a_page_is_one_query_however_many_threads_there_are(
         assert len(traffic.requests) - before == pages
 
 
-async def test_both_sides_enter_and_list(make_saver: Callable[..., DynamoDBSaver]) -> None:
+async def test_both_sides_enter_and_list(make_saver: MakeSaver) -> None:
     saver = make_saver(owner_from="user_id")
     for name in ("one", "two"):
         config = thread_config(name)
@@ -143,7 +144,7 @@ BEGIN: Log = {"said": []}
     ],
 )
 def test_the_status_follows_langgraph(
-    make_saver: Callable[..., DynamoDBSaver], nodes: Sequence[Failing], inputs: Sequence[Any], status: str
+    make_saver: MakeSaver, nodes: Sequence[Failing], inputs: Sequence[Any], status: str
 ) -> None:
     saver = make_saver(owner_from="user_id")
     state = runs(saver, copy.deepcopy(nodes), *inputs)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage
 from langgraph.types import Command, Durability
 
-from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from tests.conftest import NO_SECOND_OPINION
+from tests.conftest import NO_SECOND_OPINION, MakeSaver
 from tests.support import graphs
 from tests.support.operations import Side
 from tests.support.session import Scenario, Session, assert_same, canonical
@@ -167,10 +165,6 @@ GRAPHS = [
 )
 @pytest.mark.parametrize(("scenario", "build"), GRAPHS)
 async def test_a_graph_equals_one_in_memory(
-    make_saver: Callable[..., DynamoDBSaver],
-    scenario: Scenario,
-    build: graphs.Build,
-    side: Side,
-    durability: Durability,
+    make_saver: MakeSaver, scenario: Scenario, build: graphs.Build, side: Side, durability: Durability
 ) -> None:
     await assert_same(make_saver, build, scenario, side, durability)

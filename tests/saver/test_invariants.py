@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,10 +10,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from langgraph.checkpoint.dynamodb import (
     CheckpointFormatError,
-    DynamoDBSaver,
 )
 from langgraph.checkpoint.dynamodb._format.items import FORMAT_VERSION
-from tests.conftest import NO_SECOND_OPINION
+from tests.conftest import NO_SECOND_OPINION, MakeSaver
 from tests.support.checkpoints import Conversation, all_items, stored_values, thread_config
 from tests.support.format_fixtures import THREADS, read_items
 from tests.support.session import described
@@ -23,8 +21,6 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 pytestmark = NO_SECOND_OPINION
-
-MakeSaver = Callable[..., DynamoDBSaver]
 
 # What separates the parts of a key, its escapes, and ids that are prefixes or look like other keys.
 CRAFTED = ["", "a", "a#", "a#b", "a%23b", "#", "C#1#", "1#W#x", "T", "N#a", "S#00", "\x00", "a|b:c", "é 🦜"]

@@ -13,11 +13,11 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import open_plain
 from langgraph.checkpoint.dynamodb._format.limits import PREAMBLE_BYTES
 from langgraph.checkpoint.dynamodb._format.segments import expand, is_index, split
+from tests.conftest import MakeSaver
 from tests.support.checkpoints import Conversation, all_items, stored_values, thread_config
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 # An engine stores bytes, whoever made them.
 pytestmark = pytest.mark.engines("dynamodb-local")
 
-MakeSaver = Callable[..., DynamoDBSaver]
 KEY = b"0123456789abcdef"
 
 

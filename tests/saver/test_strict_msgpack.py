@@ -17,6 +17,7 @@ from langgraph.graph import StateGraph
 from typing_extensions import TypedDict
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from tests.conftest import MakeSaver
 from tests.support.checkpoints import METADATA, checkpoint_of, thread_config
 from tests.support.objects import ALLOWED, FIELDS, PERSON, PLACE, Place, fill, read
 from tests.support.operations import Side, both_sides
@@ -24,7 +25,6 @@ from tests.support.operations import Side, both_sides
 # An engine knows nothing of types.
 pytestmark = pytest.mark.engines("dynamodb-local")
 
-MakeSaver = Callable[..., DynamoDBSaver]
 KEY = b"0123456789abcdef"
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,6 +17,7 @@ from langgraph.checkpoint.dynamodb import (
 )
 from langgraph.checkpoint.dynamodb._operations import thread_lock
 from langgraph.checkpoint.dynamodb.protocol import Change
+from tests.conftest import MakeSaver
 from tests.support.change import change_requests
 from tests.support.forks import forking, in_a_child
 from tests.support.traffic import Traffic
@@ -192,9 +192,7 @@ def test_a_process_that_has_no_more_threads_holds_nothing(
 
 
 @forking
-def test_a_child_neither_has_nor_ends_the_hold_of_its_parent(
-    make_saver: Callable[..., DynamoDBSaver],
-) -> None:
+def test_a_child_neither_has_nor_ends_the_hold_of_its_parent(make_saver: MakeSaver) -> None:
     saver = make_saver()
 
     def unwind() -> None:
@@ -216,9 +214,7 @@ def test_a_child_neither_has_nor_ends_the_hold_of_its_parent(
 
 
 @forking
-async def test_a_child_neither_has_nor_ends_the_async_hold_of_its_parent(
-    make_saver: Callable[..., DynamoDBSaver],
-) -> None:
+async def test_a_child_neither_has_nor_ends_the_async_hold_of_its_parent(make_saver: MakeSaver) -> None:
     saver = make_saver()
 
     def leave() -> None:
@@ -233,9 +229,7 @@ async def test_a_child_neither_has_nor_ends_the_async_hold_of_its_parent(
 
 
 @forking
-def test_a_lock_that_is_made_before_a_fork_is_had_by_one_process(
-    make_saver: Callable[..., DynamoDBSaver],
-) -> None:
+def test_a_lock_that_is_made_before_a_fork_is_had_by_one_process(make_saver: MakeSaver) -> None:
     saver = make_saver()
     lock = saver.thread_lock("t")
     assert in_a_child(lock.__enter__) == 0

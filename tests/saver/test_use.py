@@ -21,13 +21,12 @@ from typing_extensions import TypedDict
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.observe import Event
+from tests.conftest import MakeSaver
 from tests.support.change import change_storage
 from tests.support.examples import percent
 
 TTL_SECONDS = 1000
 PAUSE_SECONDS = 700
-
-MakeSaver = Callable[..., DynamoDBSaver]
 
 # Whatever is asked for has to be there by the saver's own rule, so one engine is enough.
 pytestmark = pytest.mark.engines("dynamodb-local")

@@ -28,8 +28,6 @@ START_SECONDS = 1_700_000_000.0
 # Enough for all that a process reads.
 MEMORY_BYTES = 1 << 20
 
-# The network delivers a request that its sender has given up within this time, or never.
-IN_FLIGHT_SECONDS_MAX = 60.0
 # The first one makes a lease run out, the second one a put start again, the third one lets unnamed segments count as
 # orphans. With a ttl, a checkpoint lives through some of the second and none of the third.
 PAUSES_SECONDS = (130.0, 1300.0, 4000.0)
@@ -182,7 +180,8 @@ class Simulator:
         self._processes = 0
         self._last: Actor | None = None
         self.actors: list[Actor] = []
-        self.in_flight: list[tuple[float, Call]] = []
+        self.in_flight: list[Call] = []
+        """Requests that their senders have given up. The network delivers them before a pause, or never."""
         self.owner_from: str | None = None
         """The savers' option: which key of a config names its thread's owner."""
         self.nobody_waits: Callable[[Call], None] = _ignore
@@ -291,7 +290,7 @@ class Simulator:
         else:
             chosen = self.choices.pick(len(awake) + len(self.in_flight))
         if chosen >= len(awake):
-            self._arrive(self.in_flight.pop(chosen - len(awake))[1])
+            self._arrive(self.in_flight.pop(chosen - len(awake)))
             return
         actor = self._last = awake[chosen]
         if self.choices.chance(self.faults.crash):
@@ -340,8 +339,7 @@ class Simulator:
     def settle(self) -> None:
         """Let every request in flight arrive, or get lost."""
         while self.in_flight:
-            position = self.choices.pick(len(self.in_flight))
-            call = self.in_flight.pop(position)[1]
+            call = self.in_flight.pop(self.choices.pick(len(self.in_flight)))
             if not self.choices.pick(2):
                 self._arrive(call)
 
@@ -430,7 +428,7 @@ class Simulator:
         """Leave a request's effects to the network."""
         request.given_up = True
         if request.call.method not in READS:
-            self.in_flight += [(self.now, effect) for effect in request.effects]
+            self.in_flight += request.effects
 
     def _arrive(self, call: Call) -> None:
         """Let a request take effect whose sender does not wait for it any more."""
