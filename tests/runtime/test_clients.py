@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import boto3
 import pytest
 from botocore.args import ClientArgsCreator
-from botocore.config import Config
 
 from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, DynamoDBSaver
 from langgraph.checkpoint.dynamodb._runtime import clients
@@ -53,25 +52,18 @@ def test_a_client_that_was_given_is_used_and_stays_open(
     assert "PutItem" in traffic.operations
 
 
-def test_a_session_and_a_configuration_that_were_given_are_used_as_they_are(
+async def test_sessions_and_a_configuration_that_were_given_are_used_as_they_are(
     make_unclosed: MakeSaver, engine: Engine
 ) -> None:
-    session = WatchedSession()
-    config = Config(user_agent_extra="given", retries={"total_max_attempts": 1})
-    with make_unclosed(session=session, client_config=config) as saver:
-        store(saver, thread_config(), "1", {})
-    (options,) = session.options
-    assert options["config"] is config
-    assert (options["endpoint_url"], options["region_name"]) == (engine.endpoint_url, engine.region_name)
-
-
-async def test_the_async_client_is_made_with_the_same_options(make_unclosed: MakeSaver) -> None:
-    session = WatchedAsyncSession()
+    blocking, native = WatchedSession(), WatchedAsyncSession()
     config = importlib.import_module("aiobotocore.config").AioConfig(user_agent_extra="given")
-    async with make_unclosed(async_session=session, client_config=config) as saver:
-        await use(saver, "thread-1")
-    (options,) = session.options
-    assert options["config"] is config
+    async with make_unclosed(session=blocking, async_session=native, client_config=config) as saver:
+        store(saver, thread_config("blocking"), "1", {})
+        await use(saver, "native")
+    for options in (*blocking.options, *native.options):
+        assert options["config"] is config
+        assert (options["endpoint_url"], options["region_name"]) == (engine.endpoint_url, engine.region_name)
+    assert (len(blocking.options), len(native.options)) == (1, 1)
 
 
 def test_without_a_configuration_both_clients_get_the_same_bounded_one(make_unclosed: MakeSaver) -> None:

@@ -56,6 +56,7 @@ from tests.simulation.simulator import (
     keys_of,
 )
 from tests.simulation.snapshot import Snapshot
+from tests.support.checkpoints import checkpoint_of, thread_config
 
 # Everything that the real sizes make happen to states of megabytes, these make happen to states of a few hundred bytes.
 SMALL_LIMITS = {
@@ -118,16 +119,6 @@ def text(*seed: object) -> str:
     return random.Random(repr(seed)).randbytes(TEXT_BYTES // 2).hex()
 
 
-def config(thread: str, namespace: str, checkpoint_id: str | None = None) -> RunnableConfig:
-    """Return the config that points to a conversation or one of its checkpoints."""
-    configurable = {"thread_id": thread, "checkpoint_ns": namespace}
-    return {
-        "configurable": configurable
-        if checkpoint_id is None
-        else configurable | {"checkpoint_id": checkpoint_id}
-    }
-
-
 class World:
     """One simulated run: the simulator, and the history of what the actors were told."""
 
@@ -185,7 +176,7 @@ class World:
     ) -> Op[tuple[CheckpointTuple | None, Put | None]]:
         """Read and check the newest checkpoint; return it, and the record of its put."""
         began = self.simulator.moment
-        latest = yield from self.saver(process).ask("get_tuple", config(*place))
+        latest = yield from self.saver(process).ask("get_tuple", thread_config(*place))
         self.history.check_latest(place, latest, began)
         return latest, None if latest is None else self.history.puts[(*place, latest.checkpoint["id"])]
 
@@ -239,7 +230,7 @@ class World:
         if not children or self._delta:
             return
         child = max(children, key=_checkpoint_id)
-        parent = yield from self.saver(process).ask("get_tuple", config(*place, child.parent_id))
+        parent = yield from self.saver(process).ask("get_tuple", thread_config(*place, child.parent_id))
         if parent is not None:
             parent.checkpoint["channel_versions"].update(child.versions)
         self._checkpoints += 1
@@ -411,15 +402,8 @@ class World:
     def _put_arguments(self, record: Put) -> tuple[RunnableConfig, Any, Any, ChannelVersions]:
         length = len(record.values["log"])
         versions: ChannelVersions = dict(record.versions)
-        checkpoint: Any = {
-            "v": 4,
-            "id": record.checkpoint_id,
-            "ts": "2026-01-01T00:00:00+00:00",
-            "channel_values": record.values,
-            "channel_versions": versions,
-            "versions_seen": {},
-            "updated_channels": None,
-        }
+        checkpoint: Any = checkpoint_of(record.checkpoint_id, record.values)
+        checkpoint["channel_versions"] = versions
         new: ChannelVersions = {}
         if not record.cloned:
             new = {name: number for name, number in versions.items() if number == length}
@@ -429,14 +413,14 @@ class World:
             new |= {} if record.cloned else {DELTA: length}
             if DELTA not in record.values:
                 metadata["counters_since_delta_snapshot"] = {DELTA: (length, length)}
-        at = config(record.thread, record.namespace, record.parent_id)
+        at = thread_config(record.thread, record.namespace, record.parent_id)
         at["configurable"][OWNER_FROM] = owner_of(record.checkpoint_id)
         return at, checkpoint, metadata, new
 
     def put_writes(self, process: Process, record: Writes) -> Op[None]:
         """Store a task's writes."""
         self._note_ttl(process, record.thread)
-        at = config(record.thread, record.namespace, record.checkpoint_id)
+        at = thread_config(record.thread, record.namespace, record.checkpoint_id)
         yield from self.saver(process).ask("put_writes", at, record.writes, record.task_id, record.task_path)
 
     def answers(self, process: Process, place: tuple[str, str], times: int, tries: int = 1) -> Flow:
@@ -453,7 +437,7 @@ class World:
 
     def _answer(self, process: Process, key: tuple[str, str, str, str], record: Answer) -> Op[None]:
         self._note_ttl(process, key[0])
-        at, writes = config(*key[:3]), [(RESUME, record.value)]
+        at, writes = thread_config(*key[:3]), [(RESUME, record.value)]
         yield from self.saver(process).ask("put_writes", at, writes, key[3], "~" + key[3])
 
     def undo(self, process: Process, place: tuple[str, str], times: int, tries: int = 1) -> Flow:
@@ -515,7 +499,7 @@ class World:
             if (record.namespace, record.checkpoint_id) in found and position % READ_EVERY:
                 continue
             began = self.simulator.moment
-            at = config(thread, record.namespace, record.checkpoint_id)
+            at = thread_config(thread, record.namespace, record.checkpoint_id)
             seen = yield from self.saver(process).ask("get_tuple", at)
             self.history.check_one(record, seen, began)
             if record.delta and DELTA not in record.values:
@@ -570,14 +554,16 @@ class World:
         readable = [
             put_
             for put_ in self.history.puts.values()
-            if self.alone(self.saver(process).ask("get_tuple", config(*put_.place, put_.checkpoint_id)))
+            if self.alone(
+                self.saver(process).ask("get_tuple", thread_config(*put_.place, put_.checkpoint_id))
+            )
             is not None
         ]
         copies = [
             thread
             for thread, copy in self.history.copies.items()
             if copy.acknowledged
-            and self.alone(self.saver(process).ask("get_tuple", config(thread, ""))) is not None
+            and self.alone(self.saver(process).ask("get_tuple", thread_config(thread, ""))) is not None
         ]
         everything = self.alone(self._listed(process, None))
         self.directory.check_all(everything, owned, readable, self.simulator.now)
@@ -586,7 +572,7 @@ class World:
     def _rebuild(self, process: Process, record: Put) -> Flow:
         """Read what a checkpoint's delta channel is rebuilt from."""
         began = self.simulator.moment
-        at = config(record.thread, record.namespace, record.checkpoint_id)
+        at = thread_config(record.thread, record.namespace, record.checkpoint_id)
         try:
             histories = yield from self.saver(process).ask("get_delta_channel_history", at, [DELTA])
         except CheckpointNotFoundError as error:
