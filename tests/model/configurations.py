@@ -30,6 +30,8 @@ BY_EFFECT: Sequence[Configuration] = tuple(
         ("put", "delete"),
         ("fork", "delete run"),
         ("writes", "prune"),
+        ("read", "prune"),
+        ("prune", "prune"),
         ("prune", "delete"),
     ]
 )
