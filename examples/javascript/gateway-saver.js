@@ -222,12 +222,15 @@ export class GatewaySaver extends BaseCheckpointSaver {
   /** The checkpoints of a list, page by page. */
   async *#listed(request, limit) {
     let after = null;
+    let failure;
     do {
       const page = await this.#ask("list", { ...request, after, limit: Math.min(limit, PAGE_MAX) });
       yield* page.checkpoints;
-      if (page.problem) throw GatewayError.of(page.problem);
+      if (page.problem) failure ??= GatewayError.of(page.problem);
       ({ after } = page);
     } while (after !== null);
+    // What is wrong with one thread does not keep the others from being listed.
+    if (failure) throw failure;
   }
 
   /** Makes sure, once, that the service speaks this version of the wire. */

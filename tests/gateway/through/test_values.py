@@ -600,3 +600,20 @@ def test_a_page_of_a_history_ends_when_its_time_is_over() -> None:
     page = pair.ask("delta-channel-history", channels=["log"], **document)
     assert len(page["channels"]["log"]["writes"]) == 3
     assert page["after"] == "6"
+
+
+def test_a_page_of_a_list_ends_when_its_time_is_over_also_if_nothing_matches() -> None:
+    pair = Pair(limits=Limits(request_seconds_max=1))
+    config = thread_config(THREAD)
+    for number in range(40):
+        metadata: Any = {"source": "loop", "wanted": number == 3}
+        config = pair.run(
+            operations.put(pair.client, config, checkpoint_of(f"{number:02}", {}), metadata, {})
+        )
+    ticking = itertools.count()
+    pair.storage = replace(pair.storage, clock=lambda: float(next(ticking)))
+    page = pair.ask("list", thread_id=THREAD, filter={"wanted": True})
+    assert page["checkpoints"] == []
+    assert page["after"] == {"thread_id": THREAD, "checkpoint_ns": "", "checkpoint_id": "24"}
+    listed = operations.list_checkpoints(pair.client, thread_config(THREAD), {"wanted": True}, None, None)
+    assert [each.checkpoint["id"] for each in pair.run(collected(listed))] == ["03"]

@@ -90,17 +90,21 @@ def select(
     prefix: str = "",
     matches: Matches = has_values,
     errors: ErrorCollector | None = None,
+    ends_behind: Callable[[Position], bool] = lambda _: False,
 ) -> Stream[CheckpointTuple]:
     """List the checkpoints that match, newest first.
 
     The list continues behind `after`. A list without a thread reads only threads whose ids begin with `prefix`, and
     collects their errors in `errors`, which it raises at its end. `matches` compares metadata with the filter; by
-    default each key must have the same value.
+    default each key must have the same value. `ends_behind` may end the list at a place up to which everything was
+    compared, also if nothing matched.
     """
     storage = replace(storage, codec=storage.codec.for_many())
     prefix = items.escape(prefix, "prefix")
     collector = ErrorCollector() if errors is None else errors
-    selection = _Selection(storage, metadata_filter, before, limit, after, prefix, matches, collector)
+    selection = _Selection(
+        storage, metadata_filter, before, limit, after, prefix, matches, collector, ends_behind
+    )
     if config is None:
         return selection.of_table()
     partition, checkpoint_id = target(config), checkpoint_id_in(config)
@@ -122,6 +126,7 @@ class _Selection:
     prefix: str
     matches: Matches
     errors: ErrorCollector
+    ends_behind: Callable[[Position], bool]
     segments: dict[str, LoadedSegments] = field(default_factory=dict)
 
     @property
@@ -239,6 +244,9 @@ class _Selection:
                 if found is not None:
                     self.left = None if self.left is None else self.left - 1
                     yield Emit(found)
+            partition, last = checkpoints[start - 1]
+            if self.ends_behind(Position(partition.thread_id, partition.namespace, last.checkpoint_id)):
+                self.left = 0
             self._forget()
 
     def _fitting(self, checkpoints: Sequence[tuple[Partition, StoredCheckpoint]]) -> int:

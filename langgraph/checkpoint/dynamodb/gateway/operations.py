@@ -86,6 +86,7 @@ class Operations:
         if request.after is not None:
             end = request.after
             after = Position(end.thread_id, end.checkpoint_ns, end.checkpoint_id)
+        page = _Page(request.limit, self._fullness(storage))
         listing = select(
             storage,
             config,
@@ -96,8 +97,8 @@ class Operations:
             prefix,
             matches=may_match,
             errors=errors,
+            ends_behind=page.ends_behind,
         )
-        page = _Page(request.limit, self._fullness(storage))
         problem: Exception | None = None
         try:
             yield from collected(listing, page.add)
@@ -262,22 +263,25 @@ class _Page:
     is_over: Callable[[int], bool]
     found: list[CheckpointTuple] = field(default_factory=list)
     size_bytes: int = 0
-    is_full: bool = False
+    end: Document | None = None
+    """Where the next page begins; `None` at the end of the list."""
 
     def add(self, found: CheckpointTuple) -> bool:
         """Add a checkpoint, and tell whether the page ends with it."""
         self.found.append(found)
         self.size_bytes += size_of(found)
-        self.is_full = len(self.found) in (self.count_max, _LISTED_MAX) or self.is_over(self.size_bytes)
-        return self.is_full
+        if len(self.found) not in (self.count_max, _LISTED_MAX) and not self.is_over(self.size_bytes):
+            return False
+        place = place_document(found)
+        self.end = {name: place[name] for name in wire.PageEnd.model_fields}
+        return True
 
-    @property
-    def end(self) -> Document | None:
-        """Where the next page begins."""
-        if not self.is_full:
-            return None
-        place = place_document(self.found[-1])
-        return {name: place[name] for name in wire.PageEnd.model_fields}
+    def ends_behind(self, place: Position) -> bool:
+        """Tell whether the page ends behind a place, since its time is over, however few checkpoints match."""
+        if not self.is_over(self.size_bytes):
+            return False
+        self.end = dict(zip(wire.PageEnd.model_fields, place, strict=True))
+        return True
 
 
 def _config(thread_id: str, namespace: str | None, checkpoint_id: str | None) -> RunnableConfig:
