@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import boto3
 import pytest
@@ -11,23 +11,11 @@ import pytest
 from langgraph.checkpoint.dynamodb.cli.connection import ConnectionArguments
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 
-if TYPE_CHECKING:
-    pass
-
 PREFIX = "LANGGRAPH_CHECKPOINTER_"
 
 
 def options_of(connection: ConnectionArguments) -> Any:
     return connection.configuration().config
-
-
-def test_the_options_are_enough() -> None:
-    found = options_of(ConnectionArguments("a-table", "http://localhost:1", "eu-west-1"))
-    assert (found.table_name, found.endpoint_url, found.region_name) == (
-        "a-table",
-        "http://localhost:1",
-        "eu-west-1",
-    )
 
 
 def test_the_environment_is_enough_and_options_go_over_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,18 +17,6 @@ from langgraph.checkpoint.dynamodb.cli.values import moment
 from tests.cli.conftest import Terminal
 
 
-@pytest.fixture
-def context() -> CommandContext:
-    """Give the context of a command without a table."""
-    return CommandContext(ConnectionArguments("table"), Output(as_json=False))
-
-
-def test_where_nobody_can_be_asked_nothing_is_done(context: CommandContext) -> None:
-    with pytest.raises(CommandError, match="give --yes") as raised:
-        context.confirm("Delete?", yes=False)
-    assert raised.value.code == 7
-
-
 @pytest.mark.parametrize(("answer", "agrees"), [("y\n", True), ("n\n", False), ("\n", False), ("", False)])
 def test_a_person_is_asked(answer: str, agrees: bool) -> None:
     with Terminal(answer) as terminal:

@@ -92,29 +92,6 @@ def test_a_thread_that_went_another_way_is_not_mixed_with_the_file(
         run("import", str(file), option).fails(8, "different conversations by now")
 
 
-def test_a_dry_import_says_what_an_import_does(run: Run, saver: DynamoDBSaver, tmp_path: Path) -> None:
-    file, name = tmp_path / "thread.jsonl", f"{uuid.uuid4()}"
-    talk = Conversation(saver, name)
-    talk.put(said=["one"])
-    run("export", name, str(file))
-
-    def imported() -> tuple[str, int]:
-        """Import the file, and return what both a dry run and the import say."""
-        dry, real = (run("import", str(file), each, "--json").json for each in ("--dry-run", "--yes"))
-        assert (dry.pop("dry_run"), real.pop("dry_run")) == (True, False)
-        assert (dry.pop("verified"), real.pop("verified") is None) == (None, real["status"] == "ahead")
-        assert dry == real
-        return real["status"], real["checkpoints"]
-
-    assert imported() == ("complete", 0)
-    saver.put_writes(talk.config, [("said", "two")], "task")
-    assert imported() == ("ahead", 0)
-    talk.put(said=["one", "two"])
-    assert imported() == ("ahead", 0)
-    saver.delete_thread(name)
-    assert imported() == ("moved", 1)
-
-
 def test_what_cannot_be_read_or_written_is_said(run: Run, thread: str, tmp_path: Path) -> None:
     assert run("export", "nobody", str(tmp_path / "file")).code == 3
     assert list(tmp_path.iterdir()) == []

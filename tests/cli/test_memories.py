@@ -18,7 +18,7 @@ from langgraph.store.sqlite import SqliteStore
 from langgraph.checkpoint.dynamodb.cli.memories import labels_text, parse_labels
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.store.dynamodb import DynamoDBStore
-from tests.cli.conftest import Run, Terminal
+from tests.cli.conftest import Run
 from tests.support.checkpoints import all_items
 
 if TYPE_CHECKING:
@@ -157,9 +157,7 @@ def test_a_memory_is_deleted_after_a_question(memories: Run, store: DynamoDBStor
     assert memories("delete", AS_TEXT, "food").code == Exit.NOT_CONFIRMED
     assert memories("delete", AS_TEXT, "food", "--dry-run").out.startswith("would delete: memory 'food'")
     assert store.get(ADA, "food") is not None
-    with Terminal("y\n") as terminal:
-        memories_at_terminal = memories("delete", AS_TEXT, "food", "--yes")
-    assert memories_at_terminal.code == 0, terminal.shown()
+    assert memories("delete", AS_TEXT, "food", "--yes").code == 0
     assert store.get(ADA, "food") is None
     assert memories("delete", AS_TEXT, "food", "--yes").code == Exit.NOT_FOUND
 
@@ -194,12 +192,9 @@ def test_memories_go_to_a_file_and_back(
     assert run("memories", "import", str(file), "--table", other).code == Exit.NOT_CONFIRMED
     imported = run("memories", "import", str(file), "--table", other, "--yes").out
     assert imported == "memories: 3 read, 3 stored, 3 compared, 0 newer, 0 expired\n"
-    for command in (("get", AS_TEXT, "food"),):
-        mine, theirs = (
-            memories(*command, "--json").json,
-            run("memories", *command, "--table", other, "--json").json,
-        )
-        assert {**mine, "revision": ""} == {**theirs, "revision": ""}
+    mine = memories("get", AS_TEXT, "food", "--json").json
+    theirs = run("memories", "get", AS_TEXT, "food", "--table", other, "--json").json
+    assert {**mine, "revision": ""} == {**theirs, "revision": ""}
     again = run("memories", "import", str(file), "--table", other, "--yes", "--json").json
     assert (again["read"], again["stored"], again["compared"], again["failed"]) == (3, 0, 3, [])
     assert len([*store.export_items()]) == 3
@@ -261,7 +256,6 @@ def test_memories_are_moved(
     table, place = make_table(), _sqlite(tmp_path / "a.db")
     command = ("memories", "import", "--table", table)
     assert run(*command, "--from", place, "--dry-run").out == "would store: 3 memories\n"
-    assert run(*command, "--from", place, "--dry-run", "--json").json == {"would_store": 3}
     assert run(*command, "--from", place).code == Exit.NOT_CONFIRMED
     assert run("memories", "list", "--table", table).out == ""
     for arguments in ((), ("a file", "--from", place)):

@@ -94,10 +94,6 @@ def test_all_threads_of_the_table_are_found_by_a_scan_that_says_what_it_costs(
     ended = run("migrate", "--to", f"sqlite:{tmp_path}/all.db", "--table", table, "--yes")
     assert (ended.code, ended.out.splitlines()[0]) == (0, "threads: 1 moved")
     assert "Scanning table" in ended.err
-    empty = run(
-        "migrate", "--from", f"sqlite:{tmp_path}/all.db", "--table", table, "nobody", "--yes", "--json"
-    )
-    assert (empty.code, empty.json["left"]) == (3, {"nobody": {"status": "absent", "problems": []}})
     dry = run("migrate", "--from", f"sqlite:{tmp_path}/all.db", "--table", table, "nobody", "--dry-run")
     assert (dry.code, dry.out.splitlines()[0]) == (3, "threads would be: 1 absent")
     assert dry.err.endswith("error: 1 thread not found at the source\n")
@@ -117,11 +113,6 @@ def test_a_thread_that_is_another_conversation_in_the_target_is_left(
     assert ended.err.endswith(
         "error: 1 thread not moved to the end; run the same command again to continue\n"
     )
-
-
-@pytest.mark.parametrize("places", [[], ["--from", "sqlite:a", "--to", "sqlite:b"]], ids=["none", "both"])
-def test_one_place_is_to_be_given(run: Run, places: list[str]) -> None:
-    run("migrate", *places).fails(2, "give either --from or --to", "module:function")
 
 
 def test_an_option_goes_over_the_environment(
@@ -147,4 +138,6 @@ def test_who_interrupts_it_is_told_how_far_it_came(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("langgraph.checkpoint.dynamodb.cli.migrate.migrate_threads", interrupted)
-    run("migrate", "--from", place, "--yes").fails(130, "moved before this ended: 2 checkpoints")
+    run("migrate", "--from", place, "--yes").fails(
+        130, "moved before this ended: 2 checkpoints", "interrupted"
+    )

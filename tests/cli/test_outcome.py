@@ -9,10 +9,8 @@ import re
 import socket
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from botocore.config import Config
@@ -29,8 +27,8 @@ from typer.testing import CliRunner
 
 from langgraph.checkpoint.dynamodb import cli
 from langgraph.checkpoint.dynamodb._format.codec import UnreadableError
-from langgraph.checkpoint.dynamodb._runtime.clients import Clients, default_config
-from langgraph.checkpoint.dynamodb.cli import printed, threads
+from langgraph.checkpoint.dynamodb._runtime.clients import default_config
+from langgraph.checkpoint.dynamodb.cli import printed
 from langgraph.checkpoint.dynamodb.cli.app import app
 from langgraph.checkpoint.dynamodb.cli.connection import ConnectionArguments
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
@@ -49,6 +47,7 @@ from langgraph.checkpoint.dynamodb.errors import (
 from langgraph.checkpoint.dynamodb.version import requirement
 from langgraph.store.dynamodb import SearchLimitError
 from tests.cli.conftest import Run
+from tests.support.http_stand_in import Answer, http_stand_in
 
 if TYPE_CHECKING:
     from tools.engine import Engine
@@ -87,10 +86,6 @@ def test_every_error_has_a_code(error: Exception, code: int) -> None:
     assert end.code == code
 
 
-def test_what_nobody_has_foreseen_keeps_its_trace() -> None:
-    assert explained(KeyError("x"), "table") is None
-
-
 def test_help_names_every_exit_code() -> None:
     shown = " ".join(CliRunner().invoke(app, ["--help"]).stdout.split())
     assert all(f"{code.value}: {code.meaning}" in shown for code in Exit)
@@ -119,29 +114,15 @@ def test_a_profile_has_to_exist() -> None:
         (("history", "t", "--limit", f"{10**30}"), 2),
         (("threads", "--limit", f"{10**30}"), 2),
         (("prune", "--all", "--keep-last", f"{10**30}"), 2),
+        (("threads", "--since", "999999w"), 2),
+        (("threads", "--owner", "ada", "--since", "999999d"), 2),
         (("prune", "--all", "--yes", "--older-than", "999999w"), 0),
     ],
 )
 def test_numbers_may_be_very_large(run: Run, table: str, arguments: tuple[str, ...], code: int) -> None:
-    assert run(*arguments, "--table", table).code == code
-
-
-@local
-def test_ctrl_c_ends_a_command_cleanly(run: Run, table: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(threads, "overview", interrupt)
-    ended = run("threads", "--table", table)
-    assert ended.code == 130
-    assert ended.err.splitlines()[-1] == "interrupted"
-
-
-@local
-def test_what_nobody_has_foreseen_is_raised(run: Run, table: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "overview", None)
-    with pytest.raises(TypeError):
-        run("threads", "--table", table)
+    ended = run(*arguments, "--table", table)
+    assert ended.code == code
+    assert ("--since goes back too far" in ended.err) == ("--since" in arguments)
 
 
 PRINTED = [
@@ -346,61 +327,22 @@ def test_the_endpoint_of_aws_itself_is_not_named_beside_its_region(monkeypatch: 
         assert context.custom_endpoint is None
 
 
-@pytest.fixture
-def silent() -> Iterator[socket.socket]:
-    """Give a server that accepts connections and answers nothing."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        yield server
-
-
-def test_an_endpoint_that_does_not_answer_is_asked_once(
-    silent: socket.socket, run_at: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_endpoint_that_does_not_answer_is_asked_once(run_at: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """It ends after the time-outs of one request; a saver's own attempts go on for a minute."""
     given = default_config()
     assert given.connect_timeout + given.read_timeout <= 15
     hasty = given.merge(Config(read_timeout=0.5))
     monkeypatch.setattr("langgraph.checkpoint.dynamodb._runtime.clients.default_config", lambda *_: hasty)
-    clients: list[Any] = []
-    requests: list[str] = []
-    make = Clients.client
-
-    def client(self: Clients) -> Any:
-        made = make(self)
-        if made not in clients:
-            clients.append(made)
-            made.meta.events.register(
-                "before-send.dynamodb", lambda request, **_: requests.append(request.url)
-            )
-        return made
-
-    monkeypatch.setattr(Clients, "client", client)
-    url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-    run_at("show", "t", "--table", "the-table", "--region", "eu-west-1", "--endpoint-url", url).fails(
-        6, "no answer from DynamoDB for table the-table"
-    )
-    assert requests == [f"{url}/"]
-    (config,) = [each.meta.config for each in clients]
-    assert config.read_timeout == hasty.read_timeout
-    assert config.retries["total_max_attempts"] == 1
-
-
-class _Other(BaseHTTPRequestHandler):
-    """Answers every request as a server that is not DynamoDB."""
-
-    answer: ClassVar[tuple[int, str]]
-
-    def do_POST(self) -> None:
-        status, content_type = self.answer
-        self.rfile.read(int(self.headers["content-length"]))
-        self.send_response(status)
-        self.send_header("content-type", content_type)
-        self.send_header("content-length", "9")
-        self.end_headers()
-        self.wfile.write(b"<p>no</p>")
-
-    def log_message(self, *_: object) -> None:
-        """Log nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        run_at("show", "t", "--table", "the-table", "--region", "eu-west-1", "--endpoint-url", url).fails(
+            6, "no answer from DynamoDB for table the-table"
+        )
+        # Each attempt has a connection of its own.
+        silent.setblocking(False)
+        silent.accept()[0].close()
+        with pytest.raises(BlockingIOError):
+            silent.accept()
 
 
 @pytest.mark.parametrize(
@@ -409,15 +351,10 @@ class _Other(BaseHTTPRequestHandler):
 def test_an_endpoint_that_is_not_dynamodb_is_told_with_the_option_to_check(
     run_at: Run, answer: tuple[int, str]
 ) -> None:
-    handler = type("Other", (_Other,), {"answer": answer})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        url = f"http://127.0.0.1:{server.server_port}"
-        ended = run_at("show", "t", "--table", "the-table", "--region", "eu-west-1", "--endpoint-url", url)
-        server.shutdown()
-        thread.join()
-    assert ended.code == 4
-    said = " ".join(ended.err.split())
-    assert "another server than DynamoDB answered for table the-table" in said
-    assert "check --endpoint-url" in said
+    status, content_type = answer
+    with http_stand_in() as server:
+        server.always = Answer(status, b"<p>no</p>", {"Content-Type": content_type})
+        where = ("--table", "the-table", "--region", "eu-west-1", "--endpoint-url", server.address)
+        run_at("show", "t", *where).fails(
+            4, "another server than DynamoDB answered for table the-table", "check --endpoint-url"
+        )

@@ -123,64 +123,34 @@ def test_a_report_says_that_memories_were_not_looked_at(run: Run, store: DynamoD
     assert len(store.search(("users", "ada%1"))) == 2
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (("delete", "--owner", "ada", "--memories", "users"), "has no label 'ada'"),
-        (("delete", "--owner", "ada", "--memories", "users//ada"), "cannot be used"),
-        (("delete", "of bob", "--memories", "users/ada"), "--memories needs --owner"),
-        (("delete", "of bob", "--owner", "ada"), "give threads, or --owner, not both"),
-    ],
-    ids=["everybody", "empty", "no owner", "both"],
-)
-def test_what_cannot_be_meant_is_refused(run: Run, arguments: tuple[str, ...], says: str) -> None:
-    ended = run(*arguments)
-    assert ended.code == Exit.USAGE
-    assert says in ended.err
-
-
-def test_what_is_new_meanwhile_is_told(
-    run: Run, saver: DynamoDBSaver, store: DynamoDBStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    erase = Person.erase_memories
-
-    def late(self: Person) -> int:
-        erased = erase(self)
-        saver.set_thread("late", owner="ada%1")
-        store.put(("users", "ada%1"), "late", {})
-        return erased
-
-    monkeypatch.setattr(Person, "erase_memories", late)
-    ended = run("delete", "--owner", "ada%1", *MEMORIES, "--yes")
-    assert ended.code == Exit.PROBLEMS
-    assert "late: the table has it again, or it was begun meanwhile" in ended.out
-    saver.delete_thread("late")
-    store.put(("users", "ada%1"), "late", {})
+def test_memories_that_are_there_after_it_are_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Person, "erase_memories", lambda _: 0)
     run("delete", "--owner", "ada%1", *MEMORIES, "--yes").fails(
-        Exit.PROBLEMS, "memories were put under users/ada%251 meanwhile"
+        Exit.PROBLEMS, "memories were put under users/ada%251, profiles/ada%251 meanwhile"
     )
 
 
-@pytest.mark.parametrize("what", ["a checkpoint", "a title"])
-def test_a_thread_that_an_agent_goes_on_with_is_told(
-    run: Run, saver: DynamoDBSaver, monkeypatch: pytest.MonkeyPatch, what: str
+@pytest.mark.parametrize(
+    ("thread", "what"), [("TRIP/1", "a checkpoint"), ("TRIP/1", "a title"), ("late", "a title")]
+)
+def test_a_thread_that_an_agent_begins_or_goes_on_with_is_told(
+    run: Run, saver: DynamoDBSaver, monkeypatch: pytest.MonkeyPatch, thread: str, what: str
 ) -> None:
     erase = Person.erase_memories
 
     def late(self: Person) -> int:
         if what == "a title":
-            saver.set_thread("TRIP/1", title="Still here")
+            saver.set_thread(thread, owner="ada%1", title="Still here")
         else:
-            Conversation(saver, "TRIP/1").put(said=["still here"])
+            Conversation(saver, thread).put(said=["still here"])
         return erase(self)
 
     monkeypatch.setattr(Person, "erase_memories", late)
     ended = run("delete", "--owner", "ada%1", *MEMORIES, "--yes", "--json")
     assert ended.code == Exit.PROBLEMS
-    assert {*ended.json["deleted"]} == {*NAMES, "only a title"} - {"TRIP/1"}
+    assert {*ended.json["deleted"]} == {*NAMES, "only a title"} - {thread}
     assert ended.json["failed"] == {
-        "TRIP/1": "the table has it again, or it was begun meanwhile; stop its agent, and run the command again"
+        thread: "the table has it again, or it was begun meanwhile; stop its agent, and run the command again"
     }
 
 
@@ -213,25 +183,6 @@ def test_a_thread_that_is_busy_is_told_once(
     assert ended.code == Exit.PROBLEMS
     assert ended.json["failed"] == {"of bob": "of bob is busy"}
     assert [each.thread_id for each in saver.threads(owner="bob").threads] == ["of bob"]
-
-
-def test_a_thread_whose_ttl_is_damaged_is_erased_with_the_others(
-    run: Run, own_table: str, saver: DynamoDBSaver, client: DynamoDBClient
-) -> None:
-    key = items.thread_key(items.partition_of("only a title"))
-    client.update_item(
-        TableName=own_table,
-        Key=key,
-        UpdateExpression="SET ttl_seconds = :ttl",
-        ExpressionAttributeValues={":ttl": {"N": "40000000000"}},
-        ConditionExpression="attribute_exists(epoch)",
-    )
-    shown = {each.thread_id for each in saver.threads(owner="ada%1").threads}
-    assert shown == {*NAMES, "only a title"}
-    ended = run("delete", "--owner", "ada%1", "--yes")
-    assert ended.code == 0, ended.err
-    assert not saver.threads(owner="ada%1").threads
-    assert "Item" not in client.get_item(TableName=own_table, Key=key)
 
 
 def test_a_thread_whose_entry_is_damaged_is_told(

@@ -135,12 +135,6 @@ def test_what_is_not_there_is_not_found(run: Run, command: str) -> None:
     assert "error: thread 'chat' has no checkpoint" in ended.err
 
 
-def test_an_empty_id_does_not_stand_for_the_newest(run: Run) -> None:
-    ended = run("show", "chat", "--checkpoint", "")
-    assert (ended.code, ended.out) == (2, "")
-    assert "the id of a checkpoint is empty" in ended.err
-
-
 def test_a_namespace_is_shown(run: Run) -> None:
     nested = run("show", "nested", "--json").json
     assert nested["namespace"] == ""

@@ -55,30 +55,6 @@ def test_threads_without_an_owner_are_the_newest_of_all(run: Run, open_own: Open
     assert "Listed" not in ended.err
 
 
-@pytest.mark.parametrize(
-    "options", [("--without-owner", "--owner", "ada"), ("--without-owner", "--since", "7d")], ids=" ".join
-)
-def test_threads_are_chosen_in_one_way(run: Run, options: tuple[str, ...]) -> None:
-    run("threads", *options).fails(2, "give --without-owner, or --owner and --since, not both")
-
-
-@pytest.mark.parametrize("owner", [(), ("--owner", "ada")], ids=["all", "owner"])
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        (("--since", "999999w"), "--since goes back too far; give a shorter age, such as 30d"),
-        (("--since", "999999d"), "--since goes back too far; give a shorter age, such as 30d"),
-    ],
-    ids=["weeks", "days"],
-)
-def test_a_number_that_is_too_large_is_refused(
-    run: Run, table: str, owner: tuple[str, ...], options: tuple[str, ...], says: str
-) -> None:
-    ended = run("threads", *owner, *options, "--table", table)
-    assert ended.code == 2
-    assert says in " ".join(ended.err.split())
-
-
 def test_a_scan_says_before_what_it_reads_and_costs(run: Run, table: str) -> None:
     ended = run("threads", "--table", table)
     assert ended.err.startswith(f"Scanning table {table}: up to ")
@@ -110,33 +86,6 @@ def test_what_a_limited_scan_did_not_read_is_told(
     ended = run("threads", "--table", table, "--limit", "2", "--json")
     assert len(ended.json) == 2
     assert "in the part of the table that was read; there may be newer ones" in ended.err
-
-
-def test_a_damaged_and_an_expired_thread_do_not_hide_the_others(
-    run: Run, own_table: str, open_own: OpenSaver, client: DynamoDBClient
-) -> None:
-    saver = open_own(ttl_seconds=3600)
-    for thread in ("whole", "damaged", "gone", "for ever"):
-        store(saver, thread_config(thread), "1", {"text": thread})
-    for thread, changed in (
-        ("damaged", ("v", "1000")),
-        ("gone", ("readable_until", "1")),
-        ("for ever", ("expires_at", "9e30")),
-    ):
-        client.update_item(
-            TableName=own_table,
-            Key={"PK": {"S": thread.replace(" ", "%20") + "#"}, "SK": {"S": "C#1#"}},
-            UpdateExpression="SET #a = :a",
-            ExpressionAttributeNames={"#a": changed[0]},
-            ExpressionAttributeValues={":a": {"N": changed[1]}},
-        )
-    found = {each["thread_id"]: each for each in run("threads", "--json").json}
-    assert "format version 1000" in found["damaged"]["problem"]
-    assert (found["gone"]["checkpoints"], found["gone"]["checkpoint_id"]) == (0, None)
-    assert found["whole"]["expires_at"] is not None
-    shown = run("threads").out.splitlines()
-    assert len(shown) == 5
-    assert shown[0].split()[:3] == ["thread", "last", "step"]
 
 
 @pytest.mark.parametrize("options", [(), ("--without-owner",)], ids=["all", "without owner"])

@@ -125,8 +125,6 @@ def test_sizes_and_cuts() -> None:
     ("name", "one", "several"),
     [
         ("bytes", "1 byte", "1,000 bytes"),
-        ("checkpoints", "1 checkpoint", "1,000 checkpoints"),
-        ("items", "1 item", "1,000 items"),
         ("memories", "1 memory", "1,000 memories"),
         ("unchanged", "1 unchanged", "1,000 unchanged"),
         ("write_units", "1 write unit", "1,000 write units"),

@@ -85,23 +85,6 @@ def test_a_repair_removes_what_nothing_can_reach(
     assert run("verify", "sound", "--repair").code == 0
 
 
-def test_a_thread_that_cannot_be_repaired_is_told(
-    run: Run, shared: str, client: DynamoDBClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("langgraph.checkpoint.dynamodb._operations.threads.BACKOFF_SECONDS_TOTAL", 0.1)
-    client.update_item(
-        TableName=shared,
-        Key={"PK": {"S": "orphans#"}, "SK": {"S": "T"}},
-        UpdateExpression="SET claim = :claim, claimed_until = :until",
-        ExpressionAttributeValues={":claim": {"B": b"another"}, ":until": {"N": str(int(time.time()) + 100)}},
-    )
-    ended = run("verify", "orphans", "--repair", "--yes")
-    assert ended.code == 8
-    assert "a deletion is under way" in ended.out
-    assert "orphans: thread 'orphans' is being deleted or pruned by another call" in ended.out
-    assert "could not be served" in ended.err
-
-
 def test_everything_that_is_found_is_said() -> None:
     found = Verification(
         "t",

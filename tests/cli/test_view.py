@@ -80,14 +80,6 @@ def test_a_port_that_is_taken_is_named(run: Run) -> None:
         run("view", "--no-browser", "--port", str(port)).fails(2, f"port {port} cannot be used")
 
 
-def test_ctrl_c_ends_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(_: PageServer) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(PageServer, "run", interrupted)
-    assert run("view", "--no-browser").code == 130
-
-
 @pytest.mark.parametrize(("missing", "code"), [("starlette", 4), ("hmac", None)])
 def test_without_the_extra_it_says_what_to_install(
     run: Run, monkeypatch: pytest.MonkeyPatch, missing: str, code: int | None
