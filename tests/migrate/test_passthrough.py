@@ -96,16 +96,6 @@ def test_pickles_are_not_read_unless_the_saver_does() -> None:
     assert reading.loads_typed(("pickle", pickled)) == {"a": 1}
 
 
-def test_langgraphs_first_format_stays_what_it_is() -> None:
-    envelope = {"lc": 2, "type": "constructor", "id": ["uuid", "UUID"], "kwargs": {"int": 7}}
-    value = json.dumps([envelope]).encode()
-    assert KEEPING.dumps_typed(KEEPING.loads_typed(("json", value))) == ("json", value)
-    checkpoint = json.dumps({"id": "1", "channel_values": {"a": [envelope]}}).encode()
-    read = KEEPING.loads_typed(("json", checkpoint))
-    assert read["id"] == "1"
-    assert KEEPING.dumps_typed(read["channel_values"]["a"]) == ("json", value)
-
-
 class Own(SerializerProtocol):
     """A serializer of somebody's own."""
 
@@ -164,17 +154,6 @@ def test_values_of_classes_that_cannot_be_imported_are_moved(
         assert found is not None
         assert repr({name: found.checkpoint["channel_values"][name] for name in values}) == made
         assert repr(found.pending_writes) == "[('task', 'order', Order(name='d'))]"
-
-
-@pytest.mark.engines("dynamodb-local")
-def test_each_side_has_a_key_of_its_own(make_saver: Callable[..., DynamoDBSaver], tmp_path: Path) -> None:
-    one, other = (EncryptedSerializer.from_pycryptodome_aes(key=key * 16) for key in (b"1", b"2"))
-    source = endpoint_of(SqliteSaver(sqlite3.connect(tmp_path / "db", check_same_thread=False), serde=one))
-    written = store(source.saver, thread_config(), "1", {"said": HumanMessage("hello", id="1")})
-    target = endpoint_of(make_saver(serde=other))
-    assert statuses(migrate(source, target, ["thread-1"], verify=True)) == {"thread-1": Status.MOVED}
-    assert stored_values(make_saver(serde=other), written) == {"said": HumanMessage("hello", id="1")}
-    source.close()
 
 
 @pytest.mark.engines("dynamodb-local")
