@@ -27,8 +27,8 @@ from langgraph.checkpoint.dynamodb import (
 )
 from langgraph.checkpoint.dynamodb.tenants import TenantCredentials
 from tests.support.checkpoints import noise, store, thread_config
-from tests.support.forks import exit_statuses, fork, needs_fork
-from tests.support.operations import Side, ask, both_sides
+from tests.support.forks import exit_statuses, fork, forking
+from tests.support.operations import Side, both_sides
 from tools.engine import Engine
 
 TENANTS = [f"tenant{number}" for number in range(30)]
@@ -45,14 +45,12 @@ class Broker:
         self.now = time.time()
         self.error: Exception | None = None
         self.lasts = 3600.0
-        self.hold: Callable[[], object] = lambda: None
         self._lock = threading.Lock()
 
     def __call__(self, tenant: str) -> Mapping[str, Any]:
         """Return a tenant's credentials, as STS does."""
         with self._lock:
             self.asked[tenant] += 1
-        self.hold()
         if self.error is not None:
             raise self.error
         return {
@@ -73,8 +71,7 @@ class Signed:
 
     def watch(self, events: Any) -> None:
         """Listen to the hooks of a session."""
-        register = events.register
-        register("before-send.dynamodb", self._before_send)
+        events.register("before-send.dynamodb", self._before_send)
 
     def _before_send(self, request: Any, **_: Any) -> None:
         header = request.headers.get("Authorization", b"")
@@ -146,14 +143,18 @@ def _config(tenant: str) -> Any:
 
 
 @pytest.mark.engines("dynamodb-local")
+@both_sides
 async def test_each_request_of_many_tenants_at_once_is_signed_by_its_own(
-    saver: DynamoDBSaver, credentials: TenantCredentials, signed: Signed, broker: Broker
+    saver: DynamoDBSaver, credentials: TenantCredentials, signed: Signed, broker: Broker, side: Side
 ) -> None:
     agent = _agent(saver)
 
     async def turn(tenant: str) -> None:
         with credentials.tenant(tenant):
-            await agent.ainvoke(_QUESTION, _config(tenant))
+            if side == "async":
+                await agent.ainvoke(_QUESTION, _config(tenant))
+            else:
+                await asyncio.to_thread(agent.invoke, _QUESTION, _config(tenant))
 
     await asyncio.gather(*map(turn, TENANTS))
     assert not signed.wrong()
@@ -162,38 +163,11 @@ async def test_each_request_of_many_tenants_at_once_is_signed_by_its_own(
     assert broker.asked == dict.fromkeys(TENANTS, 1)
 
 
-@pytest.mark.engines("dynamodb-local")
-def test_so_it_is_in_os_threads(
-    saver: DynamoDBSaver, credentials: TenantCredentials, signed: Signed, broker: Broker
-) -> None:
-    agent = _agent(saver)
-
-    def turn(tenant: str) -> None:
-        with credentials.tenant(tenant):
-            agent.invoke(_QUESTION, _config(tenant))
-
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(turn, TENANTS))
-    assert not signed.wrong()
-    assert {signer for signer, _ in signed.requests} == {*TENANTS}
-    assert broker.asked == dict.fromkeys(TENANTS, 1)
-
-
-@both_sides
-def test_without_a_tenant_nothing_is_sent(
-    make_unclosed: Callable[..., DynamoDBSaver],
-    credentials: TenantCredentials,
-    signed: Signed,
-    broker: Broker,
-    side: Side,
-) -> None:
-    session, async_session = credentials.session(), credentials.async_session()
-    signed.watch(session.events)
-    signed.watch(async_session.get_component("event_emitter"))
-    saver = make_unclosed(session=session, async_session=async_session)
+async def test_without_a_tenant_nothing_is_sent(saver: DynamoDBSaver, signed: Signed, broker: Broker) -> None:
     with pytest.raises(CheckpointerConfigurationError, match="no tenant is set"):
-        ask(side, saver, "get_tuple", _config("tenant1"))
-    saver.close()
+        await saver.aget_tuple(_config("tenant1"))
+    with pytest.raises(CheckpointerConfigurationError, match="no tenant is set"):
+        await asyncio.to_thread(saver.get_tuple, _config("tenant1"))
     assert not signed.requests
     assert not broker.asked
 
@@ -252,13 +226,18 @@ def test_old_ones_do_while_none_can_be_fetched_until_they_expire(
 ) -> None:
     assert _token(credentials) == "tenant1-1"
     broker.error = ConnectionError("no broker")
-    broker.now += broker.lasts - 1
+    broker.now += broker.lasts - 299
+    # The broker is not asked again for some seconds.
+    assert {_token(credentials) for _ in range(20)} == {"tenant1-1"}
+    assert broker.asked["tenant1"] == 2
+    broker.now += 298
     assert _token(credentials) == "tenant1-1"
+    assert broker.asked["tenant1"] == 3
     broker.now += 2
     with pytest.raises(ConnectionError):
         _token(credentials)
     broker.error = None
-    assert _token(credentials) == "tenant1-4"
+    assert _token(credentials) == "tenant1-5"
 
 
 # What a slow or failing broker costs
@@ -298,22 +277,6 @@ def test_while_one_caller_fetches_anew_the_others_use_the_old_ones() -> None:
         broker.goes_on.set()
         assert refreshing.result(60) == "tenant1-2"
     assert _token(credentials) == "tenant1-2"
-
-
-def test_a_broker_that_fails_is_not_asked_again_for_some_seconds(
-    credentials: TenantCredentials, broker: Broker
-) -> None:
-    _token(credentials)
-    broker.error = ConnectionError("no broker")
-    broker.now += broker.lasts - 299
-    assert {_token(credentials) for _ in range(20)} == {"tenant1-1"}
-    assert broker.asked["tenant1"] == 2
-    broker.now += 11
-    assert _token(credentials) == "tenant1-1"
-    assert broker.asked["tenant1"] == 3
-    broker.error = None
-    broker.now += 11
-    assert _token(credentials) == "tenant1-4"
 
 
 async def test_all_who_wait_share_one_fetch_and_its_error() -> None:
@@ -436,26 +399,6 @@ async def test_an_answer_that_cannot_be_used_is_named_without_a_value(fetch: Any
     gc.collect()
 
 
-async def test_the_event_loop_goes_on_while_they_are_fetched(
-    credentials: TenantCredentials, broker: Broker
-) -> None:
-    goes_on = threading.Event()
-    fetch = credentials._fetch  # noqa: SLF001 - it is held back.
-
-    def slow(tenant: str) -> Mapping[str, Any]:
-        assert goes_on.wait(10)
-        return fetch(tenant)
-
-    credentials = TenantCredentials(slow)
-    with credentials.tenant("tenant1"):
-        asking = asyncio.gather(*(credentials.acurrent() for _ in range(5)))
-        await asyncio.sleep(0)
-        goes_on.set()
-        tokens = {each.token for each in await asking}
-    assert tokens == {"tenant1-1"}
-    assert broker.asked["tenant1"] == 1
-
-
 def test_those_used_last_are_kept(broker: Broker) -> None:
     credentials = TenantCredentials(broker, tenants_max=2)
     for tenant in ("a", "b", "a", "c", "a", "b"):
@@ -477,48 +420,38 @@ def test_a_property_that_is_asked_for_later_is_the_tenant_s(credentials: TenantC
 # Forks
 
 
+@forking
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-class TestForks:
-    """A child signs for the tenant of its context, whatever its parent was doing."""
+def test_a_child_signs_for_its_tenant_though_its_parent_is_fetching(
+    make_saver: Callable[..., DynamoDBSaver],
+) -> None:
+    broker = HeldBroker("tenant2")
+    credentials = TenantCredentials(broker, clock=lambda: broker.now)
+    saver = make_saver(session=credentials.session(), async_session=credentials.async_session())
 
-    pytestmark = needs_fork
-
-    def test_a_child_signs_for_its_tenant_though_its_parent_is_fetching(
-        self, credentials: TenantCredentials, broker: Broker, saver: DynamoDBSaver
-    ) -> None:
-        with credentials.tenant("tenant1"):
-            store(saver, _config("tenant1"), "1", {"a": 1})
-            started, goes_on = threading.Event(), threading.Event()
-
-            def hold() -> None:
-                started.set()
-                goes_on.wait(60)
-
-            broker.hold = hold
-
-            def fetch_and_hold() -> None:
-                fetching = asking.submit(_token, credentials, "tenant2")
-                started.wait(10)
-                with credentials._lock:  # noqa: SLF001 - a fork finds it held.
-                    is_held.set()
-                    goes_on.wait(60)
-                fetching.result(60)
-
-            is_held = threading.Event()
-            with ThreadPoolExecutor(1) as asking:
-                holder = threading.Thread(target=fetch_and_hold)
-                holder.start()
-                assert is_held.wait(10)
-                broker.hold = lambda: None
-                child = fork(lambda: self._use(credentials, saver))
-                goes_on.set()
-                holder.join()
-            assert exit_statuses([child]) == {0}
-
-    @staticmethod
-    def _use(credentials: TenantCredentials, saver: DynamoDBSaver) -> None:
+    def use() -> None:
         assert saver.get_tuple(_config("tenant1")) is not None
         with credentials.tenant("tenant2"):
             assert credentials.current().access_key == "tenant2"
             with contextlib.suppress(ThreadLockLostError):
                 assert saver.get_tuple(_config("tenant2")) is None
+
+    with credentials.tenant("tenant1"), ThreadPoolExecutor(2) as others:
+        store(saver, _config("tenant1"), "1", {"a": 1})
+        fetching = others.submit(_token, credentials, "tenant2")
+        assert broker.is_asked.wait(60)
+        # A fork finds the lock held.
+        is_held = threading.Event()
+        others.submit(_hold, credentials._lock, is_held, broker.goes_on)  # noqa: SLF001
+        assert is_held.wait(60)
+        broker.held.clear()
+        child = fork(use)
+        broker.goes_on.set()
+        assert fetching.result(60) == "tenant2-1"
+        assert exit_statuses([child]) == {0}
+
+
+def _hold(lock: threading.Lock, is_held: threading.Event, until: threading.Event) -> None:
+    with lock:
+        is_held.set()
+        until.wait(60)

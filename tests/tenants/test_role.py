@@ -15,27 +15,18 @@ from langgraph.checkpoint.dynamodb.tenants import AssumeTenantRole, TenantCreden
 ROLE = "arn:aws:iam::123456789012:role/tenants"
 
 
-class Sts:
-    """What is asked of STS, which moto answers."""
-
-    def __init__(self) -> None:
-        """Start without a request."""
-        self.client: Any = boto3.client("sts", region_name="us-east-1")
-        self.asked: list[dict[str, Any]] = []
-        self.client.meta.events.register("before-parameter-build.sts", self._note)
-
-    def _note(self, params: dict[str, Any], **_: Any) -> None:
-        self.asked.append(dict(params))
-
-
 @pytest.mark.parametrize("tenant", ["acme", "a", "A.b-c_d", "x" * 128])
 def test_the_role_is_assumed_with_the_tenant_as_its_tag(tenant: str) -> None:
+    requests: list[dict[str, Any]] = []
     with mock_aws():
-        sts = Sts()
-        credentials = TenantCredentials(AssumeTenantRole(ROLE, client=sts.client, duration_seconds=900))
+        client = boto3.client("sts", region_name="us-east-1")
+        client.meta.events.register(
+            "before-parameter-build.sts", lambda params, **_: requests.append({**params})
+        )
+        credentials = TenantCredentials(AssumeTenantRole(ROLE, client=client, duration_seconds=900))
         with credentials.tenant(tenant):
             current = credentials.current()
-    (asked,) = sts.asked
+    (asked,) = requests
     assert asked["RoleArn"] == ROLE
     assert asked["Tags"] == [{"Key": "tenant", "Value": tenant}]
     assert asked["DurationSeconds"] == 900
