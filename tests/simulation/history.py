@@ -306,11 +306,11 @@ class History:
         return int(record.began.seconds) + lifetimes * min(ttls)
 
     def has_expired(self, put: Put, moment: Moment) -> bool:
-        """Tell whether a checkpoint counted as gone at some moment: no use of its thread can have kept it."""
+        """Tell whether a checkpoint has been gone since some moment: no use of its thread has kept it, or has since."""
         ttls = self.ttls.get(put.thread, {None})
         if put.ended is None or None in ttls:
             return False
-        uses = [each for _, each in self._uses_in(put.thread) if each.began and each.began < moment]
+        uses = [each for _, each in self._uses_in(put.thread) if each.began]
         if any(each.ended is None or each.goes_on for each in (put, *uses)):
             return False
         last = max([put.ended.seconds, *(each.ended.seconds for each in uses if each.ended is not None)])

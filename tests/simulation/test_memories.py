@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.store.dynamodb import batch, erase, memory_items
+from langgraph.store.dynamodb import batch, erase, memory_items, register
 from langgraph.store.dynamodb.storage import StoreStorage
 from tests.simulation.memories import random_memories
 from tests.simulation.schedule import Choices, failure_of
@@ -28,7 +28,9 @@ def unregistered(patch: pytest.MonkeyPatch) -> None:
         del storage, partitions
         yield from ()
 
-    patch.setattr(batch, "register", nothing)
+    # Neither before it is stored nor afterwards.
+    for module in (batch, register):
+        patch.setattr(module, "register", nothing)
 
 
 def erasure_waits(patch: pytest.MonkeyPatch) -> None:
