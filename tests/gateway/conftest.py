@@ -78,6 +78,13 @@ def make_app(script: Script) -> Callable[..., Starlette]:
 
 
 @pytest.fixture
+def lines(caplog: pytest.LogCaptureFixture) -> Callable[[], list[Any]]:
+    """Give what gives the records of the service's log."""
+    caplog.set_level("INFO", "langgraph")
+    return lambda: [each for each in caplog.records if each.name.startswith("langgraph")]
+
+
+@pytest.fixture
 def client_of() -> Callable[[Starlette], httpx.AsyncClient]:
     """Give what makes a client of a gateway, without a network."""
     return lambda gateway: httpx.AsyncClient(

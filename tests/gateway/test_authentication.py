@@ -121,9 +121,7 @@ async def test_without_a_verified_identity_there_is_none(event: Any) -> None:
         ({"tenant_claim": "org"}, {"sub": "me", "org": "acme"}, Principal("me", "acme")),
         ({"tenant_claim": "org"}, {"sub": "me"}, None),
         ({"tenant_claim": "org"}, {"sub": "me", "org": None}, None),
-        ({"tenant_claim": "org"}, {"sub": "me", "org": ""}, None),
         ({"tenant_claim": "org"}, {"sub": "me", "org": "a/b"}, None),
-        ({"tenant_claim": "org"}, {"sub": "me", "org": "acme\n"}, None),
         ({"tenant_claim": "org"}, {"sub": "me", "org": ["acme"]}, None),
         ({"owner_claim": "sub"}, {"sub": "me"}, Principal("me", owner="me")),
         (
@@ -134,8 +132,6 @@ async def test_without_a_verified_identity_there_is_none(event: Any) -> None:
         ({"owner_claim": "user"}, {"sub": "me"}, None),
         ({"owner_claim": "user"}, {"sub": "me", "user": "acme/ada"}, None),
         ({"owner_claim": "user"}, {"sub": "me", "user": ["ada"]}, None),
-        ({"owner_claim": "user"}, {"sub": "me", "user": ""}, None),
-        ({"owner_claim": "user", "tenant": "acme"}, {"sub": "me", "user": "a" * 3000}, None),
         ({}, {"sub": 7}, None),
         ({}, {}, None),
         ({}, "sub", None),
@@ -240,9 +236,3 @@ def test_an_unknown_right_is_refused() -> None:
     rights: Any = frozenset(("read", "all"))
     with pytest.raises(CheckpointerInputError, match="rights can be administer, read, write"):
         Principal("agents", rights=rights)
-
-
-def test_a_tenant_owns_what_begins_with_its_name_and_a_slash() -> None:
-    assert ACME.owns("acme/1")
-    assert not any(ACME.owns(each) for each in ("acme", "acme2/1", "Acme/1", "/acme/1", "other/acme/1", ""))
-    assert Principal("operator").owns("anything")

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-import httpx
 import ormsgpack
 import pytest
 
@@ -89,14 +88,14 @@ def hostile(good: Any) -> list[Any]:
 
 
 async def test_a_request_reaches_its_tenants_partitions_only(
-    make_agent: Callable[[], HttpCheckpointSaver], recorded: Recorded, traffic: Traffic
+    make_agent: Callable[[], HttpCheckpointSaver], recorded: Recorded, client_of: Any, traffic: Traffic
 ) -> None:
     await converse(make_agent)
     assert {each.name for each in ENDPOINTS} - recorded.documents.keys() == NOT_TRIED.keys()
     # Our own client has no use for plain JSON.
     for name in ("get-tuple", "list"):
         recorded.documents[name].append({"thread_id": "acme/1", "plain": True, "channels": ["log"]})
-    client = httpx.AsyncClient(transport=httpx.ASGITransport(recorded.app), base_url="http://localhost")
+    client = client_of(recorded.app)
     answered: Counter[str] = Counter()
     for name, documents in recorded.documents.items():
         for each in (one for good in documents[-2:] for one in hostile(good)):
@@ -115,7 +114,13 @@ async def test_a_request_reaches_its_tenants_partitions_only(
 
 @pytest.mark.parametrize("tenant", ["acme", "other"])
 async def test_by_run_a_tenant_hears_of_its_own_damage_only(
-    tenant: str, saver: DynamoDBSaver, recorded: Recorded, traffic: Traffic, own_client: Any, table_name: str
+    tenant: str,
+    saver: DynamoDBSaver,
+    recorded: Recorded,
+    client_of: Any,
+    traffic: Traffic,
+    own_client: Any,
+    table_name: str,
 ) -> None:
     for thread in ("acme/1", "acme/2", "other/1", "other/2"):
         store(saver, thread_config(thread), "1", {}, run_id="r")
@@ -127,10 +132,7 @@ async def test_by_run_a_tenant_hears_of_its_own_damage_only(
             ExpressionAttributeValues={":newer": {"N": "99"}},
         )
     traffic.clear()
-    async with httpx.AsyncClient(
-        transport=httpx.ASGITransport(recorded.app), base_url="http://localhost"
-    ) as client:
-        answer = await client.post("/checkpoints/list", json={"filter": {"run_id": "r"}})
+    answer = await client_of(recorded.app).post("/checkpoints/list", json={"filter": {"run_id": "r"}})
     assert (answer.status_code, "2 failed" in answer.text) == (
         (200, False) if tenant == "other" else (409, True)
     )

@@ -18,25 +18,6 @@ from tests.gateway.conftest import MakeClient, Script
 ONE, OTHER = Principal("one", rights=RIGHTS), Principal("other", rights=RIGHTS)
 
 
-class Work:
-    """Something that takes as long as a test wants."""
-
-    def __init__(self) -> None:
-        """Start with none."""
-        self.started = 0
-        self.ended = asyncio.Event()
-        self.cancelled = asyncio.Event()
-
-    async def run(self) -> None:
-        """Wait for the end."""
-        self.started += 1
-        try:
-            await self.ended.wait()
-        except asyncio.CancelledError:
-            self.cancelled.set()
-            raise
-
-
 async def test_a_prune_that_takes_long_is_joined_by_the_same_request_of_the_same_principal(
     make_client: MakeClient, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -74,11 +55,21 @@ async def test_its_error_is_that_of_who_joins() -> None:
 
 async def test_what_nobody_joins_any_more_is_ended() -> None:
     """A client that has given up must not find later that something was deleted after all."""
-    work, joining = Work(), Joining()
-    assert not await joining.done("key", work.run, 0.01)
-    await work.cancelled.wait()
-    assert not await joining.done("key", work.run, 0.01)
-    assert work.started == 2
+    begun, ended = 0, asyncio.Event()
+
+    async def work() -> None:
+        nonlocal begun
+        begun += 1
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    joining = Joining()
+    assert not await joining.done("key", work, 0.01)
+    await ended.wait()
+    assert not await joining.done("key", work, 0.01)
+    assert begun == 2
 
 
 async def test_a_result_that_nobody_takes_is_forgotten_without_a_word(

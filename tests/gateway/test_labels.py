@@ -12,7 +12,6 @@ import httpx
 import pytest
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
-from langgraph.cache.dynamodb import entries
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY
 from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, create_gateway, memories
@@ -295,32 +294,6 @@ async def test_what_a_search_reads_counts_as_memory_of_its_principal(make_send: 
     assert (await send("acme", "store/batch", {"ops": ops[:1]})).status_code == 200
 
 
-async def test_what_an_answer_has_no_room_for_is_left(make_send: Callable[..., Send]) -> None:
-    send = make_send(body_bytes_max=10_000)
-    places = [{"namespace": ["acme", "notes"], "key": f"{number}"} for number in range(3)]
-    for number, at in enumerate(places):
-        text = noise(1500, number).hex()
-        ops = [{"op": "put", **at, "value": f'{{"text": "{text}"}}'}]
-        assert (await send("acme", "store/batch", {"ops": ops})).status_code == 200
-        entry = {**at, "type": "bytes", "data": noise(3000, number)}
-        assert (await send("acme", "cache/set", {"entries": [entry]})).status_code == 200
-    # More than are read at once.
-    gets = [{"op": "get", **places[number % 3]} for number in range(120)]
-    assert (await send("acme", "store/batch", {"ops": gets})).json()["left"] == list(range(2, 120))
-    keys = [places[number % 3] for number in range(20)]
-    assert (await send("acme", "cache/get", {"keys": keys})).json()["left"] == list(range(2, 20))
-
-
-async def test_a_search_over_its_limit_is_named(make_send: Callable[..., Send]) -> None:
-    send = make_send(search_bytes_max=1000)
-    for number in range(3):
-        put = put_of("acme", key=f"{number}", value=f'{{"text": "{noise(300, number).hex()}"}}')
-        assert (await send("acme", "store/batch", {"ops": [put]})).status_code == 200
-    answer = await send("acme", "store/batch", {"ops": [{"op": "search", "namespace_prefix": ["acme"]}]})
-    assert answer.status_code == 422
-    assert answer.json()["type"].endswith("SearchLimitError")
-
-
 def test_what_was_listed_is_remembered_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memories, "_LISTED_MAX", 3)
     recent = Recent()
@@ -332,22 +305,16 @@ def test_what_was_listed_is_remembered_within_bounds(monkeypatch: pytest.MonkeyP
 # What is stored
 
 
-async def test_the_key_of_the_service_encrypts(
+async def test_the_key_of_the_service_encrypts_what_is_cached(
     make_send: Callable[..., Send], make_saver: Callable[..., DynamoDBSaver], own_client: Any, table_name: str
 ) -> None:
     cipher = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
     encrypting, plain = make_send(make_saver(serde=cipher)), make_send()
     entry = documents("acme")["cache/set"]["entries"][0] | {"data": b"swordfish"}
-    ops = [put_of("acme", value='{"s": "swordfish"}')]
-    assert (await encrypting("acme", "store/batch", {"ops": ops})).status_code == 200
     assert (await encrypting("acme", "cache/set", {"entries": [entry]})).json() == {"refused": []}
     assert "swordfish" not in str(all_items(own_client, table_name))
-    get = {"op": "get", "namespace": ["acme", "notes"], "key": "k"}
     keys = documents("acme")["cache/get"]
-    assert "swordfish" in (await encrypting("acme", "store/batch", {"ops": [get]})).text
     assert (await encrypting("acme", "cache/get", keys)).json()["values"][0]["type"] == "msgpack"
-    answer = await plain("acme", "store/batch", {"ops": [get]})
-    assert answer.status_code == 409
     answer = await plain("acme", "cache/get", keys)
     assert answer.json()["values"] == [None]
     assert answer.json()["refused"] == [
@@ -368,32 +335,6 @@ async def test_a_memory_that_is_no_json_is_damaged(
     )
     assert answer.status_code == 409
     assert "its value is no JSON data" in answer.json()["detail"]
-
-
-async def test_cached_values_that_cannot_be_kept_are_named(
-    send: Send, own_client: Any, table_name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    at: dict[str, Any] = {"namespace": ["acme", "n"], "type": "msgpack"}
-    new: list[dict[str, Any]] = [
-        {**at, "key": "large", "data": noise(500_000)},
-        {**at, "key": "k", "data": b"\x01", "ttl_seconds": 0},
-    ]
-    answer = await send("acme", "cache/set", {"entries": new})
-    assert [each["position"] for each in answer.json()["refused"]] == [0]
-    assert "over the limit" in answer.json()["refused"][0]["reason"]
-    keys = [{"namespace": ["acme", "n"], "key": each} for each in ("k", "large", "k")]
-    # It has expired at once.
-    assert (await send("acme", "cache/get", {"keys": keys})).json()["values"] == [None] * 3
-    assert (
-        await send("acme", "cache/set", {"entries": [{**new[1], "ttl_seconds": None}]})
-    ).status_code == 200
-    (item,) = [
-        each for each in all_items(own_client, table_name) if each["SK"]["S"].startswith(entries.ENTRIES)
-    ]
-    own_client.put_item(TableName=table_name, Item={**item, "data": {"B": item["data"]["B"][:-1]}})
-    answer = await send("acme", "cache/get", {"keys": keys})
-    assert [each["position"] for each in answer.json()["refused"]] == [0, 2]
-    assert "CheckpointCorruptionError" in answer.json()["refused"][0]["reason"]
 
 
 async def test_a_prefix_is_cleared_as_a_whole(send: Send) -> None:

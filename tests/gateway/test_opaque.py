@@ -7,7 +7,6 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-import httpx
 import pytest
 from langgraph.checkpoint.serde import jsonplus
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
@@ -15,7 +14,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, DynamoDBSaver
 from langgraph.checkpoint.dynamodb.gateway import anybody_on_this_machine, create_gateway
-from tests.gateway.conftest import always
+from tests.gateway.conftest import by_token, send_as
 from tests.gateway.test_labels import PRINCIPALS
 
 pytestmark = pytest.mark.engines("dynamodb-local")
@@ -29,7 +28,9 @@ MADE = {
 }
 LOADED = {**MADE, "lc": 1, "id": ["langchain", "schema", "messages", "HumanMessage"]}
 TYPED = {"type": "json", "data": base64.b64encode(json.dumps([MADE, LOADED]).encode()).decode()}
-METADATA = {"type": "json", "data": base64.b64encode(json.dumps({"a": MADE, "b": LOADED}).encode()).decode()}
+TEXT = json.dumps({"a": MADE, "b": LOADED})
+METADATA = {"type": "json", "data": base64.b64encode(TEXT.encode()).decode()}
+AT = {"namespace": ["n"], "key": "k"}
 PUT = {
     "thread_id": "t",
     "checkpoint": {"id": "1", "a": MADE, "b": LOADED, "channel_versions": {"x": 1}},
@@ -58,25 +59,13 @@ REQUESTS: list[tuple[str, dict[str, Any]]] = [
     ("checkpoints/copy-thread", {"source_thread_id": "t", "target_thread_id": "copy"}),
     ("checkpoints/runs", {"thread_id": "t"}),
     ("checkpoints/prune", {"thread_ids": ["t"]}),
+    ("store/batch", {"ops": [{"op": "put", **AT, "value": TEXT}]}),
     (
         "store/batch",
-        {
-            "ops": [
-                {"op": "put", "namespace": ["n"], "key": "k", "value": json.dumps({"a": MADE, "b": LOADED})}
-            ]
-        },
+        {"ops": [{"op": "get", **AT}, {"op": "search", "namespace_prefix": ["n"], "filter": TEXT}]},
     ),
-    (
-        "store/batch",
-        {
-            "ops": [
-                {"op": "get", "namespace": ["n"], "key": "k"},
-                {"op": "search", "namespace_prefix": ["n"], "filter": json.dumps({"a": MADE})},
-            ]
-        },
-    ),
-    ("cache/set", {"entries": [{"namespace": ["n"], "key": "k", **TYPED}]}),
-    ("cache/get", {"keys": [{"namespace": ["n"], "key": "k"}]}),
+    ("cache/set", {"entries": [{**AT, **TYPED}]}),
+    ("cache/get", {"keys": [AT]}),
 ]
 
 
@@ -95,7 +84,8 @@ async def test_no_object_is_made_of_what_a_client_sends(
     monkeypatch.setattr(jsonplus, "LC_REVIVER", made.append)
     for name, request in REQUESTS:
         # A new one each time, which remembers nothing.
-        answer = await _post(make_saver(), name, request, principal="admin", plain_json=True)
+        gateway = create_gateway(make_saver(), authenticate=by_token(PRINCIPALS), plain_json=True)
+        answer = await send_as(gateway, "admin", f"/{name}", request)
         assert answer.status_code == 200, (name, answer.text)
     assert made == []
 
@@ -104,7 +94,8 @@ async def test_the_log_does_not_name_a_thread_that_enters_the_directory(
     make_saver: Callable[..., DynamoDBSaver], caplog: pytest.LogCaptureFixture
 ) -> None:
     """Whether a thread without an owner is a mistake, the client knows, and the saver of the service does not."""
-    answer = await _post(make_saver(owner_from="user_id"), "checkpoints/put", {**PUT, "thread_id": "secret"})
+    gateway = create_gateway(make_saver(owner_from="user_id"), authenticate=by_token(PRINCIPALS))
+    answer = await send_as(gateway, "all", "/checkpoints/put", {**PUT, "thread_id": "secret"})
     assert answer.status_code == 200
     assert "secret" not in caplog.text
 
@@ -117,13 +108,3 @@ def test_a_cipher_that_may_not_be_all_is_refused() -> None:
     saver = DynamoDBSaver("threads", serde=Twice(serde.cipher, serde.serde))
     with pytest.raises(CheckpointerConfigurationError, match="the gateway's saver has a Twice"):
         create_gateway(saver, authenticate=anybody_on_this_machine)
-
-
-async def _post(
-    saver: DynamoDBSaver, name: str, request: Any, *, principal: str = "all", **options: Any
-) -> httpx.Response:
-    app = create_gateway(saver, authenticate=always(PRINCIPALS[principal]), **options)
-    async with httpx.AsyncClient(
-        transport=httpx.ASGITransport(app=app), base_url="http://localhost"
-    ) as client:
-        return await client.post(f"/{name}", json=request)

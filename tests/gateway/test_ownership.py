@@ -16,7 +16,6 @@ from starlette.applications import Starlette
 
 from langgraph.checkpoint.dynamodb import (
     CheckpointerConfigurationError,
-    CheckpointNotFoundError,
     DynamoDBSaver,
 )
 from langgraph.checkpoint.dynamodb._format import items
@@ -118,27 +117,6 @@ def test_a_prune_passes_over_what_does_not_exist(connect: Connect) -> None:
 
 
 # What they may not
-
-
-def test_what_does_not_exist_is_answered_without_a_trace(
-    connect: Connect, own_client: Any, table_name: str
-) -> None:
-    ada = connect("ada")
-    assert ada.get_tuple(thread_config("one")) is None
-    assert list(ada.list(thread_config("one"))) == []
-    assert ada.runs("one") == []
-    ada.delete_thread("one")
-    with pytest.raises(CheckpointNotFoundError):
-        ada.copy_thread("one", "two")
-    assert all_items(own_client, table_name) == []
-
-
-def test_a_config_that_names_another_owner_is_refused(connect: Connect) -> None:
-    ada = connect("ada", owner_from="user_id")
-    config = thread_config("one")
-    config["configurable"]["user_id"] = "bob"
-    with pytest.raises(CheckpointerConfigurationError, match="another owner"):
-        ada.put(config, checkpoint_of("1", {}), METADATA, {})
 
 
 def test_a_thread_that_gets_the_owner_of_its_credentials_is_not_told(
@@ -263,7 +241,9 @@ async def test_a_lock_is_taken_before_its_thread_exists(gateway: Starlette) -> N
 
 
 @pytest.mark.parametrize("name", [each.name for each in ENDPOINTS if each.absent is not None])
-async def test_what_does_not_exist_has_an_empty_answer(gateway: Starlette, name: str) -> None:
+async def test_what_does_not_exist_has_an_empty_answer_and_gets_no_trace(
+    gateway: Starlette, name: str, own_client: Any, table_name: str
+) -> None:
     endpoint = BY_NAME[name]
     request = example(endpoint.model, "acme/1")
     request.pop("after", None)
@@ -271,6 +251,15 @@ async def test_what_does_not_exist_has_an_empty_answer(gateway: Starlette, name:
     assert answer.status_code == 200, answer.text
     endpoint.answer.model_validate(answer.json())
     assert answer.json() == endpoint.absent
+    assert all_items(own_client, table_name) == []
+
+
+async def test_of_what_does_not_exist_there_is_no_copy(
+    gateway: Starlette, own_client: Any, table_name: str
+) -> None:
+    copy = {"source_thread_id": "acme/1", "target_thread_id": "acme/2"}
+    assert (await send(gateway, "ada", "copy-thread", copy)).status_code == 404
+    assert all_items(own_client, table_name) == []
 
 
 async def test_the_rest_of_a_history_that_is_gone_is_not_empty(gateway: Starlette) -> None:

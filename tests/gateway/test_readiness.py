@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -33,36 +34,27 @@ async def test_it_is_ready_while_the_table_answers(
     assert "no-such-table" in caplog.text
 
 
-class Table:
-    """A saver that answers, or does not."""
-
-    def __init__(self) -> None:
-        """Answer."""
-        self.asked = 0
-        self.answers = asyncio.Event()
-        self.answers.set()
-
-    async def aget_tuple(self, config: Any) -> None:
-        """Answer once it may."""
-        self.asked += 1
-        assert config["configurable"]["thread_id"].startswith("gateway-ready-")
-        await self.answers.wait()
-
-
 async def test_many_who_ask_within_a_second_are_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = 0.0
-    table: Any = Table()
+    now, asked, answers = 0.0, list[str](), asyncio.Event()
+
+    async def aget_tuple(config: Any) -> None:
+        asked.append(config["configurable"]["thread_id"])
+        await answers.wait()
+
+    table: Any = SimpleNamespace(aget_tuple=aget_tuple)
     ready = Readiness(table, lambda: now)
+    answers.set()
     await asyncio.gather(*(ready.check() for _ in range(10)))
-    assert table.asked == 1
+    assert len(asked) == 1
+    assert asked[0].startswith("gateway-ready-")
     now += 1
     monkeypatch.setattr(readiness, "_ANSWER_SECONDS", 0.01)
-    table.answers.clear()
+    answers.clear()
     results = await asyncio.gather(*(ready.check() for _ in range(10)), return_exceptions=True)
     assert {type(each) for each in results} == {ProblemError}
-    assert table.asked == 2
+    assert len(asked) == 2
     now += 1
-    table.answers.set()
+    answers.set()
     await ready.check()
 
 

@@ -64,24 +64,6 @@ def client_of_nothing() -> operations.Client:
     return client_of(Harness().process().storage)
 
 
-def told(document: Any) -> Any:
-    """A document in JSON, in which bytes are marked."""
-    if isinstance(document, bytes):
-        return {"bytes": base64.b64encode(document).decode()}
-    if isinstance(document, dict):
-        return {name: told(each) for name, each in document.items()}
-    return [told(each) for each in document] if isinstance(document, (list, tuple)) else document
-
-
-def read(document: Any) -> Any:
-    """The document that was told."""
-    if isinstance(document, dict) and document.keys() == {"bytes"}:
-        return base64.b64decode(document["bytes"])
-    if isinstance(document, dict):
-        return {name: read(each) for name, each in document.items()}
-    return list(map(read, document)) if isinstance(document, list) else document
-
-
 def record() -> tuple[list[Any], list[Any]]:
     """Return the messages of a conversation, and what its client returned."""
     harness, messages = Harness(), list[Any]()
@@ -89,7 +71,7 @@ def record() -> tuple[list[Any], list[Any]]:
 
     def ask(call: Call) -> Op[Any]:
         answer = yield from answered(storage, call)
-        messages.append([call.method, told(dict(call.params)), told(answer)])
+        messages.append([call.method, dict(call.params), answer])
         return answer
 
     returned = converse(client_of(storage), lambda operation: harness.run(asking(operation, ask)))
@@ -99,8 +81,16 @@ def record() -> tuple[list[Any], list[Any]]:
 @pytest.fixture(scope="module")
 def messages() -> list[Any]:
     """Give the recorded messages: endpoint, request and answer of each."""
-    recorded: list[Any] = read(json.loads(FILE.read_text()))
+    recorded: list[Any] = json.loads(FILE.read_text(), object_hook=_read)
     return recorded
+
+
+def _told(data: bytes) -> dict[str, str]:
+    return {"bytes": base64.b64encode(data).decode()}
+
+
+def _read(document: dict[str, Any]) -> Any:
+    return base64.b64decode(document["bytes"]) if document.keys() == {"bytes"} else document
 
 
 def contains(whole: Any, part: Any) -> bool:
@@ -113,24 +103,6 @@ def contains(whole: Any, part: Any) -> bool:
     if isinstance(part, (list, tuple)):
         return len(whole) == len(part) and all(map(contains, whole, part))
     return bool(whole == part)
-
-
-def test_every_endpoint_was_recorded(messages: list[Any]) -> None:
-    assert {name for name, *_ in messages} == {
-        "about",
-        "put",
-        "put-writes",
-        "get-tuple",
-        "list",
-        "delta-channel-history",
-        "set-thread",
-        "threads",
-        "runs",
-        "copy-thread",
-        "prune",
-        "delete-for-runs",
-        "delete-thread",
-    }
 
 
 def test_todays_service_takes_the_requests_and_answers_at_least_the_same(messages: list[Any]) -> None:
@@ -172,4 +144,4 @@ def extended(answer: Any) -> Any:
 
 
 if __name__ == "__main__" and not FILE.exists():
-    FILE.write_text("[\n" + ",\n".join(map(json.dumps, record()[0])) + "\n]\n")
+    FILE.write_text("[\n" + ",\n".join(json.dumps(each, default=_told) for each in record()[0]) + "\n]\n")

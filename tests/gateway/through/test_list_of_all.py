@@ -80,10 +80,12 @@ def test_a_filter_may_have_whatever_metadata_have(
     # The next page is asked for with the same filter.
     monkeypatch.setattr(operations, "_PAGE_FIRST", 1)
     saver, remote = make_saver(), make_remote()
-    for number, each in enumerate((value, "other", value)):
+    stored: list[tuple[Any, Any]] = [(saver, value), (saver, "other"), (remote, value)]
+    for number, (by, each) in enumerate(stored):
         metadata: Any = {"source": "loop", "of": each}
-        saver.put(thread_config("t"), checkpoint_of(f"{number}", {}), metadata, {})
+        by.put(thread_config("t"), checkpoint_of(f"{number}", {}), metadata, {})
     for config in (thread_config("t"), None):
-        here = _names(saver.list(config, filter={"of": value}))
-        assert _names(remote.list(config, filter={"of": value})) == here
-        assert _names(remote.list(config, filter={"of": value, "source": "loop"}, limit=1)) == here[:1]
+        assert list(remote.list(config)) == list(saver.list(config))
+        here = list(saver.list(config, filter={"of": value}))
+        assert list(remote.list(config, filter={"of": value})) == here
+        assert list(remote.list(config, filter={"of": value, "source": "loop"}, limit=1)) == here[:1]

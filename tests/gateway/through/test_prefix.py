@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,38 +11,17 @@ from langgraph.checkpoint.dynamodb import (
     CheckpointerInputError,
     DynamoDBSaver,
 )
-from langgraph.checkpoint.dynamodb._operations.overview import scan_threads
-from langgraph.checkpoint.dynamodb.gateway import Principal
-from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
-from tests.gateway.conftest import always
 from tests.support.checkpoints import Conversation, store, thread_config
-from tests.support.gateway_service import gateway_service
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
 
 pytestmark = pytest.mark.engines("dynamodb-local")
 
-KEY = b"0123456789abcdef"
-
-
-@pytest.fixture
-def acme(make_saver: Callable[..., DynamoDBSaver]) -> Iterator[str]:
-    """Run a gateway whose callers are all of the tenant acme, and give its address."""
-    with gateway_service(make_saver(), authenticate=always(Principal("agents", "acme", RIGHTS))) as url:
-        yield url
-
 
 def _threads(saver: BaseCheckpointSaver[Any]) -> list[str]:
     return sorted({each.config["configurable"]["thread_id"] for each in saver.list(None)})
-
-
-def _stored(saver: DynamoDBSaver) -> list[str]:
-    """The threads in the table, without opening their values."""
-    return sorted({
-        thread_id for page in saver.runner.stream(scan_threads(saver.storage)) for thread_id in page.thread_ids
-    })  # fmt: skip
 
 
 def test_a_list_of_all_threads_has_those_with_the_prefix(
@@ -62,7 +41,7 @@ def test_runs_are_deleted_in_threads_with_the_prefix_only(
         store(make_saver(), thread_config(thread), "1", {}, run_id="run")
     with HttpCheckpointSaver(serve(), thread_prefix="acme/") as remote:
         remote.delete_for_runs(["run"])
-    assert _stored(make_saver()) == ["other/1"]
+    assert _threads(make_saver()) == ["other/1"]
 
 
 def test_it_is_text() -> None:
@@ -74,11 +53,11 @@ def test_it_is_text() -> None:
 @pytest.mark.parametrize(
     "config", [None, {}, {"configurable": None}, {"configurable": {}}, {"configurable": {"thread_id": ""}}]
 )
-def test_what_names_no_thread_is_refused_as_without_it(acme: str, config: Any) -> None:
-    messages = []
+def test_what_names_no_thread_is_refused_as_without_it(serve: Callable[..., str], config: Any) -> None:
+    messages, url = [], serve()
     for prefix in ("", "acme/"):
         with (
-            HttpCheckpointSaver(acme, thread_prefix=prefix) as remote,
+            HttpCheckpointSaver(url, thread_prefix=prefix) as remote,
             pytest.raises(CheckpointerInputError) as caught,
         ):
             remote.get_tuple(config)

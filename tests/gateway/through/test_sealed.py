@@ -12,9 +12,7 @@ from benchmarks.sealing import VARIANTS, turns_of
 from benchmarks.workloads import chat
 from langgraph.checkpoint.dynamodb import CheckpointCorruptionError, CheckpointerConfigurationError
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
-from tests.support import graphs
 from tests.support.checkpoints import all_items, checkpoint_of, thread_config
-from tests.support.session import assert_same, run_to_the_end
 from tools.engine import Engine
 
 if TYPE_CHECKING:
@@ -26,11 +24,6 @@ pytestmark = pytest.mark.engines("dynamodb-local")
 CIPHER = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
 
 MakeRemote = Callable[..., HttpCheckpointSaver]
-
-
-@pytest.mark.parametrize("build", [graphs.journal, graphs.fan_out, graphs.subgraphs(None)])
-async def test_a_graph_equals_one_in_memory(make_remote: MakeRemote, build: graphs.Build) -> None:
-    await assert_same(lambda: make_remote(serde=CIPHER), build, run_to_the_end, "sync", "sync")
 
 
 def test_nothing_of_a_value_is_readable(

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import pytest
 
 from tests.gateway.through.remote import RemoteSaver
-from tests.simulation.random_runs import copying_run, random_run
+from tests.simulation.random_runs import copying_run, random_run, waiting_run
 from tests.simulation.scenarios import CALLS, prepare
 from tests.simulation.schedule import Choices, search
 from tests.simulation.simulator import Faults
@@ -46,7 +46,7 @@ def test_a_call_succeeds_when_each_request_of_its_service_is_carried_out_twice(n
     world.check_end()
 
 
-every_kind_of_run = pytest.mark.parametrize("run", [random_run, copying_run])
+every_kind_of_run = pytest.mark.parametrize("run", [random_run, copying_run, waiting_run])
 
 
 @every_kind_of_run

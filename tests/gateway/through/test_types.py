@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 import pytest
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from langgraph.graph import StateGraph
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver, create_checkpointer
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
-from tests.support.objects import ALLOWED, FIELDS, PERSON, PLACE, Person, Place, fill, read
+from tests.support.objects import ALLOWED, FIELDS, PERSON, PLACE, Place, fill, read
 from tests.support.operations import Side, both_sides
 
 # An engine knows nothing of types.
@@ -21,13 +20,6 @@ pytestmark = pytest.mark.engines("dynamodb-local")
 
 MakeSaver = Callable[..., DynamoDBSaver]
 KEY = "0123456789abcdef"
-
-
-class State(TypedDict):
-    """What a graph declares, and one value of which it does not say what it is."""
-
-    place: Place
-    anything: Any
 
 
 @both_sides
@@ -71,23 +63,6 @@ def test_a_configured_client_is_as_strict(
     with create_checkpointer({"type": "http", "config": {"url": serve(), **options}}) as remote:
         assert remote is not None
         assert read("sync", remote) == [expected] * 14
-
-
-@pytest.mark.parametrize("says", ["environment", "serializer"])
-def test_a_graph_gets_the_types_that_it_declares(
-    monkeypatch: pytest.MonkeyPatch, make_remote: Callable[..., HttpCheckpointSaver], says: str
-) -> None:
-    """LangGraph derives them from the schema where it is told to be strict, and tells the saver."""
-    remote = make_remote()
-    if says == "environment":
-        monkeypatch.setattr("langgraph._internal._serde.STRICT_MSGPACK_ENABLED", True)
-    else:
-        remote = make_remote(serde=JsonPlusSerializer(allowed_msgpack_modules=[Place]))
-    builder = StateGraph(State).add_node("node", lambda _state: {"anything": Person("ann")})
-    graph = builder.set_entry_point("node").compile(checkpointer=remote)
-    config: Any = {"configurable": {"thread_id": "t"}}
-    graph.invoke({"place": Place("here"), "anything": None}, config)
-    assert graph.get_state(config).values == {"place": PLACE, "anything": {"name": "ann"}}
 
 
 def permissive() -> JsonPlusSerializer:

@@ -149,16 +149,6 @@ def test_values_that_the_service_does_not_have_are_sent_whole() -> None:
     assert pair.values() == {"log": log(41), "kept": noise(9000)}
 
 
-def test_a_base_that_was_stored_again_by_somebody_else_is_not_used() -> None:
-    pair, other = Pair(), Pair()
-    other.harness, other.storage = pair.harness, pair.storage
-    pair.put(0, {"log": log(40)})
-    other.put(0, {"log": [each.upper() for each in log(40)]})
-    calls = pair.put(1, {"log": log(41)})
-    assert len(calls) == 2
-    assert pair.values() == {"log": log(41)}
-
-
 def test_what_the_agent_changes_while_the_service_wants_more_is_not_stored() -> None:
     pair = Pair()
     kept = {"messages": ["as it was"]}
@@ -353,12 +343,6 @@ def test_a_base_is_only_what_the_parent_has_in_the_channel(where: str) -> None:
     assert pair.harness.process().get("1") is None
 
 
-def test_values_that_are_kept_and_not_there_are_wanted_all_at_once() -> None:
-    pair = Pair()
-    document = crafted(values={"log": delta_to(log(40))}, kept=["a", "b"], parent_checkpoint_id=None)
-    assert pair.ask("put", **document) == {"wanted": ["a", "b", "log"]}
-
-
 DELTA = zstd.compress(b"x")
 _STREAM = zstd.ZstdCompressor()
 UNSIZED = _STREAM.compress(b"x") + _STREAM.flush()
@@ -367,15 +351,12 @@ UNSIZED = _STREAM.compress(b"x") + _STREAM.flush()
 @pytest.mark.parametrize(
     ("field_name", "value"),
     [
-        ("checkpoint", {}),
-        ("checkpoint", {"id": ""}),
         ("checkpoint", {"id": "1", "channel_versions": []}),
         ("values", {"log": {"type": "msgpack"}}),
         ("values", {"log": {"type": "msgpack", "data": b"", "base": bytes(16), "delta": DELTA}}),
         ("values", {"log": {"type": "msgpack", "base": b"short", "delta": DELTA}}),
         ("values", {"log": {"type": "msgpack", "base": bytes(16), "delta": b"no frame"}}),
         ("values", {"log": {"type": "msgpack", "base": bytes(16), "delta": UNSIZED}}),
-        ("unknown", 1),
     ],
 )
 def test_what_is_no_request_is_refused(field_name: str, value: Any) -> None:
@@ -436,23 +417,6 @@ def test_text_that_msgpack_cannot_hold_is_only_in_typed_metadata(data: bytes) ->
     assert pair.ask("list", thread_id=THREAD)["checkpoints"] == [found]
 
 
-@pytest.mark.parametrize("encrypts", [False, True])
-def test_a_filter_finds_typed_metadata(*, encrypts: bool) -> None:
-    serde = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef") if encrypts else SERDE
-    pair = Pair(serde=serde)
-    for number in range(4):
-        metadata: Any = {"source": "loop", "of": number % 2, "when": {1, 2}}
-        config, checkpoint = thread_config(THREAD), checkpoint_of(str(number), {})
-        pair.run(operations.put(pair.client, config, checkpoint, metadata, {}))
-    for wanted in ({"of": 1}, {"of": 1, "when": {1, 2}}):
-        listed = operations.list_checkpoints(pair.client, thread_config(THREAD), wanted, None, 1)
-        [found] = pair.run(collected(listed))
-        assert (found.checkpoint["id"], found.metadata) == ("3", {"source": "loop", "of": 1, "when": {1, 2}})
-    # What can be read is filtered by the service.
-    asked = pair.ask("list", thread_id=THREAD, filter={"of": 1})["checkpoints"]
-    assert len(asked) == (4 if encrypts else 2)
-
-
 @pytest.mark.parametrize(
     ("value", "wanted"),
     [(Decimal(1), 1), (Level.HIGH, 2), ([Decimal(1)], [1]), ({"of": Decimal(1)}, {"of": 1}), (Decimal(1), 2)],
@@ -465,22 +429,6 @@ def test_an_object_in_metadata_is_compared_by_its_client(value: Any, wanted: Any
     assert [each.metadata for each in pair.run(collected(listed))] == [metadata] * (value == wanted)
     # The rest is still compared by the service.
     assert pair.ask("list", thread_id=THREAD, filter={"of": wanted, "source": "input"})["checkpoints"] == []
-
-
-def test_whole_numbers_that_msgpack_cannot_hold_are_kept() -> None:
-    pair = Pair()
-    process = pair.harness.process()
-    pair.harness.run(process.put("1", {}, of=2**70))
-    found = pair.run(operations.get_tuple(pair.client, thread_config(THREAD)))
-    assert found is not None
-    assert found.metadata.items() >= {"of": 2**70}.items()
-    metadata: Any = {"of": 2**70}
-    pair.run(
-        operations.put(pair.client, thread_config(THREAD, "", "1"), checkpoint_of("2", {}), metadata, {})
-    )
-    found = pair.run(operations.get_tuple(client_of(pair.storage), thread_config(THREAD)))
-    assert found is not None
-    assert found.metadata.items() >= {"of": 2**70}.items()
 
 
 def test_a_client_with_a_cipher_refuses_what_is_not_encrypted() -> None:
@@ -511,24 +459,6 @@ def test_metadata_that_somebody_left_out_is_not_taken_for_none() -> None:
         CheckpointerConfigurationError, match=r"the metadata of checkpoint '0'.* not encrypted"
     ):
         pair.harness.run(asking(reading, without_metadata))
-
-
-def test_the_history_of_a_delta_channel_is_sealed_for_its_checkpoints() -> None:
-    serde = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
-    pair = Pair(serde=serde)
-    client = replace(pair.client, values=Values(serde, sealer_of(serde, pieces_bytes_max=1 << 20)))
-    config = thread_config(THREAD)
-    metadata: Any = {"step": 1, "tags": {"a"}}
-    for number in range(3):
-        new: dict[str, str | int | float] = {} if number else {"log": 1}
-        checkpoint = checkpoint_of(str(number), {} if number else {"log": ["seed"]})
-        config = pair.run(operations.put(client, config, checkpoint, metadata, new))
-        pair.run(operations.put_writes(client, config, [("log", [number])], f"task {number}", ""))
-    history = pair.run(operations.get_delta_channel_history(client, config, ["log"]))
-    assert history == {"log": {"writes": [("task 0", "log", [0]), ("task 1", "log", [1])], "seed": ["seed"]}}
-    found = pair.run(operations.get_tuple(client, config))
-    assert found is not None
-    assert found.metadata == metadata
 
 
 def long_history(pair: Pair) -> RunnableConfig:
