@@ -320,6 +320,29 @@ def test_a_large_batch_goes_on_where_it_was(
     assert far <= TIMES_THE_DIRECT_MAX * near
 
 
+@pytest.mark.parametrize("throttled_key", ["M#notes/#1", "P#u1/"], ids=["a memory", "the register"])
+def test_what_the_table_was_too_busy_for_is_sent_again_alone(
+    make_endpoint: Callable[[], Endpoint],
+    run: Callable[[Coroutine[Any, Any, Any]], Any],
+    throttled_key: str,
+) -> None:
+    """One put of a partition is enough to look whether it is still registered."""
+    namespace = ("acme", "u1", "notes")
+
+    async def main(store: Any, endpoint: Endpoint) -> None:
+        await store.aput(namespace, "first", {})
+        endpoint.throttles = lambda call: call.params.get("Key", {}).get("SK") == {"S": throttled_key}
+        endpoint.until, before = asyncio.get_running_loop().time() + 70, len(endpoint.requests)
+        await store.abatch([PutOp(namespace, f"{number}", {"n": number}) for number in range(3)])
+        sent = [call.params["Key"]["SK"]["S"] for _, call in endpoint.requests[before:]]
+        assert sent.count("M#notes/#0") == 1
+        assert sent.count(throttled_key) > 1
+        assert len(await store.asearch(namespace)) == 4
+
+    endpoint = make_endpoint()
+    run(main(Services(Limits()).connect(HttpStore(URL)), endpoint))
+
+
 def test_not_all_clients_come_back_at_once() -> None:
     waits = set()
     for _ in range(100):
