@@ -17,12 +17,12 @@ from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeou
 from langgraph.checkpoint.dynamodb._format.schema import table_schema
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
-from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, Step, Wait, Work
+from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, Wait, Work
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from tests.simulation.history import Moment, Violation
 from tests.simulation.schedule import Choices
 from tests.support.dynamodb_model import DynamoDBModel
-from tests.support.harness import CODEC, TABLE, Run, result_of
+from tests.support.harness import CODEC, TABLE, Run, Stage, result_of
 
 START_SECONDS = 1_700_000_000.0
 # Enough for all that a process reads.
@@ -142,7 +142,7 @@ class Actor:
         return max([self.wakes_at, *pauses])
 
 
-class Simulator:
+class Simulator(Stage):
     """One table, the processes that use it, and a clock that moves when they do."""
 
     def __init__(
@@ -254,14 +254,9 @@ class Simulator:
         run.drop()
         return len(last)
 
-    def perform(self, step: Step) -> Any:
-        """Carry out one step of an operation that runs alone; what it fails with is its outcome."""
-        if isinstance(step, Work):
-            return result_of(step)
-        if isinstance(step, Wait):
-            self.now += 0.0 if step.ended.done() else step.seconds_max
-            return None
-        return self._answer(step, None)
+    def answer(self, call: Call) -> Any:
+        """Carry out a request of an operation that runs alone; what it fails with is its outcome."""
+        return self._answer(call, None)
 
     def move(self) -> bool:
         """Let one thing happen; False when there is nothing left to happen."""

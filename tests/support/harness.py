@@ -7,9 +7,10 @@ the clock is the test's, and nothing else moves.
 from __future__ import annotations
 
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from botocore.exceptions import ClientError
 from langchain_core.runnables import RunnableConfig
@@ -49,16 +50,26 @@ def result_of(step: Work) -> Any:
         return error
 
 
-class Stage(Protocol):
+class Stage(ABC):
     """What performs the steps of an operation, and whose time passes meanwhile."""
 
     now: float
 
+    @abstractmethod
+    def answer(self, call: Call) -> Any:
+        """Carry out a request; what it fails with is its outcome."""
+
     def perform(self, step: Step) -> Any:
         """Carry out one step; what it fails with is its outcome."""
+        if isinstance(step, Work):
+            return result_of(step)
+        if isinstance(step, Wait):
+            self.now += 0.0 if step.ended.done() else step.seconds_max
+            return None
+        return self.answer(step)
 
 
-class Harness:
+class Harness(Stage):
     """One table and a clock."""
 
     def __init__(self) -> None:
@@ -107,18 +118,13 @@ class Harness:
         """Run an operation to its end."""
         return self.begin(operation).finish()
 
-    def perform(self, step: Step) -> Any:
-        """Carry out one step; what it fails with is its outcome."""
-        if isinstance(step, Work):
-            return result_of(step)
-        if isinstance(step, Wait):
-            self.now += 0.0 if step.ended.done() else step.seconds_max
-            return None
+    def answer(self, call: Call) -> Any:
+        """Carry out a request; what it fails with is its outcome."""
         try:
-            return self.model.handle(step.method, step.params)
+            return self.model.handle(call.method, call.params)
         except ClientError as error:
             if error.response["Error"]["Code"] == "ValidationException":
-                raise AssertionError(f"DynamoDB never accepts {step}") from error
+                raise AssertionError(f"DynamoDB never accepts {call}") from error
             return error
 
 
