@@ -8,7 +8,6 @@ import json
 import os
 import re
 import time
-import uuid
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -17,10 +16,10 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from langgraph.checkpoint.dynamodb._format.schema import table_schema
 from tests.conftest import REQUIRE_LOCAL_VARIABLE
 from tests.infra.rendering import ACCOUNT_ID, INFRA, Node, Template
 from tests.infra.stacks import GIVEN
+from tests.support.checkpoints import table_of_its_own
 from tools.engine import LOCAL_ENVIRONMENT, Engine
 from tools.server import Server
 
@@ -237,7 +236,5 @@ def run_program(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[s
 @pytest.fixture(scope="module")
 def made_table(client: DynamoDBClient) -> Iterator[str]:
     """Give the name of a table for all of these tests."""
-    name = f"deployed-{uuid.uuid4().hex}"
-    client.create_table(**table_schema(name))
-    yield name
-    client.delete_table(TableName=name)
+    with table_of_its_own(client, "deployed") as name:
+        yield name

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, Checkpoint, CheckpointMetadata, empty_checkpoint
 from langgraph.checkpoint.base.id import uuid6
+
+from langgraph.checkpoint.dynamodb._format.schema import table_schema
 
 METADATA: CheckpointMetadata = {"source": "loop", "step": 1, "parents": {}}
 
@@ -91,6 +95,17 @@ def stored_values(saver: BaseCheckpointSaver[Any], config: RunnableConfig) -> di
     found = saver.get_tuple(config)
     assert found is not None
     return found.checkpoint["channel_values"]
+
+
+@contextmanager
+def table_of_its_own(client: Any, begins: str) -> Iterator[str]:
+    """Give the name of a new table, which begins so, and delete it afterwards."""
+    name = f"{begins}-{uuid.uuid4().hex}"
+    client.create_table(**table_schema(name))
+    try:
+        yield name
+    finally:
+        client.delete_table(TableName=name)
 
 
 def all_items(client: Any, table_name: str, *, begins: str = "") -> list[Any]:

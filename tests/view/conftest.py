@@ -14,9 +14,9 @@ import pytest
 
 from benchmarks.meter import Meter
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb._format.schema import table_schema
 from langgraph.checkpoint.dynamodb.view.responses import Responses
 from langgraph.checkpoint.dynamodb.view.thread_view import Session
+from tests.support.checkpoints import table_of_its_own
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -57,10 +57,8 @@ def _as_text(value: Any) -> str:
 @pytest.fixture(scope="session")
 def table(client: DynamoDBClient) -> Iterator[str]:
     """Give a table that all tests share, each of which has threads of its own."""
-    name = f"view-{uuid.uuid4().hex}"
-    client.create_table(**table_schema(name))
-    yield name
-    client.delete_table(TableName=name)
+    with table_of_its_own(client, "view") as name:
+        yield name
 
 
 @dataclass(frozen=True)

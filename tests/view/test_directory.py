@@ -11,12 +11,11 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb._format.schema import table_schema
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerInputError
 from langgraph.checkpoint.dynamodb.view import directory as directory_module
 from langgraph.checkpoint.dynamodb.view.responses import Responses
 from langgraph.checkpoint.dynamodb.view.thread_view import Session
-from tests.support.checkpoints import store, thread_config
+from tests.support.checkpoints import store, table_of_its_own, thread_config
 from tests.support.directory import Entered, enter_threads
 from tests.view import story
 from tests.view.conftest import Asked, Metered, Raw
@@ -33,10 +32,8 @@ OWNER_KEY = b"owners' key of 20 b."
 @pytest.fixture
 def own_table(client: DynamoDBClient) -> Iterator[str]:
     """Give a table that no other test reads: threads of another key are in the way of a list of all."""
-    name = f"view-{uuid.uuid4().hex}"
-    client.create_table(**table_schema(name))
-    yield name
-    client.delete_table(TableName=name)
+    with table_of_its_own(client, "view") as name:
+        yield name
 
 
 @pytest.fixture
