@@ -72,7 +72,6 @@ def emulator() -> Iterator[Client]:
 ACCOUNT = {
     **GIVEN["gateway.yaml"],
     **GIVEN["gateway-ecs.yaml"],
-    "Principals": "principals: {agent: {iam: 'arn:aws:iam::123456789012:role/agent', rights: [read, write]}}",
     "BrokerRoleArn": "arn:aws:iam::123456789012:role/service",
     "SubnetIds": "subnet-1",
     "TableStackName": "base-table",

@@ -15,7 +15,7 @@ import pytest
 
 from tests.deployed.conftest import Client, Stacks
 from tests.infra.rendering import INFRA, load
-from tests.infra.stacks import TOKENS
+from tests.infra.stacks import FIRST_DOOR
 
 # Behind all that a template makes; no stack exports the value.
 BROKEN = {"Type": "AWS::IAM::ManagedPolicy", "Properties": {"PolicyDocument": {"Fn::ImportValue": "nothing"}}}
@@ -40,9 +40,9 @@ TRIALS = {
     "tenant": Trial("tenant.yaml", {"Tenant": "acme"}, {"Tenant": "globex"}),
     "tenant-role": Trial("tenant-role.yaml", {}, {}),
     "gateway": Trial("gateway.yaml", {}, {"MemorySize": "512"}),
-    "gateway-http-api": Trial(
+    "gateway-first-door": Trial(
         "gateway.yaml",
-        TOKENS,
+        FIRST_DOOR,
         {"MemorySize": "512", "RequestsPerSecond": "5"},
     ),
     "gateway-ecs": Trial("gateway-ecs.yaml", {"DeletionProtection": "false"}, {"LogRetentionDays": "60"}),

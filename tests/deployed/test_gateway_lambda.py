@@ -1,25 +1,30 @@
-"""The gateway on Lambda, run as Lambda runs it, and reached by a function URL, an HTTP API and a load balancer."""
+"""The gateway on Lambda, run as Lambda runs it, and reached by an HTTP API."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import random
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
+import jwt
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from jwt.algorithms import ECAlgorithm
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import Checkpoint, empty_checkpoint
 
 from langgraph.checkpoint.dynamodb import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
-from tests.deployed.lambda_entrance import Entrance, FunctionUrl, HttpApi, LoadBalancer
+from tests.deployed.lambda_entrance import Entrance
 from tests.deployed.lambda_environment import Environment
 from tests.infra.rendering import Node
 from tests.infra.stacks import GATEWAYS
+from tests.support.http_stand_in import Answer, http_stand_in
 from tools.engine import Engine
 
 # What is tested here is the process, so one engine does.
@@ -27,13 +32,9 @@ pytestmark = pytest.mark.engines("dynamodb-local")
 LIMIT = "LANGGRAPH_GATEWAY_LIMITS__BODY_BYTES_MAX"
 TOKEN = "t" * 32
 PRINCIPALS = {
-    "iam": {"agents": {"arns": ["arn:aws:iam::210987654321:role/agents"], "tenant": "acme"}},
-    "authorizer": {"tenant_claim": "tenant"},
-    "bearer": {"agents": {"sha256": [hashlib.sha256(TOKEN.encode()).hexdigest()], "tenant": "acme"}},
+    "bearer": {"agents": {"sha256": [hashlib.sha256(TOKEN.encode()).hexdigest()], "tenant": "acme"}}
 }
-
-
-FUNCTION = GATEWAYS["function URL"].properties("Gateway")
+FUNCTION = GATEWAYS["Lambda"].properties("Gateway")
 HANDLER: str = FUNCTION["Handler"]
 VARIABLES: dict[str, str] = FUNCTION["Environment"]["Variables"]
 
@@ -70,43 +71,67 @@ def ask(address: str, path: str, document: Node = None, **headers: str) -> tuple
             return error.code, json.loads(error.read())
 
 
-@pytest.mark.parametrize("entrance", [FunctionUrl, HttpApi])
-def test_who_aws_has_authenticated_is_let_in_to_the_threads_of_their_tenant(
-    function: Environment, entrance: type[Entrance]
-) -> None:
-    with entrance(function).serving() as address:
-        status, about = ask(address, "/about")
-        assert status == 200
-        limit = int(VARIABLES[LIMIT])
-        assert about["limits"]["body_bytes_max"] == limit
-        assert ask(address, "/checkpoints/get-tuple", {"thread_id": "acme/1"})[0] == 200
-        status, problem = ask(address, "/checkpoints/get-tuple", {"thread_id": "other/1"})
-        assert (status, problem["type"].rpartition(":")[2]) == (403, "CheckpointerConfigurationError")
+@pytest.fixture(scope="module")
+def address(function: Environment) -> Iterator[str]:
+    """Give the address of an HTTP API in front of it."""
+    with Entrance(function).serving() as address:
+        yield address
+
+
+def test_a_token_opens_the_threads_of_its_tenant(address: str) -> None:
+    token = f"Bearer {TOKEN}"
+    status, about = ask(address, "/about", authorization=token)
+    assert status == 200
+    assert about["limits"]["body_bytes_max"] == int(VARIABLES[LIMIT])
+    asked = "/checkpoints/get-tuple"
+    assert ask(address, asked, {"thread_id": "acme/1"}, authorization=token)[0] == 200
+    status, problem = ask(address, asked, {"thread_id": "other/1"}, authorization=token)
+    assert (status, problem["type"].rpartition(":")[2]) == (403, "CheckpointerConfigurationError")
+
+
+def test_a_json_web_token_is_verified_by_the_function_itself(engine: Engine, made_table: str) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    published = json.loads(ECAlgorithm.to_jwk(key.public_key())) | {"kid": "1"}
+    claims = {"iss": "https://issuer.example", "aud": "gateway", "tenant": "acme", "exp": time.time() + 3600}
+    by_issuer, by_another = (
+        jwt.encode({**claims, "sub": "agents"}, each, algorithm="ES256", headers={"kid": "1"})
+        for each in (key, ec.generate_private_key(ec.SECP256R1()))
+    )
+    with http_stand_in() as issuer:
+        issuer.always = Answer(body=json.dumps({"keys": [published]}).encode())
+        trusted = {
+            "jwks_url": f"{issuer.address}/keys",
+            "issuer": claims["iss"],
+            "audience": claims["aud"],
+            "algorithms": ["ES256"],
+            "tenant_claim": "tenant",
+        }
+        own = {"LANGGRAPH_GATEWAY_PRINCIPALS": json.dumps({"jwt": trusted})}
+        with (
+            Environment.running(HANDLER, variables(engine, made_table, **own)) as function,
+            # Whatever a first door says.
+            Entrance(function, {"jwt": {"claims": claims, "scopes": None}}).serving() as address,
+        ):
+            assert ask(address, "/about", authorization=f"Bearer {by_issuer}")[0] == 200
+            assert ask(address, "/about", authorization=f"Bearer {by_another}")[0] == 401
+            assert ask(address, "/about")[0] == 401
 
 
 @pytest.mark.parametrize(
-    "role", [None, "arn:aws:sts::210987654321:assumed-role/others/1", "arn:aws:sts::1:assumed-role/agents/1"]
+    "authorizer",
+    [
+        None,
+        {"iam": {"userArn": "arn:aws:sts::210987654321:assumed-role/agents/session"}},
+        {"jwt": {"claims": {"sub": "agents", "tenant": "acme"}, "scopes": None}},
+    ],
 )
-def test_who_is_nobody_known_is_not_let_in(function: Environment, role: str | None) -> None:
-    """And nothing that a caller may write themselves makes them somebody."""
-    said = json.dumps({"requestContext": {"authorizer": {"iam": {"userArn": FunctionUrl.role}}}})
-    way_in = FunctionUrl(function)
-    way_in.role = role
-    with way_in.serving() as address:
-        for headers in (
-            {},
-            {"x-amzn-request-context": said},
-            {"authorization": f"Bearer {FunctionUrl.role}"},
-        ):
+def test_nothing_but_a_token_lets_anybody_in(function: Environment, authorizer: Node) -> None:
+    """Neither what an event says of its sender, nor a header."""
+    said = json.dumps({"authorizer": authorizer})
+    with Entrance(function, authorizer).serving() as address:
+        for headers in ({}, {"x-amzn-request-context": said}, {"authorization": "Bearer agents"}):
             status, problem = ask(address, "/about", **headers)
             assert (status, problem["status"]) == (401, 401)
-
-
-def test_a_load_balancer_takes_tokens(function: Environment) -> None:
-    with LoadBalancer(function).serving() as address:
-        assert ask(address, "/health") == (200, {"status": "ok"})
-        assert ask(address, "/about")[0] == 401
-        assert ask(address, "/about", authorization=f"Bearer {TOKEN}")[0] == 200
 
 
 def large_checkpoint(size: int) -> Checkpoint:
@@ -117,37 +142,21 @@ def large_checkpoint(size: int) -> Checkpoint:
     return checkpoint
 
 
-# In an answer of 1 MB a body is base64 text, beside headers.
-_OF_A_LOAD_BALANCER = "700000"
-
-
-@pytest.mark.parametrize(
-    ("entrance", "body_bytes_max", "size"),
-    [
-        (FunctionUrl, VARIABLES[LIMIT], 4_000_000),
-        (LoadBalancer, _OF_A_LOAD_BALANCER, 600_000),
-    ],
-)
-def test_a_value_as_large_as_a_body_goes_in_and_comes_out(
-    engine: Engine, made_table: str, entrance: type[Entrance], body_bytes_max: str, size: int
-) -> None:
-    checkpoint = large_checkpoint(size)
+def test_a_value_as_large_as_a_body_goes_in_and_comes_out(function: Environment) -> None:
+    checkpoint = large_checkpoint(4_000_000)
     value = checkpoint["channel_values"]["file"]
-    config: RunnableConfig = {
-        "configurable": {"thread_id": f"acme/{entrance.__name__}-{size}", "checkpoint_ns": ""}
-    }
-    with Environment.running(HANDLER, variables(engine, made_table, **{LIMIT: body_bytes_max})) as function:
-        way_in = entrance(function)
-        with way_in.serving() as address:
-            with HttpCheckpointSaver(address, auth=TOKEN) as writer:
-                stored = writer.put(config, checkpoint, {"step": 1}, {"file": "1"})
-                writer.put_writes(stored, [("file", value[::-1])], "task")
-                larger = random.Random(1).randbytes(int(body_bytes_max) + 1000)
-                with pytest.raises(CheckpointerInputError, match="body"):
-                    writer.put_writes(stored, [("file", larger)], "another task")
-            with HttpCheckpointSaver(address, auth=TOKEN) as reader:
-                found = reader.get_tuple(config)
-                listed = list(reader.list(config))
+    config: RunnableConfig = {"configurable": {"thread_id": "acme/large", "checkpoint_ns": ""}}
+    way_in = Entrance(function)
+    with way_in.serving() as address:
+        with HttpCheckpointSaver(address, auth=TOKEN) as writer:
+            stored = writer.put(config, checkpoint, {"step": 1}, {"file": "1"})
+            writer.put_writes(stored, [("file", value[::-1])], "task")
+            larger = random.Random(1).randbytes(int(VARIABLES[LIMIT]) + 1000)
+            with pytest.raises(CheckpointerInputError, match="body"):
+                writer.put_writes(stored, [("file", larger)], "another task")
+        with HttpCheckpointSaver(address, auth=TOKEN) as reader:
+            found = reader.get_tuple(config)
+            listed = list(reader.list(config))
     assert found is not None
     assert found.checkpoint["channel_values"]["file"] == value
     assert found.pending_writes == [("task", "file", value[::-1])]

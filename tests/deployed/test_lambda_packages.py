@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.deployed.lambda_entrance import FunctionUrl
+from tests.deployed.lambda_entrance import event_of
 from tests.infra.rendering import INFRA
 from tests.infra.stacks import GATEWAYS
 
-VARIABLES: dict[str, str] = GATEWAYS["function URL"].properties("Gateway")["Environment"]["Variables"]
-EVENT = FunctionUrl.event(FunctionUrl.__new__(FunctionUrl), "GET", "/health", {}, b"")
+VARIABLES: dict[str, str] = GATEWAYS["Lambda"].properties("Gateway")["Environment"]["Variables"]
+EVENT = event_of("GET", "/health", {}, b"")
 # What is done with each, in which the saver's metrics may be printed first.
 PROGRAMS = {
     "LAMBDA_PACKAGE": "import handler; print(handler.__file__)",

@@ -82,7 +82,7 @@ def test_the_gateway(
     monkeypatch.setattr(program, "GATEWAY_RETRY_SECONDS", 0.1)
     found = results(Smoke(table_name, gateway_url=address), "gateway")
     assert found["gateway"].verdict == PROBLEM
-    assert "name this caller in PRINCIPALS" in found["gateway"].remedy
+    assert "set GATEWAY_TOKEN to a token" in found["gateway"].remedy
 
 
 @pytest.fixture(scope="module")

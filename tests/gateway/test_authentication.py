@@ -1,4 +1,4 @@
-"""Who asks: random tokens, identities of IAM, claims that API Gateway has verified, and nobody at all."""
+"""Who asks: random tokens, and nobody at all."""
 
 from __future__ import annotations
 
@@ -12,15 +12,13 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.gateway import Principal
 from langgraph.checkpoint.dynamodb.gateway.authentication import (
     BearerTokens,
-    IamIdentities,
     any_of,
     anybody_on_this_machine,
     is_of_this_machine,
 )
-from langgraph.checkpoint.dynamodb.gateway.jwt import ClaimOptions
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 from tests.gateway.conftest import MakeClient, Script, always
-from tests.gateway.connections import connection, signed_by, vouched_for
+from tests.gateway.connections import connection
 
 ACME, OTHER = Principal("acme", "acme"), Principal("other", "other")
 
@@ -67,96 +65,6 @@ async def test_two_headers_are_refused_whichever_a_proxy_would_have_read(tokens:
 async def test_the_first_way_that_knows_the_request_counts() -> None:
     assert await any_of([always(None), always(ACME), always(OTHER)])(connection()) == ACME
     assert await any_of([])(connection()) is None
-
-
-# IAM
-
-
-ROLE = "arn:aws:iam::123456789012:role/agents"
-SESSION = "arn:aws:sts::123456789012:assumed-role/agents/session"
-
-
-@pytest.mark.parametrize(
-    ("pattern", "arn", "is_known"),
-    [
-        (ROLE, SESSION, True),
-        ("arn:aws:iam::123456789012:role/team/agents", SESSION, True),
-        ("arn:aws:iam::123456789012:role/agent*", SESSION, True),
-        ("arn:aws:iam::123456789012:role/agent", SESSION, False),
-        (ROLE, SESSION.replace("agents/", "agents-2/"), False),
-        (ROLE, "arn:aws:sts::210987654321:assumed-role/agents/session", False),
-        (ROLE, "arn:aws-cn:sts::123456789012:assumed-role/agents/session", False),
-        # The name of a session is its caller's to choose.
-        (ROLE, "arn:aws:sts::123456789012:assumed-role/evil/agents", False),
-        (ROLE, "arn:aws:sts::123456789012:federated-user/agents", False),
-        (ROLE, "arn:aws:iam::123456789012:user/agents", False),
-        (ROLE, "arn:aws:iam::123456789012:root", False),
-        ("arn:aws:iam::123456789012:user/me", "arn:aws:iam::123456789012:user/path/me", True),
-        (ROLE, 7, False),
-        (ROLE, None, False),
-    ],
-)
-async def test_an_identity_is_known_by_its_role_or_user(pattern: str, arn: Any, is_known: bool) -> None:
-    identities = IamIdentities({ACME: [pattern]})
-    assert await identities(connection(event=signed_by(arn))) == (ACME if is_known else None)
-
-
-@pytest.mark.parametrize(
-    "event", [None, [], {}, {"requestContext": None}, {"requestContext": {"authorizer": 1}}]
-)
-async def test_without_a_verified_identity_there_is_none(event: Any) -> None:
-    headers = {"x-amzn-userarn": SESSION, "aws.event": SESSION, "authorization": "AWS4-HMAC-SHA256 x"}
-    assert await IamIdentities({ACME: [ROLE]})(connection(headers, event=event)) is None
-
-
-# Claims of an authorizer
-
-
-@pytest.mark.parametrize(
-    ("options", "claims", "principal"),
-    [
-        ({}, {"sub": "me"}, Principal("me")),
-        ({"tenant": "acme"}, {"sub": "me", "tenant": "other"}, Principal("me", "acme")),
-        ({"name_claim": "client_id"}, {"client_id": "me", "sub": "x"}, Principal("me")),
-        ({"tenant_claim": "org"}, {"sub": "me", "org": "acme"}, Principal("me", "acme")),
-        ({"tenant_claim": "org"}, {"sub": "me"}, None),
-        ({"tenant_claim": "org"}, {"sub": "me", "org": None}, None),
-        ({"tenant_claim": "org"}, {"sub": "me", "org": "a/b"}, None),
-        ({"tenant_claim": "org"}, {"sub": "me", "org": ["acme"]}, None),
-        ({"owner_claim": "sub"}, {"sub": "me"}, Principal("me", owner="me")),
-        (
-            {"owner_claim": "user", "tenant": "acme"},
-            {"sub": "me", "user": "../ada"},
-            Principal("me", "acme", owner="../ada"),
-        ),
-        ({"owner_claim": "user"}, {"sub": "me"}, None),
-        ({"owner_claim": "user"}, {"sub": "me", "user": "acme/ada"}, None),
-        ({"owner_claim": "user"}, {"sub": "me", "user": ["ada"]}, None),
-        ({}, {"sub": 7}, None),
-        ({}, {}, None),
-        ({}, "sub", None),
-    ],
-)
-async def test_claims_say_who_and_whose(options: Any, claims: Any, principal: Principal | None) -> None:
-    assert await ClaimOptions(**options).authorized(connection(event=vouched_for(claims))) == principal
-
-
-@pytest.mark.parametrize(
-    ("claim", "rights"),
-    [
-        ("openid t:read t:write", {"read", "write"}),
-        ("[t:read t:administer]", {"read", "administer"}),
-        (["t:read", 7, None], {"read"}),
-        ("read t:all", set()),
-        ({"t:read": True}, set()),
-        (None, set()),
-    ],
-)
-async def test_claims_say_what_they_may_do(claim: Any, rights: set[str]) -> None:
-    options = ClaimOptions(rights_claim="scope", rights_prefix="t:")
-    found = await options.authorized(connection(event=vouched_for({"sub": "me", "scope": claim})))
-    assert found is not None
-    assert found.rights == rights
 
 
 # Nobody

@@ -25,7 +25,7 @@ Invoke = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def invoke(engine: Engine, table_name: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Invoke]:
-    """Give a function that invokes the handler, as a function URL does, on a thread whose event loop is its own."""
+    """Give a function that invokes the handler, as API Gateway does, on a thread whose event loop is its own."""
     variables = {
         "AWS_ENDPOINT_URL_DYNAMODB": engine.endpoint_url,
         "LANGGRAPH_CHECKPOINTER_TYPE": "dynamodb",

@@ -81,7 +81,7 @@ async def test_the_description_has_every_endpoint_with_its_model(make_client: Ma
         assert schemas == {f"#/components/schemas/{endpoint.model.__name__}"}
         assert endpoint.model.__name__ in described["components"]["schemas"]
         assert post["responses"].keys() == {"200", "default"}
-        assert post["security"] == [{"bearer": []}, {"iam": []}]
+        assert post["security"] == [{"bearer": []}]
         answers = {each["schema"]["$ref"] for each in post["responses"]["200"]["content"].values()}
         assert answers == {f"#/components/schemas/{endpoint.answer.__name__}"}
     assert _references(described) <= {

@@ -59,10 +59,15 @@ def token(kid: str | None = "one", key: Any = None, algorithm: str = "ES256", **
     )
 
 
-def tokens(issuer: Any = None, **options: Any) -> JsonWebTokens:
+def options(**given: Any) -> JwtOptions:
+    """How the issuer's tokens are verified, and what their claims mean."""
+    keys = "https://issuer.example/keys"
+    return JwtOptions(jwks_url=keys, issuer=ISSUER, audience=AUDIENCE, algorithms=["ES256"], **given)
+
+
+def tokens(issuer: Any = None, **given: Any) -> JsonWebTokens:
     """What accepts the issuer's tokens."""
-    given = {"jwks_url": "https://issuer.example/keys", "issuer": ISSUER, "audience": AUDIENCE}
-    return JsonWebTokens(JwtOptions(**{**given, "algorithms": ["ES256"], **options}), issuer or Issuer("one"))
+    return JsonWebTokens(options(**given), issuer or Issuer("one"))
 
 
 async def principal_of(text: str, ways: JsonWebTokens | None = None) -> Principal | None:
@@ -76,6 +81,51 @@ async def test_a_valid_token_says_who_it_is_and_whose() -> None:
         "me", "acme", frozenset({"read"})
     )
     assert await principal_of(token(scope="read"), ways) is None
+
+
+@pytest.mark.parametrize(
+    ("given", "claims", "principal"),
+    [
+        ({}, {"sub": "me"}, Principal("me")),
+        ({"tenant": "acme"}, {"sub": "me", "tenant": "other"}, Principal("me", "acme")),
+        ({"name_claim": "client_id"}, {"client_id": "me", "sub": "x"}, Principal("me")),
+        ({"tenant_claim": "org"}, {"sub": "me", "org": "acme"}, Principal("me", "acme")),
+        ({"tenant_claim": "org"}, {"sub": "me"}, None),
+        ({"tenant_claim": "org"}, {"sub": "me", "org": None}, None),
+        ({"tenant_claim": "org"}, {"sub": "me", "org": "a/b"}, None),
+        ({"tenant_claim": "org"}, {"sub": "me", "org": ["acme"]}, None),
+        ({"owner_claim": "sub"}, {"sub": "me"}, Principal("me", owner="me")),
+        (
+            {"owner_claim": "user", "tenant": "acme"},
+            {"sub": "me", "user": "../ada"},
+            Principal("me", "acme", owner="../ada"),
+        ),
+        ({"owner_claim": "user"}, {"sub": "me"}, None),
+        ({"owner_claim": "user"}, {"sub": "me", "user": "acme/ada"}, None),
+        ({"owner_claim": "user"}, {"sub": "me", "user": ["ada"]}, None),
+        ({}, {"sub": 7}, None),
+        ({}, {}, None),
+    ],
+)
+def test_claims_say_who_and_whose(given: Any, claims: Any, principal: Principal | None) -> None:
+    assert options(**given).principal(claims) == principal
+
+
+@pytest.mark.parametrize(
+    ("claim", "rights"),
+    [
+        ("openid t:read t:write", {"read", "write"}),
+        (["t:read", 7, None], {"read"}),
+        ("[t:read t:administer]", set()),
+        ("read t:all", set()),
+        ({"t:read": True}, set()),
+        (None, set()),
+    ],
+)
+def test_claims_say_what_they_may_do(claim: Any, rights: set[str]) -> None:
+    found = options(rights_claim="scope", rights_prefix="t:").principal({"sub": "me", "scope": claim})
+    assert found is not None
+    assert found.rights == rights
 
 
 def text_of(part: bytes) -> str:

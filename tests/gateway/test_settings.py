@@ -15,10 +15,12 @@ from starlette.routing import Route
 from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, DynamoDBSaver
 from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, configured_gateway
 from langgraph.checkpoint.dynamodb.gateway.settings import GatewayOptions, load_options
-from tests.gateway.connections import connection, signed_by, vouched_for
+from tests.gateway.connections import connection
 
 WORD = "a-token-of-128-bits"
 HASH = hashlib.sha256(WORD.encode()).hexdigest()
+ROLE = "arn:aws:sts::123456789012:assumed-role/acme-agents/me"
+CLAIMS = {"iss": "https://issuer.example", "aud": "threads", "sub": "acme-agents", "exp": 4102444800}
 EVERYTHING = f"""
 checkpointer:
   type: dynamodb
@@ -27,13 +29,10 @@ gateway:
   principals:
     bearer:
       acme-agents: {{tenant: acme, owner: ada, sha256: [{HASH}]}}
-    iam:
-      operators: {{rights: [read, administer], arns: ["arn:aws:iam::123456789012:role/operators"]}}
     jwt:
       jwks_url: https://issuer.example/keys
       issuer: https://issuer.example
       audience: threads
-    authorizer: {{tenant_claim: org}}
   limits: {{body_bytes_max: 1000, in_flight_max: 3}}
   plain_json: true
 """
@@ -77,14 +76,22 @@ async def test_a_file_has_everything(everything: Path) -> None:
     assert options.plain_json
     agent = await principal_of(options, connection(headers={"authorization": f"Bearer {WORD}"}))
     assert agent == Principal("acme-agents", "acme", frozenset(("read", "write")), "ada")
-    arn = "arn:aws:sts::123456789012:assumed-role/operators/me"
-    operator = await principal_of(options, connection(event=signed_by(arn)))
-    assert operator == Principal("operators", None, frozenset(("read", "administer")))
-    event = vouched_for({"sub": "me", "org": "acme"})
-    assert await principal_of(options, connection(event=event)) == Principal("me", "acme")
     assert await principal_of(options, connection()) is None
     paths = [route.path for route in configured_gateway(everything).routes if isinstance(route, Route)]
     assert {"/about", "/checkpoints/put", "/checkpoints/get-tuple"} <= set(paths)
+
+
+@pytest.mark.parametrize("said", [{"iam": {"userArn": ROLE}}, {"jwt": {"claims": CLAIMS, "scopes": None}}])
+async def test_nothing_but_a_token_says_who_asks(everything: Path, said: dict[str, Any]) -> None:
+    """Neither a header, which anybody may send, nor the event, which whoever may invoke the function may write."""
+    options, event = load_options(everything), {"requestContext": {"authorizer": said}}
+    headers = {
+        "x-amzn-request-context": json.dumps(event["requestContext"]),
+        "x-amzn-oidc-data": json.dumps(CLAIMS),
+        "x-forwarded-user": "acme-agents",
+        "authorization": "AWS4-HMAC-SHA256 Credential=acme-agents",
+    }
+    assert await principal_of(options, connection(headers, **{"aws.event": event})) is None
 
 
 async def test_the_environment_has_everything_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,8 +134,7 @@ def test_nothing_has_to_be_configured(text: str, file: Path) -> None:
             "gateway.principals.bearer.a.sha256: value should have",
         ),
         ("{principals: {bearer: {a: {tenant: 'a/', sha256: x}}}}", "gateway.principals.bearer.a.tenant: "),
-        ("{principals: {iam: {a: {arns: 'arn:aws:iam::*:role/x'}}}}", "gateway.principals.iam.a.arns.0: "),
-        ("{principals: {iam: {a: {rights: all, arns: []}}}}", "gateway.principals.iam.a.rights.0: "),
+        ("{principals: {bearer: {a: {rights: all, sha256: x}}}}", "gateway.principals.bearer.a.rights.0: "),
         ("{principals: {jwt: {jwks_url: 'http://x'}}}", "gateway.principals.jwt.jwks_url: "),
         ("{principals: {jwt: {algorithms: HS256}}}", "gateway.principals.jwt.algorithms.0: "),
         ("{plain_json: hush}", "gateway.plain_json: "),
@@ -164,7 +170,9 @@ def test_an_option_that_cannot_be_used_is_told_with_its_place(file: Path) -> Non
 
 def test_without_principals_it_has_to_be_insecure(everything: Path) -> None:
     saver = DynamoDBSaver("threads")
-    with pytest.raises(CheckpointerConfigurationError, match="bearer, jwt, iam or authorizer"):
+    with pytest.raises(
+        CheckpointerConfigurationError, match="principals in its configuration: bearer or jwt"
+    ):
         GatewayOptions().gateway(saver)
     assert GatewayOptions().gateway(saver, insecure=True).routes
     with pytest.raises(CheckpointerConfigurationError, match="not both"):

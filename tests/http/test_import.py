@@ -17,9 +17,7 @@ BASE = (
 )
 MADE = """
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
-from langgraph.checkpoint.dynamodb.http import SigV4
 from langgraph.checkpoint.dynamodb.http.transport import GatewayTransport
-SigV4("lambda", "eu-west-1")
 transport = GatewayTransport("{url}", auth="token")
 """
 OF_AWS = {"boto3", "botocore", "aiobotocore", "aioboto3"}

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from langgraph.checkpoint.dynamodb import CheckpointerInputError
-from langgraph.checkpoint.dynamodb.http import HttpCache, HttpCheckpointSaver, HttpStore, SigV4
+from langgraph.checkpoint.dynamodb.http import HttpCache, HttpCheckpointSaver, HttpStore
 from langgraph.checkpoint.dynamodb.http.transport import GatewayTransport
 from tests.support.http_stand_in import StandIn
 
@@ -41,14 +41,14 @@ PRIVATE = "that-nobody-may-see"
             "url is http://gateway.example, where everybody",
         ),
         (
-            {"url": "http://10.0.0.1", "auth": SigV4("lambda", "us-east-1")},
+            {"url": "http://10.0.0.1", "auth": lambda: PRIVATE},
             "use https, or pass allow_http=True",
         ),
         ({"auth": ""}, "the token of auth= cannot be sent"),
         ({"auth": f"{PRIVATE}\n"}, "if it comes from a file, strip it"),
         ({"auth": f"{PRIVATE} ä"}, "the token of auth= cannot be sent"),
         ({"auth": 7}, "auth is a int; give a token"),
-        ({"auth": SigV4}, "auth is a type; give a token"),
+        ({"auth": httpx.BasicAuth}, "auth is a type; give a token"),
         ({"timeout": 0}, "timeout is 0; give a number of seconds"),
         ({"timeout": "5"}, "timeout is '5'"),
         ({"retry_seconds": -1}, "retry_seconds is -1"),

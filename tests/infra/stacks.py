@@ -6,11 +6,11 @@ import json
 
 from tests.infra.rendering import Stack, load, render
 
-WHO = json.dumps({"iam": {"agents": {"arns": ["arn:aws:iam::210987654321:role/agents"], "tenant": "acme"}}})
+WHO = json.dumps({"bearer": {"agents": {"sha256": ["0" * 64], "tenant": "acme"}}})
 CODE = {"CodeBucket": "packages", "CodeKey": "key"}
 PRINCIPALS_ARN = "arn:aws:secretsmanager:us-east-1:123456789012:secret:principals-a1b2c3"
 NETWORK = {"VpcId": "vpc-1", "ClientCidr": "10.0.0.0/16"}
-TOKENS = {"Entrance": "HTTP_API", "JwtIssuer": "https://issuer.example", "JwtAudiences": "gateway,agents"}
+FIRST_DOOR = {"JwtIssuer": "https://issuer.example", "JwtAudiences": "gateway,agents"}
 KEY_ARN = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 _TABLE = {"TableStackName": "checkpoints"}
 GIVEN: dict[str, dict[str, str]] = {
@@ -50,9 +50,9 @@ def stack_of(template: str, **parameters: str) -> Stack:
     return render(load(template), given, stack_name="beside", exports=TABLE_STACK.exports)
 
 
-# The gateway, by its ways in.
+# The gateway, where it runs.
 GATEWAYS = {
-    "function URL": stack_of("gateway.yaml"),
-    "HTTP API": stack_of("gateway.yaml", **TOKENS),
+    "Lambda": stack_of("gateway.yaml"),
+    "Lambda behind a first door": stack_of("gateway.yaml", **FIRST_DOOR),
     "ECS": stack_of("gateway-ecs.yaml"),
 }

@@ -69,10 +69,7 @@ OF_DYNAMODB = {
     Metric("AWS/DynamoDB", "SuccessfulRequestLatency", OF_OPERATION),
 }
 OF_SERVICES = {
-    *(
-        Metric("AWS/Lambda", each, ("FunctionName",))
-        for each in ("Duration", "Errors", "Throttles", "Url4xxCount", "Url5xxCount")
-    ),
+    *(Metric("AWS/Lambda", each, ("FunctionName",)) for each in ("Duration", "Errors", "Throttles")),
     *(Metric("AWS/ApiGateway", each, ("ApiId",)) for each in ("4xx", "5xx")),
     *(
         Metric("AWS/ApplicationELB", each, ("LoadBalancer",))

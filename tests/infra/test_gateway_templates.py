@@ -11,16 +11,14 @@ from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions
 from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS, LABEL_ENDPOINTS
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.settings import GatewayOptions
-from tests.infra.authorization import Request, is_allowed
 from tests.infra.rendering import Node, Stack, StackRefusedError, load
 from tests.infra.stacks import GATEWAYS, PRINCIPALS_ARN, TABLE_STACK, stack_of
 
-CLIENT = "arn:aws:iam::210987654321:role/agents"
 READER_ARN = TABLE_STACK.outputs["ReaderPolicyArn"]
 ALL_ENDPOINTS = (*ENDPOINTS, *LABEL_ENDPOINTS)
 BY_LAMBDA, BY_ECS = "gateway.yaml", "gateway-ecs.yaml"
 ECS = GATEWAYS["ECS"]
-FUNCTION_URL, HTTP_API = GATEWAYS["function URL"], GATEWAYS["HTTP API"]
+ON_LAMBDA, BEHIND_A_FIRST_DOOR = GATEWAYS["Lambda"], GATEWAYS["Lambda behind a first door"]
 
 
 def role_of_the_service(stack: Stack) -> Node:
@@ -72,75 +70,43 @@ def _is_read(variable: str) -> bool:
     return setting in GatewayOptions.model_fields and (not limit or hasattr(Limits(), limit))
 
 
-def test_a_function_url_is_for_callers_with_iam() -> None:
-    assert FUNCTION_URL.properties("FunctionUrl")["AuthType"] == "AWS_IAM"
-    assert not FUNCTION_URL.of_type("AWS::Lambda::Permission")
-    assert not FUNCTION_URL.of_type("AWS::ApiGatewayV2::Api")
-
-
-def test_another_account_gets_in_by_the_url_and_by_nothing_else() -> None:
-    permissions = stack_of(BY_LAMBDA, ClientPrincipal=CLIENT).of_type("AWS::Lambda::Permission").values()
-    assert {each["Principal"] for each in permissions} == {CLIENT}
-    by_action = {each["Action"]: each for each in permissions}
-    assert by_action.keys() == {"lambda:InvokeFunctionUrl", "lambda:InvokeFunction"}
-    assert by_action["lambda:InvokeFunctionUrl"]["FunctionUrlAuthType"] == "AWS_IAM"
-    # Whoever may invoke the function directly may say in the event who they are.
-    assert by_action["lambda:InvokeFunction"]["InvokedViaFunctionUrl"] is True
-
-
-BY_URL = {"lambda:FunctionUrlAuthType": ["AWS_IAM"], "lambda:InvokedViaFunctionUrl": ["true"]}
-
-
-@pytest.mark.parametrize(
-    ("action", "context", "allowed"),
-    [
-        ("lambda:InvokeFunctionUrl", BY_URL, True),
-        ("lambda:InvokeFunction", BY_URL, True),
-        ("lambda:InvokeFunction", {}, False),
-        ("lambda:InvokeFunction", {"lambda:InvokedViaFunctionUrl": ["false"]}, False),
-        ("lambda:InvokeFunctionUrl", {"lambda:FunctionUrlAuthType": ["NONE"]}, False),
-        ("lambda:UpdateFunctionCode", BY_URL, False),
-        ("lambda:GetFunction", BY_URL, False),
-        ("dynamodb:GetItem", BY_URL, False),
-    ],
-)
-def test_the_agents_policy_calls_the_url_and_does_nothing_else(
-    action: str, context: dict[str, list[str]], allowed: bool
-) -> None:
-    document = FUNCTION_URL.properties("ClientPolicy")["PolicyDocument"]
-    arn = FUNCTION_URL.outputs["FunctionArn"]
-    assert is_allowed([document], Request(action, arn, context)) is allowed
-    assert not is_allowed([document], Request(action, f"{arn}-2", context))
-    assert FUNCTION_URL.outputs["ClientPolicyArn"].endswith("policy/beside-ClientPolicy")
-
-
-def test_an_http_api_lets_in_nobody_without_a_token_and_nobody_to_anything_else() -> None:
-    stack = HTTP_API
-    assert stack.properties("HttpApiAuthorizer")["JwtConfiguration"] == {
-        "Issuer": "https://issuer.example",
-        "Audience": ["gateway", "agents"],
-    }
+@pytest.mark.parametrize("stack", [ON_LAMBDA, BEHIND_A_FIRST_DOOR])
+def test_an_http_api_leads_to_what_agents_call_and_nothing_else_leads_there(stack: Stack) -> None:
     routes = stack.of_type("AWS::ApiGatewayV2::Route").values()
     assert {route["RouteKey"] for route in routes} == {"POST /{part}/{operation}", "GET /about"}
     # It has one route for all parts, each of which has a name and an operation.
     assert {each.path.count("/") for each in ALL_ENDPOINTS} == {2}
-    assert {route["AuthorizationType"] for route in routes} == {"JWT"}
-    assert {route["AuthorizerId"] for route in routes} == {"beside-HttpApiAuthorizer"}
     assert not stack.of_type("AWS::Lambda::Url")
-    assert "ClientPolicyArn" not in stack.outputs
     [permission] = stack.of_type("AWS::Lambda::Permission").values()
     assert permission["Principal"] == "apigateway.amazonaws.com"
     assert permission["SourceArn"].endswith(":beside-HttpApi/*")
 
 
+def test_an_http_api_refuses_other_tokens_if_it_knows_the_issuer_and_otherwise_bounds_strangers() -> None:
+    stack = BEHIND_A_FIRST_DOOR
+    assert stack.properties("HttpApiAuthorizer")["JwtConfiguration"] == {
+        "Issuer": "https://issuer.example",
+        "Audience": ["gateway", "agents"],
+    }
+    routes = stack.of_type("AWS::ApiGatewayV2::Route").values()
+    assert {route["AuthorizationType"] for route in routes} == {"JWT"}
+    assert {route["AuthorizerId"] for route in routes} == {"beside-HttpApiAuthorizer"}
+    assert "HttpApiAuthorizer" not in ON_LAMBDA.resources
+    for route in ON_LAMBDA.of_type("AWS::ApiGatewayV2::Route").values():
+        assert (route["AuthorizationType"], "AuthorizerId" in route) == ("NONE", False)
+    [stage] = ON_LAMBDA.of_type("AWS::ApiGatewayV2::Stage").values()
+    assert stage["DefaultRouteSettings"] == {"ThrottlingRateLimit": "500", "ThrottlingBurstLimit": "500"}
+    assert "RouteSettings" not in stage
+
+
 def test_the_log_of_an_http_api_has_no_token_and_no_body() -> None:
-    written = HTTP_API.properties("HttpApiStage")["AccessLogSettings"]["Format"]
+    written = BEHIND_A_FIRST_DOOR.properties("HttpApiStage")["AccessLogSettings"]["Format"]
     assert "authorizer.claims.sub" in written
     assert not [word for word in ("header", "Authorization", "body", "queryString") if word in written]
 
 
 def test_concurrency_is_bounded() -> None:
-    assert FUNCTION_URL.properties("Gateway")["ReservedConcurrentExecutions"] == "50"
+    assert ON_LAMBDA.properties("Gateway")["ReservedConcurrentExecutions"] == "50"
     unbounded = stack_of(BY_LAMBDA, ReservedConcurrency="0").properties("Gateway")
     assert "ReservedConcurrentExecutions" not in unbounded
 
@@ -158,7 +124,6 @@ def test_who_waits_gives_up_after_whoever_it_waits_for_so_that_an_answer_names_t
     ]
     if name != "ECS":
         bounds.append(int(stack.properties("Gateway")["Timeout"]))
-    if name == "HTTP API":
         bounds.append(stack.properties("HttpApiIntegration")["TimeoutInMillis"] / 1000)
     assert bounds == sorted(set(bounds))
 
@@ -213,8 +178,8 @@ def test_tasks_read_who_may_call_from_the_secret_and_from_nowhere_else() -> None
 
 def test_an_audited_gateway_has_a_key_of_its_own() -> None:
     name = "LANGGRAPH_GATEWAY_AUDIT_KEY"
-    assert "AuditKey" not in FUNCTION_URL.resources
-    assert name not in variables_of(FUNCTION_URL)
+    assert "AuditKey" not in ON_LAMBDA.resources
+    assert name not in variables_of(ON_LAMBDA)
     resolved = "{{resolve:secretsmanager:beside-AuditKey:SecretString}}"
     assert variables_of(stack_of(BY_LAMBDA, Audit="true"))[name] == resolved
     stack = stack_of(BY_ECS, Audit="true")

@@ -122,7 +122,7 @@ def test_what_make_deploys_is_tagged_and_imports_from_the_tables_stack(
 ) -> None:
     """With TABLE_STACK, stacks beside a restored table keep their names. `deployments` compares with templates."""
     principals, package = tmp_path / "principals.yaml", tmp_path / "package"
-    principals.write_text("iam: {}\n")
+    principals.write_text("bearer: {}\n")
     Path(f"{package}.zip").write_bytes(b"package")
     built = ["--assume-old", f"{package}.zip", f"GATEWAY_PACKAGE={package}", f"LAMBDA_PACKAGE={package}"]
     told = [word.format(principals=principals) for word in words]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.infra.rendering import StackRefusedError
-from tests.infra.stacks import KEY_ARN, TOKENS, stack_of
+from tests.infra.stacks import FIRST_DOOR, KEY_ARN, stack_of
 
 WRONG: dict[str, list[tuple[dict[str, str], str]]] = {
     "table.yaml": [
@@ -37,12 +37,11 @@ WRONG: dict[str, list[tuple[dict[str, str], str]]] = {
         ({"Principals": "x" * 3001}, "where the claims of a token say who may do what"),
         ({"Principals": ""}, "must be a mapping as JSON or YAML"),
         ({"Runtime": "nodejs22.x"}, "must be a runtime of Lambda such as python3.13"),
-        ({"Entrance": "HTTP_API"}, "needs JwtIssuer and JwtAudiences"),
-        ({**TOKENS, "ClientPrincipal": "123456789012"}, "ClientPrincipal is for Entrance=FUNCTION_URL"),
-        ({**TOKENS, "Entrance": "FUNCTION_URL"}, "does not accept JWTs"),
-        ({"ClientPrincipal": "*"}, "must be the number of an account"),
-        ({"ClientPrincipal": "arn:aws:iam::210987654321:role/"}, "the ARN of a role"),
-        ({**TOKENS, "JwtIssuer": "http://issuer.example"}, "begins with https://"),
+        *(
+            ({name: value}, "both JwtIssuer and JwtAudiences, or neither")
+            for name, value in FIRST_DOOR.items()
+        ),
+        ({**FIRST_DOOR, "JwtIssuer": "http://issuer.example"}, "begins with https://"),
         ({"CodeBucket": "My_Bucket"}, "must be the name of an S3 bucket"),
         ({"ReservedConcurrency": "-1"}, "or 0 to reserve none"),
     ],

@@ -6,7 +6,7 @@ import ssl
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field, SecretStr
 
@@ -31,16 +31,16 @@ from langgraph.checkpoint.dynamodb.config.types import (
     Options,
 )
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
-from langgraph.checkpoint.dynamodb.http import HttpCache, HttpCheckpointSaver, HttpStore, SigV4
+from langgraph.checkpoint.dynamodb.http import HttpCache, HttpCheckpointSaver, HttpStore
 from langgraph.checkpoint.dynamodb.http.cache import CACHE_TIMEOUT_SECONDS
 from langgraph.checkpoint.dynamodb.http.transport import TIMEOUT_SECONDS
 from langgraph.checkpoint.dynamodb.version import requirement
 
 
 class AuthOptions(Alternatives):
-    """Credentials: a bearer token, a file that has one, or AWS's signature."""
+    """Credentials: a bearer token, or a file that has one."""
 
-    alternatives = ("token", "token_file", "sigv4")
+    alternatives = ("token", "token_file")
 
     token: SecretStr | None = Field(
         default=None,
@@ -52,14 +52,6 @@ class AuthOptions(Alternatives):
         min_length=1,
         description="The path of a file with the token. It is read again when the gateway refuses the token.",
     )
-    sigv4: Literal["lambda", "execute-api"] | None = Field(
-        default=None,
-        description="AWS's signature by the credentials that boto3 finds: lambda for a function URL, execute-api for"
-        " API Gateway.",
-    )
-    region_name: str | None = Field(
-        default=None, min_length=1, description="The region for sigv4; otherwise as boto3 finds it."
-    )
 
 
 class ConnectionOptions(Options):
@@ -70,8 +62,8 @@ class ConnectionOptions(Options):
     )
     auth: AuthOptions | None = Field(
         default=None,
-        description="The credentials: a bearer token, a function that returns one, `SigV4(...)`, or an `httpx.Auth`. In"
-        " a configuration, one of `token`, `token_file` and `sigv4` (with `region_name`).",
+        description="The credentials: a bearer token, a function that returns one, or an `httpx.Auth`. In a"
+        " configuration, `token` or `token_file`.",
     )
     timeout: Seconds = Field(
         default=TIMEOUT_SECONDS, description="Seconds to wait for the next piece of a response."
@@ -183,11 +175,9 @@ def _made(constructor: Callable[..., Made], options: ConnectionOptions, **more: 
 def _auth(options: AuthOptions | None) -> Any:
     if options is None:
         return None
-    if options.token is not None:
-        return options.token.get_secret_value()
     if options.token_file is not None:
         return partial(_read_token, options.token_file)
-    return SigV4(options.sigv4 or "lambda", options.region_name)
+    return None if options.token is None else options.token.get_secret_value()
 
 
 def _read_token(name: str) -> str:

@@ -1,6 +1,7 @@
-"""Authentication: from a request to its principal. Tokens and identities of IAM are here, and JSON Web Tokens in `jwt`.
+"""Authentication: from a request to its principal. Random tokens are here, and JSON Web Tokens in `jwt`.
 
-Any other function may take the place of these.
+The service verifies each token itself, wherever it runs. Nothing else in a request says who sent it. Any other function
+may take the place of these.
 """
 
 from __future__ import annotations
@@ -8,10 +9,8 @@ from __future__ import annotations
 import hashlib
 import hmac
 import ipaddress
-import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from fnmatch import fnmatchcase
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from starlette.requests import HTTPConnection
 
@@ -19,7 +18,7 @@ from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS, Principal
 from langgraph.checkpoint.dynamodb.gateway.problems import forbidden, unauthenticated
 
 Authenticate: TypeAlias = Callable[[HTTPConnection], Awaitable[Principal | None]]
-"""Returns the principal of a request from its headers and scope, or None if it has no credentials of this kind."""
+"""Returns the principal of a request, or None if it has no credentials of this kind."""
 
 _ANYBODY = Principal("anybody", rights=RIGHTS)
 
@@ -46,7 +45,7 @@ async def anybody_on_this_machine(request: HTTPConnection) -> Principal | None:
     if _is_forwarded(request):
         raise forbidden(
             "the gateway runs with --insecure, and this request came through a proxy, which anybody may use;"
-            " configure principals (bearer, jwt or iam), or connect to the gateway directly"
+            " configure principals (bearer or jwt), or connect to the gateway directly"
         )
     host = request.client.host if request.client else ""
     if not (is_of_this_machine(host) and is_of_this_machine(request.url.hostname or "")):
@@ -109,59 +108,3 @@ class BearerTokens:
         # All are compared, so the time taken does not tell which one matched.
         found = [principal for known, principal in self._known if hmac.compare_digest(known, digest)]
         return found[0] if found else None
-
-
-def authorizer_of(request: HTTPConnection, kind: str) -> dict[str, Any]:
-    """Return what AWS found out about the sender of a request: `iam` or `jwt` of the event's authorizer, or nothing.
-
-    Mangum puts the event into the ASGI scope. Headers prove nothing here: anybody can send one. Whoever may invoke the
-    function directly can write any event, so only the function URL, or API Gateway, may invoke it.
-    """
-    value = request.scope.get("aws.event")
-    for name in ("requestContext", "authorizer", kind):
-        value = value.get(name) if isinstance(value, dict) else None
-    return value if isinstance(value, dict) else {}
-
-
-# The account is always written out; a wildcard may stand in the name only. A role's name is unique in its account,
-# whatever its path, and the ARN of a session does not contain the path.
-IDENTITY_PATTERN = r"^arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/([\w+=,.@-]+/)*[\w+=,.@*-]+$"
-
-_SESSION = re.compile(r"arn:(aws[a-z-]*):sts::([0-9]{12}):assumed-role/([\w+=,.@-]+)/[^/]+", re.ASCII)
-_USER = re.compile(r"arn:(aws[a-z-]*):iam::([0-9]{12}):user/(?:[^/]+/)*([\w+=,.@-]+)", re.ASCII)
-
-
-class IamIdentities:
-    """Authenticates by the IAM role or user whose signature (SigV4) a function URL or API Gateway has verified.
-
-    Args:
-        patterns: For each principal the ARNs of its roles or users, `arn:aws:iam::123456789012:role/agents-*`.
-    """
-
-    def __init__(self, patterns: Mapping[Principal, Iterable[str]]) -> None:
-        """Store the patterns without their paths."""
-        self._known = [(_canonical(each), principal) for principal, own in patterns.items() for each in own]
-
-    async def __call__(self, request: HTTPConnection) -> Principal | None:
-        """Return the principal of the identity in a request's event, or None if there is none or it is unknown."""
-        arn = authorizer_of(request, "iam").get("userArn")
-        identity = _identity(arn) if isinstance(arn, str) else None
-        if identity is None:
-            return None
-        return next((principal for known, principal in self._known if fnmatchcase(identity, known)), None)
-
-
-def _canonical(pattern: str) -> str:
-    """Return a pattern without the path."""
-    account, _, rest = pattern.partition("/")
-    return f"{account}/{rest.rpartition('/')[2]}"
-
-
-def _identity(arn: str) -> str | None:
-    """Return the ARN of a session's role, or of a user, without the path; None for any other identity."""
-    for kind, form in (("role", _SESSION), ("user", _USER)):
-        match = form.fullmatch(arn)
-        if match is not None:
-            partition, account, name = match.groups()
-            return f"arn:{partition}:iam::{account}:{kind}/{name}"
-    return None

@@ -1,8 +1,8 @@
-"""The gateway on AWS Lambda: `handler` serves events of a function URL, of an HTTP API, or of a load balancer.
+"""The gateway on AWS Lambda: `handler` serves events of an HTTP API.
 
 The environment configures it, as it does the command. Mangum turns an event into a request, and the application's
-answer into a response; bodies that are not text travel as base64. Only the service that authenticates callers may
-invoke the function, since the caller's identity is in the event (see `authentication`).
+answer into a response; bodies that are not text travel as base64. What an event says of its sender is not believed: the
+application verifies the request's token.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from langgraph.checkpoint.dynamodb.gateway.access_log import REQUEST_ID_HEADER, 
 from langgraph.checkpoint.dynamodb.gateway.problems import MEDIA_TYPE, ProblemError
 from langgraph.checkpoint.dynamodb.gateway.settings import configured_gateway
 
-# Of 6 MB for a response, and of 1 MB for one to a load balancer, in base64 and beside headers.
+# Of 6 MB for a response, in base64 and beside headers.
 _ANSWER_BYTES_MAX = 4_600_000
-_LOAD_BALANCER_BYTES_MAX = 760_000
 
 # Lambda imports this module once per execution environment, and calls the handler for one event after another. The
 # saver's connections belong to this loop, so they are used again.
@@ -44,17 +43,15 @@ class Bounded:
 
         await self.app(scope, receive, collect)
         size = sum(len(each.get("body", b"")) for each in messages)
-        is_for_load_balancer = "elb" in scope["aws.event"]["requestContext"]
-        bytes_max = _LOAD_BALANCER_BYTES_MAX if is_for_load_balancer else _ANSWER_BYTES_MAX
-        if size <= bytes_max:
+        if size <= _ANSWER_BYTES_MAX:
             for each in messages:
                 await send(each)
             return
         record = scope["state"]["record"]
         problem = ProblemError(
             422,
-            f"the answer has {size:,} bytes, and through Lambda {bytes_max:,} are possible; ask for less at a time, or"
-            " run the gateway on ECS",
+            f"the answer has {size:,} bytes, and through Lambda {_ANSWER_BYTES_MAX:,} are possible; ask for less at a"
+            " time, or run the gateway on ECS",
             headers={REQUEST_ID_HEADER: record.request_id},
         )
         await answer(record, problem)(scope, receive, send)
@@ -68,7 +65,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Serve one request.
 
     Args:
-        event: The request as AWS describes it: payload format 2.0, or a load balancer's.
+        event: The request as API Gateway describes it, in payload format 2.0.
         context: Lambda's context.
 
     Returns:

@@ -106,16 +106,8 @@ _UNITS: dict[str, Any] = {
 }
 _SCHEMES: dict[str, Any] = {
     "bearer": {"type": "http", "scheme": "bearer", "description": "A random token, or a JSON Web Token."},
-    "iam": {
-        "type": "apiKey",
-        "in": "header",
-        "name": "Authorization",
-        "description": "AWS Signature Version 4, verified by a function URL or API Gateway.",
-        "x-amazon-apigateway-authtype": "awsSigv4",
-    },
 }
-# Either of them is enough.
-_SECURITY: list[dict[str, list[str]]] = [{name: []} for name in _SCHEMES]
+_SECURITY: list[dict[str, list[str]]] = [{"bearer": []}]
 
 
 def describe(endpoints: Iterable[Endpoint]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""JSON Web Tokens: PyJWT verifies them with the issuer's public keys, or API Gateway has; and what claims mean.
+"""JSON Web Tokens: PyJWT verifies them with the issuer's public keys; and what their claims mean.
 
 The keys are fetched off the event loop, at a rate that strangers cannot raise.
 """
@@ -20,7 +20,7 @@ from langgraph.checkpoint.dynamodb._format.limits import TENANT_PATTERN
 from langgraph.checkpoint.dynamodb.config.fields import split
 from langgraph.checkpoint.dynamodb.config.types import Options
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError, CheckpointerInputError
-from langgraph.checkpoint.dynamodb.gateway.authentication import authorizer_of, bearer_token
+from langgraph.checkpoint.dynamodb.gateway.authentication import bearer_token
 from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS, Principal, Right
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 
@@ -30,9 +30,27 @@ Rights = Annotated[list[Right], BeforeValidator(split)]
 Tenant = Annotated[str, Field(pattern=TENANT_PATTERN)]
 
 
-class ClaimOptions(Options):
-    """The meaning of a token's claims."""
+# By how much clocks may differ.
+_LEEWAY_SECONDS = 10
+# With a shared secret, whoever verifies could also sign; and `none` is no signature.
+Algorithm: TypeAlias = Literal[
+    "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"
+]
 
+
+class JwtOptions(Options):
+    """How to verify JSON Web Tokens, and the meaning of their claims."""
+
+    jwks_url: str = Field(
+        # A key from an unencrypted connection could be anybody's. This machine's own connections are safe.
+        pattern=r"^(https://[^/]|http://(localhost|127\.0\.0\.1)[:/])",
+        description="The address of the issuer's public keys, with https.",
+    )
+    issuer: str = Field(min_length=1, description="The value of the claim `iss` that a token needs.")
+    audience: str = Field(min_length=1, description="The value of the claim `aud` that a token needs.")
+    algorithms: Annotated[list[Algorithm], BeforeValidator(split), Field(min_length=1)] = Field(
+        default=["RS256"], description="The algorithms that may sign a token; asymmetric ones only."
+    )
     name_claim: str = Field(default="sub", min_length=1, description="The claim that names the principal.")
     tenant_claim: str | None = Field(
         default=None,
@@ -65,11 +83,6 @@ class ClaimOptions(Options):
         default=["read", "write"], description="The rights of all tokens, if no claim has them."
     )
 
-    async def authorized(self, request: HTTPConnection) -> Principal | None:
-        """Return the principal of a token that a JWT authorizer of API Gateway has verified, or None without one."""
-        claims = authorizer_of(request, "jwt").get("claims")
-        return self.principal(claims) if isinstance(claims, dict) else None
-
     def principal(self, claims: Mapping[str, Any]) -> Principal | None:
         """Return the principal of a token's claims, or None if they name no principal, tenant or owner."""
         wanted = [each for each in (self.name_claim, self.tenant_claim, self.owner_claim) if each is not None]
@@ -86,33 +99,9 @@ class ClaimOptions(Options):
         if self.rights_claim is None:
             return frozenset(self.rights)
         claim = claims.get(self.rights_claim)
-        # API Gateway writes a list as text, in square brackets.
-        words = claim.strip("[]").split() if isinstance(claim, str) else claim
+        words = claim.split() if isinstance(claim, str) else claim
         named = words if isinstance(words, list) else []
         return frozenset(each for each in RIGHTS if f"{self.rights_prefix}{each}" in named)
-
-
-# By how much clocks may differ.
-_LEEWAY_SECONDS = 10
-# With a shared secret, whoever verifies could also sign; and `none` is no signature.
-Algorithm: TypeAlias = Literal[
-    "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"
-]
-
-
-class JwtOptions(ClaimOptions):
-    """How to verify JSON Web Tokens, and the meaning of their claims."""
-
-    jwks_url: str = Field(
-        # A key from an unencrypted connection could be anybody's. This machine's own connections are safe.
-        pattern=r"^(https://[^/]|http://(localhost|127\.0\.0\.1)[:/])",
-        description="The address of the issuer's public keys, with https.",
-    )
-    issuer: str = Field(min_length=1, description="The value of the claim `iss` that a token needs.")
-    audience: str = Field(min_length=1, description="The value of the claim `aud` that a token needs.")
-    algorithms: Annotated[list[Algorithm], BeforeValidator(split), Field(min_length=1)] = Field(
-        default=["RS256"], description="The algorithms that may sign a token; asymmetric ones only."
-    )
 
 
 class JsonWebTokens:

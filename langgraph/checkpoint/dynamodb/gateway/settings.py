@@ -23,22 +23,20 @@ from langgraph.checkpoint.dynamodb.config.variables import Variables
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 from langgraph.checkpoint.dynamodb.gateway.app import create_gateway
 from langgraph.checkpoint.dynamodb.gateway.authentication import (
-    IDENTITY_PATTERN,
     Authenticate,
     BearerTokens,
-    IamIdentities,
     any_of,
     anybody_on_this_machine,
 )
-from langgraph.checkpoint.dynamodb.gateway.jwt import ClaimOptions, JsonWebTokens, JwtOptions, Rights, Tenant
+from langgraph.checkpoint.dynamodb.gateway.jwt import JsonWebTokens, JwtOptions, Rights, Tenant
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.principals import Principal
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
 _SUBJECT = Subject("gateway", is_required=False)
 _UNGUARDED = (
-    "the gateway needs principals in its configuration: bearer, jwt, iam or authorizer; with --insecure anybody on this"
-    " machine may do anything"
+    "the gateway needs principals in its configuration: bearer or jwt; with --insecure anybody on this machine may do"
+    " anything"
 )
 
 
@@ -52,7 +50,14 @@ def _parsed(value: Any) -> Any:
         raise ValueError("give a mapping, or one as JSON or YAML") from None
 
 
-class _NamedOptions(Options):
+class BearerOptions(Options):
+    """A principal that has random tokens."""
+
+    sha256: Annotated[
+        list[Annotated[str, Field(pattern=r"^[0-9a-fA-F]{64}$")]],
+        BeforeValidator(split),
+        Field(min_length=1),
+    ] = Field(description="The SHA-256 hashes of its tokens, in hexadecimal; two while one is replaced.")
     tenant: Tenant | None = Field(
         default=None, description="The tenant whose threads the principal may use; without one, all threads."
     )
@@ -73,41 +78,14 @@ class _NamedOptions(Options):
         return Principal(name, self.tenant, frozenset(self.rights), self.owner)
 
 
-class BearerOptions(_NamedOptions):
-    """A principal that has random tokens."""
-
-    sha256: Annotated[
-        list[Annotated[str, Field(pattern=r"^[0-9a-fA-F]{64}$")]],
-        BeforeValidator(split),
-        Field(min_length=1),
-    ] = Field(description="The SHA-256 hashes of its tokens, in hexadecimal; two while one is replaced.")
-
-
-class IamOptions(_NamedOptions):
-    """A principal that has roles or users of IAM."""
-
-    arns: Annotated[
-        list[Annotated[str, Field(pattern=IDENTITY_PATTERN)]], BeforeValidator(split), Field(min_length=1)
-    ] = Field(
-        description="ARNs of its roles or users, such as arn:aws:iam::123456789012:role/agents-*; * is for names only."
-    )
-
-
 class PrincipalsOptions(Options):
     """The principals, by way of authentication."""
 
     bearer: dict[str, BearerOptions] = Field(
         default={}, description="Principals with random tokens, by their names."
     )
-    iam: dict[str, IamOptions] = Field(
-        default={}, description="Principals with roles or users of IAM, by their names."
-    )
     jwt: JwtOptions | None = Field(
         default=None, description="Whose JSON Web Tokens are accepted, and what their claims mean."
-    )
-    authorizer: ClaimOptions | None = Field(
-        default=None,
-        description="What the claims mean in tokens that a JWT authorizer of API Gateway has verified.",
     )
 
     def authenticate(self) -> Authenticate | None:
@@ -119,10 +97,6 @@ class PrincipalsOptions(Options):
             )
         if self.jwt is not None:
             ways.append(JsonWebTokens(self.jwt))
-        if self.iam:
-            ways.append(IamIdentities({each.principal(name): each.arns for name, each in self.iam.items()}))
-        if self.authorizer is not None:
-            ways.append(self.authorizer.authorized)
         return any_of(ways) if ways else None
 
 

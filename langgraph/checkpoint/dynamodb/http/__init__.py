@@ -9,13 +9,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from langgraph.checkpoint.dynamodb.http.saver import HttpCheckpointSaver
-from langgraph.checkpoint.dynamodb.http.signing import SigV4
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.dynamodb.http.cache import HttpCache
     from langgraph.checkpoint.dynamodb.http.store import HttpStore
 
-__all__ = ["HttpCache", "HttpCheckpointSaver", "HttpStore", "SigV4"]
+__all__ = ["HttpCache", "HttpCheckpointSaver", "HttpStore"]
 
 # An agent that uses neither does not load them.
 _LATER = {"HttpCache": "cache", "HttpStore": "store"}

@@ -42,8 +42,8 @@ class HttpCache(ServiceClient, TableCache[ValueT]):
 
     Args:
         url: The gateway's address, such as `https://gateway.example`.
-        auth: The credentials: a bearer token, a function that returns one, `SigV4(...)`, or an `httpx.Auth`. In a
-            configuration, one of `token`, `token_file` and `sigv4` (with `region_name`).
+        auth: The credentials: a bearer token, a function that returns one, or an `httpx.Auth`. In a configuration,
+            `token` or `token_file`.
         timeout: Seconds to wait for the next piece of a response.
         retry_seconds: For how many seconds to retry a request; then it is a miss.
         allow_http: Whether to send `auth` over http:// to another machine. Everybody on the way can read it.

@@ -10,15 +10,14 @@ from urllib.parse import SplitResult, urlsplit
 
 from langgraph.checkpoint.dynamodb._runtime.fork import without_forks
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
-from langgraph.checkpoint.dynamodb.http.signing import SigV4
 
 if TYPE_CHECKING:
     import httpx
 
     from langgraph.checkpoint.dynamodb._runtime.events import Events, OnEvent
 
-Auth: TypeAlias = "str | Callable[[], str] | SigV4 | httpx.Auth | None"
-"""A bearer token, a function that returns one, an AWS signature, or an httpx authorization."""
+Auth: TypeAlias = "str | Callable[[], str] | httpx.Auth | None"
+"""A bearer token, a function that returns one, or an httpx authorization."""
 
 
 class GatewayKeywords(TypedDict, total=False):
@@ -93,13 +92,10 @@ def check_auth(value: Any) -> None:
         checked_token(value)
         return
     httpx_auth = getattr(sys.modules.get("httpx"), "Auth", ())
-    if value is None or isinstance(value, (SigV4, httpx_auth)):
+    if value is None or isinstance(value, httpx_auth):
         return
     if isinstance(value, type) or not callable(value):
-        msg = (
-            f"auth is a {type(value).__name__}; give a token, a function that returns one, SigV4(...) or an"
-            " httpx.Auth"
-        )
+        msg = f"auth is a {type(value).__name__}; give a token, a function that returns one, or an httpx.Auth"
         raise CheckpointerInputError(msg)
 
 

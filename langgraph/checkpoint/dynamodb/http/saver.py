@@ -41,8 +41,8 @@ class HttpCheckpointSaver(ServiceClient, ThreadLocks, TableSaver[Client]):
 
     Args:
         url: The gateway's address, such as `https://gateway.example`.
-        auth: The credentials: a bearer token, a function that returns one, `SigV4(...)`, or an `httpx.Auth`. In a
-            configuration, one of `token`, `token_file` and `sigv4` (with `region_name`).
+        auth: The credentials: a bearer token, a function that returns one, or an `httpx.Auth`. In a configuration,
+            `token` or `token_file`.
         timeout: Seconds to wait for the next piece of a response.
         retry_seconds: For how many seconds to retry a request that gets no response, or one that says to retry; 0 sends
             each once.

@@ -57,8 +57,8 @@ class HttpStore(ServiceClient, TableStore):
         ttl: When memories expire, as LangGraph's `TTLConfig`: `default_ttl` in minutes, and `refresh_on_read`. In the
             table, expired memories are always omitted, and DynamoDB removes them.
         url: The gateway's address, such as `https://gateway.example`.
-        auth: The credentials: a bearer token, a function that returns one, `SigV4(...)`, or an `httpx.Auth`. In a
-            configuration, one of `token`, `token_file` and `sigv4` (with `region_name`).
+        auth: The credentials: a bearer token, a function that returns one, or an `httpx.Auth`. In a configuration,
+            `token` or `token_file`.
         timeout: Seconds to wait for the next piece of a response.
         retry_seconds: For how many seconds to retry a request that gets no response, or one that says to retry; 0 sends
             each once.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# API Gateway responds within about 30 seconds or not at all, a function URL within about a minute.
+# API Gateway responds within about 30 seconds or not at all.
 TIMEOUT_SECONDS = 30.0
 
 
