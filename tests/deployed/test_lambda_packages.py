@@ -21,6 +21,7 @@ EVENT = event_of("GET", "/health", {}, b"")
 PROGRAMS = {
     "LAMBDA_PACKAGE": "import handler; print(handler.__file__)",
     "GATEWAY_PACKAGE": f"""
+import cryptography.hazmat.primitives.asymmetric.rsa  # With which it verifies tokens.
 import numpy  # With which it compares embeddings.
 from langgraph.checkpoint.dynamodb.gateway.aws_lambda import handler
 print(handler({EVENT!r}, None)["statusCode"])
