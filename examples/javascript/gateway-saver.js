@@ -149,7 +149,7 @@ export class GatewaySaver extends BaseCheckpointSaver {
     }
   }
 
-  /** Metadata as JSON, by which lists filter; sealed if the serializer does not write JSON. */
+  /** Metadata as JSON, by which lists filter; typed instead if the serializer does not write JSON. */
   async #metadata(metadata) {
     const typed_metadata = await this.#dumps(metadata);
     if (typed_metadata.type !== "json") return { metadata: {}, typed_metadata };

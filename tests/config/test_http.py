@@ -7,11 +7,12 @@ from typing import Any
 
 import certifi
 import pytest
-from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
 from langgraph.checkpoint.dynamodb import (
+    CacheConfig,
     CheckpointerConfig,
     CheckpointerConfigurationError,
+    StoreConfig,
     create_checkpointer,
 )
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
@@ -60,10 +61,12 @@ def test_a_token_file_is_read_again(tmp_path: Path) -> None:
     assert shown == ["Bearer token-1", "Bearer token-1", "Bearer token-2"]
 
 
-def test_a_key_encrypts_before_anything_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AGENTS_KEY", "0123456789abcdef")
-    with create_checkpointer(_section(encryption_key={"environment": "AGENTS_KEY"})) as saver:
-        assert isinstance(saver.serde, EncryptedSerializer)
+@pytest.mark.parametrize("kind", [CheckpointerConfig, StoreConfig, CacheConfig])
+def test_a_key_is_the_services(kind: Any) -> None:
+    with pytest.raises(
+        CheckpointerConfigurationError, match=r"config\.encryption_key: .* give the key to the service"
+    ):
+        kind.load(_section(encryption_key={"environment": "AGENTS_KEY"}))
 
 
 def test_secrets_are_not_shown() -> None:

@@ -16,7 +16,7 @@ EACH_CLASS = pytest.mark.parametrize(
 # What a file has in another form than a constructor.
 ONLY_IN_FILES = {
     "dynamodb": {"encryption_key", "setup"},
-    "http": {"encryption_key", "ca_file", "proxy", "headers"},
+    "http": {"ca_file", "proxy", "headers"},
 }
 ONLY_IN_CODE = {"dynamodb": set[str](), "http": {"client_options"}}
 

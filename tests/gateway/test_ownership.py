@@ -11,7 +11,6 @@ from typing import Any
 
 import httpx
 import pytest
-from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from starlette.applications import Starlette
 
 from langgraph.checkpoint.dynamodb import (
@@ -43,7 +42,6 @@ from tests.support.traffic import Traffic
 
 pytestmark = pytest.mark.engines("dynamodb-local")
 
-KEY = b"0123456789abcdef"
 BY_NAME = {each.name: each for each in ENDPOINTS}
 # Without an owner, a principal has the threads of its tenant.
 PRINCIPALS = {
@@ -79,25 +77,19 @@ def put(saver: HttpCheckpointSaver, thread: str, step: int = 1) -> Any:
 
 
 @both_sides
-@pytest.mark.parametrize("encrypts", [False, True])
-def test_new_threads_get_the_owner_and_lists_are_theirs(
-    connect: Connect, side: Side, *, encrypts: bool
-) -> None:
-    serde = EncryptedSerializer.from_pycryptodome_aes(key=KEY) if encrypts else None
-    options: dict[str, Any] = {"serde": serde}
-    ada, bob = connect("ada", **options), connect("bob", **options)
+def test_new_threads_get_the_owner_and_lists_are_theirs(connect: Connect, side: Side) -> None:
+    ada, bob = connect("ada"), connect("bob")
     config = put(ada, "one")
     ask(side, ada, "put_writes", config, [("x", noise(100_000))], "task")
     put(bob, "two")
     ask(side, ada, "put_writes", thread_config("writes first", "", "9"), [("x", 1)], "task")
-    # What a client encrypts for a thread is copied into no other.
-    ask(side, connect("ada"), "copy_thread", "one", "copy")
+    ask(side, ada, "copy_thread", "one", "copy")
     ask(side, ada, "set_thread", "described", title="New chat")
     for each in (ada.threads(), ask(side, ada, "threads", owner="ada", with_status=True)):
         assert {thread.thread_id for thread in each.threads} == {"one", "writes first", "copy", "described"}
         assert {thread.owner for thread in each.threads} == {"ada"}
     assert [each.thread_id for each in bob.threads().threads] == ["two"]
-    assert len(connect("acme", **options).threads(owner="bob").threads) == 1
+    assert len(connect("acme").threads(owner="bob").threads) == 1
     for arguments in operations_on("one", "copy").items():
         if arguments[0] not in ("delete_for_runs", "copy_thread"):
             ask(side, ada, arguments[0], **arguments[1])

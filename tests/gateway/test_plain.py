@@ -252,7 +252,6 @@ LEFT_OUT: dict[str, tuple[str, bytes, str]] = {
     "small objects in each other": ("msgpack", nested(30, b"\xc0"), "unreadable"),
     "lists in each other as JSON": ("json", b"[" * 50_000, "unreadable"),
     "no msgpack": ("msgpack", b"\xc1", "unreadable"),
-    "encrypted": ("msgpack+aes", b"\0" * 30, "sealed"),
 }
 
 

@@ -2,40 +2,46 @@
 
 from __future__ import annotations
 
-from langgraph.checkpoint.dynamodb.http.memory import LastUsed
+from langgraph.checkpoint.dynamodb._format.items import partition_of
+from langgraph.checkpoint.dynamodb.http.memory import Known, KnownCheckpoints
 from tests.support.forks import in_a_child, needs_fork
 
 pytestmark = needs_fork
 
 
+def known(size_bytes: int = 1) -> Known:
+    """A checkpoint with a value of this size."""
+    return Known("1", {"x": 1}, {"x": {"type": "bytes", "data": bytes(size_bytes)}})
+
+
 def test_the_least_recently_used_is_forgotten() -> None:
-    memory = LastUsed[str](20_000)
-    places = [(f"thread {number}", "") for number in range(4)]
+    memory = KnownCheckpoints(20_000)
+    places = [partition_of(f"thread {number}") for number in range(4)]
     for each in places[:2]:
-        memory.keep(each, "entry", 8000)
-    assert memory.get(places[0])
-    memory.keep(places[2], "entry", 8000)
-    assert [memory.get(each) is not None for each in places] == [True, False, True, False]
+        memory.keep(each, known(8000))
+    assert memory.newest(places[0]) == known(8000)
+    memory.keep(places[2], known(8000))
+    assert [memory.newest(each) != Known() for each in places] == [True, False, True, False]
     # A new entry takes the place of the one before.
-    memory.keep(places[2], "entry", 8100)
-    assert memory.get(places[0])
-    memory.keep(places[3], "entry", 30_000)
-    assert [memory.get(each) for each in places] == [None] * 4
+    memory.keep(places[2], known(8100))
+    assert memory.newest(places[0]) == known(8000)
+    memory.keep(places[3], known(30_000))
+    assert [memory.newest(each) for each in places] == [Known()] * 4
 
 
 def test_a_child_does_not_wait_for_a_lock_that_its_parent_held() -> None:
-    memory = LastUsed[str](20_000)
+    memory = KnownCheckpoints(20_000)
     # Another OS thread may have it when a process forks.
     with memory._lock:  # noqa: SLF001 - nothing public holds it for long enough.
-        assert in_a_child(lambda: memory.keep(("a", ""), "entry", 1)) == 0
+        assert in_a_child(lambda: memory.keep(partition_of("a"), known())) == 0
 
 
 def test_a_thread_is_forgotten_with_all_its_namespaces() -> None:
-    memory = LastUsed[str](20_000)
-    places = [("a", ""), ("a", "inner"), ("b", "")]
+    memory = KnownCheckpoints(20_000)
+    places = [partition_of("a"), partition_of("a", "inner"), partition_of("b")]
     for each in places:
-        memory.keep(each, "entry", 1)
+        memory.keep(each, known())
     memory.forget("a")
-    assert [memory.get(each) is not None for each in places] == [False, False, True]
+    assert [memory.newest(each) for each in places] == [Known(), Known(), known()]
     memory.forget()
-    assert memory.get(("b", "")) is None
+    assert memory.newest(places[2]) == Known()

@@ -11,9 +11,11 @@ import pytest
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langgraph.checkpoint.dynamodb import http
+from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._operations.thread_lock import hold_on
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Work, collected
 from langgraph.checkpoint.dynamodb.errors import (
+    CheckpointerConfigurationError,
     CheckpointerError,
     CheckpointerInputError,
     ThreadBusyError,
@@ -22,10 +24,9 @@ from langgraph.checkpoint.dynamodb.errors import (
 from langgraph.checkpoint.dynamodb.http import operations
 from langgraph.checkpoint.dynamodb.http.documents import BadDocumentError, Reply, compressed
 from langgraph.checkpoint.dynamodb.http.lock import GatewayHolder
-from langgraph.checkpoint.dynamodb.http.memory import LastUsed
-from langgraph.checkpoint.dynamodb.http.sealing import Place
+from langgraph.checkpoint.dynamodb.http.memory import KnownCheckpoints
 from langgraph.checkpoint.dynamodb.http.service import Service
-from langgraph.checkpoint.dynamodb.http.values import Values
+from langgraph.checkpoint.dynamodb.http.values import dumped, loaded
 from tests.support.checkpoints import checkpoint_of, thread_config
 
 T = TypeVar("T")
@@ -58,7 +59,7 @@ def _run(
 
 
 def _client() -> operations.Client:
-    return operations.Client(Service(), LastUsed[operations.Known](0), Values(JsonPlusSerializer()))
+    return operations.Client(Service(), KnownCheckpoints(0), Codec(JsonPlusSerializer()))
 
 
 def _config() -> Any:
@@ -178,9 +179,14 @@ def test_a_serializer_of_ones_own_is_used_for_lists_as_it_is() -> None:
     class OwnSerializer(JsonPlusSerializer):
         """Does what it does in its own way."""
 
-    values = Values(OwnSerializer()).for_many()
-    place = Place("t", "", "x")
-    assert values.loads(values.dumps({1}, place).document, place) == {1}
+    codec = Codec(OwnSerializer()).for_many()
+    assert loaded(codec, dumped(codec, {1}, "a set"), "a set") == {1}
+
+
+def test_a_value_of_another_serializer_is_named() -> None:
+    value = {"type": "another", "data": b""}
+    with pytest.raises(CheckpointerConfigurationError, match="channel 'x' is intact, but .* read its 'another' data"):
+        loaded(Codec(JsonPlusSerializer()), value, "channel 'x'")
 
 
 def test_a_lock_that_another_has_is_lost() -> None:

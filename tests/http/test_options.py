@@ -8,10 +8,12 @@ from typing import Any
 
 import httpx
 import pytest
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
-from langgraph.checkpoint.dynamodb import CheckpointerInputError
+from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, CheckpointerInputError
 from langgraph.checkpoint.dynamodb.http import HttpCache, HttpCheckpointSaver, HttpStore
 from langgraph.checkpoint.dynamodb.http.transport import GatewayTransport
+from tests.support.checkpoints import checkpoint_of, thread_config
 from tests.support.http_stand_in import StandIn
 
 URL = "https://gateway.example"
@@ -131,3 +133,24 @@ def test_a_proxy_of_the_environment_is_used(
 def test_what_constructors_pass_on_is_no_option(kind: type, name: str) -> None:
     with pytest.raises(TypeError, match=f"^{kind.__name__} has no option {name}; "):
         kind(URL, **{name: 1})
+
+
+class OwnCipher(EncryptedSerializer):
+    """Encrypts in a way of its own."""
+
+
+@pytest.mark.parametrize("kind", [HttpCheckpointSaver, HttpCache])
+@pytest.mark.parametrize("serializer", [EncryptedSerializer, OwnCipher])
+def test_a_serializer_that_encrypts_is_refused(kind: Any, serializer: type[EncryptedSerializer]) -> None:
+    serde = serializer.from_pycryptodome_aes(key=b"0123456789abcdef")
+    says = f"serde is a {serializer.__name__}.* as encryption_key of its checkpointer"
+    with pytest.raises(CheckpointerConfigurationError, match=says):
+        kind(URL, serde=serde)
+
+
+def test_a_cipher_that_comes_later_is_refused_before_anything_is_sent(gateway: StandIn) -> None:
+    with HttpCheckpointSaver(gateway.address) as saver:
+        saver.serde = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
+        with pytest.raises(CheckpointerConfigurationError, match="a client of the gateway cannot encrypt"):
+            saver.put(thread_config(), checkpoint_of("1", {"x": "secret"}), {}, {"x": 1})
+    assert gateway.asked == []

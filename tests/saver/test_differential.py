@@ -143,7 +143,6 @@ class DifferentialMachine(RuleBasedStateMachine):
     make_saver: MakeSaver
     wrap: Callable[[Any], BaseCheckpointSaver[Any]]
     cold: bool
-    copies: bool
     clear: Callable[[], None]
     loop: asyncio.AbstractEventLoop
 
@@ -382,8 +381,6 @@ class DifferentialMachine(RuleBasedStateMachine):
     @rule(threads=st.permutations(THREADS))
     def copy_thread(self, threads: list[str]) -> None:
         """Copy a thread to another, which may have checkpoints of its own."""
-        if not self.copies:
-            return
         is_there = any(self.expected.storage[threads[0]].values())
         self.expected.copy_thread(*threads[:2])
         with nullcontext() if is_there else pytest.raises(CheckpointNotFoundError, match="to copy"):
@@ -458,7 +455,6 @@ def compare(
     wrap: Callable[[Any], BaseCheckpointSaver[Any]],
     *,
     cold: bool,
-    copies: bool = True,
 ) -> None:
     """Run random sequences of operations on savers, and compare each result with that of InMemorySaver.
 
@@ -469,7 +465,6 @@ def compare(
         loop: The event loop of the savers.
         wrap: Makes of a saver what has its methods under async names.
         cold: Whether each operation is done by a new saver.
-        copies: Whether the savers can copy threads.
     """
 
     def clear() -> None:
@@ -486,7 +481,6 @@ def compare(
             "wrap": staticmethod(wrap),
             "clear": staticmethod(clear),
             "cold": cold,
-            "copies": copies,
             "loop": loop,
         },
     )

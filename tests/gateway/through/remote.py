@@ -35,9 +35,8 @@ from langgraph.checkpoint.dynamodb.gateway.operations import Operations
 from langgraph.checkpoint.dynamodb.gateway.principals import Principal
 from langgraph.checkpoint.dynamodb.gateway.shares import Held
 from langgraph.checkpoint.dynamodb.http import operations
-from langgraph.checkpoint.dynamodb.http.memory import LastUsed
+from langgraph.checkpoint.dynamodb.http.memory import KnownCheckpoints
 from langgraph.checkpoint.dynamodb.http.service import Service
-from langgraph.checkpoint.dynamodb.http.values import Values, sealer_of
 from langgraph.store.dynamodb.storage import StoreStorage
 from tests.simulation.history import Violation
 from tests.simulation.savers import TableSaver
@@ -73,13 +72,12 @@ OPERATIONS: Mapping[str, Callable[..., Any]] = {
 }
 
 
-def client_of(storage: Storage, serde: Any = _SERDE) -> operations.Client:
+def client_of(storage: Storage) -> operations.Client:
     """A client, as a process that has just started has it."""
-    sealer = sealer_of(serde, pieces_bytes_max=MEMORY_BYTES)
     return operations.Client(
         Service(),
-        LastUsed[operations.Known](MEMORY_BYTES),
-        Values(serde, sealer),
+        KnownCheckpoints(MEMORY_BYTES),
+        Codec(_SERDE),
         owner_from=storage.owner_from,
         clock=storage.clock,
     )

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.conformance import checkpointer_test
-from langgraph.checkpoint.conformance.capabilities import Capability
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
@@ -16,12 +15,11 @@ from tests.saver.test_conformance import check_conformance
 from tests.support.sync_adapter import SyncAsAsync
 
 pytestmark = pytest.mark.engines("dynamodb-local")
-SERIALIZERS: dict[str, Callable[[], Any]] = {
-    "plain": lambda: None,
-    "encrypted": lambda: EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef"),
+# Those of the service.
+SERIALIZERS = {
+    "plain": None,
+    "encrypted": EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef"),
 }
-# Values that are sealed for their thread cannot be copied.
-WITHOUT = {"encrypted": (Capability.COPY_THREAD,)}
 
 
 @pytest.mark.parametrize(
@@ -33,11 +31,13 @@ WITHOUT = {"encrypted": (Capability.COPY_THREAD,)}
     ],
 )
 async def test_conformance_is_full(
-    make_remote: Callable[..., HttpCheckpointSaver], side: str, serializer: str
+    make_remote: Callable[..., HttpCheckpointSaver], serve: Callable[..., str], side: str, serializer: str
 ) -> None:
+    url = serve(serde=SERIALIZERS[serializer])
+
     @checkpointer_test(name="HttpCheckpointSaver")
     async def saver_under_test() -> AsyncIterator[BaseCheckpointSaver[Any]]:
-        saver = make_remote(serde=SERIALIZERS[serializer]())
+        saver = make_remote(url)
         yield saver if side == "async" else SyncAsAsync(saver)
 
-    await check_conformance(saver_under_test, without=WITHOUT.get(serializer, ()))
+    await check_conformance(saver_under_test)

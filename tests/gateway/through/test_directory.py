@@ -7,7 +7,6 @@ from datetime import datetime, timezone
 from typing import Any
 
 import pytest
-from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
 from langgraph.checkpoint.dynamodb import (
     CheckpointerInputError,
@@ -20,7 +19,6 @@ from tests.support.operations import Side, ask, both_sides
 
 pytestmark = pytest.mark.engines("dynamodb-local")
 
-KEY = b"0123456789abcdef"
 MakeRemote = Callable[..., HttpCheckpointSaver]
 
 
@@ -42,22 +40,12 @@ def shown(page: ThreadPage) -> list[tuple[Any, ...]]:
 
 
 @both_sides
-@pytest.mark.parametrize("encrypts", [False, True])
 @pytest.mark.parametrize("prefix", ["", "acme/"])
 def test_a_client_enters_describes_and_lists_as_a_saver_does(
-    make_remote: MakeRemote,
-    make_saver: Callable[..., DynamoDBSaver],
-    side: Side,
-    prefix: str,
-    *,
-    encrypts: bool,
+    make_remote: MakeRemote, make_saver: Callable[..., DynamoDBSaver], side: Side, prefix: str
 ) -> None:
-    serde = EncryptedSerializer.from_pycryptodome_aes(key=KEY) if encrypts else None
-    options: dict[str, Any] = {
-        "owner_from": "user_id",
-        "serde": serde,
-    }
-    remote, direct = make_remote(thread_prefix=prefix, **options), make_saver(owner_from="user_id")
+    remote = make_remote(thread_prefix=prefix, owner_from="user_id")
+    direct = make_saver(owner_from="user_id")
     put(side, remote, "one", "ada", run_id="run")
     # Metadata that are too large for a head are in segments of their own, and a status has no step of them.
     config = put(side, remote, "two", 42, 7, topic=noise(60_000).hex())
@@ -66,8 +54,7 @@ def test_a_client_enters_describes_and_lists_as_a_saver_does(
     ask(side, remote, "set_thread", "one", title="Planes")
     # It is as it says already.
     ask(side, remote, "set_thread", "one", title="Planes")
-    # The service cannot read what the client has encrypted.
-    expected = [("one", "ada", "Planes", {"pinned": True}, "idle", None if encrypts else 1)]
+    expected = [("one", "ada", "Planes", {"pinned": True}, "idle", 1)]
     assert shown(ask(side, remote, "threads", owner="ada", with_status=True)) == expected
     [there] = direct.threads(owner=f"{prefix}ada").threads
     assert (there.thread_id, there.owner, there.title) == (f"{prefix}one", f"{prefix}ada", "Planes")

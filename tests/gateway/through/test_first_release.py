@@ -39,7 +39,7 @@ def converse(client: operations.Client, run: Callable[[Op[Any]], Any]) -> list[A
         config = run(operations.put(client, config, checkpoint, metadata, new))
     run(operations.put_writes(client, config, [("log", ["new"]), ("__interrupt__", "?")], "task", "path"))
     run(operations.set_thread(client, THREAD, "ada", "Trains", {"pinned": True}))
-    reader = operations.Client(client.service, client_of_nothing().memory, client.values)
+    reader = operations.Client(client.service, client_of_nothing().memory, client.codec)
     found = run(operations.get_tuple(reader, thread_config(THREAD)))
     listed = run(collected(operations.list_checkpoints(reader, thread_config(THREAD), {"step": 1}, None, 5)))
     history = run(operations.get_delta_channel_history(reader, config, ["log", "none"]))

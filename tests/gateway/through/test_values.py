@@ -17,11 +17,11 @@ from typing import Any, TypeVar, cast
 import ormsgpack
 import pytest
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from pydantic import ValidationError
 
-from langgraph.checkpoint.dynamodb._format.wire import delta_of
+from langgraph.checkpoint.dynamodb._format.items import partition_of
+from langgraph.checkpoint.dynamodb._format.wire import delta_of, digest_of
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, collected
 from langgraph.checkpoint.dynamodb.errors import (
@@ -36,8 +36,7 @@ from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 from langgraph.checkpoint.dynamodb.http import operations
 from langgraph.checkpoint.dynamodb.http.documents import size_of
-from langgraph.checkpoint.dynamodb.http.memory import LastUsed
-from langgraph.checkpoint.dynamodb.http.values import Values, sealer_of
+from langgraph.checkpoint.dynamodb.http.memory import KnownCheckpoints
 from tests.gateway.through import remote
 from tests.gateway.through.remote import answered, asking, client_of
 from tests.support.checkpoints import checkpoint_of, noise, thread_config
@@ -52,7 +51,7 @@ T = TypeVar("T")
 
 METADATA: Any = {"source": "loop", "step": 1}
 SERDE = JsonPlusSerializer()
-PLACE = (THREAD, "")
+PLACE = partition_of(THREAD)
 
 
 @dataclass
@@ -60,7 +59,6 @@ class Pair:
     """A client and a service that keeps its cache, until it is replaced."""
 
     harness: Harness = field(default_factory=Harness)
-    serde: Any = SERDE
     limits: Limits = field(default_factory=Limits)
     change: Callable[[Call], Call] = lambda call: call
     asked: list[Call] = field(default_factory=list)
@@ -68,7 +66,7 @@ class Pair:
     def __post_init__(self) -> None:
         """Start both."""
         self.storage = self.harness.process().storage
-        self.client = client_of(self.storage, self.serde)
+        self.client = client_of(self.storage)
 
     def another_service(self) -> None:
         """Let the next requests meet a service that has just started."""
@@ -105,7 +103,7 @@ class Pair:
     def values(self, client: operations.Client | None = None) -> dict[str, Any]:
         """Read the newest values with a client, by default one that remembers nothing."""
         config = thread_config(THREAD)
-        found = self.run(operations.get_tuple(client or client_of(self.storage, self.serde), config))
+        found = self.run(operations.get_tuple(client or client_of(self.storage), config))
         assert found is not None
         return found.checkpoint["channel_values"]
 
@@ -185,16 +183,16 @@ def test_a_reader_gets_what_it_does_not_have() -> None:
     writer = pair.client
     pair.client = client_of(pair.storage)
     assert pair.values(pair.client) == {"log": log(40), "kept": noise(9000)}
-    have = pair.client.memory.get(PLACE)
-    assert have is not None
+    have = pair.client.memory.newest(PLACE)
+    digests = {name: digest_of(each["data"]) for name, each in have.values.items()}
     pair.client = writer
     pair.put(1, {"log": log(41), "kept": noise(9000)}, ["log"])
-    found = pair.ask("get-tuple", thread_id=THREAD, have=[each.digest for each in have.values.values()])
+    found = pair.ask("get-tuple", thread_id=THREAD, have=[*digests.values()])
     values = found["checkpoint"]["values"]
-    assert values["kept"] == {"type": "bytes", "same": have.values["kept"].digest}
+    assert values["kept"] == {"type": "bytes", "same": digests["kept"]}
     assert values["log"].keys() == {"type", "data"}
-    reader = replace(writer, memory=LastUsed[operations.Known](1 << 20))
-    reader.memory.keep(PLACE, have, 0)
+    reader = replace(writer, memory=KnownCheckpoints(1 << 20))
+    reader.memory.keep(PLACE, have)
     assert pair.values(reader) == {"log": log(41), "kept": noise(9000)}
 
 
@@ -429,36 +427,6 @@ def test_an_object_in_metadata_is_compared_by_its_client(value: Any, wanted: Any
     assert [each.metadata for each in pair.run(collected(listed))] == [metadata] * (value == wanted)
     # The rest is still compared by the service.
     assert pair.ask("list", thread_id=THREAD, filter={"of": wanted, "source": "input"})["checkpoints"] == []
-
-
-def test_a_client_with_a_cipher_refuses_what_is_not_encrypted() -> None:
-    pair = Pair()
-    pair.put(0, {"x": 1})
-    serde = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
-    encrypting = client_of(pair.storage, serde)
-    with pytest.raises(CheckpointerConfigurationError, match="is not encrypted, or not for its place"):
-        pair.values(encrypting)
-    sealer = sealer_of(serde, pieces_bytes_max=0, allow_unencrypted=True)
-    lenient = replace(encrypting, values=Values(serde, sealer))
-    assert pair.values(lenient) == {"x": 1}
-
-
-def test_metadata_that_somebody_left_out_is_not_taken_for_none() -> None:
-    serde = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
-    pair = Pair(serde=serde)
-    pair.put(0, {"x": 1})
-
-    def without_metadata(call: Call) -> Op[Any]:
-        answer = yield from answered(pair.storage, call)
-        if call.method == "get-tuple":
-            del answer["checkpoint"]["typed_metadata"]
-        return answer
-
-    reading = operations.get_tuple(pair.client, thread_config(THREAD))
-    with pytest.raises(
-        CheckpointerConfigurationError, match=r"the metadata of checkpoint '0'.* not encrypted"
-    ):
-        pair.harness.run(asking(reading, without_metadata))
 
 
 def long_history(pair: Pair) -> RunnableConfig:

@@ -26,14 +26,7 @@ from langgraph.checkpoint.dynamodb.config.fields import (
 )
 from langgraph.checkpoint.dynamodb.config.keys import EncryptionKey, read_key
 from langgraph.checkpoint.dynamodb.config.serde import Serde, made_serde
-from langgraph.checkpoint.dynamodb.config.storage import (
-    AllowUnencrypted,
-    CachePrefix,
-    CacheSerde,
-    Key,
-    OnEvent,
-    OwnerFrom,
-)
+from langgraph.checkpoint.dynamodb.config.storage import CachePrefix, OnEvent, OwnerFrom
 from langgraph.checkpoint.dynamodb.config.stores import DistanceIndexOptions, StoreOptions
 from langgraph.checkpoint.dynamodb.config.types import ComponentType, Options
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
@@ -92,8 +85,15 @@ class TableOptions(Options):
         description="The serializer, by default LangGraph's `JsonPlusSerializer`. `EncryptedSerializer`, and what"
         " derives from it, encrypts values and metadata. Ids, sizes and times stay readable.",
     )
-    encryption_key: Key = None
-    allow_unencrypted: AllowUnencrypted = False
+    encryption_key: EncryptionKey | None = Field(
+        default=None,
+        description="Where the AES key is. With it, `serde` becomes an `EncryptedSerializer`.",
+    )
+    allow_unencrypted: bool = Field(
+        default=False,
+        description="Whether to read data that is not encrypted, or not bound to its place, although there is a key."
+        " Use it only during a migration: somebody without the key may have written such data.",
+    )
     bound_to: str | None = Field(
         default=None,
         min_length=1,
@@ -195,7 +195,11 @@ class DynamoDBCacheOptions(TableOptions):
         description="For how many seconds to retry a request; then it is a miss. The last attempt may take 3 seconds"
         " more: 1 to connect, 2 for the response.",
     )
-    serde: CacheSerde = None
+    serde: Serde | None = Field(
+        default=None,
+        description="The serializer, by default LangGraph's `JsonPlusSerializer` without pickle. `EncryptedSerializer`"
+        " encrypts values, bound to their namespace and key.",
+    )
     consistent_read: bool = Field(
         default=False,
         description="Whether reads are strongly consistent. Eventually consistent ones cost half, and may miss a value"

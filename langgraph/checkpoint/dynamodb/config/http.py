@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field, SecretStr
 
@@ -14,14 +14,7 @@ from langgraph.checkpoint.dynamodb._format.limits import CACHE_RETRY_SECONDS, RE
 from langgraph.checkpoint.dynamodb.base_saver import CACHE_BYTES
 from langgraph.checkpoint.dynamodb.config.fields import NotNegative, Seconds, SecondsOrZero, made_function
 from langgraph.checkpoint.dynamodb.config.serde import Serde, made_serde
-from langgraph.checkpoint.dynamodb.config.storage import (
-    AllowUnencrypted,
-    CachePrefix,
-    CacheSerde,
-    Key,
-    OnEvent,
-    OwnerFrom,
-)
+from langgraph.checkpoint.dynamodb.config.storage import CachePrefix, OnEvent, OwnerFrom
 from langgraph.checkpoint.dynamodb.config.stores import DistanceIndexOptions, StoreOptions
 from langgraph.checkpoint.dynamodb.config.types import (
     Alternatives,
@@ -56,6 +49,11 @@ class AuthOptions(Alternatives):
 
 class ConnectionOptions(Options):
     """The options of the connection to a gateway."""
+
+    other_names: ClassVar[Mapping[str, str]] = {
+        "encryption_key": "a client of the gateway cannot encrypt: give the key to the service, as encryption_key of"
+        " its checkpointer"
+    }
 
     url: str = Field(
         pattern="^https?://[^/]", description="The gateway's address, such as `https://gateway.example`."
@@ -106,13 +104,10 @@ class HttpOptions(ConnectionOptions):
         " LangGraph adds the types of the graph's schema if `LANGGRAPH_STRICT_MSGPACK=true` is set. Otherwise name"
         " yours: `JsonPlusSerializer(allowed_msgpack_modules=[Ticket])`.",
     )
-    encryption_key: Key = None
-    allow_unencrypted: AllowUnencrypted = False
     cache_bytes: NotNegative = Field(
         default=CACHE_BYTES,
         description="The maximum memory for the values of the newest checkpoint of recent threads, in bytes. They save"
-        " transfer: only what is new in a value is sent, and known values are not received again. With a cipher, 0 also"
-        " hides which parts of two values are equal, and makes each step store all of them.",
+        " transfer: only what is new in a value is sent, and known values are not received again.",
     )
     owner_from: OwnerFrom = None
 
@@ -138,17 +133,19 @@ class HttpCacheOptions(ConnectionOptions):
         default=CACHE_RETRY_SECONDS,
         description="For how many seconds to retry a request; then it is a miss.",
     )
-    serde: CacheSerde = None
-    encryption_key: Key = None
+    serde: Serde | None = Field(
+        default=None,
+        description="The serializer, by default LangGraph's `JsonPlusSerializer` without pickle.",
+    )
     prefix: CachePrefix = ()
 
 
 # The constructors take these in another form.
-_OWN = ("auth", "ca_file", "proxy", "headers", "serde", "encryption_key", "on_event", "index", "ttl")
+_OWN = ("auth", "ca_file", "proxy", "headers", "serde", "on_event", "index", "ttl")
 
 
 def _made_saver(options: HttpOptions) -> HttpCheckpointSaver:
-    serde = made_serde(options.serde, options.encryption_key, is_strict=True)
+    serde = made_serde(options.serde, is_strict=True)
     return _made(HttpCheckpointSaver, options, serde=serde)
 
 
@@ -157,12 +154,11 @@ def _made_store(options: HttpStoreOptions) -> HttpStore:
 
 
 def _made_cache(options: HttpCacheOptions) -> HttpCache[Any]:
-    serde = made_serde(options.serde, options.encryption_key)
-    return _made(HttpCache[Any], options, serde=serde)
+    return _made(HttpCache[Any], options, serde=made_serde(options.serde))
 
 
 def _made(constructor: Callable[..., Made], options: ConnectionOptions, **more: Any) -> Made:
-    """Make an object from its options. Only a key in Secrets Manager takes a request.
+    """Make an object from its options, without a request.
 
     Raises:
         OptionError, CheckpointerInputError: An option cannot be used.

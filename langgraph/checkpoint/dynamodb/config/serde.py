@@ -34,7 +34,9 @@ Serde = Annotated[
 ]
 
 
-def made_serde(serde: Any, key: EncryptionKey | None, session: Any = None, *, is_strict: bool = False) -> Any:
+def made_serde(
+    serde: Any, key: EncryptionKey | None = None, session: Any = None, *, is_strict: bool = False
+) -> Any:
     """Make a serializer from a configuration. Only a key in Secrets Manager takes a request.
 
     Args:

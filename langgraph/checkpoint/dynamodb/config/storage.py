@@ -7,21 +7,12 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field
 
 from langgraph.checkpoint.dynamodb.config.fields import Reference, split
-from langgraph.checkpoint.dynamodb.config.keys import EncryptionKey
-from langgraph.checkpoint.dynamodb.config.serde import Serde
 
 OnEvent = Annotated[
     Reference | None,
     Field(
         description="A function that receives an `Event` for each operation, or `Events(function, ...)`. It runs at the"
         " end of the call and must return quickly. Its errors are logged."
-    ),
-]
-AllowUnencrypted = Annotated[
-    bool,
-    Field(
-        description="Whether to read data that is not encrypted, or not bound to its place, although there is a key."
-        " Use it only during a migration: somebody without the key may have written such data."
     ),
 ]
 OwnerFrom = Annotated[
@@ -33,21 +24,10 @@ OwnerFrom = Annotated[
         " the option only `set_thread` does. A later run never changes an owner.",
     ),
 ]
-CacheSerde = Annotated[
-    Serde | None,
-    Field(
-        description="The serializer, by default LangGraph's `JsonPlusSerializer` without pickle. `EncryptedSerializer`"
-        " encrypts values, bound to their namespace and key."
-    ),
-]
 CachePrefix = Annotated[
     tuple[str, ...],
     BeforeValidator(split),
     Field(
         description="Labels in front of every namespace, such as the tenant. `clear()` deletes only entries under them."
     ),
-]
-Key = Annotated[
-    EncryptionKey | None,
-    Field(description="Where the AES key is. With it, `serde` becomes an `EncryptedSerializer`."),
 ]

@@ -1,7 +1,7 @@
 """Checkpoints as plain JSON: what LangGraph's serializer wrote, read without making an object or running code.
 
 Whoever may write to a thread chooses what is read here. So everything that is decoded and answered is counted first,
-and what does not fit is named instead of shown. What a client has encrypted stays closed.
+and what does not fit is named instead of shown.
 """
 
 from __future__ import annotations
@@ -40,10 +40,6 @@ class _Omitted(dict[str, Any]):
 
     def __init__(self, reason: str, stored_bytes: int) -> None:
         super().__init__(omitted={"reason": reason, "bytes": stored_bytes})
-
-
-class _SealedError(Exception):
-    """A client has encrypted the value."""
 
 
 class _PlainCheckpoint:
@@ -116,8 +112,6 @@ class _PlainCheckpoint:
             found = as_json(data)
             size = len(JSON.encode(found))
             _check_room(size, self._bytes)
-        except _SealedError:
-            omitted = _Omitted("sealed", stored_bytes)
         except ProblemError as error:
             omitted = _Omitted("too_large" if error.status == _TOO_LARGE else "unreadable", stored_bytes)
         except (ValueError, RecursionError):
@@ -128,9 +122,6 @@ class _PlainCheckpoint:
         return omitted, omitted
 
     def _read(self, value: OpaqueValue) -> Any:
-        if "+" in value.type:
-            # LangGraph's encrypting serializer names its output this way.
-            raise _SealedError
         _check_room(len(value.data), self._bytes)
         # A byte can become a list of 56 bytes in memory.
         if value.type == "msgpack":

@@ -11,18 +11,16 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from typing_extensions import Unpack, override
 
 from langgraph.cache.dynamodb.cache import TableCache
-from langgraph.cache.dynamodb.entries import Values as GivenValues
-from langgraph.cache.dynamodb.entries import attempt, entry_key
+from langgraph.cache.dynamodb.entries import Values, attempt, entry_key
 from langgraph.checkpoint.dynamodb._format.codec import rough_bytes
-from langgraph.checkpoint.dynamodb._format.labels import label_path
 from langgraph.checkpoint.dynamodb._format.limits import CACHE_RETRY_SECONDS
 from langgraph.checkpoint.dynamodb._runtime.options import check_serde, check_ttl
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError
+from langgraph.checkpoint.dynamodb.http.documents import Document
 from langgraph.checkpoint.dynamodb.http.options import GatewayKeywords
-from langgraph.checkpoint.dynamodb.http.sealing import Place
-from langgraph.checkpoint.dynamodb.http.service import Document, GatewayAccounting, ServiceClient, ask
-from langgraph.checkpoint.dynamodb.http.values import Values, sealer_of
+from langgraph.checkpoint.dynamodb.http.service import GatewayAccounting, ServiceClient, ask
+from langgraph.checkpoint.dynamodb.http.values import codec_of, dumped, loaded
 
 # Running the node is better than waiting for its cache.
 CACHE_TIMEOUT_SECONDS = 2.0
@@ -49,14 +47,13 @@ class HttpCache(ServiceClient, TableCache[ValueT]):
         allow_http: Whether to send `auth` over http:// to another machine. Everybody on the way can read it.
         on_event: A function that receives an `Event` for each operation, or `Events(function, ...)`. It runs at the end
             of the call and must return quickly. Its errors are logged.
-        serde: The serializer, by default LangGraph's `JsonPlusSerializer` without pickle. `EncryptedSerializer`
-            encrypts values, bound to their namespace and key.
+        serde: The serializer, by default LangGraph's `JsonPlusSerializer` without pickle.
         prefix: Labels in front of every namespace, such as the tenant. `clear()` deletes only entries under them.
         client_options: Keyword arguments of httpx's clients: `headers`, `http2`, `proxy`, `trust_env`, `verify`.
 
     Raises:
         CheckpointerInputError: An option has a value that cannot be used.
-        CheckpointerConfigurationError: The serializer is an `EncryptedSerializer` that encrypts in a way of its own.
+        CheckpointerConfigurationError: The serializer is an `EncryptedSerializer`.
     """
 
     def __init__(
@@ -80,8 +77,7 @@ class HttpCache(ServiceClient, TableCache[ValueT]):
             accounting=GatewayAccounting(has_tenants=bool(prefix)),
             events_prefix="cache.",
         )
-        # An entry is stored once, so no sealed piece can be used again.
-        self._values = Values(self.serde, sealer_of(self.serde, pieces_bytes_max=0))
+        self._codec = codec_of(self.serde)
 
     @override
     def _get(self, keys: Sequence[FullKey]) -> Op[dict[FullKey, ValueT]]:
@@ -109,11 +105,11 @@ class HttpCache(ServiceClient, TableCache[ValueT]):
                 left = [left[position] for position in answer["left"]]
 
     def _open(self, full_key: FullKey, value: Document, found: dict[FullKey, ValueT]) -> Op[None]:
-        opening = partial(self._values.loads, value, self._place(full_key))
-        found[full_key] = yield from work(opening, len(value["data"]))
+        loading = partial(loaded, self._codec, value, "the cached value")
+        found[full_key] = yield from work(loading, len(value["data"]))
 
     @override
-    def _put(self, values: GivenValues) -> Op[None]:
+    def _put(self, values: Values) -> Op[None]:
         new: dict[FullKey, Document] = {}
         for (namespace, key), (value, ttl_seconds) in values.items():
             full_key = (tuple(namespace), key)
@@ -142,15 +138,12 @@ class HttpCache(ServiceClient, TableCache[ValueT]):
         if ttl_seconds is not None:
             check_ttl("ttl", ttl_seconds, at_least=0)
         document = self._document(full_key)
-        dumping = partial(self._values.dumps, value, self._place(full_key))
-        sent = (yield from work(dumping, rough_bytes(value))).document
+        dumping = partial(dumped, self._codec, value, "the cached value")
+        sent = yield from work(dumping, rough_bytes(value))
         entry = {**document, **sent, "ttl_seconds": ttl_seconds}
         # One that is too large for any request is refused alone, and not with the others of its call.
         yield from self._service.groups({full_key: entry}, _name_of)
         return entry
-
-    def _place(self, full_key: FullKey) -> Place:
-        return Place("", label_path([*self._prefix, *full_key[0]]), full_key[1])
 
 
 def _refused(refusal: Document) -> Op[None]:

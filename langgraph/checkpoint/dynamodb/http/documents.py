@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import ormsgpack
 
@@ -16,6 +16,8 @@ if sys.version_info >= (3, 14):
     from compression import zstd
 else:
     from backports import zstd
+
+Document: TypeAlias = dict[str, Any]
 
 MEDIA_TYPE = "application/vnd.msgpack"
 ENCODING = "zstd"

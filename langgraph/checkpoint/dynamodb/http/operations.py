@@ -7,10 +7,10 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import partial
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -23,7 +23,7 @@ from langgraph.checkpoint.base import (
 )
 
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.codec import metadata_json, rough_bytes
+from langgraph.checkpoint.dynamodb._format.codec import Codec, metadata_json, rough_bytes
 from langgraph.checkpoint.dynamodb._format.items import Partition
 from langgraph.checkpoint.dynamodb._format.unserializable import unserializable_part
 from langgraph.checkpoint.dynamodb._format.wire import delta_of, digest_of
@@ -52,42 +52,25 @@ from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, work
 from langgraph.checkpoint.dynamodb.base_saver import SaverOperations
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointCorruptionError,
-    CheckpointerConfigurationError,
     CheckpointerError,
     CheckpointerInputError,
     CheckpointSerializationError,
 )
-from langgraph.checkpoint.dynamodb.http.documents import packed, size_of
-from langgraph.checkpoint.dynamodb.http.memory import LastUsed
+from langgraph.checkpoint.dynamodb.http.documents import Document, packed, size_of
+from langgraph.checkpoint.dynamodb.http.memory import Known, KnownCheckpoints
 from langgraph.checkpoint.dynamodb.http.problems import failure_in
-from langgraph.checkpoint.dynamodb.http.sealing import Place
 from langgraph.checkpoint.dynamodb.http.service import Service, ask
-from langgraph.checkpoint.dynamodb.http.values import Typed, Values
-
-Document: TypeAlias = dict[str, Any]
+from langgraph.checkpoint.dynamodb.http.values import dumped, loaded
 
 # A service that wants values wants all of them at once. A deletion meanwhile may make it want more.
 _PUT_ATTEMPTS_MAX = 4
 # The digest of a smaller value takes as many bytes as the value.
 _HAVE_BYTES_MIN = 256
-# What a remembered value takes beside its bytes.
-_VALUE_BYTES = 300
 # The first page of a list without a limit; its consumer may stop at any time. Later ones grow.
 _PAGE_FIRST = 8
 _PAGE_MAX = 256
 # How many threads one request names; their ids may be long.
 _PRUNED_AT_ONCE = 1000
-# The metadata that the service needs to index and to expire a checkpoint, even if the client encrypts them.
-_NEEDED_METADATA = ("run_id", "counters_since_delta_snapshot", "parents")
-
-
-@dataclass(frozen=True)
-class Known:
-    """A checkpoint that the service has acknowledged or returned: its values' bytes, as the service has them."""
-
-    checkpoint_id: str = ""
-    versions: Mapping[str, Any] = field(default_factory=dict)
-    values: Mapping[str, Typed] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -95,9 +78,8 @@ class Client:
     """All that the operations of a saver need."""
 
     service: Service
-    memory: LastUsed[Known]
-    """The newest checkpoint of each namespace. With it, a put sends only what has changed in a value."""
-    values: Values
+    memory: KnownCheckpoints
+    codec: Codec
     prefix: str = ""
     """The beginning of thread ids and owners in the table, which the agent does not know: a tenant and a slash."""
     owner_from: str | None = None
@@ -120,11 +102,6 @@ class Client:
         items.partition_of(inside)
         return inside
 
-    def remember(self, partition: Partition, known: Known) -> None:
-        """Remember the newest checkpoint of a namespace."""
-        size_bytes = sum(_VALUE_BYTES + len(each.data) for each in known.values.values())
-        self.memory.keep(_key(partition), known, size_bytes)
-
     def outside(self, name: str) -> str:
         """Return the id of a thread, or the name of an owner, as the agent knows it."""
         return name.removeprefix(self.prefix)
@@ -142,10 +119,6 @@ class Client:
 
 def _place_of(partition: Partition) -> Document:
     return {"thread_id": partition.thread_id, "checkpoint_ns": partition.namespace}
-
-
-def _key(partition: Partition) -> tuple[str, str]:
-    return partition.thread_id, partition.namespace
 
 
 def _plain(value: Any) -> Any:
@@ -186,8 +159,8 @@ def get_tuple(client: Client, config: RunnableConfig) -> Op[CheckpointTuple | No
     """Read the checkpoint that a config names, or the newest of its namespace."""
     partition, checkpoint_id = client.target(config)
     yield from client.service.about()
-    known = client.memory.get(_key(partition)) or Known()
-    have = {each.digest: each.data for each in known.values.values() if len(each.data) >= _HAVE_BYTES_MIN}
+    known = [each["data"] for each in client.memory.newest(partition).values.values()]
+    have = {digest_of(data): data for data in known if len(data) >= _HAVE_BYTES_MIN}
     wanted = {**_place_of(partition), "checkpoint_id": checkpoint_id, "have": list(have)}
     while True:
         first: Document | None = (yield from ask("get-tuple", wanted))["checkpoint"]
@@ -199,10 +172,11 @@ def get_tuple(client: Client, config: RunnableConfig) -> Op[CheckpointTuple | No
         # It was deleted before all of it came. If it was the newest one, another is that now.
         if checkpoint_id is not None:
             return None
-    values = {name: Typed(each["type"], each["data"]) for name, each in found["values"].items()}
+    # Answers of a later release may say more of a value than a request may.
+    values = {name: {"type": each["type"], "data": each["data"]} for name, each in found["values"].items()}
     versions = found["checkpoint"].get("channel_versions", {})
-    client.remember(partition, Known(found["checkpoint_id"], dict(versions), values))
-    return (yield from work(partial(_opened, client, client.values, found), size_of(found["values"])))
+    client.memory.keep(partition, Known(found["checkpoint_id"], dict(versions), values))
+    return (yield from work(partial(_opened, client, found), size_of(found["values"])))
 
 
 def _all_of_checkpoint(found: Document, have: Mapping[bytes, bytes]) -> Op[Document | None]:
@@ -232,7 +206,6 @@ def _all_of(
         found = more
     for each in values_of(found):
         if "same" in each:
-            # The seal of an encrypted value is in its type, and is new where the data are the same.
             each["data"] = known[each.pop("same")]
     return found
 
@@ -242,22 +215,28 @@ def _shown(found: Document) -> list[Document]:
     return [*found["values"].values(), *(value for *_, value in found["pending_writes"])]
 
 
-def _opened(client: Client, values: Values, found: Document) -> CheckpointTuple:
+def _opened(client: Client, found: Document) -> CheckpointTuple:
     """Return a checkpoint with its values deserialized."""
     partition = items.partition_of(found["thread_id"], found["checkpoint_ns"])
     checkpoint_id, parent_id = found["checkpoint_id"], found["parent_checkpoint_id"]
-    place = partial(Place, partition.thread_id, partition.namespace)
-    state = {name: values.loads(each, place(name)) for name, each in found["values"].items()}
+    loading = partial(_loaded, client, partition)
+    typed_metadata = found.get("typed_metadata")
+    state = {name: loading(each, f"channel {name!r}") for name, each in found["values"].items()}
     return CheckpointTuple(
         config=client.config_of(partition, checkpoint_id),
         checkpoint=cast("Checkpoint", {**found["checkpoint"], "channel_values": state}),
-        metadata=values.loads_metadata(found, place("", checkpoint_id)),
+        metadata=found["metadata"] if typed_metadata is None else loading(typed_metadata, "the metadata"),
         parent_config=None if parent_id is None else client.config_of(partition, parent_id),
         pending_writes=[
-            (task, channel, values.loads(value, place(channel, checkpoint_id, task)))
+            (task, channel, loading(value, f"the write to channel {channel!r}"))
             for task, channel, value in found["pending_writes"]
         ],
     )
+
+
+def _loaded(client: Client, partition: Partition, document: Document, what: str) -> Any:
+    where = f"in namespace {partition.namespace!r} of thread {partition.thread_id!r}"
+    return loaded(client.codec, document, f"{what} {where}")
 
 
 def list_checkpoints(
@@ -303,7 +282,7 @@ def _list(
 ) -> Stream[CheckpointTuple]:
     """List checkpoints page by page. An error of one thread is raised at the end."""
     yield from client.service.about()
-    values, left = client.values.for_many(), math.inf if limit is None else limit
+    client, left = replace(client, codec=client.codec.for_many()), math.inf if limit is None else limit
     # A scan of all threads pays for what is behind a page, too.
     first = _PAGE_FIRST if limit is None and "thread_id" in wanted else _PAGE_MAX
     after, count, failure = None, first if limit is None else min(limit, first), None
@@ -311,7 +290,7 @@ def _list(
         page = yield from ask("list", {**wanted, "limit": count, "after": after})
         for document in page["checkpoints"]:
             if left and document["thread_id"].startswith(client.prefix):
-                found = yield from _listed(client, values, document, matching)
+                found = yield from _listed(client, document, matching)
                 if found is not None:
                     yield Emit(found)
                     left -= 1
@@ -324,14 +303,12 @@ def _list(
         raise failure
 
 
-def _listed(
-    client: Client, values: Values, document: Document, matching: Mapping[str, Any]
-) -> Op[CheckpointTuple | None]:
+def _listed(client: Client, document: Document, matching: Mapping[str, Any]) -> Op[CheckpointTuple | None]:
     """Return a checkpoint of a list; `None` if its metadata do not match, or it was deleted before all of it came."""
     whole = yield from _all_of_checkpoint(document, {})
     if whole is None:
         return None
-    found = yield from work(partial(_opened, client, values, whole), size_of(whole["values"]))
+    found = yield from work(partial(_opened, client, whole), size_of(whole["values"]))
     return found if has_values(cast("Mapping[str, Any]", found.metadata), matching) else None
 
 
@@ -365,7 +342,7 @@ def get_delta_channel_history(
         passed.add(after)
 
     def opened() -> dict[str, DeltaChannelHistory]:
-        return {name: _history(client.values, partition, name, each) for name, each in found.items()}
+        return {name: _history(client, partition, name, each) for name, each in found.items()}
 
     return (yield from work(opened, size_of(found)))
 
@@ -384,18 +361,16 @@ def _history_page(wanted: Document) -> Op[Any]:
     return (yield from _all_of((yield from again([])), values_of, again, {}))
 
 
-def _history(values: Values, partition: Partition, name: str, document: Document) -> DeltaChannelHistory:
-    place = partial(Place, partition.thread_id, partition.namespace)
+def _history(client: Client, partition: Partition, name: str, document: Document) -> DeltaChannelHistory:
+    loading = partial(_loaded, client, partition)
     history: DeltaChannelHistory = {
         "writes": [
-            (task, channel, values.loads(value, place(channel, checkpoint_id, task)))
-            for checkpoint_id, (task, channel, value) in zip(
-                document["checkpoint_ids"], document["writes"], strict=True
-            )
+            (task, channel, loading(value, f"the write to channel {channel!r}"))
+            for task, channel, value in document["writes"]
         ]
     }
     if "seed" in document:
-        history["seed"] = values.loads(document["seed"], place(name))
+        history["seed"] = loading(document["seed"], f"channel {name!r}")
     return history
 
 
@@ -418,28 +393,28 @@ def put(
         "parent_checkpoint_id": parent_id,
         "checkpoint_map": _checkpoint_map(config),
         "checkpoint": _as_json(fields, "checkpoint"),
-        **_metadata(client, partition, checkpoint_id, get_checkpoint_metadata(config, metadata)),
+        **_metadata(client, get_checkpoint_metadata(config, metadata)),
         "new_versions": _as_json(dict(new_versions), "new_versions"),
         "listed": client.owner_from is not None,
         "owner": _owner(client, config, partition),
     }
     given = dict(checkpoint["channel_values"])
-    known = client.memory.get(_key(partition))
-    if known is None or parent_id is None or known.checkpoint_id != parent_id:
+    known = client.memory.newest(partition)
+    if known.checkpoint_id != parent_id:
         known = Known()
     # Serialize before the first request: LangGraph may change a value while we wait.
     changed = {name for name in given if name in new_versions}
     versions = document["checkpoint"]["channel_versions"]
-    serializing = partial(_serialized, client.values, partition, given, known, versions, changed)
+    serializing = partial(_serialized, client.codec, given, known, versions, changed)
     values = yield from work(serializing, rough_bytes({name: given[name] for name in changed}))
     what, wanted = f"checkpoint {checkpoint_id!r} of thread {partition.thread_id!r}", set[str]()
     for _ in range(_PUT_ATTEMPTS_MAX):
         describing = partial(_sent, values, known, changed, wanted)
-        sent = yield from work(describing, sum(len(values[name].data) for name in changed))
+        sent = yield from work(describing, sum(len(values[name]["data"]) for name in changed))
         asked = {**document, "values": sent, "kept": [name for name in values if name not in sent]}
         answer = yield from ask("put", (yield from client.service.fitting(asked, what)))
         if not answer["wanted"]:
-            client.remember(partition, Known(checkpoint_id, versions, values))
+            client.memory.keep(partition, Known(checkpoint_id, versions, values))
             if parent_id is None and document["owner"] is None:
                 yield from _tell_of_missing_owner(client, partition)
             return client.config_of(partition, checkpoint_id)
@@ -456,55 +431,51 @@ def _checkpoint_map(config: RunnableConfig) -> dict[str, str]:
 
 
 def _serialized(
-    values: Values,
-    partition: Partition,
+    codec: Codec,
     given: Mapping[str, Any],
     known: Known,
     versions: Mapping[str, Any],
     changed: Iterable[str],
-) -> dict[str, Typed]:
-    """Return the bytes of all values, of kept ones as the service is known to have them."""
-    found: dict[str, Typed] = {}
+) -> dict[str, Document]:
+    """Return all values serialized, kept ones as the service is known to have them."""
+    found: dict[str, Document] = {}
     for name, value in given.items():
         is_known = name in known.values and known.versions.get(name, known) == versions.get(name)
         if is_known and name not in changed:
             found[name] = known.values[name]
         else:
-            found[name] = values.dumps(value, Place(partition.thread_id, partition.namespace, name))
+            found[name] = dumped(codec, value, f"channel {name!r}", name)
     return found
 
 
 def _sent(
-    values: Mapping[str, Typed], known: Known, changed: Iterable[str], wanted: Iterable[str]
+    values: Mapping[str, Document], known: Known, changed: Iterable[str], wanted: Iterable[str]
 ) -> dict[str, Document]:
     """Return the values that are sent: what the service wants whole, and what has changed, if possible as a delta."""
-    sent = {name: values[name].document for name in wanted}
+    sent = {name: values[name] for name in wanted}
     for name in changed:
         base, value = known.values.get(name), values[name]
-        delta = None if base is None or name in sent else delta_of(base.data, value.data)
+        delta = None if base is None or name in sent else delta_of(base["data"], value["data"])
         if base is not None and delta is not None:
-            sent[name] = {"type": value.type, "base": base.digest, "delta": delta}
+            sent[name] = {"type": value["type"], "base": digest_of(base["data"]), "delta": delta}
         else:
-            sent[name] = value.document
+            sent[name] = value
     return sent
 
 
-def _metadata(
-    client: Client, partition: Partition, checkpoint_id: str, metadata: CheckpointMetadata
-) -> Document:
-    """Return metadata as requests have it: typed as well if JSON cannot hold all of it, or if it is encrypted."""
-    is_sealed = client.values.seals
-    given: Mapping[str, Any] = metadata
-    needed = given if not is_sealed else {name: given[name] for name in _NEEDED_METADATA if name in given}
-    readable = _plain_part(needed)
-    if len(readable) == len(given) and not is_sealed:
+def _metadata(client: Client, metadata: CheckpointMetadata) -> Document:
+    """Return metadata as requests have it: typed as well if JSON and msgpack cannot hold all of it."""
+    readable = _plain_part(metadata)
+    if len(readable) == len(metadata):
         return {"metadata": readable}
-    text = None if is_sealed else metadata_json(given)
+    text = metadata_json(metadata)
     if text is not None:
         # All of it is JSON, and msgpack cannot hold its whole numbers.
-        return {"metadata": readable, "typed_metadata": Typed("json", text.encode()).document}
-    place = Place(partition.thread_id, partition.namespace, "", checkpoint_id)
-    return {"metadata": readable, "typed_metadata": client.values.dumps(metadata, place).document}
+        return {"metadata": readable, "typed_metadata": {"type": "json", "data": text.encode()}}
+    return {
+        "metadata": readable,
+        "typed_metadata": dumped(client.codec, metadata, "the metadata", "metadata"),
+    }
 
 
 def _owner(client: Client, config: RunnableConfig, partition: Partition) -> str | None:
@@ -533,9 +504,8 @@ def put_writes(
     given, above = tuple(writes), _checkpoint_map(config)
 
     def serialized() -> list[Any]:
-        place = partial(Place, partition.thread_id, partition.namespace)
         return [
-            (channel, client.values.dumps(value, place(channel, checkpoint_id, task_id)).document)
+            (channel, dumped(client.codec, value, f"the write to channel {channel!r}", channel))
             for channel, value in given
         ]
 
@@ -588,23 +558,12 @@ def prune(client: Client, thread_ids: Sequence[str], strategy: str, keep_last: i
 
 
 def copy_thread(client: Client, source_thread_id: str, target_thread_id: str) -> Op[None]:
-    """Copy a thread.
-
-    Raises:
-        CheckpointerConfigurationError: The client seals values for their thread, so the service cannot copy them.
-    """
+    """Copy a thread."""
     source = client.thread_inside(source_thread_id, "source_thread_id")
     to = client.thread_inside(target_thread_id, "target_thread_id")
     if source == to:
         msg = f"source and target are both thread {source!r}; give another id for the copy"
         raise CheckpointerInputError(msg)
-    if client.values.seals:
-        msg = (
-            "a thread that this client encrypts cannot be copied: its values are sealed for their thread, so that"
-            " nobody without the key can copy them into another. Store the state of the source as the first of the new"
-            " thread, with the graph's update_state; or give the key to the service instead of the client"
-        )
-        raise CheckpointerConfigurationError(msg)
     yield from _until_done("copy-thread", {"source_thread_id": source, "target_thread_id": to})
 
 

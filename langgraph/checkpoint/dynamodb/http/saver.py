@@ -10,18 +10,17 @@ from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS
 from langgraph.checkpoint.dynamodb._runtime.cache import Facts
 from langgraph.checkpoint.dynamodb._runtime.options import (
     check_bytes,
-    check_flag,
     check_owner_options,
     check_serde,
 )
 from langgraph.checkpoint.dynamodb.base_saver import CACHE_BYTES, TableSaver
 from langgraph.checkpoint.dynamodb.http.lock import GatewayHolder
-from langgraph.checkpoint.dynamodb.http.memory import LastUsed
-from langgraph.checkpoint.dynamodb.http.operations import OPERATIONS, Client, Known
+from langgraph.checkpoint.dynamodb.http.memory import KnownCheckpoints
+from langgraph.checkpoint.dynamodb.http.operations import OPERATIONS, Client
 from langgraph.checkpoint.dynamodb.http.options import GatewayKeywords, check_prefix
 from langgraph.checkpoint.dynamodb.http.service import GatewayAccounting, ServiceClient
 from langgraph.checkpoint.dynamodb.http.transport import TIMEOUT_SECONDS
-from langgraph.checkpoint.dynamodb.http.values import Values, sealer_of
+from langgraph.checkpoint.dynamodb.http.values import codec_of
 from langgraph.checkpoint.dynamodb.locks import ThreadLocks
 
 
@@ -55,11 +54,8 @@ class HttpCheckpointSaver(ServiceClient, ThreadLocks, TableSaver[Client]):
             types and those that `with_allowlist` adds, because others may have written the stored bytes. LangGraph adds
             the types of the graph's schema if `LANGGRAPH_STRICT_MSGPACK=true` is set. Otherwise name yours:
             `JsonPlusSerializer(allowed_msgpack_modules=[Ticket])`.
-        allow_unencrypted: Whether to read data that is not encrypted, or not bound to its place, although there is a
-            key. Use it only during a migration: somebody without the key may have written such data.
         cache_bytes: The maximum memory for the values of the newest checkpoint of recent threads, in bytes. They save
-            transfer: only what is new in a value is sent, and known values are not received again. With a cipher, 0
-            also hides which parts of two values are equal, and makes each step store all of them.
+            transfer: only what is new in a value is sent, and known values are not received again.
         owner_from: The key of a config's `configurable`, or of its `metadata`, that names the owner of a thread, such
             as `user_id`. The first put of each thread then enters it in the directory, which `threads` lists; without
             the option only `set_thread` does. A later run never changes an owner.
@@ -67,7 +63,7 @@ class HttpCheckpointSaver(ServiceClient, ThreadLocks, TableSaver[Client]):
 
     Raises:
         CheckpointerInputError: An option has a value that cannot be used.
-        CheckpointerConfigurationError: The serializer is an `EncryptedSerializer` that encrypts in a way of its own.
+        CheckpointerConfigurationError: The serializer is an `EncryptedSerializer`.
     """
 
     _operations = OPERATIONS
@@ -80,18 +76,18 @@ class HttpCheckpointSaver(ServiceClient, ThreadLocks, TableSaver[Client]):
         retry_seconds: float = RETRY_SECONDS,
         thread_prefix: str = "",
         serde: SerializerProtocol | None = None,
-        allow_unencrypted: bool = False,
         cache_bytes: int = CACHE_BYTES,
         owner_from: str | None = None,
         **options: Unpack[GatewayKeywords],
     ) -> None:
         """Check the options. Nothing is opened before the first call."""
         check_serde(serde)
-        check_flag("allow_unencrypted", allow_unencrypted)
         check_bytes("cache_bytes", cache_bytes, at_least=0)
         check_owner_options(owner_from=owner_from, owner_key=None)
         check_prefix(thread_prefix)
         super().__init__(serde=JsonPlusSerializer(allowed_msgpack_modules=None) if serde is None else serde)
+        # A wrong serializer is told of now, and not by the first call.
+        codec_of(self.serde)
         self._connect(
             url,
             options,
@@ -99,11 +95,7 @@ class HttpCheckpointSaver(ServiceClient, ThreadLocks, TableSaver[Client]):
             retry_seconds=retry_seconds,
             accounting=GatewayAccounting(),
         )
-        self._sealer = sealer_of(
-            self.serde, pieces_bytes_max=cache_bytes // 2, allow_unencrypted=allow_unencrypted
-        )
-        # With a cipher, the other half is for the pieces of the values.
-        self._memory = LastUsed[Known](cache_bytes if self._sealer is None else cache_bytes // 2)
+        self._memory = KnownCheckpoints(cache_bytes)
         self._prefix = thread_prefix
         self._owner_from = owner_from
         self._facts = Facts()
@@ -116,5 +108,5 @@ class HttpCheckpointSaver(ServiceClient, ThreadLocks, TableSaver[Client]):
     @property
     def storage(self) -> Client:
         """All that its operations need, with the saver's current serializer; public inside the package."""
-        values = Values(self.serde, self._sealer)
-        return Client(self._service, self._memory, values, self._prefix, self._owner_from, self._facts)
+        codec = codec_of(self.serde)
+        return Client(self._service, self._memory, codec, self._prefix, self._owner_from, self._facts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 from langgraph.checkpoint.dynamodb._format.wire import WIRE_VERSION
 from langgraph.checkpoint.dynamodb._runtime.events import Meter, Observer
@@ -13,12 +13,11 @@ from langgraph.checkpoint.dynamodb._runtime.requests import grouped
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, result
 from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerInputError
-from langgraph.checkpoint.dynamodb.http.documents import packed, size_of
+from langgraph.checkpoint.dynamodb.http.documents import Document, packed, size_of
 from langgraph.checkpoint.dynamodb.http.options import GatewayKeywords
 from langgraph.checkpoint.dynamodb.http.transport import GatewayTransport
 
 T = TypeVar("T")
-Document: TypeAlias = dict[str, Any]
 
 # What a request has beside its values, and what base64 or msgpack add to them.
 _REST_BYTES = 64 << 10

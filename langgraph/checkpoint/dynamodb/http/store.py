@@ -19,8 +19,9 @@ from langgraph.checkpoint.dynamodb._format.codec import Codec, rough_bytes
 from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS
 from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, gather, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerError
+from langgraph.checkpoint.dynamodb.http.documents import Document
 from langgraph.checkpoint.dynamodb.http.options import GatewayKeywords
-from langgraph.checkpoint.dynamodb.http.service import Document, GatewayAccounting, ServiceClient, ask
+from langgraph.checkpoint.dynamodb.http.service import GatewayAccounting, ServiceClient, ask
 from langgraph.checkpoint.dynamodb.http.transport import TIMEOUT_SECONDS
 from langgraph.store.dynamodb.batch import Asked, Batch, NewMemory
 from langgraph.store.dynamodb.index import Embedded, Embedder, StoreIndexConfig
