@@ -185,7 +185,9 @@ def test_a_serializer_of_ones_own_is_used_for_lists_as_it_is() -> None:
 
 def test_a_value_of_another_serializer_is_named() -> None:
     value = {"type": "another", "data": b""}
-    with pytest.raises(CheckpointerConfigurationError, match="channel 'x' is intact, but .* read its 'another' data"):
+    with pytest.raises(
+        CheckpointerConfigurationError, match=r"channel 'x' is intact, but .* read its 'another' data"
+    ):
         loaded(Codec(JsonPlusSerializer()), value, "channel 'x'")
 
 
