@@ -281,4 +281,3 @@ class _Move:
         if len(self._report.problems) < _DIFFERENCES_SHOWN:
             name = f"checkpoint {ref.checkpoint_id!r}" + (f" of {ref.namespace!r}" if ref.namespace else "")
             self._report.problems.append(f"{name}: {'; '.join(found)}")
-
