@@ -48,10 +48,10 @@ def test_a_configured_backend_without_tables_is_left_aside_for_one_that_is_named
 
 
 @pytest.mark.parametrize("text", ["checkpointer: dynamodb", "checkpointer: {type: dynamodb, config: [1]}"])
-def test_a_file_of_another_shape_is_refused_with_its_line(tmp_path: Path, text: str) -> None:
+def test_a_file_of_another_shape_is_refused_with_its_key(tmp_path: Path, text: str) -> None:
     file = tmp_path / "agent.yaml"
     file.write_text(text)
-    with pytest.raises(CheckpointerConfigurationError, match=r"agent\.yaml, line 1"):
+    with pytest.raises(CheckpointerConfigurationError, match=r"agent\.yaml, checkpointer"):
         ConnectionArguments("a-table", config=file).configuration()
 
 

@@ -37,7 +37,6 @@ def test_a_thread_goes_through_a_file(run: Run, saver: DynamoDBSaver, thread: st
         "thread_id": thread,
         "status": "complete",
         "checkpoints": 0,
-        "verified": 2,
         "dry_run": False,
     }
 

@@ -67,17 +67,10 @@ def test_a_dry_run_says_what_would_be_changed_and_changes_nothing(
 ) -> None:
     before = all_items(client, shared)
     deleted = run("delete", *threads, "--dry-run", "--json").json
-    own = [
-        each
-        for each in before
-        if each["PK"]["S"].startswith(tuple(each.replace(" ", "%20") for each in threads))
-    ]
-    assert deleted["items"] == len(own)
     assert sorted(deleted["would_delete"]) == sorted(threads)
-    pruned = run("prune", *threads, "--dry-run", "--json").json
-    assert (pruned["checkpoints"], pruned["items"]) == (12, 12)
+    assert run("prune", *threads, "--dry-run", "--json").json["checkpoints"] == 12
     copied = run("copy", threads[0], "copy", "--dry-run")
-    assert copied.out.startswith(f"would copy: thread {threads[0]!r} of table {shared} (3 checkpoints, ")
+    assert copied.out.startswith(f"would copy: thread {threads[0]!r} of table {shared} to thread 'copy' of")
     assert all_items(client, shared) == before
 
 
@@ -227,10 +220,10 @@ def test_a_copy_says_what_its_target_has(
     run: Run, shared: str, saver: DynamoDBSaver, open_saver: OpenSaver, threads: list[str]
 ) -> None:
     command = ("copy", *threads[:2])
-    beside = f"to thread {threads[1]!r} of table {shared}, beside the 3 checkpoints that it has"
+    beside = f"to thread {threads[1]!r} of table {shared}, beside what it has"
     run(*command).fails(Exit.NOT_CONFIRMED, beside)
     assert run(*command, "--dry-run").out.endswith(f"{beside}\n")
-    assert run(*command, "--dry-run", "--json").json["present"] == 3
+    assert run(*command, "--dry-run", "--json").json["present"] is True
     ended = run(*command, "--yes")
     assert ended.out.endswith(f"{beside}\n")
     assert "ttl_seconds" not in ended.err
@@ -275,7 +268,7 @@ def test_a_thread_is_copied_from_a_restored_table(
     saver.delete_thread("talk")
     configure(ttl_seconds="60")
     ended = run("copy", "talk", "talk", "--from", restored, "--yes", "--json")
-    assert (ended.code, ended.json["copied"], ended.json["checkpoints"]) == (0, True, 1)
+    assert (ended.code, ended.json["copied"]) == (0, True)
     assert stored_values(saver, thread_config("talk")) == {"text": "as it was"}
     [found] = saver.threads(owner="ada").threads
     assert (found.thread_id, found.title) == ("talk", "Trains")

@@ -45,11 +45,11 @@ def count(saver: Any, thread_id: str) -> int:
 def test_threads_are_moved_and_what_they_took_is_said(
     run: Run, saver: DynamoDBSaver, place: str, threads: list[str]
 ) -> None:
-    ended = run("migrate", "--from", place, "--verify", "--yes")
+    ended = run("migrate", "--from", place, "--yes")
     assert ended.code == 0
     lines = ended.out.splitlines()
     assert lines[0] == "threads: 3 moved"
-    assert lines[1] == "checkpoints: 6 with 3 pending writes, 6 compared"
+    assert lines[1] == "checkpoints: 6 with 3 pending writes"
     assert [count(saver, each) for each in threads] == [2] * 3
     again = run("migrate", "--from", place, "--yes", "--json").json
     assert again["threads"] == {"complete": 3}

@@ -280,7 +280,7 @@ def test_a_remedy_names_options_of_the_command_line(error: Exception) -> None:
 
 def test_what_names_a_place_in_a_file_stays_as_it_is() -> None:
     error = CheckpointerConfigurationError(
-        "agent.yaml, line 3: region_name: is unknown; there is endpoint_url"
+        "agent.yaml, checkpointer.config.region_name: is unknown; there is endpoint_url"
     )
     assert str(explained(error, "threads")) == str(error)
 

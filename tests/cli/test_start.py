@@ -60,7 +60,7 @@ def commands_in(loaded: set[str]) -> set[str]:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ("--help", "List threads: size, last step, waiting or not, expiry."),
+        ("--help", "List threads: last activity and step, waiting or not."),
         ("memories", "List namespaces that have memories."),
         ("thread", "Did you mean 'threads'?"),
     ],

@@ -101,11 +101,11 @@ def test_a_mistake_is_named_with_its_place(tmp_path: Path) -> None:
     )
     file.write_text("store:\n  type: dynamodb\n  config:\n    table: a\n    index: {dims: 3}\n")
     assert sorted(_error(StoreConfig, file).splitlines()[1:]) == [
-        f"  {file}, line 3, store.config.table_name: is missing: the name or ARN of the table.",
-        f"  {file}, line 4, store.config.table: is unknown here; did you mean table_name? use one of "
-        + ", ".join(DynamoDBStoreOptions.model_fields),
-        f"  {file}, line 5, store.config.index: give exactly one of embed and embed_function (Lets the store"
+        f"  {file}, store.config.index: give exactly one of embed and embed_function (Lets the store"
         " embed texts and search by similarity.)",
+        f"  {file}, store.config.table: is unknown here; did you mean table_name? use one of "
+        + ", ".join(DynamoDBStoreOptions.model_fields),
+        f"  {file}, store.config.table_name: is missing: the name or ARN of the table.",
     ]
     assert _error(StoreConfig, CheckpointerConfig()) == (
         "a store cannot be configured by a CheckpointerConfig; give a StoreConfig, a dict, the path of a YAML file,"

@@ -68,7 +68,7 @@ def test_writes_keep_their_positions(
 ) -> None:
     source = open_other(kind)
     store_writes(source)
-    assert statuses(migrate(source, table, ["thread-1"], verify=True)) == {"thread-1": Status.MOVED}
+    assert statuses(migrate(source, table, ["thread-1"])) == {"thread-1": Status.MOVED}
     [record] = table.records("thread-1", [Ref("1", "")])
     assert record is not None
     assert sorted(write.position for write in record.writes) == [
@@ -78,13 +78,13 @@ def test_writes_keep_their_positions(
         WritePosition("~3", "task-3", -1),
     ]
     with open_endpoint(f"sqlite:{tmp_path / 'back.db'}", as_target=True) as back:
-        assert statuses(migrate(table, back, ["thread-1"], verify=True)) == {"thread-1": Status.MOVED}
+        assert statuses(migrate(table, back, ["thread-1"])) == {"thread-1": Status.MOVED}
 
 
 def test_writes_keep_their_order_where_more_cannot_be_known() -> None:
     source, target = SaverEndpoint(InMemorySaver()), SaverEndpoint(InMemorySaver())
     config = store_writes(source)
-    assert statuses(migrate(source, target, ["thread-1"], verify=True)) == {"thread-1": Status.MOVED}
+    assert statuses(migrate(source, target, ["thread-1"])) == {"thread-1": Status.MOVED}
     one, other = (each.saver.get_tuple(config) for each in (source, target))
     assert one is not None
     assert other is not None
@@ -265,7 +265,7 @@ def test_what_lies_in_a_bucket_is_moved(
     )
     source = endpoint_of(saver)
     store(source.saver, thread_config(), "1", {"large": list(range(300_000))})
-    reports = list(migrate(source, table, source.thread_ids(), verify=True))
+    reports = list(migrate(source, table, source.thread_ids()))
     assert statuses(reports) == {"thread-1": Status.MOVED}
 
 

@@ -54,7 +54,7 @@ def test_a_thread_is_a_file_and_a_thread_again(make_saver: Callable[..., DynamoD
         file = exported(source, thread_id)
         copy = f"copy of {thread_id}"
         found = FileEndpoint(file, target, copy)
-        [report] = migrate(found, target, found.thread_ids(), verify=True)
+        [report] = migrate(found, target, found.thread_ids())
         assert (report.thread_id, report.status, report.problems) == (copy, Status.MOVED, [])
         again = exported(target, copy)
         assert again.getvalue().split(b"\n")[1:-2] == file.getvalue().split(b"\n")[1:-2]
@@ -84,7 +84,7 @@ def test_what_comes_again_is_in_the_file_once() -> None:
     assert len(exported(source, "talk").getvalue()) < 4 * 20 * 5_000
     target = memory()
     found = FileEndpoint(exported(source, "talk"), target)
-    assert statuses(migrate(found, target, ["talk"], verify=True)) == {"talk": Status.MOVED}
+    assert statuses(migrate(found, target, ["talk"])) == {"talk": Status.MOVED}
     assert stored_values(target.saver, thread_config("talk")) == {"said": said}
 
 
@@ -93,7 +93,7 @@ def test_what_was_encrypted_is_not_in_the_file_and_is_again_after_it() -> None:
     source, target = memory(serde=one), memory(serde=other)
     store(source.saver, thread_config(), "1", {"said": HumanMessage("hello", id="1")})
     found = FileEndpoint(exported(source), target)
-    assert statuses(migrate(found, target, ["thread-1"], verify=True)) == {"thread-1": Status.MOVED}
+    assert statuses(migrate(found, target, ["thread-1"])) == {"thread-1": Status.MOVED}
     assert stored_values(target.saver, thread_config()) == {"said": HumanMessage("hello", id="1")}
 
 

@@ -148,7 +148,7 @@ def test_values_of_classes_that_cannot_be_imported_are_moved(
         written = store(source.saver, thread_config(), "1", values)
         source.saver.put_writes(written, [("order", order("d"))], "task")
         made = repr(values)
-    assert statuses(migrate(source, target, ["thread-1"], verify=True)) == {"thread-1": Status.MOVED}
+    assert statuses(migrate(source, target, ["thread-1"])) == {"thread-1": Status.MOVED}
     with of_an_application():
         found = make_saver().get_tuple(written)
         assert found is not None
@@ -164,7 +164,7 @@ def test_a_serializer_of_ones_own_reads_and_writes_objects(
     source, target = SaverEndpoint(InMemorySaver(serde=serdes[0])), endpoint_of(make_saver(serde=serdes[1]))
     written = store(source.saver, thread_config(), "1", {"said": HumanMessage("hello", id="1")})
     source.saver.put_writes(written, [("said", HumanMessage("bye", id="2"))], "task")
-    assert statuses(migrate(source, target, ["thread-1"], verify=True)) == {"thread-1": Status.MOVED}
+    assert statuses(migrate(source, target, ["thread-1"])) == {"thread-1": Status.MOVED}
     assert stored_values(target.saver, written) == {"said": HumanMessage("hello", id="1")}
 
 
@@ -202,7 +202,7 @@ def test_a_database_of_langgraphs_first_format_is_moved(tmp_path: Path) -> None:
     row = ("thread-1", "", "1", None, "json", json.dumps(checkpoint).encode(), b'{"step": 1, "writes": {}}')
     connection.execute("INSERT INTO checkpoints VALUES (?, ?, ?, ?, ?, ?, ?)", row)
     source, target = endpoint_of(saver), SaverEndpoint(InMemorySaver())
-    assert statuses(migrate(source, target, ["thread-1"], verify=True)) == {"thread-1": Status.MOVED}
+    assert statuses(migrate(source, target, ["thread-1"])) == {"thread-1": Status.MOVED}
     found = target.saver.get_tuple(thread_config())
     assert found is not None
     assert found.metadata == {"step": 1, "writes": {}}

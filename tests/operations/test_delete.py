@@ -10,9 +10,10 @@ from itertools import count
 import pytest
 
 from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._operations.delete import count_old, prune_thread
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, interrupted
 from tests.support.checkpoints import noise
-from tests.support.harness import Harness, Process
+from tests.support.harness import THREAD, Harness, Process
 
 
 def _fill(process: Process) -> None:
@@ -60,3 +61,23 @@ def test_an_interrupted_deletion_lets_go_of_its_thread_at_any_request(
         if not was_interrupted:
             break
     assert rounds > 5
+
+
+@pytest.mark.parametrize("age", ["any", "one"])
+def test_a_prune_deletes_as_many_checkpoints_as_were_counted(age: str) -> None:
+    def is_old(checkpoint_id: str) -> bool:
+        return age == "any" or checkpoint_id == "1"
+
+    def heads() -> int:
+        own = [each for each in harness.model.items() if items.sort_key(each).startswith(items.CHECKPOINTS)]
+        return sum(map(items.is_head, own))
+
+    harness = Harness()
+    process = harness.process()
+    _fill(process)
+    harness.run(process.put("3", {"big": 1}, "2"))
+    before = heads()
+    counted = harness.run(count_old(process.storage, THREAD, 1, is_old))
+    assert heads() == before
+    harness.run(prune_thread(process.storage, THREAD, 1, is_old))
+    assert counted == before - heads() > 0

@@ -1,4 +1,4 @@
-"""The viewer reads each item once, and once more for the costs, by the reader's rights alone."""
+"""The viewer reads each item once, by the reader's rights alone."""
 
 from __future__ import annotations
 
@@ -9,12 +9,7 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb._format.pricing import (
-    READ_UNIT_DOLLARS,
-    WRITE_UNIT_DOLLARS,
-    item_bytes,
-    read_units,
-)
+from langgraph.checkpoint.dynamodb._format.pricing import item_bytes, read_units
 from langgraph.checkpoint.dynamodb.view import caches
 from langgraph.checkpoint.dynamodb.view.responses import Responses
 from langgraph.checkpoint.dynamodb.view.thread_view import Session
@@ -62,9 +57,6 @@ def test_everything_takes_no_more_than_reading_each_item_once(
     requests = metered.meter.total.requests
     metered.asked.get("state", **metered.asked.newest(thread))
     assert metered.meter.total.requests == requests
-    with metered.meter.operation() as measured:
-        metered.asked.get("cost", thread=thread, ns="")
-    assert measured.read_units <= floor
 
 
 def test_the_first_page_reads_no_segments(metered: Metered, saver: DynamoDBSaver, thread: str) -> None:
@@ -119,31 +111,8 @@ def test_the_reader_s_policy_is_enough(engine: Engine, table: str, saver: Dynamo
     with DynamoDBSaver(table, session=session, endpoint_url=engine.endpoint_url) as reader:
         asked = Asked(Responses(Session(reader)))
         look_at_everything(asked, thread)
-        asked.get("cost", thread=thread, ns="")
         asked.get("threads", run="1f0c6f64-5bd2-6d3b-8000-0242ac120002")
         asked.get("directory")
         asked.get("directory", owner="ada", title="x")
         assert not gate.refused
         assert gate.allowed_actions() <= {"dynamodb:Query", "dynamodb:BatchGetItem", "dynamodb:GetItem"}
-
-
-def test_the_cost_is_that_of_the_items(asked: Asked, saver: DynamoDBSaver, thread: str, raw: Raw) -> None:
-    talk_at_length(saver, thread, 12)
-    found = asked.get("cost", thread=thread, ns="")
-    segments = [item_bytes(each) for each in raw.items(thread, "S#")]
-    checkpoints = [item_bytes(each) for each in raw.items(thread, "C#")]
-    totals, prices = found["totals"], found["prices"]
-    # The whole partition is read, with the thread's own item.
-    whole = raw.items(thread)
-    assert (totals["items"], totals["bytes"]) == (len(whole), sum(map(item_bytes, whole)))
-    assert totals["segments"] == len(segments)
-    assert sum(each["new_segments"] for each in prices) == len(segments)
-    assert sum(each["new_bytes"] for each in prices) == sum(segments)
-    assert sum(each["bytes"] + each["new_bytes"] for each in prices) == sum(segments + checkpoints)
-    assert [each["checkpoint"] for each in prices] == [row["checkpoint"] for row in asked.rows(thread)][::-1]
-    assert (prices[0]["shared_segments"], prices[0]["shared_bytes"]) == (0, 0)
-    assert prices[-1]["shared_segments"] > prices[-1]["new_segments"] > 0
-    assert totals["write_units"] == sum(each["write_units"] for each in prices)
-    assert totals["write_dollars"] == pytest.approx(totals["write_units"] * WRITE_UNIT_DOLLARS)
-    assert prices[-1]["read_dollars"] == pytest.approx(prices[-1]["read_units"] * READ_UNIT_DOLLARS)
-    assert totals["missing_segments"] == 0

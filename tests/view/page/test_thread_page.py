@@ -97,7 +97,7 @@ async def test_hostile_content_is_shown_as_text(visit: Visit) -> None:
     await check_accessible(page, "hostile")
     await expect(panel(page)).to_contain_text("__proto__")
     await expect(panel(page)).to_contain_text("constructor")
-    for tab in ("What changed", "Pending", "Cost"):
+    for tab in ("What changed", "Pending"):
         await choose(page, "newest", tab=tab)
     findings = await search(page, "<script>")
     await findings.get_by_role("button", name="<script>").first.click()
@@ -205,27 +205,6 @@ async def test_pending_has_writes_questions_failures_and_what_runs_next(
 
 
 @pytest.mark.search
-async def test_the_cost_of_each_step_is_a_chart_with_totals(visit: Visit) -> None:
-    page = await visit()
-    shown = await choose(page, "step 5", "made by ask", tab="Cost")
-    await expect(shown.locator(".totals")).to_contain_text(re.compile(r"written\$0\.0000\d+\d+ write units"))
-    found = await page.evaluate("fetch('api/cost?thread=lisbon&ns=').then((found) => found.json())")
-    stored = round(found["totals"]["bytes"] / 1000, 1)
-    await expect(shown.locator(".totals")).to_contain_text(f"stored{stored:g} KB")
-    chart = shown.get_by_role("slider", name="Write units per step")
-    await expect(chart).to_have_attribute("aria-valuetext", re.compile("checkpoint 7 of 11, [1-9]"))
-    await chart.focus()
-    await page.keyboard.press("Home")
-    await expect(shown.get_by_role("status")).to_contain_text("Step -1")
-    await page.keyboard.press("Enter")
-    await expect(step(page, "step -1")).to_have_attribute("aria-selected", "true")
-    await expect(chart).to_be_focused()
-    await shown.get_by_text("As a table").click()
-    await expect(shown.get_by_role("row")).to_have_count(12)
-    await check_accessible(page, "cost")
-
-
-@pytest.mark.search
 async def test_the_tree_is_walked_by_keyboard(visit: Visit) -> None:
     page = await visit()
     await page.get_by_role("tree").focus()
@@ -249,7 +228,7 @@ async def test_the_tree_is_walked_by_keyboard(visit: Visit) -> None:
     await page.keyboard.press("o")
     await expect(step(page, "made by rates")).to_be_visible()
     await page.get_by_role("tab", name="State").focus()
-    for name in ("What changed", "Pending", "Cost", "State"):
+    for name in ("What changed", "Pending", "State"):
         await page.keyboard.press("ArrowRight")
         await expect(page.get_by_role("tab", name=name)).to_be_focused()
         await expect(page.get_by_role("tab", name=name)).to_have_attribute("aria-selected", "true")
@@ -348,7 +327,7 @@ async def test_it_fits_the_width_of_the_screen(visit: Visit, width: int) -> None
     title = page.get_by_role("heading", level=1)
     await expect(title).to_contain_text(story.JOURNEY)
     await expect(title).to_be_in_viewport(ratio=1)
-    for name in ("What changed", "Pending", "Cost", "State"):
+    for name in ("What changed", "Pending", "State"):
         await choose(page, "newest", tab=name)
         assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
     if width == 420:

@@ -10,5 +10,5 @@ Each operation is a generator of steps (`_runtime.steps`), so it is written once
     threads                             thread-level state: the epoch, a deletion's claim, the namespace markers
     directory, entries, runs            set_thread and threads; what the directory holds of a thread; runs
     thread_lock                         a thread's lock
-    verify, overview, usage             for tools: check, show and measure what is stored
+    verify, overview                    for tools: check and show what is stored
 """

@@ -9,8 +9,9 @@ from langgraph.checkpoint.dynamodb._format.schema import RUN_ID
 from langgraph.checkpoint.dynamodb._operations.arguments import COUNT_MAX, checked_id, checked_ids
 from langgraph.checkpoint.dynamodb._operations.collect import Choice, collect, collect_all
 from langgraph.checkpoint.dynamodb._operations.error_collector import ErrorCollector
-from langgraph.checkpoint.dynamodb._operations.inventory import Inventory
+from langgraph.checkpoint.dynamodb._operations.inventory import Inventory, scan_namespace
 from langgraph.checkpoint.dynamodb._operations.overview import threads_of_run
+from langgraph.checkpoint.dynamodb._operations.threads import namespaces, read_thread
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
@@ -73,6 +74,17 @@ def prune_thread(storage: Storage, thread_id: str, count: int, is_old: Age = is_
         return choose_old(before, count, is_old)
 
     yield from collect(storage, checked_id(thread_id, "thread_id"), choose)
+
+
+def count_old(storage: Storage, thread_id: str, count: int, is_old: Age) -> Op[int]:
+    """Count the checkpoints that a prune would delete now. Nothing is changed."""
+    root = items.partition_of(checked_id(thread_id, "thread_id"))
+    within = yield from namespaces(storage, root)
+    thread = yield from read_thread(storage, root)
+    before = yield from gather([scan_namespace(storage, each, with_indexes=False) for each in within])
+    for each in before:
+        each.mark_committed(thread)
+    return sum(map(len, choose_old(before, count, is_old).values()))
 
 
 def checked_count(strategy: str, keep_last: int | None) -> int:

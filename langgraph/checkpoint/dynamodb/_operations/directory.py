@@ -257,15 +257,17 @@ class Newest:
     status: str
     """`idle`, `waiting` for a human or `failed`."""
     step: int | None = None
+    checkpoint_id: str | None = None
+    """Its id; `None` if the thread has none."""
 
 
 def look_up(storage: Storage, thread_id: str) -> Op[Newest]:
-    """Read the status and step of a thread's newest checkpoint."""
+    """Read the status, step and id of a thread's newest checkpoint."""
     found = yield from NamespaceReader(storage, items.partition_of(thread_id), consistent=False).page()
     if not found:
         return Newest("idle")
     metadata = yield from readable_metadata(storage, found[0].head)
-    return Newest(status_of(found[0].writes), (metadata or {}).get("step"))
+    return Newest(status_of(found[0].writes), (metadata or {}).get("step"), found[0].checkpoint_id)
 
 
 # Listing

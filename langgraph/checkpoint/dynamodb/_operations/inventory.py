@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
-from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, RUN_ID, SORT_KEY, TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import reach
 from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments
@@ -49,7 +48,7 @@ class Inventory:
     """The checkpoints whose heads are committed."""
     indexes: LoadedSegments = field(init=False)
     sizes: dict[str, int] = field(default_factory=dict)
-    """The size of each item in bytes, by its sort key, if the inventory was measured."""
+    """The size of each item in bytes, by its sort key, if the inventory is that of `verify`."""
 
     def __post_init__(self) -> None:
         """Start without index segments."""
@@ -94,21 +93,12 @@ class Inventory:
         return self.heads.keys() | self.writes.keys()
 
 
-def scan_namespace(
-    storage: Storage, partition: Partition, *, with_indexes: bool = True, measured: bool = False
-) -> Op[Inventory]:
-    """Read the items of a namespace, and the index segments that they name.
-
-    With `measured`, reads whole items to measure them, eventually consistent at half the price. Nothing may be deleted
-    on the grounds of such an inventory.
-    """
+def scan_namespace(storage: Storage, partition: Partition, *, with_indexes: bool = True) -> Op[Inventory]:
+    """Read the items of a namespace, and the index segments that they name."""
     inventory = Inventory(partition)
-    query = Query(partition.pk, consistent=False) if measured else Query(partition.pk, attributes=_ATTRIBUTES)
+    query = Query(partition.pk, attributes=_ATTRIBUTES)
     while not query.done:
         for item in (yield from storage.table.query_page(query)):
-            if measured:
-                inventory.sizes[items.sort_key(item)] = item_bytes(item)
-                item.pop(items.DATA, None)
             inventory.add(item)
     if with_indexes:
         for head in inventory.heads.values():

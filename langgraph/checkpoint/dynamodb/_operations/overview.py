@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from langgraph.checkpoint.base import WRITES_IDX_MAP, CheckpointMetadata
 from langgraph.checkpoint.serde.types import ERROR, INTERRUPT, RESUME
 
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.codec import parse_metadata
 from langgraph.checkpoint.dynamodb._format.content import read_metadata
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.schema import LAST_ACTIVE, PARTITION_KEY, RUN_ID, RUN_INDEX
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
-from langgraph.checkpoint.dynamodb._operations.inventory import Inventory, scan_namespace
 from langgraph.checkpoint.dynamodb._operations.list import heads_of_table
-from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments, NamespaceReader, hides_namespace
-from langgraph.checkpoint.dynamodb._operations.threads import namespaces, read_thread
+from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments, NamespaceReader
 from langgraph.checkpoint.dynamodb._runtime.failures import error_code
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Emit, Op, Stream, gather
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.checkpoint.dynamodb.errors import (
-    CheckpointCorruptionError,
-    CheckpointerConfigurationError,
-    CheckpointFormatError,
-)
+from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 
 # How many parts of a table are scanned in parallel. Each returns a page of up to 1 MB per round.
 SCAN_SEGMENTS = 8
@@ -53,24 +46,6 @@ class ScannedPage:
     scanned_items: int
     newest: Mapping[str, str]
     """By thread, the greatest sort key of its root in this round. Sort keys are in the order of checkpoint ids."""
-
-
-@dataclass
-class Overview:
-    """A thread in a list. Counts cover all its namespaces; the rest describes the root's newest checkpoint."""
-
-    thread_id: str
-    namespaces: int = 0
-    checkpoints: int = 0
-    items: int = 0
-    bytes: int = 0
-    checkpoint_id: str | None = None
-    step: int | None = None
-    source: str | None = None
-    waiting: bool = False
-    expires_at: int | None = None
-    problem: str | None = field(default=None)
-    """Why the thread cannot be read."""
 
 
 def extent(storage: Storage) -> Op[Extent | None]:
@@ -134,55 +109,6 @@ def is_stored(storage: Storage, thread_id: str) -> Op[bool]:
 
 def _first(partition: Partition, prefix: str) -> Query:
     return Query(partition.pk, prefix=prefix, first_page=1, attributes=(PARTITION_KEY,))
-
-
-def overview(storage: Storage, thread_id: str) -> Op[Overview]:
-    """Return the overview of one thread. Damage is noted and not raised, so that a list can show the others."""
-    found = Overview(thread_id)
-    try:
-        root = items.partition_of(checked_id(thread_id, "thread_id"))
-        within = yield from namespaces(storage, root)
-        inventories = yield from gather(
-            [scan_namespace(storage, each, with_indexes=False, measured=True) for each in within]
-        )
-        now = storage.clock()
-        for each in inventories:
-            found.items += len(each.sizes)
-            found.bytes += sum(each.sizes.values())
-            found.namespaces += bool(each.heads)
-            found.checkpoints += sum(not items.is_expired(head, now) for head in each.heads.values())
-        _describe(found, inventories[0], now)
-    except (CheckpointCorruptionError, CheckpointFormatError) as error:
-        found.problem = str(error)
-    return found
-
-
-def _describe(found: Overview, root: Inventory, now: float) -> None:
-    """Describe the newest checkpoint, unless it has expired: then its namespace has none."""
-    checkpoint_id = max(root.heads, default=None)
-    if checkpoint_id is None or hides_namespace(root.heads[checkpoint_id], now):
-        return
-    head = root.heads[checkpoint_id]
-    items.check_format(head)
-    found.checkpoint_id = checkpoint_id
-    found.expires_at = items.ends_at(head)
-    text = items.text(head, items.METADATA)
-    metadata = {} if text is None else parse_metadata(head, text)
-    found.step, found.source = metadata.get("step"), metadata.get("source")
-    found.waiting = status_of(root.writes.get(checkpoint_id, ())) == "waiting"
-
-
-def measure_thread(storage: Storage, thread_id: str) -> Op[list[Inventory]]:
-    """Return measured inventories of a thread's namespaces, the root's first, with committed checkpoints marked."""
-    root = items.partition_of(checked_id(thread_id, "thread_id"))
-    within = yield from namespaces(storage, root)
-    thread = yield from read_thread(storage, root)
-    inventories = yield from gather(
-        [scan_namespace(storage, partition, measured=True) for partition in within]
-    )
-    for each in inventories:
-        each.mark_committed(thread)
-    return inventories
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ class Listed(TyperCommand):
 
 COMMANDS = {
     "doctor": Command("doctor:doctor", "Check the connection, the rights, the table and the clock."),
-    "threads": Command("threads:threads", "List threads: size, last step, waiting or not, expiry."),
+    "threads": Command("threads:threads", "List threads: last activity and step, waiting or not."),
     "show": Command("show:show", "Show a checkpoint: state, pending writes, interrupts."),
     "history": Command("show:history", "List a thread's checkpoints, the newest first."),
     "verify": Command("verify:verify", "Check everything that threads have stored."),

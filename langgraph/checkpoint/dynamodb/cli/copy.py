@@ -9,7 +9,7 @@ import typer
 
 from langgraph.checkpoint.dynamodb._format.items import Partition
 from langgraph.checkpoint.dynamodb._operations.copy import checked_places, copy_thread
-from langgraph.checkpoint.dynamodb._operations.overview import overview
+from langgraph.checkpoint.dynamodb._operations.overview import is_stored
 from langgraph.checkpoint.dynamodb._operations.threads import read_thread
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache
 from langgraph.checkpoint.dynamodb._runtime.options import is_table_name
@@ -17,7 +17,6 @@ from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
-from langgraph.checkpoint.dynamodb.cli.values import counted, sized
 
 
 def copy(
@@ -39,29 +38,22 @@ def copy(
     """Copy a thread to another id, or from another table.
 
     It copies every checkpoint with its pending writes, as it is stored. If the target has other checkpoints, they stay,
-    and the command says how many. The copy has the owner, the title and the metadata of the thread, and the ttl of the
+    and the command says so. The copy has the owner, the title and the metadata of the thread, and the ttl of the
     configuration. If the command is interrupted, run it again.
     """
     read = context.storage if from_table is None else _storage_of(context, from_table)
     places = checked_places(read, context.storage, source, target)
-    found = context.run(overview(read, source))
-    if not found.checkpoints:
+    if not context.run(is_stored(read, source)):
         msg = f"table {read.table.name} has no thread {source!r}; `threads` lists those that there are"
         raise CommandError(Exit.NOT_FOUND, msg)
-    present = context.run(overview(context.storage, target)).checkpoints
-    size = f"{counted(found.checkpoints, 'checkpoint')}, {sized(found.bytes)}"
-    to = f"thread {target!r} of table {context.options.table_name}"
-    if present:
-        to += f", beside the {counted(present, 'checkpoint')} that it has"
-    what = f"thread {source!r} of table {read.table.name} ({size}) to {to}"
+    present = context.run(is_stored(context.storage, target))
+    beside = ", beside what it has" if present else ""
+    what = (
+        f"thread {source!r} of table {read.table.name} to thread {target!r} of table"
+        f" {context.options.table_name}{beside}"
+    )
     _say_which_ttl(context, read, *places)
-    document = {
-        "source": source,
-        "target": target,
-        "checkpoints": found.checkpoints,
-        "bytes": found.bytes,
-        "present": present,
-    }
+    document = {"source": source, "target": target, "present": present}
     if not dry_run:
         context.confirm(f"Copy {what}?", yes=yes)
         context.run(copy_thread(context.storage, source, target, source_storage=read))

@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from langgraph.checkpoint.dynamodb._operations.directory import ThreadSummary
-from langgraph.checkpoint.dynamodb._operations.overview import Overview, is_stored, overview
+from langgraph.checkpoint.dynamodb._operations.overview import is_stored
 from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.many import From, Parallel, Served, ThreadIds, chosen, conclude, serve
@@ -58,16 +58,13 @@ def delete(
         _delete_person(context, person, parallel=parallel, yes=yes, dry_run=dry_run)
         return
     found = chosen(context, thread_ids, file)
-    if dry_run:
-        measured, totals = _measured(context, found, parallel, must_exist=True)
-        conclude(context, "would delete", measured, totals)
-        return
-    context.confirm(
-        f"Delete {counted(len(found), 'thread')} from table {context.options.table_name}?", yes=yes
-    )
-    delete_thread = context.saver.delete_thread
-    served = serve(context, "deleting", found, delete_thread, parallel=parallel, must_exist=True)
-    conclude(context, "deleted", served)
+    if not dry_run:
+        context.confirm(
+            f"Delete {counted(len(found), 'thread')} from table {context.options.table_name}?", yes=yes
+        )
+    delete_one = (lambda _: None) if dry_run else context.saver.delete_thread
+    served = serve(context, "deleting", found, delete_one, parallel=parallel, must_exist=True)
+    conclude(context, "would delete" if dry_run else "deleted", served)
 
 
 def _delete_person(
@@ -75,9 +72,9 @@ def _delete_person(
 ) -> None:
     found, memories = person.thread_ids, person.count_memories()
     if dry_run:
-        measured, totals = _measured(context, found, parallel, must_exist=False)
-        person.note_unreadable(measured)
-        conclude(context, "would delete", measured, {**totals, "memories": memories}, person.report())
+        served = Served(dict.fromkeys(found))
+        person.note_unreadable(served)
+        conclude(context, "would delete", served, {"memories": memories}, person.report())
         person.check_has_threads()
         return
     what = f"{counted(len(found), 'thread')} and {counted(memories, 'memory', 'memories')}"
@@ -89,18 +86,6 @@ def _delete_person(
     conclude(context, "deleted", served, {"memories": erased}, person.report())
     person.check_no_memory_is_left()
     person.check_has_threads()
-
-
-def _measured(
-    context: CommandContext, found: list[str], parallel: int, *, must_exist: bool
-) -> tuple[Served[Overview], dict[str, int]]:
-    def one(thread_id: str) -> Overview:
-        return context.run(overview(context.storage, thread_id))
-
-    served = serve(context, "measuring threads", found, one, parallel=parallel, must_exist=must_exist)
-    seen = served.done.values()
-    totals = {"items": sum(each.items for each in seen), "bytes": sum(each.bytes for each in seen)}
-    return served, totals
 
 
 @dataclass

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from email.utils import parsedate_to_datetime
 from functools import cached_property
@@ -13,9 +13,7 @@ import typer
 
 from langgraph.checkpoint.dynamodb._format.items import key, partition_of
 from langgraph.checkpoint.dynamodb._format.schema import (
-    DAY_INDEX,
     INDEX_REMEDY,
-    OWNER_INDEX,
     RUN_INDEX,
     TEMPLATE_COMMAND,
     TTL_ATTRIBUTE,
@@ -39,12 +37,11 @@ Role: TypeAlias = Literal["agent", "runner", "operator", "reader", "tenant"]
 _SKEW_SECONDS_NOTED = 5
 _SKEW_SECONDS_MAX = 240
 _TEMPLATE = f"deploy the template that `{TEMPLATE_COMMAND}` prints"
-# The indexes, and what needs them.
-_INDEXES = {
-    RUN_INDEX: "delete_for_runs and searches by run id need it",
-    OWNER_INDEX: "lists of an owner's threads need it",
-    DAY_INDEX: "lists of all threads need it",
-}
+_SCHEMA_REMEDY = (
+    f"the keys of a table cannot be changed: {_TEMPLATE}, as a separate table. If only an index is absent,"
+    f" {INDEX_REMEDY}. Delete one with other keys first"
+)
+_ACTIVE = ("ACTIVE", "UPDATING")
 
 
 def doctor(
@@ -114,7 +111,7 @@ class Examination:
         yield self._table()
         if not self.is_answered:
             return
-        yield from self._schema()
+        yield self._schema()
         yield self._expiry()
         yield self._clock_skew()
 
@@ -145,42 +142,31 @@ class Examination:
                 remedy = f"{_TEMPLATE}; or check --table and --region"
                 return Finding("table", "problem", str(found), remedy)
             return failed("table", self.name, found)
-        if found["TableStatus"] not in ("ACTIVE", "UPDATING"):
+        if found["TableStatus"] not in _ACTIVE:
             return Finding("table", "problem", f"it is {found['TableStatus']}", "wait until it is ACTIVE")
         meta = self.client.meta
         says = f"{self.name} is {found['TableStatus']}, in {meta.region_name}, at {meta.endpoint_url}"
         return Finding("table", "ok", says)
 
-    def _schema(self) -> Iterator[Finding]:
-        """Yield the checks of the table's keys and indexes."""
+    def _schema(self) -> Finding:
+        """Check the table's keys and indexes."""
         table = self._description
         if isinstance(table, Exception):
-            for check in ("keys", *_INDEXES):
-                yield Finding(check, "unknown", "the table cannot be described")
-            return
-        wrong = differences(table, table_schema(self.name))
-        yield _keys(wrong)
-        for name in _INDEXES:
-            yield self._index(name, table, wrong[name])
-
-    def _index(self, name: str, table: Mapping[str, Any], wrong: str) -> Finding:
-        needed_by = _INDEXES[name]
-        found = next(
-            (each for each in table.get("GlobalSecondaryIndexes", ()) if each["IndexName"] == name), None
-        )
-        if found is None:
-            return Finding(name, "problem", wrong, f"{needed_by}; {INDEX_REMEDY}")
+            return Finding("schema", "unknown", "the table cannot be described")
+        wrong = [each for each in differences(table, table_schema(self.name)).values() if each]
         if wrong:
-            return Finding(name, "problem", wrong, f"{needed_by}; delete the index, then {INDEX_REMEDY}")
-        # Some emulators do not tell.
-        status = found.get("IndexStatus", table["TableStatus"])
-        if status not in ("ACTIVE", "UPDATING"):
-            return Finding(name, "problem", f"it is {status}", "wait until it is ACTIVE")
-        projection = found["Projection"]["ProjectionType"]
-        if name == RUN_INDEX and projection != "KEYS_ONLY":
-            says = f"it projects {projection}: each put writes the checkpoint twice"
-            return Finding(name, "warning", says, "make the index anew, with KEYS_ONLY")
-        return Finding(name, "ok", f"it is {status}")
+            return Finding("schema", "problem", "; ".join(wrong), _SCHEMA_REMEDY)
+        indexes = {each["IndexName"]: each for each in table["GlobalSecondaryIndexes"]}
+        # Some emulators do not tell the status of an index.
+        statuses = {name: each.get("IndexStatus", "ACTIVE") for name, each in indexes.items()}
+        absent = [f"{name} is {status}" for name, status in statuses.items() if status not in _ACTIVE]
+        if absent:
+            return Finding("schema", "problem", "; ".join(absent), "wait until it is ACTIVE")
+        projection = indexes[RUN_INDEX]["Projection"]["ProjectionType"]
+        if projection != "KEYS_ONLY":
+            says = f"{RUN_INDEX} projects {projection}: each put writes the checkpoint twice"
+            return Finding("schema", "warning", says, "make the index anew, with KEYS_ONLY")
+        return Finding("schema", "ok", "keys and indexes are those of the template")
 
     def _expiry(self) -> Finding:
         response = asked(self.client.describe_time_to_live, TableName=self.name)
@@ -218,18 +204,6 @@ class Examination:
             return Finding("clock", "ok", says)
         verdict: Verdict = "warning" if abs(skew) <= _SKEW_SECONDS_MAX else "problem"
         return Finding("clock", verdict, says, "set it by NTP: expiry and signatures go by it")
-
-
-def _keys(wrong: Mapping[str, str]) -> Finding:
-    says = "; ".join(filter(None, (wrong["key schema"], wrong["key types"])))
-    if not says:
-        return Finding("keys", "ok", "PK and SK, strings")
-    return Finding(
-        "keys",
-        "problem",
-        says,
-        f"a table's keys cannot be changed; use a separate table for the saver: {_TEMPLATE}",
-    )
 
 
 def _libraries() -> Finding:

@@ -68,14 +68,13 @@ def import_(
         what = f"{counted(count, 'checkpoint')} of thread {own_id!r} in table {context.options.table_name}"
         if not dry_run:
             context.confirm(f"Store {what}?", yes=yes)
-        (report,) = migrate(found, target, [own_id], verify=True, dry_run=dry_run)
+        (report,) = migrate(found, target, [own_id], dry_run=dry_run)
     if report.status is Status.FAILED:
         raise CommandError(Exit.PROBLEMS, "; ".join(report.problems))
     document = {
         "thread_id": own_id,
         "status": report.status.value,
         "checkpoints": report.checkpoints,
-        "verified": report.verified,
         "dry_run": dry_run,
     }
     status = f"would be {report.status.value}" if dry_run else report.status.value

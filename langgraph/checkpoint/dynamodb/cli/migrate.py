@@ -55,17 +55,14 @@ def migrate(
     ] = None,
     file: From = None,
     parallel: Parallel = 4,
-    verify: Annotated[
-        bool, typer.Option("--verify", help="Read each thread back on both sides and compare.")
-    ] = False,
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:
     """Move threads from another saver into the table, or back.
 
-    It moves everything that a thread has. Without thread ids, it moves all threads of the source. It only reads the
-    source, and skips what the target already has. So run the same command again to continue after an interruption, or
-    to move what was stored since.
+    It moves everything that a thread has, and reads it back on both sides to compare. Without thread ids, it moves all
+    threads of the source. It only reads the source, and skips what the target already has. So run the same command
+    again to continue after an interruption, or to move what was stored since.
     """
     if source is None and target is None:
         # An option goes over both variables: who moves threads back may have left the other one set.
@@ -77,7 +74,7 @@ def migrate(
             where = f"{'out of' if source is None else 'into'} table {context.options.table_name}"
             context.confirm(f"Move {counted(len(wanted), 'thread')} {where}?", yes=yes)
         moved = _Moved(dry_run)
-        reports = migrate_threads(old, new, wanted, parallel=parallel, verify=verify, dry_run=dry_run)
+        reports = migrate_threads(old, new, wanted, parallel=parallel, dry_run=dry_run)
         try:
             for report in context.output.track("moving threads", reports, len(wanted)):
                 moved.add(report)
@@ -115,14 +112,12 @@ class _Moved:
     """How many threads have which status."""
     checkpoints: int = 0
     writes: int = 0
-    verified: int = 0
     left: dict[str, ThreadReport] = field(default_factory=dict)
 
     def add(self, report: ThreadReport) -> None:
         self.threads[report.status.value] += 1
         self.checkpoints += report.checkpoints
         self.writes += report.writes
-        self.verified += report.verified or 0
         if report.status not in _DONE:
             self.left[report.thread_id] = report
 
@@ -142,10 +137,8 @@ def _conclude(context: CommandContext, moved: _Moved) -> None:
     else:
         shown = ", ".join(f"{count:,} {status}" for status, count in moved.threads.items()) or "none"
         context.output.field("threads would be" if moved.dry_run else "threads", shown)
-        verified = f", {moved.verified:,} compared" if moved.verified else ""
-        context.output.field(
-            "checkpoints", f"{moved.checkpoints:,} with {counted(moved.writes, 'pending write')}{verified}"
-        )
+        checkpoints = f"{moved.checkpoints:,} with {counted(moved.writes, 'pending write')}"
+        context.output.field("checkpoints", checkpoints)
         for thread_id, report in moved.left.items():
             context.output.field(thread_id, "\n".join((report.status.value, *report.problems)))
     absent = sum(report.status is Status.ABSENT for report in moved.left.values())

@@ -126,8 +126,6 @@ def _console(stream: Any) -> Console:
 def _cell(value: object) -> Text:
     if value is None:
         return label("-")
-    if isinstance(value, bool):
-        return label("yes" if value else "no")
     if isinstance(value, int):
         return Text(f"{value:,}", justify="right")
     return label(str(value))

@@ -9,9 +9,7 @@ from typing import Annotated
 import typer
 
 from langgraph.checkpoint.dynamodb._format.moments import stored_at
-from langgraph.checkpoint.dynamodb._operations.delete import Age, is_of_any_age, prune_thread
-from langgraph.checkpoint.dynamodb._operations.overview import measure_thread
-from langgraph.checkpoint.dynamodb._operations.usage import Pruned, pruned
+from langgraph.checkpoint.dynamodb._operations.delete import count_old, is_of_any_age, prune_thread
 from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.many import (
@@ -57,7 +55,12 @@ def prune(
     now = datetime.now(timezone.utc)
     is_old = is_of_any_age if older_than is None else partial(_is_older, now, older_than)
     if dry_run:
-        _say_what_would_be(context, found, keep_last, is_old, parallel, named=not all_threads)
+
+        def count(thread_id: str) -> int:
+            return context.run(count_old(context.storage, thread_id, keep_last, is_old))
+
+        served = serve(context, "counting", found, count, parallel=parallel, must_exist=not all_threads)
+        conclude(context, "would prune", served, {"checkpoints": sum(served.done.values())})
         return
     aged = "" if older_than is None else f" of those older than {older_than}"
     kept = "the newest checkpoint" if keep_last == 1 else f"the newest {keep_last} checkpoints"
@@ -77,13 +80,3 @@ def prune(
 def _is_older(now: datetime, age: timedelta, checkpoint_id: str) -> bool:
     stored = stored_at(checkpoint_id)
     return stored is not None and now - stored > age
-
-
-def _say_what_would_be(
-    context: CommandContext, found: list[str], keep_last: int, is_old: Age, parallel: int, *, named: bool
-) -> None:
-    def one(thread_id: str) -> Pruned:
-        return pruned(context.run(measure_thread(context.storage, thread_id)), keep_last, is_old)
-
-    served = serve(context, "measuring threads", found, one, parallel=parallel, must_exist=named)
-    conclude(context, "would prune", served, Pruned.sum_of(served.done.values()).totals())

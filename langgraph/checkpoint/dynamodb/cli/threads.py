@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta, timezone
 from itertools import islice
 from typing import Annotated, Any, TypeAlias
@@ -11,15 +11,22 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.moments import in_epoch_seconds, stored_at
+from langgraph.checkpoint.dynamodb._format.moments import stored_at
 from langgraph.checkpoint.dynamodb._format.schema import OWNER
-from langgraph.checkpoint.dynamodb._operations.directory import ThreadQuery, ThreadSummary, list_threads
-from langgraph.checkpoint.dynamodb._operations.overview import Overview, ScannedPage, overview, scan_threads
-from langgraph.checkpoint.dynamodb._runtime.steps import gather
+from langgraph.checkpoint.dynamodb._operations.directory import (
+    ThreadQuery,
+    ThreadSummary,
+    list_threads,
+    look_up,
+)
+from langgraph.checkpoint.dynamodb._operations.overview import ScannedPage, scan_threads
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.cli.command import Limit
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
-from langgraph.checkpoint.dynamodb.cli.values import counted, moment, parse_age, sized
+from langgraph.checkpoint.dynamodb.cli.values import counted, moment, parse_age
+from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError, CheckpointFormatError
 
 # How many threads of the directory are read at a time. Each is looked up for its status.
 _PAGE_THREADS = 100
@@ -28,7 +35,7 @@ _THREADS_AT_ONCE = 8
 # How many rounds of a scan look for the newest threads: 256 MB of the table, 32,768 read units or $0.004, some seconds.
 _ROUNDS_MAX = 32
 _DIRECTORY_HEADER = ("thread", "last active", "status", "step", "owner", "title", "created")
-_HEADER = ("thread", "last step", "stored", "checkpoints", "items", "size", "waiting", "expires", "problem")
+_HEADER = ("thread", "last active", "status", "step", "problem")
 
 
 Owner: TypeAlias = Annotated[
@@ -60,7 +67,7 @@ def threads(
     ] = False,
     limit: Limit = 50,
 ) -> None:
-    """List threads: size, last step, waiting or not, expiry.
+    """List threads: last activity and step, waiting or not.
 
     --owner and --since list threads of the directory, newest activity first. The saver's option owner_from, or
     set_thread, enters threads in it.
@@ -68,7 +75,7 @@ def threads(
     Without these, the command scans the table, and first says how much it may read and what that costs. To
     find the newest threads it reads up to 256 MB. If the table is larger, it lists the newest of what it has read, and
     says so. --limit 0 and --without-owner read everything. The command deserializes nothing. A thread is "waiting" if a
-    task of its newest checkpoint called interrupt().
+    task of its newest checkpoint called interrupt(). `verify` says how large a thread is.
     """
     of_index = owner is not None or since is not None
     if of_index and without_owner:
@@ -77,22 +84,19 @@ def threads(
         _list_directory(context, owner, since, "waiting" if waiting else None, limit)
         return
     found, note = _ownerless(context, limit) if without_owner else _newest(context, limit)
-    overviews: list[Overview] = []
+    rows: list[ScannedThread] = []
     with context.output.progress("looking at threads", len(found)) as advance:
         for start in range(0, len(found), _THREADS_AT_ONCE):
-            some = [overview(context.storage, each) for each in found[start : start + _THREADS_AT_ONCE]]
-            overviews += context.run(gather(some))
+            some = [_looked_up(context.storage, each) for each in found[start : start + _THREADS_AT_ONCE]]
+            rows += context.run(gather(some))
             advance(len(some))
     if waiting:
-        overviews = [each for each in overviews if each.waiting]
-        context.output.note(
-            f"Looked at {counted(len(found), 'thread')} and found {len(overviews):,} waiting."
-        )
-    overviews.sort(key=lambda each: each.checkpoint_id or "", reverse=True)
+        rows = [each for each in rows if each.status == "waiting"]
+        context.output.note(f"Looked at {counted(len(found), 'thread')} and found {len(rows):,} waiting.")
     if context.output.as_json:
-        context.output.json([_as_json(each) for each in overviews])
+        context.output.json([asdict(each) for each in rows])
     else:
-        context.output.table(_HEADER, map(_row, overviews))
+        context.output.table(_HEADER, [tuple(asdict(each).values()) for each in rows])
     if note is not None:
         context.output.note(note)
 
@@ -218,21 +222,24 @@ def _scanned(context: CommandContext) -> Iterator[ScannedPage]:
             advance(page.scanned_items)
 
 
-def _as_json(found: Overview) -> dict[str, Any]:
-    stored = stored_at(found.checkpoint_id)
-    return {**asdict(found), "stored_at": stored and stored.isoformat()}
+@dataclass(frozen=True)
+class ScannedThread:
+    """A thread that a scan found, by its newest checkpoint."""
+
+    thread_id: str
+    last_active: str | None = None
+    status: str | None = None
+    step: int | None = None
+    problem: str | None = None
+    """Why the checkpoint cannot be read."""
 
 
-def _row(found: Overview) -> Sequence[object]:
-    step = None if found.step is None else f"{found.step} ({found.source})"
-    return (
-        found.thread_id,
-        step,
-        moment(stored_at(found.checkpoint_id)),
-        found.checkpoints,
-        found.items,
-        sized(found.bytes),
-        found.waiting,
-        moment(in_epoch_seconds(found.expires_at)),
-        found.problem or "",
-    )
+def _looked_up(storage: Storage, thread_id: str) -> Op[ScannedThread]:
+    """Look up a thread. Damage is noted and not raised, so that the list can show the others."""
+    try:
+        newest = yield from look_up(storage, thread_id)
+    except (CheckpointCorruptionError, CheckpointFormatError) as error:
+        return ScannedThread(thread_id, problem=str(error))
+    stored = stored_at(newest.checkpoint_id)
+    last_active = None if stored is None else stored.isoformat()
+    return ScannedThread(thread_id, last_active, newest.status, newest.step)

@@ -2,7 +2,7 @@
 
 A package above the saver. It makes savers, stores and caches, and nothing below it imports it, so importing the saver
 loads none of it. It reads and checks everything before it opens anything. A message about a mistake has the file, the
-line, the key and what may stand there, but never a value, since any value may be a secret.
+key and what may stand there, but never a value, since any value may be a secret.
 """
 
 from langgraph.checkpoint.dynamodb.config.creation import (

@@ -1,8 +1,8 @@
 """From a configuration to a ready checkpointer, store or cache.
 
 For each there are two functions: `create_...` returns a context manager, for `with` and `async with`, and `open_...`
-the object itself, for the life of the process. Which class a configuration makes is known only when it is read. So a
-program that needs more than LangGraph's own methods passes the class as `expect`.
+the object itself, for the life of the process. Which class a configuration makes is known only when it is read, so type
+checkers know LangGraph's own methods only.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ from contextlib import (
     AsyncExitStack,
     ExitStack,
 )
-from typing import Any
+from typing import Any, TypeVar
 
 from langgraph.cache.base import BaseCache
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore
-from typing_extensions import TypeVar
 
 from langgraph.checkpoint.dynamodb.config.model import (
     CacheConfig,
@@ -31,22 +30,15 @@ from langgraph.checkpoint.dynamodb.config.model import (
 )
 
 Opened = TypeVar("Opened")
-# Without `expect`, type checkers know LangGraph's own methods only.
-Saver = TypeVar("Saver", bound=BaseCheckpointSaver[Any], default=BaseCheckpointSaver[Any])
-Store = TypeVar("Store", bound=BaseStore, default=BaseStore)
-Cache = TypeVar("Cache", bound=BaseCache[Any], default=BaseCache[Any])
 
 
 class Opening(AbstractContextManager[Opened], AbstractAsyncContextManager[Opened]):
     """Opens a configured component when it is entered, and closes it at the end."""
 
-    def __init__(
-        self, kind: type[ComponentConfig], source: Source, expect: type[Opened] | None = None
-    ) -> None:
+    def __init__(self, kind: type[ComponentConfig], source: Source) -> None:
         """Read nothing yet."""
         self._kind = kind
         self._source = source
-        self._expect = expect
         self._open = ExitStack()
         self._open_async = AsyncExitStack()
 
@@ -62,7 +54,6 @@ class Opening(AbstractContextManager[Opened], AbstractAsyncContextManager[Opened
                 if found.amake is not None and self._kind is StoreConfig:
                     made.start_ttl_sweeper()
                     stack.callback(made.stop_ttl_sweeper)
-            config.check_made(made, self._expect)
             self._open = stack.pop_all()
         opened: Opened = made
         return opened
@@ -87,7 +78,6 @@ class Opening(AbstractContextManager[Opened], AbstractAsyncContextManager[Opened
                 if found.amake is not None and self._kind is StoreConfig:
                     await made.start_ttl_sweeper()
                     stack.push_async_callback(made.stop_ttl_sweeper)
-            config.check_made(made, self._expect)
             self._open_async = stack.pop_all()
         opened: Opened = made
         return opened
@@ -102,7 +92,7 @@ def _is_to_create_table(config: ComponentConfig) -> bool:
     return getattr(config.config, "setup", False)
 
 
-def create_checkpointer(source: Source = None, *, expect: type[Saver] | None = None) -> Opening[Saver]:
+def create_checkpointer(source: Source = None) -> Opening[BaseCheckpointSaver[Any]]:
     """Return a context manager of the configured checkpointer: `with` for `invoke`, `async with` for `ainvoke`.
 
     The difference matters for SQLite and Postgres, for which LangGraph has two savers.
@@ -115,13 +105,13 @@ def create_checkpointer(source: Source = None, *, expect: type[Saver] | None = N
             graph = builder.compile(checkpointer=checkpointer)
             graph.invoke(inputs, {"configurable": {"thread_id": "thread-1"}})
 
-        with create_checkpointer("agent.yaml", expect=DynamoDBSaver) as saver:
+        with create_checkpointer("agent.yaml") as saver:
+            assert isinstance(saver, DynamoDBSaver)
             page = saver.threads(owner="ada")
         ```
 
     Args:
         source: A `CheckpointerConfig`, a dict, the path of a YAML file, or None for the environment.
-        expect: The class that this program needs, such as `DynamoDBSaver`. Type checkers then know its methods.
 
     Returns:
         A context manager that yields the saver and closes it at the end. For SQLite and Postgres, it has called
@@ -129,12 +119,12 @@ def create_checkpointer(source: Source = None, *, expect: type[Saver] | None = N
 
     Raises:
         CheckpointerConfigurationError: On entering: something in the configuration is unknown, missing or of the wrong
-            type, an option cannot be used, the type's package is not installed, or it makes another class.
+            type, an option cannot be used, or the type's package is not installed.
     """
-    return Opening(CheckpointerConfig, source, expect)
+    return Opening(CheckpointerConfig, source)
 
 
-def open_checkpointer(source: Source = None, *, expect: type[Saver] | None = None) -> Saver:
+def open_checkpointer(source: Source = None) -> BaseCheckpointSaver[Any]:
     """Return the configured checkpointer for the life of the process: at module level, as on Lambda and Celery.
 
     Example:
@@ -146,19 +136,18 @@ def open_checkpointer(source: Source = None, *, expect: type[Saver] | None = Non
 
     Args:
         source: A `CheckpointerConfig`, a dict, the path of a YAML file, or None for the environment.
-        expect: The class that this program needs, such as `DynamoDBSaver`. Type checkers then know its methods.
 
     Returns:
         The saver. It is closed when the process ends.
 
     Raises:
         CheckpointerConfigurationError: Something in the configuration is unknown, missing or of the wrong type, an
-            option cannot be used, the type's package is not installed, or it makes another class.
+            option cannot be used, or the type's package is not installed.
     """
-    return _open(CheckpointerConfig, source, expect)
+    return _open(create_checkpointer(source))
 
 
-def create_store(source: Source = None, *, expect: type[Store] | None = None) -> Opening[Store]:
+def create_store(source: Source = None) -> Opening[BaseStore]:
     """Return a context manager of the configured store: `with` for `invoke`, `async with` for `ainvoke`.
 
     Example:
@@ -171,7 +160,6 @@ def create_store(source: Source = None, *, expect: type[Store] | None = None) ->
 
     Args:
         source: A `StoreConfig`, a dict, the path of a YAML file, or None for the environment.
-        expect: The class that this program needs, such as `DynamoDBStore`. Type checkers then know its methods.
 
     Returns:
         A context manager that yields the store and closes it at the end.
@@ -179,15 +167,14 @@ def create_store(source: Source = None, *, expect: type[Store] | None = None) ->
     Raises:
         CheckpointerConfigurationError: On entering, as for `create_checkpointer`.
     """
-    return Opening(StoreConfig, source, expect)
+    return Opening(StoreConfig, source)
 
 
-def open_store(source: Source = None, *, expect: type[Store] | None = None) -> Store:
+def open_store(source: Source = None) -> BaseStore:
     """Return the configured store for the life of the process: at module level, as on Lambda and Celery.
 
     Args:
         source: A `StoreConfig`, a dict, the path of a YAML file, or None for the environment.
-        expect: The class that this program needs, such as `DynamoDBStore`. Type checkers then know its methods.
 
     Returns:
         The store. It is closed when the process ends.
@@ -195,10 +182,10 @@ def open_store(source: Source = None, *, expect: type[Store] | None = None) -> S
     Raises:
         CheckpointerConfigurationError: As for `open_checkpointer`.
     """
-    return _open(StoreConfig, source, expect)
+    return _open(create_store(source))
 
 
-def create_cache(source: Source = None, *, expect: type[Cache] | None = None) -> Opening[Cache]:
+def create_cache(source: Source = None) -> Opening[BaseCache[Any]]:
     """Return a context manager of the configured cache: `with` for `invoke`, `async with` for `ainvoke`.
 
     Example:
@@ -211,7 +198,6 @@ def create_cache(source: Source = None, *, expect: type[Cache] | None = None) ->
 
     Args:
         source: A `CacheConfig`, a dict, the path of a YAML file, or None for the environment.
-        expect: The class that this program needs, such as `DynamoDBCache`. Type checkers then know its methods.
 
     Returns:
         A context manager that yields the cache and closes it at the end.
@@ -219,15 +205,14 @@ def create_cache(source: Source = None, *, expect: type[Cache] | None = None) ->
     Raises:
         CheckpointerConfigurationError: On entering, as for `create_checkpointer`.
     """
-    return Opening(CacheConfig, source, expect)
+    return Opening(CacheConfig, source)
 
 
-def open_cache(source: Source = None, *, expect: type[Cache] | None = None) -> Cache:
+def open_cache(source: Source = None) -> BaseCache[Any]:
     """Return the configured cache for the life of the process: at module level, as on Lambda and Celery.
 
     Args:
         source: A `CacheConfig`, a dict, the path of a YAML file, or None for the environment.
-        expect: The class that this program needs, such as `DynamoDBCache`. Type checkers then know its methods.
 
     Returns:
         The cache. It is closed when the process ends.
@@ -235,10 +220,10 @@ def open_cache(source: Source = None, *, expect: type[Cache] | None = None) -> C
     Raises:
         CheckpointerConfigurationError: As for `open_checkpointer`.
     """
-    return _open(CacheConfig, source, expect)
+    return _open(create_cache(source))
 
 
-def _open(kind: type[ComponentConfig], source: Source, expect: type[Opened] | None) -> Opened:
+def _open(opening: Opening[Opened]) -> Opened:
     stack = ExitStack()
     atexit.register(stack.close)
-    return stack.enter_context(Opening(kind, source, expect))
+    return stack.enter_context(opening)

@@ -36,9 +36,6 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 # Everything that a configuration may be read from.
 Source: TypeAlias = "ComponentConfig | Mapping[str, Any] | str | os.PathLike[str] | None"
 
-# The class that a program needs, if it needs one. Below, `type` is the name of a field.
-Expect: TypeAlias = type[Any] | None
-
 _DEFAULT_TYPE = "memory"
 
 
@@ -134,17 +131,6 @@ class ComponentConfig(BaseModel):
             install = f"pip install {self.find_type(self.type).install}"
             says = f"{self.type} needs what is not installed here ({error}): {install}"
             raise configuration_error([Fault(("type",), says)], self._locate) from error
-
-    def check_made(self, made: object, expect: Expect) -> None:
-        """Refuse what a program cannot use.
-
-        Raises:
-            CheckpointerConfigurationError: It is not of the class that the program expects.
-        """
-        if expect is None or isinstance(made, expect):
-            return
-        says = f"{self.type} makes {type(made).__name__}, and this program needs {expect.__name__}"
-        raise configuration_error([Fault(("type",), f"{says}; name another type")], self._locate)
 
 
 class CheckpointerConfig(ComponentConfig):

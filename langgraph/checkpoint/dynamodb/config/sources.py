@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -113,10 +112,10 @@ def _read_yaml(name: str, text: str, subject: Subject) -> Section:
         # An empty file has no tree.
         root = yaml.compose(text, Loader=yaml.SafeLoader) or yaml.ScalarNode("", "")
         found = _section_node(root, name, subject)
-        locate = partial(_place, name, root, subject.name)
         # Only this part becomes objects: other parts of the file may have custom tags. All of it does at once, so that
         # a list that contains itself is refused.
-        return Section({} if found is None else loader.construct_object(found, deep=True), locate)
+        content = {} if found is None else loader.construct_object(found, deep=True)
+        return Section(content, lambda key: f"{name}, {dotted((subject.name, *key))}")
     except yaml.MarkedYAMLError as error:
         _refuse(f"{name}{_what_is_no_yaml(error, text)}")
     except yaml.YAMLError:
@@ -153,29 +152,6 @@ def _what_is_no_yaml(error: yaml.MarkedYAMLError, text: str) -> str:
         else ""
     )
     return f", line {number + 1}: this is not YAML: {says}{hint}"
-
-
-def _place(name: str, root: yaml.Node, section: str, key: Key) -> str:
-    """Return the file, line and name of a key. A missing key is located where it would have to be."""
-    whole = (section, *key)
-    node, line = root, root.start_mark.line
-    for part in whole:
-        found = _child(node, part)
-        if found is None:
-            break
-        node, line = found
-    return f"{name}, line {line + 1}, {dotted(whole)}"
-
-
-def _child(node: yaml.Node, part: str | int) -> tuple[yaml.Node, int] | None:
-    if isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
-        return node.value[part], node.value[part].start_mark.line
-    if isinstance(node, yaml.MappingNode):
-        # Merged entries come before the mapping's own.
-        for name, value in reversed(node.value):
-            if name.value == str(part):
-                return value, name.start_mark.line
-    return None
 
 
 # The environment

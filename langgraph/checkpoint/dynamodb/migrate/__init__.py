@@ -11,7 +11,7 @@ Example:
 
     target = endpoint_of(DynamoDBSaver("langgraph-checkpoints"))
     with open_endpoint("postgresql://localhost/agents") as source:
-        for report in migrate(source, target, source.thread_ids(), verify=True):
+        for report in migrate(source, target, source.thread_ids()):
             print(report.thread_id, report.status.value)
     ```
 """

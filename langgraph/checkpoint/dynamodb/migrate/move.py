@@ -1,8 +1,8 @@
 """Moving threads from one saver to another, several at a time. A move can be interrupted and repeated at any point.
 
 A thread is moved checkpoint by checkpoint, oldest first, each before its writes. So an interrupted move leaves the
-beginning of the thread, and only its last checkpoint may lack writes. Agents that continue at the source may write to
-any checkpoint, so the checkpoints in the target are compared before a thread is reported as moved or complete.
+beginning of the thread, and only its last checkpoint may lack writes. Every checkpoint is read back on both sides and
+compared before a thread is reported as moved or complete: agents that continue at the source may write to any of them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Status(str, Enum):
     """The outcome for a thread."""
 
     MOVED = "moved"
-    """The target has every checkpoint of the source, with the writes that each had when it was read."""
+    """The target has every checkpoint of the source, as it was when they were compared."""
     COMPLETE = "complete"
     """Everything was in the target already."""
     AHEAD = "ahead"
@@ -56,8 +56,6 @@ class ThreadReport:
     """How many checkpoints were stored, or would be."""
     writes: int = 0
     """How many pending writes were stored with them."""
-    verified: int | None = None
-    """How many checkpoints were read back on both sides and compared. None if none were."""
     problems: list[str] = field(default_factory=list)
     """Why it failed: an error, or the differences."""
 
@@ -68,17 +66,15 @@ def migrate(
     thread_ids: Iterable[str],
     *,
     parallel: int = 4,
-    verify: bool = False,
     dry_run: bool = False,
 ) -> Iterator[ThreadReport]:
-    """Move threads from one saver to another. A thread that fails does not stop the others.
+    """Move threads from one saver to another, and compare both sides. A thread that fails does not stop the others.
 
     Args:
         source: The endpoint that has the threads. It is only read.
         target: The endpoint to move them to. Checkpoints that it has already are not stored again.
         thread_ids: The ids of the threads. An id that comes twice is moved once.
         parallel: How many threads are moved at a time.
-        verify: Whether to read each thread back on both sides afterwards and compare.
         dry_run: Whether to read and compare as a move does, and store nothing. The reports say what a move would do.
 
     Yields:
@@ -94,8 +90,7 @@ def migrate(
     if source.can_pass_through() and target.can_pass_through():
         source.keep_values()
         target.keep_values()
-    run = _Run(source, target, verify and not dry_run, dry_run)
-    return run.all(thread_ids, parallel)
+    return _Run(source, target, dry_run).all(thread_ids, parallel)
 
 
 @dataclass
@@ -104,7 +99,6 @@ class _Run:
 
     source: Source
     target: SaverEndpoint
-    verify: bool
     dry_run: bool
     stopped: threading.Event = field(default_factory=threading.Event)
     failures: int = 0
@@ -143,9 +137,6 @@ class _Run:
         try:
             move = _Move(self.source, self.target, report, self.stopped, dry_run=self.dry_run)
             report.status = move.run()
-            # If the thread is absent, or continues on one side, the two sides need not be equal.
-            if self.verify and report.status in (Status.MOVED, Status.COMPLETE):
-                move.verify()
         except Exception as error:  # noqa: BLE001 - any saver may raise anything, and other threads are to be moved.
             report.status = Status.FAILED
             report.problems.append(f"{type(error).__name__}: {error}")
@@ -177,7 +168,7 @@ class _Move:
 
     def run(self) -> Status:
         """Move what the target lacks, until it lacks nothing. Return the outcome."""
-        for number in range(_PASSES_MAX):
+        for _ in range(_PASSES_MAX):
             wanted = set(self._source.refs(self._thread_id)) - self._unread
             there = set(self._target.refs(self._thread_id))
             missing = sorted(wanted - there)
@@ -185,9 +176,7 @@ class _Move:
                 return Status.ABSENT
             if there - wanted:
                 return self._gone_on(sorted(there - wanted), missing)
-            # This run stored the others in an earlier pass, as it read them from the source. Only the newest is likely
-            # to change.
-            lacking, ahead = self._compared(_newest(there) if number else sorted(there))
+            lacking, ahead = self._compared(sorted(there))
             if ahead:
                 return self._gone_on(ahead, lacking + missing)
             self._mend(lacking)
@@ -288,25 +277,7 @@ class _Move:
         kind = kind_of_versions(self._target.next_version, record.checkpoint)
         return record if kind is None else translated(record, kind, self._target.dumps)
 
-    def verify(self) -> None:
-        """Read the thread on both sides and compare every checkpoint that the source has."""
-        self._report.verified = 0
-        for ref, record, other in self._both(self._source.refs(self._thread_id)):
-            if record is None:
-                continue
-            found = self._differences(record, other)
-            if found:
-                self._unequal(ref, found)
-            self._report.verified += 1
-
     def _unequal(self, ref: Ref, found: list[str]) -> None:
-        self._report.status = Status.FAILED
         if len(self._report.problems) < _DIFFERENCES_SHOWN:
             name = f"checkpoint {ref.checkpoint_id!r}" + (f" of {ref.namespace!r}" if ref.namespace else "")
             self._report.problems.append(f"{name}: {'; '.join(found)}")
-
-
-def _newest(there: Iterable[Ref]) -> list[Ref]:
-    """Return the newest checkpoint of each namespace. A conversation that continues writes to these."""
-    newest = {ref.namespace: ref for ref in sorted(there)}
-    return sorted(newest.values())

@@ -12,7 +12,6 @@ Every path below is relative to the page, whose own address contains the token: 
     GET  api/changes    thread, ns, checkpoint                  -> Changes       (against the parent)
     GET  api/search     thread, text, [cursor]                  -> Search
     GET  api/pending    thread, ns, checkpoint                  -> Pending
-    GET  api/cost       thread, ns                              -> Cost
 
 `thread`, `ns`, `checkpoint`, `run`, `owner`, `title` and `text` are plain texts; `ns` of the root is empty.
 `path` is a JSON list, such as `["values", "messages", 3, "content"]`. A request that fails returns a `ProblemDocument`,
@@ -282,43 +281,3 @@ class Pending(TypedDict):
     next: list[str]
     writes: list[WriteDocument]
     problem: str | None
-
-
-class Price(TypedDict):
-    """The cost of storing a checkpoint, and of reading it. Dollars are on demand in us-east-1."""
-
-    checkpoint: str
-    items: int
-    """The head and the pending writes."""
-    bytes: int
-    new_segments: int
-    """The segments that no earlier checkpoint of the namespace names."""
-    new_bytes: int
-    shared_segments: int
-    """The segments that its parent names too."""
-    shared_bytes: int
-    write_units: int
-    read_units: float
-    write_dollars: float
-    read_dollars: float
-
-
-class Totals(TypedDict):
-    """The sums over a namespace's items."""
-
-    items: int
-    bytes: int
-    segments: int
-    write_units: int
-    write_dollars: float
-    month_dollars: float
-    """The cost of storing them for a month."""
-    missing_segments: int
-    """Segments that are named but not in the table."""
-
-
-class Cost(TypedDict):
-    """The cost of a namespace's checkpoints, oldest first. Reads all of its items."""
-
-    prices: list[Price]
-    totals: Totals

@@ -12,7 +12,6 @@ from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, CheckpointNotFoundError
 from langgraph.checkpoint.dynamodb.view import documents
 from langgraph.checkpoint.dynamodb.view.changes import changes
-from langgraph.checkpoint.dynamodb.view.cost import cost
 from langgraph.checkpoint.dynamodb.view.directory import directory
 from langgraph.checkpoint.dynamodb.view.namespace_view import NamespaceView
 from langgraph.checkpoint.dynamodb.view.node import Node
@@ -24,7 +23,7 @@ from langgraph.checkpoint.dynamodb.view.threads import thread_document
 from langgraph.checkpoint.dynamodb.view.tree import ROWS, ROWS_MAX, tree
 
 T = TypeVar("T")
-_DOCUMENTS = "start directory threads thread tree state part changes search pending cost"
+_DOCUMENTS = "start directory threads thread tree state part changes search pending"
 _Text = Annotated[str, Field(min_length=1)]
 _Limit = Annotated[int, Field(ge=1, le=ROWS_MAX)]
 _Path = Json[list[StrictStr | StrictInt]]
@@ -109,11 +108,6 @@ class Responses:
     def pending(self, thread: str, ns: str, checkpoint: str) -> documents.Pending:
         """Return what the tasks of a checkpoint have stored."""
         return self._in_checkpoint(thread, ns, checkpoint, pending, Shower())
-
-    def cost(self, thread: str, ns: str) -> documents.Cost:
-        """Return the cost of a namespace's checkpoints."""
-        storage = self._session.storage
-        return self._in_namespace(thread, ns, lambda namespace: cost(storage, namespace.partition))
 
     def _in_namespace(self, thread: str, ns: str, make: Callable[[NamespaceView], Op[T]]) -> T:
         with self._session.opened(thread) as view:

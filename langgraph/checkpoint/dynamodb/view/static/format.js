@@ -1,4 +1,4 @@
-// Numbers as people read them: bytes, units, dollars, times.
+// Numbers as people read them: counts, bytes, times.
 
 const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 const tenths = new Intl.NumberFormat("en-US", { maximumFractionDigits: 1 });
@@ -8,25 +8,12 @@ export function counted(number, noun) {
   return `${whole.format(number)} ${noun}${number === 1 ? "" : "s"}`;
 }
 
-/** A number with at most one digit behind the point. */
-export function number(value) {
-  return tenths.format(value);
-}
-
 /** A size in bytes. */
 export function sized(bytes) {
   if (bytes < 1e3) {
     return `${whole.format(bytes)} B`;
   }
   return bytes < 1e6 ? `${tenths.format(bytes / 1e3)} KB` : `${tenths.format(bytes / 1e6)} MB`;
-}
-
-/** Dollars, small as they may be, to two digits that count. */
-export function dollars(value) {
-  if (value === 0 || value >= 1) {
-    return `$${value.toFixed(2)}`;
-  }
-  return `$${value.toFixed(Math.min(12, 1 - Math.floor(Math.log10(value))))}`;
 }
 
 /** A time between two steps, from milliseconds. */

@@ -1,7 +1,6 @@
 // A thread: its tree above, and below it one checkpoint with all that it holds.
 
 import { changesView } from "./changes.js";
-import { costView } from "./cost.js";
 import { el, fill } from "./dom.js";
 import { Findings } from "./findings.js";
 import { conversation, messageCard } from "./messages.js";
@@ -13,7 +12,7 @@ import { Tabs } from "./tabs.js";
 import { TreeView } from "./tree.js";
 import { reveal } from "./value.js";
 
-const TABS = { state: "State", changes: "What changed", pending: "Pending", cost: "Cost" };
+const TABS = { state: "State", changes: "What changed", pending: "Pending" };
 /** Who holds an arrow key down passes checkpoints by: they are read only where that stops. */
 const REST_MILLISECONDS = 80;
 
@@ -228,19 +227,6 @@ export class ThreadPage {
       }
       case "pending":
         return pendingView(await this.source.get("pending", asked, signal), view);
-      case "cost": {
-        const cost = await this.source.get("cost", { thread: this.thread, ns: this.#shown.ns }, signal);
-        const steps = new Map(
-          [...this.model.checkpoints.values()]
-            .filter((each) => each.ns === this.#shown.ns)
-            .map((each) => [each.id, each.step]),
-        );
-        const ns = this.#shown.ns;
-        return costView(cost, this.#shown.id, steps, (id) => {
-          // The chart stays what it is, with the focus in it.
-          this.#turnTo(keyOf(ns, id));
-        });
-      }
       default:
         return stateView(await this.source.stored("state", asked, signal), view);
     }
