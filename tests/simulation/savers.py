@@ -2,39 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Generator, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
-from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
-from langgraph.checkpoint.dynamodb._operations.delete import delete_for_runs, delete_thread, prune
-from langgraph.checkpoint.dynamodb._operations.delta_history import get_delta_channel_history
-from langgraph.checkpoint.dynamodb._operations.directory import (
-    list_threads,
-    set_thread,
-)
-from langgraph.checkpoint.dynamodb._operations.get import get_tuple
-from langgraph.checkpoint.dynamodb._operations.list import list_checkpoints
-from langgraph.checkpoint.dynamodb._operations.put import put
-from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
-from langgraph.checkpoint.dynamodb._operations.runs import list_runs
+from langgraph.checkpoint.dynamodb import base_saver
 from tests.simulation.simulator import Process, Simulator
 
 T = TypeVar("T")
 
+# Those that the methods of a saver run, by name.
 OPERATIONS: Mapping[str, Callable[..., Any]] = {
-    "get_tuple": get_tuple,
-    "list": list_checkpoints,
-    "put": put,
-    "put_writes": put_writes,
-    "delete_thread": delete_thread,
-    "delete_for_runs": delete_for_runs,
-    "prune": prune,
-    "copy_thread": copy_thread,
-    "set_thread": set_thread,
-    "list_threads": list_threads,
-    "list_runs": list_runs,
-    "get_delta_channel_history": get_delta_channel_history,
+    name: each
+    for name, each in vars(base_saver).items()
+    if inspect.isfunction(each) and "._operations." in each.__module__
 }
 
 

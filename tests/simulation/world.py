@@ -492,7 +492,9 @@ class World:
         """List a thread, and read by their ids what the list lacks and a share of what it has."""
         began = self.simulator.moment
         all_namespaces: RunnableConfig = {"configurable": {"thread_id": thread}}
-        listed = yield from collected(self.saver(process).ask("list", all_namespaces, None, None, None))
+        listed = yield from collected(
+            self.saver(process).ask("list_checkpoints", all_namespaces, None, None, None)
+        )
         self.history.check_list(thread, listed, began)
         found = {(each.config["configurable"]["checkpoint_ns"], each.checkpoint["id"]) for each in listed}
         for position, record in enumerate(self.history.puts_in(thread), self.simulator.moves):
@@ -585,7 +587,9 @@ class World:
         process = self.simulator.process()
         flows = [
             collected(
-                self.saver(process).ask("list", {"configurable": {"thread_id": thread}}, None, None, None)
+                self.saver(process).ask(
+                    "list_checkpoints", {"configurable": {"thread_id": thread}}, None, None, None
+                )
             )
             for thread in ("one", "two")
         ]

@@ -8,9 +8,8 @@ from __future__ import annotations
 import random
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -22,52 +21,40 @@ from langgraph.checkpoint.base import (
     DeltaChannelHistory,
 )
 
-from langgraph.checkpoint.dynamodb._operations.directory import ThreadPage, ThreadQuery
-from langgraph.checkpoint.dynamodb._operations.runs import RunSummary
-from langgraph.checkpoint.dynamodb._runtime.steps import Op, Stream
+from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
+from langgraph.checkpoint.dynamodb._operations.delete import delete_for_runs, delete_thread, prune
+from langgraph.checkpoint.dynamodb._operations.delta_history import get_delta_channel_history
+from langgraph.checkpoint.dynamodb._operations.directory import (
+    ThreadPage,
+    ThreadQuery,
+    list_threads,
+    set_thread,
+)
+from langgraph.checkpoint.dynamodb._operations.get import get_tuple
+from langgraph.checkpoint.dynamodb._operations.list import list_checkpoints
+from langgraph.checkpoint.dynamodb._operations.put import put
+from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
+from langgraph.checkpoint.dynamodb._operations.runs import RunSummary, list_runs
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
 
-C = TypeVar("C")
+P = ParamSpec("P")
+T = TypeVar("T")
 
 CACHE_BYTES = 32 * 1024 * 1024
 
 
-@dataclass(frozen=True)
-class SaverOperations(Generic[C]):
-    """The operations that a saver's methods run. Each is given all that the saver has, and the arguments."""
-
-    get_tuple: Callable[[C, RunnableConfig], Op[CheckpointTuple | None]]
-    list_checkpoints: Callable[
-        [C, RunnableConfig | None, Mapping[str, Any] | None, RunnableConfig | None, int | None],
-        Stream[CheckpointTuple],
-    ]
-    get_delta_channel_history: Callable[
-        [C, RunnableConfig, Sequence[str]], Op[Mapping[str, DeltaChannelHistory]]
-    ]
-    put: Callable[[C, RunnableConfig, Checkpoint, CheckpointMetadata, ChannelVersions], Op[RunnableConfig]]
-    put_writes: Callable[[C, RunnableConfig, Sequence[tuple[str, Any]], str, str], Op[None]]
-    delete_thread: Callable[[C, str], Op[None]]
-    delete_for_runs: Callable[[C, Sequence[str]], Op[None]]
-    copy_thread: Callable[[C, str, str], Op[None]]
-    prune: Callable[[C, Sequence[str], str, int | None], Op[None]]
-    set_thread: Callable[[C, str, str | None, str | None, Mapping[str, Any] | None], Op[None]]
-    list_threads: Callable[[C, ThreadQuery], Op[ThreadPage]]
-    list_runs: Callable[[C, str], Op[Sequence[RunSummary]]]
-
-
-class TableSaver(TransportOwner, BaseCheckpointSaver[Any], ABC, Generic[C]):
+class TableSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
     """A LangGraph checkpoint saver whose checkpoints are in a table, which it reaches directly, or through a gateway.
 
     LangGraph copies a saver to give it another serializer; copies share everything else.
     """
 
-    _operations: SaverOperations[C]
-    """The operations that its methods run."""
-
-    @property
     @abstractmethod
-    def storage(self) -> C:
-        """All that its operations need, with the saver's current serializer; public inside the package."""
+    def _operation(
+        self, operation: Callable[Concatenate[Storage, P], T], /, *args: P.args, **options: P.kwargs
+    ) -> T:
+        """Return an operation with its arguments, or the one that does the same through a gateway."""
 
     # Reading
 
@@ -88,7 +75,7 @@ class TableSaver(TransportOwner, BaseCheckpointSaver[Any], ABC, Generic[C]):
             CheckpointFormatError: The data was stored by a newer release.
             CheckpointNotFoundError: Deletions of the thread kept interfering.
         """
-        return self.runner.run(self._operations.get_tuple(self.storage, config))
+        return self.runner.run(self._operation(get_tuple, config))
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Read the checkpoint that the config names, or the newest one of its namespace.
@@ -107,7 +94,7 @@ class TableSaver(TransportOwner, BaseCheckpointSaver[Any], ABC, Generic[C]):
             CheckpointFormatError: The data was stored by a newer release.
             CheckpointNotFoundError: Deletions of the thread kept interfering.
         """
-        return await self.runner.arun(self._operations.get_tuple(self.storage, config))
+        return await self.runner.arun(self._operation(get_tuple, config))
 
     def list(
         self,
@@ -140,9 +127,7 @@ class TableSaver(TransportOwner, BaseCheckpointSaver[Any], ABC, Generic[C]):
             CheckpointFormatError: As for `get_tuple`.
             CheckpointNotFoundError: As for `get_tuple`.
         """
-        return self.runner.stream(
-            self._operations.list_checkpoints(self.storage, config, filter, before, limit)
-        )
+        return self.runner.stream(self._operation(list_checkpoints, config, filter, before, limit))
 
     def alist(
         self,
@@ -175,9 +160,7 @@ class TableSaver(TransportOwner, BaseCheckpointSaver[Any], ABC, Generic[C]):
             CheckpointFormatError: As for `aget_tuple`.
             CheckpointNotFoundError: As for `aget_tuple`.
         """
-        return self.runner.astream(
-            self._operations.list_checkpoints(self.storage, config, filter, before, limit)
-        )
+        return self.runner.astream(self._operation(list_checkpoints, config, filter, before, limit))
 
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
@@ -197,7 +180,7 @@ class TableSaver(TransportOwner, BaseCheckpointSaver[Any], ABC, Generic[C]):
             CheckpointNotFoundError: A needed ancestor has expired or was deleted. A shorter state is never returned
                 instead.
         """
-        return self.runner.run(self._operations.get_delta_channel_history(self.storage, config, channels))
+        return self.runner.run(self._operation(get_delta_channel_history, config, channels))
 
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
@@ -217,9 +200,7 @@ class TableSaver(TransportOwner, BaseCheckpointSaver[Any], ABC, Generic[C]):
             CheckpointNotFoundError: A needed ancestor has expired or was deleted. A shorter state is never returned
                 instead.
         """
-        return await self.runner.arun(
-            self._operations.get_delta_channel_history(self.storage, config, channels)
-        )
+        return await self.runner.arun(self._operation(get_delta_channel_history, config, channels))
 
     # Writing
 
@@ -251,7 +232,7 @@ class TableSaver(TransportOwner, BaseCheckpointSaver[Any], ABC, Generic[C]):
             CheckpointCorruptionError: The parent, whose values are inherited, is damaged.
             ThreadBusyError: Deletions of the thread, or other puts of the checkpoint, kept interfering.
         """
-        return self.runner.run(self._operations.put(self.storage, config, checkpoint, metadata, new_versions))
+        return self.runner.run(self._operation(put, config, checkpoint, metadata, new_versions))
 
     async def aput(
         self,
@@ -281,9 +262,7 @@ class TableSaver(TransportOwner, BaseCheckpointSaver[Any], ABC, Generic[C]):
             CheckpointCorruptionError: The parent, whose values are inherited, is damaged.
             ThreadBusyError: Deletions of the thread, or other puts of the checkpoint, kept interfering.
         """
-        return await self.runner.arun(
-            self._operations.put(self.storage, config, checkpoint, metadata, new_versions)
-        )
+        return await self.runner.arun(self._operation(put, config, checkpoint, metadata, new_versions))
 
     def put_writes(
         self,
@@ -307,7 +286,7 @@ class TableSaver(TransportOwner, BaseCheckpointSaver[Any], ABC, Generic[C]):
             CheckpointCorruptionError: The task's stored writes, which have to be merged with these, are damaged.
             ThreadBusyError: Other calls for the same task, or deletions, kept interfering.
         """
-        self.runner.run(self._operations.put_writes(self.storage, config, writes, task_id, task_path))
+        self.runner.run(self._operation(put_writes, config, writes, task_id, task_path))
 
     async def aput_writes(
         self,
@@ -331,7 +310,7 @@ class TableSaver(TransportOwner, BaseCheckpointSaver[Any], ABC, Generic[C]):
             CheckpointCorruptionError: The task's stored writes, which have to be merged with these, are damaged.
             ThreadBusyError: Other calls for the same task, or deletions, kept interfering.
         """
-        await self.runner.arun(self._operations.put_writes(self.storage, config, writes, task_id, task_path))
+        await self.runner.arun(self._operation(put_writes, config, writes, task_id, task_path))
 
     # Deleting and copying
 
@@ -349,7 +328,7 @@ class TableSaver(TransportOwner, BaseCheckpointSaver[Any], ABC, Generic[C]):
             CheckpointerInputError: DynamoDB cannot store the id.
             ThreadBusyError: Another deletion of the thread did not end in time.
         """
-        self.runner.run(self._operations.delete_thread(self.storage, thread_id))
+        self.runner.run(self._operation(delete_thread, thread_id))
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete a thread: checkpoints, writes and everything else, in every namespace.
@@ -365,7 +344,7 @@ class TableSaver(TransportOwner, BaseCheckpointSaver[Any], ABC, Generic[C]):
             CheckpointerInputError: DynamoDB cannot store the id.
             ThreadBusyError: Another deletion of the thread did not end in time.
         """
-        await self.runner.arun(self._operations.delete_thread(self.storage, thread_id))
+        await self.runner.arun(self._operation(delete_thread, thread_id))
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints with one of these run ids in their metadata, in every thread.
@@ -383,7 +362,7 @@ class TableSaver(TransportOwner, BaseCheckpointSaver[Any], ABC, Generic[C]):
             CheckpointFormatError: The data was stored by a newer release.
             ThreadBusyError: Another deletion of a thread did not end in time.
         """
-        self.runner.run(self._operations.delete_for_runs(self.storage, run_ids))
+        self.runner.run(self._operation(delete_for_runs, run_ids))
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints with one of these run ids in their metadata, in every thread.
@@ -401,7 +380,7 @@ class TableSaver(TransportOwner, BaseCheckpointSaver[Any], ABC, Generic[C]):
             CheckpointFormatError: The data was stored by a newer release.
             ThreadBusyError: Another deletion of a thread did not end in time.
         """
-        await self.runner.arun(self._operations.delete_for_runs(self.storage, run_ids))
+        await self.runner.arun(self._operation(delete_for_runs, run_ids))
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy every checkpoint of a thread with its writes. Checkpoints that the target already has stay.
@@ -416,7 +395,7 @@ class TableSaver(TransportOwner, BaseCheckpointSaver[Any], ABC, Generic[C]):
             CheckpointCorruptionError: A checkpoint of the source is damaged.
             ThreadBusyError: Deletions of one of the threads kept interfering.
         """
-        self.runner.run(self._operations.copy_thread(self.storage, source_thread_id, target_thread_id))
+        self.runner.run(self._operation(copy_thread, source_thread_id, target_thread_id))
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy every checkpoint of a thread with its writes. Checkpoints that the target already has stay.
@@ -431,7 +410,7 @@ class TableSaver(TransportOwner, BaseCheckpointSaver[Any], ABC, Generic[C]):
             CheckpointCorruptionError: A checkpoint of the source is damaged.
             ThreadBusyError: Deletions of one of the threads kept interfering.
         """
-        await self.runner.arun(self._operations.copy_thread(self.storage, source_thread_id, target_thread_id))
+        await self.runner.arun(self._operation(copy_thread, source_thread_id, target_thread_id))
 
     def prune(
         self, thread_ids: Sequence[str], *, strategy: str = "keep_latest", keep_last: int | None = None
@@ -455,7 +434,7 @@ class TableSaver(TransportOwner, BaseCheckpointSaver[Any], ABC, Generic[C]):
             CheckpointCorruptionError: An ancestor that delta channels are rebuilt from is damaged.
             ThreadBusyError: Another deletion of a thread did not end in time.
         """
-        self.runner.run(self._operations.prune(self.storage, thread_ids, strategy, keep_last))
+        self.runner.run(self._operation(prune, thread_ids, strategy, keep_last))
 
     async def aprune(
         self, thread_ids: Sequence[str], *, strategy: str = "keep_latest", keep_last: int | None = None
@@ -479,7 +458,7 @@ class TableSaver(TransportOwner, BaseCheckpointSaver[Any], ABC, Generic[C]):
             CheckpointCorruptionError: An ancestor that delta channels are rebuilt from is damaged.
             ThreadBusyError: Another deletion of a thread did not end in time.
         """
-        await self.runner.arun(self._operations.prune(self.storage, thread_ids, strategy, keep_last))
+        await self.runner.arun(self._operation(prune, thread_ids, strategy, keep_last))
 
     # The directory of threads
 
@@ -507,7 +486,7 @@ class TableSaver(TransportOwner, BaseCheckpointSaver[Any], ABC, Generic[C]):
             CheckpointerInputError: An argument cannot be used; nothing was stored.
             ThreadBusyError: Other calls, or deletions of the thread, kept interfering.
         """
-        self.runner.run(self._operations.set_thread(self.storage, thread_id, owner, title, metadata))
+        self.runner.run(self._operation(set_thread, thread_id, owner, title, metadata))
 
     async def aset_thread(
         self,
@@ -533,7 +512,7 @@ class TableSaver(TransportOwner, BaseCheckpointSaver[Any], ABC, Generic[C]):
             CheckpointerInputError: An argument cannot be used; nothing was stored.
             ThreadBusyError: Other calls, or deletions of the thread, kept interfering.
         """
-        await self.runner.arun(self._operations.set_thread(self.storage, thread_id, owner, title, metadata))
+        await self.runner.arun(self._operation(set_thread, thread_id, owner, title, metadata))
 
     def threads(
         self,
@@ -579,7 +558,7 @@ class TableSaver(TransportOwner, BaseCheckpointSaver[Any], ABC, Generic[C]):
             with_status=with_status,
             since=since,
         )
-        return self.runner.run(self._operations.list_threads(self.storage, query))
+        return self.runner.run(self._operation(list_threads, query))
 
     async def athreads(
         self,
@@ -625,7 +604,7 @@ class TableSaver(TransportOwner, BaseCheckpointSaver[Any], ABC, Generic[C]):
             with_status=with_status,
             since=since,
         )
-        return await self.runner.arun(self._operations.list_threads(self.storage, query))
+        return await self.runner.arun(self._operation(list_threads, query))
 
     def runs(self, thread_id: str) -> Sequence[RunSummary]:
         """List the runs of a thread whose checkpoints have a run id, the newest first.
@@ -642,7 +621,7 @@ class TableSaver(TransportOwner, BaseCheckpointSaver[Any], ABC, Generic[C]):
             CheckpointerInputError: DynamoDB cannot store the id.
             CheckpointCorruptionError: A checkpoint is damaged.
         """
-        return self.runner.run(self._operations.list_runs(self.storage, thread_id))
+        return self.runner.run(self._operation(list_runs, thread_id))
 
     async def aruns(self, thread_id: str) -> Sequence[RunSummary]:
         """List the runs of a thread whose checkpoints have a run id, the newest first.
@@ -659,7 +638,7 @@ class TableSaver(TransportOwner, BaseCheckpointSaver[Any], ABC, Generic[C]):
             CheckpointerInputError: DynamoDB cannot store the id.
             CheckpointCorruptionError: A checkpoint is damaged.
         """
-        return await self.runner.arun(self._operations.list_runs(self.storage, thread_id))
+        return await self.runner.arun(self._operation(list_runs, thread_id))
 
     # Versions
 

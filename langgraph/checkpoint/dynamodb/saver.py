@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Concatenate
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
-from typing_extensions import Unpack
+from typing_extensions import Unpack, override
 
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import CHECKPOINT_BYTES_MAX, RETRY_SECONDS
-from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
-from langgraph.checkpoint.dynamodb._operations.delete import delete_for_runs, delete_thread, prune
-from langgraph.checkpoint.dynamodb._operations.delta_history import get_delta_channel_history
-from langgraph.checkpoint.dynamodb._operations.directory import list_threads, set_thread
-from langgraph.checkpoint.dynamodb._operations.get import get_tuple
-from langgraph.checkpoint.dynamodb._operations.list import list_checkpoints
-from langgraph.checkpoint.dynamodb._operations.put import put
-from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
-from langgraph.checkpoint.dynamodb._operations.runs import list_runs
 from langgraph.checkpoint.dynamodb._operations.setup import setup
 from langgraph.checkpoint.dynamodb._operations.thread_lock import TableHolder
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache
@@ -34,11 +26,11 @@ from langgraph.checkpoint.dynamodb._runtime.options import (
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb._runtime.transport_owner import first_read
-from langgraph.checkpoint.dynamodb.base_saver import CACHE_BYTES, SaverOperations, TableSaver
+from langgraph.checkpoint.dynamodb.base_saver import CACHE_BYTES, P, T, TableSaver
 from langgraph.checkpoint.dynamodb.locks import ThreadLocks
 
 
-class DynamoDBSaver(ThreadLocks, TableSaver[Storage]):
+class DynamoDBSaver(ThreadLocks, TableSaver):
     """A LangGraph checkpoint saver on one DynamoDB table, for `invoke` and `ainvoke` alike.
 
     You can use the saver as a plain object, for example at module level in a Lambda function, from several OS threads
@@ -99,20 +91,6 @@ class DynamoDBSaver(ThreadLocks, TableSaver[Storage]):
 
     transport: Clients
     """The clients that make the requests; public inside the package."""
-    _operations = SaverOperations(
-        get_tuple,
-        list_checkpoints,
-        get_delta_channel_history,
-        put,
-        put_writes,
-        delete_thread,
-        delete_for_runs,
-        copy_thread,
-        prune,
-        set_thread,
-        list_threads,
-        list_runs,
-    )
 
     def __init__(
         self,
@@ -162,6 +140,12 @@ class DynamoDBSaver(ThreadLocks, TableSaver[Storage]):
     def storage_with(self, kind: type[Codec], serde: SerializerProtocol) -> Storage:
         """Return the storage with a codec of another kind; public inside the package."""
         return replace(self._storage, codec=kind(serde, **self._codec_options))
+
+    @override
+    def _operation(
+        self, operation: Callable[Concatenate[Storage, P], T], /, *args: P.args, **options: P.kwargs
+    ) -> T:
+        return operation(self.storage, *args, **options)
 
     def _first_request(self) -> Call:
         return first_read(self._storage.table.name)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -39,7 +39,7 @@ from langgraph.checkpoint.dynamodb.http.memory import KnownCheckpoints
 from langgraph.checkpoint.dynamodb.http.service import Service
 from langgraph.store.dynamodb.storage import StoreStorage
 from tests.simulation.history import Violation
-from tests.simulation.savers import TableSaver
+from tests.simulation.savers import OPERATIONS, TableSaver
 from tests.simulation.simulator import FAIR, MEMORY_BYTES, Process, Simulator
 from tests.simulation.world import NETWORK_ERRORS
 
@@ -66,11 +66,6 @@ ABOUT = {
 _ENDPOINTS = {each.name: each for each in (*ENDPOINTS, *LABEL_ENDPOINTS)}
 _SERDE = JsonPlusSerializer()
 
-OPERATIONS: Mapping[str, Callable[..., Any]] = {
-    **vars(operations.OPERATIONS),
-    "list": operations.list_checkpoints,
-}
-
 
 def client_of(storage: Storage) -> operations.Client:
     """A client, as a process that has just started has it."""
@@ -93,7 +88,7 @@ class RemoteSaver(TableSaver):
         made = (client_of(process.storage), Services(simulator, process))
         client, services = vars(process).setdefault("remote", made)
         self._services: Services = services
-        self.operations = {name: partial(operation, client) for name, operation in OPERATIONS.items()}
+        self.operations = {name: partial(getattr(operations, name), client) for name in OPERATIONS}
 
     @property
     def was_hurt(self) -> bool:

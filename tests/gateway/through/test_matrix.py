@@ -30,8 +30,9 @@ from langgraph.checkpoint.dynamodb import (
     server,
 )
 from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS, LABEL_ENDPOINTS
-from langgraph.checkpoint.dynamodb.http import HttpCache, HttpCheckpointSaver, HttpStore
+from langgraph.checkpoint.dynamodb.http import HttpCache, HttpCheckpointSaver, HttpStore, operations
 from langgraph.store.dynamodb import DynamoDBStore
+from tests.simulation.savers import OPERATIONS
 from tests.support.checkpoints import checkpoint_of, thread_config
 from tests.support.documents import read
 
@@ -191,6 +192,16 @@ def test_each_method_takes_what_the_one_on_the_table_takes(kind: str) -> None:
     near, far = CLASSES[kind]
     for name in called(kind, "http", "constructor"):
         assert inspect.signature(getattr(far, name)) == inspect.signature(getattr(near, name)), name
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_each_operation_of_the_client_takes_and_returns_what_the_one_on_the_table_does(name: str) -> None:
+    assert hasattr(operations, name), f"http/operations.py has no {name}"
+    near, far = inspect.signature(OPERATIONS[name]), inspect.signature(getattr(operations, name))
+    (_, *mine), (_, *its) = far.parameters.values(), near.parameters.values()
+    # What more the one on the table takes, no saver gives.
+    assert mine == its[: len(mine)]
+    assert far.return_annotation == near.return_annotation
 
 
 def test_the_page_of_the_wire_has_a_row_for_each_endpoint() -> None:

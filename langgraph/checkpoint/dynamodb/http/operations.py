@@ -1,4 +1,7 @@
-"""The saver's methods through the gateway: serialize what is sent, ask the service, deserialize what is received."""
+"""The saver's operations through the gateway: serialize what is sent, ask the service, deserialize what is received.
+
+Each has the name and the arguments of the one on the table, in whose place it is run.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,6 @@ from langgraph.checkpoint.dynamodb._operations.runs import RunSummary
 from langgraph.checkpoint.dynamodb._operations.threads import tell_of_missing_owner
 from langgraph.checkpoint.dynamodb._runtime.cache import Facts
 from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, work
-from langgraph.checkpoint.dynamodb.base_saver import SaverOperations
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointCorruptionError,
     CheckpointerError,
@@ -625,25 +627,9 @@ def _summary(client: Client, document: Document) -> ThreadSummary:
     )
 
 
-def list_runs(client: Client, thread_id: str) -> Op[Sequence[RunSummary]]:
+def list_runs(client: Client, thread_id: str) -> Op[list[RunSummary]]:
     """List the runs of a thread."""
     inside = client.thread_inside(thread_id)
     names = ("run_id", "first_checkpoint_id", "last_checkpoint_id", "checkpoints", "status")
     answer = yield from ask("runs", {"thread_id": inside})
     return [RunSummary(*(each[name] for name in names)) for each in answer["runs"]]
-
-
-OPERATIONS = SaverOperations(
-    get_tuple,
-    list_checkpoints,
-    get_delta_channel_history,
-    put,
-    put_writes,
-    delete_thread,
-    delete_for_runs,
-    copy_thread,
-    prune,
-    set_thread,
-    list_threads,
-    list_runs,
-)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Concatenate
+
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from typing_extensions import Unpack
+from typing_extensions import Unpack, override
 
 from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS
 from langgraph.checkpoint.dynamodb._runtime.cache import Facts
@@ -13,10 +16,12 @@ from langgraph.checkpoint.dynamodb._runtime.options import (
     check_owner_options,
     check_serde,
 )
-from langgraph.checkpoint.dynamodb.base_saver import CACHE_BYTES, TableSaver
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
+from langgraph.checkpoint.dynamodb.base_saver import CACHE_BYTES, P, T, TableSaver
+from langgraph.checkpoint.dynamodb.http import operations
 from langgraph.checkpoint.dynamodb.http.lock import GatewayHolder
 from langgraph.checkpoint.dynamodb.http.memory import KnownCheckpoints
-from langgraph.checkpoint.dynamodb.http.operations import OPERATIONS, Client
+from langgraph.checkpoint.dynamodb.http.operations import Client
 from langgraph.checkpoint.dynamodb.http.options import GatewayKeywords, check_prefix
 from langgraph.checkpoint.dynamodb.http.service import GatewayAccounting, ServiceClient
 from langgraph.checkpoint.dynamodb.http.transport import TIMEOUT_SECONDS
@@ -24,7 +29,7 @@ from langgraph.checkpoint.dynamodb.http.values import codec_of
 from langgraph.checkpoint.dynamodb.locks import ThreadLocks
 
 
-class HttpCheckpointSaver(ServiceClient, ThreadLocks, TableSaver[Client]):
+class HttpCheckpointSaver(ServiceClient, ThreadLocks, TableSaver):
     """A LangGraph checkpoint saver that reaches the table through the gateway, for `invoke` and `ainvoke` alike.
 
     The client serializes values, and the service stores them as `DynamoDBSaver` does. Each method has the arguments,
@@ -65,8 +70,6 @@ class HttpCheckpointSaver(ServiceClient, ThreadLocks, TableSaver[Client]):
         CheckpointerInputError: An option has a value that cannot be used.
         CheckpointerConfigurationError: The serializer is an `EncryptedSerializer`.
     """
-
-    _operations = OPERATIONS
 
     def __init__(
         self,
@@ -110,3 +113,10 @@ class HttpCheckpointSaver(ServiceClient, ThreadLocks, TableSaver[Client]):
         """All that its operations need, with the saver's current serializer; public inside the package."""
         codec = codec_of(self.serde)
         return Client(self._service, self._memory, codec, self._prefix, self._owner_from, self._facts)
+
+    @override
+    def _operation(
+        self, operation: Callable[Concatenate[Storage, P], T], /, *args: P.args, **options: P.kwargs
+    ) -> T:
+        asking: Callable[Concatenate[Client, P], T] = getattr(operations, operation.__name__)
+        return asking(self.storage, *args, **options)
