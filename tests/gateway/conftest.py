@@ -12,7 +12,6 @@ from starlette.requests import HTTPConnection
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, Wait
-from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.gateway import Principal, anybody_on_this_machine, app, create_gateway
 from langgraph.checkpoint.dynamodb.gateway.media import JSON
 
@@ -41,7 +40,7 @@ class Script:
         del name
         return self._run
 
-    def _run(self, _storage: Storage, request: Any, _prefix: str = "") -> Op[dict[str, Any]]:
+    def _run(self, request: Any) -> Op[dict[str, Any]]:
         self.asked.append(request)
         self.running += 1
         self.most = max(self.most, self.running)

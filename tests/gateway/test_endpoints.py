@@ -10,11 +10,13 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from langgraph.checkpoint.dynamodb._format.wire import WIRE_VERSION
-from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, wire
-from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS, LABEL_ENDPOINTS, Endpoint
+from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, app, wire
+from langgraph.checkpoint.dynamodb.gateway.endpoints import Endpoint
+from langgraph.checkpoint.dynamodb.gateway.operations import ENDPOINTS
 from langgraph.checkpoint.dynamodb.gateway.readiness import Readiness
 from tests.gateway.conftest import MakeClient, Script
 from tests.gateway.requests import ODD, example, places_of_values, replaced
+from tools import wire_tables
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda each: each.name)
@@ -75,7 +77,7 @@ async def test_the_description_has_every_endpoint_with_its_model(make_client: Ma
     client = make_client(principal=None)
     described = (await client.get("/openapi.json")).json()
     assert described == (await client.get("/openapi.json")).json()
-    for endpoint in (*ENDPOINTS, *LABEL_ENDPOINTS):
+    for endpoint in app.ENDPOINTS:
         post = described["paths"][endpoint.path]["post"]
         schemas = {each["schema"]["$ref"] for each in post["requestBody"]["content"].values()}
         assert schemas == {f"#/components/schemas/{endpoint.model.__name__}"}
@@ -87,6 +89,10 @@ async def test_the_description_has_every_endpoint_with_its_model(make_client: Ma
     assert _references(described) <= {
         f"#/components/schemas/{each}" for each in described["components"]["schemas"]
     }
+
+
+def test_the_page_of_the_wire_has_every_endpoint(capsys: pytest.CaptureFixture[str]) -> None:
+    assert wire_tables.main(["--check"]) == 0, capsys.readouterr().out
 
 
 def _references(schema: Any) -> set[str]:

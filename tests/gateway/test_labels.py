@@ -14,8 +14,7 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY
-from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, create_gateway, memories
-from langgraph.checkpoint.dynamodb.gateway.endpoints import LABEL_ENDPOINTS
+from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, create_gateway, memories, nodes
 from langgraph.checkpoint.dynamodb.gateway.memories import Recent
 from langgraph.store.dynamodb import DynamoDBStore
 from tests.gateway.conftest import by_token, send_as
@@ -37,7 +36,7 @@ PRINCIPALS = {
     "all": Principal("all"),
     "admin": Principal("admin", rights=frozenset({"read", "write", "administer"})),
 }
-ANSWERS = {each.name: each.answer for each in LABEL_ENDPOINTS}
+ENDPOINTS = {each.name: each for each in memories.ENDPOINTS + nodes.ENDPOINTS}
 VECTOR = struct.pack("<3f", 1, 0, 0)
 
 Send = Callable[..., Any]
@@ -53,7 +52,7 @@ def make_send(saver: DynamoDBSaver) -> Callable[..., Send]:
         async def send(who: str, name: str, document: Any) -> httpx.Response:
             answer = await send_as(app, who, f"/{name}", document)
             if answer.status_code == 200:
-                ANSWERS[name].model_validate_json(answer.content, strict=False)
+                ENDPOINTS[name].answer.model_validate_json(answer.content, strict=False)
             return answer
 
         return send
@@ -99,7 +98,7 @@ def documents(*labels: str) -> Mapping[str, Any]:
     [("acme", ("acme",)), ("ada", ("acme", "ada")), ("star", ("acme", "*")), ("all", ("any",))],
 )
 async def test_everybody_has_their_own(who: str, labels: tuple[str, ...], send: Send) -> None:
-    assert documents().keys() == ANSWERS.keys()
+    assert documents().keys() == ENDPOINTS.keys()
     for name, document in documents(*labels).items():
         # A search by similarity has the order of scores.
         if name == "store/batch":
@@ -180,14 +179,14 @@ async def test_a_batch_needs_the_rights_of_its_operations(send: Send) -> None:
     ):  # fmt: skip
         assert (await send(who, "store/batch", {"ops": ops})).status_code == status
     for name, document in documents("acme").items():
-        right = next(each.right for each in LABEL_ENDPOINTS if each.name == name)
+        right = ENDPOINTS[name].right
         for who in ("reader", "writer"):
             if name != "store/batch":
                 answer = await send(who, name, document)
                 assert (answer.status_code == 200) == who.startswith(str(right)[:4]), (who, name)
 
 
-@pytest.mark.parametrize("name", ANSWERS)
+@pytest.mark.parametrize("name", ENDPOINTS)
 async def test_whatever_is_exchanged_a_request_reaches_its_labels_only(
     name: str, send: Send, traffic: Traffic
 ) -> None:

@@ -27,7 +27,7 @@ from langgraph.checkpoint.dynamodb._runtime.cache import CachedThread
 from langgraph.checkpoint.dynamodb._runtime.drivers import Runner
 from langgraph.checkpoint.dynamodb.gateway import Principal, create_gateway, wire
 from langgraph.checkpoint.dynamodb.gateway.asking import DEADLINE_HEADER
-from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS
+from langgraph.checkpoint.dynamodb.gateway.operations import ENDPOINTS
 from langgraph.checkpoint.dynamodb.gateway.ownership import admitted
 from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError

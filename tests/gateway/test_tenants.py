@@ -11,7 +11,8 @@ import pytest
 
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.gateway import Principal
-from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS, Endpoint
+from langgraph.checkpoint.dynamodb.gateway.endpoints import Endpoint
+from langgraph.checkpoint.dynamodb.gateway.operations import ENDPOINTS
 from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS
 from tests.gateway.conftest import MakeClient, Script
 from tests.gateway.requests import example, paths_of_texts, replaced

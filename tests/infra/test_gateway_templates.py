@@ -8,14 +8,13 @@ import pytest
 
 from langgraph.checkpoint.dynamodb._runtime.clients import default_config
 from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions
-from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS, LABEL_ENDPOINTS
+from langgraph.checkpoint.dynamodb.gateway.app import ENDPOINTS
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.settings import GatewayOptions
 from tests.infra.rendering import Node, Stack, StackRefusedError, load
 from tests.infra.stacks import GATEWAYS, PRINCIPALS_ARN, TABLE_STACK, stack_of
 
 READER_ARN = TABLE_STACK.outputs["ReaderPolicyArn"]
-ALL_ENDPOINTS = (*ENDPOINTS, *LABEL_ENDPOINTS)
 BY_LAMBDA, BY_ECS = "gateway.yaml", "gateway-ecs.yaml"
 ECS = GATEWAYS["ECS"]
 ON_LAMBDA, BEHIND_A_FIRST_DOOR = GATEWAYS["Lambda"], GATEWAYS["Lambda behind a first door"]
@@ -75,7 +74,7 @@ def test_an_http_api_leads_to_what_agents_call_and_nothing_else_leads_there(stac
     routes = stack.of_type("AWS::ApiGatewayV2::Route").values()
     assert {route["RouteKey"] for route in routes} == {"POST /{part}/{operation}", "GET /about"}
     # It has one route for all parts, each of which has a name and an operation.
-    assert {each.path.count("/") for each in ALL_ENDPOINTS} == {2}
+    assert {each.path.count("/") for each in ENDPOINTS} == {2}
     assert not stack.of_type("AWS::Lambda::Url")
     [permission] = stack.of_type("AWS::Lambda::Permission").values()
     assert permission["Principal"] == "apigateway.amazonaws.com"
@@ -150,7 +149,7 @@ def test_the_load_balancer_leads_to_what_agents_call_and_not_to_metrics() -> Non
     assert answer["FixedResponseConfig"]["StatusCode"] == "404"
     [condition] = stack.properties("AgentsRule")["Conditions"]
     paths = condition["PathPatternConfig"]["Values"]
-    called = {"/about", *(each.path for each in ALL_ENDPOINTS)}
+    called = {"/about", *(each.path for each in ENDPOINTS)}
     assert {path for path in called if any(fnmatchcase(path, each) for each in paths)} == called
     # What AWS takes in a rule.
     assert len(paths) <= 5

@@ -35,11 +35,11 @@ def recorded(action: str, folder: Path = RECORDED) -> list[Any]:
 
 def store_recorded(saver: DynamoDBSaver, thread_id: str, *actions: str) -> None:
     """Store what the gateway stored for actions of the agent."""
-    operations, storage = Operations(Limits()), opaque_storage(saver)
+    operations = Operations(opaque_storage(saver), Limits())
     for each in (request for action in actions for request in recorded(action)):
         request = _MODELS[each["operation"]].model_validate({**each["request"], "thread_id": thread_id})
         operation = getattr(operations, each["operation"].replace("-", "_"))
-        saver.runner.run(operation(storage, request))
+        saver.runner.run(operation(request))
 
 
 def record(address: str, folder: Path) -> list[str]:

@@ -26,11 +26,13 @@ from langgraph.checkpoint.dynamodb._runtime.cache import Cache
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Emit, Op, Step, gather
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
+from langgraph.checkpoint.dynamodb.gateway.app import ENDPOINTS
 from langgraph.checkpoint.dynamodb.gateway.deltas import check_deltas
-from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS, LABEL_ENDPOINTS, Endpoint
+from langgraph.checkpoint.dynamodb.gateway.endpoints import Endpoint
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.memories import Memories
 from langgraph.checkpoint.dynamodb.gateway.opaque import OpaqueCodec
+from langgraph.checkpoint.dynamodb.gateway.operations import ENDPOINTS as THREAD_ENDPOINTS
 from langgraph.checkpoint.dynamodb.gateway.operations import Operations
 from langgraph.checkpoint.dynamodb.gateway.principals import Principal
 from langgraph.checkpoint.dynamodb.gateway.shares import Held
@@ -63,7 +65,7 @@ ABOUT = {
     "owner": None,
 }
 
-_ENDPOINTS = {each.name: each for each in (*ENDPOINTS, *LABEL_ENDPOINTS)}
+_ENDPOINTS = {each.name: each for each in ENDPOINTS}
 _SERDE = JsonPlusSerializer()
 
 
@@ -219,10 +221,10 @@ def answered(storage: Storage, call: Call, limits: Limits = LIMITS) -> Op[Any]:
     storage = replace(storage, codec=OpaqueCodec(_SERDE, bytes_max=CHECKPOINT_BYTES_MAX))
     endpoint = _ENDPOINTS[call.method]
     request = endpoint.model.model_validate(_sent(call.params))
-    if endpoint in LABEL_ENDPOINTS:
+    if endpoint not in THREAD_ENDPOINTS:
         return _sent((yield from _labelled(storage, endpoint, request)))
     check_deltas(request, Limits())
-    sent = _sent((yield from getattr(Operations(limits), endpoint.attribute)(storage, request)))
+    sent = _sent((yield from getattr(Operations(storage, limits), endpoint.operation)(request)))
     # Whatever is answered in a test has the shape that the description says.
     endpoint.answer.model_validate(sent)
     return sent
@@ -233,8 +235,8 @@ def _labelled(storage: Storage, endpoint: Endpoint, request: Any) -> Op[Any]:
         codec=Codec(_SERDE), table=storage.table, clock=storage.clock, rng=storage.rng, consistent_read=True
     )
     # An answer has little room, and a deletion stops after each page.
-    served = Memories(memories, response_bytes=ANSWER_BYTES, part_seconds=0)
-    answer = yield from getattr(served, endpoint.attribute)(request, Principal("all"), _Held())
+    served = Memories(memories, Principal("all"), _Held(), response_bytes=ANSWER_BYTES, part_seconds=0)
+    answer = yield from getattr(served, endpoint.operation)(request)
     endpoint.answer.model_validate(_sent(answer))
     return answer
 

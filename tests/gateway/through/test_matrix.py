@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -29,12 +28,10 @@ from langgraph.checkpoint.dynamodb import (
     open_store,
     server,
 )
-from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS, LABEL_ENDPOINTS
 from langgraph.checkpoint.dynamodb.http import HttpCache, HttpCheckpointSaver, HttpStore, operations
 from langgraph.store.dynamodb import DynamoDBStore
 from tests.simulation.savers import OPERATIONS
 from tests.support.checkpoints import checkpoint_of, thread_config
-from tests.support.documents import read
 
 if TYPE_CHECKING:
     from tools.engine import Engine
@@ -202,12 +199,6 @@ def test_each_operation_of_the_client_takes_and_returns_what_the_one_on_the_tabl
     # What more the one on the table takes, no saver gives.
     assert mine == its[: len(mine)]
     assert far.return_annotation == near.return_annotation
-
-
-def test_the_page_of_the_wire_has_a_row_for_each_endpoint() -> None:
-    rows = re.findall(r"^\| (`.*?) \|", read("docs/wire.md"), re.MULTILINE)
-    documented = {name for row in rows for name in re.findall(r"`([\w-]+)`", row)}
-    assert {each.name.rpartition("/")[2] for each in (*ENDPOINTS, *LABEL_ENDPOINTS)} - documented == set()
 
 
 @asynccontextmanager

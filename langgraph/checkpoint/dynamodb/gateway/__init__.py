@@ -2,7 +2,7 @@
 
 A package above the saver, with the extra `gateway`. The client serializes values; the service owns keys, write order,
 epochs, expiry and recovery. The service never opens what it stores, except in `plain`, which is off by default.
-`wire` has the messages, `endpoints` the endpoint table, and `operations` runs them. The other modules authenticate
+`wire` has the messages, and `operations` the endpoints of threads. The other modules authenticate
 callers, enforce limits, and build responses.
 """
 

@@ -24,7 +24,7 @@ from langgraph.checkpoint.dynamodb._format.wire import WIRE_VERSION
 from langgraph.checkpoint.dynamodb._operations.threads import PinnedEpochError
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError, ThreadBusyError
-from langgraph.checkpoint.dynamodb.gateway import bodies, metrics, wire
+from langgraph.checkpoint.dynamodb.gateway import bodies, memories, metrics, nodes, operations, wire
 from langgraph.checkpoint.dynamodb.gateway.access_log import AccessLog, answer, note
 from langgraph.checkpoint.dynamodb.gateway.admission import Admission, principal_of
 from langgraph.checkpoint.dynamodb.gateway.asking import (
@@ -37,7 +37,7 @@ from langgraph.checkpoint.dynamodb.gateway.asking import (
 )
 from langgraph.checkpoint.dynamodb.gateway.authentication import Authenticate
 from langgraph.checkpoint.dynamodb.gateway.deltas import check_deltas
-from langgraph.checkpoint.dynamodb.gateway.endpoints import ENDPOINTS, LABEL_ENDPOINTS, Endpoint, describe
+from langgraph.checkpoint.dynamodb.gateway.endpoints import Endpoint, describe
 from langgraph.checkpoint.dynamodb.gateway.joining import Joining
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.memories import Memories, store_storage
@@ -51,6 +51,7 @@ from langgraph.checkpoint.dynamodb.gateway.readiness import Readiness
 from langgraph.checkpoint.dynamodb.gateway.shares import Concurrency, Held, Holding
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
+ENDPOINTS = (*operations.ENDPOINTS, *memories.ENDPOINTS, *nodes.ENDPOINTS)
 _DESCRIPTION = "/openapi.json"
 _OPEN_PATHS = ("/health", "/ready", _DESCRIPTION)
 # Well below the timeouts of clients and of API Gateway: the last checkpoint, or thread, that is begun takes longer.
@@ -108,18 +109,11 @@ class _Service:
         self._audit_key = audit_key
         self._limits = limits
         self._plain_json = plain_json
-        self._endpoints = [*ENDPOINTS, *LABEL_ENDPOINTS]
         self._storage = opaque_storage(saver)
         retry_seconds = self._storage.table.retry_seconds
         self._runner = saver.runner.asking(patient(saver.transport, retry_seconds), sleep)
-        self._operations = Operations(limits)
-        response_bytes = limits.body_bytes_max // 2
-        self._memories = Memories(
-            store_storage(saver, limits.search_bytes_max),
-            response_bytes=response_bytes,
-            part_seconds=min(_PART_SECONDS, limits.request_seconds_max / 4),
-        )
-        self._nodes = Nodes(cache_storage(saver), response_bytes=response_bytes)
+        self._store = store_storage(saver, limits.search_bytes_max)
+        self._cache = cache_storage(saver)
         self._joining = Joining()
         self._readiness = Readiness(saver)
         self._metrics = metrics.Metrics()
@@ -136,7 +130,7 @@ class _Service:
             Route(_DESCRIPTION, self._openapi),
         ]
         routes += [
-            Route(each.path, partial(self._serve_in_time, each), methods=["POST"]) for each in self._endpoints
+            Route(each.path, partial(self._serve_in_time, each), methods=["POST"]) for each in ENDPOINTS
         ]
         app = Starlette(
             routes=routes,
@@ -209,23 +203,18 @@ class _Service:
             CheckpointNotFoundError: The endpoint needs a thread that does not exist.
             ThreadBusyError: The thread was deleted or pruned at every attempt.
         """
-        if endpoint in LABEL_ENDPOINTS:
-            served = self._memories if endpoint.name.startswith("store/") else self._nodes
-            running = getattr(served, endpoint.attribute)(message, principal, held)
-            document: dict[str, Any] = await self._runner.arun(running, endpoint.attribute)
-            return document
+        if endpoint not in operations.ENDPOINTS:
+            served = self._of_labels(endpoint, principal, held)
+            return await self._run(endpoint, partial(getattr(served, endpoint.operation), message))
         for _ in range(ATTEMPTS_MAX):
-            admitted = await self._admitted(endpoint, message, principal)
+            admitted = await self._admitted(message, principal)
             if admitted is None and endpoint.absent is None:
                 raise CheckpointNotFoundError("the thread has no checkpoint to copy; check its id")
             if admitted is None:
                 return dict(endpoint.absent or {})
-            operation = partial(
-                getattr(self._operations, endpoint.attribute),
-                replace(self._storage, owner=principal.owner_name, pinned=admitted.pinned),
-                admitted.request,
-                *([principal.prefix] if endpoint.name == "list" else []),
-            )
+            storage = replace(self._storage, owner=principal.owner_name, pinned=admitted.pinned)
+            serving = Operations(storage, self._limits, principal.prefix)
+            operation = partial(getattr(serving, endpoint.operation), admitted.request)
             try:
                 if not endpoint.is_joined:
                     return await self._run(endpoint, operation)
@@ -241,9 +230,14 @@ class _Service:
             "the thread was deleted or pruned at every attempt; try again when that has ended"
         )
 
-    async def _admitted(
-        self, endpoint: Endpoint, message: wire.Message, principal: Principal
-    ) -> Admitted | None:
+    def _of_labels(self, endpoint: Endpoint, principal: Principal, held: Held) -> Memories | Nodes:
+        response_bytes = self._limits.body_bytes_max // 2
+        if endpoint in nodes.ENDPOINTS:
+            return Nodes(self._cache, principal, held, response_bytes)
+        part_seconds = min(_PART_SECONDS, self._limits.request_seconds_max / 4)
+        return Memories(self._store, principal, held, response_bytes, part_seconds)
+
+    async def _admitted(self, message: wire.Message, principal: Principal) -> Admitted | None:
         """Return a request as far as the threads that it names exist, if its principal is bound to an owner."""
         if principal.owner_name is None:
             return Admitted(message)
@@ -252,7 +246,7 @@ class _Service:
         return await self._runner.arun(checking, "check_owner")
 
     async def _run(self, endpoint: Endpoint, operation: Callable[[], Op[dict[str, Any]]]) -> dict[str, Any]:
-        return await self._runner.arun(operation(), endpoint.method)
+        return await self._runner.arun(operation(), endpoint.operation)
 
     def _check_plain(self, message: wire.Message) -> None:
         if getattr(message, "plain", False) and not self._plain_json:
@@ -280,7 +274,7 @@ class _Service:
 
     @cached_property
     def _described(self) -> dict[str, Any]:
-        return describe(self._endpoints)
+        return describe(ENDPOINTS)
 
     async def _metrics_text(self, request: Request) -> Response:
         principal = principal_of(request)

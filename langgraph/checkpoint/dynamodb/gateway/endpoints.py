@@ -1,28 +1,24 @@
-"""The endpoint table: each operation's name, its request, its answer and the right that it needs.
+"""The endpoints: each one's name, its request, its answer and the right that it needs.
 
-The API description, which is /openapi.json, is made from it.
+The methods that serve them are in operations.py, memories.py and nodes.py. The API description, which is /openapi.json,
+and the table in docs/wire.md are made from the endpoints.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar, get_type_hints
 
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from langgraph.checkpoint.dynamodb.gateway import label_wire, media, metrics, problems, wire
+from langgraph.checkpoint.dynamodb.gateway import media, metrics, problems, wire
 from langgraph.checkpoint.dynamodb.gateway.asking import UNITS_HEADER
 from langgraph.checkpoint.dynamodb.gateway.principals import Right
 from langgraph.checkpoint.dynamodb.version import __version__
 
-# The saver's methods that have another name than their endpoint.
-_METHODS = {
-    "delta-channel-history": "get_delta_channel_history",
-    "runs": "list_runs",
-    "threads": "list_threads",
-}
+F = TypeVar("F", bound=Callable[..., object])
 
 
 @dataclass(frozen=True)
@@ -30,13 +26,15 @@ class Endpoint:
     """One operation as `POST /checkpoints/{name}`, or as `POST /{name}` if the name has a slash."""
 
     name: str
+    operation: str
+    """The name of the method that serves it, and of its events."""
     model: type[wire.Message]
     answer: type[BaseModel]
     right: Right | None
     """The right that it needs. None: each operation of the request needs its own."""
-    absent: Mapping[str, Any] | None = None
+    absent: Mapping[str, Any] | None
     """The answer of an endpoint that creates no thread, where its thread does not exist. None: an error."""
-    is_joined: bool = False
+    is_joined: bool
     """Whether it may take longer than one request, and a repeated request joins it."""
 
     @property
@@ -44,57 +42,42 @@ class Endpoint:
         """The path that it is served at."""
         return f"/{self.name}" if "/" in self.name else f"/checkpoints/{self.name}"
 
-    @property
-    def attribute(self) -> str:
-        """The name of the method that serves it."""
-        return self.name.rpartition("/")[2].replace("-", "_")
 
-    @property
-    def method(self) -> str:
-        """The name of the saver's method, for events."""
-        return _METHODS.get(self.name, self.attribute)
+class Endpoints(list[Endpoint]):
+    """The endpoints of a class, each of whose methods serves one: it takes the request, and returns an operation."""
 
+    def __init__(self, prefix: str = "") -> None:
+        """Begin with none. `prefix` is what their names begin with."""
+        super().__init__()
+        self._prefix = prefix
 
-ENDPOINTS = (
-    Endpoint("get-tuple", wire.GetTupleRequest, wire.GetTupleResponse, "read", absent={"checkpoint": None}),
-    Endpoint(
-        "list",
-        wire.ListRequest,
-        wire.ListResponse,
-        "read",
-        absent={"checkpoints": [], "after": None, "problem": None},
-    ),
-    Endpoint(
-        "delta-channel-history",
-        wire.DeltaChannelHistoryRequest,
-        wire.DeltaChannelHistoryResponse,
-        "read",
-        absent={"channels": {}, "after": None},
-    ),
-    Endpoint("put", wire.PutRequest, wire.PutResponse, "write"),
-    Endpoint("put-writes", wire.PutWritesRequest, wire.PutWritesResponse, "write"),
-    Endpoint("delete-thread", wire.DeleteThreadRequest, wire.Done, "administer", absent={}),
-    Endpoint("delete-for-runs", wire.DeleteForRunsRequest, wire.Done, "administer"),
-    Endpoint("copy-thread", wire.CopyThreadRequest, wire.Joined, "administer", is_joined=True),
-    Endpoint("prune", wire.PruneRequest, wire.Joined, "administer", absent={"done": True}, is_joined=True),
-    Endpoint("set-thread", wire.SetThreadRequest, wire.Done, "write"),
-    Endpoint("threads", wire.ThreadsRequest, wire.ThreadsResponse, "read"),
-    Endpoint("runs", wire.RunsRequest, wire.RunsResponse, "read", absent={"runs": []}),
-    Endpoint("lock", wire.LockRequest, wire.LockResponse, "write"),
-)
-LABEL_ENDPOINTS = (
-    Endpoint("store/batch", label_wire.BatchRequest, label_wire.BatchResponse, None),
-    Endpoint(
-        "store/delete-namespace",
-        label_wire.DeleteNamespaceRequest,
-        label_wire.DeleteNamespaceResponse,
-        "write",
-    ),
-    Endpoint("store/sweep-ttl", label_wire.SweepTtlRequest, label_wire.DeleteNamespaceResponse, "write"),
-    Endpoint("cache/get", label_wire.CacheGetRequest, label_wire.CacheGetResponse, "read"),
-    Endpoint("cache/set", label_wire.CacheSetRequest, label_wire.CacheSetResponse, "write"),
-    Endpoint("cache/clear", label_wire.CacheClearRequest, wire.Done, "write"),
-)
+    def serve(
+        self,
+        right: Right | None,
+        answer: type[BaseModel],
+        *,
+        name: str | None = None,
+        absent: Mapping[str, Any] | None = None,
+        is_joined: bool = False,
+    ) -> Callable[[F], F]:
+        """Add an endpoint that the decorated method serves, whose model is the type of the method's `request`.
+
+        Args:
+            right: As in `Endpoint`.
+            answer: The shape of what its operation returns.
+            name: The endpoint's name; by default the method's, with hyphens.
+            absent: As in `Endpoint`.
+            is_joined: As in `Endpoint`.
+        """
+
+        def added(method: F) -> F:
+            own = name or method.__name__.replace("_", "-")
+            model = get_type_hints(method)["request"]
+            made = Endpoint(self._prefix + own, method.__name__, model, answer, right, absent, is_joined)
+            self.append(made)
+            return method
+
+        return added
 
 
 _REFERENCES = "#/components/schemas/{model}"

@@ -28,6 +28,7 @@ from langgraph.checkpoint.dynamodb._runtime.failures import is_transient
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerInputError
 from langgraph.checkpoint.dynamodb.gateway import label_wire as wire
+from langgraph.checkpoint.dynamodb.gateway.endpoints import Endpoints
 from langgraph.checkpoint.dynamodb.gateway.opaque import inert_serde
 from langgraph.checkpoint.dynamodb.gateway.principals import Principal
 from langgraph.checkpoint.dynamodb.gateway.shares import Held
@@ -88,37 +89,45 @@ def store_storage(saver: DynamoDBSaver, search_bytes_max: int) -> StoreStorage:
     )
 
 
+ENDPOINTS = Endpoints("store/")
+
+
 @dataclass(frozen=True)
 class Memories:
     """One method for each of the store's endpoints: it takes the request, and returns an operation.
 
     Args:
         storage: The storage that is served.
+        who: Whose request it is.
+        held: What the request holds of the service's memory.
         response_bytes: After how many bytes an answer ends.
         part_seconds: After how long a deletion stops, and goes on with the next request.
     """
 
     storage: StoreStorage
+    who: Principal
+    held: Held
     response_bytes: int
     part_seconds: float
 
-    def batch(self, request: wire.BatchRequest, who: Principal, held: Held) -> Op[Document]:
+    @ENDPOINTS.serve(None, wire.BatchResponse)
+    def batch(self, request: wire.BatchRequest) -> Op[Document]:
         """Run operations: first the reads, and then the puts, if the results of all reads fit into the answer."""
-        reading = _Reading(replace(self.storage, on_read=held.add), Room(self.response_bytes))
+        reading = _Reading(replace(self.storage, on_read=self.held.add), Room(self.response_bytes))
         reads_: dict[int, Callable[[], Op[Any]]] = {}
         puts: dict[Any, _Put] = {}
         for position, op in enumerate(request.ops):
             if isinstance(op, wire.StoreGet):
-                who.check_namespace(op.namespace)
+                self.who.check_namespace(op.namespace)
                 address = address_of(_checked(op.namespace), op.key)
                 reading.wanted.append(address)
                 reads_[position] = partial(reading.get, address, op.refresh_ttl)
             elif isinstance(op, wire.StoreSearch):
-                reads_[position] = partial(reading.find, _search(op, who), op.refresh_ttl)
+                reads_[position] = partial(reading.find, _search(op, self.who), op.refresh_ttl)
             elif isinstance(op, wire.StoreListNamespaces):
-                reads_[position] = partial(reading.list, _list(op), who.labels)
+                reads_[position] = partial(reading.list, _list(op), self.who.labels)
             else:
-                who.check_namespace(op.namespace)
+                self.who.check_namespace(op.namespace)
                 new = yield from _new(op)
                 # Of several puts of a memory the last counts, unless they have something to answer.
                 key = position if _has_result(new) else new.address
@@ -147,21 +156,18 @@ class Memories:
                 results[position] = {"revision": outcome}
         return failed
 
-    def delete_namespace(
-        self, request: wire.DeleteNamespaceRequest, who: Principal, held: Held
-    ) -> Op[Document]:
+    @ENDPOINTS.serve("write", wire.DeleteNamespaceResponse)
+    def delete_namespace(self, request: wire.DeleteNamespaceRequest) -> Op[Document]:
         """Delete the memories under a namespace, as many as there is time for."""
-        return self._removing(erase.delete_part, request, who, held)
+        return self._removing(erase.delete_part, request)
 
-    def sweep_ttl(self, request: wire.SweepTtlRequest, who: Principal, held: Held) -> Op[Document]:
+    @ENDPOINTS.serve("write", wire.DeleteNamespaceResponse)
+    def sweep_ttl(self, request: wire.SweepTtlRequest) -> Op[Document]:
         """Delete expired memories under a namespace, as many as there is time for."""
-        return self._removing(erase.sweep_part, request, who, held)
+        return self._removing(erase.sweep_part, request)
 
-    def _removing(
-        self, remove: Any, request: wire.DeleteNamespaceRequest, who: Principal, held: Held
-    ) -> Op[Document]:
-        del held
-        who.check_namespace(request.namespace_prefix)
+    def _removing(self, remove: Any, request: wire.DeleteNamespaceRequest) -> Op[Document]:
+        self.who.check_namespace(request.namespace_prefix)
         until = self.storage.clock() + self.part_seconds
         after = (
             None if request.after is None else address_of(tuple(request.after.namespace), request.after.key)

@@ -14,10 +14,12 @@ from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerError
 from langgraph.checkpoint.dynamodb.gateway import label_wire as wire
+from langgraph.checkpoint.dynamodb.gateway.endpoints import Endpoints
 from langgraph.checkpoint.dynamodb.gateway.memories import Recent, Room
 from langgraph.checkpoint.dynamodb.gateway.opaque import OpaqueValue, opaque_storage
 from langgraph.checkpoint.dynamodb.gateway.principals import Principal
 from langgraph.checkpoint.dynamodb.gateway.shares import Held
+from langgraph.checkpoint.dynamodb.gateway.wire import Done
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
 Document: TypeAlias = dict[str, Any]
@@ -38,19 +40,27 @@ def cache_storage(saver: DynamoDBSaver) -> CacheStorage:
     )
 
 
+ENDPOINTS = Endpoints("cache/")
+
+
 @dataclass(frozen=True)
 class Nodes:
     """One method for each of the cache's endpoints: it takes the request, and returns an operation.
 
     Args:
         storage: The storage that is served, whose serializer takes and returns types and bytes.
+        who: Whose request it is.
+        held: What the request holds of the service's memory.
         response_bytes: After how many bytes of values an answer ends.
     """
 
     storage: CacheStorage
+    who: Principal
+    held: Held
     response_bytes: int
 
-    def get(self, request: wire.CacheGetRequest, who: Principal, held: Held) -> Op[Document]:
+    @ENDPOINTS.serve("read", wire.CacheGetResponse)
+    def get(self, request: wire.CacheGetRequest) -> Op[Document]:
         """Read the values that are cached, as many as fit."""
         values: list[Document | None] = [None] * len(request.keys)
         refused: list[Document] = []
@@ -61,7 +71,7 @@ class Nodes:
             if room.is_full():
                 left += group
                 continue
-            found = yield from self._read([request.keys[each] for each in group], who, held)
+            found = yield from self._read([request.keys[each] for each in group])
             for position, item in zip(group, found, strict=True):
                 if item is None:
                     continue
@@ -73,21 +83,21 @@ class Nodes:
                     refused.append({"position": position, "reason": opened})
                 elif opened is not None:
                     values[position] = opened
-                    held.add(len(opened["data"]))
+                    self.held.add(len(opened["data"]))
                     room.size_bytes += len(opened["data"])
         return {"values": values, "refused": refused, "left": left}
 
-    def _read(self, keys: Sequence[wire.LabelledKey], who: Principal, held: Held) -> Op[list[Item | None]]:
+    def _read(self, keys: Sequence[wire.LabelledKey]) -> Op[list[Item | None]]:
         wanted = []
         for each in keys:
-            who.check_namespace(each.namespace)
+            self.who.check_namespace(each.namespace)
             wanted.append(entries.entry_key((), (tuple(each.namespace), each.key)))
         places = [(partition_key(each), sort_key(each)) for each in wanted]
         unique = dict(zip(places, wanted, strict=True))
         found = yield from self.storage.table.batch_get(
             list(unique.values()), consistent=self.storage.consistent_read
         )
-        held.add(sum(map(item_bytes, found)))
+        self.held.add(sum(map(item_bytes, found)))
         by_key = {(partition_key(item), sort_key(item)): item for item in found}
         return [by_key.get(each) for each in places]
 
@@ -96,13 +106,13 @@ class Nodes:
             return {"type": kind, "data": data}
         return None
 
-    def set(self, request: wire.CacheSetRequest, who: Principal, held: Held) -> Op[Document]:
+    @ENDPOINTS.serve("write", wire.CacheSetResponse)
+    def set(self, request: wire.CacheSetRequest) -> Op[Document]:
         """Cache values."""
-        del held
         new: dict[tuple[str, str], Item] = {}
         refused: list[Document] = []
         for position, each in enumerate(request.entries):
-            who.check_namespace(each.namespace)
+            self.who.check_namespace(each.namespace)
             full_key, value = (tuple(each.namespace), each.key), OpaqueValue(each.type, each.data)
             made = partial(entries.entry_of, self.storage, full_key, value, each.ttl_seconds)
             item = yield from _tried(work(made, len(each.data)))
@@ -113,11 +123,11 @@ class Nodes:
         yield from entries.store(self.storage, list(new.values()))
         return {"refused": refused}
 
-    def clear(self, request: wire.CacheClearRequest, who: Principal, held: Held) -> Op[Document]:
+    @ENDPOINTS.serve("write", Done)
+    def clear(self, request: wire.CacheClearRequest) -> Op[Document]:
         """Delete values."""
-        del held
         for each in [request.prefix] if request.namespaces is None else request.namespaces:
-            who.check_namespace(each)
+            self.who.check_namespace(each)
         storage = replace(self.storage, prefix=tuple(request.prefix) if request.namespaces is None else ())
         namespaces = None if request.namespaces is None else [tuple(each) for each in request.namespaces]
         yield from entries.clear(storage, namespaces)

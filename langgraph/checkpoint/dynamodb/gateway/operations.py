@@ -37,6 +37,7 @@ from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, ThreadLockLostError
 from langgraph.checkpoint.dynamodb.gateway import wire
 from langgraph.checkpoint.dynamodb.gateway.deltas import rebuilt
+from langgraph.checkpoint.dynamodb.gateway.endpoints import Endpoints
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.opaque import (
     OpaqueValue,
@@ -53,31 +54,42 @@ Document: TypeAlias = dict[str, Any]
 _LISTED_MAX = 1000
 
 
-class Operations:
-    """One operation for each endpoint, by its name: it takes a storage of opaque values and the request."""
+ENDPOINTS = Endpoints()
 
-    def __init__(self, limits: Limits) -> None:
-        """Take the limits of one request. The values in an answer have at most half as many bytes as a body."""
-        self._answer_bytes = limits.body_bytes_max // 2
-        # A page ends early enough for the last checkpoint that is begun.
-        self._page_seconds = limits.request_seconds_max / 4
+
+@dataclass(frozen=True)
+class Operations:
+    """One method for each endpoint of threads: it takes the request, and returns an operation on opaque values.
+
+    Args:
+        storage: The storage that is served, as this request may use it.
+        limits: The limits of one request. The values in an answer have at most half as many bytes as a body.
+        prefix: What the ids of threads begin with that a list without a thread reads: even an error names no others.
+    """
+
+    storage: Storage
+    limits: Limits
+    prefix: str = ""
+
+    @property
+    def _answer_bytes(self) -> int:
+        return self.limits.body_bytes_max // 2
 
     # Reading
 
-    def get_tuple(self, storage: Storage, request: wire.GetTupleRequest) -> Op[Document]:
+    @ENDPOINTS.serve("read", wire.GetTupleResponse, absent={"checkpoint": None})
+    def get_tuple(self, request: wire.GetTupleRequest) -> Op[Document]:
         """Read a checkpoint."""
         config = _config(request.thread_id, request.checkpoint_ns, request.checkpoint_id)
-        found = yield from get_tuple(storage, config)
+        found = yield from get_tuple(self.storage, config)
         if found is None:
             return {"checkpoint": None}
         show = partial(self._shown, found, request, frozenset(request.have))
         return {"checkpoint": (yield from work(show, size_of(found)))}
 
-    def list(self, storage: Storage, request: wire.ListRequest, prefix: str = "") -> Op[Document]:
-        """List checkpoints, newest first, as many as fit and there is time for.
-
-        A list without a thread reads only threads whose ids begin with the prefix: even an error names no others.
-        """
+    @ENDPOINTS.serve("read", wire.ListResponse, absent={"checkpoints": [], "after": None, "problem": None})
+    def list(self, request: wire.ListRequest) -> Op[Document]:
+        """List checkpoints, newest first, as many as fit and there is time for."""
         config, after, errors = None, None, ErrorCollector()
         if request.thread_id is not None:
             config = _config(request.thread_id, request.checkpoint_ns, request.checkpoint_id)
@@ -86,15 +98,15 @@ class Operations:
         if request.after is not None:
             end = request.after
             after = Position(end.thread_id, end.checkpoint_ns, end.checkpoint_id)
-        page = _Page(request.limit, self._fullness(storage))
+        page = _Page(request.limit, self._fullness())
         listing = select(
-            storage,
+            self.storage,
             config,
             request.filter,
             request.before,
             request.limit,
             after,
-            prefix,
+            self.prefix,
             matches=may_match,
             errors=errors,
             ends_behind=page.ends_behind,
@@ -114,24 +126,30 @@ class Operations:
 
         return (yield from work(shown, page.size_bytes))
 
-    def _fullness(self, storage: Storage) -> Callable[[int], bool]:
+    def _fullness(self) -> Callable[[int], bool]:
         """Return what tells whether a page of so many bytes ends, since it is full or its time is over."""
-        until = storage.clock() + self._page_seconds
-        return lambda size_bytes: size_bytes > self._answer_bytes or storage.clock() > until
+        clock = self.storage.clock
+        # Early enough for the last checkpoint that is begun.
+        until = clock() + self.limits.request_seconds_max / 4
+        return lambda size_bytes: size_bytes > self._answer_bytes or clock() > until
 
     def _shown(self, found: CheckpointTuple, request: wire.Reading, have: frozenset[bytes]) -> Document:
         if request.plain:
             return plain_document(found, request.channels, self._answer_bytes)
         return checkpoint_document(found, request.channels, have, self._answer_bytes)
 
-    def delta_channel_history(
-        self, storage: Storage, request: wire.DeltaChannelHistoryRequest
-    ) -> Op[Document]:
+    @ENDPOINTS.serve(
+        "read",
+        wire.DeltaChannelHistoryResponse,
+        name="delta-channel-history",
+        absent={"channels": {}, "after": None},
+    )
+    def get_delta_channel_history(self, request: wire.DeltaChannelHistoryRequest) -> Op[Document]:
         """Read what delta channels are rebuilt from."""
         config = _config(request.thread_id, request.checkpoint_ns, request.checkpoint_id)
-        is_full = self._fullness(storage)
+        is_full = self._fullness()
         page = yield from find_history(
-            storage, config, request.channels, after=request.after, is_full=is_full
+            self.storage, config, request.channels, after=request.after, is_full=is_full
         )
 
         def shown() -> Document:
@@ -148,9 +166,11 @@ class Operations:
 
     # Writing
 
-    def put(self, storage: Storage, request: wire.PutRequest) -> Op[Document]:
+    @ENDPOINTS.serve("write", wire.PutResponse)
+    def put(self, request: wire.PutRequest) -> Op[Document]:
         """Store a checkpoint, unless values are wanted whole."""
         partition = items.partition_of(request.thread_id, request.checkpoint_ns)
+        storage = self.storage
         if request.listed or request.owner is not None or storage.owner is not None:
             storage = with_owner(storage, items.partition_of(request.thread_id), request.owner)
         values = {
@@ -175,45 +195,51 @@ class Operations:
             return {"wanted": list(error.names)}
         return {"wanted": []}
 
-    def put_writes(self, storage: Storage, request: wire.PutWritesRequest) -> Op[Document]:
+    @ENDPOINTS.serve("write", wire.PutWritesResponse)
+    def put_writes(self, request: wire.PutWritesRequest) -> Op[Document]:
         """Store a task's writes."""
         writes = [(channel, OpaqueValue(each.type, each.data)) for channel, each in request.writes]
         config = _config(request.thread_id, request.checkpoint_ns, request.checkpoint_id)
         config["configurable"]["checkpoint_map"] = request.checkpoint_map
         task = (request.task_id, request.task_path)
         try:
-            yield from put_writes.put_writes(storage, config, writes, *task, request.order)
+            yield from put_writes.put_writes(self.storage, config, writes, *task, request.order)
         except put_writes.LaterWritesError as error:
             return {"later": error.order}
         return {"later": None}
 
     # Deleting and copying
 
-    def delete_thread(self, storage: Storage, request: wire.DeleteThreadRequest) -> Op[Document]:
+    @ENDPOINTS.serve("administer", wire.Done, absent={})
+    def delete_thread(self, request: wire.DeleteThreadRequest) -> Op[Document]:
         """Delete a thread."""
-        yield from delete.delete_thread(storage, request.thread_id)
+        yield from delete.delete_thread(self.storage, request.thread_id)
         return {}
 
-    def delete_for_runs(self, storage: Storage, request: wire.DeleteForRunsRequest) -> Op[Document]:
+    @ENDPOINTS.serve("administer", wire.Done)
+    def delete_for_runs(self, request: wire.DeleteForRunsRequest) -> Op[Document]:
         """Delete the checkpoints of runs."""
-        yield from delete.delete_for_runs(storage, request.run_ids, request.thread_prefix)
+        yield from delete.delete_for_runs(self.storage, request.run_ids, request.thread_prefix)
         return {}
 
-    def copy_thread(self, storage: Storage, request: wire.CopyThreadRequest) -> Op[Document]:
+    @ENDPOINTS.serve("administer", wire.Joined, is_joined=True)
+    def copy_thread(self, request: wire.CopyThreadRequest) -> Op[Document]:
         """Copy a thread."""
-        yield from copy.copy_thread(storage, request.source_thread_id, request.target_thread_id)
+        yield from copy.copy_thread(self.storage, request.source_thread_id, request.target_thread_id)
         return {"done": True}
 
-    def prune(self, storage: Storage, request: wire.PruneRequest) -> Op[Document]:
+    @ENDPOINTS.serve("administer", wire.Joined, absent={"done": True}, is_joined=True)
+    def prune(self, request: wire.PruneRequest) -> Op[Document]:
         """Remove old checkpoints."""
-        yield from delete.prune(storage, request.thread_ids, request.strategy, request.keep_last)
+        yield from delete.prune(self.storage, request.thread_ids, request.strategy, request.keep_last)
         return {"done": True}
 
     # One runner at a time
 
-    def lock(self, storage: Storage, request: wire.LockRequest) -> Op[Document]:
+    @ENDPOINTS.serve("write", wire.LockResponse)
+    def lock(self, request: wire.LockRequest) -> Op[Document]:
         """Acquire, renew or release the lock of a thread. The client waits between its attempts."""
-        holder = TableHolder(storage)
+        holder = TableHolder(self.storage)
         hold = Hold(items.partition_of(request.thread_id), request.ttl_seconds, request.token)
         held, free_in_seconds = False, 0.0
         if request.action == "acquire":
@@ -229,12 +255,14 @@ class Operations:
 
     # The directory
 
-    def set_thread(self, storage: Storage, request: wire.SetThreadRequest) -> Op[Document]:
+    @ENDPOINTS.serve("write", wire.Done)
+    def set_thread(self, request: wire.SetThreadRequest) -> Op[Document]:
         """Describe a thread."""
-        yield from set_thread(storage, request.thread_id, request.owner, request.title, request.metadata)
+        yield from set_thread(self.storage, request.thread_id, request.owner, request.title, request.metadata)
         return {}
 
-    def threads(self, storage: Storage, request: wire.ThreadsRequest) -> Op[Document]:
+    @ENDPOINTS.serve("read", wire.ThreadsResponse, name="threads")
+    def list_threads(self, request: wire.ThreadsRequest) -> Op[Document]:
         """List threads."""
         since = None if request.since is None else datetime.fromtimestamp(request.since, timezone.utc)
         query = ThreadQuery(
@@ -246,12 +274,13 @@ class Operations:
             with_status=request.with_status,
             since=since,
         )
-        page = yield from list_threads(storage, query)
+        page = yield from list_threads(self.storage, query)
         return {"threads": list(map(_thread_document, page.threads)), "cursor": page.cursor}
 
-    def runs(self, storage: Storage, request: wire.RunsRequest) -> Op[Document]:
+    @ENDPOINTS.serve("read", wire.RunsResponse, name="runs", absent={"runs": []})
+    def list_runs(self, request: wire.RunsRequest) -> Op[Document]:
         """List the runs of a thread."""
-        found = yield from list_runs(storage, request.thread_id)
+        found = yield from list_runs(self.storage, request.thread_id)
         return {"runs": list(map(asdict, found))}
 
 
