@@ -14,7 +14,7 @@ from langgraph.checkpoint.dynamodb.gateway.bodies import decompressed
 from langgraph.checkpoint.dynamodb.http import HttpCache, HttpCheckpointSaver, HttpStore
 from langgraph.checkpoint.dynamodb.http.connections import Connections
 from langgraph.checkpoint.dynamodb.http.transport import TIMEOUT_SECONDS
-from langgraph.store.dynamodb import erase
+from tests.support.calls import CALLS, OF_TENANTS, called
 from tests.support.checkpoints import Conversation, noise
 
 T = TypeVar("T", HttpCheckpointSaver, HttpStore, HttpCache[Any])
@@ -31,7 +31,7 @@ class Recorded(httpx.ASGITransport):
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Keep one, and send it."""
         if request.method == "POST":
-            name = request.url.path.rpartition("/")[2]
+            name = request.url.path[1:].removeprefix("checkpoints/")
             content = request.content
             if request.headers.get("content-encoding") == "zstd":
                 content = decompressed(content, "zstd", 1 << 30)
@@ -58,42 +58,20 @@ async def connecting(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> Asy
 
 
 async def converse(make_agent: Callable[[], HttpCheckpointSaver]) -> None:
-    """Let every method of a saver be called, with large values, deltas and writes."""
+    """Let a tenant make every call of its saver, and store large values, deltas and writes."""
+    await call_all(make_agent(), "checkpointer")
     agent = make_agent()
     talk = Conversation(agent, "acme/1", "child:1")
     for step in range(3):
         config = await talk.aput(log=noise(30_000 + 3000 * step), step=step)
         await agent.aput_writes(config, [("log", noise(3000, step)), ("__error__", "x")], "task")
         await agent.aput_writes(config, [("__resume__", "y")], "task")
-    assert [each async for each in agent.alist({"configurable": {"thread_id": "acme/1"}})]
     # What remembers nothing reads all values.
     assert await make_agent().aget_tuple(talk.config) is not None
-    await agent.aget_delta_channel_history(config=talk.config, channels=["log"])
-    await agent.aset_thread("acme/1", owner="acme/ada", title="Trains")
-    await agent.aset_thread("acme/1", title="Planes")
-    assert len((await agent.athreads(owner="acme/ada", with_status=True)).threads) == 1
-    assert await agent.aruns("acme/1") == []
-    await agent.aprune(["acme/1"])
-    await agent.acopy_thread("acme/1", "acme/2")
-    await agent.adelete_thread("acme/2")
 
 
-async def remember(memories: HttpStore, nodes: HttpCache[Any], *labels: str) -> None:
-    """Let every kind of request of a store and of a cache be made, with segments, under some labels."""
-    await memories.aput((*labels, "notes"), "large", {"x": noise(150_000).hex()})
-    await memories.aput((*labels, "notes"), "k", {"n": 1}, ttl=60)
-    await memories.aput((*labels, "notes"), "k", {"n": 2})
-    assert await memories.aget((*labels, "notes"), "large") is not None
-    assert len(await memories.asearch(labels, filter={"n": 2})) == 1
-    assert (*labels, "notes") in await memories.alist_namespaces(prefix=(*labels, "notes"))
-    assert await memories.adelete_namespace((*labels, "notes")) == 2
-    await memories.aput((*labels, "notes"), "old", {})
-    with pytest.MonkeyPatch.context() as patch:
-        # As an hour later: what is so old leaves no tombstone.
-        patch.setattr(erase, "TOMBSTONE_SECONDS", -1)
-        assert await memories.adelete_namespace((*labels, "notes")) == 1
-    await memories.aput((*labels, "notes"), "again", {})
-    await nodes.aset({(("node",), "k"): ("v", 60)})
-    assert await nodes.aget([(("node",), "k")]) == {(("node",), "k"): "v"}
-    await nodes.aclear()
-    assert await nodes.aget([(("node",), "k")]) == {}
+async def call_all(made: Any, component: str) -> None:
+    """Make every call that a tenant may make."""
+    for name, row in CALLS[component].items():
+        if row.kind in OF_TENANTS:
+            await called(made, component, name, is_async=True)

@@ -22,14 +22,14 @@ from starlette.applications import Starlette
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, create_gateway
+from langgraph.checkpoint.dynamodb.gateway.app import ENDPOINTS
 from langgraph.checkpoint.dynamodb.gateway.bodies import compressed
 from langgraph.checkpoint.dynamodb.gateway.endpoints import Endpoint
 from langgraph.checkpoint.dynamodb.gateway.media import JSON, MSGPACK, Media
-from langgraph.checkpoint.dynamodb.gateway.operations import ENDPOINTS
 from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS
 from langgraph.checkpoint.dynamodb.http import HttpCache, HttpCheckpointSaver, HttpStore
 from tests.gateway.conftest import always
-from tests.gateway.recorded import Recorded, connecting, converse, remember
+from tests.gateway.recorded import Recorded, call_all, connecting, converse
 from tests.gateway.requests import ODD, example, places_of_values, replaced
 from tests.support.seeds import fresh_seed
 
@@ -127,7 +127,8 @@ async def recorded(gateway: Starlette, monkeypatch: pytest.MonkeyPatch) -> Mappi
     transport = Recorded(gateway)
     async with connecting(transport, monkeypatch) as connect:
         await converse(lambda: connect(HttpCheckpointSaver(URL, allow_http=True)))
-        await remember(connect(HttpStore(URL)), connect(HttpCache(URL, prefix=("fuzz",))), "fuzz")
+        await call_all(connect(HttpStore(URL)), "store")
+        await call_all(connect(HttpCache(URL)), "cache")
     return {
         name: sorted(documents, key=lambda each: len(ormsgpack.packb(each)))[:RECORDED_MAX]
         for name, documents in transport.documents.items()
@@ -142,7 +143,7 @@ async def _fuzz(
     counts: Counter[int] = Counter()
     for number in range(cases):
         endpoint, body, headers = make_post(rng, recorded)
-        answer = await client.post(f"/checkpoints/{endpoint.name}", content=body, headers=headers)
+        answer = await client.post(endpoint.path, content=body, headers=headers)
         what = f"seed {seed}, case {number}: {endpoint.name} {body!r} {headers}"
         said = f"{what} was answered {answer.status_code} {answer.text[:500]}"
         assert answer.status_code < 500, said

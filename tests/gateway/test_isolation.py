@@ -38,7 +38,6 @@ HOSTILE: list[Any] = [
 
 NOT_TRIED = {
     "delete-for-runs": "it asks an index that has all tenants' keys, as the list by run of the last test",
-    "lock": "the item of a lock is in its thread's partition, as that of set-thread",
 }
 
 

@@ -19,6 +19,7 @@ from tests.infra.conftest import Behind, MakeSaver, contents, for_table, resourc
 from tests.infra.conversation import TOOL_RESULT_BYTES, config_of, converse
 from tests.infra.stacks import TABLE_STACK
 from tests.infra.test_tenants import EVERYTHING, LARGE, policy_of
+from tests.support.calls import TENANT
 from tests.support.checkpoints import Conversation, noise
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ POLICIES = {
     name: TABLE_STACK.properties(f"{name}Policy")["PolicyDocument"]
     for name in ("Agent", "Runner", "Operator", "Reader")
 }
-TENANT = "acme"
 DOCUMENTS = {**POLICIES, "Tenant": policy_of(TENANT)}
 DENIED = "AccessDeniedException"
 

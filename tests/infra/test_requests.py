@@ -1,15 +1,15 @@
 """What policies, endpoints and alarms have to cover, derived from the requests that the code sends.
 
-Every method of saver, store and cache is called, and each of its requests recorded. A policy has to allow those of the
-methods that its users may call, and no other action or index. So a new request, method or index cannot be forgotten in
-one of them.
+Every call of the table in tests/support/calls.py is made, and its requests are recorded. A policy has to allow those of
+the kinds of calls that its users may make, and no other action or index. So a new request, method or index cannot be
+forgotten in one of them.
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeAlias
+import asyncio
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 import boto3
 import pytest
@@ -24,8 +24,9 @@ from tests.infra.conftest import for_table
 from tests.infra.conversation import config_of, converse
 from tests.infra.stacks import stack_of
 from tests.infra.test_alarms import operations
-from tests.infra.test_policies import DOCUMENTS, TENANT
-from tests.infra.test_tenants import ENTRY, EVERYTHING, LARGE
+from tests.infra.test_policies import DOCUMENTS
+from tests.infra.test_tenants import EVERYTHING
+from tests.support.calls import CALLS, OF_TENANTS, OWNER, RUN, TENANT, THREAD, Kind, called
 
 if TYPE_CHECKING:
     from tools.engine import Engine
@@ -33,131 +34,23 @@ if TYPE_CHECKING:
 # What is asked for is the same on every engine.
 pytestmark = pytest.mark.engines("dynamodb-local")
 
-# All names begin with the tenant's, so that its policy can be judged by the same requests.
-THREAD, OWNER = f"{TENANT}/thread", f"{TENANT}/ada"
-MEMORIES = (TENANT, "ada")
-Everything: TypeAlias = "tuple[DynamoDBSaver, DynamoDBStore, DynamoDBCache[Any]]"
-Call: TypeAlias = "Callable[[DynamoDBSaver, DynamoDBStore, DynamoDBCache[Any]], object]"
-
-
-def _put(saver: DynamoDBSaver, *_: object) -> None:
-    for run_id in ("run-1", "run-2"):
-        converse(saver, config_of(THREAD, run_id=run_id))
-
-
-def _lock(saver: DynamoDBSaver, *_: object) -> None:
-    with saver.thread_lock(THREAD):
-        pass
-
-
-def _where(saver: DynamoDBSaver) -> Any:
-    found = saver.get_tuple(config_of(THREAD))
-    assert found is not None
-    return found.config
-
-
-# By the method, and what tells two calls of it apart. The order is that of a thread's life.
-READS: dict[str, Call] = {
-    "saver.get_tuple": lambda saver, *_: saver.get_tuple(config_of(THREAD)),
-    "saver.get": lambda saver, *_: saver.get(config_of(THREAD)),
-    "saver.list": lambda saver, *_: list(saver.list(config_of(THREAD))),
-    "saver.runs": lambda saver, *_: saver.runs(THREAD),
-    "saver.get_delta_channel_history": lambda saver, *_: saver.get_delta_channel_history(
-        config=_where(saver), channels=["messages"]
-    ),
-    "store.get": lambda _, store, __: store.get(MEMORIES, "large"),
-    "store.search": lambda _, store, __: store.search(MEMORIES),
-    "store.list_namespaces": lambda _, store, __: store.list_namespaces(prefix=MEMORIES),
-    "store.export_items": lambda _, store, __: list(store.export_items(MEMORIES)),
-    "cache.get": lambda *all_: all_[2].get([ENTRY]),
+# What the users of each policy may do.
+READS: set[Kind] = {"read", "read an owner's", "read a run", "read all memories", "warm up"}
+USERS: dict[str, set[Kind]] = {
+    "Agent": {*READS, "write", "delete", "delete runs"},
+    "Runner": {"read", "write", "warm up"},
+    "Operator": {*READS, "read all threads", "scan", "delete", "delete runs"},
+    "Reader": {*READS, "read all threads"},
+    "Tenant": {*OF_TENANTS},
 }
-# Any answer will do, so a tenant may be refused, whose table has no partition that every tenant may read.
-WARM_UP: dict[str, Call] = {
-    "saver.warm_up": lambda saver, *_: saver.warm_up(),
-    "store.warm_up": lambda _, store, __: store.warm_up(),
-    "cache.warm_up": lambda *all_: all_[2].warm_up(),
-}
-OF_OWNER: dict[str, Call] = {"saver.threads of an owner": lambda saver, *_: saver.threads(owner=OWNER)}
-OF_RUN: dict[str, Call] = {
-    "saver.list of a run": lambda saver, *_: list(saver.list(None, filter={"run_id": "run-1"}))
-}
-OF_ALL_MEMORIES: dict[str, Call] = {
-    "store.search everywhere": lambda _, store, __: store.search(()),
-    "store.list_namespaces of all": lambda _, store, __: store.list_namespaces(),
-}
-OF_ALL_THREADS: dict[str, Call] = {"saver.threads of all": lambda saver, *_: saver.threads()}
-SCANS: dict[str, Call] = {"saver.list of all": lambda saver, *_: list(saver.list(None))}
-WRITES: dict[str, Call] = {
-    "saver.put": _put,
-    "saver.put_writes": lambda saver, *_: saver.put_writes(_where(saver), [("messages", LARGE)], "task"),
-    "saver.set_thread": lambda saver, *_: saver.set_thread(THREAD, owner=OWNER, title="Trains"),
-    "saver.thread_lock": _lock,
-    "saver.copy_thread": lambda saver, *_: saver.copy_thread(THREAD, f"{THREAD}-copy"),
-    "store.put": lambda _, store, __: store.put(MEMORIES, "large", LARGE),
-    "store.put_if": lambda _, store, __: store.put_if(MEMORIES, "new", {}, revision=None),
-    "store.batch": lambda _, store, __: store.batch([]),
-    "store.delete": lambda _, store, __: store.delete(MEMORIES, "large"),
-    "store.import_items": lambda _, store, __: store.import_items(list(store.export_items(MEMORIES))),
-    "cache.set": lambda *all_: all_[2].set({ENTRY: (1, None)}),
-}
-DELETIONS: dict[str, Call] = {
-    "saver.prune": lambda saver, *_: saver.prune([THREAD]),
-    "saver.delete_thread": lambda saver, *_: saver.delete_thread(f"{THREAD}-copy"),
-    "store.sweep_ttl": lambda _, store, __: store.sweep_ttl((TENANT,)),
-    "store.delete_namespace": lambda _, store, __: store.delete_namespace(MEMORIES),
-    "cache.clear": lambda *all_: all_[2].clear([ENTRY[0]]),
-}
-DELETIONS_OF_RUNS: dict[str, Call] = {
-    "saver.delete_for_runs": lambda saver, *_: saver.delete_for_runs(["run-1"])
-}
-CALLS = {
-    **WRITES,
-    **READS,
-    **WARM_UP,
-    **OF_OWNER,
-    **OF_RUN,
-    **OF_ALL_MEMORIES,
-    **OF_ALL_THREADS,
-    **SCANS,
-    **DELETIONS_OF_RUNS,
-    **DELETIONS,
-}
-# They send nothing themselves, or what others do; `setup` is for development, so no policy allows it.
-OTHERS = {
-    "close",
-    "get_next_version",
-    "setup",
-    "start_ttl_sweeper",
-    "stop_ttl_sweeper",
-    "storage_with",
-    "with_allowlist",
-}
-# What the users of each policy may call.
-USERS: dict[str, list[dict[str, Call]]] = {
-    "Agent": [WRITES, READS, WARM_UP, OF_OWNER, OF_RUN, OF_ALL_MEMORIES, DELETIONS, DELETIONS_OF_RUNS],
-    "Runner": [WRITES, READS, WARM_UP],
-    "Operator": [
-        READS,
-        WARM_UP,
-        OF_OWNER,
-        OF_RUN,
-        OF_ALL_MEMORIES,
-        OF_ALL_THREADS,
-        SCANS,
-        DELETIONS,
-        DELETIONS_OF_RUNS,
-    ],
-    "Reader": [READS, WARM_UP, OF_OWNER, OF_RUN, OF_ALL_MEMORIES, OF_ALL_THREADS],
-    "Tenant": [WRITES, READS, OF_OWNER, DELETIONS],
-}
-Recorded: TypeAlias = dict[str, list[Request]]
+Recorded: TypeAlias = dict[Kind, list[Request]]
 
 
 @pytest.fixture
 def recorded(engine: Engine, table_name: str, monkeypatch: pytest.MonkeyPatch) -> Recorded:
-    """Give the requests of each call, in the order of a thread's life."""
+    """Give the requests of each kind of calls, which are made in the order of a thread's life."""
     monkeypatch.setattr(threads, "ACTIVITY_SECONDS", 0)
-    found: Recorded = {}
+    found: Recorded = {each: [] for each in get_args(Kind)}
     gate, session = Gate([EVERYTHING]), boto3.Session()
     gate.guard(session)
     # Expiry is extended, and a thread's last activity touched, by requests of their own.
@@ -174,9 +67,15 @@ def recorded(engine: Engine, table_name: str, monkeypatch: pytest.MonkeyPatch) -
     ):
         # The look for other savers asks for what some policies deny.
         saver.storage.cache.facts.is_shared = False
-        for name, call in CALLS.items():
-            call(saver, store, cache)
-            found[name], gate.allowed = gate.allowed, []
+        for run_id in (RUN, "run-2"):
+            converse(saver, config_of(THREAD, run_id=run_id))
+        found["write"], gate.allowed = gate.allowed, []
+        for made, component in ((saver, "checkpointer"), (store, "store"), (cache, "cache")):
+            for name, row in CALLS[component].items():
+                if row.kind != "none":
+                    asyncio.run(called(made, component, name))
+                    found[row.kind] += gate.allowed
+                    gate.allowed = []
     return found
 
 
@@ -185,21 +84,10 @@ def places_of(requests: Iterable[Request]) -> set[tuple[str, str]]:
     return {(each.action, each.resource.partition("/index/")[2]) for each in requests}
 
 
-def test_every_method_is_called_here() -> None:
-    methods = {
-        f"{kind}.{name}"
-        for kind, owner in (("saver", DynamoDBSaver), ("store", DynamoDBStore), ("cache", DynamoDBCache))
-        for name, _ in inspect.getmembers(owner, callable)
-        # A method of the event loop sends what the one beside it does.
-        if not name.startswith("_") and name not in OTHERS and not hasattr(owner, name[1:])
-    }
-    assert methods == {name.split(" ")[0] for name in CALLS}
-
-
 def test_policies_allow_what_their_users_send_and_nothing_else(recorded: Recorded, table_name: str) -> None:
-    for policy, groups in USERS.items():
+    for policy, kinds in USERS.items():
         document = for_table(DOCUMENTS[policy], table_name)
-        sent = [request for group in groups for name in group for request in recorded[name]]
+        sent = [request for kind in kinds for request in recorded[kind]]
         assert [each for each in sent if not is_allowed([document], each)] == [], policy
         assert {action for action, _ in places_of(sent)} == actions_of(document), policy
         mine = {index for _, index in places_of(sent) if index}
