@@ -53,7 +53,7 @@ help:
 	@echo "make bench-cost   what a conversation costs, beside the other savers"
 	@echo "make bench-backends  DynamoDB beside Postgres, SQLite and memory; writes docs/choosing.md"
 	@echo "make docs         build the documents as a site, into build/site; make docs-serve shows it"
-	@echo "make format       write the async methods from the others, and let ruff put the code in order"
+	@echo "make format       write what is generated, such as async methods, and let ruff put the code in order"
 	@echo "make constraints  pin the newest releases of all dependencies anew"
 	@echo "make clean        remove everything that make installed"
 
