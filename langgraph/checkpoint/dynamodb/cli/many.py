@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
@@ -148,34 +147,23 @@ def serve(
         parallel: How many threads to serve at a time.
         must_exist: Whether a thread that the table does not have is told, and not served.
     """
-    served, stopped = Served[T](), threading.Event()
-    waiting, turn = iter(thread_ids), threading.Lock()
+    served = Served[T]()
 
     def checked(thread_id: str) -> T:
         if must_exist and not context.run(is_stored(context.storage, thread_id)):
             raise CheckpointNotFoundError(NO_SUCH_THREAD)
         return one(thread_id)
 
-    def work() -> None:
-        while not stopped.is_set():
-            with turn:
-                thread_id = next(waiting, None)
-            if thread_id is None:
-                return
-            served.add(thread_id, checked)
-            advance(1)
-
-    try:
-        with context.output.progress(what, len(thread_ids)) as advance, ThreadPoolExecutor(parallel) as pool:
-            try:
-                for future in as_completed([pool.submit(work) for _ in range(parallel)]):
-                    future.result()
-            finally:
-                stopped.set()
-    except BaseException:
-        total = counted(len(thread_ids), "thread")
-        context.output.note(f"{what}: {len(served.done):,} of {total} served before this ended")
-        raise
+    with ThreadPoolExecutor(parallel) as pool:
+        try:
+            waiting = [pool.submit(served.add, thread_id, checked) for thread_id in thread_ids]
+            for future in context.output.track(what, as_completed(waiting), len(waiting)):
+                future.result()
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            total = counted(len(thread_ids), "thread")
+            context.output.note(f"{what}: {len(served.done):,} of {total} served before this ended")
+            raise
     return served
 
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
+from itertools import islice
 from typing import TypeAlias
 
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError, CheckpointerInputError
@@ -24,6 +26,8 @@ Source: TypeAlias = SaverEndpoint | FileEndpoint
 """An endpoint that threads can be moved from."""
 # How often a thread is read again for checkpoints that arrived during the move.
 _PASSES_MAX = 5
+# How many threads wait for each that is moved at a time: their ids may be millions.
+_WAITING_MAX = 100
 # This many threads in a row do not fail for reasons of their own.
 _FAILURES_MAX = 20
 _DIFFERENCES_SHOWN = 3
@@ -78,7 +82,7 @@ def migrate(
         dry_run: Whether to read and compare as a move does, and store nothing. The reports say what a move would do.
 
     Yields:
-        A report for each thread, as they end.
+        A report for each thread, in the order of the ids.
 
     Raises:
         CheckpointerInputError: `parallel` is not a whole number above 0.
@@ -90,57 +94,38 @@ def migrate(
     if source.can_pass_through() and target.can_pass_through():
         source.keep_values()
         target.keep_values()
-    return _Run(source, target, dry_run).all(thread_ids, parallel)
+    return _reports(source, target, thread_ids, parallel, dry_run)
 
 
-@dataclass
-class _Run:
-    """One call of `migrate`."""
+def _reports(
+    source: Source, target: SaverEndpoint, thread_ids: Iterable[str], parallel: int, dry_run: bool
+) -> Iterator[ThreadReport]:
+    ids, failures, stopped = each_once(thread_ids), 0, threading.Event()
+    pool = ThreadPoolExecutor(parallel, thread_name_prefix="migrate")
+    try:
+        while group := list(islice(ids, parallel * _WAITING_MAX)):
+            for report in pool.map(partial(_moved, source, target, stopped, dry_run), group):
+                failures = failures + 1 if report.status is Status.FAILED else 0
+                yield report
+                if failures >= _FAILURES_MAX:
+                    msg = f"{failures} threads in a row failed; the last: {report.problems[0]}"
+                    raise CheckpointerError(msg)
+    finally:
+        # Interrupted: each thread under way ends with its current checkpoint.
+        stopped.set()
+        pool.shutdown(cancel_futures=True)
 
-    source: Source
-    target: SaverEndpoint
-    dry_run: bool
-    stopped: threading.Event = field(default_factory=threading.Event)
-    failures: int = 0
-    """How many threads in a row have failed."""
 
-    def all(self, thread_ids: Iterable[str], parallel: int) -> Iterator[ThreadReport]:
-        """Move threads as their ids arrive, and yield each report as its thread ends."""
-        waiting = set[Future[ThreadReport]]()
-        with ThreadPoolExecutor(parallel, thread_name_prefix="migrate") as pool:
-            try:
-                for thread_id in each_once(thread_ids):
-                    waiting.add(pool.submit(self._one, thread_id))
-                    if len(waiting) >= 2 * parallel:
-                        ended, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                        yield from self._reports(ended)
-                while waiting:
-                    ended, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                    yield from self._reports(ended)
-            finally:
-                # Interrupted: each thread under way ends with its current checkpoint.
-                self.stopped.set()
-                for future in waiting:
-                    future.cancel()
-
-    def _reports(self, ended: Iterable[Future[ThreadReport]]) -> Iterator[ThreadReport]:
-        for future in ended:
-            report = future.result()
-            self.failures = self.failures + 1 if report.status is Status.FAILED else 0
-            yield report
-            if self.failures >= _FAILURES_MAX:
-                msg = f"{self.failures} threads in a row failed; the last: {report.problems[0]}"
-                raise CheckpointerError(msg)
-
-    def _one(self, thread_id: str) -> ThreadReport:
-        report = ThreadReport(thread_id)
-        try:
-            move = _Move(self.source, self.target, report, self.stopped, dry_run=self.dry_run)
-            report.status = move.run()
-        except Exception as error:  # noqa: BLE001 - any saver may raise anything, and other threads are to be moved.
-            report.status = Status.FAILED
-            report.problems.append(f"{type(error).__name__}: {error}")
-        return report
+def _moved(
+    source: Source, target: SaverEndpoint, stopped: threading.Event, dry_run: bool, thread_id: str
+) -> ThreadReport:
+    report = ThreadReport(thread_id)
+    try:
+        report.status = _Move(source, target, report, stopped, dry_run=dry_run).run()
+    except Exception as error:  # noqa: BLE001 - any saver may raise anything, and other threads are to be moved.
+        report.status = Status.FAILED
+        report.problems.append(f"{type(error).__name__}: {error}")
+    return report
 
 
 class _Move:
