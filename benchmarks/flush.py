@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.contestants import AWS, OURS, Bench, Contestant
 from benchmarks.conversation import conversation
+from benchmarks.dollars import request_dollars
 from benchmarks.figures import Figure, Section
 from benchmarks.measurements import newest
 from benchmarks.meter import Tally
 from benchmarks.price import CONVERSATIONS
 from benchmarks.report import table
-from langgraph.checkpoint.dynamodb._format.pricing import request_dollars
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -23,13 +23,13 @@ from benchmarks.balancer import Balancer
 from benchmarks.clock import Times, interleaved
 from benchmarks.contestants import OURS, Bench, session_of
 from benchmarks.conversation import STEPS_PER_TURN, config_of, conversation
+from benchmarks.dollars import request_dollars
 from benchmarks.figures import Figure, Section, at_most, under, within
 from benchmarks.raw import new_table
 from benchmarks.report import table
 from benchmarks.services import TEAM_HEADER, fleet
 from benchmarks.states import Thread, chat, message
 from langgraph.checkpoint.dynamodb import CheckpointerError, DynamoDBSaver
-from langgraph.checkpoint.dynamodb._format.pricing import request_dollars
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
 
 if TYPE_CHECKING:

@@ -12,12 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from benchmarks.dollars import GB_BYTES, request_dollars, stored_dollars
 from benchmarks.stored import Stored
-from langgraph.checkpoint.dynamodb._format.pricing import (
-    GB_BYTES,
-    request_dollars,
-    stored_dollars,
-)
 
 RDS_INSTANCE = "db.m6g.large, Multi-AZ"
 RDS_HOUR_DOLLARS = 0.318

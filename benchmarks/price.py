@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING
 from benchmarks.amazon import run_amazon
 from benchmarks.chart import Bar, bars
 from benchmarks.contestants import AMAZON, AWS, AWS_GZIP, FLOOR, OURS
+from benchmarks.dollars import stored_dollars
 from benchmarks.figures import Figure, Section, at_least, within
 from benchmarks.report import table
 from benchmarks.runs import Run, run_workload
 from benchmarks.workloads import PRICED
-from langgraph.checkpoint.dynamodb._format.pricing import (
-    READ_UNIT_DOLLARS,
-    WRITE_UNIT_DOLLARS,
-    stored_dollars,
-)
+from langgraph.checkpoint.dynamodb._format.pricing import READ_UNIT_DOLLARS, WRITE_UNIT_DOLLARS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 
 from benchmarks.contestants import AWS, AWS_GZIP, OURS, Bench
 from benchmarks.conversation import relay
+from benchmarks.dollars import request_dollars
 from benchmarks.figures import Figure, Section, at_least, at_most, under, within
 from benchmarks.measurements import newest
 from benchmarks.meter import READS, Tally, total
 from benchmarks.report import table
 from langgraph.checkpoint.dynamodb._format.items import SEGMENTS
-from langgraph.checkpoint.dynamodb._format.pricing import read_units, request_dollars
+from langgraph.checkpoint.dynamodb._format.pricing import read_units
 
 if TYPE_CHECKING:
     from typing import Any

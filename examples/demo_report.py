@@ -6,11 +6,11 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.dollars import request_dollars
 from benchmarks.meter import WRITES
 from benchmarks.price import CONVERSATIONS
 from benchmarks.report import table
 from benchmarks.stored import item_bytes
-from langgraph.checkpoint.dynamodb._format.pricing import request_dollars
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

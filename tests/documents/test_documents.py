@@ -9,13 +9,9 @@ import re
 import pytest
 
 from benchmarks.contestants import FLOOR, OURS
+from benchmarks.dollars import GB_BYTES, STORED_GB_MONTH_DOLLARS
 from benchmarks.suite import SECTIONS
-from langgraph.checkpoint.dynamodb._format.pricing import (
-    GB_BYTES,
-    READ_UNIT_DOLLARS,
-    STORED_GB_MONTH_DOLLARS,
-    WRITE_UNIT_DOLLARS,
-)
+from langgraph.checkpoint.dynamodb._format.pricing import READ_UNIT_DOLLARS, WRITE_UNIT_DOLLARS
 from langgraph.checkpoint.dynamodb.gateway.settings import GatewayOptions
 from langgraph.checkpoint.dynamodb.version import IS_PUBLISHED
 from tests.infra.authorization import actions_of

@@ -13,10 +13,6 @@ from langgraph.checkpoint.dynamodb._format.items import Item
 WRITE_UNIT_BYTES = 1024
 WRITE_UNIT_DOLLARS = 0.625 / 1e6
 READ_UNIT_DOLLARS = 0.125 / 1e6
-STORED_GB_MONTH_DOLLARS = 0.25
-GB_BYTES = 2**30
-# The bytes that DynamoDB adds to each item when it bills storage.
-ITEM_OVERHEAD_BYTES = 100
 
 _READ_UNIT_BYTES = 4096
 
@@ -49,13 +45,3 @@ def write_units(size_bytes: int) -> int:
 def read_units(size_bytes: int, *, consistent: bool = False) -> float:
     """Return the read units of one request, whose items are counted together in a query or a scan."""
     return max(1, -(-size_bytes // _READ_UNIT_BYTES)) * (1.0 if consistent else 0.5)
-
-
-def request_dollars(write_units: float, read_units: float) -> float:
-    """Return the cost of requests in dollars, by their units."""
-    return write_units * WRITE_UNIT_DOLLARS + read_units * READ_UNIT_DOLLARS
-
-
-def stored_dollars(size_bytes: float, item_count: int) -> float:
-    """Return the cost of storing items for a month, in dollars."""
-    return (size_bytes + item_count * ITEM_OVERHEAD_BYTES) / GB_BYTES * STORED_GB_MONTH_DOLLARS
