@@ -8,6 +8,7 @@ import errno
 import logging
 import re
 import socket
+import sys
 import time
 from collections.abc import Iterator
 from itertools import count
@@ -95,15 +96,12 @@ def test_what_fails_for_the_moment_is_sent_again(endpoint: Scripted, failure: st
     assert len(endpoint.requests) >= 4
 
 
-@pytest.mark.parametrize("client", ["in threads", "beside a blocking one that was given"])
-def test_async_requests_are_sent_again_by_each_client(endpoint: Scripted, client: str) -> None:
+def test_async_requests_in_threads_are_sent_again(
+    endpoint: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "aiobotocore", None)
     endpoint.script = list(TRANSIENT.values())
-    with contextlib.closing(boto3.client("dynamodb", region_name="us-east-1")) as given:
-        options: dict[str, Any] = {"session": boto3.Session()}
-        if client != "in threads":
-            native = pytest.importorskip("aiobotocore.session", reason="no async client").get_session()
-            options = {"client": given, "async_session": native}
-        _read("async", _saver(endpoint.address, **options))
+    _read("async", _saver(endpoint.address))
     assert endpoint.script == []
 
 

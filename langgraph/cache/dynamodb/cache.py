@@ -138,12 +138,10 @@ class DynamoDBCache(TableCache[ValueT]):
             share it.
         region_name: The AWS region. By default boto3 finds it.
         endpoint_url: An endpoint other than AWS's own, such as `http://localhost:8000` for DynamoDB Local.
-        session: A `boto3.Session` for the blocking client. For a profile, `AWS_PROFILE` is enough.
-        async_session: An `aioboto3.Session`, or a session of aiobotocore, for the async clients. By default there is
-            one, if either library is installed and you pass neither `session` nor `client`. Otherwise the async methods
-            run boto3 in OS threads.
+        session: A `boto3.Session`, whose credentials, region and profile all clients use. For a profile, `AWS_PROFILE`
+            is enough. Its event handlers see blocking calls only.
         client: A boto3 DynamoDB client to use as it is, with its own region, endpoint and retries. It is never closed.
-            Of the options above, you can combine it only with `async_session`.
+            Async methods call it in OS threads. You cannot combine it with the four options around it.
         client_config: A botocore `Config` that replaces the default one, retries included. That has short time-outs,
             TCP keep-alive and a pool of 64 connections.
         retry_seconds: For how many seconds to retry a request; then it is a miss. The last attempt may take 3 seconds
