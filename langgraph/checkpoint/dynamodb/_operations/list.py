@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias, cast
 
@@ -99,7 +99,6 @@ def select(
     default each key must have the same value. `ends_behind` may end the list at a place up to which everything was
     compared, also if nothing matched.
     """
-    storage = replace(storage, codec=storage.codec.for_many())
     prefix = items.escape(prefix, "prefix")
     collector = ErrorCollector() if errors is None else errors
     selection = _Selection(

@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import partial
 from typing import Any, cast
@@ -284,7 +284,7 @@ def _list(
 ) -> Stream[CheckpointTuple]:
     """List checkpoints page by page. An error of one thread is raised at the end."""
     yield from client.service.about()
-    client, left = replace(client, codec=client.codec.for_many()), math.inf if limit is None else limit
+    left = math.inf if limit is None else limit
     # A scan of all threads pays for what is behind a page, too.
     first = _PAGE_FIRST if limit is None and "thread_id" in wanted else _PAGE_MAX
     after, count, failure = None, first if limit is None else min(limit, first), None
