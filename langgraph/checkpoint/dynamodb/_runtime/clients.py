@@ -28,7 +28,6 @@ from langgraph.checkpoint.dynamodb._runtime.attempts import Attempts
 from langgraph.checkpoint.dynamodb._runtime.failures import is_transient, locating, misfit, outage_remedy
 from langgraph.checkpoint.dynamodb._runtime.fork import start_in_every_process, without_forks
 from langgraph.checkpoint.dynamodb._runtime.loops import LoopEnd
-from langgraph.checkpoint.dynamodb._runtime.options import is_boto3_session
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerUnavailableError
 from langgraph.checkpoint.dynamodb.version import requirement
@@ -86,8 +85,7 @@ class Clients:
     def __init__(self, options: ClientOptions) -> None:
         """Take the options; nothing is opened yet."""
         self._options = options
-        # aioboto3 depends on it, so this covers both.
-        self._has_library = importlib.util.find_spec("aiobotocore") is not None
+        self._why_in_threads = _why_in_threads(options)
         start_in_every_process(self)
 
     def start(self) -> None:
@@ -202,7 +200,8 @@ class Clients:
 
     async def asend_once(self, call: Call) -> Any:
         """Make a request on the running event loop, once."""
-        if not self._is_native:
+        if self._why_in_threads is not None:
+            _say_once(self._why_in_threads)
             return await asyncio.to_thread(self._send, call)
         loop = asyncio.get_running_loop()
         holder = self._loops.get(loop)
@@ -225,20 +224,6 @@ class Clients:
             holder = self._loops.pop(asyncio.get_running_loop(), None)
         if holder is not None:
             await holder.close()
-
-    @property
-    def _is_native(self) -> bool:
-        """Whether there is an async client. Otherwise requests run on the blocking client in OS threads."""
-        session = self._options.session
-        if self._options.client is not None:
-            _say_once("DynamoDBSaver was given a boto3 client", "pass session= instead of client=")
-        elif session is not None and not is_boto3_session(session):
-            _say_once("the session of DynamoDBSaver is not a boto3.Session", "pass one")
-        elif not self._has_library:
-            _say_once("aiobotocore is not installed", f"pip install {requirement('aiobotocore')}")
-        else:
-            return True
-        return False
 
     def async_client(self) -> Any:
         """Return the async client, which is for every event loop; make it if there is none.
@@ -287,10 +272,24 @@ def _let_go(loops: dict[asyncio.AbstractEventLoop, _LoopClient]) -> None:
         holder.close_soon()
 
 
+def _why_in_threads(options: ClientOptions) -> str | None:
+    """Say why async requests run on the blocking client in OS threads, and the remedy; `None` if they do not."""
+    if options.client is not None:
+        return "pass session= instead of client="
+    if options.session is not None:
+        import boto3  # noqa: PLC0415 - importing the saver should cost little.
+
+        if not isinstance(options.session, boto3.Session):
+            return "pass a boto3.Session as session="
+    if importlib.util.find_spec("aiobotocore") is None:
+        return f"pip install {requirement('aiobotocore')}"
+    return None
+
+
 _said: set[str] = set()
 
 
-def _say_once(why: str, remedy: str) -> None:
-    if why not in _said:
-        _said.add(why)
-        logger.warning("%s: async methods run boto3 in threads. For native async, %s.", why, remedy)
+def _say_once(remedy: str) -> None:
+    if remedy not in _said:
+        _said.add(remedy)
+        logger.warning("Async methods run boto3 in threads. For native async, %s.", remedy)

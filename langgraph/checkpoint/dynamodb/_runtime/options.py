@@ -210,11 +210,6 @@ def _check_client(value: Any) -> None:
         _refuse("client", value, f"{wanted}, or a boto3.Session as session=, which serves asyncio, too")
 
 
-def is_boto3_session(value: Any) -> bool:
-    """Tell whether a value is a session of boto3, whose credentials an async client can use."""
-    return _is_a(value, "boto3", "Session")
-
-
 def _is_async(value: Any) -> bool:
     return _is_a(value, "aioboto3", "Session") or _is_a(value, "aiobotocore.session", "AioSession")
 
