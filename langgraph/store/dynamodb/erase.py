@@ -35,7 +35,7 @@ from langgraph.store.dynamodb.keys import (
 )
 from langgraph.store.dynamodb.keys import after as end_of
 from langgraph.store.dynamodb.memory_items import TOMBSTONE_SECONDS
-from langgraph.store.dynamodb.put import Put, put
+from langgraph.store.dynamodb.put import NewMemory, put
 from langgraph.store.dynamodb.reads import belongings
 from langgraph.store.dynamodb.register import partitions_under, unregister
 from langgraph.store.dynamodb.storage import LEFTOVER_SECONDS, StoreStorage
@@ -134,7 +134,7 @@ def _remove(storage: StoreStorage, item: Item) -> Op[bool]:
 
 
 def _bury(storage: StoreStorage, item_key: Item, kept_seconds: int) -> Op[None]:
-    yield from put(storage, Put(parse_address(item_key), None, kept_seconds=kept_seconds))
+    yield from put(storage, NewMemory(parse_address(item_key), None, kept_seconds=kept_seconds))
 
 
 def _remove_expired(storage: StoreStorage, item: Item) -> Op[bool]:

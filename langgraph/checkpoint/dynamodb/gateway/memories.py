@@ -35,11 +35,12 @@ from langgraph.checkpoint.dynamodb.gateway.shares import Held
 from langgraph.checkpoint.dynamodb.gateway.size_limits import check_json
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 from langgraph.store.dynamodb import batch, erase, reads
-from langgraph.store.dynamodb.batch import NewMemory, check_list, new_memory, new_search, put_all
+from langgraph.store.dynamodb.batch import check_list, new_memory, new_search, put_all
 from langgraph.store.dynamodb.index import checked_numbers, exact_vectors
 from langgraph.store.dynamodb.keys import Address, address_of
 from langgraph.store.dynamodb.memory_items import Expected, StoredMemory
 from langgraph.store.dynamodb.namespaces import list_namespaces, narrower
+from langgraph.store.dynamodb.put import NewMemory
 from langgraph.store.dynamodb.reads import LoadedMemory
 from langgraph.store.dynamodb.search import Search, search
 from langgraph.store.dynamodb.similarity import NewVector, SimilarityQuery, Vectors
