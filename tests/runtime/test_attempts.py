@@ -169,19 +169,20 @@ def test_for_how_long_is_an_option(
 
 @both_sides
 @pytest.mark.parametrize("failure", TRANSIENT)
-def test_a_configuration_or_a_client_that_was_given_has_its_own_retries(
+def test_a_configuration_or_a_client_that_was_given_may_retry_within_each_attempt(
     endpoint: Scripted, failure: str, side: Side
 ) -> None:
     endpoint.always = TRANSIENT[failure]
-    once = Config(retries={"mode": "standard", "total_max_attempts": 1})
-    with pytest.raises(CheckpointerUnavailableError) as raised:
-        _read(side, _saver(endpoint.address, client_config=once))
-    # Only botocore knows how often it has tried.
-    assert "Gave up" not in str(raised.value)
-    client = boto3.client("dynamodb", endpoint_url=endpoint.address, region_name="us-east-1", config=once)
-    with contextlib.closing(client), pytest.raises(CheckpointerUnavailableError):
-        _read(side, DynamoDBSaver("the-table", client=client))
-    assert endpoint.requests == ["Query"] * 2
+    twice = Config(retries={"mode": "standard", "total_max_attempts": 2})
+    client = boto3.client("dynamodb", endpoint_url=endpoint.address, region_name="us-east-1", config=twice)
+    with contextlib.closing(client):
+        for saver in (
+            _saver(endpoint.address, client_config=twice, retry_seconds=0),
+            DynamoDBSaver("the-table", client=client, retry_seconds=0),
+        ):
+            with pytest.raises(CheckpointerUnavailableError, match="Gave up after 1 attempt in"):
+                _read(side, saver)
+    assert endpoint.requests == ["Query"] * 4
 
 
 # An endpoint that is down, or was mistyped

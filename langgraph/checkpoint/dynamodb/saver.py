@@ -53,8 +53,9 @@ class DynamoDBSaver(TableOwner, ThreadLocks, TableSaver):
         client_config: A botocore `Config` that replaces the default one, retries included. That has short time-outs,
             TCP keep-alive and a pool of 64 connections.
         retry_seconds: For how many seconds to retry a request that is throttled, fails on AWS's side or gets no
-            response; 0 sends it once. The same goes for unprocessed items of a batch, and only for them if you pass
-            `client` or `client_config`. The last attempt may take as long as the time-outs allow, 13 seconds.
+            response; 0 sends it once. The same goes for unprocessed items of a batch. The last attempt may take as long
+            as the time-outs allow, 13 seconds. A `client`, or one of your `client_config`, may retry within each
+            attempt.
         serde: The serializer, by default LangGraph's `JsonPlusSerializer`. `EncryptedSerializer`, and what derives from
             it, encrypts values and metadata. Ids, sizes and times stay readable.
         allow_unencrypted: Whether to read data that is not encrypted, or not bound to its place, although there is a

@@ -121,9 +121,8 @@ class Clients:
             return getattr(client, call.method)(**call.params)
 
     def _attempts(self, call: Call) -> Attempts:
-        once = call.is_sent_once or self.has_own_retries
         return Attempts(
-            0.0 if once else self._options.retry_seconds,
+            0.0 if call.is_sent_once else self._options.retry_seconds,
             is_transient,
             partial(outage_remedy, _table_of(call)),
         )
@@ -136,14 +135,8 @@ class Clients:
                 raise CheckpointerConfigurationError(told) from error
         if not is_transient(error):
             return
-        # How often a client with its own retries has tried is in botocore's message.
-        spent = "" if self.has_own_retries else f". Gave up after {attempts.spent}"
-        raise CheckpointerUnavailableError(outage_remedy(_table_of(call), error) + spent) from error
-
-    @property
-    def has_own_retries(self) -> bool:
-        """Whether clients send requests again by themselves: a given one, and those of a given configuration."""
-        return self._options.client_config is not None or self._options.client is not None
+        told = outage_remedy(_table_of(call), error)
+        raise CheckpointerUnavailableError(f"{told}. Gave up after {attempts.spent}") from error
 
     def pool(self) -> Executor:
         """Return the pool for parallel requests."""

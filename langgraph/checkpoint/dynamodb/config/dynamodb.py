@@ -72,8 +72,9 @@ class TableOptions(Options):
     retry_seconds: SecondsOrZero = Field(
         default=RETRY_SECONDS,
         description="For how many seconds to retry a request that is throttled, fails on AWS's side or gets no"
-        " response; 0 sends it once. The same goes for unprocessed items of a batch, and only for them if you pass"
-        " `client` or `client_config`. The last attempt may take as long as the time-outs allow, 13 seconds.",
+        " response; 0 sends it once. The same goes for unprocessed items of a batch. The last attempt may take as long"
+        " as the time-outs allow, 13 seconds. A `client`, or one of your `client_config`, may retry within each"
+        " attempt.",
     )
     serde: Serde | None = Field(
         default=None,
