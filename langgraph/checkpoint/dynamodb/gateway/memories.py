@@ -160,20 +160,22 @@ class Memories:
     @ENDPOINTS.serve("write", wire.DeleteNamespaceResponse)
     def delete_namespace(self, request: wire.DeleteNamespaceRequest) -> Op[Document]:
         """Delete the memories under a namespace, as many as there is time for."""
-        return self._removing(erase.delete_part, request)
+        return self._removing(request, is_erasure=True)
 
     @ENDPOINTS.serve("write", wire.DeleteNamespaceResponse)
     def sweep_ttl(self, request: wire.SweepTtlRequest) -> Op[Document]:
         """Delete expired memories under a namespace, as many as there is time for."""
-        return self._removing(erase.sweep_part, request)
+        return self._removing(request, is_erasure=False)
 
-    def _removing(self, remove: Any, request: wire.DeleteNamespaceRequest) -> Op[Document]:
+    def _removing(self, request: wire.DeleteNamespaceRequest, *, is_erasure: bool) -> Op[Document]:
         self.who.check_namespace(request.namespace_prefix)
         until = self.storage.clock() + self.part_seconds
         after = (
             None if request.after is None else address_of(tuple(request.after.namespace), request.after.key)
         )
-        deleted, end = yield from remove(self.storage, _checked(request.namespace_prefix), after, until)
+        deleted, end = yield from erase.remove_part(
+            self.storage, _checked(request.namespace_prefix), after, until, is_erasure=is_erasure
+        )
         return {"deleted": deleted, "after": None if end is None else _place(end)}
 
 
