@@ -129,6 +129,11 @@ class LruCache(Generic[K, V]):
             while self._size > self._size_max:
                 self.forget(next(iter(self._entries)))
 
+    def keys(self) -> list[K]:
+        """Return the keys of all entries."""
+        with self.lock:
+            return list(self._entries)
+
     def forget(self, key: K) -> None:
         """Drop an entry."""
         with self.lock:
