@@ -61,7 +61,7 @@ def run(engine: Engine) -> Section:
         loop = asyncio.new_event_loop()
         with (
             DynamoDBSaver(table_name) as native,
-            DynamoDBSaver(table_name, session=boto3.Session()) as threads,
+            DynamoDBSaver(table_name, client=boto3.client("dynamodb")) as threads,
         ):
             forms = _forms(native, threads, loop)
             measured = interleaved(list(forms.values()), _REPETITIONS, time.process_time)

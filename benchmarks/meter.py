@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     import boto3
-    from aiobotocore.session import AioSession
     from botocore.model import OperationModel
 
 WRITES = frozenset({"PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems"})
@@ -84,10 +83,10 @@ class Meter:
         session.events.register("after-call.dynamodb", self._record)
         return session
 
-    def watch_async(self, session: AioSession) -> None:
-        """Count those of a session of aiobotocore, which calls plain functions too."""
-        session.register("provide-client-params.dynamodb", self._ask_for_capacity)
-        session.register("after-call.dynamodb", self._record)
+    def watch_async(self, client: Any) -> None:  # noqa: ANN401 - the types of aiobotocore are not installed.
+        """Count those of a client of aiobotocore, which calls plain functions too."""
+        client.meta.events.register("provide-client-params.dynamodb", self._ask_for_capacity)
+        client.meta.events.register("after-call.dynamodb", self._record)
 
     @contextmanager
     def operation(self) -> Iterator[Tally]:

@@ -30,7 +30,7 @@ from benchmarks.conversation import config_of
 from benchmarks.figures import Section, under
 from benchmarks.network import ROUND_TRIP_MS, distant
 from benchmarks.prose import prose
-from benchmarks.raw import async_session_of, new_table
+from benchmarks.raw import new_table
 from benchmarks.report import table
 
 if TYPE_CHECKING:
@@ -157,7 +157,6 @@ def _turns(engine: Engine, name: str, side: str, durability: Durability) -> dict
                 region_name=engine.region_name,
                 endpoint_url=engine.endpoint_url,
                 session=session_of(engine),
-                async_session=async_session_of(engine),
             )
         # When nodes began and ended, one after the other.
         moments: list[float] = []

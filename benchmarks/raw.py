@@ -1,4 +1,4 @@
-"""Tables and sessions on an engine, without a saver."""
+"""Tables on an engine, without a saver."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from aiobotocore.session import AioSession, get_session
-
 from benchmarks.contestants import session_of
 
 if TYPE_CHECKING:
@@ -16,13 +14,6 @@ if TYPE_CHECKING:
 
     from benchmarks.contestants import Contestant
     from tools.engine import Engine
-
-
-def async_session_of(engine: Engine) -> AioSession:
-    """Return a session of aiobotocore with the credentials of an engine."""
-    session = get_session()
-    session.set_credentials(engine.access_key_id, engine.secret_access_key)
-    return session
 
 
 @contextmanager

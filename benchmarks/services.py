@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 from urllib.request import urlopen
 
 import uvicorn
-from aiobotocore.session import get_session
 from starlette.applications import Starlette
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse
@@ -102,9 +101,8 @@ def _address(process: subprocess.Popen[str]) -> str:
 
 def _serve(table_name: str) -> None:
     meter = Meter()
-    session = get_session()
-    meter.watch_async(session)
-    saver = DynamoDBSaver(table_name, async_session=session)
+    saver = DynamoDBSaver(table_name)
+    meter.watch_async(saver.transport.async_client())
     # Connections stay open as long as the command keeps them.
     config = uvicorn.Config(_application(saver, meter), port=0, log_level="error", timeout_keep_alive=75)
     server = uvicorn.Server(config)

@@ -30,7 +30,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from benchmarks.contestants import AWS, AWS_GZIP, OURS, Contestant, session_of
 from benchmarks.meter import Meter
 from benchmarks.network import distant, line_to
-from benchmarks.raw import async_session_of, new_table
+from benchmarks.raw import new_table
 from benchmarks.stored import Stored, stored
 from langgraph.checkpoint.dynamodb import create_checkpointer
 from tools.engine import Engine
@@ -199,7 +199,6 @@ def _ours(servers: Servers) -> Iterator[Store]:
             endpoint_url=servers.engine.endpoint_url,
             region_name=servers.engine.region_name,
             session=meter.watch(session_of(servers.engine)),
-            async_session=async_session_of(servers.engine),
         )
         yield replace(store, meter=meter)
 

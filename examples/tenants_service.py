@@ -40,7 +40,6 @@ credentials = TenantCredentials(AssumeTenantRole(role_arn) if role_arn else loca
 saver = DynamoDBSaver(
     os.environ.get("CHECKPOINT_TABLE", "langgraph-checkpoints"),
     session=credentials.session(),
-    async_session=credentials.async_session(),
     # Each event has its tenant, by which you bill.
     on_event=LogEvents(),
 )

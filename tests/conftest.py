@@ -13,8 +13,6 @@ import asyncio
 import contextlib
 import functools
 import gc
-import importlib
-import importlib.util
 import os
 import re
 import sys
@@ -263,10 +261,7 @@ def other_table(client: DynamoDBClient) -> Iterator[Callable[..., str]]:
 @pytest.fixture(scope="session")
 def sessions(_no_aws_account: None) -> dict[str, Any]:
     """Give sessions for savers to share: the first client of each reads all that AWS says of its services."""
-    if importlib.util.find_spec("aiobotocore") is None:
-        return {"session": boto3.Session()}
-    native = importlib.import_module("aiobotocore.session").get_session()
-    return {"session": boto3.Session(), "async_session": native}
+    return {"session": boto3.Session()}
 
 
 @pytest.fixture
@@ -276,8 +271,8 @@ async def make_saver(engine: Engine, table_name: str, sessions: dict[str, Any]) 
 
     def make(**options: Any) -> DynamoDBSaver:
         connection = {"endpoint_url": engine.endpoint_url, "region_name": engine.region_name, **sessions}
-        if "client" in options:
-            del connection["session"]
+        # A client has all of these.
+        connection = {} if "client" in options else connection
         savers.append(DynamoDBSaver(table_name, **(connection | options)))
         return savers[-1]
 

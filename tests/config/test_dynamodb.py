@@ -62,7 +62,7 @@ def test_what_is_given_is_what_the_constructor_gets(monkeypatch: pytest.MonkeyPa
         "owner_from": "user_id",
     }
     _make(**values)
-    objects = {"session", "async_session", "client", "client_config", "serde", "on_event"}
+    objects = {"session", "client", "client_config", "serde", "on_event"}
     assert {name: value for name, value in given.items() if value is not None} == {
         "table_name": "threads",
         **values,

@@ -18,30 +18,30 @@ def test_the_least_recently_used_is_forgotten() -> None:
     memory = KnownCheckpoints(20_000)
     places = [partition_of(f"thread {number}") for number in range(4)]
     for each in places[:2]:
-        memory.keep(each, known(8000))
+        memory.remember(each, known(8000))
     assert memory.newest(places[0]) == known(8000)
-    memory.keep(places[2], known(8000))
+    memory.remember(places[2], known(8000))
     assert [memory.newest(each) != Known() for each in places] == [True, False, True, False]
     # A new entry takes the place of the one before.
-    memory.keep(places[2], known(8100))
+    memory.remember(places[2], known(8100))
     assert memory.newest(places[0]) == known(8000)
-    memory.keep(places[3], known(30_000))
+    memory.remember(places[3], known(30_000))
     assert [memory.newest(each) for each in places] == [Known()] * 4
 
 
 def test_a_child_does_not_wait_for_a_lock_that_its_parent_held() -> None:
     memory = KnownCheckpoints(20_000)
     # Another OS thread may have it when a process forks.
-    with memory._lock:  # noqa: SLF001 - nothing public holds it for long enough.
-        assert in_a_child(lambda: memory.keep(partition_of("a"), known())) == 0
+    with memory.lock:
+        assert in_a_child(lambda: memory.remember(partition_of("a"), known())) == 0
 
 
 def test_a_thread_is_forgotten_with_all_its_namespaces() -> None:
     memory = KnownCheckpoints(20_000)
     places = [partition_of("a"), partition_of("a", "inner"), partition_of("b")]
     for each in places:
-        memory.keep(each, known())
-    memory.forget("a")
+        memory.remember(each, known())
+    memory.forget_thread("a")
     assert [memory.newest(each) for each in places] == [Known(), Known(), known()]
-    memory.forget()
+    memory.forget_thread()
     assert memory.newest(places[2]) == Known()

@@ -26,7 +26,7 @@ from langgraph.checkpoint.dynamodb.http.documents import BadDocumentError, Reply
 from langgraph.checkpoint.dynamodb.http.lock import GatewayHolder
 from langgraph.checkpoint.dynamodb.http.memory import KnownCheckpoints
 from langgraph.checkpoint.dynamodb.http.service import Service
-from langgraph.checkpoint.dynamodb.http.values import dumped, loaded
+from langgraph.checkpoint.dynamodb.http.values import loaded
 from tests.support.checkpoints import checkpoint_of, thread_config
 
 T = TypeVar("T")
@@ -173,14 +173,6 @@ def test_a_history_without_channels_or_values() -> None:
 def test_a_thread_is_not_copied_onto_itself() -> None:
     with pytest.raises(CheckpointerInputError, match="source and target are both thread 't'"):
         _run(operations.copy_thread(_client(), "t", "t"))
-
-
-def test_a_serializer_of_ones_own_is_used_for_lists_as_it_is() -> None:
-    class OwnSerializer(JsonPlusSerializer):
-        """Does what it does in its own way."""
-
-    codec = Codec(OwnSerializer()).for_many()
-    assert loaded(codec, dumped(codec, {1}, "a set"), "a set") == {1}
 
 
 def test_a_value_of_another_serializer_is_named() -> None:

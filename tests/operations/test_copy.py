@@ -16,7 +16,6 @@ from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import is_index
-from langgraph.checkpoint.dynamodb._operations import copy as copying
 from langgraph.checkpoint.dynamodb._operations.list import list_checkpoints
 from langgraph.checkpoint.dynamodb._operations.reads import find
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, collected
@@ -201,8 +200,7 @@ def _fill_two_namespaces(harness: Harness, process: Process) -> None:
 
 
 @pytest.mark.parametrize("what", ["target deleted", "source deleted"])
-def test_what_is_deleted_during_a_copy_is_noticed(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copying, "_SEGMENTS_OF_SLICE", 0)
+def test_what_is_deleted_during_a_copy_is_noticed(what: str) -> None:
     harness = Harness()
     _fill_two_namespaces(harness, harness.process(TTL_SECONDS))
     copy = harness.begin(harness.process(TTL_SECONDS).copy_thread("copy"))

@@ -8,6 +8,7 @@ import errno
 import logging
 import re
 import socket
+import sys
 import time
 from collections.abc import Iterator
 from itertools import count
@@ -95,15 +96,12 @@ def test_what_fails_for_the_moment_is_sent_again(endpoint: Scripted, failure: st
     assert len(endpoint.requests) >= 4
 
 
-@pytest.mark.parametrize("client", ["in threads", "beside a blocking one that was given"])
-def test_async_requests_are_sent_again_by_each_client(endpoint: Scripted, client: str) -> None:
+def test_async_requests_in_threads_are_sent_again(
+    endpoint: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "aiobotocore", None)
     endpoint.script = list(TRANSIENT.values())
-    with contextlib.closing(boto3.client("dynamodb", region_name="us-east-1")) as given:
-        options: dict[str, Any] = {"session": boto3.Session()}
-        if client != "in threads":
-            native = pytest.importorskip("aiobotocore.session", reason="no async client").get_session()
-            options = {"client": given, "async_session": native}
-        _read("async", _saver(endpoint.address, **options))
+    _read("async", _saver(endpoint.address))
     assert endpoint.script == []
 
 
@@ -171,19 +169,20 @@ def test_for_how_long_is_an_option(
 
 @both_sides
 @pytest.mark.parametrize("failure", TRANSIENT)
-def test_a_configuration_or_a_client_that_was_given_has_its_own_retries(
+def test_a_configuration_or_a_client_that_was_given_may_retry_within_each_attempt(
     endpoint: Scripted, failure: str, side: Side
 ) -> None:
     endpoint.always = TRANSIENT[failure]
-    once = Config(retries={"mode": "standard", "total_max_attempts": 1})
-    with pytest.raises(CheckpointerUnavailableError) as raised:
-        _read(side, _saver(endpoint.address, client_config=once))
-    # Only botocore knows how often it has tried.
-    assert "Gave up" not in str(raised.value)
-    client = boto3.client("dynamodb", endpoint_url=endpoint.address, region_name="us-east-1", config=once)
-    with contextlib.closing(client), pytest.raises(CheckpointerUnavailableError):
-        _read(side, DynamoDBSaver("the-table", client=client))
-    assert endpoint.requests == ["Query"] * 2
+    twice = Config(retries={"mode": "standard", "total_max_attempts": 2})
+    client = boto3.client("dynamodb", endpoint_url=endpoint.address, region_name="us-east-1", config=twice)
+    with contextlib.closing(client):
+        for saver in (
+            _saver(endpoint.address, client_config=twice, retry_seconds=0),
+            DynamoDBSaver("the-table", client=client, retry_seconds=0),
+        ):
+            with pytest.raises(CheckpointerUnavailableError, match="Gave up after 1 attempt in"):
+                _read(side, saver)
+    assert endpoint.requests == ["Query"] * 4
 
 
 # An endpoint that is down, or was mistyped

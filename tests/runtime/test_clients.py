@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable
 from importlib import metadata
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -21,8 +22,9 @@ from langgraph.checkpoint.dynamodb._runtime import clients
 from langgraph.checkpoint.dynamodb._runtime.failures import misfit
 from tests.conftest import MakeSaver
 from tests.support.checkpoints import store, stored_values, thread_config
+from tests.support.operations import Side, both_sides
 from tests.support.traffic import Traffic
-from tests.support.watched import WatchedAsyncSession, WatchedSession, use
+from tests.support.watched import WatchedSession, use
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -52,37 +54,75 @@ def test_a_client_that_was_given_is_used_and_stays_open(
     assert "PutItem" in traffic.operations
 
 
-async def test_sessions_and_a_configuration_that_were_given_are_used_as_they_are(
+async def test_a_session_and_a_configuration_that_were_given_are_those_of_both_clients(
     make_unclosed: MakeSaver, engine: Engine
 ) -> None:
-    blocking, native = WatchedSession(), WatchedAsyncSession()
+    session = WatchedSession()
     config = importlib.import_module("aiobotocore.config").AioConfig(user_agent_extra="given")
-    async with make_unclosed(session=blocking, async_session=native, client_config=config) as saver:
+    async with make_unclosed(session=session, client_config=config) as saver:
         store(saver, thread_config("blocking"), "1", {})
         await use(saver, "native")
-    for options in (*blocking.options, *native.options):
-        assert options["config"] is config
-        assert (options["endpoint_url"], options["region_name"]) == (engine.endpoint_url, engine.region_name)
-    assert (len(blocking.options), len(native.options)) == (1, 1)
+        both = [*session.clients, await asyncio.to_thread(saver.transport.async_client)]
+    assert len(both) == 2
+    for client in both:
+        assert client.meta.config.user_agent_extra == "given"
+        assert (client.meta.endpoint_url, client.meta.region_name) == (
+            engine.endpoint_url,
+            engine.region_name,
+        )
 
 
 def test_without_a_configuration_both_clients_get_the_same_bounded_one(make_unclosed: MakeSaver) -> None:
-    blocking, native = WatchedSession(), WatchedAsyncSession()
-    with make_unclosed(session=blocking, async_session=native) as saver:
-        store(saver, thread_config("blocking"), "1", {})
-        asyncio.run(use(saver, "native"))
-    for options in (*blocking.options, *native.options):
-        config = options["config"]
-        assert config.tcp_keepalive
-        assert config.connect_timeout <= 5
-        assert config.read_timeout <= 30
-        assert config.max_pool_connections >= 50
-        assert config.retries["mode"] == "standard"
+    with make_unclosed() as saver:
+        for client in (saver.transport.client(), saver.transport.async_client()):
+            config = client.meta.config
+            assert config.tcp_keepalive
+            assert config.connect_timeout <= 5
+            assert config.read_timeout <= 30
+            assert config.max_pool_connections >= 50
+            assert config.retries["mode"] == "standard"
 
 
-def test_a_session_of_aioboto3_is_taken(make_unclosed: MakeSaver) -> None:
-    aioboto3 = pytest.importorskip("aioboto3", reason="aioboto3 is not in this environment")
-    assert asyncio.run(use(make_unclosed(async_session=aioboto3.Session()), "thread-1")) == ["01", "00"]
+PROFILES = """
+[profile agents]
+region = eu-west-3
+aws_access_key_id = {key}
+aws_secret_access_key = secret
+services = here
+[services here]
+dynamodb =
+  endpoint_url = {endpoint_url}
+"""
+
+
+@both_sides
+def test_a_profile_of_a_session_holds_on_both_sides(
+    engine: Engine, table_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, side: Side
+) -> None:
+    # DynamoDB Local keeps the tables of one key and region apart from those of others.
+    config, key = tmp_path / "config", "AKIDPROFILE"
+    config.write_text(PROFILES.format(key=key, endpoint_url=engine.endpoint_url), encoding="utf-8")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
+    for name in ("AWS_DEFAULT_REGION", "AWS_REGION"):
+        monkeypatch.delenv(name)
+    signed: list[str] = []
+
+    def note(request: Any, **_: Any) -> None:
+        header = request.headers["Authorization"]
+        signed.append(header.decode() if isinstance(header, bytes) else header)
+
+    with DynamoDBSaver(table_name, session=boto3.Session(profile_name="agents")) as saver:
+        transport = saver.transport
+        made = transport.async_client() if side == "async" else transport.client()
+        assert made.meta.endpoint_url == engine.endpoint_url
+        made.meta.events.register("before-send.dynamodb", note)
+        with contextlib.suppress(CheckpointerConfigurationError):
+            if side == "async":
+                asyncio.run(saver.aget_tuple(thread_config()))
+            else:
+                saver.get_tuple(thread_config())
+    assert f"Credential={key}/" in signed[0]
+    assert "/eu-west-3/dynamodb/" in signed[0]
 
 
 # Without an async library
@@ -101,14 +141,13 @@ def threads_are_said(
 def test_without_an_async_library_requests_run_in_threads_and_the_log_says_so_once(
     make_unclosed: MakeSaver, monkeypatch: pytest.MonkeyPatch, threads_are_said: Callable[[], list[str]]
 ) -> None:
-    for name in ("aioboto3", "aiobotocore", "aiobotocore.session"):
-        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setitem(sys.modules, "aiobotocore", None)
     for number in range(2):
         with make_unclosed() as saver:
             assert asyncio.run(use(saver, f"thread-{number}")) == ["01", "00"]
             assert asyncio.run(use(saver, f"thread-{number}")) == ["01", "00"]
     (message,) = threads_are_said()
-    assert "neither aiobotocore nor aioboto3 is installed" in message
+    assert "pip install" in message
     assert "[aiobotocore]" in message
 
 
@@ -128,7 +167,23 @@ def test_with_a_blocking_client_alone_async_requests_go_through_it_in_threads(
     assert threads
     assert threading.get_ident() not in threads
     (message,) = threads_are_said()
-    assert "async_session=" in message
+    assert "pass session= instead of client=" in message
+
+
+class SessionOfMine:
+    """A session in the place of boto3's, of which nothing but clients is known."""
+
+    def client(self, service: Any, **options: Any) -> Any:
+        """Make a client."""
+        return boto3.Session().client(service, **options)
+
+
+def test_with_another_kind_of_session_async_requests_run_in_threads(
+    make_unclosed: MakeSaver, threads_are_said: Callable[[], list[str]]
+) -> None:
+    assert asyncio.run(use(make_unclosed(session=SessionOfMine()), "thread-1")) == ["01", "00"]
+    (message,) = threads_are_said()
+    assert "pass a boto3.Session as session=" in message
 
 
 # Libraries that do not fit each other
@@ -145,16 +200,11 @@ def _other_botocore(monkeypatch: pytest.MonkeyPatch, requirement: str) -> None:
     monkeypatch.setattr(metadata, "requires", lambda _: ["aiohttp>=1", requirement])
 
 
-@pytest.mark.parametrize("own", [True, False])
 def test_an_aiobotocore_that_does_not_fit_is_told_with_both_versions_and_the_command(
-    monkeypatch: pytest.MonkeyPatch, engine: Engine, own: bool
+    monkeypatch: pytest.MonkeyPatch, engine: Engine
 ) -> None:
-    session = pytest.importorskip("aiobotocore.session", reason="no async client").get_session()
     _other_botocore(monkeypatch, "botocore<1.5,>=1.4")
-    async_session = None if own else session
-    saver = DynamoDBSaver(
-        "the-table", endpoint_url=engine.endpoint_url, region_name="us-east-1", async_session=async_session
-    )
+    saver = DynamoDBSaver("the-table", endpoint_url=engine.endpoint_url, region_name="us-east-1")
     said = r"aiobotocore \S+ needs botocore <1\.5,>=1\.4, and botocore \S+ is installed; run `pip install --upgrade"
     with pytest.raises(CheckpointerConfigurationError, match=said) as raised:
         asyncio.run(saver.aget_tuple(thread_config()))

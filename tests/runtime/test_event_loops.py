@@ -13,12 +13,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import boto3
 import pytest
 from botocore.credentials import RefreshableCredentials
 
 from langgraph.checkpoint.dynamodb._runtime import native
 from tests.conftest import MakeSaver
-from tests.support.watched import WatchedAsyncClient, WatchedAsyncSession, use
+from tests.support.watched import use
 
 if TYPE_CHECKING:
     from tools.engine import Engine
@@ -53,29 +54,24 @@ class Gate:
         self._opened.set()
 
 
-@pytest.mark.parametrize(
-    ("owner", "name"),
-    [(native, "make_client"), (WatchedAsyncClient, "__aenter__")],
-    ids=["own", "of a session that was given"],
-)
 async def test_an_event_loop_goes_on_while_its_client_is_made(
-    make_unclosed: MakeSaver, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str
+    make_unclosed: MakeSaver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gate, make = Gate(), getattr(owner, name)
+    gate, make = Gate(), native.make_client
 
-    def slowly(*arguments: Any, **options: Any) -> Any:
+    def slowly(*arguments: Any) -> Any:
         gate.pass_through()
-        return make(*arguments, **options)
+        return make(*arguments)
 
-    monkeypatch.setattr(owner, name, slowly)
-    given = {} if owner is native else {"async_session": WatchedAsyncSession()}
-    async with make_unclosed(**given) as saver:
+    monkeypatch.setattr(native, "make_client", slowly)
+    async with make_unclosed() as saver:
         _, used = await asyncio.gather(gate.open_when_reached(), use(saver, "thread-1"))
     assert used == ["01", "00"]
 
 
+@pytest.mark.parametrize("is_given", [False, True], ids=["own session", "given session"])
 async def test_an_event_loop_goes_on_while_credentials_are_renewed(
-    make_unclosed: MakeSaver, monkeypatch: pytest.MonkeyPatch
+    make_unclosed: MakeSaver, monkeypatch: pytest.MonkeyPatch, *, is_given: bool
 ) -> None:
     gate = Gate()
 
@@ -85,7 +81,7 @@ async def test_an_event_loop_goes_on_while_credentials_are_renewed(
 
     found = RefreshableCredentials("a", "b", "c", _in_hours(0), renewed, "test")
     monkeypatch.setattr("boto3.Session.get_credentials", lambda _: found)
-    async with make_unclosed() as saver:
+    async with make_unclosed(session=boto3.Session() if is_given else None) as saver:
         _, used = await asyncio.gather(gate.open_when_reached(), use(saver, "thread-1"))
     assert used == ["01", "00"]
 
@@ -183,11 +179,7 @@ async def use(saver, number=1):
     print((await saver.aget_tuple(config)).config["configurable"]["checkpoint_id"], end=" ", flush=True)
 
 def saver():
-    options = {}
-    if sys.argv[2] == "given":
-        from aiobotocore.session import get_session
-        options["async_session"] = get_session()
-    return DynamoDBSaver(sys.argv[1], **options)
+    return DynamoDBSaver(sys.argv[1])
 """
 ENDS = {
     "a loop that is closed without notice": """
@@ -257,7 +249,6 @@ loop.close()
 }
 
 
-@pytest.mark.parametrize("session", ["own", pytest.param("given", marks=pytest.mark.search)])
 @pytest.mark.parametrize(
     "end",
     [
@@ -267,9 +258,9 @@ loop.close()
         for each in ENDS
     ],
 )
-def test_nothing_is_left_open_after(engine: Engine, table_name: str, end: str, session: str) -> None:
+def test_nothing_is_left_open_after(engine: Engine, table_name: str, end: str) -> None:
     done = subprocess.run(  # noqa: S603  # This interpreter, with a program of this file.
-        [sys.executable, "-W", "always::ResourceWarning", "-c", USE + ENDS[end], table_name, session],
+        [sys.executable, "-W", "always::ResourceWarning", "-c", USE + ENDS[end], table_name],
         capture_output=True,
         text=True,
         cwd=PROJECT_FOLDER,

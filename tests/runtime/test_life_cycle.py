@@ -14,7 +14,7 @@ from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from tests.conftest import MakeSaver
 from tests.support.checkpoints import METADATA, checkpoint_of, store, stored_values, thread_config
 from tests.support.traffic import Traffic
-from tests.support.watched import BIG, WatchedAsyncSession, WatchedSession, use
+from tests.support.watched import BIG, WatchedLoops, WatchedSession, use
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -27,30 +27,35 @@ pytestmark = pytest.mark.engines("dynamodb-local")
 # Event loops
 
 
-def test_a_plain_saver_opens_a_client_on_each_event_loop_and_closes_it_with_the_loop(
-    make_unclosed: MakeSaver,
+@pytest.fixture
+def loops(monkeypatch: pytest.MonkeyPatch) -> WatchedLoops:
+    """Give what is known of async clients and their connections."""
+    return WatchedLoops(monkeypatch)
+
+
+def test_a_plain_saver_opens_connections_on_each_event_loop_and_closes_them_with_the_loop(
+    make_unclosed: MakeSaver, loops: WatchedLoops
 ) -> None:
-    session = WatchedAsyncSession()
-    saver = make_unclosed(async_session=session)
-    assert session.options == []
+    saver = make_unclosed()
+    assert loops.clients == 0
     for number in range(3):
         assert asyncio.run(use(saver, f"thread-{number}")) == ["01", "00"]
-        assert (len(session.options), session.open) == (number + 1, 0)
+        assert (loops.clients, loops.opened, loops.open) == (1, number + 1, 0)
 
 
-async def test_tasks_that_need_the_client_at_once_share_one(make_unclosed: MakeSaver) -> None:
-    session = WatchedAsyncSession()
-    async with make_unclosed(async_session=session) as saver:
+async def test_tasks_that_need_the_client_at_once_share_one(
+    make_unclosed: MakeSaver, loops: WatchedLoops
+) -> None:
+    async with make_unclosed() as saver:
         await asyncio.gather(*(use(saver, f"thread-{number}") for number in range(8)))
-        assert (len(session.options), session.open) == (1, 1)
-    assert session.open == 0
+        assert (loops.clients, loops.opened, loops.open) == (1, 1, 1)
+    assert loops.open == 0
 
 
 async def test_a_list_that_is_left_early_and_a_cancelled_call_leave_the_saver_usable(
-    make_unclosed: MakeSaver,
+    make_unclosed: MakeSaver, loops: WatchedLoops
 ) -> None:
-    session = WatchedAsyncSession()
-    async with make_unclosed(async_session=session) as saver:
+    async with make_unclosed() as saver:
         cancelled = asyncio.create_task(use(saver, "cancelled"))
         await asyncio.sleep(0)
         cancelled.cancel()
@@ -61,7 +66,7 @@ async def test_a_list_that_is_left_early_and_a_cancelled_call_leave_the_saver_us
             assert found.config["configurable"]["checkpoint_id"] == "01"
             break
         assert await use(saver, "thread-2") == ["01", "00"]
-    assert session.open == 0
+    assert loops.open == 0
 
 
 # Threads
@@ -103,17 +108,18 @@ def test_a_saver_can_be_used_again_after_it_was_closed(
     assert closed == [client]
 
 
-async def test_a_saver_can_be_used_again_after_its_async_client_was_closed(make_unclosed: MakeSaver) -> None:
-    session = WatchedAsyncSession()
-    async with make_unclosed(async_session=session) as saver:
+async def test_a_saver_can_be_used_again_after_its_connections_were_closed(
+    make_unclosed: MakeSaver, loops: WatchedLoops
+) -> None:
+    async with make_unclosed() as saver:
         assert isinstance(saver, DynamoDBSaver)
         assert await use(saver, "thread-1") == ["01", "00"]
-    assert (len(session.options), session.open) == (1, 0)
+    assert (loops.opened, loops.open) == (1, 0)
     assert await use(saver, "thread-2") == ["01", "00"]
-    assert (len(session.options), session.open) == (2, 1)
+    assert (loops.opened, loops.open) == (2, 1)
     await saver.aclose()
     await saver.aclose()
-    assert session.open == 0
+    assert loops.open == 0
 
 
 async def test_leaving_the_async_context_closes_the_blocking_client_too(
@@ -121,7 +127,7 @@ async def test_leaving_the_async_context_closes_the_blocking_client_too(
 ) -> None:
     session = WatchedSession()
     closed: list[str] = []
-    async with make_unclosed(session=session, async_session=WatchedAsyncSession()) as saver:
+    async with make_unclosed(session=session) as saver:
         store(saver, thread_config(), "1", {})
         monkeypatch.setattr(session.clients[0], "close", lambda: closed.append("closed"))
     assert closed == ["closed"]

@@ -67,17 +67,10 @@ WRONG: list[tuple[str, list[Any], str]] = [
     (
         "session",
         [aioboto3.Session(), aiobotocore.session.get_session()],
-        "give .* an asyncio session as async_session=",
+        "give .* async methods use its credentials",
     ),
     ("session", [botocore.session.Session()], r"give a boto3.Session\(botocore_session="),
     ("session", ["default", {}, Plain(), partial(_boto3_client)], "give a boto3.Session"),
-    (
-        "async_session",
-        [aioboto3.Session],
-        r"the class aioboto3.session.Session; give an aioboto3.Session\(\)",
-    ),
-    ("async_session", [boto3.Session(), botocore.session.Session()], "a boto3.Session is for session="),
-    ("async_session", ["", True, Plain()], "give an aioboto3.Session"),
     ("client", [Plain], "the class .*Plain; give boto3.client"),
     ("client", [partial(_boto3_client, "s3")], r"a botocore.client.S3; give boto3.client\(\"dynamodb\"\)"),
     ("client", [partial(_boto3_client, "dynamodbstreams"), "dynamodb", boto3, Plain()], "give boto3.client"),
@@ -138,7 +131,7 @@ def test_an_endpoint_with_a_password_is_refused_without_showing_it(address: str)
 async def test_an_asyncio_client_is_refused() -> None:
     async with aioboto3.Session().client("dynamodb", **REGION) as client:
         with pytest.raises(
-            CheckpointerInputError, match=r"client is .*for asyncio give a session as async_session="
+            CheckpointerInputError, match=r"client is .*or a boto3.Session as session=, which serves asyncio"
         ):
             DynamoDBSaver("the-table", client=client)
 
@@ -150,8 +143,6 @@ def test_what_would_have_no_effect_beside_a_client_is_refused(options: dict[str,
     (name,) = options
     with pytest.raises(CheckpointerInputError, match=rf"{name} has no effect on client="):
         DynamoDBSaver("the-table", client=_boto3_client(), **options)
-    # The async client takes them.
-    DynamoDBSaver("the-table", client=_boto3_client(), async_session=aioboto3.Session(), **options)
 
 
 def test_a_session_beside_a_client_is_refused() -> None:
@@ -186,16 +177,15 @@ ClientOfMine = type("ClientOfMine", (), dict.fromkeys(_METHODS, print))
     "options",
     [
         {"region_name": "eu-west-1", "endpoint_url": "https://vpce-1.dynamodb.eu-west-1.vpce.amazonaws.com"},
-        {"session": boto3.Session(), "async_session": aioboto3.Session()},
-        {"session": SessionOfMine(), "async_session": SessionOfMine()},
-        {"async_session": aiobotocore.session.get_session()},
+        {"session": boto3.Session()},
+        {"session": SessionOfMine()},
         {"client": ClientOfMine()},
         {"client_config": Config()},
         {"client_config": AioConfig()},
         {"serde": FirstSerializer()},
         {"ttl_seconds": 1, "cache_bytes": 0, "share_equal_pieces": False},
     ],
-    ids=map(str, range(9)),
+    ids=map(str, range(8)),
 )
 def test_what_can_be_used_is_taken(options: dict[str, Any]) -> None:
     DynamoDBSaver("the-table", **options)

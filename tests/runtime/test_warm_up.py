@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError
 
 from langgraph.cache.dynamodb import DynamoDBCache
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb._runtime.transport_owner import first_read, warm_up
+from langgraph.checkpoint.dynamodb._runtime.transport_owner import warm_up
 from langgraph.store.dynamodb import DynamoDBStore
 from tests.support.operations import Side, both_sides
 from tests.support.scripted import scripted_server
@@ -68,7 +68,7 @@ def test_an_outage_is_logged_and_not_waited_for(
 
 def test_a_refusal_is_an_answer(caplog: pytest.LogCaptureFixture) -> None:
     """The policy of a tenant denies the item, and the connection is made."""
-    warming = warm_up(first_read("the-table"))
+    warming = warm_up(DynamoDBSaver("the-table")._first_request())  # noqa: SLF001
     next(warming)
     with pytest.raises(StopIteration):
         warming.send([ClientError({"Error": {"Code": "AccessDeniedException"}}, "GetItem")])

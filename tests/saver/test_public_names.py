@@ -10,6 +10,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 
 import langgraph.checkpoint.dynamodb as package
 from langgraph.checkpoint.dynamodb import CheckpointerError, DynamoDBSaver
+from langgraph.checkpoint.dynamodb._operations.table_owner import TableOwner
 from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
 from langgraph.checkpoint.dynamodb.base_saver import TableSaver
 from langgraph.checkpoint.dynamodb.locks import ThreadLocks
@@ -52,7 +53,7 @@ def _public_names(*kinds: type) -> set[str]:
 
 
 # `HttpCheckpointSaver` has most of it too.
-OURS = _public_names(DynamoDBSaver, TableSaver, ThreadLocks, TransportOwner)
+OURS = _public_names(DynamoDBSaver, TableOwner, TableSaver, ThreadLocks, TransportOwner)
 
 
 def test_the_version_is_that_of_the_installed_package() -> None:

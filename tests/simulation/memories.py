@@ -18,12 +18,12 @@ from langgraph.checkpoint.dynamodb._format.items import is_expired, key_of, part
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError
 from langgraph.store.dynamodb import VectorEngine, reads
-from langgraph.store.dynamodb.batch import NewMemory, put_all
+from langgraph.store.dynamodb.batch import put_all
 from langgraph.store.dynamodb.erase import delete_namespace, sweep_ttl
 from langgraph.store.dynamodb.keys import MEMORIES, address_of
 from langgraph.store.dynamodb.memory_items import VALUE, Expected, parse_memory
 from langgraph.store.dynamodb.namespaces import list_namespaces
-from langgraph.store.dynamodb.put import Put, put
+from langgraph.store.dynamodb.put import NewMemory, put
 from langgraph.store.dynamodb.search import Search, search
 from langgraph.store.dynamodb.similarity import NewVector
 from langgraph.store.dynamodb.storage import LEFTOVER_SECONDS, StoreStorage
@@ -159,7 +159,7 @@ class MemoryWorld:
 
     def delete(self, process: Process, place: Place) -> Op[Any]:
         """Delete a memory; return nothing if something else came first."""
-        return put(self.storage(process), Put(address_of(*place), None))
+        return put(self.storage(process), NewMemory(address_of(*place), None))
 
     def erase(self, process: Process, prefix: tuple[str, ...]) -> Op[Any]:
         """Delete all memories under a prefix."""

@@ -2,66 +2,59 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import boto3
+import pytest
+from aiobotocore.httpsession import AIOHTTPSession
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb._runtime import native
 from tests.support.checkpoints import METADATA, checkpoint_of, thread_config
 
 BIG = "x" * 50_000
 
 
-class WatchedSession:
-    """A boto3 session that notes the clients it makes, with their options."""
+class WatchedSession(boto3.Session):
+    """A boto3 session that notes the blocking clients it makes."""
 
     def __init__(self) -> None:
         """Take the session of this environment."""
-        self.options: list[dict[str, Any]] = []
+        super().__init__()
         self.clients: list[Any] = []
-        self._session: Any = boto3.Session()
+        make = self.client
 
-    def client(self, service_name: str, **options: Any) -> Any:
-        """Make a client, as `boto3.Session.client` does."""
-        self.options.append(options)
-        self.clients.append(self._session.client(service_name, **options))
-        return self.clients[-1]
+        def made(service_name: Any, **options: Any) -> Any:
+            self.clients.append(make(service_name, **options))
+            return self.clients[-1]
 
-
-class WatchedAsyncSession:
-    """aiobotocore's session, which notes its clients' options and how many of them are open."""
-
-    def __init__(self) -> None:
-        """Take the session of this environment."""
-        self.options: list[dict[str, Any]] = []
-        self.open = 0
-        self._session: Any = importlib.import_module("aiobotocore.session").get_session()
-
-    def create_client(self, service_name: str, **options: Any) -> WatchedAsyncClient:
-        """Make a client that is open within a context, as aiobotocore's session does."""
-        self.options.append(options)
-        return WatchedAsyncClient(self, self._session.create_client(service_name, **options))
+        vars(self)["client"] = made
 
 
-class WatchedAsyncClient:
-    """The context of one client; no generator, as aiobotocore's is none."""
+class WatchedLoops:
+    """Notes how many async clients are made, and on how many event loops connections are opened and open."""
 
-    def __init__(self, session: WatchedAsyncSession, context: Any) -> None:
-        """Watch the context of a client."""
-        self._session = session
-        self._context = context
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        """Watch all that are made from now on."""
+        self.clients = self.opened = self.open = 0
+        make, enter, leave = native.make_client, AIOHTTPSession.__aenter__, AIOHTTPSession.__aexit__
 
-    async def __aenter__(self) -> Any:
-        """Open the client."""
-        client = await self._context.__aenter__()
-        self._session.open += 1
-        return client
+        def made(*arguments: Any) -> Any:
+            self.clients += 1
+            return make(*arguments)
 
-    async def __aexit__(self, *exception: Any) -> None:
-        """Close the client."""
-        await self._context.__aexit__(*exception)
-        self._session.open -= 1
+        async def entered(session: Any) -> Any:
+            self.opened += 1
+            self.open += 1
+            return await enter(session)
+
+        async def left(session: Any, *exception: Any) -> None:
+            self.open -= 1
+            await leave(session, *exception)
+
+        patch.setattr(native, "make_client", made)
+        patch.setattr(AIOHTTPSession, "__aenter__", entered)
+        patch.setattr(AIOHTTPSession, "__aexit__", left)
 
 
 async def use(saver: DynamoDBSaver, thread_id: str, steps: int = 2) -> list[str]:

@@ -111,16 +111,16 @@ async def saver(
     engine: Engine, table_name: str, credentials: TenantCredentials, signed: Signed
 ) -> AsyncIterator[DynamoDBSaver]:
     """Give one saver for all tenants."""
-    session, async_session = credentials.session(), credentials.async_session()
+    session = credentials.session()
     signed.watch(session.events)
-    signed.watch(async_session.get_component("event_emitter"))
     saver = DynamoDBSaver(
         table_name,
         endpoint_url=engine.endpoint_url,
         region_name=engine.region_name,
         session=session,
-        async_session=async_session,
     )
+    native = await asyncio.to_thread(saver.transport.async_client)
+    signed.watch(native.meta.events)
     yield saver
     await saver.aclose()
 
@@ -407,12 +407,10 @@ def test_those_used_last_are_kept(broker: Broker) -> None:
 
 
 def test_a_property_that_is_asked_for_later_is_the_tenant_s(credentials: TenantCredentials) -> None:
-    blocking: Any = credentials.session().get_credentials()
-    asynchronous: Any = asyncio.run(credentials.async_session().get_credentials())
-    of_account = blocking.get_deferred_property("account_id")
-    aof_account = asynchronous.get_deferred_property("account_id")
+    found: Any = credentials.session().get_credentials()
+    of_account = found.get_deferred_property("account_id")
     with credentials.tenant("tenant1"):
-        assert of_account() == asyncio.run(aof_account()) == "123456789012"
+        assert of_account() == "123456789012"
     with pytest.raises(CheckpointerConfigurationError):
         of_account()
 
@@ -427,7 +425,7 @@ def test_a_child_signs_for_its_tenant_though_its_parent_is_fetching(
 ) -> None:
     broker = HeldBroker("tenant2")
     credentials = TenantCredentials(broker, clock=lambda: broker.now)
-    saver = make_saver(session=credentials.session(), async_session=credentials.async_session())
+    saver = make_saver(session=credentials.session())
 
     def use() -> None:
         assert saver.get_tuple(_config("tenant1")) is not None

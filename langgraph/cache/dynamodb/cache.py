@@ -19,11 +19,11 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     CACHE_READ_SECONDS,
     CACHE_RETRY_SECONDS,
 )
-from langgraph.checkpoint.dynamodb._operations.setup import setup
+from langgraph.checkpoint.dynamodb._operations.table_owner import TableOwner
 from langgraph.checkpoint.dynamodb._runtime.connection import TableKeywords, connect
 from langgraph.checkpoint.dynamodb._runtime.options import check_flag, check_serde
-from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op
-from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner, first_read
+from langgraph.checkpoint.dynamodb._runtime.steps import Op
+from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 
 
@@ -118,7 +118,7 @@ def _is_label(label: object) -> bool:
     return isinstance(label, str) and label != ""
 
 
-class DynamoDBCache(TableCache[ValueT]):
+class DynamoDBCache(TableOwner, TableCache[ValueT]):
     """A LangGraph node cache on one DynamoDB table, for sync and async code alike.
 
     The cache never makes a run fail. Throttling, damaged entries, values over 390 KB compressed, or a missing table
@@ -138,12 +138,10 @@ class DynamoDBCache(TableCache[ValueT]):
             share it.
         region_name: The AWS region. By default boto3 finds it.
         endpoint_url: An endpoint other than AWS's own, such as `http://localhost:8000` for DynamoDB Local.
-        session: A `boto3.Session` for the blocking client. For a profile, `AWS_PROFILE` is enough.
-        async_session: An `aioboto3.Session`, or a session of aiobotocore, for the async clients. By default there is
-            one, if either library is installed and you pass neither `session` nor `client`. Otherwise the async methods
-            run boto3 in OS threads.
+        session: A `boto3.Session`, whose credentials, region and profile all clients use. For a profile, `AWS_PROFILE`
+            is enough. Its event handlers see blocking calls only.
         client: A boto3 DynamoDB client to use as it is, with its own region, endpoint and retries. It is never closed.
-            Of the options above, you can combine it only with `async_session`.
+            Async methods call it in OS threads. You cannot combine it with the four options around it.
         client_config: A botocore `Config` that replaces the default one, retries included. That has short time-outs,
             TCP keep-alive and a pool of 64 connections.
         retry_seconds: For how many seconds to retry a request; then it is a miss. The last attempt may take 3 seconds
@@ -186,7 +184,7 @@ class DynamoDBCache(TableCache[ValueT]):
         check_flag("consistent_read", consistent_read)
         super().__init__(serde=serde, prefix=prefix)
         # Without a prefix the first label is LangGraph's own.
-        self._own(connection.clients, connection.observer("cache.", labels_are_tenants=bool(prefix)))
+        self._connect(connection, "cache.", labels_are_tenants=bool(prefix))
         self.storage = CacheStorage(
             codec=Codec(
                 self.serde,
@@ -207,26 +205,3 @@ class DynamoDBCache(TableCache[ValueT]):
 
     def _clear(self, namespaces: Sequence[Namespace] | None) -> Op[None]:
         return clear(self.storage, namespaces)
-
-    def _first_request(self) -> Call:
-        return first_read(self.storage.table.name)
-
-    # The table
-
-    def setup(self) -> None:
-        """Create the table for development, or check it if it exists; as `DynamoDBSaver.setup`.
-
-        Raises:
-            CheckpointerConfigurationError: The table exists with another schema or expiry attribute, or there are no
-                credentials or no region.
-        """
-        self.runner.run(setup(self.storage.table))
-
-    async def asetup(self) -> None:
-        """Create the table for development, or check it if it exists; as `DynamoDBSaver.setup`.
-
-        Raises:
-            CheckpointerConfigurationError: The table exists with another schema or expiry attribute, or there are no
-                credentials or no region.
-        """
-        await self.runner.arun(setup(self.storage.table))

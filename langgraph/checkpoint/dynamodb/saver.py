@@ -11,10 +11,9 @@ from typing_extensions import Unpack, override
 
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import CHECKPOINT_BYTES_MAX, RETRY_SECONDS
-from langgraph.checkpoint.dynamodb._operations.setup import setup
+from langgraph.checkpoint.dynamodb._operations.table_owner import TableOwner
 from langgraph.checkpoint.dynamodb._operations.thread_lock import TableHolder
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache
-from langgraph.checkpoint.dynamodb._runtime.clients import Clients
 from langgraph.checkpoint.dynamodb._runtime.connection import TableKeywords, connect
 from langgraph.checkpoint.dynamodb._runtime.options import (
     check_bytes,
@@ -23,14 +22,12 @@ from langgraph.checkpoint.dynamodb._runtime.options import (
     check_serde,
     check_thread_ttl,
 )
-from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.checkpoint.dynamodb._runtime.transport_owner import first_read
 from langgraph.checkpoint.dynamodb.base_saver import CACHE_BYTES, P, T, TableSaver
 from langgraph.checkpoint.dynamodb.locks import ThreadLocks
 
 
-class DynamoDBSaver(ThreadLocks, TableSaver):
+class DynamoDBSaver(TableOwner, ThreadLocks, TableSaver):
     """A LangGraph checkpoint saver on one DynamoDB table, for `invoke` and `ainvoke` alike.
 
     You can use the saver as a plain object, for example at module level in a Lambda function, from several OS threads
@@ -49,17 +46,16 @@ class DynamoDBSaver(ThreadLocks, TableSaver):
             share it.
         region_name: The AWS region. By default boto3 finds it.
         endpoint_url: An endpoint other than AWS's own, such as `http://localhost:8000` for DynamoDB Local.
-        session: A `boto3.Session` for the blocking client. For a profile, `AWS_PROFILE` is enough.
-        async_session: An `aioboto3.Session`, or a session of aiobotocore, for the async clients. By default there is
-            one, if either library is installed and you pass neither `session` nor `client`. Otherwise the async methods
-            run boto3 in OS threads.
+        session: A `boto3.Session`, whose credentials, region and profile all clients use. For a profile, `AWS_PROFILE`
+            is enough. Its event handlers see blocking calls only.
         client: A boto3 DynamoDB client to use as it is, with its own region, endpoint and retries. It is never closed.
-            Of the options above, you can combine it only with `async_session`.
+            Async methods call it in OS threads. You cannot combine it with the four options around it.
         client_config: A botocore `Config` that replaces the default one, retries included. That has short time-outs,
             TCP keep-alive and a pool of 64 connections.
         retry_seconds: For how many seconds to retry a request that is throttled, fails on AWS's side or gets no
-            response; 0 sends it once. The same goes for unprocessed items of a batch, and only for them if you pass
-            `client` or `client_config`. The last attempt may take as long as the time-outs allow, 13 seconds.
+            response; 0 sends it once. The same goes for unprocessed items of a batch. The last attempt may take as long
+            as the time-outs allow, 13 seconds. A `client`, or one of your `client_config`, may retry within each
+            attempt.
         serde: The serializer, by default LangGraph's `JsonPlusSerializer`. `EncryptedSerializer`, and what derives from
             it, encrypts values and metadata. Ids, sizes and times stay readable.
         allow_unencrypted: Whether to read data that is not encrypted, or not bound to its place, although there is a
@@ -89,9 +85,6 @@ class DynamoDBSaver(ThreadLocks, TableSaver):
         TypeError: An option is unknown. The message names the right one, also for options of langgraph-checkpoint-aws.
     """
 
-    transport: Clients
-    """The clients that make the requests; public inside the package."""
-
     def __init__(
         self,
         table_name: str,
@@ -115,7 +108,7 @@ class DynamoDBSaver(ThreadLocks, TableSaver):
         check_bytes("cache_bytes", cache_bytes, at_least=0)
         check_owner_options(owner_from=owner_from, owner_key=owner_key)
         super().__init__(serde=serde)
-        self._own(connection.clients, connection.observer())
+        self._connect(connection)
         self._codec_options: dict[str, Any] = {
             "bound_to": connection.bound_to,
             "allow_unencrypted": connection.allow_unencrypted,
@@ -147,34 +140,7 @@ class DynamoDBSaver(ThreadLocks, TableSaver):
     ) -> T:
         return operation(self.storage, *args, **options)
 
-    def _first_request(self) -> Call:
-        return first_read(self._storage.table.name)
-
     @property
     def holder(self) -> TableHolder:
         """The access to the locks of threads; public inside the package."""
         return TableHolder(self._storage)
-
-    # The table
-
-    def setup(self) -> None:
-        """Create the table for development, or check it if it exists. In production deploy the template.
-
-        Waits up to 120 seconds for the table.
-
-        Raises:
-            CheckpointerConfigurationError: The table exists with another schema or expiry attribute, does not become
-                active, or there are no credentials or no region.
-        """
-        self.runner.run(setup(self.storage.table))
-
-    async def asetup(self) -> None:
-        """Create the table for development, or check it if it exists. In production deploy the template.
-
-        Waits up to 120 seconds for the table.
-
-        Raises:
-            CheckpointerConfigurationError: The table exists with another schema or expiry attribute, does not become
-                active, or there are no credentials or no region.
-        """
-        await self.runner.arun(setup(self.storage.table))

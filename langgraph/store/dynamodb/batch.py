@@ -31,7 +31,7 @@ from langgraph.store.dynamodb.index import Embedded, Embedder, Index
 from langgraph.store.dynamodb.keys import Address, address_of
 from langgraph.store.dynamodb.memory_items import Expected, pack_value
 from langgraph.store.dynamodb.namespaces import list_namespaces
-from langgraph.store.dynamodb.put import Put, Times, put
+from langgraph.store.dynamodb.put import NewMemory, Times, put
 from langgraph.store.dynamodb.register import register, stay_registered
 from langgraph.store.dynamodb.search import ORDERS, Order, Search, search
 from langgraph.store.dynamodb.similarity import NewVector
@@ -39,20 +39,6 @@ from langgraph.store.dynamodb.storage import VALUE_BYTES_MAX, StoreStorage
 from langgraph.store.dynamodb.values import check_filter, plain
 
 _TTL_MINUTES_MAX = TTL_SECONDS_MAX // 60
-
-
-@dataclass(frozen=True)
-class NewMemory:
-    """A put that has been checked."""
-
-    address: Address
-    value: dict[str, Any] | None
-    texts: Sequence[str] = ()
-    ttl_seconds: int | None = None
-    expected: Expected | None = None
-    times: Times | None = None
-    token: str = ""
-    """With what the revision begins that the value gets."""
 
 
 def new_memory(
@@ -168,23 +154,7 @@ def put_all(
     """
     packed = yield from gather([_packed(storage, each) for each in new])
     yield from register(storage, [each.address.pk for each in new if each.value is not None])
-    puts = [
-        guard(
-            put(
-                storage,
-                Put(
-                    each.address,
-                    raw,
-                    own,
-                    each.ttl_seconds,
-                    each.expected,
-                    each.times,
-                    token=each.token,
-                ),
-            )
-        )
-        for each, raw, own in zip(new, packed, vectors, strict=True)
-    ]
+    puts = [guard(put(storage, each, raw, own)) for each, raw, own in zip(new, packed, vectors, strict=True)]
     outcomes = yield from gather(puts)
     stored = {
         each.address.pk: position

@@ -35,7 +35,7 @@ from langgraph.store.dynamodb.keys import (
 )
 from langgraph.store.dynamodb.keys import after as end_of
 from langgraph.store.dynamodb.memory_items import TOMBSTONE_SECONDS
-from langgraph.store.dynamodb.put import Put, put
+from langgraph.store.dynamodb.put import NewMemory, put
 from langgraph.store.dynamodb.reads import belongings
 from langgraph.store.dynamodb.register import partitions_under, unregister
 from langgraph.store.dynamodb.storage import LEFTOVER_SECONDS, StoreStorage
@@ -45,18 +45,23 @@ Part: TypeAlias = tuple[int, Address | None]
 
 def delete_namespace(storage: StoreStorage, namespace: Sequence[str]) -> Op[int]:
     """Delete every memory under a namespace, and what calls that died left; return how many memories there were."""
-    removed, _ = yield from delete_part(storage, namespace)
+    removed, _ = yield from remove_part(storage, namespace, is_erasure=True)
     return removed
 
 
 def sweep_ttl(storage: StoreStorage, namespace: Sequence[str]) -> Op[int]:
     """Delete memories under a namespace that have expired; return how many there were."""
-    removed, _ = yield from sweep_part(storage, namespace)
+    removed, _ = yield from remove_part(storage, namespace, is_erasure=False)
     return removed
 
 
-def delete_part(
-    storage: StoreStorage, namespace: Sequence[str], after: Address | None = None, until: float = math.inf
+def remove_part(
+    storage: StoreStorage,
+    namespace: Sequence[str],
+    after: Address | None = None,
+    until: float = math.inf,
+    *,
+    is_erasure: bool,
 ) -> Op[Part]:
     """Delete memories under a namespace, in the order of their keys, for a limited time.
 
@@ -65,28 +70,11 @@ def delete_part(
         namespace: The namespace.
         after: The memory behind which to go on; `None` for the beginning.
         until: When to stop, in epoch seconds.
+        is_erasure: Whether to delete every memory, and not only those that have expired.
 
     Returns:
         How many memories were deleted, and the one behind which to go on; `None` at the end.
     """
-    return (yield from _through(storage, namespace, after, until, is_erasure=True))
-
-
-def sweep_part(
-    storage: StoreStorage, namespace: Sequence[str], after: Address | None = None, until: float = math.inf
-) -> Op[Part]:
-    """Delete expired memories under a namespace for a limited time, as `delete_part` does."""
-    return (yield from _through(storage, namespace, after, until, is_erasure=False))
-
-
-def _through(
-    storage: StoreStorage,
-    namespace: Sequence[str],
-    after: Address | None,
-    until: float,
-    *,
-    is_erasure: bool,
-) -> Op[Part]:
     removed = 0
     remove_one, clean = (_remove, _erase_leftovers) if is_erasure else (_remove_expired, _sweep_leftovers)
     # Whatever the store's option for reads, a deletion misses nothing.
@@ -134,7 +122,7 @@ def _remove(storage: StoreStorage, item: Item) -> Op[bool]:
 
 
 def _bury(storage: StoreStorage, item_key: Item, kept_seconds: int) -> Op[None]:
-    yield from put(storage, Put(parse_address(item_key), None, kept_seconds=kept_seconds))
+    yield from put(storage, NewMemory(parse_address(item_key), None, kept_seconds=kept_seconds))
 
 
 def _remove_expired(storage: StoreStorage, item: Item) -> Op[bool]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
@@ -38,13 +39,13 @@ class Times:
 
 
 @dataclass(frozen=True)
-class Put:
-    """A value to store; or none, to delete what is there."""
+class NewMemory:
+    """A value to store, which has been checked; or none, to delete what is there."""
 
     address: Address
-    value: bytes | None
-    """Serialized by `memory_items.pack_value`."""
-    vectors: Sequence[NewVector] = ()
+    value: dict[str, Any] | None
+    texts: Sequence[str] = ()
+    """The texts of the value to embed."""
     ttl_seconds: int | None = None
     expected: Expected | None = None
     times: Times | None = None
@@ -54,8 +55,16 @@ class Put:
     """With what the revision begins that the value gets, so that a call that is repeated elsewhere is known again."""
 
 
-def put(storage: StoreStorage, new: Put) -> Op[str | None]:
+def put(
+    storage: StoreStorage, new: NewMemory, packed: bytes | None = None, vectors: Sequence[NewVector] = ()
+) -> Op[str | None]:
     """Store a memory in a partition that is registered, or delete one.
+
+    Args:
+        storage: The storage.
+        new: The memory.
+        packed: Its value, serialized by `memory_items.pack_value`; `None` for a deletion.
+        vectors: The vectors of its texts.
 
     Returns:
         The new revision; `None` if something else is there than was expected, or something newer than an import.
@@ -75,11 +84,11 @@ def put(storage: StoreStorage, new: Put) -> Op[str | None]:
         now = storage.clock()
         # Segments and vectors belong to a revision, so each attempt, also of a repeated call, needs another one.
         revision = new.token + storage.rng.randbytes(8).hex()
-        composed = partial(_compose, storage, new, revision, now)
-        parts, value = yield from work(composed, len(new.value or b""))
+        composed = partial(_compose, storage, new, packed, vectors, revision, now)
+        parts, value = yield from work(composed, len(packed or b""))
         yield from storage.table.batch_write(puts=parts)
         unused += parts
-        yield from keep(storage, new.address, parts[len(parts) - len(new.vectors) :], new.vectors)
+        yield from keep(storage, new.address, parts[len(parts) - len(vectors) :], vectors)
         if storage.clock() - now > UPLOAD_SECONDS_MAX:
             # A sweep may take them for leftovers by the time of the commit.
             continue
@@ -102,7 +111,7 @@ def put(storage: StoreStorage, new: Put) -> Op[str | None]:
         if not _may_replace(new, conflict if is_live else None):
             yield from remove(storage, unused)
             return None
-        if new.value is None and not is_live and new.kept_seconds is None:
+        if packed is None and not is_live and new.kept_seconds is None:
             return revision
         seen = conflict
 
@@ -115,7 +124,7 @@ def _busy(address: Address, attempts: int, waited: float) -> ThreadBusyError:
     )
 
 
-def _may_replace(new: Put, live: Item | None) -> bool:
+def _may_replace(new: NewMemory, live: Item | None) -> bool:
     """Tell whether a put goes on over what its condition failed on: the clock of another process was ahead.
 
     Args:
@@ -139,7 +148,7 @@ def _commit(storage: StoreStorage, address: Address, change: Change, old: Item, 
     old.update(response.get("Attributes", {}))
 
 
-def _change(new: Put, revision: str, value: NewValue | None, now: float, seen: Item) -> Change:
+def _change(new: NewMemory, revision: str, value: NewValue | None, now: float, seen: Item) -> Change:
     """Return the change that commits a value, or a deletion, later than the item that a condition failed on."""
     times = new.times
     now_us = int(now * 1_000_000) if times is None else times.updated_us
@@ -161,16 +170,21 @@ def _change(new: Put, revision: str, value: NewValue | None, now: float, seen: I
 
 
 def _compose(
-    storage: StoreStorage, new: Put, revision: str, now: float
+    storage: StoreStorage,
+    new: NewMemory,
+    packed: bytes | None,
+    vectors: Sequence[NewVector],
+    revision: str,
+    now: float,
 ) -> tuple[list[Item], NewValue | None]:
     """Return the segments and vectors of a new value, and what its item gets."""
-    if new.value is None:
+    if packed is None:
         return [], None
     address, times = new.address, new.times
     belongs = {memory_items.PART_OF: {"S": part_of(address, revision)}}
     builder = ItemBuilder(storage, Partition("", "", address.pk), address.item_key, None, belongs)
-    part = builder.part(memory_items.VALUE, new.value, INLINE_VALUE_BYTES_MAX)
-    parts = [*builder.segments.values(), *_vectors(storage, new, revision)]
+    part = builder.part(memory_items.VALUE, packed, INLINE_VALUE_BYTES_MAX)
+    parts = [*builder.segments.values(), *_vectors(storage, address, vectors, revision)]
     expires_at = memory_items.expiry(new.ttl_seconds, now) if new.ttl_seconds else None
     if times is not None and times.expires_at is not None:
         expires_at = times.expires_at
@@ -184,18 +198,19 @@ def _compose(
         new.ttl_seconds,
         expires_at,
         parts_until,
-        len(new.vectors),
+        len(vectors),
         bool(parts),
     )
     return [items.with_expiry(items.created(each, now), parts_until) for each in parts], value
 
 
-def _vectors(storage: StoreStorage, new: Put, revision: str) -> list[Item]:
-    keys = [
-        items.key(new.address.pk, vector_sk(new.address, revision, number))
-        for number in range(len(new.vectors))
+def _vectors(
+    storage: StoreStorage, address: Address, vectors: Sequence[NewVector], revision: str
+) -> list[Item]:
+    return [
+        _vector(storage, items.key(address.pk, vector_sk(address, revision, number)), vector)
+        for number, vector in enumerate(vectors)
     ]
-    return [_vector(storage, each, vector) for each, vector in zip(keys, new.vectors, strict=True)]
 
 
 def _vector(storage: StoreStorage, item_key: Item, new: NewVector) -> Item:

@@ -13,12 +13,12 @@ from langgraph.store.base import SearchItem
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec
-from langgraph.checkpoint.dynamodb._format.content import Contents, part_content
+from langgraph.checkpoint.dynamodb._format.content import part_content
 from langgraph.checkpoint.dynamodb._format.items import Item
 from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY
-from langgraph.checkpoint.dynamodb._format.segments import is_index, reach
-from langgraph.checkpoint.dynamodb._operations.reads import open_segments, segment_items
+from langgraph.checkpoint.dynamodb._format.segments import reach
+from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments
 from langgraph.checkpoint.dynamodb._operations.threads import extend
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather, work
@@ -159,10 +159,10 @@ def _load(storage: StoreStorage, item: Item) -> Op[LoadedMemory | None]:
             return None
         if memory.revision == missing:
             break
-        contents = yield from _segments(storage, items.partition_key(item), memory.part.own)
-        if contents is not None:
-            size = sum(map(len, contents.values()))
-            value = yield from work(partial(read_value, storage.codec, memory, contents), size)
+        loaded = LoadedSegments(items.partition_key(item))
+        if not (yield from loaded.read(storage, memory.part.own, by_keys=True)):
+            size = sum(map(len, loaded.contents.values()))
+            value = yield from work(partial(read_value, storage.codec, memory, loaded.contents), size)
             return LoadedMemory(parse_address(item), memory, value, size)
         # Another put has replaced the value since, and removed its segments.
         missing = memory.revision
@@ -171,17 +171,6 @@ def _load(storage: StoreStorage, item: Item) -> Op[LoadedMemory | None]:
             return None
         item = again
     raise items.damaged(item, "segments that it needs are not in the table")
-
-
-def _segments(storage: StoreStorage, pk: str, ids: Sequence[bytes]) -> Op[Contents | None]:
-    """Read segments and those that index segments name; return `None` if any is missing."""
-    contents: dict[bytes, bytes] = {}
-    while wanted := reach(ids, contents) - contents.keys():
-        found = yield from segment_items(storage.table, pk, wanted)
-        if len(found) < len(wanted):
-            return None
-        contents |= yield from work(partial(open_segments, storage.codec, found), 8192 * len(found))
-    return contents
 
 
 def read_value(codec: Codec, memory: StoredMemory, contents: Mapping[bytes, bytes]) -> dict[str, Any]:
@@ -199,15 +188,11 @@ def belongings(storage: StoreStorage, item: Item) -> Op[list[Item]]:
     if part is None:
         return []
     pk = items.partition_key(item)
-    indexes: dict[bytes, bytes] = {}
-    while wanted := {each for each in reach(part.own, indexes) - indexes.keys() if is_index(each)}:
-        found = yield from segment_items(storage.table, pk, wanted)
-        if not found:
-            break
-        indexes |= open_segments(None, found)
+    loaded = LoadedSegments(pk)
+    yield from loaded.read_indexes(storage, part.own)
     address, revision = parse_address(item), memory_items.revision_of(item)
     vectors = (vector_sk(address, revision, each) for each in range(memory_items.vectors_of(item)))
-    sks = [*(items.segment_sk(each) for each in sorted(reach(part.own, indexes))), *vectors]
+    sks = [*(items.segment_sk(each) for each in sorted(reach(part.own, loaded.contents))), *vectors]
     return [items.key(pk, sk) for sk in sks]
 
 

@@ -32,17 +32,15 @@ from typing_extensions import Unpack
 
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS, SEARCH_BYTES_MAX
-from langgraph.checkpoint.dynamodb._operations.setup import setup
-from langgraph.checkpoint.dynamodb._runtime.clients import Clients
+from langgraph.checkpoint.dynamodb._operations.table_owner import TableOwner
 from langgraph.checkpoint.dynamodb._runtime.connection import TableKeywords, connect
 from langgraph.checkpoint.dynamodb._runtime.options import check_bytes, check_flag, check_serde
-from langgraph.checkpoint.dynamodb._runtime.steps import Call, Stream
 from langgraph.checkpoint.dynamodb._runtime.steps import Op as Operation
-from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner, first_read
+from langgraph.checkpoint.dynamodb._runtime.steps import Stream
+from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.store.dynamodb.batch import (
     Batch,
-    NewMemory,
     check_root_label,
     checked_prefix,
     new_memory,
@@ -55,6 +53,7 @@ from langgraph.store.dynamodb.batch import (
 from langgraph.store.dynamodb.erase import delete_namespace, sweep_ttl
 from langgraph.store.dynamodb.index import Embedded, Embedder, Index, StoreIndexConfig
 from langgraph.store.dynamodb.memory_items import Expected
+from langgraph.store.dynamodb.put import NewMemory
 from langgraph.store.dynamodb.reads import FoundItem, FoundItems, MemoryItem
 from langgraph.store.dynamodb.search import Order
 from langgraph.store.dynamodb.storage import StoreStorage
@@ -557,7 +556,7 @@ class TableStore(TransportOwner, BaseStore, ABC):
         return (self.ttl_config or {}).get("refresh_on_read", True) if refresh_ttl is None else refresh_ttl
 
 
-class DynamoDBStore(TableStore):
+class DynamoDBStore(TableOwner, TableStore):
     """A LangGraph store on one DynamoDB table, for sync and async code alike.
 
     You can use the store as a plain object, from several OS threads and on any number of event loops. As a context
@@ -583,17 +582,16 @@ class DynamoDBStore(TableStore):
             share it.
         region_name: The AWS region. By default boto3 finds it.
         endpoint_url: An endpoint other than AWS's own, such as `http://localhost:8000` for DynamoDB Local.
-        session: A `boto3.Session` for the blocking client. For a profile, `AWS_PROFILE` is enough.
-        async_session: An `aioboto3.Session`, or a session of aiobotocore, for the async clients. By default there is
-            one, if either library is installed and you pass neither `session` nor `client`. Otherwise the async methods
-            run boto3 in OS threads.
+        session: A `boto3.Session`, whose credentials, region and profile all clients use. For a profile, `AWS_PROFILE`
+            is enough. Its event handlers see blocking calls only.
         client: A boto3 DynamoDB client to use as it is, with its own region, endpoint and retries. It is never closed.
-            Of the options above, you can combine it only with `async_session`.
+            Async methods call it in OS threads. You cannot combine it with the four options around it.
         client_config: A botocore `Config` that replaces the default one, retries included. That has short time-outs,
             TCP keep-alive and a pool of 64 connections.
         retry_seconds: For how many seconds to retry a request that is throttled, fails on AWS's side or gets no
-            response; 0 sends it once. The same goes for unprocessed items of a batch, and only for them if you pass
-            `client` or `client_config`. The last attempt may take as long as the time-outs allow, 13 seconds.
+            response; 0 sends it once. The same goes for unprocessed items of a batch. The last attempt may take as long
+            as the time-outs allow, 13 seconds. A `client`, or one of your `client_config`, may retry within each
+            attempt.
         serde: LangGraph's `EncryptedSerializer` encrypts values and vectors, bound to their place. Values are JSON data
             with any serializer. Namespaces and keys stay readable.
         allow_unencrypted: Whether to read data that is not encrypted, or not bound to its place, although there is a
@@ -610,8 +608,6 @@ class DynamoDBStore(TableStore):
         CheckpointerConfigurationError: A package that `index` needs is not installed, or its `search` cannot encrypt
             embeddings or keep tenants apart.
     """
-
-    transport: Clients
 
     def __init__(
         self,
@@ -643,32 +639,9 @@ class DynamoDBStore(TableStore):
         )
         self._index = None if index is None else Index(index, is_encrypted=codec.encrypts)
         super().__init__(self._index, ttl)
-        self._own(connection.clients, connection.observer("store."))
+        self._connect(connection, "store.")
         self.storage = storage if self._index is None else replace(storage, engine=self._index.engine)
         """The storage of the store's operations; public inside the package."""
-
-    # The table
-
-    def setup(self) -> None:
-        """Create the table for development, or check it if it exists; as `DynamoDBSaver.setup`.
-
-        Raises:
-            CheckpointerConfigurationError: The table exists with another schema or expiry attribute, or there are no
-                credentials or no region.
-        """
-        self.runner.run(setup(self.storage.table))
-
-    async def asetup(self) -> None:
-        """Create the table for development, or check it if it exists; as `DynamoDBSaver.setup`.
-
-        Raises:
-            CheckpointerConfigurationError: The table exists with another schema or expiry attribute, or there are no
-                credentials or no region.
-        """
-        await self.runner.arun(setup(self.storage.table))
-
-    def _first_request(self) -> Call:
-        return first_read(self.storage.table.name)
 
     # The operations
 

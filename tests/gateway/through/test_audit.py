@@ -80,7 +80,7 @@ async def test_a_request_that_aws_refuses_is_in_the_trail() -> None:
     call, trail = Call("get_item", {"Key": {"PK": {"S": "thread#"}, "SK": {"S": "T"}}}), Trail(KEY)
     async with Concurrency(Limits()).place(Principal("a")) as place:
         for fails, error in ((refuse, ClientError), (lost, ConnectionError)):
-            clients: Any = SimpleNamespace(has_own_retries=True, asend=fails)
+            clients: Any = SimpleNamespace(asend_once=fails)
             with pytest.raises(error), asking(place, 60, Headers(), trail=trail):
                 await patient(clients, 60)(call)
     assert trail.fields() == {"threads": [DIGEST], "aws_request_ids": ["refused"]}

@@ -14,8 +14,9 @@ from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.gateway import label_wire
 from langgraph.checkpoint.dynamodb.gateway.memories import Memories
 from langgraph.checkpoint.dynamodb.http import HttpStore
-from langgraph.store.dynamodb.batch import Batch, NewMemory, new_memory
+from langgraph.store.dynamodb.batch import Batch, new_memory
 from langgraph.store.dynamodb.memory_items import Expected
+from langgraph.store.dynamodb.put import NewMemory
 from langgraph.store.dynamodb.similarity import NewVector
 from tests.gateway.through.remote import Services, asking
 from tests.simulation.memories import MemoryWorld, Place, random_memories

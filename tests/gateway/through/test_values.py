@@ -192,7 +192,7 @@ def test_a_reader_gets_what_it_does_not_have() -> None:
     assert values["kept"] == {"type": "bytes", "same": digests["kept"]}
     assert values["log"].keys() == {"type", "data"}
     reader = replace(writer, memory=KnownCheckpoints(1 << 20))
-    reader.memory.keep(PLACE, have)
+    reader.memory.remember(PLACE, have)
     assert pair.values(reader) == {"log": log(41), "kept": noise(9000)}
 
 

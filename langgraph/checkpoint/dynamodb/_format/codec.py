@@ -14,7 +14,6 @@ import json
 import math
 import struct
 from collections.abc import Sequence
-from copy import copy
 from hashlib import blake2b
 from hmac import compare_digest
 from typing import Any, TypeAlias
@@ -40,7 +39,6 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     RAW_BYTES_MAX,
     SEGMENT_BYTES_MAX,
 )
-from langgraph.checkpoint.dynamodb._format.shared_messages import SharedMessages
 from langgraph.checkpoint.dynamodb._format.unserializable import unserializable_part
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointCorruptionError,
@@ -125,13 +123,6 @@ class Codec:
     def loads_metadata(self, kind: str, data: bytes, item: Item) -> Any:
         """Deserialize metadata that JSON could not represent."""
         return self.loads(kind, data, item)
-
-    def for_many(self) -> Codec:
-        """Return a codec for one OS thread at a time, which deserializes messages that many values have only once."""
-        codec = copy(self)
-        if type(self._serde) is JsonPlusSerializer:
-            codec.loads_typed = SharedMessages(self._serde).loads_typed
-        return codec
 
     def check_size(self, size_bytes: int, item: Item) -> None:
         """Raise if data is larger than a checkpoint may be, before it is stored or read into memory."""

@@ -11,7 +11,7 @@ The source may be in another table, such as a restored one, whose encrypted cont
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,7 +23,6 @@ from langgraph.checkpoint.dynamodb._format.items import Expiry, Item, Part, Part
 from langgraph.checkpoint.dynamodb._format.limits import (
     ATTEMPTS_MAX,
     BATCH_WRITE_ITEMS_MAX,
-    INDEX_GROUP,
     PARALLEL_REQUESTS,
 )
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE
@@ -61,8 +60,6 @@ from langgraph.checkpoint.dynamodb.errors import (
 
 # How many segments are in memory at a time: as many as one round of requests writes.
 _SEGMENTS_AT_ONCE = PARALLEL_REQUESTS * BATCH_WRITE_ITEMS_MAX
-# A copy can stop after checkpoints that together name about this many, though a page may name far more (100 MB).
-_SEGMENTS_OF_SLICE = 4 * _SEGMENTS_AT_ONCE
 
 
 @dataclass(frozen=True)
@@ -202,9 +199,8 @@ class _Copy:
         history = NamespaceReader(self._read, self._source, first_page=None, as_ancestors=True)
         while not history.done:
             page = yield from history.page()
-            for checkpoints in _slices(page):
-                counted = yield from self._copy_segments_of(checkpoints)
-                yield from self._store(counted, is_all=len(page) == 1 and history.done)
+            counted = yield from self._copy_segments_of(page)
+            yield from self._store(counted, is_all=len(page) == 1 and history.done)
         if self._hidden:
             yield from self._show(self._hidden)
         if self._hidden is not None:
@@ -364,18 +360,3 @@ class _Copy:
         else:
             sealed = self._storage.codec.seal(content, target, name, (named[0], named[1]))
         return Part(own, refs, sealed)
-
-
-def _slices(checkpoints: Sequence[StoredCheckpoint]) -> Iterator[Sequence[StoredCheckpoint]]:
-    """Divide checkpoints into slices that do not name too many segments together."""
-    start, ids = 0, set[bytes]()
-    for position, checkpoint in enumerate(checkpoints):
-        ids |= checkpoint.ids()
-        if (
-            position > start
-            and sum(INDEX_GROUP if is_index(each) else 1 for each in ids) > _SEGMENTS_OF_SLICE
-        ):
-            yield checkpoints[start:position]
-            start, ids = position, checkpoint.ids()
-    if start < len(checkpoints):
-        yield checkpoints[start:]

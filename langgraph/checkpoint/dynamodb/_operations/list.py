@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias, cast
 
@@ -76,58 +76,44 @@ def list_checkpoints(
     limit: int | None,
 ) -> Stream[CheckpointTuple]:
     """List the checkpoints that match, up to a limit. Invalid arguments raise here, before the first step."""
-    wanted = (checked_filter(metadata_filter), checked_before(before), checked_limit(limit))
-    return select(storage, listed_config(config), *wanted)
-
-
-def select(
-    storage: Storage,
-    config: RunnableConfig | None,
-    metadata_filter: Mapping[str, Any],
-    before: str | None,
-    limit: int | None,
-    after: Position | None = None,
-    prefix: str = "",
-    matches: Matches = has_values,
-    errors: ErrorCollector | None = None,
-    ends_behind: Callable[[Position], bool] = lambda _: False,
-) -> Stream[CheckpointTuple]:
-    """List the checkpoints that match, newest first.
-
-    The list continues behind `after`. A list without a thread reads only threads whose ids begin with `prefix`, and
-    collects their errors in `errors`, which it raises at its end. `matches` compares metadata with the filter; by
-    default each key must have the same value. `ends_behind` may end the list at a place up to which everything was
-    compared, also if nothing matched.
-    """
-    storage = replace(storage, codec=storage.codec.for_many())
-    prefix = items.escape(prefix, "prefix")
-    collector = ErrorCollector() if errors is None else errors
-    selection = _Selection(
-        storage, metadata_filter, before, limit, after, prefix, matches, collector, ends_behind
+    selection = Selection(
+        storage=storage,
+        metadata_filter=checked_filter(metadata_filter),
+        before=checked_before(before),
+        left=checked_limit(limit),
     )
-    if config is None:
-        return selection.of_table()
-    partition, checkpoint_id = target(config), checkpoint_id_in(config)
-    if config["configurable"].get("checkpoint_ns") is None:
-        return selection.of_thread(partition, checkpoint_id)
-    return selection.of_namespaces([partition], checkpoint_id)
+    return selection.of(listed_config(config))
 
 
-@dataclass
-class _Selection:
-    """The arguments of a list, and the segments that were read for it."""
+@dataclass(kw_only=True)
+class Selection:
+    """A list of the checkpoints that match, newest first, and the segments that were read for it."""
 
     storage: Storage
-    metadata_filter: Mapping[str, Any]
-    before: str | None
-    left: int | None
+    metadata_filter: Mapping[str, Any] = field(default_factory=dict)
+    before: str | None = None
+    left: int | None = None
     """How many checkpoints are left of its limit."""
-    after: Position | None
-    prefix: str
-    matches: Matches
-    errors: ErrorCollector
-    ends_behind: Callable[[Position], bool]
+    after: Position | None = None
+    """The place behind which the list continues."""
+    prefix: str = ""
+    """A list without a thread reads only threads whose ids begin so."""
+    matches: Matches = has_values
+    """Compares metadata with the filter; by default each key must have the same value."""
+    errors: ErrorCollector = field(default_factory=ErrorCollector)
+    """Gets the errors of a list without a thread, which raises them at its end."""
+    ends_behind: Callable[[Position], bool] = lambda _: False
+    """May end the list at a place up to which everything was compared, also if nothing matched."""
     segments: dict[str, LoadedSegments] = field(default_factory=dict)
+
+    def of(self, config: RunnableConfig | None) -> Stream[CheckpointTuple]:
+        """List the checkpoints of a namespace, a thread, or of the whole table."""
+        if config is None:
+            return self.of_table()
+        partition, checkpoint_id = target(config), checkpoint_id_in(config)
+        if config["configurable"].get("checkpoint_ns") is None:
+            return self.of_thread(partition, checkpoint_id)
+        return self.of_namespaces([partition], checkpoint_id)
 
     @property
     def _complete(self) -> bool:
@@ -164,7 +150,7 @@ class _Selection:
         if self.after is not None and items.partition_of(*self.after[:2]).pk != pk:
             self.after = None
         self.segments.clear()
-        if pk.startswith(self.prefix):
+        if pk.startswith(items.escape(self.prefix, "prefix")):
             with self.errors.capture(f"PK={pk!r}"):
                 yield from self.of_namespaces([items.parse_partition(pk)], None)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import Any
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec, open_plain
@@ -25,7 +26,7 @@ from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import Chunk, expand, is_index, piece
 from langgraph.checkpoint.dynamodb._runtime.cache import CachedSegment
 from langgraph.checkpoint.dynamodb._runtime.requests import Query, Table
-from langgraph.checkpoint.dynamodb._runtime.steps import Op, both, work
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather, work
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError
 from langgraph.checkpoint.dynamodb.protocol import Thread, is_committed, is_reusable
@@ -271,14 +272,17 @@ class LoadedSegments:
         """Start with none, for the segments of a head."""
         return cls(items.partition_key(head), items.binary(head, items.EPOCH))
 
-    def read(self, storage: Storage, ids: Iterable[bytes], *, from_cache: bool = False) -> Op[set[bytes]]:
+    def read(
+        self, storage: Storage, ids: Iterable[bytes], *, from_cache: bool = False, by_keys: bool = False
+    ) -> Op[set[bytes]]:
         """Read segments, and those that index segments among them name; return the ids of missing ones.
 
         Segments never change, so eventually consistent reads are enough, and the cache if `from_cache` is set.
-        Only segments that seem missing are read again, strongly consistent.
+        Only segments that seem missing are read again, strongly consistent. With `by_keys`, no page of the partition is
+        read, most of which may be other segments.
         """
         wanted = set(expand(ids, self.contents)) - self.contents.keys()
-        page = yield from self._page(storage, wanted, from_cache=from_cache)
+        page = {} if by_keys else (yield from self._page(storage, wanted, from_cache=from_cache))
         missing: set[bytes] = set()
         while wanted:
             cached = self._cached(storage, wanted, from_cache=from_cache)
@@ -321,12 +325,14 @@ class LoadedSegments:
         if self.is_committed or not storage.cache.segments(self._pk, self.epoch, ids):
             return (yield from self.read(storage, ids, from_cache=self.is_committed))
         root = items.parse_partition(self._pk).root
-        missing, thread = yield from both(
-            self.read(storage, ids, from_cache=True), storage.table.get(root, items.THREAD)
-        )
+        reads: list[Op[Any]] = [
+            self.read(storage, ids, from_cache=True),
+            storage.table.get(root, items.THREAD),
+        ]
+        missing, thread = yield from gather(reads)
         self.is_committed = thread is not None and is_reusable(self.epoch, Thread.parse(thread).epoch)
         if self.is_committed:
-            return missing
+            return set(missing)
         self.contents.clear()
         self.chunks.clear()
         return (yield from self.read(storage, ids))

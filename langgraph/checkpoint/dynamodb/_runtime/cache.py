@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from langgraph.checkpoint.dynamodb._format.items import Partition
 from langgraph.checkpoint.dynamodb._format.segments import Chunk, StoredValue, inline_bytes
@@ -87,9 +87,57 @@ class CachedSegment(NamedTuple):
         return 700 + len(self.sealed)
 
 
-_SegmentKey: TypeAlias = tuple[str, bytes, bytes]
-"""A partition, the epoch under which the segment's expiry was known, and the segment's id."""
-_Key: TypeAlias = tuple[str, str] | str | _SegmentKey
+_Key: TypeAlias = tuple[str, str] | str | tuple[str, bytes, bytes]
+"""Of a checkpoint: its partition and id. Of a thread: its partition. Of a segment: its partition, the epoch under which
+its expiry was known, and its id."""
+# Of how many partitions the checkpoint that was cached last is known.
+_LATEST_MAX = 10_000
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class LruCache(Generic[K, V]):
+    """A bounded cache that several OS threads may share. The least recently used entries are dropped first."""
+
+    def __init__(self, size_max: int) -> None:
+        """Take the bound on the sizes of all entries together."""
+        self._size_max = size_max
+        start_in_every_process(self)
+
+    def start(self) -> None:
+        """Start empty; also after a fork, which may have come while another OS thread was changing the entries."""
+        self._size = 0
+        self._entries: OrderedDict[K, tuple[V, int]] = OrderedDict()
+        self.lock = threading.RLock()
+        """Held for each call, and by those who change an entry that they have read."""
+
+    def get(self, key: K, /) -> V | None:
+        """Return an entry and mark it as used; `None` if it is not cached."""
+        with self.lock:
+            if key not in self._entries:
+                return None
+            self._entries.move_to_end(key)
+            return self._entries[key][0]
+
+    def keep(self, key: K, entry: V, size: int, /) -> None:
+        """Cache an entry instead of the one before, and drop those for which there is no more room."""
+        with self.lock:
+            self.forget(key)
+            self._entries[key] = entry, size
+            self._size += size
+            while self._size > self._size_max:
+                self.forget(next(iter(self._entries)))
+
+    def keys(self) -> list[K]:
+        """Return the keys of all entries."""
+        with self.lock:
+            return list(self._entries)
+
+    def forget(self, key: K) -> None:
+        """Drop an entry."""
+        with self.lock:
+            self._size -= self._entries.pop(key, (None, 0))[1]
 
 
 SharedRead: TypeAlias = "Future[Sequence[Thread | None]]"
@@ -128,16 +176,16 @@ class Cache:
     def __init__(self, bytes_max: int, facts: Facts | None = None) -> None:
         """Take the bound on the estimated size of all entries, and known facts about the table."""
         self.facts = facts or Facts()
-        self._bytes_max = bytes_max
+        # By their keys in the table, segments with an epoch: it implies that their expiries still hold.
+        self._entries: LruCache[_Key, CachedCheckpoint | CachedThread | CachedSegment] = LruCache(bytes_max)
+        # By partition, the id of the checkpoint that was cached last.
+        self._latest: LruCache[str, str] = LruCache(_LATEST_MAX)
         start_in_every_process(self)
 
     def start(self) -> None:
-        """Start empty; also after a fork, which may have come while another OS thread was changing the entries."""
-        self._bytes = 0
-        self._entries: OrderedDict[_Key, CachedCheckpoint | CachedThread | CachedSegment] = OrderedDict()
-        # For each partition: the checkpoint that was cached last, and the ends of the puts that are under way. For each
-        # thread: the reads that confirm its epoch, which operations share.
-        self._latest: dict[str, str] = {}
+        """Start with nothing under way; also after a fork, which copies no OS threads."""
+        # For each partition, the ends of the puts that are under way. For each thread, the reads that confirm its
+        # epoch, which operations share.
         self._under_way: dict[tuple[str, str], list[UnderWay]] = {}
         self.thread_reads = SharedReads()
         self._lock = threading.Lock()
@@ -149,15 +197,13 @@ class Cache:
 
     def remember_checkpoint(self, pk: str, checkpoint_id: str, entry: CachedCheckpoint) -> None:
         """Cache a checkpoint's entry."""
-        with self._lock:
-            self._store({(pk, checkpoint_id): entry})
-            if (pk, checkpoint_id) in self._entries:
-                self._latest[pk] = checkpoint_id
+        self._store((pk, checkpoint_id), entry)
+        self._latest.keep(pk, checkpoint_id, 1)
 
     def latest(self, pk: str) -> str | None:
         """Return the id of that checkpoint of a partition that was cached last, or `None` if it is not cached."""
-        with self._lock:
-            return self._latest.get(pk)
+        latest = self._latest.get(pk)
+        return None if latest is None or self._entries.get((pk, latest)) is None else latest
 
     @contextmanager
     def working(self, kind: str, pk: str, began_at: float) -> Iterator[None]:
@@ -190,33 +236,27 @@ class Cache:
 
     def remember_thread(self, root: str, seen: CachedThread) -> CachedThread:
         """Cache a thread as it was seen, and return its entry. A new epoch drops the registered namespaces."""
-        with self._lock:
-            return self._thread(seen, root)
-
-    def _thread(self, seen: CachedThread, root: str) -> CachedThread:
-        entry = self._entries.get(root)
-        if not isinstance(entry, CachedThread) or not is_reusable(entry.epoch, seen.epoch):
-            entry = replace(seen, namespaces={}, ends={})
-            self._store({root: entry})
-            return entry
-        last_active = _latest(entry.last_active, seen.last_active)
-        kept_until = _latest(entry.kept_until, seen.kept_until)
-        if (last_active, kept_until) != (entry.last_active, entry.kept_until):
+        with self._entries.lock:
+            entry = self._entries.get(root)
+            if not isinstance(entry, CachedThread) or not is_reusable(entry.epoch, seen.epoch):
+                entry = replace(seen, namespaces={}, ends={})
+            last_active = _latest(entry.last_active, seen.last_active)
+            kept_until = _latest(entry.kept_until, seen.kept_until)
             entry = replace(entry, last_active=last_active, kept_until=kept_until)
-            self._store({root: entry})
-        return entry
+            self._store(root, entry)
+            return entry
 
     def remember_namespace(
         self, root: str, known: CachedThread, namespace: str, expires_at: int | None
     ) -> None:
         """Cache that a thread's namespace is registered, and when its marker expires."""
-        with self._lock:
-            entry = self._thread(known, root)
-            self._store({root: replace(entry, namespaces={**entry.namespaces, namespace: expires_at})})
+        with self._entries.lock:
+            entry = self.remember_thread(root, known)
+            self._store(root, replace(entry, namespaces={**entry.namespaces, namespace: expires_at}))
 
     def remember_end(self, partition: Partition, known: CachedThread | Thread, ends_at: int | None) -> None:
         """Cache when the newest checkpoint of a namespace expires, if the thread is cached under the same epoch."""
-        with self._lock:
+        with self._entries.lock:
             entry = self._entries.get(partition.root)
             if (
                 ends_at is not None
@@ -224,15 +264,14 @@ class Cache:
                 and is_reusable(entry.epoch, known.epoch)
             ):
                 ends = {**entry.ends, partition.namespace: ends_at}
-                self._store({partition.root: replace(entry, ends=ends)})
+                self._store(partition.root, replace(entry, ends=ends))
 
     def remember_checkpoint_end(self, pk: str, checkpoint_id: str, ends_at: int) -> None:
         """Change when a cached checkpoint expires."""
-        with self._lock:
+        with self._entries.lock:
             entry = self._entries.get((pk, checkpoint_id))
             if isinstance(entry, CachedCheckpoint):
-                # In place: it stays the one that was cached last, and as large as it was.
-                self._entries[pk, checkpoint_id] = replace(entry, ends_at=ends_at)
+                self._store((pk, checkpoint_id), replace(entry, ends_at=ends_at))
 
     def segments(self, pk: str, epoch: bytes, ids: Iterable[bytes]) -> dict[bytes, CachedSegment]:
         """Return those of a partition's segments that were cached while the thread had this epoch.
@@ -248,40 +287,22 @@ class Cache:
 
     def remember_segments(self, pk: str, epoch: bytes, segments: Mapping[bytes, CachedSegment]) -> None:
         """Cache segments that were stored or read while the thread had this epoch."""
-        with self._lock:
-            self._store({(pk, epoch, each): segment for each, segment in segments.items()})
+        for each, segment in segments.items():
+            self._store((pk, epoch, each), segment)
 
     def forget(self, key: _Key) -> None:
         """Drop the entry of a checkpoint or a thread."""
-        with self._lock:
-            self._drop(key)
+        self._entries.forget(key)
 
     def _get(self, keys: Iterable[_Key]) -> list[CachedCheckpoint | CachedThread | CachedSegment | None]:
-        found = []
-        with self._lock:
-            for key in keys:
-                found.append(self._entries.get(key))
-                if found[-1] is not None:
-                    self._entries.move_to_end(key)
+        found = [self._entries.get(key) for key in keys]
         meter = running_meter.get()
         if meter is not None:
             meter.count_lookups(found)
         return found
 
-    def _store(self, entries: Mapping[_Key, CachedCheckpoint | CachedThread | CachedSegment]) -> None:
-        for key, entry in entries.items():
-            self._drop(key)
-            self._entries[key] = entry
-            self._bytes += entry.size_bytes
-        while self._bytes > self._bytes_max and self._entries:
-            self._drop(next(iter(self._entries)))
-
-    def _drop(self, key: _Key) -> None:
-        entry = self._entries.pop(key, None)
-        if entry is not None:
-            self._bytes -= entry.size_bytes
-        if isinstance(key, tuple) and self._latest.get(key[0]) == key[1]:
-            del self._latest[key[0]]
+    def _store(self, key: _Key, entry: CachedCheckpoint | CachedThread | CachedSegment) -> None:
+        self._entries.keep(key, entry, entry.size_bytes)
 
 
 def _latest(one: int | None, other: int | None) -> int | None:

@@ -1,4 +1,4 @@
-"""Clients: one for blocking calls and one for each event loop, made when first needed and closed with the saver.
+"""Clients: one for blocking calls and one for all event loops, made when first needed.
 
 Slow initialization runs once, in an OS thread, so that no event loop is blocked. Only connections belong to a loop.
 They are closed before the loop is, so a module-level saver works on the next one.
@@ -12,11 +12,10 @@ import logging
 import threading
 import time
 import weakref
-from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 from langgraph.checkpoint.dynamodb._format.limits import (
     CONNECT_SECONDS,
@@ -28,7 +27,7 @@ from langgraph.checkpoint.dynamodb._format.limits import (
 from langgraph.checkpoint.dynamodb._runtime.attempts import Attempts
 from langgraph.checkpoint.dynamodb._runtime.failures import is_transient, locating, misfit, outage_remedy
 from langgraph.checkpoint.dynamodb._runtime.fork import start_in_every_process, without_forks
-from langgraph.checkpoint.dynamodb._runtime.loops import LoopEnd, run_apart
+from langgraph.checkpoint.dynamodb._runtime.loops import LoopEnd
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerUnavailableError
 from langgraph.checkpoint.dynamodb.version import requirement
@@ -40,9 +39,6 @@ _SERVICE = "dynamodb"
 # The errors of a library that calls another release of its own dependency than it was made for.
 _INSIDE = (AttributeError, ImportError, TypeError)
 
-Opened: TypeAlias = tuple[Any, Callable[[], Awaitable[None]]]
-"""A client for one event loop, and the function that closes it there."""
-
 
 @dataclass(frozen=True)
 class ClientOptions:
@@ -51,7 +47,6 @@ class ClientOptions:
     region_name: str | None = None
     endpoint_url: str | None = None
     session: Any = None
-    async_session: Any = None
     client: Any = None
     client_config: Any = None
     retry_seconds: float = RETRY_SECONDS
@@ -59,7 +54,7 @@ class ClientOptions:
     read_seconds: float = READ_SECONDS
 
     def arguments(self) -> dict[str, Any]:
-        """Return the keyword arguments with which every kind of session makes a client."""
+        """Return the keyword arguments with which sessions make clients."""
         return {
             "region_name": self.region_name,
             "endpoint_url": self.endpoint_url,
@@ -90,8 +85,7 @@ class Clients:
     def __init__(self, options: ClientOptions) -> None:
         """Take the options; nothing is opened yet."""
         self._options = options
-        # aioboto3 depends on it, so this covers both.
-        self._has_library = importlib.util.find_spec("aiobotocore") is not None
+        self._why_in_threads = _why_in_threads(options)
         start_in_every_process(self)
 
     def start(self) -> None:
@@ -110,14 +104,14 @@ class Clients:
 
     def send(self, call: Call) -> Any:
         """Make a request, with retries, and wait for its response."""
-        attempts = self._attempts(call, native=False)
+        attempts = self._attempts(call)
         while True:
             try:
                 return self._send(call)
             except Exception as error:
                 wait = attempts.seconds_to_next(error)
                 if wait is None:
-                    self._give_up(call, error, attempts, native=False)
+                    self._give_up(call, error, attempts)
                     raise
             time.sleep(wait)
 
@@ -126,30 +120,23 @@ class Clients:
         with locating(client):
             return getattr(client, call.method)(**call.params)
 
-    def _attempts(self, call: Call, *, native: bool) -> Attempts:
-        once = call.is_sent_once or self._has_own_retries(native=native)
+    def _attempts(self, call: Call) -> Attempts:
         return Attempts(
-            0.0 if once else self._options.retry_seconds,
+            0.0 if call.is_sent_once else self._options.retry_seconds,
             is_transient,
             partial(outage_remedy, _table_of(call)),
         )
 
-    def _give_up(self, call: Call, error: Exception, attempts: Attempts, *, native: bool) -> None:
+    def _give_up(self, call: Call, error: Exception, attempts: Attempts) -> None:
         """Raise our error after the last attempt, if the failure may pass, or is one of the installation."""
-        if native and isinstance(error, _INSIDE):
+        if isinstance(error, _INSIDE):
             told = misfit()
             if told is not None:
                 raise CheckpointerConfigurationError(told) from error
         if not is_transient(error):
             return
-        # How often a client with its own retries has tried is in botocore's message.
-        spent = "" if self._has_own_retries(native=native) else f". Gave up after {attempts.spent}"
-        raise CheckpointerUnavailableError(outage_remedy(_table_of(call), error) + spent) from error
-
-    def _has_own_retries(self, *, native: bool) -> bool:
-        """Tell whether a client retries by itself: a given one does, and one made with a given configuration."""
-        options = self._options
-        return options.client_config is not None or (options.client is not None and not native)
+        told = outage_remedy(_table_of(call), error)
+        raise CheckpointerUnavailableError(f"{told}. Gave up after {attempts.spent}") from error
 
     def pool(self) -> Executor:
         """Return the pool for parallel requests."""
@@ -172,7 +159,7 @@ class Clients:
         return client
 
     def session(self) -> Any:
-        """Return the session that the blocking client comes from."""
+        """Return the session that the clients come from."""
         if self._session is None:
             import boto3  # noqa: PLC0415 - importing the saver should cost little.
 
@@ -193,81 +180,49 @@ class Clients:
 
     async def asend(self, call: Call) -> Any:
         """Make a request on the running event loop, with retries."""
-        attempts = self._attempts(call, native=self._is_native)
+        attempts = self._attempts(call)
         while True:
             try:
                 return await self.asend_once(call)
             except Exception as error:
                 wait = attempts.seconds_to_next(error)
                 if wait is None:
-                    self._give_up(call, error, attempts, native=self._is_native)
+                    self._give_up(call, error, attempts)
                     raise
             await asyncio.sleep(wait)
 
-    @property
-    def has_own_retries(self) -> bool:
-        """Whether the clients of event loops send requests again by themselves."""
-        return self._has_own_retries(native=self._is_native)
-
     async def asend_once(self, call: Call) -> Any:
         """Make a request on the running event loop, once."""
-        if not self._is_native:
+        if self._why_in_threads is not None:
+            _say_once(self._why_in_threads)
             return await asyncio.to_thread(self._send, call)
         loop = asyncio.get_running_loop()
+        holder = self._loops.get(loop)
+        if holder is None:
+            holder = self._held(loop, await asyncio.to_thread(self.async_client))
+        return await holder.send(call)
+
+    def _held(self, loop: asyncio.AbstractEventLoop, client: Any) -> _LoopClient:
         with self._lock:
-            holder = self._loops.get(loop)
-            if holder is None:
-                for closed in [each for each in self._loops if each.is_closed()]:
-                    del self._loops[closed]
-                holder = self._loops[loop] = _LoopClient(loop)
-        return await holder.send(call, self._open)
+            for closed in [each for each in self._loops if each.is_closed()]:
+                del self._loops[closed]
+            # Another task may have been faster.
+            if loop not in self._loops:
+                self._loops[loop] = _LoopClient(loop, client)
+            return self._loops[loop]
 
     async def aclose(self) -> None:
         """Close the running event loop's connections; they are opened again when needed."""
         with self._lock:
-            holder = self._loops.get(asyncio.get_running_loop())
+            holder = self._loops.pop(asyncio.get_running_loop(), None)
         if holder is not None:
             await holder.close()
 
-    @property
-    def _is_native(self) -> bool:
-        """Whether there is an async client. Otherwise requests run on the blocking client in OS threads.
+    def async_client(self) -> Any:
+        """Return the async client, which is for every event loop; make it if there is none.
 
-        A given blocking client or session determines the credentials, which cannot be carried over to an async
-        session. So unless an async session was given too, async requests run on the blocking client in OS threads.
+        It blocks, and needs a thread without an event loop.
         """
-        options = self._options
-        if options.async_session is not None:
-            return True
-        if options.client is not None or options.session is not None:
-            _say_once("DynamoDBSaver was given a boto3 client or session and no async_session")
-            return False
-        if not self._has_library:
-            _say_once("neither aiobotocore nor aioboto3 is installed")
-            return False
-        return True
-
-    async def _open(self) -> Opened:
-        """Return a client for the running event loop, made in an OS thread, and the function that closes it there."""
-        if self._options.async_session is None:
-            client = await asyncio.to_thread(self._made_native_client)
-            return client, client.close
-        session = self._options.async_session
-        make = getattr(session, "create_client", None) or session.client
-        context = make(_SERVICE, **self._options.arguments())
-
-        async def entered() -> Any:
-            return await context.__aenter__()
-
-        def opened() -> Any:
-            with without_forks():
-                return run_apart(entered())
-
-        # It opens its connections later, on the loop of its first request.
-        client = await asyncio.to_thread(opened)
-        return client, partial(context.__aexit__, None, None, None)
-
-    def _made_native_client(self) -> Any:
         with self._making, without_forks():
             if self._native_client is None:
                 from langgraph.checkpoint.dynamodb._runtime import native  # noqa: PLC0415 - optional.
@@ -277,45 +232,26 @@ class Clients:
 
 
 class _LoopClient:
-    """One event loop's client, opened once and closed on the loop."""
+    """The async client on one event loop: its connections there, which are closed on the loop."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._end = LoopEnd.of(loop)
-        self._opening: asyncio.Task[Any] | None = None
-        self._turns = asyncio.Semaphore(0)
-        self._client: Any = None
-
-    async def send(self, call: Call, open_: Callable[[], Awaitable[Opened]]) -> Any:
-        client = self._client
-        if client is None:
-            if self._opening is None:
-                self._opening = asyncio.create_task(self._open(open_))
-            # Other callers wait for it too, so cancelling one caller must not cancel it.
-            client = await asyncio.shield(self._opening)
-        # aiohttp gives a free connection to the first to ask, which is the caller that just returned one.
-        async with self._turns:
-            with locating(client):
-                return await getattr(client, call.method)(**call.params)
-
-    async def _open(self, open_: Callable[[], Awaitable[Opened]]) -> Any:
-        try:
-            client, self._close = await open_()
-        finally:
-            self._opening = None
-        self._turns = asyncio.Semaphore(client.meta.config.max_pool_connections)
+    def __init__(self, loop: asyncio.AbstractEventLoop, client: Any) -> None:
         self._client = client
+        # aiohttp gives a free connection to the first to ask, which is the caller that just returned one.
+        self._turns = asyncio.Semaphore(client.meta.config.max_pool_connections)
+        self._end = LoopEnd.of(loop)
         self._end.open.add(self)
-        return client
+
+    async def send(self, call: Call) -> Any:
+        async with self._turns:
+            with locating(self._client):
+                return await getattr(self._client, call.method)(**call.params)
 
     async def close(self) -> None:
-        if self._client is not None:
-            self._client = None
-            self._end.open.discard(self)
-            await self._close()
+        self._end.open.discard(self)
+        await self._client.close()
 
     def close_soon(self) -> None:
-        if self._client is not None:
-            self._end.close_soon(self)
+        self._end.close_soon(self)
 
 
 def _table_of(call: Call) -> str:
@@ -329,15 +265,24 @@ def _let_go(loops: dict[asyncio.AbstractEventLoop, _LoopClient]) -> None:
         holder.close_soon()
 
 
+def _why_in_threads(options: ClientOptions) -> str | None:
+    """Say why async requests run on the blocking client in OS threads, and the remedy; `None` if they do not."""
+    if options.client is not None:
+        return "pass session= instead of client="
+    if options.session is not None:
+        import boto3  # noqa: PLC0415 - importing the saver should cost little.
+
+        if not isinstance(options.session, boto3.Session):
+            return "pass a boto3.Session as session="
+    if importlib.util.find_spec("aiobotocore") is None:
+        return f"pip install {requirement('aiobotocore')}"
+    return None
+
+
 _said: set[str] = set()
 
 
-def _say_once(why: str) -> None:
-    if why not in _said:
-        _said.add(why)
-        logger.warning(
-            "%s: async methods run boto3 in threads. For native async, pip install %s, and pass async_session= where"
-            " you pass client= or session=.",
-            why,
-            requirement("aiobotocore"),
-        )
+def _say_once(remedy: str) -> None:
+    if remedy not in _said:
+        _said.add(remedy)
+        logger.warning("Async methods run boto3 in threads. For native async, %s.", remedy)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
-from weakref import WeakSet
 
 from langgraph.checkpoint.dynamodb._format.limits import CONNECT_SECONDS, READ_SECONDS
 from langgraph.checkpoint.dynamodb._runtime.accounting import TableAccounting
@@ -26,13 +25,8 @@ from langgraph.checkpoint.dynamodb._runtime.requests import Table
 
 if TYPE_CHECKING:
     import boto3
-    from aioboto3 import Session as AsyncSession
-    from aiobotocore.session import AioSession
     from botocore.config import Config
     from mypy_boto3_dynamodb import DynamoDBClient
-
-tenant_sessions: WeakSet[object] = WeakSet()
-"""The sessions of `TenantCredentials`, which sign each request for the tenant of its context."""
 
 
 class TableKeywords(TypedDict, total=False):
@@ -41,7 +35,6 @@ class TableKeywords(TypedDict, total=False):
     region_name: str | None
     endpoint_url: str | None
     session: boto3.Session | None
-    async_session: AsyncSession | AioSession | None
     client: DynamoDBClient | None
     client_config: Config | None
     allow_unencrypted: bool

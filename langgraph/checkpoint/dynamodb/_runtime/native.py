@@ -7,7 +7,7 @@ This module is loaded only if async methods run natively.
 from __future__ import annotations
 
 import asyncio
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import aiohttp
@@ -19,13 +19,16 @@ from botocore.httpsession import create_urllib3_context, get_cert_path
 
 from langgraph.checkpoint.dynamodb._runtime.loops import run_apart
 
+# What a session of boto3 calls its profile if it has none.
+_NO_PROFILE = "default"
+
 
 def make_client(service_name: str, session: Any, arguments: dict[str, Any]) -> Any:
     """Make a client that may be used on every event loop. Blocks: call it in a thread.
 
     Args:
         service_name: The service.
-        session: The boto3 session whose credentials are used.
+        session: The boto3 session whose credentials, region and profile are used.
         arguments: The keyword arguments of a session's `create_client`.
 
     Returns:
@@ -33,7 +36,11 @@ def make_client(service_name: str, session: Any, arguments: dict[str, Any]) -> A
     """
     native: Any = get_session()
     native.register_component("credential_provider", _CredentialChain(session))
-    make = native.create_client(service_name, **{**arguments, "config": _config(arguments["config"])})
+    if session.profile_name != _NO_PROFILE:
+        native.set_config_variable("profile", session.profile_name)
+    region_name = arguments["region_name"] or session.region_name
+    options = {**arguments, "region_name": region_name, "config": _config(arguments["config"])}
+    make = native.create_client(service_name, **options)
 
     async def opened() -> Any:
         return await make.__aenter__()
@@ -69,6 +76,9 @@ class _Credentials:
 
     async def get_frozen_credentials(self) -> Any:
         credentials = self._credentials
+        if hasattr(credentials, "aget_frozen_credentials"):
+            # Those of tenants, for which many tasks may wait at once.
+            return await credentials.aget_frozen_credentials()
         if isinstance(credentials, RefreshableCredentials) and credentials.refresh_needed():
             return await asyncio.to_thread(credentials.get_frozen_credentials)
         return credentials.get_frozen_credentials()
@@ -113,6 +123,7 @@ class LoopSessions:
         return await session.send(request)
 
 
+@cache
 def _certificates(verify: Any) -> Any:
     """Make the TLS context that aiobotocore would make for each session. Loading its certificates takes longest."""
     context = create_urllib3_context()

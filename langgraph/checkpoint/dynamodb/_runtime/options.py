@@ -160,15 +160,11 @@ def check_connection(options: ClientOptions) -> None:
         _check_endpoint(options.endpoint_url)
     if options.session is not None:
         _check_session(options.session)
-    if options.async_session is not None:
-        _check_async_session(options.async_session)
     if client_config is not None and not _is_a(client_config, "botocore.config", "Config"):
         _refuse("client_config", client_config, "give a botocore.config.Config")
     if options.client is not None:
         _check_client(options.client)
-        # An async client uses all of these but the session.
-        only_async = () if options.async_session else ("region_name", "endpoint_url", "client_config")
-        for name in ("session", *only_async):
+        for name in ("session", "region_name", "endpoint_url", "client_config"):
             if getattr(options, name) is not None:
                 raise CheckpointerInputError(
                     f"{name} has no effect on client=, which is used as it is; give one of the two"
@@ -196,22 +192,12 @@ def _check_endpoint(value: Any) -> None:
 def _check_session(value: Any) -> None:
     wanted = "give a boto3.Session"
     if _is_async(value):
-        wanted += ", and an asyncio session as async_session="
+        wanted += "; async methods use its credentials, too"
     elif _is_a(value, "botocore.session", "Session"):
         wanted += "(botocore_session=...)"
     elif not isinstance(value, type) and callable(getattr(value, "client", None)):
         return
     _refuse("session", value, wanted)
-
-
-def _check_async_session(value: Any) -> None:
-    is_blocking = _is_a(value, "boto3", "Session") or _is_a(value, "botocore.session", "Session")
-    makes_clients = callable(getattr(value, "create_client", None)) or callable(
-        getattr(value, "client", None)
-    )
-    if isinstance(value, type) or not makes_clients or (is_blocking and not _is_async(value)):
-        wanted = "give an aioboto3.Session() or aiobotocore's get_session(); a boto3.Session is for session="
-        _refuse("async_session", value, wanted)
 
 
 def _check_client(value: Any) -> None:
@@ -221,7 +207,7 @@ def _check_client(value: Any) -> None:
         has_client = hasattr(getattr(value, "meta", None), "client")
         _refuse("client", value, "give its meta.client" if has_client else wanted)
     if hasattr(type(value), "__aenter__"):
-        _refuse("client", value, f"{wanted}; for asyncio give a session as async_session=")
+        _refuse("client", value, f"{wanted}, or a boto3.Session as session=, which serves asyncio, too")
 
 
 def _is_async(value: Any) -> bool:

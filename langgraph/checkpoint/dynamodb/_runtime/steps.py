@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
 T = TypeVar("T")
-U = TypeVar("U")
 
 
 @dataclass(frozen=True)
@@ -111,13 +110,6 @@ def gather(operations: Sequence[Op[T]]) -> Op[list[T]]:
     finally:
         for each in operations:
             each.close()
-
-
-def both(one: Op[T], other: Op[U]) -> Op[tuple[T, U]]:
-    """Run two operations with different result types in parallel."""
-    operations: Sequence[Op[Any]] = (one, other)
-    first, second = yield from gather(operations)
-    return first, second
 
 
 def _gathered(operations: Sequence[Op[T]]) -> Op[list[T]]:

@@ -6,7 +6,6 @@ import logging
 
 from typing_extensions import Self
 
-from langgraph.checkpoint.dynamodb._format.items import key
 from langgraph.checkpoint.dynamodb._runtime.drivers import Runner, Transport
 from langgraph.checkpoint.dynamodb._runtime.events import Observer
 from langgraph.checkpoint.dynamodb._runtime.failures import error_code
@@ -71,12 +70,6 @@ class TransportOwner:
     async def __aexit__(self, *_: object) -> None:
         """Close the clients on this event loop."""
         await self.aclose()
-
-
-def first_read(table_name: str) -> Call:
-    """Return a request for an item that no table has. It costs a read unit, or nothing if it is denied."""
-    item_key = key("langgraph-dynamodb#", "?")
-    return Call("get_item", {"TableName": table_name, "Key": item_key}, is_sent_once=True)
 
 
 def warm_up(request: Call) -> Op[None]:

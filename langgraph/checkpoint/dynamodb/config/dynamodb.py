@@ -56,18 +56,13 @@ class TableOptions(Options):
     )
     session: Reference | None = Field(
         default=None,
-        description="A `boto3.Session` for the blocking client. For a profile, `AWS_PROFILE` is enough.",
-    )
-    async_session: Reference | None = Field(
-        default=None,
-        description="An `aioboto3.Session`, or a session of aiobotocore, for the async clients. By default there is"
-        " one, if either library is installed and you pass neither `session` nor `client`. Otherwise the async methods"
-        " run boto3 in OS threads.",
+        description="A `boto3.Session`, whose credentials, region and profile all clients use. For a profile,"
+        " `AWS_PROFILE` is enough. Its event handlers see blocking calls only.",
     )
     client: Reference | None = Field(
         default=None,
         description="A boto3 DynamoDB client to use as it is, with its own region, endpoint and retries. It is never"
-        " closed. Of the options above, you can combine it only with `async_session`.",
+        " closed. Async methods call it in OS threads. You cannot combine it with the four options around it.",
     )
     client_config: Reference | None = Field(
         default=None,
@@ -77,8 +72,9 @@ class TableOptions(Options):
     retry_seconds: SecondsOrZero = Field(
         default=RETRY_SECONDS,
         description="For how many seconds to retry a request that is throttled, fails on AWS's side or gets no"
-        " response; 0 sends it once. The same goes for unprocessed items of a batch, and only for them if you pass"
-        " `client` or `client_config`. The last attempt may take as long as the time-outs allow, 13 seconds.",
+        " response; 0 sends it once. The same goes for unprocessed items of a batch. The last attempt may take as long"
+        " as the time-outs allow, 13 seconds. A `client`, or one of your `client_config`, may retry within each"
+        " attempt.",
     )
     serde: Serde | None = Field(
         default=None,
@@ -245,7 +241,7 @@ def make_cache(options: DynamoDBCacheOptions) -> DynamoDBCache[Any]:
 def _given(options: TableOptions) -> dict[str, Any]:
     """Return what is given of the constructor's options, with the objects that they name."""
     given = {name: getattr(options, name) for name in options.model_fields_set - {"setup", "encryption_key"}}
-    for name in ("session", "async_session", "client", "client_config"):
+    for name in ("session", "client", "client_config"):
         given[name] = made_object(name, getattr(options, name))
     given["on_event"] = made_function("on_event", options.on_event)
     given["serde"] = made_serde(options.serde, options.encryption_key, given["session"])

@@ -226,8 +226,6 @@ def patient(clients: Clients, retry_seconds: float) -> Asend:
 
     async def asend(call: Call) -> Any:
         now = _asking.get()
-        if clients.has_own_retries:
-            return await now.send(clients.asend, call)
         attempts = _attempts(now, call, retry_seconds)
         while True:
             try:

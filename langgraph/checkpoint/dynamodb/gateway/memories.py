@@ -35,11 +35,12 @@ from langgraph.checkpoint.dynamodb.gateway.shares import Held
 from langgraph.checkpoint.dynamodb.gateway.size_limits import check_json
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 from langgraph.store.dynamodb import batch, erase, reads
-from langgraph.store.dynamodb.batch import NewMemory, check_list, new_memory, new_search, put_all
+from langgraph.store.dynamodb.batch import check_list, new_memory, new_search, put_all
 from langgraph.store.dynamodb.index import checked_numbers, exact_vectors
 from langgraph.store.dynamodb.keys import Address, address_of
 from langgraph.store.dynamodb.memory_items import Expected, StoredMemory
 from langgraph.store.dynamodb.namespaces import list_namespaces, narrower
+from langgraph.store.dynamodb.put import NewMemory
 from langgraph.store.dynamodb.reads import LoadedMemory
 from langgraph.store.dynamodb.search import Search, search
 from langgraph.store.dynamodb.similarity import NewVector, SimilarityQuery, Vectors
@@ -159,20 +160,22 @@ class Memories:
     @ENDPOINTS.serve("write", wire.DeleteNamespaceResponse)
     def delete_namespace(self, request: wire.DeleteNamespaceRequest) -> Op[Document]:
         """Delete the memories under a namespace, as many as there is time for."""
-        return self._removing(erase.delete_part, request)
+        return self._removing(request, is_erasure=True)
 
     @ENDPOINTS.serve("write", wire.DeleteNamespaceResponse)
     def sweep_ttl(self, request: wire.SweepTtlRequest) -> Op[Document]:
         """Delete expired memories under a namespace, as many as there is time for."""
-        return self._removing(erase.sweep_part, request)
+        return self._removing(request, is_erasure=False)
 
-    def _removing(self, remove: Any, request: wire.DeleteNamespaceRequest) -> Op[Document]:
+    def _removing(self, request: wire.DeleteNamespaceRequest, *, is_erasure: bool) -> Op[Document]:
         self.who.check_namespace(request.namespace_prefix)
         until = self.storage.clock() + self.part_seconds
         after = (
             None if request.after is None else address_of(tuple(request.after.namespace), request.after.key)
         )
-        deleted, end = yield from remove(self.storage, _checked(request.namespace_prefix), after, until)
+        deleted, end = yield from erase.remove_part(
+            self.storage, _checked(request.namespace_prefix), after, until, is_erasure=is_erasure
+        )
         return {"deleted": deleted, "after": None if end is None else _place(end)}
 
 

@@ -28,7 +28,7 @@ from langgraph.checkpoint.dynamodb._operations.directory import (
 from langgraph.checkpoint.dynamodb._operations.entries import with_owner
 from langgraph.checkpoint.dynamodb._operations.error_collector import OF_ONE_THREAD, ErrorCollector
 from langgraph.checkpoint.dynamodb._operations.get import get_tuple
-from langgraph.checkpoint.dynamodb._operations.list import Position, select
+from langgraph.checkpoint.dynamodb._operations.list import Position, Selection
 from langgraph.checkpoint.dynamodb._operations.put import WantedValuesError, snapshot_arguments, store
 from langgraph.checkpoint.dynamodb._operations.runs import list_runs
 from langgraph.checkpoint.dynamodb._operations.thread_lock import Hold, TableHolder
@@ -99,21 +99,20 @@ class Operations:
             end = request.after
             after = Position(end.thread_id, end.checkpoint_ns, end.checkpoint_id)
         page = _Page(request.limit, self._fullness())
-        listing = select(
-            self.storage,
-            config,
-            request.filter,
-            request.before,
-            request.limit,
-            after,
-            self.prefix,
+        selection = Selection(
+            storage=self.storage,
+            metadata_filter=request.filter,
+            before=request.before,
+            left=request.limit,
+            after=after,
+            prefix=self.prefix,
             matches=may_match,
             errors=errors,
             ends_behind=page.ends_behind,
         )
         problem: Exception | None = None
         try:
-            yield from collected(listing, page.add)
+            yield from collected(selection.of(config), page.add)
             errors.raise_first()
         except OF_ONE_THREAD as error:
             if not page.found:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from langgraph.checkpoint.dynamodb._format.items import Partition
-from langgraph.checkpoint.dynamodb._runtime.fork import start_in_every_process
+from langgraph.checkpoint.dynamodb._runtime.cache import LruCache
 from langgraph.checkpoint.dynamodb.http.documents import Document
 
 # What an entry takes, and each of its values, beside the bytes of the values.
@@ -32,44 +30,19 @@ class Known:
         return _ENTRY_BYTES + sum(_VALUE_BYTES + len(each["data"]) for each in self.values.values())
 
 
-class KnownCheckpoints:
-    """The newest known checkpoint of each namespace, up to a total size. Safe to use from several OS threads."""
-
-    def __init__(self, bytes_max: int) -> None:
-        """Take the bound on the estimated size of all entries."""
-        self._bytes_max = bytes_max
-        start_in_every_process(self)
-
-    def start(self) -> None:
-        """Start empty; also after a fork, which may have come while another OS thread was changing the entries."""
-        self._bytes = 0
-        # The least recently used first.
-        self._entries: OrderedDict[Partition, Known] = OrderedDict()
-        self._lock = threading.Lock()
+class KnownCheckpoints(LruCache[Partition, Known]):
+    """The newest known checkpoint of each namespace, up to a total size."""
 
     def newest(self, partition: Partition) -> Known:
         """Return the newest known checkpoint of a namespace; one without values if none is known."""
-        with self._lock:
-            if partition in self._entries:
-                self._entries.move_to_end(partition)
-            return self._entries.get(partition, Known())
+        return self.get(partition) or Known()
 
-    def keep(self, partition: Partition, known: Known) -> None:
+    def remember(self, partition: Partition, known: Known) -> None:
         """Keep a checkpoint instead of the one before."""
-        with self._lock:
-            self._drop(partition)
-            self._entries[partition] = known
-            self._bytes += known.size_bytes
-            while self._bytes > self._bytes_max and self._entries:
-                self._drop(next(iter(self._entries)))
+        self.keep(partition, known, known.size_bytes)
 
-    def forget(self, thread_id: str | None = None) -> None:
+    def forget_thread(self, thread_id: str | None = None) -> None:
         """Forget a thread, or all."""
-        with self._lock:
-            for partition in [each for each in self._entries if thread_id in (None, each.thread_id)]:
-                self._drop(partition)
-
-    def _drop(self, partition: Partition) -> None:
-        dropped = self._entries.pop(partition, None)
-        if dropped is not None:
-            self._bytes -= dropped.size_bytes
+        for partition in self.keys():
+            if thread_id in (None, partition.thread_id):
+                self.forget(partition)

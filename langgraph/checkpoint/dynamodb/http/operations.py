@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import partial
 from typing import Any, cast
@@ -177,7 +177,7 @@ def get_tuple(client: Client, config: RunnableConfig) -> Op[CheckpointTuple | No
     # Answers of a later release may say more of a value than a request may.
     values = {name: {"type": each["type"], "data": each["data"]} for name, each in found["values"].items()}
     versions = found["checkpoint"].get("channel_versions", {})
-    client.memory.keep(partition, Known(found["checkpoint_id"], dict(versions), values))
+    client.memory.remember(partition, Known(found["checkpoint_id"], dict(versions), values))
     return (yield from work(partial(_opened, client, found), size_of(found["values"])))
 
 
@@ -284,7 +284,7 @@ def _list(
 ) -> Stream[CheckpointTuple]:
     """List checkpoints page by page. An error of one thread is raised at the end."""
     yield from client.service.about()
-    client, left = replace(client, codec=client.codec.for_many()), math.inf if limit is None else limit
+    left = math.inf if limit is None else limit
     # A scan of all threads pays for what is behind a page, too.
     first = _PAGE_FIRST if limit is None and "thread_id" in wanted else _PAGE_MAX
     after, count, failure = None, first if limit is None else min(limit, first), None
@@ -416,7 +416,7 @@ def put(
         asked = {**document, "values": sent, "kept": [name for name in values if name not in sent]}
         answer = yield from ask("put", (yield from client.service.fitting(asked, what)))
         if not answer["wanted"]:
-            client.memory.keep(partition, Known(checkpoint_id, versions, values))
+            client.memory.remember(partition, Known(checkpoint_id, versions, values))
             if parent_id is None and document["owner"] is None:
                 yield from _tell_of_missing_owner(client, partition)
             return client.config_of(partition, checkpoint_id)
@@ -530,14 +530,14 @@ def put_writes(
 def delete_thread(client: Client, thread_id: str) -> Op[None]:
     """Delete a thread."""
     checked = client.thread_inside(thread_id)
-    client.memory.forget(checked)
+    client.memory.forget_thread(checked)
     yield from ask("delete-thread", {"thread_id": checked})
 
 
 def delete_for_runs(client: Client, run_ids: Sequence[str]) -> Op[None]:
     """Delete the checkpoints of runs."""
     checked = arguments.checked_ids(run_ids, "run_ids")
-    client.memory.forget()
+    client.memory.forget_thread()
     within = {"thread_prefix": client.prefix} if client.prefix else {}
     yield from ask("delete-for-runs", {"run_ids": checked, **within})
 
@@ -549,7 +549,7 @@ def prune(client: Client, thread_ids: Sequence[str], strategy: str, keep_last: i
         client.thread_inside(each, "an id") for each in arguments.checked_ids(thread_ids, "thread_ids")
     ]
     for each in checked:
-        client.memory.forget(each)
+        client.memory.forget_thread(each)
     collector = ErrorCollector()
     for start in range(0, len(checked), _PRUNED_AT_ONCE):
         some = checked[start : start + _PRUNED_AT_ONCE]

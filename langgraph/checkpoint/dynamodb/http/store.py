@@ -23,9 +23,10 @@ from langgraph.checkpoint.dynamodb.http.documents import Document
 from langgraph.checkpoint.dynamodb.http.options import GatewayKeywords
 from langgraph.checkpoint.dynamodb.http.service import GatewayAccounting, ServiceClient, ask
 from langgraph.checkpoint.dynamodb.http.transport import TIMEOUT_SECONDS
-from langgraph.store.dynamodb.batch import Asked, Batch, NewMemory
+from langgraph.store.dynamodb.batch import Asked, Batch
 from langgraph.store.dynamodb.index import Embedded, Embedder, StoreIndexConfig
 from langgraph.store.dynamodb.memory_items import pack_value
+from langgraph.store.dynamodb.put import NewMemory
 from langgraph.store.dynamodb.reads import FoundItem, MemoryItem, with_revision
 from langgraph.store.dynamodb.store import TableStore
 from langgraph.store.dynamodb.transfer import times_record

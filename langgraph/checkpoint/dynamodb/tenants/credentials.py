@@ -26,13 +26,11 @@ from botocore.credentials import ReadOnlyCredentials
 from typing_extensions import Self
 
 from langgraph.checkpoint.dynamodb._format.limits import TENANT_PATTERN
-from langgraph.checkpoint.dynamodb._runtime.connection import tenant_sessions
 from langgraph.checkpoint.dynamodb._runtime.fork import start_in_every_process, without_forks
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerInputError
 
 if TYPE_CHECKING:
     import boto3
-    from aiobotocore.session import AioSession
 
 Fetch: TypeAlias = Callable[[str], Mapping[str, Any]]
 """Returns a tenant's credentials as STS does: `AccessKeyId`, `SecretAccessKey`, `SessionToken`, `Expiration`."""
@@ -62,7 +60,6 @@ class TenantCredentials:
         saver = DynamoDBSaver(
             "langgraph-checkpoints",
             session=credentials.session(),
-            async_session=credentials.async_session(),
         )
         with credentials.tenant("acme"):
             graph.invoke(inputs, {"configurable": {"thread_id": "acme/thread-1"}})
@@ -120,19 +117,7 @@ class TenantCredentials:
 
             session: Any = botocore.session.get_session()
         session.register_component("credential_provider", _Credentials(self))
-        made = boto3.Session(botocore_session=session)
-        tenant_sessions.add(made)
-        return made
-
-    def async_session(self) -> AioSession:
-        """Return a session for a saver's `async_session`. It needs aiobotocore or aioboto3."""
-        with without_forks():
-            from aiobotocore.session import get_session  # noqa: PLC0415 - optional.
-
-            session = get_session()
-        session.register_component("credential_provider", _AsyncCredentials(self))
-        tenant_sessions.add(session)
-        return session
+        return boto3.Session(botocore_session=session)
 
     def current(self) -> ReadOnlyCredentials:
         """Return the credentials of the context's tenant. Fetches them if they are not there.
@@ -275,31 +260,11 @@ class _Credentials:
     def get_frozen_credentials(self) -> ReadOnlyCredentials:
         return self._tenants.current()
 
-    def get_account_id(self) -> str | None:
-        return self._tenants.current().account_id
-
-    def get_deferred_property(self, property_name: str) -> Callable[[], Any]:
-        """Return a function that returns a property of the tenant later. It is called for the account's id only."""
-        del property_name
-        return self.get_account_id
-
-
-class _AsyncCredentials:
-    """The same for a session of aiobotocore."""
-
-    method = "tenant"
-
-    def __init__(self, tenants: TenantCredentials) -> None:
-        self._tenants = tenants
-
-    async def load_credentials(self) -> Self:
-        return self
-
-    async def get_frozen_credentials(self) -> ReadOnlyCredentials:
+    async def aget_frozen_credentials(self) -> ReadOnlyCredentials:
         return await self._tenants.acurrent()
 
-    async def get_account_id(self) -> str | None:
-        return (await self._tenants.acurrent()).account_id
+    def get_account_id(self) -> str | None:
+        return self._tenants.current().account_id
 
     def get_deferred_property(self, property_name: str) -> Callable[[], Any]:
         """Return a function that returns a property of the tenant later. It is called for the account's id only."""

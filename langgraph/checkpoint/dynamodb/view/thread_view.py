@@ -14,11 +14,12 @@ from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
 from langgraph.checkpoint.dynamodb._operations.entries import ThreadDescription, is_of_tenant, read_about
 from langgraph.checkpoint.dynamodb._operations.reads import StoredCheckpoint
 from langgraph.checkpoint.dynamodb._operations.threads import namespaces
+from langgraph.checkpoint.dynamodb._runtime.cache import LruCache
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
-from langgraph.checkpoint.dynamodb.view.caches import Caches, LruCache
+from langgraph.checkpoint.dynamodb.view.caches import Caches
 from langgraph.checkpoint.dynamodb.view.namespace_view import NamespaceView
 
 T = TypeVar("T")
@@ -89,7 +90,7 @@ class Session:
         read_only_saver.serde = inert(saver.serde, self._caches.objects)
         self.storage = read_only_saver.storage
         self._runner = read_only_saver.runner
-        self._threads: LruCache[ThreadView] = LruCache(_THREADS_MAX)
+        self._threads: LruCache[str, ThreadView] = LruCache(_THREADS_MAX)
         self._lock = Lock()
 
     def run(self, operation: Op[T]) -> T:
