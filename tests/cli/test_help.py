@@ -25,7 +25,7 @@ COMMANDS: dict[str, Any] = {
     name: command.loaded() if isinstance(command, Listed) else command for name, command in LISTED.items()
 }
 SHARED = {"--table", "--endpoint-url", "--region", "--profile", "--config", "--json", "--help"}
-PRINTING = ("template", "schema", "docs")
+PRINTING = ("template", "docs")
 
 
 def rows(document: str, heading: str) -> dict[str, str]:

@@ -129,7 +129,6 @@ PRINTED = [
     "template",
     "template gateway",
     "template --policy tenant",
-    "schema",
     "docs",
     "docs runbook",
     "docs docs/wire.md",

@@ -43,7 +43,7 @@ def test_an_unknown_option_is_refused_with_the_one_that_was_meant(kind: Any) -> 
         kind("https://gateway.example", on_events=print)
 
 
-def test_docstrings_page_and_schema_have_the_texts(capsys: pytest.CaptureFixture[str]) -> None:
+def test_docstrings_and_page_have_the_texts(capsys: pytest.CaptureFixture[str]) -> None:
     assert options.main(["--check"]) == 0, capsys.readouterr().out
 
 

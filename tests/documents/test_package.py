@@ -59,13 +59,11 @@ def index_page(wheel: Path) -> str:
 
 
 @pytest.mark.search
-def test_the_installed_package_prints_template_and_schema_without_the_source_tree(
+def test_the_installed_package_prints_template_and_documents_without_the_source_tree(
     wheel: Path, tmp_path: Path
 ) -> None:
     _run(UV, "pip", "install", "--quiet", "--offline", "--no-deps", "--target", str(tmp_path), str(wheel))
     assert _run(sys.executable, *ARGUMENTS, PYTHONPATH=str(tmp_path)) == TEMPLATE
-    schema = [*ARGUMENTS[:-1], "schema"]
-    assert _run(sys.executable, *schema, PYTHONPATH=str(tmp_path)) == _run(sys.executable, *schema)
     docs = [*ARGUMENTS[:-1], "docs"]
     for name in ("runbook", "deploy", "migrating"):
         document = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")

@@ -15,7 +15,7 @@ from langgraph.checkpoint.dynamodb.version import requirement
 
 _EXTRA = ("typer", "rich")
 # These need neither the extra nor a saver, and are printed at once.
-_PRINTED = ("--version", "docs", "schema", "template")
+_PRINTED = ("--version", "docs", "template")
 
 
 def main() -> None:

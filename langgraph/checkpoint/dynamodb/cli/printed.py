@@ -1,4 +1,4 @@
-"""The package's own files, printed without an extra and without a saver: version, documents, template, schema."""
+"""The package's own files, printed without an extra and without a saver: version, documents, templates."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from langgraph.checkpoint.dynamodb._format.schema import TEMPLATE_COMMAND
-from langgraph.checkpoint.dynamodb.cli.shipped import TABLE_ARN, document, print_template, schema
+from langgraph.checkpoint.dynamodb.cli.shipped import TABLE_ARN, document, print_template
 from langgraph.checkpoint.dynamodb.version import __version__
 
 COMMANDS = {
     "template": "Print a CloudFormation template, or a policy as JSON.",
     "docs": "Print a document of this release, or the list of them.",
-    "schema": "Print the JSON Schema of a file that configures a checkpointer.",
 }
 """The commands with their help."""
 _DEPLOY = f"""\
@@ -34,12 +33,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         if given.command == "docs":
             text = document(given.name)
-        elif given.command == "template":
+        else:
             if given.table_arn and not given.policy:
                 parser.error("argument --table-arn: it is the table of a policy; add --policy")
             text = print_template(given.name, given.policy, given.table_arn or TABLE_ARN, lists=given.list)
-        else:
-            text = schema()
     except LookupError as error:
         parser.error(str(error))
     sys.stdout.write(text)
@@ -50,7 +47,7 @@ def parsers() -> tuple[argparse.ArgumentParser, Mapping[str, argparse.ArgumentPa
     parser = argparse.ArgumentParser(prog="langgraph-dynamodb")
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(required=True, metavar="command", dest="command")
-    template, docs, _ = (
+    template, docs = (
         commands.add_parser(
             name, help=text, description=text, formatter_class=argparse.RawDescriptionHelpFormatter
         )

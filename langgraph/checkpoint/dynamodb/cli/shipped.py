@@ -138,10 +138,3 @@ def document(name: str | None = None) -> str:
         msg = f"there is no document {name!r}; `{DOCS_COMMAND}` lists them"
         raise LookupError(msg)
     return found[Path(name).stem]
-
-
-def schema() -> str:
-    """Return the schema by which editors check a file with a `checkpointer:`."""
-    from langgraph.checkpoint.dynamodb.config.schema import checkpointer_schema  # noqa: PLC0415 - only it needs pydantic.
-
-    return checkpointer_schema()

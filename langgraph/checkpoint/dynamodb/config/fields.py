@@ -7,7 +7,7 @@ import pkgutil
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import BeforeValidator, Field
 
 from langgraph.checkpoint.dynamodb._format.limits import TTL_SECONDS_MAX
 from langgraph.checkpoint.dynamodb.config.types import OptionError, Options
@@ -59,9 +59,7 @@ Ttl = Annotated[int, Field(ge=1, le=TTL_SECONDS_MAX), BeforeValidator(_no_flag)]
 TtlMinutes = Annotated[float, Field(gt=0, le=TTL_SECONDS_MAX // 60), BeforeValidator(_no_flag)]
 SecondsOrZero = Annotated[float, Field(ge=0), BeforeValidator(_no_flag)]
 Name = Annotated[str, Field(pattern=_NAME)]
-Reference = Annotated[
-    Any, BeforeValidator(_imported), WithJsonSchema({"type": "string", "pattern": rf"{_NAME}|\$\{{"})
-]
+Reference = Annotated[Any, BeforeValidator(_imported)]
 
 
 def made_object(name: str, value: Any) -> Any:

@@ -22,14 +22,8 @@ class Options(BaseModel):
     """Hints for options that other savers have."""
 
 
-def _require_one(schema: dict[str, Any], model: type[Alternatives]) -> None:
-    schema["oneOf"] = [{"required": [each]} for each in model.alternatives]
-
-
 class Alternatives(Options):
     """Base class of options of which exactly one has to be given, besides others."""
-
-    model_config = ConfigDict(json_schema_extra=_require_one)
 
     alternatives: ClassVar[tuple[str, ...]]
 
