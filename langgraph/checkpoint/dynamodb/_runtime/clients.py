@@ -270,9 +270,9 @@ def _why_in_threads(options: ClientOptions) -> str | None:
     if options.client is not None:
         return "pass session= instead of client="
     if options.session is not None:
-        import boto3  # noqa: PLC0415 - importing the saver should cost little.
+        from boto3.session import Session  # noqa: PLC0415 - importing the saver should cost little.
 
-        if not isinstance(options.session, boto3.Session):
+        if not isinstance(options.session, Session):
             return "pass a boto3.Session as session="
     if importlib.util.find_spec("aiobotocore") is None:
         return f"pip install {requirement('aiobotocore')}"
