@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
-import subprocess
-import sys
 import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -25,9 +21,9 @@ from langgraph.checkpoint.dynamodb.http import transport as http_transport
 from langgraph.checkpoint.dynamodb.http.exchange import ServiceClock
 from langgraph.checkpoint.dynamodb.http.transport import GatewayTransport
 from tests.support.http_stand_in import StandIn, problem
+from tests.support.loop_ends import FORKED, check_end, every_end
 from tests.support.operations import Side
 
-PROJECT_FOLDER = Path(__file__).parents[2]
 CALL = Call("put", {"a": 1})
 
 
@@ -190,13 +186,6 @@ def test_a_transport_that_is_dropped_is_closed(gateway: StandIn) -> None:
     assert asyncio.run(main()) == [True, True]
 
 
-def test_a_transport_that_is_dropped_after_its_loop(gateway: StandIn) -> None:
-    transport = GatewayTransport(gateway.address)
-    asyncio.run(transport.asend(CALL))
-    del transport
-    gc.collect()
-
-
 def test_who_has_used_nothing_has_nothing_to_close(gateway: StandIn) -> None:
     asyncio.run(GatewayTransport(gateway.address).aclose())
     assert gateway.connections == 0
@@ -220,103 +209,21 @@ def test_a_child_leaves_its_parents_connections_alone(gateway: StandIn) -> None:
 
 
 USE = """
-import asyncio, atexit, gc, os, sys
+import asyncio, gc, os, sys
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
-from langgraph.checkpoint.dynamodb.http import connections as http_connections
-from langgraph.checkpoint.dynamodb.http import transport as http_transport
 from langgraph.checkpoint.dynamodb.http.transport import GatewayTransport
 
-def transport():
+def made():
     return GatewayTransport(sys.argv[1])
 
-def use(transport, number):
-    print(transport.send(Call("put", {"number": number}))["number"], end=" ", flush=True)
-
-async def ause(transport, number):
-    print((await transport.asend(Call("put", {"number": number})))["number"], end=" ", flush=True)
+async def use(transport, number):
+    blocking, waiting = (Call("put", {"number": each}) for each in (0, number))
+    transport.send(blocking)
+    print((await transport.asend(waiting))["number"], end=" ", flush=True)
 """
-ENDS = {
-    "a process that closes nothing": """
-kept = transport()
-use(kept, 1)
-use(kept, 2)
-""",
-    "a transport that is dropped": """
-for number in range(1, 3):
-    use(transport(), number)
-    gc.collect()
-""",
-    "a loop that is closed without notice": """
-kept = transport()
-for number in range(1, 3):
-    loop = asyncio.new_event_loop()
-    loop.run_until_complete(ause(kept, number))
-    loop.close()
-""",
-    "a loop that is open until the process ends": """
-kept = transport()
-loop = asyncio.new_event_loop()
-for number in range(1, 3):
-    loop.run_until_complete(ause(kept, number))
-atexit.register(loop.close)
-""",
-    "a transport that is dropped while its loop runs": """
-async def main():
-    for number in range(1, 3):
-        await ause(transport(), number)
-        gc.collect()
-        await asyncio.sleep(0.1)
-asyncio.run(main())
-""",
-    "a transport that is dropped by another thread": """
-async def main():
-    for number in range(1, 3):
-        kept = [transport()]
-        await ause(kept[0], number)
-        def drop():
-            kept.clear()
-            gc.collect()
-        await asyncio.to_thread(drop)
-asyncio.run(main())
-""",
-    "a fork": """
-kept = transport()
-loop = asyncio.new_event_loop()
-use(kept, 1)
-loop.run_until_complete(ause(kept, 2))
-child = os.fork()
-if not child:
-    use(kept, 3)
-    asyncio.run(ause(kept, 4))
-    gc.collect()
-    sys.exit()
-os.waitpid(child, 0)
-use(kept, 5)
-loop.run_until_complete(ause(kept, 6))
-loop.close()
-""",
-}
 
 
-@pytest.mark.parametrize(
-    "end",
-    [
-        each
-        if each == "a transport that is dropped while its loop runs"
-        else pytest.param(each, marks=pytest.mark.search)
-        for each in ENDS
-    ],
-)
+# A child has its parent's sockets, which it may not close: see `test_a_child_leaves_its_parents_connections_alone`.
+@every_end(FORKED)
 def test_nothing_is_left_open_after(gateway: StandIn, end: str) -> None:
-    if end == "a fork" and not hasattr(os, "fork"):
-        pytest.skip("this platform has no fork")
-    # A child has its parent's sockets, which it may not close; nobody is told by default.
-    warnings = [] if end == "a fork" else ["-W", "always::ResourceWarning"]
-    done = subprocess.run(  # noqa: S603  # This interpreter, with a program of this file.
-        [sys.executable, *warnings, "-c", USE + ENDS[end], gateway.address],
-        capture_output=True,
-        text=True,
-        cwd=PROJECT_FOLDER,
-        check=True,
-    )
-    assert (done.stdout.split(), done.stderr) == ([*"123456"[: 6 if end == "a fork" else 2]], "")
+    check_end(USE, end, gateway.address)
