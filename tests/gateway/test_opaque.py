@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
+import pickle
 from collections.abc import Callable
 from typing import Any
 
+import ormsgpack
 import pytest
 from langgraph.checkpoint.serde import jsonplus
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
@@ -28,15 +30,23 @@ MADE = {
 }
 LOADED = {**MADE, "lc": 1, "id": ["langchain", "schema", "messages", "HumanMessage"]}
 TYPED = {"type": "json", "data": base64.b64encode(json.dumps([MADE, LOADED]).encode()).decode()}
+PICKLED = {"type": "pickle", "data": base64.b64encode(pickle.dumps(print)).decode()}
+CALLED = ormsgpack.packb(ormsgpack.Ext(0, ormsgpack.packb(("os", "system", "true"))))
+EXTENSION = {"type": "msgpack", "data": base64.b64encode(CALLED).decode()}
 TEXT = json.dumps({"a": MADE, "b": LOADED})
 METADATA = {"type": "json", "data": base64.b64encode(TEXT.encode()).decode()}
 AT = {"namespace": ["n"], "key": "k"}
 PUT = {
     "thread_id": "t",
-    "checkpoint": {"id": "1", "a": MADE, "b": LOADED, "channel_versions": {"x": 1}},
+    "checkpoint": {
+        "id": "1",
+        "a": MADE,
+        "b": LOADED,
+        "channel_versions": {"x": 1, "pickled": 1, "called": 1},
+    },
     "metadata": {"a": MADE},
-    "new_versions": {"x": 1},
-    "values": {"x": TYPED},
+    "new_versions": {"x": 1, "pickled": 1, "called": 1},
+    "values": {"x": TYPED, "pickled": PICKLED, "called": EXTENSION},
     "listed": True,
 }
 REQUESTS: list[tuple[str, dict[str, Any]]] = [
@@ -87,6 +97,9 @@ async def test_no_object_is_made_of_what_a_client_sends(
         gateway = create_gateway(make_saver(), authenticate=by_token(PRINCIPALS), plain_json=True)
         answer = await send_as(gateway, "admin", f"/{name}", request)
         assert answer.status_code == 200, (name, answer.text)
+        if name == "checkpoints/get-tuple" and request["plain"]:
+            shown = answer.json()["checkpoint"]["values"]
+            assert (shown["pickled"]["type"], shown["called"]["type"]) == ("pickle", "os.system")
     assert made == []
 
 
