@@ -41,6 +41,7 @@ DOCUMENT = {
     "list": [[1], {}],
 }
 PRIVATE = "that-nobody-may-see"
+BROTLI = {"Content-Type": MEDIA_TYPE, "Content-Encoding": "br"}
 TRANSIENT = {
     "cut before the request is read": UNREAD,
     "cut after it took effect": DROPPED,
@@ -284,6 +285,7 @@ def test_what_the_configuration_is_to_blame_for(
     ("method", "answer", "says"),
     [
         ("put", Answer(body=b"\xc1"), "cannot be read: it is not msgpack"),
+        ("put", Answer(headers=BROTLI), "cannot be read: it is compressed as br"),
         ("about", replace(ABOUT, body=b"{"), "cannot be read: it is not JSON"),
         ("about", replace(ABOUT, body=b"[" * 100_000), "cannot be read: it is not JSON"),
     ],

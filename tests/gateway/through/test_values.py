@@ -212,27 +212,32 @@ def test_what_does_not_fit_into_an_answer_is_asked_for() -> None:
     assert {each.method for each in pair.asked[before:]} == {"list", "get-tuple", "about"}
 
 
-def test_the_newest_is_another_one_if_it_is_deleted_before_all_of_it_came() -> None:
+@pytest.mark.parametrize(("checkpoint_id", "found_id"), [(None, "0"), ("1", None)])
+@pytest.mark.parametrize("first", ["get-tuple", "list"])
+def test_what_is_deleted_before_all_of_it_came_is_gone(
+    first: str, checkpoint_id: str | None, found_id: str | None
+) -> None:
     pair = Pair(limits=Limits(body_bytes_max=20_000))
     values = {f"channel {number}": noise(6000, number) for number in range(7)}
     for step in range(2):
         pair.put(step, values)
-    reads = 0
+    pair.asked.clear()
 
     def delete_in_between(call: Call) -> Call:
-        nonlocal reads
-        reads += call.method == "get-tuple"
-        if reads == 2:
-            reads += 1
+        if [each.method for each in pair.asked] == ["about", first]:
             (head,) = pair.harness.items("C#1#").values()
             pair.harness.remove(head)
         return call
 
     pair.change = delete_in_between
-    found = pair.run(operations.get_tuple(client_of(pair.storage), thread_config(THREAD)))
-    assert found is not None
-    assert found.checkpoint["id"] == "0"
-    assert found.checkpoint["channel_values"] == values
+    client, config = client_of(pair.storage), thread_config(THREAD, "", checkpoint_id)
+    if first == "list":
+        found = pair.run(collected(operations.list_checkpoints(client, config, None, None, None)))
+    else:
+        # If it was the newest one, another is that now.
+        found = list(filter(None, [pair.run(operations.get_tuple(client, config))]))
+    shown = [(each.checkpoint["id"], each.checkpoint["channel_values"]) for each in found]
+    assert shown == ([] if found_id is None else [(found_id, values)])
 
 
 @pytest.mark.parametrize("what", [{"checkpoint_ns": ""}, {"checkpoint_id": "1"}])
