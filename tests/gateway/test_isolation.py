@@ -20,7 +20,7 @@ from langgraph.checkpoint.dynamodb.gateway.media import MSGPACK
 from langgraph.checkpoint.dynamodb.gateway.operations import ENDPOINTS
 from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
-from tests.gateway.conftest import always
+from tests.gateway.conftest import always, client_of
 from tests.gateway.recorded import Recorded, connecting, converse
 from tests.gateway.requests import found, keys_in, places_of_values, replaced
 from tests.support.checkpoints import store, thread_config
@@ -87,7 +87,7 @@ def hostile(good: Any) -> list[Any]:
 
 
 async def test_a_request_reaches_its_tenants_partitions_only(
-    make_agent: Callable[[], HttpCheckpointSaver], recorded: Recorded, client_of: Any, traffic: Traffic
+    make_agent: Callable[[], HttpCheckpointSaver], recorded: Recorded, traffic: Traffic
 ) -> None:
     await converse(make_agent)
     assert {each.name for each in ENDPOINTS} - recorded.documents.keys() == NOT_TRIED.keys()
@@ -113,13 +113,7 @@ async def test_a_request_reaches_its_tenants_partitions_only(
 
 @pytest.mark.parametrize("tenant", ["acme", "other"])
 async def test_by_run_a_tenant_hears_of_its_own_damage_only(
-    tenant: str,
-    saver: DynamoDBSaver,
-    recorded: Recorded,
-    client_of: Any,
-    traffic: Traffic,
-    own_client: Any,
-    table_name: str,
+    tenant: str, saver: DynamoDBSaver, recorded: Recorded, traffic: Traffic, own_client: Any, table_name: str
 ) -> None:
     for thread in ("acme/1", "acme/2", "other/1", "other/2"):
         store(saver, thread_config(thread), "1", {}, run_id="r")

@@ -17,6 +17,7 @@ from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY
 from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, create_gateway, memories, nodes
 from langgraph.checkpoint.dynamodb.gateway.memories import Recent
 from langgraph.store.dynamodb import DynamoDBStore
+from tests.conftest import MakeSaver
 from tests.gateway.conftest import by_token, send_as
 from tests.gateway.requests import found, keys_in, places_of_values, replaced
 from tests.support.checkpoints import all_items, noise
@@ -305,7 +306,7 @@ def test_what_was_listed_is_remembered_within_bounds(monkeypatch: pytest.MonkeyP
 
 
 async def test_the_key_of_the_service_encrypts_what_is_cached(
-    make_send: Callable[..., Send], make_saver: Callable[..., DynamoDBSaver], own_client: Any, table_name: str
+    make_send: Callable[..., Send], make_saver: MakeSaver, own_client: Any, table_name: str
 ) -> None:
     cipher = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
     encrypting, plain = make_send(make_saver(serde=cipher)), make_send()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import pickle
-from collections.abc import Callable
 from typing import Any
 
 import ormsgpack
@@ -16,6 +15,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, DynamoDBSaver
 from langgraph.checkpoint.dynamodb.gateway import anybody_on_this_machine, create_gateway
+from tests.conftest import MakeSaver
 from tests.gateway.conftest import by_token, send_as
 from tests.gateway.test_labels import PRINCIPALS
 
@@ -80,7 +80,7 @@ REQUESTS: list[tuple[str, dict[str, Any]]] = [
 
 
 async def test_no_object_is_made_of_what_a_client_sends(
-    make_saver: Callable[..., DynamoDBSaver], monkeypatch: pytest.MonkeyPatch
+    make_saver: MakeSaver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[Any] = []
     loads_typed = JsonPlusSerializer.loads_typed
@@ -104,7 +104,7 @@ async def test_no_object_is_made_of_what_a_client_sends(
 
 
 async def test_the_log_does_not_name_a_thread_that_enters_the_directory(
-    make_saver: Callable[..., DynamoDBSaver], caplog: pytest.LogCaptureFixture
+    make_saver: MakeSaver, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Whether a thread without an owner is a mistake, the client knows, and the saver of the service does not."""
     gateway = create_gateway(make_saver(owner_from="user_id"), authenticate=by_token(PRINCIPALS))

@@ -32,6 +32,7 @@ from langgraph.checkpoint.dynamodb.gateway.ownership import admitted
 from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
+from tests.conftest import MakeSaver
 from tests.gateway.conftest import by_token, send_as
 from tests.gateway.requests import example
 from tests.support.checkpoints import METADATA, Conversation, all_items, checkpoint_of, noise, thread_config
@@ -134,7 +135,7 @@ def test_an_owner_is_changed_by_those_who_are_bound_to_none(connect: Connect) ->
 
 
 @pytest.fixture
-def gateway(make_saver: Callable[..., DynamoDBSaver]) -> Starlette:
+def gateway(make_saver: MakeSaver) -> Starlette:
     """Give a gateway without a network."""
     return create_gateway(make_saver(), authenticate=by_token(PRINCIPALS), plain_json=True)
 

@@ -22,13 +22,13 @@ from langgraph.types import Interrupt
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, anybody_on_this_machine, create_gateway
 from langgraph.checkpoint.dynamodb.gateway.settings import load_options
-from tests.gateway.conftest import always
+from tests.conftest import MakeSaver
+from tests.gateway.conftest import always, client_of
 from tests.support import graphs
 from tests.support.checkpoints import noise, store, thread_config
 
 pytestmark = pytest.mark.engines("dynamodb-local")
 
-MakeSaver = Callable[..., DynamoDBSaver]
 Ask = Callable[..., Any]
 DOCUMENT = Path(__file__).parents[2] / "docs" / "wire.md"
 ENCRYPTED = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
@@ -53,7 +53,7 @@ class Written(SerializerProtocol):
 
 
 @pytest.fixture
-def make_ask(make_saver: MakeSaver, client_of: Any) -> Callable[..., Ask]:
+def make_ask(make_saver: MakeSaver) -> Callable[..., Ask]:
     """Give a factory of functions that ask a gateway, and check its answers by its description."""
 
     def make(**options: Any) -> Ask:
@@ -282,7 +282,7 @@ async def test_an_interrupt_that_no_longer_fits_is_named(make_ask: Any, make_sav
 # Encryption
 
 
-async def test_the_service_opens_what_it_has_the_key_of(client_of: Any, make_saver: MakeSaver) -> None:
+async def test_the_service_opens_what_it_has_the_key_of(make_saver: MakeSaver) -> None:
     saver = make_saver(serde=ENCRYPTED)
     store(saver, thread_config("t"), ID, {"a": "shown"}, note="shown")
     client = client_of(create_gateway(saver, authenticate=anybody_on_this_machine, plain_json=True))
@@ -296,7 +296,7 @@ async def test_the_service_opens_what_it_has_the_key_of(client_of: Any, make_sav
 # Who may read, and where it is
 
 
-async def test_by_default_nothing_is_opened(client_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_by_default_nothing_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     client = client_of(create_gateway(DynamoDBSaver("threads"), authenticate=anybody_on_this_machine))
     for name in ("get-tuple", "list"):
         answer = await client.post(f"/checkpoints/{name}", json={"thread_id": "t", "plain": True})
@@ -309,7 +309,7 @@ async def test_by_default_nothing_is_opened(client_of: Any, monkeypatch: pytest.
 # The document
 
 
-async def test_the_example_of_the_document_is_what_is_answered(make_saver: MakeSaver, client_of: Any) -> None:
+async def test_the_example_of_the_document_is_what_is_answered(make_saver: MakeSaver) -> None:
     section = DOCUMENT.read_text().split("## Plain JSON")[1].split("\n## ")[0]
     command, answered = (re.search(rf"```{kind}\n(.*?)```", section, re.DOTALL) for kind in ("sh", "json"))
     assert command is not None

@@ -13,8 +13,7 @@ import httpx
 import pytest
 
 from langgraph.checkpoint.dynamodb._format.limits import POOL_CONNECTIONS
-from langgraph.checkpoint.dynamodb._runtime.drivers import AsyncDriver, BlockingDriver
-from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, result
+from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
 from langgraph.checkpoint.dynamodb.http import connections as http_connections
 from langgraph.checkpoint.dynamodb.http import transport as http_transport
@@ -25,33 +24,6 @@ from tests.support.loop_ends import FORKED, check_end, every_end
 from tests.support.operations import Side
 
 CALL = Call("put", {"a": 1})
-
-
-def _operation(count: int) -> Op[list[Any]]:
-    """Ask for many documents side by side, and again."""
-    answers: list[Any] = []
-    for _ in range(2):
-        outcomes = yield [Call("put", {"number": number}) for number in range(count)]
-        answers += [result(each)["number"] for each in outcomes]
-    return answers
-
-
-def test_the_drivers_run_operations_over_it(gateway: StandIn, side: Side) -> None:
-    transport = GatewayTransport(gateway.address)
-    if side == "sync":
-        answers = BlockingDriver(transport.send, transport.pool).run(_operation(10))
-        transport.close()
-    else:
-
-        async def main() -> list[Any]:
-            try:
-                return await AsyncDriver(transport.asend).run(_operation(10))
-            finally:
-                await transport.aclose()
-
-        answers = asyncio.run(main())
-    assert answers == [*range(10)] * 2
-    assert gateway.connections <= 10
 
 
 def test_a_connection_is_used_again_also_after_an_error(gateway: StandIn) -> None:
@@ -120,7 +92,7 @@ def test_what_was_closed_may_be_used_again(gateway: StandIn) -> None:
         transport = GatewayTransport(gateway.address)
         for _ in range(2):
             assert transport.send(CALL) == await transport.asend(CALL) == {"a": 1}
-            assert len(BlockingDriver(transport.send, transport.pool).run(_operation(2))) == 4
+            assert list(transport.pool().map(transport.send, [CALL] * 3)) == [{"a": 1}] * 3
             await transport.aclose()
             await transport.aclose()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime, timezone
 from typing import Any
 
@@ -10,16 +9,14 @@ import pytest
 
 from langgraph.checkpoint.dynamodb import (
     CheckpointerInputError,
-    DynamoDBSaver,
     ThreadPage,
 )
-from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
+from tests.conftest import MakeSaver
+from tests.gateway.through.conftest import MakeRemote
 from tests.support.checkpoints import METADATA, checkpoint_of, noise, thread_config
 from tests.support.operations import Side, ask, both_sides
 
 pytestmark = pytest.mark.engines("dynamodb-local")
-
-MakeRemote = Callable[..., HttpCheckpointSaver]
 
 
 def put(side: Side, saver: Any, thread: str, user: Any, step: int = 1, **more: Any) -> Any:
@@ -42,7 +39,7 @@ def shown(page: ThreadPage) -> list[tuple[Any, ...]]:
 @both_sides
 @pytest.mark.parametrize("prefix", ["", "acme/"])
 def test_a_client_enters_describes_and_lists_as_a_saver_does(
-    make_remote: MakeRemote, make_saver: Callable[..., DynamoDBSaver], side: Side, prefix: str
+    make_remote: MakeRemote, make_saver: MakeSaver, side: Side, prefix: str
 ) -> None:
     remote = make_remote(thread_prefix=prefix, owner_from="user_id")
     direct = make_saver(owner_from="user_id")

@@ -11,7 +11,7 @@ import random
 import time
 from collections.abc import Callable, Coroutine
 from email.utils import formatdate
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import httpx
 import pytest
@@ -35,6 +35,8 @@ from tests.support.observed import Collected
 from tests.support.virtual_time import run_in_virtual_time
 
 T = TypeVar("T")
+MakeEndpoint: TypeAlias = Callable[[], "Endpoint"]
+Run: TypeAlias = Callable[[Coroutine[Any, Any, Any]], Any]
 
 TABLE = "threads"
 URL = "http://localhost"
@@ -80,7 +82,7 @@ def throttled(call: Call) -> ClientError:
 
 
 @pytest.fixture
-def make_endpoint(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Endpoint]:
+def make_endpoint(monkeypatch: pytest.MonkeyPatch) -> MakeEndpoint:
     """Give a factory of endpoints; the last one answers all savers and stores."""
     made: list[Endpoint] = []
 
@@ -96,7 +98,7 @@ def make_endpoint(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Endpoint]:
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch) -> Callable[[Coroutine[Any, Any, Any]], Any]:
+def run(monkeypatch: pytest.MonkeyPatch) -> Run:
     """Give a function that runs a coroutine in virtual time."""
     return lambda main: run_in_virtual_time(main, monkeypatch)
 
@@ -207,8 +209,8 @@ def test_a_table_that_throttles_gets_as_many_requests_as_from_a_saver_on_it(
     seconds: float,
     puts: int,
     is_warm: bool,
-    make_endpoint: Callable[[], Endpoint],
-    run: Callable[[Coroutine[Any, Any, Any]], Any],
+    make_endpoint: MakeEndpoint,
+    run: Run,
 ) -> None:
     near = Course(make_endpoint(), throttles(), seconds, puts)
     run(near.run(direct(), is_warm=is_warm))
@@ -220,9 +222,7 @@ def test_a_table_that_throttles_gets_as_many_requests_as_from_a_saver_on_it(
 
 @pytest.mark.parametrize("is_throttled", [is_write, lambda _: True], ids=["writes", "all"])
 def test_a_hot_thread_does_not_delay_another_one_of_its_principal(
-    is_throttled: Callable[[Call], bool],
-    make_endpoint: Callable[[], Endpoint],
-    run: Callable[[Coroutine[Any, Any, Any]], Any],
+    is_throttled: Callable[[Call], bool], make_endpoint: MakeEndpoint, run: Run
 ) -> None:
     async def main() -> float:
         endpoint, loop = make_endpoint(), asyncio.get_running_loop()
@@ -247,10 +247,7 @@ def test_a_hot_thread_does_not_delay_another_one_of_its_principal(
 
 
 def test_a_copy_that_goes_on_does_not_begin_again(
-    make_endpoint: Callable[[], Endpoint],
-    run: Callable[[Coroutine[Any, Any, Any]], Any],
-    caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
+    make_endpoint: MakeEndpoint, run: Run, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def copied(saver: Any) -> int:
         endpoint, loop = make_endpoint(), asyncio.get_running_loop()
@@ -270,10 +267,7 @@ def test_a_copy_that_goes_on_does_not_begin_again(
 
 
 def test_the_agent_is_told_that_the_table_throttles(
-    make_endpoint: Callable[[], Endpoint],
-    run: Callable[[Coroutine[Any, Any, Any]], Any],
-    caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
+    make_endpoint: MakeEndpoint, run: Run, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(attempts, "_silent_until", 0.0)
     events = Collected()
@@ -291,9 +285,7 @@ def test_the_agent_is_told_that_the_table_throttles(
     assert event.waited_seconds > 30
 
 
-def test_a_table_that_does_not_answer_is_told_apart(
-    make_endpoint: Callable[[], Endpoint], run: Callable[[Coroutine[Any, Any, Any]], Any]
-) -> None:
+def test_a_table_that_does_not_answer_is_told_apart(make_endpoint: MakeEndpoint, run: Run) -> None:
     endpoint = make_endpoint()
     endpoint.error = lambda _: EndpointConnectionError(endpoint_url="http://table")
     course = Course(endpoint, lambda _: True, 1000, 1)
@@ -301,9 +293,7 @@ def test_a_table_that_does_not_answer_is_told_apart(
     assert "the gateway's table does not answer" in str(course.error)
 
 
-def test_a_large_batch_goes_on_where_it_was(
-    make_endpoint: Callable[[], Endpoint], run: Callable[[Coroutine[Any, Any, Any]], Any]
-) -> None:
+def test_a_large_batch_goes_on_where_it_was(make_endpoint: MakeEndpoint, run: Run) -> None:
     ops = [PutOp(("acme", "u1"), f"{number}", {"n": number}) for number in range(200)]
 
     async def main(store: Any, endpoint: Endpoint) -> int:
@@ -322,9 +312,7 @@ def test_a_large_batch_goes_on_where_it_was(
 
 @pytest.mark.parametrize("throttled_key", ["M#notes/#1", "P#u1/"], ids=["a memory", "the register"])
 def test_what_the_table_was_too_busy_for_is_sent_again_alone(
-    make_endpoint: Callable[[], Endpoint],
-    run: Callable[[Coroutine[Any, Any, Any]], Any],
-    throttled_key: str,
+    make_endpoint: MakeEndpoint, run: Run, throttled_key: str
 ) -> None:
     """One put of a partition is enough to look whether it is still registered."""
     namespace = ("acme", "u1", "notes")
