@@ -161,11 +161,6 @@ async def test_a_delta_channel_says_that_it_is_rebuilt(ask: Ask, make_saver: Mak
     assert (narrowed["omitted"], [*narrowed["values"]]) == ({}, ["rounds"])
 
 
-async def test_a_thread_that_is_not_there_is_null(ask: Ask) -> None:
-    assert await get(ask, thread_id="nobody") is None
-    assert await ask("list", thread_id="nobody") == {"checkpoints": [], "after": None, "problem": None}
-
-
 # Values
 
 

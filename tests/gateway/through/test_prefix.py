@@ -12,7 +12,7 @@ from langgraph.checkpoint.dynamodb import (
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
 from tests.conftest import MakeSaver
 from tests.gateway.through.conftest import Serve
-from tests.support.checkpoints import Conversation, store, thread_config
+from tests.support.checkpoints import store, thread_config
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -24,20 +24,17 @@ def _threads(saver: BaseCheckpointSaver[Any]) -> list[str]:
     return sorted({each.config["configurable"]["thread_id"] for each in saver.list(None)})
 
 
-def test_a_list_of_all_threads_has_those_with_the_prefix(serve: Serve, make_saver: MakeSaver) -> None:
+def test_all_threads_and_those_of_a_run_are_those_with_the_prefix(
+    serve: Serve, make_saver: MakeSaver
+) -> None:
     for thread in ("acme/1", "acme2/1", "1"):
-        Conversation(make_saver(), thread).put(step=0)
+        store(make_saver(), thread_config(thread), "1", {}, run_id="run")
     with HttpCheckpointSaver(serve(), thread_prefix="acme/") as remote:
         assert _threads(remote) == ["1"]
         assert len(list(remote.list(None, limit=1))) == 1
-
-
-def test_runs_are_deleted_in_threads_with_the_prefix_only(serve: Serve, make_saver: MakeSaver) -> None:
-    for thread in ("acme/1", "other/1"):
-        store(make_saver(), thread_config(thread), "1", {}, run_id="run")
-    with HttpCheckpointSaver(serve(), thread_prefix="acme/") as remote:
         remote.delete_for_runs(["run"])
-    assert _threads(make_saver()) == ["other/1"]
+        assert _threads(remote) == []
+    assert _threads(make_saver()) == ["1", "acme2/1"]
 
 
 def test_it_is_text() -> None:
