@@ -32,6 +32,7 @@ pytestmark = pytest.mark.engines("dynamodb-local")
 Ask = Callable[..., Any]
 DOCUMENT = Path(__file__).parents[2] / "docs" / "wire.md"
 ENCRYPTED = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
+LIMITS = Limits(body_bytes_max=8 << 20)
 ID = "1f0c6f64-5bd2-6d3b-8000-0242ac120002"
 
 
@@ -58,8 +59,10 @@ def make_ask(make_saver: MakeSaver) -> Callable[..., Ask]:
 
     def make(**options: Any) -> Ask:
         principal = options.pop("principal", Principal("reader", rights=frozenset({"read"})))
-        limits = {"limits": Limits(body_bytes_max=8 << 20)} | options
-        gateway = create_gateway(make_saver(), authenticate=always(principal), plain_json=True, **limits)
+        saver = make_saver(serde=options.pop("serde", None))
+        gateway = create_gateway(
+            saver, authenticate=always(principal), plain_json=True, **({"limits": LIMITS} | options)
+        )
 
         async def ask(name: str, status: int = 200, **request: Any) -> Any:
             client: httpx.AsyncClient = client_of(gateway)
@@ -277,15 +280,10 @@ async def test_an_interrupt_that_no_longer_fits_is_named(make_ask: Any, make_sav
 # Encryption
 
 
-async def test_the_service_opens_what_it_has_the_key_of(make_saver: MakeSaver) -> None:
-    saver = make_saver(serde=ENCRYPTED)
-    store(saver, thread_config("t"), ID, {"a": "shown"}, note="shown")
-    client = client_of(create_gateway(saver, authenticate=anybody_on_this_machine, plain_json=True))
-    answer = await client.post("/checkpoints/get-tuple", json={"thread_id": "t", "plain": True})
-    assert answer.json()["checkpoint"]["values"] == {"a": "shown"}
-    keyless = client_of(create_gateway(make_saver(), authenticate=anybody_on_this_machine, plain_json=True))
-    answer = await keyless.post("/checkpoints/get-tuple", json={"thread_id": "t", "plain": True})
-    assert (answer.status_code, "has no cipher" in answer.text) == (409, True)
+async def test_the_service_opens_what_it_has_the_key_of(make_ask: Any, make_saver: MakeSaver) -> None:
+    store(make_saver(serde=ENCRYPTED), thread_config("t"), ID, {"a": "shown"}, note="shown")
+    assert (await get(make_ask(serde=ENCRYPTED)))["values"] == {"a": "shown"}
+    assert "has no cipher" in (await make_ask()("get-tuple", 409, thread_id="t"))["detail"]
 
 
 # Who may read, and where it is

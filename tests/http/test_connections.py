@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -19,6 +19,7 @@ from langgraph.checkpoint.dynamodb.http import connections as http_connections
 from langgraph.checkpoint.dynamodb.http import transport as http_transport
 from langgraph.checkpoint.dynamodb.http.exchange import ServiceClock
 from langgraph.checkpoint.dynamodb.http.transport import GatewayTransport
+from tests.http.conftest import Send
 from tests.support.http_stand_in import StandIn, problem
 from tests.support.loop_ends import FORKED, check_end, every_end
 from tests.support.operations import Side
@@ -100,11 +101,11 @@ def test_what_was_closed_may_be_used_again(gateway: StandIn) -> None:
 
 
 def test_who_is_closed_by_another_meanwhile_goes_on_with_new_connections(
-    gateway: StandIn, side: Side, monkeypatch: pytest.MonkeyPatch
+    gateway: StandIn, side: Side, send: Send, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     transport = GatewayTransport(gateway.address)
-    closings = [1]
-    build = httpx.Client.build_request if side == "sync" else httpx.AsyncClient.build_request
+    kind: Any = httpx.Client if side == "sync" else httpx.AsyncClient
+    build, closings = kind.build_request, [1]
 
     def build_and_close(client: Any, *args: Any, **options: Any) -> httpx.Request:
         if closings:
@@ -114,32 +115,24 @@ def test_who_is_closed_by_another_meanwhile_goes_on_with_new_connections(
                 transport.close()
             else:
                 client._state = httpx._client.ClientState.CLOSED  # noqa: SLF001
-        return build(client, *args, **options)
+        request: httpx.Request = build(client, *args, **options)
+        return request
 
-    monkeypatch.setattr(
-        httpx.Client if side == "sync" else httpx.AsyncClient, "build_request", build_and_close
-    )
-    if side == "sync":
-        assert transport.send(CALL) == {"a": 1}
-        transport.close()
-    else:
-        assert asyncio.run(transport.asend(CALL)) == {"a": 1}
+    monkeypatch.setattr(kind, "build_request", build_and_close)
+    assert send(transport, CALL) == {"a": 1}
     assert closings == []
 
 
 def test_other_errors_of_the_kind_pass_through(
-    gateway: StandIn, side: Side, monkeypatch: pytest.MonkeyPatch
+    gateway: StandIn, ask: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: Any, **__: Any) -> None:
         raise RuntimeError("as it is")
 
     for kind in (httpx.Client, httpx.AsyncClient):
         monkeypatch.setattr(kind, "build_request", fail)
-    transport = GatewayTransport(gateway.address)
-    send = transport.send if side == "sync" else lambda call: asyncio.run(transport.asend(call))
     with pytest.raises(RuntimeError, match="as it is"):
-        send(CALL)
-    transport.close()
+        ask(gateway.address)
 
 
 def test_a_transport_that_is_dropped_is_closed(gateway: StandIn) -> None:

@@ -52,10 +52,8 @@ MakeStore = Callable[..., HttpStore]
 MakeDirect = Callable[..., DynamoDBStore]
 NAMESPACE = ("users", "u1")
 # The service's, and not the client's.
-LARGE: dict[str, Any] = dict.fromkeys(
-    ("search_bytes_max", "body_bytes_max", "decompressed_bytes_max"), 64 << 20
-)
 OF_THE_LIMITS = ("search_bytes_max", "body_bytes_max", "decompressed_bytes_max")
+LARGE: dict[str, Any] = dict.fromkeys(OF_THE_LIMITS, 64 << 20)
 OF_THE_SAVER = ("serde", "consistent_read", "allow_unencrypted")
 
 
