@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ast
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import langgraph.checkpoint.dynamodb as package
+from tests.support.loaded import loaded_by
 
 PACKAGE = "langgraph.checkpoint.dynamodb"
 FOLDER = Path(package.__file__).parent
@@ -140,23 +139,16 @@ def test_a_circle_of_types_alone_is_noticed(tmp_path: Path) -> None:
 
 
 def test_the_store_loads_numpy_only_for_vectors() -> None:
-    assert "numpy" not in _loaded_by(
+    assert "numpy" not in loaded_by(
         "from langgraph.store.dynamodb import DynamoDBStore; DynamoDBStore('memories')"
     )
-
-
-def _loaded_by(program: str) -> set[str]:
-    """Return the modules that a new process has loaded after a program."""
-    program += "; import sys; print(*sys.modules)"
-    command = [sys.executable, "-c", program]
-    return set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())  # noqa: S603
 
 
 def test_importing_the_saver_loads_no_package_above_it() -> None:
     langgraphs = (
         "langgraph.checkpoint.base, langgraph.checkpoint.serde.encrypted, langchain_core.runnables.config"
     )
-    ours = _loaded_by(f"from {PACKAGE} import DynamoDBSaver") - _loaded_by(f"import {langgraphs}")
+    ours = loaded_by(f"from {PACKAGE} import DynamoDBSaver") - loaded_by(f"import {langgraphs}")
     assert "langgraph.checkpoint.dynamodb.saver" in ours
     packages = LAYERS[LAYERS.index("cli") : LAYERS.index("saver")]
     assert not {name for name in ours if name.startswith(tuple(f"{PACKAGE}.{name}" for name in packages))}
@@ -169,7 +161,7 @@ def test_importing_the_saver_loads_no_package_above_it() -> None:
 
 def test_what_is_above_the_saver_is_loaded_when_it_is_asked_for() -> None:
     configure = "CheckpointerConfig(type='dynamodb', config={'table_name': 'threads'})"
-    loaded = _loaded_by(f"from langgraph.checkpoint.dynamodb import CheckpointerConfig; {configure}")
+    loaded = loaded_by(f"from langgraph.checkpoint.dynamodb import CheckpointerConfig; {configure}")
     assert f"{PACKAGE}.config.dynamodb" in loaded
     # A configuration is read in no time: its saver loads the client library when it is used.
     assert not {"boto3", "botocore"} & loaded

@@ -15,7 +15,9 @@ from langgraph.checkpoint.dynamodb._runtime.steps import Op, Wait
 from langgraph.checkpoint.dynamodb.gateway import Principal, anybody_on_this_machine, app, create_gateway
 from langgraph.checkpoint.dynamodb.gateway.media import JSON
 
+MakeApp = Callable[..., Starlette]
 MakeClient = Callable[..., httpx.AsyncClient]
+Lines = Callable[[], list[Any]]
 
 
 class Script:
@@ -63,7 +65,7 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Script:
 
 
 @pytest.fixture
-def make_app(script: Script) -> Callable[..., Starlette]:
+def make_app(script: Script) -> MakeApp:
     """Give a factory of gateways that need no table."""
     del script
 
@@ -77,26 +79,21 @@ def make_app(script: Script) -> Callable[..., Starlette]:
 
 
 @pytest.fixture
-def lines(caplog: pytest.LogCaptureFixture) -> Callable[[], list[Any]]:
+def lines(caplog: pytest.LogCaptureFixture) -> Lines:
     """Give what gives the records of the service's log."""
     caplog.set_level("INFO", "langgraph")
     return lambda: [each for each in caplog.records if each.name.startswith("langgraph")]
 
 
 @pytest.fixture
-def client_of() -> Callable[[Starlette], httpx.AsyncClient]:
-    """Give what makes a client of a gateway, without a network."""
-    return lambda gateway: httpx.AsyncClient(
-        transport=httpx.ASGITransport(app=gateway), base_url="http://localhost"
-    )
-
-
-@pytest.fixture
-def make_client(
-    make_app: Callable[..., Starlette], client_of: Callable[[Starlette], httpx.AsyncClient]
-) -> MakeClient:
+def make_client(make_app: MakeApp) -> MakeClient:
     """Give a factory of clients, each of a gateway of its own that is made with the options given."""
     return lambda **options: client_of(make_app(**options))
+
+
+def client_of(gateway: Any) -> httpx.AsyncClient:
+    """Make a client of a gateway, without a network."""
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app=gateway), base_url="http://localhost")
 
 
 def always(principal: Principal | None) -> Callable[[HTTPConnection], Any]:
@@ -121,7 +118,5 @@ def by_token(principals: Mapping[str, Principal]) -> Callable[[HTTPConnection], 
 async def send_as(gateway: Starlette, who: str, path: str, document: Any, **headers: str) -> httpx.Response:
     """Send a document as JSON, in which bytes are base64, with somebody's token."""
     headers |= {"authorization": f"Bearer {who}", "content-type": JSON.name}
-    async with httpx.AsyncClient(
-        transport=httpx.ASGITransport(app=gateway), base_url="http://localhost"
-    ) as client:
+    async with client_of(gateway) as client:
         return await client.post(path, content=JSON.encode(document), headers=headers)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import math
 import re
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,7 +17,7 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointerError
 from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, metrics
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError, problem_of
 from langgraph.checkpoint.dynamodb.observe.bounded import BoundedTenants
-from tests.gateway.conftest import MakeClient, Script
+from tests.gateway.conftest import Lines, MakeApp, MakeClient, Script
 
 STATE = "what-nobody-may-see"
 KINDS = [
@@ -59,7 +58,7 @@ STATUSES = {
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda each: each.__name__)
 async def test_every_class_of_errors_keeps_its_name_and_its_message(
-    kind: type[CheckpointerError], make_client: MakeClient, script: Script, lines: Callable[[], list[Any]]
+    kind: type[CheckpointerError], make_client: MakeClient, script: Script, lines: Lines
 ) -> None:
     script.error = kind("what is wrong, and its remedy")
     answer = await ask(make_client())
@@ -104,7 +103,7 @@ def test_what_a_client_sent_may_be_no_text() -> None:
     ],
 )
 async def test_what_nobody_has_foreseen_is_logged_without_its_message(
-    error: Exception, status: int, make_client: MakeClient, script: Script, lines: Callable[[], list[Any]]
+    error: Exception, status: int, make_client: MakeClient, script: Script, lines: Lines
 ) -> None:
     script.error = error
     answer = await ask(make_client(), **{"X-Request-Id": "mine"})
@@ -148,7 +147,7 @@ async def test_a_body_that_does_not_come_is_not_waited_for(make_client: MakeClie
     + [(each, False) for each in ("", "x" * 129, "a b", 'a"b', "a\tb", "é", "a,b", "${jndi}")],
 )
 async def test_a_harmless_id_is_kept_and_any_other_is_replaced(
-    given: str, is_kept: bool, make_client: MakeClient, lines: Callable[[], list[Any]]
+    given: str, is_kept: bool, make_client: MakeClient, lines: Lines
 ) -> None:
     headers = [(b"X-Request-Id", given.encode())]
     answer = await make_client().get("/health", headers=headers)
@@ -161,7 +160,7 @@ async def test_a_harmless_id_is_kept_and_any_other_is_replaced(
 
 
 async def test_a_request_is_one_line_without_a_state(
-    make_client: MakeClient, script: Script, lines: Callable[[], list[Any]]
+    make_client: MakeClient, script: Script, lines: Lines
 ) -> None:
     script.answer = {"state": STATE}
     answer = await ask(make_client(principal=Principal("agents")), **{"X-Request-Id": "mine"})
@@ -180,7 +179,7 @@ async def test_a_request_is_one_line_without_a_state(
 
 
 async def test_paths_that_anybody_makes_up_are_in_no_line_and_no_metric(
-    make_client: MakeClient, lines: Callable[[], list[Any]]
+    make_client: MakeClient, lines: Lines
 ) -> None:
     client = make_client()
     for method, path in (("GET", f"/{STATE}"), (STATE.upper(), "/health"), ("POST", "/checkpoints/put%20")):
@@ -219,7 +218,7 @@ async def test_metrics_count_requests_errors_bytes_and_seconds(
     assert buckets == sorted(buckets)
 
 
-async def test_what_is_no_request_is_left_to_the_framework(make_app: Any) -> None:
+async def test_what_is_no_request_is_left_to_the_framework(make_app: MakeApp) -> None:
     sent: list[Any] = []
 
     async def receive() -> Any:
@@ -253,9 +252,7 @@ async def test_requests_are_counted_by_tenant_and_those_of_many_under_one_name(
         assert f"langgraph_dynamodb_gateway_{line}\n" in text
 
 
-async def test_a_request_is_counted_and_logged_with_its_tenant(
-    make_client: MakeClient, lines: Callable[[], list[Any]]
-) -> None:
+async def test_a_request_is_counted_and_logged_with_its_tenant(make_client: MakeClient, lines: Lines) -> None:
     operator = Principal("operator", rights=frozenset({"administer"}))
     principals = iter([Principal("agents", "acme"), operator])
     client = make_client(authenticate=lambda _: asyncio.sleep(0, next(principals)))

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any
 
 import pytest
-from starlette.applications import Starlette
 
 from langgraph.checkpoint.dynamodb._runtime.steps import Wait
 from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, shares
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 from langgraph.checkpoint.dynamodb.gateway.shares import Concurrency
-from tests.gateway.conftest import Script
+from tests.gateway.conftest import MakeApp, Script, client_of
 
 
 class Hall:
@@ -176,9 +173,7 @@ async def test_a_request_that_ended_while_it_waited_for_its_place_gives_it_back(
     await hall.empty()
 
 
-async def test_requests_wait_for_their_turn_and_are_all_served(
-    make_app: Callable[..., Starlette], client_of: Any, script: Script
-) -> None:
+async def test_requests_wait_for_their_turn_and_are_all_served(make_app: MakeApp, script: Script) -> None:
     script.wait = Wait(Future(), 0)
     client = client_of(make_app(limits=Limits(in_flight_max=5)))
     posts = [client.post("/checkpoints/get-tuple", json={"thread_id": "a"}) for _ in range(100)]
@@ -190,7 +185,7 @@ async def test_requests_wait_for_their_turn_and_are_all_served(
 
 
 async def test_a_gateway_that_is_full_says_so(
-    make_app: Callable[..., Starlette], client_of: Any, script: Script, monkeypatch: pytest.MonkeyPatch
+    make_app: MakeApp, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shares, "_WAITING_MAX", 1)
     go_on: Future[None] = Future()

@@ -10,25 +10,13 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from langgraph.checkpoint.dynamodb._format.wire import WIRE_VERSION
-from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, app, wire
+from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, app
 from langgraph.checkpoint.dynamodb.gateway.endpoints import Endpoint
 from langgraph.checkpoint.dynamodb.gateway.operations import ENDPOINTS
 from langgraph.checkpoint.dynamodb.gateway.readiness import Readiness
-from tests.gateway.conftest import MakeClient, Script
+from tests.gateway.conftest import MakeClient
 from tests.gateway.requests import ODD, example, places_of_values, replaced
 from tools import wire_tables
-
-
-@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda each: each.name)
-async def test_an_endpoint_gives_its_operation_the_model_of_the_request(
-    endpoint: Endpoint, make_client: MakeClient, script: Script
-) -> None:
-    script.answer = {"done": True, "data": b"\xff\x00"}
-    answer = await make_client().post(f"/checkpoints/{endpoint.name}", json=example(endpoint.model))
-    assert answer.status_code == 200, answer.text
-    assert [type(each) for each in script.asked] == [endpoint.model]
-    if endpoint.model is not wire.ListRequest:
-        assert answer.json() == ({"done": True} if endpoint.is_joined else {"done": True, "data": "/wA="})
 
 
 @pytest.mark.parametrize(

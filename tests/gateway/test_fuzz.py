@@ -20,7 +20,6 @@ import ormsgpack
 import pytest
 from starlette.applications import Starlette
 
-from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, create_gateway
 from langgraph.checkpoint.dynamodb.gateway.app import ENDPOINTS
 from langgraph.checkpoint.dynamodb.gateway.bodies import compressed
@@ -28,7 +27,8 @@ from langgraph.checkpoint.dynamodb.gateway.endpoints import Endpoint
 from langgraph.checkpoint.dynamodb.gateway.media import JSON, MSGPACK, Media
 from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS
 from langgraph.checkpoint.dynamodb.http import HttpCache, HttpCheckpointSaver, HttpStore
-from tests.gateway.conftest import always
+from tests.conftest import MakeSaver
+from tests.gateway.conftest import always, client_of
 from tests.gateway.recorded import Recorded, call_all, connecting, converse
 from tests.gateway.requests import ODD, example, places_of_values, replaced
 from tests.support.seeds import fresh_seed
@@ -109,13 +109,13 @@ def _compressed(body: bytes, rng: random.Random) -> tuple[str, bytes]:
 
 
 @pytest.fixture
-def gateway(make_saver: Callable[..., DynamoDBSaver]) -> Starlette:
+def gateway(make_saver: MakeSaver) -> Starlette:
     """Give a gateway on a table of its own."""
     return create_gateway(make_saver(), authenticate=always(EVERYBODY), limits=LIMITS, plain_json=True)
 
 
 @pytest.fixture
-async def agent(gateway: Starlette, client_of: Any) -> AsyncIterator[httpx.AsyncClient]:
+async def agent(gateway: Starlette) -> AsyncIterator[httpx.AsyncClient]:
     """Give a client of it."""
     async with client_of(gateway) as client:
         yield client

@@ -7,7 +7,6 @@ requests are those of our own client, so that what they store is stored, with on
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import ormsgpack
@@ -16,25 +15,29 @@ import pytest
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.schema import OWNER, OWNER_INDEX, PARTITION_KEY, SORT_KEY
 from langgraph.checkpoint.dynamodb.gateway import Principal, create_gateway
+from langgraph.checkpoint.dynamodb.gateway.app import ENDPOINTS
 from langgraph.checkpoint.dynamodb.gateway.media import MSGPACK
-from langgraph.checkpoint.dynamodb.gateway.operations import ENDPOINTS
 from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS
-from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
-from tests.gateway.conftest import always
-from tests.gateway.recorded import Recorded, connecting, converse
+from langgraph.checkpoint.dynamodb.http import HttpCache, HttpCheckpointSaver, HttpStore
+from tests.gateway.conftest import always, client_of
+from tests.gateway.recorded import Recorded, call_all, connecting, converse
 from tests.gateway.requests import found, keys_in, places_of_values, replaced
-from tests.support.checkpoints import store, thread_config
+from tests.support.checkpoints import checkpoint_of, store, thread_config
 from tests.support.traffic import Request, Traffic
 
 pytestmark = pytest.mark.engines("dynamodb-local")
 
+URL = "http://localhost"
 OTHERS = "other/1#"
 HOSTILE: list[Any] = [
     OTHERS,
     f"acme/1#{OTHERS}",
     {PARTITION_KEY: {"S": OTHERS}, SORT_KEY: {"S": "T"}},
     {"S": OTHERS},
+    ["other", "notes"],
+    "other/notes/%M#",
 ]
+PRIVATE = "what-nobody-else-may-see"
 
 NOT_TRIED = {
     "delete-for-runs": "it asks an index that has all tenants' keys, as the list by run of the last test",
@@ -65,15 +68,6 @@ def recorded(saver: DynamoDBSaver) -> Recorded:
     return Recorded(create_gateway(saver, authenticate=always(principal), plain_json=True))
 
 
-@pytest.fixture
-async def make_agent(
-    recorded: Recorded, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[Callable[[], HttpCheckpointSaver]]:
-    """Give a factory of our own clients."""
-    async with connecting(recorded, monkeypatch) as connect:
-        yield lambda: connect(HttpCheckpointSaver("http://localhost", allow_http=True))
-
-
 def hostile(good: Any) -> list[Any]:
     """A request with one value after the other exchanged, and with more than it may have."""
     requests = [good]
@@ -87,39 +81,44 @@ def hostile(good: Any) -> list[Any]:
 
 
 async def test_a_request_reaches_its_tenants_partitions_only(
-    make_agent: Callable[[], HttpCheckpointSaver], recorded: Recorded, client_of: Any, traffic: Traffic
+    saver: DynamoDBSaver, recorded: Recorded, traffic: Traffic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await converse(make_agent)
+    async with connecting(recorded, monkeypatch) as connect:
+        await converse(lambda: connect(HttpCheckpointSaver(URL, allow_http=True)))
+        await call_all(connect(HttpStore(URL)), "store")
+        await call_all(connect(HttpCache(URL, prefix=("acme",))), "cache")
     assert {each.name for each in ENDPOINTS} - recorded.documents.keys() == NOT_TRIED.keys()
     # Our own client has no use for plain JSON.
     for name in ("get-tuple", "list"):
         recorded.documents[name].append({"thread_id": "acme/1", "plain": True, "channels": ["log"]})
+    others = create_gateway(saver, authenticate=always(Principal("other", "other")))
+    put = {"op": "put", "namespace": ["other", "notes"], "key": "k", "value": f'{{"a": "{PRIVATE}"}}'}
+    assert (await client_of(others).post("/store/batch", json={"ops": [put]})).status_code == 200
+    await saver.aput(thread_config("other/1"), checkpoint_of("1", {"log": PRIVATE}), {}, {"log": 1})
     client = client_of(recorded.app)
     answered: Counter[str] = Counter()
-    for name, documents in recorded.documents.items():
-        for each in (one for good in documents[-2:] for one in hostile(good)):
+    for endpoint in ENDPOINTS:
+        # A batch has any kind of operation.
+        newest = recorded.documents.get(endpoint.name, [])[-20 if endpoint.name == "store/batch" else -2 :]
+        for each in (one for good in newest for one in hostile(good)):
             traffic.clear()
             headers = {"content-type": MSGPACK.name}
-            answer = await client.post(f"/checkpoints/{name}", content=ormsgpack.packb(each), headers=headers)
+            answer = await client.post(endpoint.path, content=ormsgpack.packb(each), headers=headers)
             assert answer.status_code < 500, (each, answer.content)
-            answered[name] += answer.status_code == 200
+            assert PRIVATE.encode() not in answer.content
+            answered[endpoint.name] += answer.status_code == 200
             for request in traffic.requests:
                 named = partitions(request)
                 assert named, request
                 assert all(key.startswith("acme/") for key in named), (each, request)
-    # Of each endpoint more was let through than the request as it was.
+    # A sweep names nothing but what it reaches. Of each other endpoint more was let through than the request as it was.
+    assert answered.pop("store/sweep-ttl") == 1
     assert all(count > 1 for count in answered.values()), answered
 
 
 @pytest.mark.parametrize("tenant", ["acme", "other"])
 async def test_by_run_a_tenant_hears_of_its_own_damage_only(
-    tenant: str,
-    saver: DynamoDBSaver,
-    recorded: Recorded,
-    client_of: Any,
-    traffic: Traffic,
-    own_client: Any,
-    table_name: str,
+    tenant: str, saver: DynamoDBSaver, recorded: Recorded, traffic: Traffic, own_client: Any, table_name: str
 ) -> None:
     for thread in ("acme/1", "acme/2", "other/1", "other/2"):
         store(saver, thread_config(thread), "1", {}, run_id="r")

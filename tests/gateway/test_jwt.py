@@ -35,15 +35,20 @@ def published(*names: str) -> dict[str, Any]:
 
 
 class Issuer:
-    """Publishes keys, and counts how often it is asked."""
+    """Publishes keys, counts how often it is asked, and takes as long as a test likes; its clock stands still."""
 
-    def __init__(self, *names: str) -> None:
-        """Publish these."""
-        self.keys: Any = published(*names)
+    def __init__(self) -> None:
+        """Publish a key."""
+        self.keys: Any = published("one")
         self.asked = 0
+        self.now = 1000.0
+        self.begun, self.go_on = threading.Event(), threading.Event()
+        self.go_on.set()
 
     def __call__(self) -> Any:
-        """Give them."""
+        """Give the keys once it may."""
+        self.begun.set()
+        self.go_on.wait()
         self.asked += 1
         if isinstance(self.keys, Exception):
             raise self.keys
@@ -67,7 +72,7 @@ def options(**given: Any) -> JwtOptions:
 
 def tokens(issuer: Any = None, **given: Any) -> JsonWebTokens:
     """What accepts the issuer's tokens."""
-    return JsonWebTokens(options(**given), issuer or Issuer("one"))
+    return JsonWebTokens(options(**given), issuer or Issuer())
 
 
 async def principal_of(text: str, ways: JsonWebTokens | None = None) -> Principal | None:
@@ -178,7 +183,7 @@ async def test_what_is_not_valid_is_nobody(make: Any) -> None:
 
 
 async def test_what_is_no_token_of_this_kind_asks_for_no_keys() -> None:
-    issuer = Issuer("one")
+    issuer = Issuer()
     assert await principal_of("a-random-token", tokens(issuer)) is None
     assert await tokens(issuer)(connection()) is None
     assert issuer.asked == 0
@@ -191,22 +196,16 @@ async def test_clocks_may_differ_by_the_leeway() -> None:
 # Keys
 
 
-class Clock:
-    """A clock that stands still until it is told."""
-
-    def __init__(self) -> None:
-        """Begin somewhere."""
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        """Say what time it is."""
-        return self.now
+@pytest.fixture
+def issuer() -> Issuer:
+    """Give an issuer."""
+    return Issuer()
 
 
 @pytest.fixture
-def clock() -> Clock:
-    """Give a clock."""
-    return Clock()
+def keys(issuer: Issuer) -> KeySet:
+    """Give its keys, by its clock."""
+    return KeySet(issuer, lambda: issuer.now)
 
 
 async def status_of(keys: KeySet, name: str | None) -> int:
@@ -218,58 +217,55 @@ async def status_of(keys: KeySet, name: str | None) -> int:
         return problem.status if problem.headers["Retry-After"] in ("10", "11", "12") else 0
 
 
-async def test_strangers_do_not_make_it_ask_the_issuer_again_and_again(clock: Clock) -> None:
-    issuer = Issuer("one")
-    keys = KeySet(issuer, clock)
+async def test_strangers_do_not_make_it_ask_the_issuer_again_and_again(issuer: Issuer, keys: KeySet) -> None:
     assert await status_of(keys, "made-up") == 401
-    clock.now += 0.001
+    issuer.now += 0.001
     for number in range(50):
         assert await status_of(keys, f"made-up-{number}") == 503
     assert await status_of(keys, "one") == 200
     assert issuer.asked == 1
 
 
-async def test_a_new_key_is_found_and_an_old_one_goes(clock: Clock) -> None:
-    issuer = Issuer("one")
-    keys = KeySet(issuer, clock)
+async def test_a_new_key_is_found_and_an_old_one_goes(issuer: Issuer, keys: KeySet) -> None:
     assert await keys.key("one") is not None
     issuer.keys = published("two")
-    clock.now += 11
+    issuer.now += 11
     assert await keys.key("two") is not None
     # Until the issuer may be asked again, the key may be new.
     assert await status_of(keys, "one") == 503
     issuer.keys = published("one")
-    clock.now += 301
+    issuer.now += 301
     assert await keys.key("two") is None
     assert issuer.asked == 3
 
 
 @pytest.mark.parametrize("failure", [None, OSError("503 Service Unavailable")], ids=["stranger", "issuer"])
-async def test_who_has_a_new_key_is_told_to_come_again_until_it_is_known(clock: Clock, failure: Any) -> None:
-    issuer = Issuer("one")
-    keys = KeySet(issuer, clock)
+async def test_who_has_a_new_key_is_told_to_come_again_until_it_is_known(
+    issuer: Issuer, keys: KeySet, failure: Any
+) -> None:
     assert await status_of(keys, "one") == 200
-    clock.now += 60
+    issuer.now += 60
     if failure is not None:
         issuer.keys = failure
     assert await status_of(keys, "made-up") == (401 if failure is None else 503)
     issuer.keys = published("one", "two")
-    clock.now += 0.5
+    issuer.now += 0.5
     # A 401 would be the end of it: a client sends such a request once.
     assert await status_of(keys, "two") == 503
     assert await status_of(keys, "one") == 200
-    clock.now += 10
+    issuer.now += 10
     # Strangers may open the window. They cannot keep it shut.
     assert await status_of(keys, "made-up") == 401
     assert await status_of(keys, "two") == 200
 
 
-async def test_who_waits_for_keys_that_were_asked_for_before_is_not_refused_for_good(clock: Clock) -> None:
-    issuer = Slow("one")
-    keys = KeySet(issuer, clock)
+async def test_who_waits_for_keys_that_were_asked_for_before_is_not_refused_for_good(
+    issuer: Issuer, keys: KeySet
+) -> None:
+    issuer.go_on.clear()
     first = asyncio.create_task(status_of(keys, "made-up"))
     await asyncio.to_thread(issuer.begun.wait)
-    clock.now += 1
+    issuer.now += 1
     second = asyncio.create_task(status_of(keys, "two"))
     await asyncio.sleep(0)
     issuer.go_on.set()
@@ -277,54 +273,39 @@ async def test_who_waits_for_keys_that_were_asked_for_before_is_not_refused_for_
     assert await second == 503
 
 
-async def test_keys_for_encryption_verify_nothing(clock: Clock) -> None:
-    issuer = Issuer("one")
+async def test_keys_for_encryption_verify_nothing(issuer: Issuer, keys: KeySet) -> None:
     issuer.keys["keys"].append(
         json.loads(OKPAlgorithm.to_jwk(OTHER.public_key())) | {"kid": "e", "use": "enc"}
     )
-    assert await KeySet(issuer, clock).key("e") is None
+    assert await keys.key("e") is None
 
 
 @pytest.mark.parametrize("failure", [OSError("no route"), jwt.PyJWTError("?"), {"keys": []}, {}])
-async def test_while_the_issuer_fails_what_was_fetched_counts_for_a_day(clock: Clock, failure: Any) -> None:
-    issuer = Issuer("one")
-    keys = KeySet(issuer, clock)
+async def test_while_the_issuer_fails_what_was_fetched_counts_for_a_day(
+    issuer: Issuer, keys: KeySet, failure: Any
+) -> None:
     assert await keys.key("one") is not None
     issuer.keys = failure
-    clock.now += 12 * 60 * 60
+    issuer.now += 12 * 60 * 60
     assert await keys.key("one") is not None
     assert await keys.key("one") is not None
     assert issuer.asked == 2
-    clock.now += 13 * 60 * 60
+    issuer.now += 13 * 60 * 60
     with pytest.raises(ProblemError) as caught:
         await keys.key("one")
     assert caught.value.status == 503
     assert "Retry-After" in caught.value.headers
 
 
-class Slow(Issuer):
-    """An issuer that takes as long as a test likes."""
-
-    def __init__(self, *names: str) -> None:
-        """Answer nobody yet."""
-        super().__init__(*names)
-        self.begun, self.go_on = threading.Event(), threading.Event()
-
-    def __call__(self) -> Any:
-        """Give the keys once it may."""
-        self.begun.set()
-        self.go_on.wait()
-        return super().__call__()
-
-
-async def test_many_at_once_wait_for_one_answer_and_who_has_a_key_for_none(clock: Clock) -> None:
-    issuer = Slow("one")
-    keys = KeySet(issuer, clock)
+async def test_many_at_once_wait_for_one_answer_and_who_has_a_key_for_none(
+    issuer: Issuer, keys: KeySet
+) -> None:
+    issuer.go_on.clear()
     first = [asyncio.create_task(keys.key("one")) for _ in range(10)]
     await asyncio.to_thread(issuer.begun.wait)
     issuer.go_on.set()
     assert all(await asyncio.gather(*first))
-    clock.now += 301
+    issuer.now += 301
     issuer.begun.clear()
     issuer.go_on.clear()
     issuer.keys = published("two")

@@ -13,12 +13,11 @@ import pytest
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY
 from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, create_gateway, memories, nodes
 from langgraph.checkpoint.dynamodb.gateway.memories import Recent
 from langgraph.store.dynamodb import DynamoDBStore
+from tests.conftest import MakeSaver
 from tests.gateway.conftest import by_token, send_as
-from tests.gateway.requests import found, keys_in, places_of_values, replaced
 from tests.support.checkpoints import all_items, noise
 from tests.support.traffic import Traffic
 
@@ -186,43 +185,6 @@ async def test_a_batch_needs_the_rights_of_its_operations(send: Send) -> None:
                 assert (answer.status_code == 200) == who.startswith(str(right)[:4]), (who, name)
 
 
-@pytest.mark.parametrize("name", ENDPOINTS)
-async def test_whatever_is_exchanged_a_request_reaches_its_labels_only(
-    name: str, send: Send, traffic: Traffic
-) -> None:
-    assert (await send("other", "store/batch", {"ops": [put_of("other")]})).status_code == 200
-    good = documents("acme")[name]
-    statuses = set()
-    for place in places_of_values(good):
-        for value in (
-            "other",
-            ["other", "notes"],
-            "other/notes/%M#",
-            {"namespace": ["other"], "key": "k"},
-            None,
-        ):
-            if not place or type(found(good, place)) is not type(value):
-                continue
-            traffic.clear()
-            answer = await send("acme", name, replaced(good, place, value))
-            assert answer.status_code < 500, (place, value, answer.text)
-            statuses.add(answer.status_code)
-            for request in traffic.requests:
-                assert all(each.startswith("acme/") for each in _named(request.params)), request
-            assert '"namespace":["other"' not in answer.text
-    assert statuses & {400, 403}
-
-
-def _named(params: Any) -> list[str]:
-    """Return the partition keys that a request to DynamoDB names."""
-    if params.get("IndexName"):
-        return []
-    if "KeyConditionExpression" in params:
-        assert params["ExpressionAttributeNames"]["#pk"] == PARTITION_KEY
-        return [params["ExpressionAttributeValues"][":pk"]["S"]]
-    return keys_in(params)
-
-
 # What is no request
 
 
@@ -305,7 +267,7 @@ def test_what_was_listed_is_remembered_within_bounds(monkeypatch: pytest.MonkeyP
 
 
 async def test_the_key_of_the_service_encrypts_what_is_cached(
-    make_send: Callable[..., Send], make_saver: Callable[..., DynamoDBSaver], own_client: Any, table_name: str
+    make_send: Callable[..., Send], make_saver: MakeSaver, own_client: Any, table_name: str
 ) -> None:
     cipher = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
     encrypting, plain = make_send(make_saver(serde=cipher)), make_send()

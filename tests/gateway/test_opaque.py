@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable
+import pickle
 from typing import Any
 
+import ormsgpack
 import pytest
 from langgraph.checkpoint.serde import jsonplus
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
@@ -14,6 +15,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, DynamoDBSaver
 from langgraph.checkpoint.dynamodb.gateway import anybody_on_this_machine, create_gateway
+from tests.conftest import MakeSaver
 from tests.gateway.conftest import by_token, send_as
 from tests.gateway.test_labels import PRINCIPALS
 
@@ -28,15 +30,23 @@ MADE = {
 }
 LOADED = {**MADE, "lc": 1, "id": ["langchain", "schema", "messages", "HumanMessage"]}
 TYPED = {"type": "json", "data": base64.b64encode(json.dumps([MADE, LOADED]).encode()).decode()}
+PICKLED = {"type": "pickle", "data": base64.b64encode(pickle.dumps(print)).decode()}
+CALLED = ormsgpack.packb(ormsgpack.Ext(0, ormsgpack.packb(("os", "system", "true"))))
+EXTENSION = {"type": "msgpack", "data": base64.b64encode(CALLED).decode()}
 TEXT = json.dumps({"a": MADE, "b": LOADED})
 METADATA = {"type": "json", "data": base64.b64encode(TEXT.encode()).decode()}
 AT = {"namespace": ["n"], "key": "k"}
 PUT = {
     "thread_id": "t",
-    "checkpoint": {"id": "1", "a": MADE, "b": LOADED, "channel_versions": {"x": 1}},
+    "checkpoint": {
+        "id": "1",
+        "a": MADE,
+        "b": LOADED,
+        "channel_versions": {"x": 1, "pickled": 1, "called": 1},
+    },
     "metadata": {"a": MADE},
-    "new_versions": {"x": 1},
-    "values": {"x": TYPED},
+    "new_versions": {"x": 1, "pickled": 1, "called": 1},
+    "values": {"x": TYPED, "pickled": PICKLED, "called": EXTENSION},
     "listed": True,
 }
 REQUESTS: list[tuple[str, dict[str, Any]]] = [
@@ -70,7 +80,7 @@ REQUESTS: list[tuple[str, dict[str, Any]]] = [
 
 
 async def test_no_object_is_made_of_what_a_client_sends(
-    make_saver: Callable[..., DynamoDBSaver], monkeypatch: pytest.MonkeyPatch
+    make_saver: MakeSaver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[Any] = []
     loads_typed = JsonPlusSerializer.loads_typed
@@ -87,11 +97,14 @@ async def test_no_object_is_made_of_what_a_client_sends(
         gateway = create_gateway(make_saver(), authenticate=by_token(PRINCIPALS), plain_json=True)
         answer = await send_as(gateway, "admin", f"/{name}", request)
         assert answer.status_code == 200, (name, answer.text)
+        if name == "checkpoints/get-tuple" and request["plain"]:
+            shown = answer.json()["checkpoint"]["values"]
+            assert (shown["pickled"]["type"], shown["called"]["type"]) == ("pickle", "os.system")
     assert made == []
 
 
 async def test_the_log_does_not_name_a_thread_that_enters_the_directory(
-    make_saver: Callable[..., DynamoDBSaver], caplog: pytest.LogCaptureFixture
+    make_saver: MakeSaver, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Whether a thread without an owner is a mistake, the client knows, and the saver of the service does not."""
     gateway = create_gateway(make_saver(owner_from="user_id"), authenticate=by_token(PRINCIPALS))

@@ -32,6 +32,7 @@ from langgraph.checkpoint.dynamodb.gateway.ownership import admitted
 from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
+from tests.conftest import MakeSaver
 from tests.gateway.conftest import by_token, send_as
 from tests.gateway.requests import example
 from tests.support.checkpoints import METADATA, Conversation, all_items, checkpoint_of, noise, thread_config
@@ -48,6 +49,8 @@ PRINCIPALS = {
     name: Principal(name, "acme", RIGHTS, owner)
     for name, owner in (("ada", "ada"), ("bob", "bob"), ("acme", None))
 } | {"operator": Principal("operator", rights=RIGHTS)}
+ONE = {"thread_id": "acme/1"}
+NO_OWNERS_OF_ADA = ("acme/bob", "acme/", "ada")
 Connect = Callable[..., HttpCheckpointSaver]
 
 
@@ -134,7 +137,7 @@ def test_an_owner_is_changed_by_those_who_are_bound_to_none(connect: Connect) ->
 
 
 @pytest.fixture
-def gateway(make_saver: Callable[..., DynamoDBSaver]) -> Starlette:
+def gateway(make_saver: MakeSaver) -> Starlette:
     """Give a gateway without a network."""
     return create_gateway(make_saver(), authenticate=by_token(PRINCIPALS), plain_json=True)
 
@@ -187,25 +190,38 @@ async def test_every_endpoint_refuses_what_is_another_s_and_nobody_s(
     assert all_items(own_client, table_name) == before
 
 
-@pytest.mark.parametrize("name", ["put", "set-thread"])
-@pytest.mark.parametrize("owner", ["acme/bob", "acme/", "ada"])
-async def test_a_new_thread_has_no_other_owner(
-    gateway: Starlette, name: str, owner: Any, own_client: Any, table_name: str
-) -> None:
-    document = checkpointed(owner=owner) if name == "put" else {"thread_id": "acme/1", "owner": owner}
-    answer = await send(gateway, "ada", name, document)
-    assert answer.status_code == 403
-    assert "owner" in answer.json()["detail"]
-    assert all_items(own_client, table_name) == []
+IN_TIME, LATE = ({DEADLINE_HEADER: f"{seconds}"} for seconds in (1e11, 1.0))
 
 
-@pytest.mark.parametrize("name", ["put-writes", "set-thread", "get-tuple"])
-async def test_what_comes_after_its_deadline_creates_no_thread(
-    gateway: Starlette, name: str, own_client: Any, table_name: str
+@pytest.mark.parametrize(
+    ("name", "document", "headers", "status", "says"),
+    [
+        *(("put", checkpointed(owner=each), IN_TIME, 403, "owner") for each in NO_OWNERS_OF_ADA),
+        *(("set-thread", {**ONE, "owner": each}, IN_TIME, 403, "owner") for each in NO_OWNERS_OF_ADA),
+        ("put-writes", stored(), LATE, 503, "arrived after"),
+        ("set-thread", ONE, LATE, 503, "arrived after"),
+        ("get-tuple", ONE, LATE, 503, "arrived after"),
+        (
+            "copy-thread",
+            {"source_thread_id": "acme/1", "target_thread_id": "acme/2"},
+            IN_TIME,
+            404,
+            "no checkpoint",
+        ),
+    ],
+)
+async def test_what_is_refused_creates_no_thread(
+    name: str,
+    document: Any,
+    headers: dict[str, str],
+    status: int,
+    says: str,
+    gateway: Starlette,
+    own_client: Any,
+    table_name: str,
 ) -> None:
-    document = stored() if name == "put-writes" else {"thread_id": "acme/1"}
-    late = {DEADLINE_HEADER: str(time.time() - 1)}
-    assert (await send(gateway, "ada", name, document, **late)).status_code == 503
+    answer = await send(gateway, "ada", name, document, **headers)
+    assert (answer.status_code, says in answer.json()["detail"]) == (status, True), answer.text
     assert all_items(own_client, table_name) == []
 
 
@@ -243,14 +259,6 @@ async def test_what_does_not_exist_has_an_empty_answer_and_gets_no_trace(
     assert answer.status_code == 200, answer.text
     endpoint.answer.model_validate(answer.json())
     assert answer.json() == endpoint.absent
-    assert all_items(own_client, table_name) == []
-
-
-async def test_of_what_does_not_exist_there_is_no_copy(
-    gateway: Starlette, own_client: Any, table_name: str
-) -> None:
-    copy = {"source_thread_id": "acme/1", "target_thread_id": "acme/2"}
-    assert (await send(gateway, "ada", "copy-thread", copy)).status_code == 404
     assert all_items(own_client, table_name) == []
 
 

@@ -1,9 +1,8 @@
-"""Plain JSON: what a reader without LangGraph is given of a checkpoint, and that nothing stored is made or run."""
+"""Plain JSON: what a reader without LangGraph is given of a checkpoint. test_opaque.py says that no object is made."""
 
 from __future__ import annotations
 
 import json
-import pickle
 import re
 import shlex
 from collections.abc import Callable
@@ -23,30 +22,18 @@ from langgraph.types import Interrupt
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, anybody_on_this_machine, create_gateway
 from langgraph.checkpoint.dynamodb.gateway.settings import load_options
-from tests.gateway.conftest import always
+from tests.conftest import MakeSaver
+from tests.gateway.conftest import always, client_of
 from tests.support import graphs
 from tests.support.checkpoints import noise, store, thread_config
 
 pytestmark = pytest.mark.engines("dynamodb-local")
 
-MakeSaver = Callable[..., DynamoDBSaver]
 Ask = Callable[..., Any]
 DOCUMENT = Path(__file__).parents[2] / "docs" / "wire.md"
 ENCRYPTED = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
-RAN: list[str] = []
+LIMITS = Limits(body_bytes_max=8 << 20)
 ID = "1f0c6f64-5bd2-6d3b-8000-0242ac120002"
-
-
-class Trap:
-    """Notes that it was made."""
-
-    def __init__(self) -> None:
-        """Note it."""
-        RAN.append("made")
-
-    def __reduce__(self) -> Any:
-        """Note it when it is unpickled."""
-        return RAN.append, ("unpickled",)
 
 
 class Written(SerializerProtocol):
@@ -67,13 +54,15 @@ class Written(SerializerProtocol):
 
 
 @pytest.fixture
-def make_ask(make_saver: MakeSaver, client_of: Any) -> Callable[..., Ask]:
+def make_ask(make_saver: MakeSaver) -> Callable[..., Ask]:
     """Give a factory of functions that ask a gateway, and check its answers by its description."""
 
     def make(**options: Any) -> Ask:
         principal = options.pop("principal", Principal("reader", rights=frozenset({"read"})))
-        limits = {"limits": Limits(body_bytes_max=8 << 20)} | options
-        gateway = create_gateway(make_saver(), authenticate=always(principal), plain_json=True, **limits)
+        saver = make_saver(serde=options.pop("serde", None))
+        gateway = create_gateway(
+            saver, authenticate=always(principal), plain_json=True, **({"limits": LIMITS} | options)
+        )
 
         async def ask(name: str, status: int = 200, **request: Any) -> Any:
             client: httpx.AsyncClient = client_of(gateway)
@@ -175,11 +164,6 @@ async def test_a_delta_channel_says_that_it_is_rebuilt(ask: Ask, make_saver: Mak
     assert (narrowed["omitted"], [*narrowed["values"]]) == ({}, ["rounds"])
 
 
-async def test_a_thread_that_is_not_there_is_null(ask: Ask) -> None:
-    assert await get(ask, thread_id="nobody") is None
-    assert await ask("list", thread_id="nobody") == {"checkpoints": [], "after": None, "problem": None}
-
-
 # Values
 
 
@@ -209,28 +193,6 @@ async def test_values_are_json_where_they_are_and_fields_where_they_are_not(
 def extension(code: int, *content: Any) -> bytes:
     """An object as LangGraph's serializer writes one."""
     return ormsgpack.packb(ormsgpack.Ext(code, ormsgpack.packb(content)))
-
-
-HOSTILE: dict[str, tuple[str, bytes, str]] = {
-    "a pickle": ("pickle", pickle.dumps(Trap()), "pickle"),
-    "a class": ("msgpack", extension(0, __name__, "Trap", []), f"{__name__}.Trap"),
-    "a function": ("msgpack", extension(0, "os", "system", "true"), "os.system"),
-    "a method": ("msgpack", extension(3, __name__, "Trap", [], "__reduce__"), f"{__name__}.Trap"),
-    "no msgpack": ("msgpack", ormsgpack.packb(ormsgpack.Ext(99, b"\xc1")), "extension 99"),
-}
-
-
-@pytest.mark.parametrize(("kind", "data", "shown"), HOSTILE.values(), ids=HOSTILE)
-async def test_what_would_run_is_a_name_and_its_fields(
-    kind: str, data: bytes, shown: str, ask: Ask, make_saver: MakeSaver
-) -> None:
-    RAN.clear()
-    saver = make_saver(serde=Written(kind, data))
-    saver.put_writes(store(saver, thread_config("t"), ID, {"a": "x"}), [("a", "x")], "task")
-    found = await get(ask)
-    assert found["values"]["a"]["type"] == shown
-    assert found["pending_writes"] == [{"task_id": "task", "channel": "a", "value": found["values"]["a"]}]
-    assert RAN == []
 
 
 def nested(depth: int, inner: bytes) -> bytes:
@@ -318,21 +280,16 @@ async def test_an_interrupt_that_no_longer_fits_is_named(make_ask: Any, make_sav
 # Encryption
 
 
-async def test_the_service_opens_what_it_has_the_key_of(client_of: Any, make_saver: MakeSaver) -> None:
-    saver = make_saver(serde=ENCRYPTED)
-    store(saver, thread_config("t"), ID, {"a": "shown"}, note="shown")
-    client = client_of(create_gateway(saver, authenticate=anybody_on_this_machine, plain_json=True))
-    answer = await client.post("/checkpoints/get-tuple", json={"thread_id": "t", "plain": True})
-    assert answer.json()["checkpoint"]["values"] == {"a": "shown"}
-    keyless = client_of(create_gateway(make_saver(), authenticate=anybody_on_this_machine, plain_json=True))
-    answer = await keyless.post("/checkpoints/get-tuple", json={"thread_id": "t", "plain": True})
-    assert (answer.status_code, "has no cipher" in answer.text) == (409, True)
+async def test_the_service_opens_what_it_has_the_key_of(make_ask: Any, make_saver: MakeSaver) -> None:
+    store(make_saver(serde=ENCRYPTED), thread_config("t"), ID, {"a": "shown"}, note="shown")
+    assert (await get(make_ask(serde=ENCRYPTED)))["values"] == {"a": "shown"}
+    assert "has no cipher" in (await make_ask()("get-tuple", 409, thread_id="t"))["detail"]
 
 
 # Who may read, and where it is
 
 
-async def test_by_default_nothing_is_opened(client_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_by_default_nothing_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     client = client_of(create_gateway(DynamoDBSaver("threads"), authenticate=anybody_on_this_machine))
     for name in ("get-tuple", "list"):
         answer = await client.post(f"/checkpoints/{name}", json={"thread_id": "t", "plain": True})
@@ -345,7 +302,7 @@ async def test_by_default_nothing_is_opened(client_of: Any, monkeypatch: pytest.
 # The document
 
 
-async def test_the_example_of_the_document_is_what_is_answered(make_saver: MakeSaver, client_of: Any) -> None:
+async def test_the_example_of_the_document_is_what_is_answered(make_saver: MakeSaver) -> None:
     section = DOCUMENT.read_text().split("## Plain JSON")[1].split("\n## ")[0]
     command, answered = (re.search(rf"```{kind}\n(.*?)```", section, re.DOTALL) for kind in ("sh", "json"))
     assert command is not None

@@ -10,7 +10,7 @@ import pytest
 from starlette.applications import Starlette
 
 from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError
-from tests.gateway.conftest import Script
+from tests.gateway.conftest import MakeApp, Script
 from tests.gateway.connections import connection
 
 # From this version on a server says that a reader has gone by an error of `send`, as uvicorn does not yet.
@@ -32,7 +32,7 @@ async def read(app: Starlette, send: Callable[[Any], Any], request: dict[str, An
 
 
 async def test_a_reader_that_takes_nothing_is_not_waited_for(
-    make_app: Callable[..., Starlette], script: Script, monkeypatch: pytest.MonkeyPatch
+    make_app: MakeApp, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("langgraph.checkpoint.dynamodb.gateway.admission._STALL_SECONDS", 0.05)
     taken: list[Any] = []
@@ -48,7 +48,7 @@ async def test_a_reader_that_takes_nothing_is_not_waited_for(
 
 @pytest.mark.parametrize("at", ["the request", "the answer"])
 async def test_a_client_that_goes_away_is_noted(
-    at: str, make_app: Callable[..., Starlette], caplog: pytest.LogCaptureFixture
+    at: str, make_app: MakeApp, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
     is_request = at == "the request"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -14,13 +13,14 @@ from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.gateway import anybody_on_this_machine, create_gateway, readiness
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 from langgraph.checkpoint.dynamodb.gateway.readiness import Readiness
-from tests.gateway.conftest import always
+from tests.conftest import MakeSaver
+from tests.gateway.conftest import always, client_of
 from tests.support.change import change_storage
 
 
 @pytest.mark.engines("dynamodb-local")
 async def test_it_is_ready_while_the_table_answers(
-    make_saver: Callable[..., DynamoDBSaver], client_of: Any, caplog: pytest.LogCaptureFixture
+    make_saver: MakeSaver, caplog: pytest.LogCaptureFixture
 ) -> None:
     answer = await client_of(create_gateway(make_saver(), authenticate=always(None))).get("/ready")
     assert answer.json() == {"status": "ready"}

@@ -81,7 +81,8 @@ async def test_a_right_is_for_its_endpoints_only(
     client = make_client(principal=Principal("one", rights=frozenset({right})))
     answer = await client.post(f"/checkpoints/{endpoint.name}", json=example(endpoint.model))
     if right == endpoint.right:
-        assert answer.status_code == 200
+        assert answer.status_code == 200, answer.text
+        assert [type(each) for each in script.asked] == [endpoint.model]
     else:
         assert answer.status_code == 403
         assert f"needs the right to {endpoint.right}" in answer.json()["detail"]

@@ -18,6 +18,7 @@ from langgraph.checkpoint.dynamodb.http.transport import GatewayTransport
 from tests.support.http_stand_in import StandIn, http_stand_in
 from tests.support.operations import Side
 
+Send = Callable[[GatewayTransport, Call], Any]
 # Certificates are all that takes long to load.
 QUICK = {"client_options": {"verify": ssl.create_default_context()}}
 
@@ -51,24 +52,31 @@ def side(request: pytest.FixtureRequest) -> Side:
 
 
 @pytest.fixture
-def ask(side: Side) -> Callable[..., Any]:
-    """Give a function that makes one call on a side, over a transport that is closed after it."""
+def send(side: Side) -> Send:
+    """Give a function that makes a call over a transport on a side, and closes the transport."""
+
+    async def asend(transport: GatewayTransport, call: Call) -> Any:
+        try:
+            return await transport.asend(call)
+        finally:
+            await transport.aclose()
+
+    def send(transport: GatewayTransport, call: Call) -> Any:
+        if side == "async":
+            return asyncio.run(asend(transport, call))
+        try:
+            return transport.send(call)
+        finally:
+            transport.close()
+
+    return send
+
+
+@pytest.fixture
+def ask(send: Send) -> Callable[..., Any]:
+    """Give a function that makes one call on a side, over a transport of its own."""
 
     def ask(url: str, method: str = "put", params: Any = None, **options: Any) -> Any:
-        call = Call(method, params or {})
-        transport = GatewayTransport(url, **{**QUICK, **options})
-        if side == "sync":
-            try:
-                return transport.send(call)
-            finally:
-                transport.close()
-
-        async def asked() -> Any:
-            try:
-                return await transport.asend(call)
-            finally:
-                await transport.aclose()
-
-        return asyncio.run(asked())
+        return send(GatewayTransport(url, **{**QUICK, **options}), Call(method, params or {}))
 
     return ask

@@ -25,11 +25,6 @@ def _shown(gateway: StandIn) -> list[str | None]:
     return [each.headers["Authorization"] for each in gateway.asked]
 
 
-def test_a_token_is_shown(gateway: StandIn, ask: Ask) -> None:
-    ask(gateway.address, auth="token-1")
-    assert _shown(gateway) == ["Bearer token-1"]
-
-
 def test_a_token_that_is_refused_stays_so(gateway: StandIn, ask: Ask) -> None:
     gateway.always = REFUSED
     with pytest.raises(CheckpointerConfigurationError, match="refused the credentials") as caught:

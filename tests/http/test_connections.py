@@ -4,58 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
-import subprocess
-import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
 from langgraph.checkpoint.dynamodb._format.limits import POOL_CONNECTIONS
-from langgraph.checkpoint.dynamodb._runtime.drivers import AsyncDriver, BlockingDriver
-from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, result
+from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
 from langgraph.checkpoint.dynamodb.http import connections as http_connections
 from langgraph.checkpoint.dynamodb.http import transport as http_transport
 from langgraph.checkpoint.dynamodb.http.exchange import ServiceClock
 from langgraph.checkpoint.dynamodb.http.transport import GatewayTransport
+from tests.http.conftest import Send
 from tests.support.http_stand_in import StandIn, problem
+from tests.support.loop_ends import FORKED, check_end, every_end
 from tests.support.operations import Side
 
-PROJECT_FOLDER = Path(__file__).parents[2]
 CALL = Call("put", {"a": 1})
-
-
-def _operation(count: int) -> Op[list[Any]]:
-    """Ask for many documents side by side, and again."""
-    answers: list[Any] = []
-    for _ in range(2):
-        outcomes = yield [Call("put", {"number": number}) for number in range(count)]
-        answers += [result(each)["number"] for each in outcomes]
-    return answers
-
-
-def test_the_drivers_run_operations_over_it(gateway: StandIn, side: Side) -> None:
-    transport = GatewayTransport(gateway.address)
-    if side == "sync":
-        answers = BlockingDriver(transport.send, transport.pool).run(_operation(10))
-        transport.close()
-    else:
-
-        async def main() -> list[Any]:
-            try:
-                return await AsyncDriver(transport.asend).run(_operation(10))
-            finally:
-                await transport.aclose()
-
-        answers = asyncio.run(main())
-    assert answers == [*range(10)] * 2
-    assert gateway.connections <= 10
 
 
 def test_a_connection_is_used_again_also_after_an_error(gateway: StandIn) -> None:
@@ -124,7 +93,7 @@ def test_what_was_closed_may_be_used_again(gateway: StandIn) -> None:
         transport = GatewayTransport(gateway.address)
         for _ in range(2):
             assert transport.send(CALL) == await transport.asend(CALL) == {"a": 1}
-            assert len(BlockingDriver(transport.send, transport.pool).run(_operation(2))) == 4
+            assert list(transport.pool().map(transport.send, [CALL] * 3)) == [{"a": 1}] * 3
             await transport.aclose()
             await transport.aclose()
 
@@ -132,11 +101,11 @@ def test_what_was_closed_may_be_used_again(gateway: StandIn) -> None:
 
 
 def test_who_is_closed_by_another_meanwhile_goes_on_with_new_connections(
-    gateway: StandIn, side: Side, monkeypatch: pytest.MonkeyPatch
+    gateway: StandIn, side: Side, send: Send, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     transport = GatewayTransport(gateway.address)
-    closings = [1]
-    build = httpx.Client.build_request if side == "sync" else httpx.AsyncClient.build_request
+    kind: Any = httpx.Client if side == "sync" else httpx.AsyncClient
+    build, closings = kind.build_request, [1]
 
     def build_and_close(client: Any, *args: Any, **options: Any) -> httpx.Request:
         if closings:
@@ -146,32 +115,24 @@ def test_who_is_closed_by_another_meanwhile_goes_on_with_new_connections(
                 transport.close()
             else:
                 client._state = httpx._client.ClientState.CLOSED  # noqa: SLF001
-        return build(client, *args, **options)
+        request: httpx.Request = build(client, *args, **options)
+        return request
 
-    monkeypatch.setattr(
-        httpx.Client if side == "sync" else httpx.AsyncClient, "build_request", build_and_close
-    )
-    if side == "sync":
-        assert transport.send(CALL) == {"a": 1}
-        transport.close()
-    else:
-        assert asyncio.run(transport.asend(CALL)) == {"a": 1}
+    monkeypatch.setattr(kind, "build_request", build_and_close)
+    assert send(transport, CALL) == {"a": 1}
     assert closings == []
 
 
 def test_other_errors_of_the_kind_pass_through(
-    gateway: StandIn, side: Side, monkeypatch: pytest.MonkeyPatch
+    gateway: StandIn, ask: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: Any, **__: Any) -> None:
         raise RuntimeError("as it is")
 
     for kind in (httpx.Client, httpx.AsyncClient):
         monkeypatch.setattr(kind, "build_request", fail)
-    transport = GatewayTransport(gateway.address)
-    send = transport.send if side == "sync" else lambda call: asyncio.run(transport.asend(call))
     with pytest.raises(RuntimeError, match="as it is"):
-        send(CALL)
-    transport.close()
+        ask(gateway.address)
 
 
 def test_a_transport_that_is_dropped_is_closed(gateway: StandIn) -> None:
@@ -188,13 +149,6 @@ def test_a_transport_that_is_dropped_is_closed(gateway: StandIn) -> None:
         return [each.is_closed for each in clients]
 
     assert asyncio.run(main()) == [True, True]
-
-
-def test_a_transport_that_is_dropped_after_its_loop(gateway: StandIn) -> None:
-    transport = GatewayTransport(gateway.address)
-    asyncio.run(transport.asend(CALL))
-    del transport
-    gc.collect()
 
 
 def test_who_has_used_nothing_has_nothing_to_close(gateway: StandIn) -> None:
@@ -220,103 +174,21 @@ def test_a_child_leaves_its_parents_connections_alone(gateway: StandIn) -> None:
 
 
 USE = """
-import asyncio, atexit, gc, os, sys
+import asyncio, gc, os, sys
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
-from langgraph.checkpoint.dynamodb.http import connections as http_connections
-from langgraph.checkpoint.dynamodb.http import transport as http_transport
 from langgraph.checkpoint.dynamodb.http.transport import GatewayTransport
 
-def transport():
+def made():
     return GatewayTransport(sys.argv[1])
 
-def use(transport, number):
-    print(transport.send(Call("put", {"number": number}))["number"], end=" ", flush=True)
-
-async def ause(transport, number):
-    print((await transport.asend(Call("put", {"number": number})))["number"], end=" ", flush=True)
+async def use(transport, number):
+    blocking, waiting = (Call("put", {"number": each}) for each in (0, number))
+    transport.send(blocking)
+    print((await transport.asend(waiting))["number"], end=" ", flush=True)
 """
-ENDS = {
-    "a process that closes nothing": """
-kept = transport()
-use(kept, 1)
-use(kept, 2)
-""",
-    "a transport that is dropped": """
-for number in range(1, 3):
-    use(transport(), number)
-    gc.collect()
-""",
-    "a loop that is closed without notice": """
-kept = transport()
-for number in range(1, 3):
-    loop = asyncio.new_event_loop()
-    loop.run_until_complete(ause(kept, number))
-    loop.close()
-""",
-    "a loop that is open until the process ends": """
-kept = transport()
-loop = asyncio.new_event_loop()
-for number in range(1, 3):
-    loop.run_until_complete(ause(kept, number))
-atexit.register(loop.close)
-""",
-    "a transport that is dropped while its loop runs": """
-async def main():
-    for number in range(1, 3):
-        await ause(transport(), number)
-        gc.collect()
-        await asyncio.sleep(0.1)
-asyncio.run(main())
-""",
-    "a transport that is dropped by another thread": """
-async def main():
-    for number in range(1, 3):
-        kept = [transport()]
-        await ause(kept[0], number)
-        def drop():
-            kept.clear()
-            gc.collect()
-        await asyncio.to_thread(drop)
-asyncio.run(main())
-""",
-    "a fork": """
-kept = transport()
-loop = asyncio.new_event_loop()
-use(kept, 1)
-loop.run_until_complete(ause(kept, 2))
-child = os.fork()
-if not child:
-    use(kept, 3)
-    asyncio.run(ause(kept, 4))
-    gc.collect()
-    sys.exit()
-os.waitpid(child, 0)
-use(kept, 5)
-loop.run_until_complete(ause(kept, 6))
-loop.close()
-""",
-}
 
 
-@pytest.mark.parametrize(
-    "end",
-    [
-        each
-        if each == "a transport that is dropped while its loop runs"
-        else pytest.param(each, marks=pytest.mark.search)
-        for each in ENDS
-    ],
-)
+# A child has its parent's sockets, which it may not close: see `test_a_child_leaves_its_parents_connections_alone`.
+@every_end(FORKED)
 def test_nothing_is_left_open_after(gateway: StandIn, end: str) -> None:
-    if end == "a fork" and not hasattr(os, "fork"):
-        pytest.skip("this platform has no fork")
-    # A child has its parent's sockets, which it may not close; nobody is told by default.
-    warnings = [] if end == "a fork" else ["-W", "always::ResourceWarning"]
-    done = subprocess.run(  # noqa: S603  # This interpreter, with a program of this file.
-        [sys.executable, *warnings, "-c", USE + ENDS[end], gateway.address],
-        capture_output=True,
-        text=True,
-        cwd=PROJECT_FOLDER,
-        check=True,
-    )
-    assert (done.stdout.split(), done.stderr) == ([*"123456"[: 6 if end == "a fork" else 2]], "")
+    check_end(USE, end, gateway.address)

@@ -43,9 +43,7 @@ def test_of_many_responses_the_closest_counts() -> None:
 
 
 @pytest.mark.parametrize("timeout", [0.5, CACHE_TIMEOUT_SECONDS, 30.0])
-def test_a_request_that_is_not_late_is_in_time(
-    timeout: float,
-) -> None:
+def test_a_request_that_is_not_late_is_in_time(timeout: float) -> None:
     clock = ServiceClock(timeout, lambda: 0.0)
     clock.learn(_date(0.0))
     # The header has whole seconds: the service's clock may be at any time of this one.

@@ -18,11 +18,9 @@ from langgraph.checkpoint.dynamodb.errors import (
     CheckpointerConfigurationError,
     CheckpointerError,
     CheckpointerInputError,
-    ThreadBusyError,
     ThreadLockLostError,
 )
 from langgraph.checkpoint.dynamodb.http import operations
-from langgraph.checkpoint.dynamodb.http.documents import BadDocumentError, Reply, compressed
 from langgraph.checkpoint.dynamodb.http.lock import GatewayHolder
 from langgraph.checkpoint.dynamodb.http.memory import KnownCheckpoints
 from langgraph.checkpoint.dynamodb.http.service import Service
@@ -120,47 +118,11 @@ def test_writes_that_are_still_waited_for_come_behind_those_of_a_clock_that_is_a
     assert orders == [5000, 9001]
 
 
-LEFT = {
-    "thread_id": "t",
-    "checkpoint_ns": "",
-    "checkpoint_id": "1",
-    "values": {"x": {"type": "msgpack", "left": True}},
-    "pending_writes": [],
-}
-
-
-def test_a_checkpoint_that_is_deleted_before_all_of_it_came_is_gone() -> None:
-    page = {"checkpoints": [LEFT], "after": None, "problem": None}
-    answers = {**ANSWERS, "get-tuple": {"checkpoint": None}, "list": page}
-    client = _client()
-    assert _run(operations.get_tuple(client, _config()), answers)[0] is None
-    listing = collected(operations.list_checkpoints(client, thread_config("t"), None, None, None))
-    assert _run(listing, answers)[0] == []
-    # The first answer had a part of it.
-    found = iter([{"checkpoint": LEFT}, {"checkpoint": None}])
-
-    class Changing(dict[str, Any]):
-        def __getitem__(self, name: str) -> Any:
-            return next(found) if name == "get-tuple" else ANSWERS[name]
-
-    assert _run(operations.get_tuple(client, _config()), Changing())[0] is None
-
-
-@pytest.mark.parametrize(
-    ("problem", "error"),
-    [
-        ({"type": "urn:langgraph-dynamodb:error:ThreadBusyError", "detail": "it is busy"}, ThreadBusyError),
-        ({"type": "urn:langgraph-dynamodb:error:OfALaterRelease", "detail": "it is new"}, CheckpointerError),
-        ({"title": "it failed"}, CheckpointerError),
-    ],
-)
-def test_a_list_ends_with_what_was_wrong_with_a_thread(
-    problem: dict[str, str], error: type[CheckpointerError]
-) -> None:
+def test_a_list_may_end_with_an_error_that_only_a_later_release_knows() -> None:
+    problem = {"type": "urn:langgraph-dynamodb:error:OfALaterRelease", "detail": "it is new"}
     answers = {**ANSWERS, "list": {"checkpoints": [], "after": None, "problem": problem}}
-    with pytest.raises(error, match=r"it is busy|it is new|it failed") as raised:
+    with pytest.raises(CheckpointerError, match="it is new"):
         _run(collected(operations.list_checkpoints(_client(), None, None, None, None)), answers)
-    assert type(raised.value) is error
 
 
 def test_a_history_without_channels_or_values() -> None:
@@ -190,18 +152,6 @@ def test_a_lock_that_another_has_is_lost() -> None:
         _run(GatewayHolder("acme/").renew(hold), answers)
     _, sent = _run(GatewayHolder("acme/").release(hold), answers)
     assert (sent["thread_id"], sent["action"]) == ("acme/t", "release")
-
-
-@pytest.mark.parametrize(
-    ("body", "encoding", "says"),
-    [
-        (b"", "br", "compressed as br"),
-        (compressed(bytes(100))[:-5], "zstd", "not complete"),
-    ],
-)
-def test_a_body_that_is_not_as_its_encoding_says(body: bytes, encoding: str, says: str) -> None:
-    with pytest.raises(BadDocumentError, match=says):
-        _ = Reply(200, {"Content-Encoding": encoding}, body).content
 
 
 def test_nothing_is_asked_where_nothing_is_wanted() -> None:

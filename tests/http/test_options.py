@@ -87,32 +87,32 @@ def test_what_cannot_be_used_is_refused(options: dict[str, Any], says: str) -> N
     assert PRIVATE not in str(caught.value)
 
 
-@pytest.mark.parametrize("host", ["localhost", "agent.localhost", "127.0.0.1:8080", "[::1]:8080"])
-def test_a_token_may_go_to_this_machine(host: str) -> None:
-    GatewayTransport(f"http://{host}", auth=PRIVATE).close()
-
-
 @pytest.mark.parametrize(
     "options",
-    [{"allow_http": True, "auth": PRIVATE}, {"auth": None}, {"url": URL, "auth": httpx.BasicAuth("a", "b")}],
-)
-def test_other_things_that_are_allowed(options: dict[str, Any]) -> None:
-    GatewayTransport(**{"url": "http://gateway.internal", **options}).close()
-
-
-@pytest.mark.parametrize(
-    "proxy",
     [
-        f"http://me:{PRIVATE}@proxy.example:8080/",
-        "https://[::1]:3128",
-        "socks5://proxy.example",
-        httpx.URL("http://proxy.example"),
-        httpx.Proxy("http://proxy.example"),
-        None,
+        # A token may go to this machine.
+        *(
+            {"url": f"http://{host}", "auth": PRIVATE}
+            for host in ("localhost", "agent.localhost", "127.0.0.1:8080", "[::1]:8080")
+        ),
+        {"url": "http://gateway.internal", "allow_http": True, "auth": PRIVATE},
+        {"url": "http://gateway.internal", "auth": None},
+        {"auth": httpx.BasicAuth("a", "b")},
+        *(
+            {"client_options": {"proxy": proxy}}
+            for proxy in (
+                f"http://me:{PRIVATE}@proxy.example:8080/",
+                "https://[::1]:3128",
+                "socks5://proxy.example",
+                httpx.URL("http://proxy.example"),
+                httpx.Proxy("http://proxy.example"),
+                None,
+            )
+        ),
     ],
 )
-def test_a_proxy_in_each_form_of_httpx(proxy: Any) -> None:
-    GatewayTransport(URL, client_options={"proxy": proxy}).close()
+def test_what_can_be_used_is_taken(options: dict[str, Any]) -> None:
+    GatewayTransport(**{"url": URL, **options}).close()
 
 
 def test_what_httpx_is_told_besides(gateway: StandIn, ask: Callable[..., Any]) -> None:

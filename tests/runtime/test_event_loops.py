@@ -5,12 +5,9 @@ from __future__ import annotations
 import asyncio
 import datetime
 import gc
-import subprocess
-import sys
 import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -19,6 +16,7 @@ from botocore.credentials import RefreshableCredentials
 
 from langgraph.checkpoint.dynamodb._runtime import native
 from tests.conftest import MakeSaver
+from tests.support.loop_ends import check_end, every_end
 from tests.support.watched import use
 
 if TYPE_CHECKING:
@@ -27,7 +25,6 @@ if TYPE_CHECKING:
 # A client is made in the same way for every engine.
 pytestmark = pytest.mark.engines("dynamodb-local")
 
-PROJECT_FOLDER = Path(__file__).parents[2]
 WAIT_SECONDS_MAX = 60.0
 
 
@@ -171,100 +168,18 @@ import asyncio, gc, os, sys
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 
-async def use(saver, number=1):
+async def use(saver, number):
     config = {"configurable": {"thread_id": "thread-1", "checkpoint_ns": ""}}
     checkpoint = {**empty_checkpoint(), "id": str(number), "channel_values": {"big": os.urandom(50_000)},
         "channel_versions": {"big": number}}
     await saver.aput(config, checkpoint, {"source": "loop", "step": number, "parents": {}}, {"big": number})
     print((await saver.aget_tuple(config)).config["configurable"]["checkpoint_id"], end=" ", flush=True)
 
-def saver():
+def made():
     return DynamoDBSaver(sys.argv[1])
 """
-ENDS = {
-    "a loop that is closed without notice": """
-kept = saver()
-for number in range(1, 3):
-    loop = asyncio.new_event_loop()
-    loop.run_until_complete(use(kept, number))
-    loop.close()
-""",
-    "a loop that is open until the process ends": """
-kept = saver()
-loop = asyncio.new_event_loop()
-for number in range(1, 3):
-    loop.run_until_complete(use(kept, number))
-import atexit
-atexit.register(loop.close)
-""",
-    "a saver that is dropped while its loop runs": """
-async def main():
-    for number in range(1, 3):
-        await use(saver(), number)
-        gc.collect()
-        await asyncio.sleep(0.1)
-asyncio.run(main())
-""",
-    "a saver that is dropped and its loop closed": """
-loop = asyncio.new_event_loop()
-for number in range(1, 3):
-    loop.run_until_complete(use(saver(), number))
-gc.collect()
-loop.close()
-""",
-    "a saver that is dropped by another thread": """
-async def main():
-    for number in range(1, 3):
-        kept = [saver()]
-        await use(kept[0], number)
-        def drop():
-            kept.clear()
-            gc.collect()
-        await asyncio.to_thread(drop)
-asyncio.run(main())
-""",
-    "a saver that is dropped after its loop": """
-kept = saver()
-for number in range(1, 3):
-    loop = asyncio.new_event_loop()
-    loop.run_until_complete(use(kept, number))
-    loop.close()
-    del loop
-    gc.collect()
-del kept
-gc.collect()
-""",
-    "a loop that came with a fork": """
-kept = saver()
-loop = asyncio.new_event_loop()
-loop.run_until_complete(use(kept))
-child = os.fork()
-if not child:
-    gc.collect()
-    sys.exit()
-os.waitpid(child, 0)
-loop.run_until_complete(use(kept, 2))
-loop.close()
-""",
-}
 
 
-@pytest.mark.parametrize(
-    "end",
-    [
-        each
-        if each == "a saver that is dropped while its loop runs"
-        else pytest.param(each, marks=pytest.mark.search)
-        for each in ENDS
-    ],
-)
+@every_end()
 def test_nothing_is_left_open_after(engine: Engine, table_name: str, end: str) -> None:
-    done = subprocess.run(  # noqa: S603  # This interpreter, with a program of this file.
-        [sys.executable, "-W", "always::ResourceWarning", "-c", USE + ENDS[end], table_name],
-        capture_output=True,
-        text=True,
-        cwd=PROJECT_FOLDER,
-        env=engine.environment(),
-        check=True,
-    )
-    assert (done.stdout.split(), done.stderr) == (["1", "2"], "")
+    check_end(USE, end, table_name, environment=engine.environment())

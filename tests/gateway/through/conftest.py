@@ -16,21 +16,21 @@ from tests.support.gateway_service import gateway_service
 if TYPE_CHECKING:
     from tools.engine import Engine
 
+MakeRemote = Callable[..., HttpCheckpointSaver]
+Serve = Callable[..., str]
 # Certificates are all that takes long to load, and none is needed here.
 NO_CERTIFICATES = ssl.create_default_context()
 
 
 @pytest.fixture
-def serve_saver() -> Iterator[Callable[..., str]]:
+def serve_saver() -> Iterator[Serve]:
     """Give a function that runs a gateway on a saver, with options of the gateway, and returns its address."""
     with contextlib.ExitStack() as stack:
         yield lambda saver, **options: stack.enter_context(gateway_service(saver, **options))
 
 
 @pytest.fixture
-def serve(
-    engine: Engine, table_name: str, sessions: dict[str, Any], serve_saver: Callable[..., str]
-) -> Callable[..., str]:
+def serve(engine: Engine, table_name: str, sessions: dict[str, Any], serve_saver: Serve) -> Serve:
     """Give a function that runs a gateway for the table, with a saver of its own, and returns its address."""
 
     def serve(**options: Any) -> str:
@@ -41,7 +41,7 @@ def serve(
 
 
 @pytest.fixture
-async def make_remote(serve: Callable[..., str]) -> AsyncIterator[Callable[..., HttpCheckpointSaver]]:
+async def make_remote(serve: Serve) -> AsyncIterator[MakeRemote]:
     """Give a factory of savers that reach the table through a gateway; they are closed after the test."""
     savers: list[HttpCheckpointSaver] = []
     urls: list[str] = []

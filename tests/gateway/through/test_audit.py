@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,8 @@ from langgraph.checkpoint.dynamodb.gateway.asking import Trail, asking, patient
 from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS
 from langgraph.checkpoint.dynamodb.gateway.shares import Concurrency
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
-from tests.gateway.conftest import always
+from tests.conftest import MakeSaver
+from tests.gateway.conftest import Lines, always, client_of
 from tests.gateway.through.conftest import NO_CERTIFICATES
 from tests.support.checkpoints import checkpoint_of, store, thread_config
 from tests.support.gateway_service import gateway_service
@@ -35,7 +35,7 @@ DIGEST = hmac.new(KEY, b"thread", hashlib.sha256).hexdigest()
 @pytest.mark.engines("dynamodb-local")
 @pytest.mark.parametrize("key", [KEY, None])
 def test_the_log_joins_a_thread_and_awss_requests_if_there_is_a_key(
-    engine: Engine, table_name: str, key: bytes | None, lines: Callable[[], list[Any]]
+    engine: Engine, table_name: str, key: bytes | None, lines: Lines
 ) -> None:
     saver = DynamoDBSaver(table_name, endpoint_url=engine.endpoint_url, region_name=engine.region_name)
     with (
@@ -58,7 +58,7 @@ def test_the_log_joins_a_thread_and_awss_requests_if_there_is_a_key(
 
 @pytest.mark.engines("dynamodb-local")
 async def test_a_request_that_joins_another_has_its_thread_in_the_log(
-    make_saver: Callable[..., DynamoDBSaver], client_of: Any, lines: Callable[[], list[Any]]
+    make_saver: MakeSaver, lines: Lines
 ) -> None:
     saver = make_saver()
     await saver.aput(thread_config("thread"), checkpoint_of("1", {}), {}, {})

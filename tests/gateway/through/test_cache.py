@@ -13,7 +13,7 @@ from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.gateway import Limits, nodes
 from langgraph.checkpoint.dynamodb.http import HttpCache
 from tests.cache import test_cache
-from tests.gateway.through.conftest import NO_CERTIFICATES
+from tests.gateway.through.conftest import NO_CERTIFICATES, Serve
 from tests.support.checkpoints import noise
 
 pytestmark = pytest.mark.engines("dynamodb-local")
@@ -31,10 +31,7 @@ globals().update(
 
 @pytest.fixture
 async def make_cache(
-    serve: Callable[..., str],
-    serve_saver: Callable[..., str],
-    table_name: str,
-    monkeypatch: pytest.MonkeyPatch,
+    serve: Serve, serve_saver: Serve, table_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Callable[..., Any]]:
     """Give a factory of caches through a gateway; it takes the cache's keywords, and they are closed after the test."""
     caches: list[HttpCache[Any]] = []
@@ -71,7 +68,7 @@ async def make_cache(
 
 def test_an_entry_that_is_too_large_is_refused_alone(
     make_cache: Callable[..., HttpCache[Any]],
-    serve_saver: Callable[..., str],
+    serve_saver: Serve,
     own_client: Any,
     table_name: str,
     caplog: pytest.LogCaptureFixture,
@@ -86,10 +83,7 @@ def test_an_entry_that_is_too_large_is_refused_alone(
 
 
 def test_values_that_need_many_answers_are_read(
-    make_cache: Callable[..., HttpCache[Any]],
-    serve_saver: Callable[..., str],
-    own_client: Any,
-    table_name: str,
+    make_cache: Callable[..., HttpCache[Any]], serve_saver: Serve, own_client: Any, table_name: str
 ) -> None:
     limits = Limits(body_bytes_max=10_000)
     cache = make_cache(endpoint_url=serve_saver(DynamoDBSaver(table_name, client=own_client), limits=limits))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -10,7 +10,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.conformance import checkpointer_test
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
-from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
+from tests.gateway.through.conftest import MakeRemote, Serve
 from tests.saver.test_conformance import check_conformance
 from tests.support.sync_adapter import SyncAsAsync
 
@@ -30,9 +30,7 @@ SERIALIZERS = {
         pytest.param("sync", "plain", marks=pytest.mark.search),
     ],
 )
-async def test_conformance_is_full(
-    make_remote: Callable[..., HttpCheckpointSaver], serve: Callable[..., str], side: str, serializer: str
-) -> None:
+async def test_conformance_is_full(make_remote: MakeRemote, serve: Serve, side: str, serializer: str) -> None:
     url = serve(serde=SERIALIZERS[serializer])
 
     @checkpointer_test(name="HttpCheckpointSaver")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver, operations
-from tests.gateway.through.conftest import NO_CERTIFICATES
+from tests.gateway.through.conftest import NO_CERTIFICATES, Serve
 from tests.saver.test_differential import VARIANTS, compare
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 def test_random_operations_equal_in_memory(
     client: DynamoDBClient,
     table_name: str,
-    serve: Callable[..., str],
+    serve: Serve,
     event_loop_for_machine: asyncio.AbstractEventLoop,
     variant: str,
     monkeypatch: pytest.MonkeyPatch,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime, timezone
 from typing import Any
 
@@ -10,16 +9,14 @@ import pytest
 
 from langgraph.checkpoint.dynamodb import (
     CheckpointerInputError,
-    DynamoDBSaver,
     ThreadPage,
 )
-from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
+from tests.conftest import MakeSaver
+from tests.gateway.through.conftest import MakeRemote
 from tests.support.checkpoints import METADATA, checkpoint_of, noise, thread_config
 from tests.support.operations import Side, ask, both_sides
 
 pytestmark = pytest.mark.engines("dynamodb-local")
-
-MakeRemote = Callable[..., HttpCheckpointSaver]
 
 
 def put(side: Side, saver: Any, thread: str, user: Any, step: int = 1, **more: Any) -> Any:
@@ -42,7 +39,7 @@ def shown(page: ThreadPage) -> list[tuple[Any, ...]]:
 @both_sides
 @pytest.mark.parametrize("prefix", ["", "acme/"])
 def test_a_client_enters_describes_and_lists_as_a_saver_does(
-    make_remote: MakeRemote, make_saver: Callable[..., DynamoDBSaver], side: Side, prefix: str
+    make_remote: MakeRemote, make_saver: MakeSaver, side: Side, prefix: str
 ) -> None:
     remote = make_remote(thread_prefix=prefix, owner_from="user_id")
     direct = make_saver(owner_from="user_id")
@@ -81,23 +78,17 @@ def test_a_client_enters_describes_and_lists_as_a_saver_does(
 def test_a_thread_that_begins_without_an_owner_is_told_once(
     make_remote: MakeRemote, caplog: pytest.LogCaptureFixture
 ) -> None:
+    known = make_remote(owner_from="user_id")
+    config = put("sync", known, "known", "ada")
+    known.put(config, checkpoint_of("2", {}), METADATA, {})
+    known.put(thread_config("known", "child:1"), checkpoint_of("3", {}), METADATA, {})
+    put("sync", make_remote(), "not asked for", None)
     remote = make_remote(owner_from="userid", thread_prefix="acme/")
     for thread in ("one", "two"):
         put("sync", remote, thread, "ada")
     [told] = [each for each in caplog.messages if "without an owner" in each]
     assert told.startswith("Thread 'one' enters the directory without an owner")
     assert "the key 'userid', which owner_from names" in told
-
-
-def test_a_thread_of_a_known_owner_is_not_told(
-    make_remote: MakeRemote, caplog: pytest.LogCaptureFixture
-) -> None:
-    remote = make_remote(owner_from="user_id")
-    config = put("sync", remote, "one", "ada")
-    remote.put(config, checkpoint_of("2", {}), METADATA, {})
-    remote.put(thread_config("one", "child:1"), checkpoint_of("3", {}), METADATA, {})
-    put("sync", make_remote(), "two", None)
-    assert "without an owner" not in caplog.text
 
 
 def test_what_is_no_owner_is_refused_before_anything_is_sent(make_remote: MakeRemote) -> None:

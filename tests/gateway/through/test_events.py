@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from hashlib import sha256
 from typing import Any
 
 import pytest
 
-from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb.gateway import Principal
 from langgraph.checkpoint.dynamodb.gateway.authentication import BearerTokens
 from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
+from tests.conftest import MakeSaver
 from tests.support.checkpoints import store, thread_config
 from tests.support.gateway_service import gateway_service
 from tests.support.observed import Collected
@@ -23,7 +22,6 @@ from tests.support.operations import OPERATIONS, Side, ask_all, both_sides
 pytestmark = pytest.mark.engines("dynamodb-local")
 
 DELETIONS = ["prune", "delete_for_runs", "delete_thread"]
-MakeSaver = Callable[..., DynamoDBSaver]
 
 
 @both_sides

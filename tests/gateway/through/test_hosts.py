@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.gateway.through.conftest import Serve
 from tests.support.hosts import HOSTS, played
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.engines("dynamodb-local"), pytest.mark.search]
 
 @pytest.mark.parametrize("host", HOSTS)
 def test_an_agent_runs_under(
-    engine: Engine, table_name: str, serve: Callable[..., str], tmp_path: Path, host: str
+    engine: Engine, table_name: str, serve: Serve, tmp_path: Path, host: str
 ) -> None:
     address = serve()
     itself, through_a_gateway = tmp_path / "itself.yaml", tmp_path / "through.yaml"

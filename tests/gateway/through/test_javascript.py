@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-import httpx
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.graph import START, MessagesState, StateGraph
 
-from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.gateway import anybody_on_this_machine, create_gateway
+from tests.conftest import MakeSaver
+from tests.gateway.conftest import client_of
+from tests.gateway.through.conftest import MakeRemote
 from tests.support.checkpoints import thread_config
 from tests.support.javascript import store_recorded
 
@@ -29,9 +29,7 @@ BOOKED = [(HumanMessage, "Where to?"), (AIMessage, "Lisbon is warm."), (ToolMess
 
 
 @pytest.mark.parametrize("through", ["gateway", "table"])
-def test_python_reads_and_continues_it(
-    make_saver: Callable[..., DynamoDBSaver], make_remote: Callable[..., Any], through: str
-) -> None:
+def test_python_reads_and_continues_it(make_saver: MakeSaver, make_remote: MakeRemote, through: str) -> None:
     direct = make_saver()
     saver: Any = make_remote() if through == "gateway" else direct
     store_recorded(direct, "trip", "start")
@@ -53,14 +51,11 @@ def test_python_reads_and_continues_it(
     assert versions["messages"] > read.checkpoint["channel_versions"]["messages"]
 
 
-async def test_plain_json_has_its_messages_and_its_questions(
-    make_saver: Callable[..., DynamoDBSaver],
-) -> None:
+async def test_plain_json_has_its_messages_and_its_questions(make_saver: MakeSaver) -> None:
     saver = make_saver()
     store_recorded(saver, "trip", "start")
     gateway = create_gateway(saver, authenticate=anybody_on_this_machine, plain_json=True)
-    transport = httpx.ASGITransport(app=gateway)
-    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+    async with client_of(gateway) as client:
         asking = {"thread_id": "trip", "plain": True}
         found = (await client.post("/checkpoints/get-tuple", json=asking)).json()["checkpoint"]
     assert [(each["type"], each["content"]) for each in found["values"]["messages"]] == [

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime, timezone
 from typing import Any
 from uuid import UUID
 
 import pytest
 
-from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY
 from langgraph.checkpoint.dynamodb.errors import CheckpointFormatError
-from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver, operations
+from langgraph.checkpoint.dynamodb.http import operations
+from tests.conftest import MakeSaver
+from tests.gateway.through.conftest import MakeRemote
 from tests.support.checkpoints import checkpoint_of, thread_config
 
 pytestmark = pytest.mark.engines("dynamodb-local")
@@ -31,8 +32,8 @@ def _until_failure(listing: Iterator[Any]) -> list[tuple[str, str]]:
 
 
 def test_a_damaged_thread_does_not_keep_others_from_being_listed_on_any_page(
-    make_saver: Callable[..., DynamoDBSaver],
-    make_remote: Callable[..., HttpCheckpointSaver],
+    make_saver: MakeSaver,
+    make_remote: MakeRemote,
     own_client: Any,
     table_name: str,
     monkeypatch: pytest.MonkeyPatch,
@@ -72,10 +73,7 @@ def test_a_damaged_thread_does_not_keep_others_from_being_listed_on_any_page(
     ids=repr,
 )
 def test_a_filter_may_have_whatever_metadata_have(
-    make_saver: Callable[..., DynamoDBSaver],
-    make_remote: Callable[..., HttpCheckpointSaver],
-    monkeypatch: pytest.MonkeyPatch,
-    value: Any,
+    make_saver: MakeSaver, make_remote: MakeRemote, monkeypatch: pytest.MonkeyPatch, value: Any
 ) -> None:
     # The next page is asked for with the same filter.
     monkeypatch.setattr(operations, "_PAGE_FIRST", 1)

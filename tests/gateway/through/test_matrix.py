@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,7 @@ from langgraph.checkpoint.dynamodb import (
     server,
 )
 from langgraph.checkpoint.dynamodb.http import operations
+from tests.gateway.through.conftest import Serve
 from tests.simulation.savers import OPERATIONS
 from tests.support.calls import CALLS, CLASSES, ONLY_BLOCKING, called, method_of, public_methods
 
@@ -130,7 +131,7 @@ async def opened(
 @pytest.mark.parametrize("cell", CELLS, ids=", ".join)
 def test_every_method_works_in_every_cell(
     cell: tuple[str, str, str],
-    serve: Callable[..., str],
+    serve: Serve,
     engine: Engine,
     table_name: str,
     tmp_path: Path,

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from langgraph.checkpoint.dynamodb import (
     CheckpointerInputError,
-    DynamoDBSaver,
 )
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
-from tests.support.checkpoints import Conversation, store, thread_config
+from tests.conftest import MakeSaver
+from tests.gateway.through.conftest import Serve
+from tests.support.checkpoints import store, thread_config
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -24,24 +24,17 @@ def _threads(saver: BaseCheckpointSaver[Any]) -> list[str]:
     return sorted({each.config["configurable"]["thread_id"] for each in saver.list(None)})
 
 
-def test_a_list_of_all_threads_has_those_with_the_prefix(
-    serve: Callable[..., str], make_saver: Callable[..., DynamoDBSaver]
+def test_all_threads_and_those_of_a_run_are_those_with_the_prefix(
+    serve: Serve, make_saver: MakeSaver
 ) -> None:
     for thread in ("acme/1", "acme2/1", "1"):
-        Conversation(make_saver(), thread).put(step=0)
+        store(make_saver(), thread_config(thread), "1", {}, run_id="run")
     with HttpCheckpointSaver(serve(), thread_prefix="acme/") as remote:
         assert _threads(remote) == ["1"]
         assert len(list(remote.list(None, limit=1))) == 1
-
-
-def test_runs_are_deleted_in_threads_with_the_prefix_only(
-    serve: Callable[..., str], make_saver: Callable[..., DynamoDBSaver]
-) -> None:
-    for thread in ("acme/1", "other/1"):
-        store(make_saver(), thread_config(thread), "1", {}, run_id="run")
-    with HttpCheckpointSaver(serve(), thread_prefix="acme/") as remote:
         remote.delete_for_runs(["run"])
-    assert _threads(make_saver()) == ["other/1"]
+        assert _threads(remote) == []
+    assert _threads(make_saver()) == ["1", "acme2/1"]
 
 
 def test_it_is_text() -> None:
@@ -53,7 +46,7 @@ def test_it_is_text() -> None:
 @pytest.mark.parametrize(
     "config", [None, {}, {"configurable": None}, {"configurable": {}}, {"configurable": {"thread_id": ""}}]
 )
-def test_what_names_no_thread_is_refused_as_without_it(serve: Callable[..., str], config: Any) -> None:
+def test_what_names_no_thread_is_refused_as_without_it(serve: Serve, config: Any) -> None:
     messages, url = [], serve()
     for prefix in ("", "acme/"):
         with (

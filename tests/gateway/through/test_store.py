@@ -21,7 +21,8 @@ from langgraph.checkpoint.dynamodb.http import HttpStore
 from langgraph.checkpoint.dynamodb.http.transport import GatewayTransport
 from langgraph.store.dynamodb import DynamoDBStore
 from langgraph.store.dynamodb.storage import StoreStorage
-from tests.gateway.through.conftest import NO_CERTIFICATES
+from tests.conftest import MakeSaver
+from tests.gateway.through.conftest import NO_CERTIFICATES, Serve
 from tests.store import test_contract, test_events, test_vectors
 from tests.store.conftest import DictEngine, embeddings
 from tests.store.test_vectors import indexed
@@ -47,12 +48,12 @@ globals().update(
 )
 __all__ = ["embeddings", "indexed"]
 
+MakeStore = Callable[..., HttpStore]
+MakeDirect = Callable[..., DynamoDBStore]
 NAMESPACE = ("users", "u1")
 # The service's, and not the client's.
-LARGE: dict[str, Any] = dict.fromkeys(
-    ("search_bytes_max", "body_bytes_max", "decompressed_bytes_max"), 64 << 20
-)
 OF_THE_LIMITS = ("search_bytes_max", "body_bytes_max", "decompressed_bytes_max")
+LARGE: dict[str, Any] = dict.fromkeys(OF_THE_LIMITS, 64 << 20)
 OF_THE_SAVER = ("serde", "consistent_read", "allow_unencrypted")
 
 
@@ -97,11 +98,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
 
 @pytest.fixture
 async def make_store(
-    make_saver: Callable[..., DynamoDBSaver],
-    serve_saver: Callable[..., str],
-    storages: list[StoreStorage],
-    asked: Asked,
-    table_name: str,
+    make_saver: MakeSaver, serve_saver: Serve, storages: list[StoreStorage], asked: Asked, table_name: str
 ) -> AsyncIterator[Callable[..., Any]]:
     """Give a factory of stores through a gateway; it takes the store's keywords, and they are closed after the test."""
     del asked
@@ -125,19 +122,19 @@ async def make_store(
 
 
 @pytest.fixture
-def store(make_store: Callable[..., HttpStore]) -> HttpStore:
+def store(make_store: MakeStore) -> HttpStore:
     """Give a store without vectors."""
     return make_store()
 
 
 @pytest.fixture
-def watched(make_store: Callable[..., HttpStore], own_client: Any, traffic: Traffic) -> HttpStore:
+def watched(make_store: MakeStore, own_client: Any, traffic: Traffic) -> HttpStore:
     """Give a store through a gateway whose every request to the table is in `traffic`."""
     del traffic
     return make_store(client=own_client)
 
 
-def test_an_event_has_the_units_that_the_service_tells(make_store: Callable[..., HttpStore]) -> None:
+def test_an_event_has_the_units_that_the_service_tells(make_store: MakeStore) -> None:
     events = Collected()
     store = make_store(on_event=events)
     store.put(NAMESPACE, "k", {"n": 1})
@@ -169,9 +166,7 @@ def test_reads_of_a_large_batch_see_the_state_before_its_puts(store: HttpStore, 
     assert {each.value["n"] for each in after} == {1}
 
 
-def test_what_does_not_fit_into_one_answer_is_asked_for_again(
-    make_store: Callable[..., HttpStore], asked: Asked
-) -> None:
+def test_what_does_not_fit_into_one_answer_is_asked_for_again(make_store: MakeStore, asked: Asked) -> None:
     store = make_store(body_bytes_max=30_000)
     for number in range(12):
         store.put(NAMESPACE, f"{number:02}", {"text": f"{number} " * 2000, "n": number})
@@ -194,9 +189,7 @@ def test_what_does_not_fit_into_one_answer_is_asked_for_again(
         assert {each.value["n"] for each in found} == {"new"}
 
 
-def test_a_search_by_similarity_that_needs_many_answers(
-    make_store: Callable[..., HttpStore], embeddings: Any
-) -> None:
+def test_a_search_by_similarity_that_needs_many_answers(make_store: MakeStore, embeddings: Any) -> None:
     index = {"dims": 26, "embed": embeddings, "fields": ["topic"]}
     store = make_store(body_bytes_max=30_000, index=index)
     for number in range(8):
@@ -206,9 +199,7 @@ def test_a_search_by_similarity_that_needs_many_answers(
     assert sorted(found, key=lambda each: -(each.score or 0)) == found
 
 
-def test_what_changes_after_a_search_is_found_as_it_is_then(
-    make_store: Callable[..., HttpStore], asked: Asked
-) -> None:
+def test_what_changes_after_a_search_is_found_as_it_is_then(make_store: MakeStore, asked: Asked) -> None:
     store = make_store(body_bytes_max=30_000)
     for number in range(9):
         store.put(NAMESPACE, f"{number}", {"text": f"{number} " * 2000, "n": number})
@@ -227,9 +218,7 @@ def test_what_changes_after_a_search_is_found_as_it_is_then(
     assert found[-1].value["text"] == "later"
 
 
-def test_a_value_over_the_limits_is_refused_by_name(
-    make_store: Callable[..., HttpStore], asked: Asked
-) -> None:
+def test_a_value_over_the_limits_is_refused_by_name(make_store: MakeStore, asked: Asked) -> None:
     store = make_store(decompressed_bytes_max=600_000)
     with pytest.raises(CheckpointerInputError, match=r"the put of 'k' has .* bytes, and .*body_bytes_max"):
         store.put(NAMESPACE, "k", {"text": "x" * 700_000})
@@ -241,9 +230,7 @@ def test_a_value_over_the_limits_is_refused_by_name(
     assert asked == ["about", "store/batch"]
 
 
-def test_a_memory_that_no_answer_can_hold_is_named(
-    make_store: Callable[..., HttpStore], make_direct: Callable[..., DynamoDBStore]
-) -> None:
+def test_a_memory_that_no_answer_can_hold_is_named(make_store: MakeStore, make_direct: MakeDirect) -> None:
     make_direct().put(NAMESPACE, "large", {"text": "x" * 50_000})
     store = make_store(body_bytes_max=10_000)
     for read in (
@@ -298,7 +285,7 @@ async def make_direct(
 
 
 def test_either_store_reads_what_the_other_one_stored(
-    make_store: Callable[..., HttpStore], make_direct: Callable[..., DynamoDBStore], embeddings: Any
+    make_store: MakeStore, make_direct: MakeDirect, embeddings: Any
 ) -> None:
     index = {"dims": 26, "embed": embeddings, "fields": ["topic"]}
     near, far = make_direct(index=index), make_store(index=index)

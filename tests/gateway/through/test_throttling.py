@@ -11,7 +11,8 @@ import random
 import time
 from collections.abc import Callable, Coroutine
 from email.utils import formatdate
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, TypeAlias, TypeVar
 
 import httpx
 import pytest
@@ -35,6 +36,8 @@ from tests.support.observed import Collected
 from tests.support.virtual_time import run_in_virtual_time
 
 T = TypeVar("T")
+Throttles: TypeAlias = Callable[[Call], bool]
+Run: TypeAlias = Callable[[Callable[["Endpoint"], Coroutine[Any, Any, T]]], T]
 
 TABLE = "threads"
 URL = "http://localhost"
@@ -46,20 +49,25 @@ TIMES_THE_DIRECT_MAX = 1.2
 class Endpoint:
     """DynamoDB, which throttles what a test says, for as long as it says."""
 
-    def __init__(self, throttles: Callable[[Call], bool]) -> None:
+    def __init__(self) -> None:
         """Start with an empty table."""
         self.model = DynamoDBModel(table_schema(TABLE), lambda: 1_700_000_000.0)
-        self.throttles = throttles
-        self.until = 0.0
-        self.requests: list[tuple[float, Call]] = []
+        self.requests: list[Call] = []
         self.error: Callable[[Call], Exception] = throttled
+        self._throttles: Throttles = every
+        self._until = 0.0
+
+    def throttle(self, throttles: Throttles, seconds: float = 1000) -> None:
+        """Throttle some requests for a time, and begin to count requests."""
+        self._throttles, self._until = throttles, asyncio.get_running_loop().time() + seconds
+        self.requests.clear()
 
     async def answer(self, call: Call) -> Any:
         """Answer a request, once."""
         now = asyncio.get_running_loop().time()
-        self.requests.append((now, call))
+        self.requests.append(call)
         await asyncio.sleep(0.01)
-        if now < self.until and self.throttles(call):
+        if now < self._until and self._throttles(call):
             raise self.error(call)
         params = {name: value for name, value in call.params.items() if name != "ReturnConsumedCapacity"}
         return self.model.handle(call.method, params)
@@ -80,25 +88,15 @@ def throttled(call: Call) -> ClientError:
 
 
 @pytest.fixture
-def make_endpoint(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Endpoint]:
-    """Give a factory of endpoints; the last one answers all savers and stores."""
-    made: list[Endpoint] = []
+def run(monkeypatch: pytest.MonkeyPatch) -> Run[Any]:
+    """Give what runs a coroutine in virtual time with an endpoint, which answers all savers and stores meanwhile."""
 
-    async def answer(_clients: Any, call: Call) -> Any:
-        return await made[-1].answer(call)
+    def run(main: Callable[[Endpoint], Coroutine[Any, Any, Any]]) -> Any:
+        endpoint = Endpoint()
+        monkeypatch.setattr(clients.Clients, "asend_once", lambda _clients, call: endpoint.answer(call))
+        return run_in_virtual_time(main(endpoint), monkeypatch)
 
-    def make() -> Endpoint:
-        made.append(Endpoint(lambda _: False))
-        return made[-1]
-
-    monkeypatch.setattr(clients.Clients, "asend_once", answer)
-    return make
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch) -> Callable[[Coroutine[Any, Any, Any]], Any]:
-    """Give a function that runs a coroutine in virtual time."""
-    return lambda main: run_in_virtual_time(main, monkeypatch)
+    return run
 
 
 class Services:
@@ -155,82 +153,63 @@ def is_write(call: Call) -> bool:
     return "write" in call.method or call.method in ("put_item", "update_item", "delete_item")
 
 
-def now_and_then() -> Callable[[Call], bool]:
+def every(_call: Call) -> bool:
+    """Tell that any request is throttled."""
+    return True
+
+
+def now_and_then() -> Throttles:
     """Return what throttles one request in four, at random: in turn, it could be the same one of each attempt."""
     rng = random.Random(7)
     return lambda _: rng.random() < 0.25
 
 
-class Course:
-    """What a table that throttles was asked, and what came of it."""
-
-    def __init__(
-        self, endpoint: Endpoint, throttles: Callable[[Call], bool], seconds: float, puts: int
-    ) -> None:
-        """Let the endpoint throttle for a time while a thread gets checkpoints."""
-        self._endpoint = endpoint
-        self._throttles = throttles
-        self._seconds = seconds
-        self._puts = puts
-        self.error: Exception | None = None
-        self.requests = 0
-
-    async def run(self, saver: Any, *, is_warm: bool) -> None:
-        """Put checkpoints."""
-        if is_warm:
-            await put(saver, 0)
-        self._endpoint.throttles = self._throttles
-        self._endpoint.until = asyncio.get_running_loop().time() + self._seconds
-        before = len(self._endpoint.requests)
-        try:
-            for number in range(1, 1 + self._puts):
-                await put(saver, number)
-        except (CheckpointerError, ClientError) as error:
-            self.error = error
-        self.requests = len(self._endpoint.requests) - before
+async def error_of(saver: Any, puts: int = 1) -> Exception | None:
+    """Put checkpoints; return the error that ends this."""
+    try:
+        for number in range(1, 1 + puts):
+            await put(saver, number)
+    except (CheckpointerError, ClientError) as error:
+        return error
+    return None
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
 @pytest.mark.parametrize(
     ("throttles", "seconds", "puts", "is_warm"),
     [
-        pytest.param(lambda: lambda _: True, 1000, 1, True, id="for long"),
-        pytest.param(lambda: lambda _: True, 20, 3, True, id="for a while"),
+        pytest.param(lambda: every, 1000, 1, True, id="for long"),
+        pytest.param(lambda: every, 20, 3, True, id="for a while"),
         pytest.param(lambda: is_write, 1000, 1, False, id="writes for long"),
         pytest.param(lambda: is_write, 40, 3, True, id="writes for a while"),
         pytest.param(now_and_then, 1000, 20, True, id="now and then"),
     ],
 )
 def test_a_table_that_throttles_gets_as_many_requests_as_from_a_saver_on_it(
-    template: str,
-    throttles: Callable[[], Callable[[Call], bool]],
-    seconds: float,
-    puts: int,
-    is_warm: bool,
-    make_endpoint: Callable[[], Endpoint],
-    run: Callable[[Coroutine[Any, Any, Any]], Any],
+    template: str, throttles: Callable[[], Throttles], seconds: float, puts: int, is_warm: bool, run: Run[Any]
 ) -> None:
-    near = Course(make_endpoint(), throttles(), seconds, puts)
-    run(near.run(direct(), is_warm=is_warm))
-    far = Course(make_endpoint(), throttles(), seconds, puts)
-    run(far.run(Services(TEMPLATES[template]).connect(remote()), is_warm=is_warm))
-    assert far.requests <= TIMES_THE_DIRECT_MAX * near.requests
-    assert (far.error is None) == (near.error is None) == (seconds < 60 or puts == 20)
+    async def course(saver: Any, endpoint: Endpoint) -> tuple[int, bool]:
+        if is_warm:
+            await put(saver, 0)
+        endpoint.throttle(throttles(), seconds)
+        error = await error_of(saver, puts)
+        return len(endpoint.requests), error is None
+
+    near, goes_well = run(partial(course, direct()))
+    far = run(partial(course, Services(TEMPLATES[template]).connect(remote())))
+    assert far[0] <= TIMES_THE_DIRECT_MAX * near
+    assert far[1] == goes_well == (seconds < 60 or puts == 20)
 
 
-@pytest.mark.parametrize("is_throttled", [is_write, lambda _: True], ids=["writes", "all"])
+@pytest.mark.parametrize("is_throttled", [is_write, every], ids=["writes", "all"])
 def test_a_hot_thread_does_not_delay_another_one_of_its_principal(
-    is_throttled: Callable[[Call], bool],
-    make_endpoint: Callable[[], Endpoint],
-    run: Callable[[Coroutine[Any, Any, Any]], Any],
+    is_throttled: Throttles, run: Run[float]
 ) -> None:
-    async def main() -> float:
-        endpoint, loop = make_endpoint(), asyncio.get_running_loop()
-        service = Services(Limits(in_flight_max=4))
+    async def main(endpoint: Endpoint) -> float:
+        loop, service = asyncio.get_running_loop(), Services(Limits(in_flight_max=4))
         hot, cold = service.connect(remote(retry_seconds=20)), service.connect(remote())
         await put(cold, 0, "cold")
-        endpoint.throttles = lambda call: "hot" in str(call.params) and is_throttled(call)
-        endpoint.until = loop.time() + 1000
+        endpoint.throttle(lambda call: "hot" in str(call.params) and is_throttled(call))
         puts = [asyncio.create_task(put(hot, number, "hot")) for number in range(60)]
         await asyncio.sleep(3)
         began = loop.time()
@@ -243,104 +222,85 @@ def test_a_hot_thread_does_not_delay_another_one_of_its_principal(
         return passed
 
     # What the requests to the table take, and no wait for a turn.
-    assert run(main()) < 0.2
+    assert run(main) < 0.2
 
 
 def test_a_copy_that_goes_on_does_not_begin_again(
-    make_endpoint: Callable[[], Endpoint],
-    run: Callable[[Coroutine[Any, Any, Any]], Any],
-    caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
+    run: Run[int], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def copied(saver: Any) -> int:
-        endpoint, loop = make_endpoint(), asyncio.get_running_loop()
+    async def copied(saver: Any, endpoint: Endpoint) -> int:
         for number in range(3):
             await put(saver, number)
-        before = len(endpoint.requests)
         # For longer than one request may take.
-        endpoint.throttles, endpoint.until = is_write, loop.time() + 40
+        endpoint.throttle(is_write, 40)
         await saver.acopy_thread("t", "copy")
-        return sum(not is_write(call) for _, call in endpoint.requests[before:])
+        return sum(not is_write(call) for call in endpoint.requests)
 
-    near = run(copied(direct()))
+    near = run(partial(copied, direct()))
     caplog.clear()
     monkeypatch.setattr(attempts, "_silent_until", 0.0)
-    assert run(copied(Services(Limits(request_seconds_max=25)).connect(remote()))) == near
+    assert run(partial(copied, Services(Limits(request_seconds_max=25)).connect(remote()))) == near
     assert f"table {TABLE}" in caplog.text
 
 
-def test_the_agent_is_told_that_the_table_throttles(
-    make_endpoint: Callable[[], Endpoint],
-    run: Callable[[Coroutine[Any, Any, Any]], Any],
+@pytest.mark.parametrize("error", [throttled, lambda _: EndpointConnectionError(endpoint_url="http://table")])
+def test_the_agent_is_told_that_the_table_throttles_or_does_not_answer(
+    error: Callable[[Call], Exception],
+    run: Run[Any],
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    async def main(endpoint: Endpoint) -> Exception | None:
+        saver = Services(Limits()).connect(remote(on_event=events))
+        await put(saver, 0)
+        endpoint.error = error
+        endpoint.throttle(every)
+        return await error_of(saver)
+
     monkeypatch.setattr(attempts, "_silent_until", 0.0)
-    events = Collected()
-    course = Course(make_endpoint(), lambda _: True, 1000, 1)
+    events, is_throttled = Collected(), error is throttled
     with caplog.at_level(logging.WARNING):
-        run(course.run(Services(Limits()).connect(remote(on_event=events)), is_warm=True))
-    says = "DynamoDB throttles the gateway's table: one partition key gets more requests than DynamoDB allows"
-    assert says in str(course.error)
+        told = str(run(main))
+    says = "throttles the gateway's table: one partition key gets more requests than DynamoDB allows"
+    says = f"DynamoDB {says}" if is_throttled else "the gateway's table does not answer"
+    assert says in told
     # The account of the table is nobody's business.
-    assert "123456789012" not in str(course.error)
+    assert "123456789012" not in told
     warnings = [each.getMessage() for each in caplog.records if "Trying again" in each.getMessage()]
     assert any(says in each for each in warnings)
     event = events.last("put")
-    assert event.throttled > 10
+    assert (event.throttled > 10) == is_throttled
     assert event.waited_seconds > 30
 
 
-def test_a_table_that_does_not_answer_is_told_apart(
-    make_endpoint: Callable[[], Endpoint], run: Callable[[Coroutine[Any, Any, Any]], Any]
-) -> None:
-    endpoint = make_endpoint()
-    endpoint.error = lambda _: EndpointConnectionError(endpoint_url="http://table")
-    course = Course(endpoint, lambda _: True, 1000, 1)
-    run(course.run(Services(Limits()).connect(remote(retry_seconds=3)), is_warm=True))
-    assert "the gateway's table does not answer" in str(course.error)
-
-
-def test_a_large_batch_goes_on_where_it_was(
-    make_endpoint: Callable[[], Endpoint], run: Callable[[Coroutine[Any, Any, Any]], Any]
-) -> None:
-    ops = [PutOp(("acme", "u1"), f"{number}", {"n": number}) for number in range(200)]
-
+def test_a_large_batch_goes_on_where_it_was(run: Run[int]) -> None:
     async def main(store: Any, endpoint: Endpoint) -> int:
         await store.aput(("acme", "u1"), "first", {})
-        endpoint.throttles, endpoint.until = now_and_then(), asyncio.get_running_loop().time() + 1000
-        before = len(endpoint.requests)
-        await store.abatch(ops)
-        return len(endpoint.requests) - before
+        endpoint.throttle(now_and_then())
+        await store.abatch([PutOp(("acme", "u1"), f"{number}", {"n": number}) for number in range(200)])
+        return len(endpoint.requests)
 
-    endpoint = make_endpoint()
-    near = run(main(DynamoDBStore(TABLE, region_name="eu-west-1"), endpoint))
-    endpoint = make_endpoint()
-    far = run(main(Services(Limits()).connect(HttpStore(URL)), endpoint))
+    near = run(partial(main, DynamoDBStore(TABLE, region_name="eu-west-1")))
+    far = run(partial(main, Services(Limits()).connect(HttpStore(URL))))
     assert far <= TIMES_THE_DIRECT_MAX * near
 
 
 @pytest.mark.parametrize("throttled_key", ["M#notes/#1", "P#u1/"], ids=["a memory", "the register"])
-def test_what_the_table_was_too_busy_for_is_sent_again_alone(
-    make_endpoint: Callable[[], Endpoint],
-    run: Callable[[Coroutine[Any, Any, Any]], Any],
-    throttled_key: str,
-) -> None:
+def test_what_the_table_was_too_busy_for_is_sent_again_alone(throttled_key: str, run: Run[None]) -> None:
     """One put of a partition is enough to look whether it is still registered."""
     namespace = ("acme", "u1", "notes")
 
-    async def main(store: Any, endpoint: Endpoint) -> None:
+    async def main(endpoint: Endpoint) -> None:
+        store = Services(Limits()).connect(HttpStore(URL))
         await store.aput(namespace, "first", {})
-        endpoint.throttles = lambda call: call.params.get("Key", {}).get("SK") == {"S": throttled_key}
-        endpoint.until, before = asyncio.get_running_loop().time() + 70, len(endpoint.requests)
+        endpoint.throttle(lambda call: call.params.get("Key", {}).get("SK") == {"S": throttled_key}, 70)
         await store.abatch([PutOp(namespace, f"{number}", {"n": number}) for number in range(3)])
-        sent = [call.params["Key"]["SK"]["S"] for _, call in endpoint.requests[before:]]
+        sent = [call.params["Key"]["SK"]["S"] for call in endpoint.requests]
         assert sent.count("M#notes/#0") == 1
         assert sent.count(throttled_key) > 1
         assert len(await store.asearch(namespace)) == 4
 
-    endpoint = make_endpoint()
-    run(main(Services(Limits()).connect(HttpStore(URL)), endpoint))
+    run(main)
 
 
 def test_not_all_clients_come_back_at_once() -> None:

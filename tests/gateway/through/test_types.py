@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from langgraph.checkpoint.dynamodb import DynamoDBSaver, create_checkpointer
-from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
+from langgraph.checkpoint.dynamodb import create_checkpointer
+from tests.conftest import MakeSaver
+from tests.gateway.through.conftest import MakeRemote, Serve
 from tests.support.objects import ALLOWED, FIELDS, PERSON, PLACE, Place, fill, read
 from tests.support.operations import Side, both_sides
 
 # An engine knows nothing of types.
 pytestmark = pytest.mark.engines("dynamodb-local")
 
-MakeSaver = Callable[..., DynamoDBSaver]
-
 
 @both_sides
 def test_by_default_no_type_is_made_that_was_not_allowed(
-    make_saver: MakeSaver, make_remote: Callable[..., HttpCheckpointSaver], side: Side
+    make_saver: MakeSaver, make_remote: MakeRemote, side: Side
 ) -> None:
     fill(make_saver())
     remote = make_remote()
@@ -42,7 +40,7 @@ def test_by_default_no_type_is_made_that_was_not_allowed(
     ],
 )
 def test_a_configured_client_is_as_strict(
-    make_saver: MakeSaver, serve: Callable[..., str], serde: dict[str, Any], expected: list[Any]
+    make_saver: MakeSaver, serve: Serve, serde: dict[str, Any], expected: list[Any]
 ) -> None:
     fill(make_saver())
     with create_checkpointer({"type": "http", "config": {"url": serve(), **serde}}) as remote:

@@ -120,31 +120,14 @@ def test_a_later_step_sends_what_it_adds() -> None:
     pair = Pair()
     sizes = []
     for step in range(6):
+        if step == 4:
+            # Which takes the bases from the table.
+            pair.another_service()
         [call] = pair.put(step, {"log": log(10 + step), "kept": "x" * 5000}, None if step == 0 else ["log"])
         sizes.append(size_of(call.params))
     assert sizes[0] > 15_000
     assert max(sizes[1:]) < 2500
     assert pair.values() == {"log": log(15), "kept": "x" * 5000}
-
-
-def test_a_service_that_has_just_started_takes_the_base_from_the_table() -> None:
-    pair = Pair()
-    pair.put(0, {"log": log(40), "kept": noise(9000)})
-    pair.another_service()
-    [call] = pair.put(1, {"log": log(41), "kept": noise(9000)}, ["log"])
-    assert "delta" in call.params["values"]["log"]
-    assert pair.values() == {"log": log(41), "kept": noise(9000)}
-
-
-def test_values_that_the_service_does_not_have_are_sent_whole() -> None:
-    pair = Pair()
-    pair.put(0, {"log": log(40), "kept": noise(9000)})
-    pair.harness.run(pair.harness.process().delete_thread())
-    pair.another_service()
-    first, second = pair.put(1, {"log": log(41), "kept": noise(9000)}, ["log"])
-    assert (first.params["values"].keys(), first.params["kept"]) == ({"log"}, ["kept"])
-    assert (second.params["values"].keys(), second.params["kept"]) == ({"log", "kept"}, [])
-    assert pair.values() == {"log": log(41), "kept": noise(9000)}
 
 
 def test_what_the_agent_changes_while_the_service_wants_more_is_not_stored() -> None:
@@ -161,7 +144,9 @@ def test_what_the_agent_changes_while_the_service_wants_more_is_not_stored() -> 
         return call
 
     pair.change = change
-    assert len(pair.put(1, {"log": log(41), "kept": kept}, ["log"])) == 2
+    first, second = pair.put(1, {"log": log(41), "kept": kept}, ["log"])
+    assert (first.params["values"].keys(), first.params["kept"]) == ({"log"}, ["kept"])
+    assert (second.params["values"].keys(), second.params["kept"]) == ({"log", "kept"}, [])
     assert pair.values() == {"log": log(41), "kept": {"messages": ["as it was"]}}
 
 
@@ -212,27 +197,32 @@ def test_what_does_not_fit_into_an_answer_is_asked_for() -> None:
     assert {each.method for each in pair.asked[before:]} == {"list", "get-tuple", "about"}
 
 
-def test_the_newest_is_another_one_if_it_is_deleted_before_all_of_it_came() -> None:
+@pytest.mark.parametrize(("checkpoint_id", "found_id"), [(None, "0"), ("1", None)])
+@pytest.mark.parametrize("first", ["get-tuple", "list"])
+def test_what_is_deleted_before_all_of_it_came_is_gone(
+    first: str, checkpoint_id: str | None, found_id: str | None
+) -> None:
     pair = Pair(limits=Limits(body_bytes_max=20_000))
     values = {f"channel {number}": noise(6000, number) for number in range(7)}
     for step in range(2):
         pair.put(step, values)
-    reads = 0
+    pair.asked.clear()
 
     def delete_in_between(call: Call) -> Call:
-        nonlocal reads
-        reads += call.method == "get-tuple"
-        if reads == 2:
-            reads += 1
+        if [each.method for each in pair.asked] == ["about", first]:
             (head,) = pair.harness.items("C#1#").values()
             pair.harness.remove(head)
         return call
 
     pair.change = delete_in_between
-    found = pair.run(operations.get_tuple(client_of(pair.storage), thread_config(THREAD)))
-    assert found is not None
-    assert found.checkpoint["id"] == "0"
-    assert found.checkpoint["channel_values"] == values
+    client, config = client_of(pair.storage), thread_config(THREAD, "", checkpoint_id)
+    if first == "list":
+        found = pair.run(collected(operations.list_checkpoints(client, config, None, None, None)))
+    else:
+        # If it was the newest one, another is that now.
+        found = list(filter(None, [pair.run(operations.get_tuple(client, config))]))
+    shown = [(each.checkpoint["id"], each.checkpoint["channel_values"]) for each in found]
+    assert shown == ([] if found_id is None else [(found_id, values)])
 
 
 @pytest.mark.parametrize("what", [{"checkpoint_ns": ""}, {"checkpoint_id": "1"}])

@@ -115,7 +115,7 @@ class Trail:
         return {"threads": sorted(self.threads), "aws_request_ids": self.request_ids}
 
 
-def seconds_left(headers: Headers, now: float | None = None) -> float:
+def seconds_left(headers: Headers) -> float:
     """Return how many seconds the client still waits for a request. Without a deadline, return infinity.
 
     A client that gets no answer asks again. The request that it gave up may still arrive later: a deletion would then
@@ -123,7 +123,6 @@ def seconds_left(headers: Headers, now: float | None = None) -> float:
 
     Args:
         headers: The request's headers; the deadline is in epoch seconds.
-        now: The time in epoch seconds, or None for the clock's.
 
     Raises:
         ProblemError: The deadline has passed (a 503, since a client that still waits may ask again), or it is no
@@ -140,7 +139,7 @@ def seconds_left(headers: Headers, now: float | None = None) -> float:
         raise ProblemError(
             400, f"{DEADLINE_HEADER} is not a number; send epoch seconds by the clock of the service's Date"
         )
-    left = deadline - (time.time() if now is None else now)
+    left = deadline - time.time()
     if left < 0:
         msg = (
             f"the request arrived after its {DEADLINE_HEADER}, so nothing was done; send it again, by the clock of this"
