@@ -35,7 +35,13 @@ def unregistered(patch: pytest.MonkeyPatch) -> None:
 
 def erasure_waits(patch: pytest.MonkeyPatch) -> None:
     """An erasure leaves what a put may be about to name, as a sweep does."""
-    patch.setattr(erase, "_erase_leftovers", vars(erase)["_sweep_leftovers"])
+    remove = vars(erase)["_remove_leftovers"]
+
+    def as_a_sweep(storage: StoreStorage, left: Any, *, is_erasure: bool) -> Op[None]:
+        del is_erasure
+        yield from remove(storage, left, is_erasure=False)
+
+    patch.setattr(erase, "_remove_leftovers", as_a_sweep)
 
 
 def erasure_leaves_no_tombstone(patch: pytest.MonkeyPatch) -> None:

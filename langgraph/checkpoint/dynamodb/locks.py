@@ -15,12 +15,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import copy_context
+from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
 from typing_extensions import Self
 
-from langgraph.checkpoint.dynamodb._operations.thread_lock import Hold, Holder, acquire, another, hold_on
+from langgraph.checkpoint.dynamodb._operations.thread_lock import TOKEN_BYTES, Hold, Holder, acquire, hold_on
 from langgraph.checkpoint.dynamodb._runtime.drivers import Runner
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, ThreadLockLostError
@@ -61,7 +62,9 @@ class _Lock:
                 f"this lock of thread {self._hold.root.thread_id!r} is used by a block that has not ended; use another"
                 " lock for another block"
             )
-        self._hold, self._lost, self._process = another(self._holder.rng, self._hold), None, os.getpid()
+        # Each block has a hold with a token of its own.
+        self._hold = replace(self._hold, token=self._holder.rng.randbytes(TOKEN_BYTES))
+        self._lost, self._process = None, os.getpid()
         try:
             yield acquire(self._holder, self._hold, self._wait_seconds)
         except BaseException:

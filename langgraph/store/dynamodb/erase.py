@@ -76,7 +76,7 @@ def remove_part(
         How many memories were deleted, and the one behind which to go on; `None` at the end.
     """
     removed = 0
-    remove_one, clean = (_remove, _erase_leftovers) if is_erasure else (_remove_expired, _sweep_leftovers)
+    remove_one = _remove if is_erasure else _remove_expired
     # Whatever the store's option for reads, a deletion misses nothing.
     strong = replace(storage, consistent_read=True)
     partitions = yield from partitions_under(strong, namespace)
@@ -96,7 +96,8 @@ def remove_part(
             removed += sum((yield from gather([remove_one(storage, item) for item in page])))
             if page and storage.clock() >= until:
                 return removed, parse_address(page[-1])
-        yield from clean(storage, (yield from _leftovers(storage, pk, namespace)))
+        left = yield from _leftovers(storage, pk, namespace)
+        yield from _remove_leftovers(storage, left, is_erasure=is_erasure)
         # An erasure removes every entry, also one of a process whose clock is ahead.
         age_seconds = -LEFTOVER_SECONDS if is_erasure else LEFTOVER_SECONDS
         yield from unregister(storage, pk, storage.clock() - age_seconds)
@@ -177,17 +178,13 @@ def _owner(part: Item) -> tuple[str, str]:
     return parse_vector(part) if said is None else parse_part_of(part, said)
 
 
-def _sweep_leftovers(storage: StoreStorage, left: Sequence[_Leftover]) -> Op[None]:
-    """Remove leftovers that no put can be about to name."""
-    yield from remove(storage, [each.key for each in left if not _is_young(storage, each)])
+def _remove_leftovers(storage: StoreStorage, left: Sequence[_Leftover], *, is_erasure: bool) -> Op[None]:
+    """Remove leftovers that no put can be about to name.
 
-
-def _erase_leftovers(storage: StoreStorage, left: Sequence[_Leftover]) -> Op[None]:
-    """Remove leftovers, after a tombstone for each memory that a put may be about to commit with them."""
-    young = {items.sort_key(each.memory_key): each.memory_key for each in left if _is_young(storage, each)}
+    An erasure also removes young ones, after a tombstone for each memory that a put may be about to commit with them.
+    """
+    old_at = storage.clock() - LEFTOVER_SECONDS
+    gone = left if is_erasure else [each for each in left if each.created_at <= old_at]
+    young = {items.sort_key(each.memory_key): each.memory_key for each in gone if each.created_at > old_at}
     yield from gather([_bury(storage, each, LEFTOVER_SECONDS) for each in young.values()])
-    yield from remove(storage, [each.key for each in left])
-
-
-def _is_young(storage: StoreStorage, leftover: _Leftover) -> bool:
-    return leftover.created_at > storage.clock() - LEFTOVER_SECONDS
+    yield from remove(storage, [each.key for each in gone])

@@ -6,7 +6,7 @@ of the old value are removed. `put_all` sees to it that the partition is registe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -206,13 +206,9 @@ def _compose(
 
 def _vectors(
     storage: StoreStorage, address: Address, vectors: Sequence[NewVector], revision: str
-) -> list[Item]:
-    return [
-        _vector(storage, items.key(address.pk, vector_sk(address, revision, number)), vector)
-        for number, vector in enumerate(vectors)
-    ]
-
-
-def _vector(storage: StoreStorage, item_key: Item, new: NewVector) -> Item:
-    data = {} if new.data is None else {items.DATA: {"B": storage.codec.seal(new.data, item_key, items.DATA)}}
-    return {**item_key, **data}
+) -> Iterator[Item]:
+    for number, new in enumerate(vectors):
+        item = items.key(address.pk, vector_sk(address, revision, number))
+        if new.data is not None:
+            item[items.DATA] = {"B": storage.codec.seal(new.data, item, items.DATA)}
+        yield item

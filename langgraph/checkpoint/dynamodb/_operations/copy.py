@@ -106,7 +106,10 @@ def copy_thread(
         attempt = _Attempt(storage.rng.randbytes(16), thread.epoch, thread.ttl_seconds, storage.clock())
         is_whole = True
         try:
-            yield from _copy_namespaces(read, storage, within, target, attempt)
+            # The root comes last: whoever reads its newest checkpoint must find the checkpoints of its subgraphs.
+            for partition in sorted(within, key=lambda each: each.namespace, reverse=True):
+                to = items.partition_of(target.thread_id, partition.namespace)
+                yield from _Copy(read, storage, partition, to, attempt).run()
         except ChangedMeanwhileError:
             is_whole = False
         thread = yield from confirm_epoch(storage, target, attempt.epoch, attempt.expiry.own)
@@ -147,15 +150,6 @@ def _may_stay(attempt: _Attempt, thread: CachedThread) -> bool:
     """Tell whether what was copied is committed, and lives as long as what was renewed in the target meanwhile."""
     outlives = thread.kept_until is None or not expires_before(attempt.expiry.readable, thread.kept_until)
     return outlives and protocol.is_reusable(attempt.epoch, thread.epoch)
-
-
-def _copy_namespaces(
-    read: Storage, storage: Storage, within: Sequence[Partition], target: Partition, attempt: _Attempt
-) -> Op[None]:
-    # The root comes last: whoever reads its newest checkpoint must find the checkpoints of its subgraphs.
-    for partition in sorted(within, key=lambda each: each.namespace, reverse=True):
-        to = items.partition_of(target.thread_id, partition.namespace)
-        yield from _Copy(read, storage, partition, to, attempt).run()
 
 
 def _check_source(storage: Storage, within: Sequence[Partition]) -> Op[None]:

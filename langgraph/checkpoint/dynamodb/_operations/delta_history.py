@@ -159,10 +159,6 @@ class Ancestors(AncestorReader):
         step = read_metadata(self._codec, checkpoint.head, self.known.contents).get("step")
         return isinstance(step, int) and step < 0
 
-    def load_value(self, ancestor: Ancestor, channel: str) -> Op[None]:
-        """Read the segments of a channel's stored value."""
-        yield from self.segments(ancestor.checkpoint, ancestor.body.values[channel].segments)
-
     def _items_back(self, head: Item, channels: AbstractSet[str]) -> int:
         """Estimate how many items the ancestors of a head have; return 0 if that is not known yet."""
         contents = self.known.contents
@@ -233,7 +229,8 @@ def find_history(
     }
     for channel, depth in depths.items():
         if depth < len(path):
-            yield from ancestors.load_value(path[depth], channel)
+            stored = path[depth].body.values[channel]
+            yield from ancestors.segments(path[depth].checkpoint, stored.segments)
     contents = ancestors.known.contents
 
     after = path[-1].checkpoint.checkpoint_id if has_more else None

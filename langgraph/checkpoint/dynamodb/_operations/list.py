@@ -233,7 +233,9 @@ class Selection:
             partition, last = checkpoints[start - 1]
             if self.ends_behind(Position(partition.thread_id, partition.namespace, last.checkpoint_id)):
                 self.left = 0
-            self._forget()
+            if self._kept_bytes() > _SEGMENT_BYTES_KEPT:
+                # They are too many to keep for the next checkpoints.
+                self.segments.clear()
 
     def _fitting(self, checkpoints: Sequence[tuple[Partition, StoredCheckpoint]]) -> int:
         """Return how many of the checkpoints have segments that fit into memory together; at least one."""
@@ -285,11 +287,6 @@ class Selection:
 
     def _known(self, pk: str) -> LoadedSegments:
         return self.segments.setdefault(pk, LoadedSegments(pk))
-
-    def _forget(self) -> None:
-        """Drop the segments that were read if they are too many to keep for the next checkpoints."""
-        if self._kept_bytes() > _SEGMENT_BYTES_KEPT:
-            self.segments.clear()
 
     def _kept_bytes(self) -> int:
         return sum(len(data) for known in self.segments.values() for data in known.contents.values())

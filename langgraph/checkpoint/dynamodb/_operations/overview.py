@@ -100,15 +100,12 @@ def is_stored(storage: Storage, thread_id: str) -> Op[bool]:
     """
     root = items.partition_of(checked_id(thread_id, "thread_id"))
     kinds = (items.CHECKPOINTS, items.NAMESPACES, items.SEGMENTS)
-    found = yield from gather([storage.table.query_page(_first(root, each)) for each in kinds])
+    queries = [Query(root.pk, prefix=each, first_page=1, attributes=(PARTITION_KEY,)) for each in kinds]
+    found = yield from gather([storage.table.query_page(each) for each in queries])
     if any(found):
         return True
     item = yield from storage.table.get(root.pk, items.THREAD)
     return item is not None and LAST_ACTIVE in item
-
-
-def _first(partition: Partition, prefix: str) -> Query:
-    return Query(partition.pk, prefix=prefix, first_page=1, attributes=(PARTITION_KEY,))
 
 
 @dataclass(frozen=True)

@@ -249,7 +249,10 @@ def _attempt(
     item = items.with_lifetime(head.item, thread.ttl_seconds, expiry)
     history_expires_at = items.expires_at(item)
     if parent is not None and new.delta_channels:
-        oldest = yield from _extend_history(storage, partition, item, parent, thread.epoch, expiry)
+        # The ancestors that its delta channels are rebuilt from must live as long.
+        oldest, ends_at = parent.history_expires_at, items.ends_at(item)
+        if expires_before(oldest, ends_at):
+            oldest = yield from extend_ancestors(storage, partition, thread.epoch, item, ends_at, expiry)
         history_expires_at = earlier(oldest, history_expires_at)
     if protocol.is_too_late(started_at, storage.clock()):
         return False, None
@@ -280,16 +283,6 @@ def _size(new: NewCheckpoint, parent: CachedCheckpoint | None) -> int:
     if parent is not None:
         return bytes_of(parent.values.values(), parent.chunks)
     return rough_bytes(new.values)
-
-
-def _extend_history(
-    storage: Storage, partition: Partition, head: Item, parent: CachedCheckpoint, epoch: bytes, expiry: Expiry
-) -> Op[int | None]:
-    """Extend the ancestors that a head's delta channels are rebuilt from; return when the first one expires."""
-    ends_at = items.ends_at(head)
-    if not expires_before(parent.history_expires_at, ends_at):
-        return parent.history_expires_at
-    return (yield from extend_ancestors(storage, partition, epoch, head, ends_at, expiry))
 
 
 def _put_head(storage: Storage, partition: Partition, head: Item, epoch: bytes) -> Op[bool]:

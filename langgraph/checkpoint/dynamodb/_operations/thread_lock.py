@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import random
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from langgraph.checkpoint.dynamodb._format import items
@@ -53,17 +53,12 @@ class Hold:
 def hold_on(thread_id: str, ttl: float, wait: float, token: bytes = b"") -> Hold:
     """Return a hold on a thread, not acquired yet; raise `CheckpointerInputError` for bad arguments.
 
-    It has no token before `another` gives it one.
+    It has no token before a lock gives it one.
     """
     check_ttl("ttl", ttl, at_least=LOCK_TTL_SECONDS_MIN)
     check_seconds("wait", wait, at_least=0)
     root = items.partition_of(checked_id(thread_id, "thread_id"))
     return Hold(root, ttl, token)
-
-
-def another(rng: random.Random, hold: Hold) -> Hold:
-    """Return another hold on the same thread with the same ttl, and with a token of its own."""
-    return replace(hold, token=rng.randbytes(TOKEN_BYTES))
 
 
 @dataclass(frozen=True)
