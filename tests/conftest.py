@@ -107,9 +107,15 @@ def measured_packages() -> frozenset[str]:
     return frozenset(re.findall(r'"langgraph\.checkpoint\.dynamodb\.(\w+)"', listed))
 
 
-def pytest_collection_finish() -> None:
-    """Let the garbage collector pass over all that was imported and collected: it stays until the end."""
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Let the garbage collector pass over all that is imported and collected: it stays until the end."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)
