@@ -158,13 +158,21 @@ def tell(capsys: pytest.CaptureFixture[str]) -> Callable[[str], None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _no_aws_account() -> Iterator[None]:
-    """Hide the AWS account this machine is configured for, and its files, from every test."""
+def _no_aws_account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Hide the AWS account this machine is configured for, and its files, from every test.
+
+    Each async client loads certificates, though no engine has one: one certificate takes less than all.
+    """
+    bundle = Path(botocore.__file__).with_name("cacert.pem").read_text(encoding="utf-8")
+    first, end, _ = bundle.partition("-----END CERTIFICATE-----\n")
+    certificate = tmp_path_factory.mktemp("certificates") / "one.pem"
+    certificate.write_text(first + end, encoding="utf-8")
     with pytest.MonkeyPatch.context() as environment:
         for name in FOREIGN_VARIABLES:
             environment.delenv(name, raising=False)
         for name, value in LOCAL_ENVIRONMENT.items():
             environment.setenv(name, value)
+        environment.setenv("AWS_CA_BUNDLE", str(certificate))
         yield
 
 
