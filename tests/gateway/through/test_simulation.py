@@ -18,7 +18,7 @@ from tests.support.seeds import VARIABLE, fresh_seed
 
 Run: TypeAlias = Callable[..., World]
 
-SCHEDULES = 20
+SCHEDULES = 10
 SEARCHED = 100
 FIXED_SEED = 11
 
