@@ -94,9 +94,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark the tests of the packages that are measured, which `make test-all` runs before all others."""
+    """Mark the tests of measured packages, which `make test-all` runs before all others, and what is run once more."""
     if item.path.relative_to(_TESTS).parts[0] in measured_packages():
         item.add_marker("measured")
+    if isinstance(item, pytest.Function) and item.function.__module__ != item.module.__name__:
+        item.add_marker("repeated")
 
 
 @functools.cache
