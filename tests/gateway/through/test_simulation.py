@@ -19,7 +19,7 @@ from tests.support.seeds import VARIABLE, fresh_seed
 Run: TypeAlias = Callable[..., World]
 
 SCHEDULES = 10
-SEARCHED = 100
+SEARCHED = 60
 FIXED_SEED = 11
 
 
