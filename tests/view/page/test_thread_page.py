@@ -323,9 +323,8 @@ async def test_what_goes_wrong_is_said_with_its_remedy(visit: Visit) -> None:
     await expect(page.get_by_role("alert")).to_have_count(0)
 
 
-@pytest.mark.parametrize(
-    "width", [pytest.param(1024, marks=pytest.mark.search), pytest.param(420, id="phone")]
-)
+@pytest.mark.search
+@pytest.mark.parametrize("width", [1024, pytest.param(420, id="phone")])
 async def test_it_fits_the_width_of_the_screen(visit: Visit, width: int) -> None:
     page = await visit(width=width)
     title = page.get_by_role("heading", level=1)
