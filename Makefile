@@ -97,7 +97,7 @@ view-demo: engine
 
 test: export HYPOTHESIS_PROFILE := quick
 test: engine
-	$(PYTEST) -m "not search"
+	$(PYTEST) -m "not (search or repeated)"
 
 # The other environments come first, so that the last line printed is that of the whole suite.
 test-all: setup engine $(ENVIRONMENTS) test-aiobotocore test-ends

@@ -94,9 +94,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark the tests of the packages that are measured, which `make test-all` runs before all others."""
+    """Mark the tests of measured packages, which `make test-all` runs before all others, and what is run once more."""
     if item.path.relative_to(_TESTS).parts[0] in measured_packages():
         item.add_marker("measured")
+    if isinstance(item, pytest.Function) and item.function.__module__ != item.module.__name__:
+        item.add_marker("repeated")
 
 
 @functools.cache
@@ -107,9 +109,15 @@ def measured_packages() -> frozenset[str]:
     return frozenset(re.findall(r'"langgraph\.checkpoint\.dynamodb\.(\w+)"', listed))
 
 
-def pytest_collection_finish() -> None:
-    """Let the garbage collector pass over all that was imported and collected: it stays until the end."""
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Let the garbage collector pass over all that is imported and collected: it stays until the end."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -152,13 +160,21 @@ def tell(capsys: pytest.CaptureFixture[str]) -> Callable[[str], None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _no_aws_account() -> Iterator[None]:
-    """Hide the AWS account this machine is configured for, and its files, from every test."""
+def _no_aws_account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Hide the AWS account this machine is configured for, and its files, from every test.
+
+    Each async client loads certificates, though no engine has one: one certificate takes less than all.
+    """
+    bundle = Path(botocore.__file__).with_name("cacert.pem").read_text(encoding="utf-8")
+    first, end, _ = bundle.partition("-----END CERTIFICATE-----\n")
+    certificate = tmp_path_factory.mktemp("certificates") / "one.pem"
+    certificate.write_text(first + end, encoding="utf-8")
     with pytest.MonkeyPatch.context() as environment:
         for name in FOREIGN_VARIABLES:
             environment.delenv(name, raising=False)
         for name, value in LOCAL_ENVIRONMENT.items():
             environment.setenv(name, value)
+        environment.setenv("AWS_CA_BUNDLE", str(certificate))
         yield
 
 

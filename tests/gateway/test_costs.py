@@ -28,10 +28,11 @@ def traced() -> Iterator[Callable[[], int]]:
     tracemalloc.stop()
 
 
-@pytest.mark.parametrize(("endpoint", "media", "body"), CRAFTED.values(), ids=CRAFTED)
+@pytest.mark.parametrize(("endpoint", "media", "make_body"), CRAFTED.values(), ids=CRAFTED)
 async def test_a_small_body_costs_little_cpu(
-    endpoint: str, media: Media, body: bytes, make_client: MakeClient
+    endpoint: str, media: Media, make_body: Callable[[], bytes], make_client: MakeClient
 ) -> None:
+    body = make_body()
     content = compressed(body, "zstd")
     assert len(content) < 10_000
     assert len(body) <= LIMITS.decompressed_bytes_max
@@ -42,6 +43,9 @@ async def test_a_small_body_costs_little_cpu(
             began = time.process_time()
             answer = await client.post(f"/checkpoints/{endpoint}", content=content, headers=headers)
             seconds.append(time.process_time() - began)
+            # What else the machine does may make one slow, not all of them.
+            if seconds[-1] < CPU_SECONDS_MAX:
+                break
     assert answer.status_code in (200, 400, 413)
     # An answer that quoted its request would be as large as that is once it is decompressed.
     assert len(answer.content) < 2000
@@ -49,11 +53,18 @@ async def test_a_small_body_costs_little_cpu(
 
 
 @pytest.mark.search
-@pytest.mark.parametrize(("endpoint", "media", "body"), CRAFTED.values(), ids=CRAFTED)
+@pytest.mark.parametrize(("endpoint", "media", "make_body"), CRAFTED.values(), ids=CRAFTED)
 async def test_a_small_body_costs_little_memory(
-    endpoint: str, media: Media, body: bytes, make_client: MakeClient, traced: Callable[[], int]
+    endpoint: str,
+    media: Media,
+    make_body: Callable[[], bytes],
+    make_client: MakeClient,
+    traced: Callable[[], int],
 ) -> None:
     headers = {"content-type": media.name, "content-encoding": "zstd"}
+    content = compressed(make_body(), "zstd")
+    # The sender's memory does not count.
+    tracemalloc.reset_peak()
     async with make_client() as client:
-        await client.post(f"/checkpoints/{endpoint}", content=compressed(body, "zstd"), headers=headers)
+        await client.post(f"/checkpoints/{endpoint}", content=content, headers=headers)
     assert traced() < MEMORY_BYTES_MAX

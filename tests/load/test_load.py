@@ -80,7 +80,7 @@ def _judge(
 
 
 @pytest.mark.parametrize(
-    "count", [pytest.param(50, marks=pytest.mark.share), pytest.param(1000, marks=pytest.mark.search)]
+    "count", [pytest.param(50, marks=pytest.mark.share), pytest.param(500, marks=pytest.mark.search)]
 )
 async def test_many_conversations_on_one_event_loop(
     saver: DynamoDBSaver, tell: Callable[[str], None], count: int

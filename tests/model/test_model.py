@@ -15,7 +15,7 @@ from tests.simulation.mutants import Mutation
 from tests.simulation.world import use_small_limits
 
 # By numbers of states: a bound by time would search more on a quiet machine. A state takes about two kilobytes.
-STATES_MAX = int(os.environ.get("LANGGRAPH_DYNAMODB_STATES", "2500"))
+STATES_MAX = int(os.environ.get("LANGGRAPH_DYNAMODB_STATES", "1500"))
 STATES_UNTIL_FOUND_MAX = 20_000
 
 

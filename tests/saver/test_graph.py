@@ -160,7 +160,7 @@ GRAPHS = [
         ("sync", "sync"),
         pytest.param("sync", "exit", marks=pytest.mark.search),
         pytest.param("async", "async", marks=pytest.mark.search),
-        ("async", "exit"),
+        pytest.param("async", "exit", marks=pytest.mark.search),
     ],
 )
 @pytest.mark.parametrize(("scenario", "build"), GRAPHS)
@@ -168,3 +168,12 @@ async def test_a_graph_equals_one_in_memory(
     make_saver: MakeSaver, scenario: Scenario, build: graphs.Build, side: Side, durability: Durability
 ) -> None:
     await assert_same(make_saver, build, scenario, side, durability)
+
+
+@NO_SECOND_OPINION
+@pytest.mark.share
+@pytest.mark.parametrize(("scenario", "build"), GRAPHS[:2])
+async def test_a_graph_that_stores_at_its_end_equals_one_in_memory(
+    make_saver: MakeSaver, scenario: Scenario, build: graphs.Build
+) -> None:
+    await assert_same(make_saver, build, scenario, "async", "exit")

@@ -35,10 +35,10 @@ CHANGES = [name for name in CALLS if name != "read"]
 # A copy has so many rounds that it takes as long as all other calls together.
 @pytest.mark.parametrize("name", [name for name in CHANGES if name != "copy_thread"])
 def test_a_call_may_die_in_each_round(name: str) -> None:
-    """Run a share of the search below: before each round, and after one set of its effects, drawn from a seed."""
+    """Run a share of the search below: look before each round, and go on after effects of it, drawn from a seed."""
     rng = random.Random(name)
     start, warm, rounds, seen = prepared(), rng.choice([True, False]), 0, set[str]()
-    while (size := cut_short(start, name, warm, rounds, (), seen=seen)) is not None:
+    while (size := cut_short(start, name, warm, rounds, (), again=(), seen=seen)) is not None:
         again = [rng.choice([True, False])]
         cut_short(start, name, warm, rounds, rng.choice(subsets(size)), again=again, seen=seen)
         rounds += 1

@@ -206,10 +206,10 @@ def test_the_small_sizes_make_large_values() -> None:
 @pytest.mark.share
 @pytest.mark.parametrize("name", CALLS)
 def test_a_call_may_die_in_each_round(name: str) -> None:
-    """Run a share of the search below: before each round, and after one set of its effects, drawn from a seed."""
+    """Run a share of the search below: look before each round, and go on after effects of it, drawn from a seed."""
     rng = random.Random(name)
     warm, start, rounds = rng.choice([True, False]), prepared(has_engine=rng.choice([True, False])), 0
-    while (size := cut_short(start, name, rounds, (), warm=warm)) is not None:
+    while (size := cut_short(start, name, rounds, (), warm=warm, again=())) is not None:
         effects, again = rng.choice(subsets(size)), rng.choice([True, False])
         cut_short(start, name, rounds, effects, warm=warm, again=[again])
         rounds += 1

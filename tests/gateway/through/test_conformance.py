@@ -22,6 +22,7 @@ SERIALIZERS = {
 }
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize(
     ("side", "serializer"),
     [

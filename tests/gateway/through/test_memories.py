@@ -25,7 +25,7 @@ from tests.simulation.simulator import Process
 from tests.support.seeds import VARIABLE, fresh_seed
 
 SCHEDULES = 30
-SEARCHED = 500
+SEARCHED = 300
 MUTANT_SCHEDULES_MAX = 2000
 
 # What is embedded of a value, by position.

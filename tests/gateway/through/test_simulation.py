@@ -18,8 +18,8 @@ from tests.support.seeds import VARIABLE, fresh_seed
 
 Run: TypeAlias = Callable[..., World]
 
-SCHEDULES = 20
-SEARCHED = 100
+SCHEDULES = 10
+SEARCHED = 60
 FIXED_SEED = 11
 
 

@@ -201,7 +201,10 @@ def test_a_table_that_throttles_gets_as_many_requests_as_from_a_saver_on_it(
     assert far[1] == goes_well == (seconds < 60 or puts == 20)
 
 
-@pytest.mark.parametrize("is_throttled", [is_write, every], ids=["writes", "all"])
+@pytest.mark.parametrize(
+    "is_throttled",
+    [pytest.param(is_write, marks=pytest.mark.search, id="writes"), pytest.param(every, id="all")],
+)
 def test_a_hot_thread_does_not_delay_another_one_of_its_principal(
     is_throttled: Throttles, run: Run[float]
 ) -> None:

@@ -46,6 +46,7 @@ async def search(page: Page, text: str) -> Locator:
     return findings
 
 
+@pytest.mark.search
 async def test_the_wrong_turn_is_found_by_a_search(visit: Visit) -> None:
     page = await visit()
     findings = await search(page, story.WRONG)
@@ -250,6 +251,7 @@ async def test_a_click_counts_though_the_tree_is_drawn_anew_during_it(visit: Vis
     await expect(first).to_have_attribute("aria-selected", "true")
 
 
+@pytest.mark.search
 async def test_a_place_has_an_address(visit: Visit) -> None:
     page = await visit()
     await choose(page, "step 4", "made by add_up", tab="Pending")
@@ -321,6 +323,7 @@ async def test_what_goes_wrong_is_said_with_its_remedy(visit: Visit) -> None:
     await expect(page.get_by_role("alert")).to_have_count(0)
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("width", [1024, pytest.param(420, id="phone")])
 async def test_it_fits_the_width_of_the_screen(visit: Visit, width: int) -> None:
     page = await visit(width=width)
