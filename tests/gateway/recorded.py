@@ -12,8 +12,6 @@ import pytest
 
 from langgraph.checkpoint.dynamodb.gateway.bodies import decompressed
 from langgraph.checkpoint.dynamodb.http import HttpCache, HttpCheckpointSaver, HttpStore
-from langgraph.checkpoint.dynamodb.http.connections import Connections
-from langgraph.checkpoint.dynamodb.http.transport import TIMEOUT_SECONDS
 from tests.support.calls import CALLS, OF_TENANTS, called
 from tests.support.checkpoints import Conversation, noise
 
@@ -46,9 +44,7 @@ async def connecting(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> Asy
 
     def connect(client: T) -> T:
         transport: Any = client.transport
-        authorization = transport._authorization  # noqa: SLF001 - there is no network between the two.
-        connections = Connections(TIMEOUT_SECONDS, {"transport": recorded}, authorization)
-        monkeypatch.setattr(transport, "_connections", connections)
+        monkeypatch.setattr(transport, "_client_options", {"transport": recorded})
         clients.append(client)
         return client
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -15,14 +16,12 @@ import pytest
 from langgraph.checkpoint.dynamodb._format.limits import POOL_CONNECTIONS
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
-from langgraph.checkpoint.dynamodb.http import connections as http_connections
 from langgraph.checkpoint.dynamodb.http import transport as http_transport
 from langgraph.checkpoint.dynamodb.http.exchange import ServiceClock
 from langgraph.checkpoint.dynamodb.http.transport import GatewayTransport
 from tests.http.conftest import Send
 from tests.support.http_stand_in import StandIn, problem
 from tests.support.loop_ends import FORKED, check_end, every_end
-from tests.support.operations import Side
 
 CALL = Call("put", {"a": 1})
 
@@ -63,7 +62,7 @@ def test_who_waits_for_a_turn_has_a_deadline_from_then_on(
             noted.append("answered")
             super().learn(headers)
 
-    monkeypatch.setattr(http_connections, "POOL_CONNECTIONS", 1)
+    monkeypatch.setattr(http_transport, "POOL_CONNECTIONS", 1)
     monkeypatch.setattr(http_transport, "ServiceClock", Clock)
 
     async def main() -> None:
@@ -101,25 +100,31 @@ def test_what_was_closed_may_be_used_again(gateway: StandIn) -> None:
 
 
 def test_who_is_closed_by_another_meanwhile_goes_on_with_new_connections(
-    gateway: StandIn, side: Side, send: Send, monkeypatch: pytest.MonkeyPatch
+    gateway: StandIn, send: Send, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     transport = GatewayTransport(gateway.address)
-    kind: Any = httpx.Client if side == "sync" else httpx.AsyncClient
-    build, closings = kind.build_request, [1]
+    closings, blocking, waiting = [1], httpx.Client.send, httpx.AsyncClient.send
 
-    def build_and_close(client: Any, *args: Any, **options: Any) -> httpx.Request:
+    # Another thread, or task, comes in between.
+
+    def close_and_send(client: httpx.Client, request: httpx.Request, **options: Any) -> httpx.Response:
         if closings:
             closings.pop()
-            # Another thread, or task, comes in between.
-            if side == "sync":
-                transport.close()
-            else:
-                client._state = httpx._client.ClientState.CLOSED  # noqa: SLF001
-        request: httpx.Request = build(client, *args, **options)
-        return request
+            transport.close()
+        return blocking(client, request, **options)
 
-    monkeypatch.setattr(kind, "build_request", build_and_close)
+    async def aclose_and_send(
+        client: httpx.AsyncClient, request: httpx.Request, **options: Any
+    ) -> httpx.Response:
+        if closings:
+            closings.pop()
+            await transport.aclose()
+        return await waiting(client, request, **options)
+
+    monkeypatch.setattr(httpx.Client, "send", close_and_send)
+    monkeypatch.setattr(httpx.AsyncClient, "send", aclose_and_send)
     assert send(transport, CALL) == {"a": 1}
+    transport.close()
     assert closings == []
 
 
@@ -140,8 +145,8 @@ def test_a_transport_that_is_dropped_is_closed(gateway: StandIn) -> None:
         transport = GatewayTransport(gateway.address)
         transport.send(CALL)
         await transport.asend(CALL)
-        opened = transport._connections._open  # noqa: SLF001
-        clients: list[Any] = [opened.client, *(each.client for each in opened.loops.values())]
+        on_loops = [each.client for each in transport._loops.values()]  # noqa: SLF001
+        clients: list[Any] = [transport._client, *on_loops]  # noqa: SLF001
         del transport
         gc.collect()
         for _ in range(100):
@@ -156,21 +161,22 @@ def test_who_has_used_nothing_has_nothing_to_close(gateway: StandIn) -> None:
     assert gateway.connections == 0
 
 
-def test_a_child_leaves_its_parents_connections_alone(gateway: StandIn) -> None:
+def test_a_child_leaves_its_parents_connections_alone(
+    gateway: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
     transport = GatewayTransport(gateway.address)
     transport.send(CALL)
-    inherited = transport._connections._open  # noqa: SLF001
+    inherited: Any = transport._client  # noqa: SLF001
     # What happens in a child, in this process.
-    inherited.process += 1
-    transport._connections.start()  # noqa: SLF001
+    monkeypatch.setattr(os, "getpid", lambda: 0)
+    transport.start()
     assert transport.send(CALL) == {"a": 1}
     transport.close()
     assert gateway.connections == 2
     del transport
     gc.collect()
-    assert inherited.client is not None
-    assert not inherited.client.is_closed
-    inherited.client.close()
+    assert not inherited.is_closed
+    inherited.close()
 
 
 USE = """

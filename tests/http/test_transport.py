@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime
 import email.utils
 import logging
@@ -157,7 +158,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         waits.append(seconds)
 
     monkeypatch.setattr(module, "time", SimpleNamespace(sleep=waits.append))
-    monkeypatch.setattr(module, "asyncio", SimpleNamespace(sleep=sleep))
+    monkeypatch.setattr(module, "asyncio", SimpleNamespace(**{**vars(asyncio), "sleep": sleep}))
     return waits
 
 

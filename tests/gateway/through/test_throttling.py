@@ -111,8 +111,8 @@ class Services:
 
     def connect(self, client: T) -> T:
         """Let a client reach the service."""
-        connections: Any = getattr(client, "transport")._connections  # noqa: B009, SLF001 - where requests leave.
-        connections.asend = self._send
+        transport: Any = getattr(client, "transport")  # noqa: B009 - the type of the client is open.
+        transport.asend_once = self._send
         return client
 
     async def _send(self, request: Callable[[], dict[str, Any]]) -> Reply:

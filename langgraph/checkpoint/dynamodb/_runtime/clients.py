@@ -11,23 +11,22 @@ import importlib.util
 import logging
 import threading
 import time
-import weakref
-from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from typing_extensions import override
+
 from langgraph.checkpoint.dynamodb._format.limits import (
     CONNECT_SECONDS,
-    PARALLEL_REQUESTS,
     POOL_CONNECTIONS,
     READ_SECONDS,
     RETRY_SECONDS,
 )
 from langgraph.checkpoint.dynamodb._runtime.attempts import Attempts
 from langgraph.checkpoint.dynamodb._runtime.failures import is_transient, locating, misfit, outage_remedy
-from langgraph.checkpoint.dynamodb._runtime.fork import start_in_every_process, without_forks
-from langgraph.checkpoint.dynamodb._runtime.loops import LoopEnd
+from langgraph.checkpoint.dynamodb._runtime.fork import without_forks
+from langgraph.checkpoint.dynamodb._runtime.loops import Connections, LoopConnections
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerUnavailableError
 from langgraph.checkpoint.dynamodb.version import requirement
@@ -79,26 +78,23 @@ def default_config(connect_seconds: float = CONNECT_SECONDS, read_seconds: float
     )
 
 
-class Clients:
+class Clients(Connections):
     """The clients of one saver and its clones."""
 
     def __init__(self, options: ClientOptions) -> None:
         """Take the options; nothing is opened yet."""
         self._options = options
         self._why_in_threads = _why_in_threads(options)
-        start_in_every_process(self)
+        super().__init__()
 
+    @override
     def start(self) -> None:
-        """Start with nothing open; also after a fork, which copies neither OS threads nor usable connections."""
-        self._lock = threading.Lock()
+        super().start()
         # Held while a client is made; an event loop never waits for it.
         self._making = threading.Lock()
         self._session = self._options.session
         self._client = self._options.client
         self._native_client: Any = None
-        self._executor: ThreadPoolExecutor | None = None
-        self._loops: dict[asyncio.AbstractEventLoop, _LoopClient] = {}
-        weakref.finalize(self, _let_go, self._loops).atexit = False
 
     # Blocking
 
@@ -138,15 +134,6 @@ class Clients:
         told = outage_remedy(_table_of(call), error)
         raise CheckpointerUnavailableError(f"{told}. Gave up after {attempts.spent}") from error
 
-    def pool(self) -> Executor:
-        """Return the pool for parallel requests."""
-        with self._lock:
-            if self._executor is None:
-                self._executor = ThreadPoolExecutor(
-                    PARALLEL_REQUESTS, thread_name_prefix="langgraph-dynamodb"
-                )
-            return self._executor
-
     def client(self) -> Any:
         """Return the blocking client; make it if there is none."""
         # Another thread may close it and set it to None at any time.
@@ -166,13 +153,11 @@ class Clients:
             self._session = boto3.Session()
         return self._session
 
+    @override
     def close(self) -> None:
         """Close the blocking client, unless it was given, and the pool. Both are made again when needed."""
-        with self._lock:
-            client, executor = self._client, self._executor
-            self._client, self._executor = self._options.client, None
-        if executor is not None:
-            executor.shutdown()
+        client, self._client = self._client, self._options.client
+        super().close()
         if client is not None and client is not self._options.client:
             client.close()
 
@@ -196,27 +181,12 @@ class Clients:
         if self._why_in_threads is not None:
             _say_once(self._why_in_threads)
             return await asyncio.to_thread(self._send, call)
-        loop = asyncio.get_running_loop()
-        holder = self._loops.get(loop)
-        if holder is None:
-            holder = self._held(loop, await asyncio.to_thread(self.async_client))
-        return await holder.send(call)
-
-    def _held(self, loop: asyncio.AbstractEventLoop, client: Any) -> _LoopClient:
-        with self._lock:
-            for closed in [each for each in self._loops if each.is_closed()]:
-                del self._loops[closed]
-            # Another task may have been faster.
-            if loop not in self._loops:
-                self._loops[loop] = _LoopClient(loop, client)
-            return self._loops[loop]
-
-    async def aclose(self) -> None:
-        """Close the running event loop's connections; they are opened again when needed."""
-        with self._lock:
-            holder = self._loops.pop(asyncio.get_running_loop(), None)
-        if holder is not None:
-            await holder.close()
+        opened = self._loops.get(asyncio.get_running_loop())
+        if opened is None:
+            opened = self.on_loop(partial(_connections, await asyncio.to_thread(self.async_client)))
+        async with opened.turns:
+            with locating(opened.client):
+                return await getattr(opened.client, call.method)(**call.params)
 
     def async_client(self) -> Any:
         """Return the async client, which is for every event loop; make it if there is none.
@@ -231,38 +201,13 @@ class Clients:
         return self._native_client
 
 
-class _LoopClient:
-    """The async client on one event loop: its connections there, which are closed on the loop."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, client: Any) -> None:
-        self._client = client
-        # aiohttp gives a free connection to the first to ask, which is the caller that just returned one.
-        self._turns = asyncio.Semaphore(client.meta.config.max_pool_connections)
-        self._end = LoopEnd.of(loop)
-        self._end.open.add(self)
-
-    async def send(self, call: Call) -> Any:
-        async with self._turns:
-            with locating(self._client):
-                return await getattr(self._client, call.method)(**call.params)
-
-    async def close(self) -> None:
-        self._end.open.discard(self)
-        await self._client.close()
-
-    def close_soon(self) -> None:
-        self._end.close_soon(self)
+def _connections(client: Any, loop: asyncio.AbstractEventLoop) -> LoopConnections:
+    return LoopConnections(loop, client, client.close, client.meta.config.max_pool_connections)
 
 
 def _table_of(call: Call) -> str:
     """Return the name of the table that a request is for."""
     return str(call.params.get("TableName") or next(iter(call.params["RequestItems"])))
-
-
-def _let_go(loops: dict[asyncio.AbstractEventLoop, _LoopClient]) -> None:
-    """Close the connections of a saver that was garbage-collected."""
-    for holder in list(loops.values()):
-        holder.close_soon()
 
 
 def _why_in_threads(options: ClientOptions) -> str | None:

@@ -2,22 +2,31 @@
 
 The drivers run operations over it as they do over boto3: an operation's `Call` names an endpoint and has its document.
 Operations are idempotent, so a request whose response was lost may be sent again.
+
+There is one httpx client for blocking calls and one for each event loop, made when first needed. httpx and its
+certificates are loaded with the first one, in an OS thread if there is an event loop.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import time
+import weakref
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor
+from contextvars import Context
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS, THREADED_WORK_BYTES
+from typing_extensions import override
+
+from langgraph.checkpoint.dynamodb._format.limits import POOL_CONNECTIONS, RETRY_SECONDS, THREADED_WORK_BYTES
+from langgraph.checkpoint.dynamodb._runtime.fork import without_forks
+from langgraph.checkpoint.dynamodb._runtime.loops import Connections, LoopConnections
 from langgraph.checkpoint.dynamodb._runtime.options import check_flag, check_seconds
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb.http import documents, options
-from langgraph.checkpoint.dynamodb.http.connections import Connections
+from langgraph.checkpoint.dynamodb.http.documents import Reply
 from langgraph.checkpoint.dynamodb.http.exchange import Exchange, ServiceClock
 
 if TYPE_CHECKING:
@@ -27,6 +36,12 @@ T = TypeVar("T")
 
 # API Gateway responds within about 30 seconds or not at all.
 TIMEOUT_SECONDS = 30.0
+# Proxies in front of a gateway close idle connections after about a minute.
+_IDLE_SECONDS_MAX = 30.0
+_CONNECT_SECONDS_MAX = 3.0
+
+Request: TypeAlias = Callable[[], dict[str, Any]]
+"""Returns the keyword arguments of httpx's `build_request`. Called when the request is sent: they have its deadline."""
 
 
 async def _in_thread(size_bytes: int, function: Callable[[], T]) -> T:
@@ -34,7 +49,7 @@ async def _in_thread(size_bytes: int, function: Callable[[], T]) -> T:
     return await asyncio.to_thread(function) if size_bytes > THREADED_WORK_BYTES else function()
 
 
-class GatewayTransport:
+class GatewayTransport(Connections):
     """Sends documents to a gateway, for blocking callers and for any number of event loops.
 
     Its options are those of `HttpCheckpointSaver`. With `asks_units` it asks for the capacity units of each request.
@@ -64,15 +79,17 @@ class GatewayTransport:
         self._auth = auth
         self._asks_units = asks_units
         self._clock = ServiceClock(timeout)
-        self._connections = Connections(
-            timeout, options.checked_client_options(client_options), self._authorization
-        )
+        self._timeout = timeout
+        self._client_options = options.checked_client_options(client_options)
+        super().__init__()
 
-    def _authorization(self) -> httpx.Auth | None:
-        # The module loads httpx.
-        from langgraph.checkpoint.dynamodb.http.authorization import authorization  # noqa: PLC0415
-
-        return authorization(self._auth)
+    @override
+    def start(self) -> None:
+        super().start()
+        self._arguments: dict[str, Any] | None = None
+        self._is_async_prepared = False
+        self._client: httpx.Client | None = None
+        self._end: Callable[[], object] | None = None
 
     # Blocking
 
@@ -93,18 +110,44 @@ class GatewayTransport:
         exchange = self._exchange(call)
         while True:
             try:
-                return exchange.document(self._connections.send(exchange.request))
+                return exchange.document(self.send_once(exchange.request))
             except Exception as error:  # noqa: BLE001 - it is raised there, unless it may pass.
                 wait = exchange.seconds_to_next(error)
             time.sleep(wait)
 
-    def pool(self) -> Executor:
-        """Return the pool for parallel requests."""
-        return self._connections.pool()
+    def send_once(self, request: Request) -> Reply:
+        """Send a request, once, and wait for its whole response."""
+        while True:
+            client = self._blocking_client()
+            try:
+                response = client.send(client.build_request(**request()), stream=True)
+                try:
+                    return Reply(response.status_code, response.headers, b"".join(response.iter_raw()))
+                finally:
+                    response.close()
+            except RuntimeError:
+                # Another thread has closed it meanwhile.
+                if not client.is_closed:
+                    raise
 
+    def _blocking_client(self) -> httpx.Client:
+        with self._lock:
+            if self._client is None:
+                with without_forks():
+                    import httpx  # noqa: PLC0415 - importing the saver should cost little.
+
+                    self._client = httpx.Client(**self._prepared())
+                self._end = weakref.finalize(self, _end, self._client, os.getpid())
+            return self._client
+
+    @override
     def close(self) -> None:
-        """Close the blocking client. The transport can be used again: it then makes a new client."""
-        self._connections.close()
+        """Close the blocking client and the pool. Both are made again when needed."""
+        super().close()
+        with self._lock:
+            end, self._end, self._client = self._end, None, None
+        if end is not None:
+            end()
 
     # Async
 
@@ -113,15 +156,79 @@ class GatewayTransport:
         exchange = await _in_thread(documents.size_of(call.params), partial(self._exchange, call))
         while True:
             try:
-                reply = await self._connections.asend(exchange.request)
+                reply = await self.asend_once(exchange.request)
                 return await _in_thread(len(reply.body), partial(exchange.document, reply))
             except Exception as error:  # noqa: BLE001 - it is raised there, unless it may pass.
                 wait = exchange.seconds_to_next(error)
             await asyncio.sleep(wait)
 
-    async def aclose(self) -> None:
-        """Close the connections of the running event loop."""
-        await self._connections.aclose()
+    async def asend_once(self, request: Request) -> Reply:
+        """Send a request on the running event loop, once, and wait for its whole response."""
+        if not self._is_async_prepared:
+            await asyncio.to_thread(self._prepare)
+        while True:
+            opened = self.on_loop(self._opened)
+            try:
+                async with opened.turns:
+                    response = await opened.client.send(opened.client.build_request(**request()), stream=True)
+                    try:
+                        body = b"".join([each async for each in response.aiter_raw()])
+                        return Reply(response.status_code, response.headers, body)
+                    finally:
+                        await response.aclose()
+            except RuntimeError:
+                # Another task has closed it meanwhile.
+                if not opened.client.is_closed:
+                    raise
+
+    def _opened(self, loop: asyncio.AbstractEventLoop) -> LoopConnections:
+        import httpx  # noqa: PLC0415 - it is loaded by now.
+
+        client = httpx.AsyncClient(**self._prepared())
+        return LoopConnections(loop, client, client.aclose, POOL_CONNECTIONS)
+
+    def _prepare(self) -> None:
+        with without_forks():
+            # httpx imports both when it first connects.
+            import anyio.lowlevel  # noqa: PLC0415
+            import httpcore  # noqa: F401, PLC0415
+
+            # anyio imports its asyncio backend when it is first used. A fresh context is needed: in the caller's, which
+            # may belong to an event loop of anyio, it would refuse to run another one.
+            Context().run(anyio.run, anyio.lowlevel.checkpoint)
+        with self._lock, without_forks():
+            self._prepared()
+        self._is_async_prepared = True
+
+    def _prepared(self) -> dict[str, Any]:
+        """Return the arguments of every client, with the certificates, whose loading takes longest."""
+        if self._arguments is None:
+            import httpx  # noqa: PLC0415 - importing the saver should cost little.
+
+            # This module loads httpx.
+            from langgraph.checkpoint.dynamodb.http.authorization import authorization  # noqa: PLC0415
+
+            given = {"trust_env": True, "verify": True, **self._client_options}
+            given["verify"] = httpx.create_ssl_context(given["verify"], trust_env=given["trust_env"])
+            self._arguments = {
+                "auth": authorization(self._auth),
+                "timeout": httpx.Timeout(
+                    self._timeout, connect=min(self._timeout, _CONNECT_SECONDS_MAX), pool=None
+                ),
+                # OS threads and turns bound the number of connections. Idle ones expire: httpcore's bound on idle
+                # connections counts all connections (1.0.9).
+                "limits": httpx.Limits(
+                    max_connections=None, max_keepalive_connections=None, keepalive_expiry=_IDLE_SECONDS_MAX
+                ),
+                **given,
+            }
+        return self._arguments
 
     def _exchange(self, call: Call) -> Exchange:
         return Exchange(self._url, call, self._retry_seconds, self._clock, asks_units=self._asks_units)
+
+
+def _end(client: httpx.Client, process: int) -> None:
+    """Close the client of a transport that is closed or garbage-collected, unless it belongs to a parent process."""
+    if process == os.getpid():
+        client.close()
