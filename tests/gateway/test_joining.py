@@ -21,7 +21,7 @@ ONE, OTHER = Principal("one", rights=RIGHTS), Principal("other", rights=RIGHTS)
 async def test_a_prune_that_takes_long_is_joined_by_the_same_request_of_the_same_principal(
     make_client: MakeClient, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("langgraph.checkpoint.dynamodb.gateway.app._PART_SECONDS", 1.0)
+    monkeypatch.setattr("langgraph.checkpoint.dynamodb.gateway.app.PART_SECONDS", 1.0)
     go_on: Future[None] = Future()
     script.wait = Wait(go_on, 60)
     script.answer = {"done": True}

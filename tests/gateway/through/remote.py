@@ -235,7 +235,8 @@ def _labelled(storage: Storage, endpoint: Endpoint, request: Any) -> Op[Any]:
         codec=Codec(_SERDE), table=storage.table, clock=storage.clock, rng=storage.rng, consistent_read=True
     )
     # An answer has little room, and a deletion stops after each page.
-    served = Memories(memories, Principal("all"), _Held(), response_bytes=ANSWER_BYTES, part_seconds=0)
+    limits = Limits(body_bytes_max=2 * ANSWER_BYTES, request_seconds_max=1e-9)
+    served = Memories(memories, Principal("all"), _Held(), limits)
     answer = yield from getattr(served, endpoint.operation)(request)
     endpoint.answer.model_validate(_sent(answer))
     return answer

@@ -119,9 +119,7 @@ class AccessLog:
         status = record.status or _GONE
         principal = scope["state"].get("principal")
         tenant = None if principal is None else principal.tenant
-        self._metrics.end(
-            record.endpoint, status, record.error, seconds, record.received_bytes, record.sent_bytes, tenant
-        )
+        self._metrics.end(record, status, seconds, tenant)
         access.info(
             {
                 "request_id": record.request_id,

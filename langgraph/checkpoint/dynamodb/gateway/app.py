@@ -39,7 +39,7 @@ from langgraph.checkpoint.dynamodb.gateway.authentication import Authenticate
 from langgraph.checkpoint.dynamodb.gateway.deltas import check_deltas
 from langgraph.checkpoint.dynamodb.gateway.endpoints import Endpoint, describe
 from langgraph.checkpoint.dynamodb.gateway.joining import Joining
-from langgraph.checkpoint.dynamodb.gateway.limits import Limits
+from langgraph.checkpoint.dynamodb.gateway.limits import PART_SECONDS, Limits
 from langgraph.checkpoint.dynamodb.gateway.memories import Memories, store_storage
 from langgraph.checkpoint.dynamodb.gateway.nodes import Nodes, cache_storage
 from langgraph.checkpoint.dynamodb.gateway.opaque import opaque_storage
@@ -54,8 +54,6 @@ from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 ENDPOINTS = (*operations.ENDPOINTS, *memories.ENDPOINTS, *nodes.ENDPOINTS)
 _DESCRIPTION = "/openapi.json"
 _OPEN_PATHS = ("/health", "/ready", _DESCRIPTION)
-# Well below the timeouts of clients and of API Gateway: the last checkpoint, or thread, that is begun takes longer.
-_PART_SECONDS = 8.0
 
 
 def create_gateway(
@@ -204,8 +202,10 @@ class _Service:
             ThreadBusyError: The thread was deleted or pruned at every attempt.
         """
         if endpoint not in operations.ENDPOINTS:
-            served = self._of_labels(endpoint, principal, held)
-            return await self._run(endpoint, partial(getattr(served, endpoint.operation), message))
+            labelled: Memories | Nodes = Memories(self._store, principal, held, self._limits)
+            if endpoint in nodes.ENDPOINTS:
+                labelled = Nodes(self._cache, principal, held, self._limits)
+            return await self._run(endpoint, partial(getattr(labelled, endpoint.operation), message))
         for _ in range(ATTEMPTS_MAX):
             admitted = await self._admitted(message, principal)
             if admitted is None and endpoint.absent is None:
@@ -221,7 +221,7 @@ class _Service:
                 key = json.dumps(
                     [principal.name, principal.tenant, principal.owner, endpoint.name, message.model_dump()]
                 )
-                part = min(_PART_SECONDS, seconds / 4)
+                part = min(PART_SECONDS, seconds / 4)
                 done = await self._joining.done(key, partial(self._run, endpoint, operation), part)
             except PinnedEpochError:
                 continue
@@ -229,13 +229,6 @@ class _Service:
         raise ThreadBusyError(
             "the thread was deleted or pruned at every attempt; try again when that has ended"
         )
-
-    def _of_labels(self, endpoint: Endpoint, principal: Principal, held: Held) -> Memories | Nodes:
-        response_bytes = self._limits.body_bytes_max // 2
-        if endpoint in nodes.ENDPOINTS:
-            return Nodes(self._cache, principal, held, response_bytes)
-        part_seconds = min(_PART_SECONDS, self._limits.request_seconds_max / 4)
-        return Memories(self._store, principal, held, response_bytes, part_seconds)
 
     async def _admitted(self, message: wire.Message, principal: Principal) -> Admitted | None:
         """Return a request as far as the threads that it names exist, if its principal is bound to an owner."""

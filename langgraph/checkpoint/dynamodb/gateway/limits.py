@@ -7,6 +7,9 @@ from pydantic import Field
 from langgraph.checkpoint.dynamodb.config.fields import Positive, Seconds
 from langgraph.checkpoint.dynamodb.config.types import Options
 
+# Well below the timeouts of clients and of API Gateway: the last checkpoint, or thread, that is begun takes longer.
+PART_SECONDS = 8.0
+
 
 class Limits(Options):
     """The limits of one request and of one principal. `GET /about` shows them to clients."""
@@ -26,3 +29,13 @@ class Limits(Options):
     in_flight_max: Positive = Field(
         default=64, description="How many requests a process works on at a time; others wait for their turn."
     )
+
+    @property
+    def answer_bytes(self) -> int:
+        """After how many bytes of values an answer ends."""
+        return self.body_bytes_max // 2
+
+    @property
+    def part_seconds(self) -> float:
+        """After how long the answer to an operation that may take longer says to ask again."""
+        return min(PART_SECONDS, self.request_seconds_max / 4)

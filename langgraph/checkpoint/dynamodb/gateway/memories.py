@@ -29,6 +29,7 @@ from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerInputError
 from langgraph.checkpoint.dynamodb.gateway import label_wire as wire
 from langgraph.checkpoint.dynamodb.gateway.endpoints import Endpoints
+from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.opaque import inert_serde
 from langgraph.checkpoint.dynamodb.gateway.principals import Principal
 from langgraph.checkpoint.dynamodb.gateway.shares import Held
@@ -101,20 +102,18 @@ class Memories:
         storage: The storage that is served.
         who: Whose request it is.
         held: What the request holds of the service's memory.
-        response_bytes: After how many bytes an answer ends.
-        part_seconds: After how long a deletion stops, and goes on with the next request.
+        limits: The limits of one request. A deletion stops after `part_seconds`, and goes on with the next request.
     """
 
     storage: StoreStorage
     who: Principal
     held: Held
-    response_bytes: int
-    part_seconds: float
+    limits: Limits
 
     @ENDPOINTS.serve(None, wire.BatchResponse)
     def batch(self, request: wire.BatchRequest) -> Op[Document]:
         """Run operations: first the reads, and then the puts, if the results of all reads fit into the answer."""
-        reading = _Reading(replace(self.storage, on_read=self.held.add), Room(self.response_bytes))
+        reading = _Reading(replace(self.storage, on_read=self.held.add), Room(self.limits.answer_bytes))
         reads_: dict[int, Callable[[], Op[Any]]] = {}
         puts: dict[Any, _Put] = {}
         for position, op in enumerate(request.ops):
@@ -169,7 +168,7 @@ class Memories:
 
     def _removing(self, request: wire.DeleteNamespaceRequest, *, is_erasure: bool) -> Op[Document]:
         self.who.check_namespace(request.namespace_prefix)
-        until = self.storage.clock() + self.part_seconds
+        until = self.storage.clock() + self.limits.part_seconds
         after = (
             None if request.after is None else address_of(tuple(request.after.namespace), request.after.key)
         )

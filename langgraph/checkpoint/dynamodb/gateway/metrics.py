@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from langgraph.checkpoint.dynamodb.observe.bounded import BoundedTenants
+
+if TYPE_CHECKING:
+    from langgraph.checkpoint.dynamodb.gateway.access_log import RequestRecord
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _PREFIX = "langgraph_dynamodb_gateway"
@@ -56,26 +60,17 @@ class Metrics:
         """Count a request that has come."""
         self._counts["in_flight"][endpoint,] += 1
 
-    def end(
-        self,
-        endpoint: str,
-        status: int,
-        error: str | None,
-        seconds: float,
-        received: int,
-        sent: int,
-        tenant: str | None,
-    ) -> None:
-        """Count a request that was answered: its status, its error's class, seconds, bytes and tenant."""
-        label = self._tenants.label(tenant)
+    def end(self, record: RequestRecord, status: int, seconds: float, tenant: str | None) -> None:
+        """Count a request that was answered, or given up."""
+        endpoint, label = record.endpoint, self._tenants.label(tenant)
         self._counts["tenant_requests_total"][label, str(status)] += 1
         self._counts["tenant_milliseconds_total"][label,] += round(seconds * 1000)
         self._counts["in_flight"][endpoint,] -= 1
         self._counts["requests_total"][endpoint, str(status)] += 1
-        if error is not None:
-            self._counts["errors_total"][endpoint, error] += 1
-        self._counts["received_bytes_total"][endpoint,] += received
-        self._counts["sent_bytes_total"][endpoint,] += sent
+        if record.error is not None:
+            self._counts["errors_total"][endpoint, record.error] += 1
+        self._counts["received_bytes_total"][endpoint,] += record.received_bytes
+        self._counts["sent_bytes_total"][endpoint,] += record.sent_bytes
         for bound in _SECONDS:
             self._counts["request_seconds_bucket"][endpoint, bound] += seconds <= float(bound)
         self._counts["request_seconds_sum"][endpoint,] += seconds

@@ -15,6 +15,7 @@ from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerError
 from langgraph.checkpoint.dynamodb.gateway import label_wire as wire
 from langgraph.checkpoint.dynamodb.gateway.endpoints import Endpoints
+from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.memories import Recent, Room
 from langgraph.checkpoint.dynamodb.gateway.opaque import OpaqueValue, opaque_storage
 from langgraph.checkpoint.dynamodb.gateway.principals import Principal
@@ -51,13 +52,13 @@ class Nodes:
         storage: The storage that is served, whose serializer takes and returns types and bytes.
         who: Whose request it is.
         held: What the request holds of the service's memory.
-        response_bytes: After how many bytes of values an answer ends.
+        limits: The limits of one request.
     """
 
     storage: CacheStorage
     who: Principal
     held: Held
-    response_bytes: int
+    limits: Limits
 
     @ENDPOINTS.serve("read", wire.CacheGetResponse)
     def get(self, request: wire.CacheGetRequest) -> Op[Document]:
@@ -65,7 +66,7 @@ class Nodes:
         values: list[Document | None] = [None] * len(request.keys)
         refused: list[Document] = []
         left: list[int] = []
-        room = Room(self.response_bytes)
+        room = Room(self.limits.answer_bytes)
         for start in range(0, len(request.keys), _READ_AT_ONCE):
             group = range(start, min(start + _READ_AT_ONCE, len(request.keys)))
             if room.is_full():

@@ -63,17 +63,13 @@ class Operations:
 
     Args:
         storage: The storage that is served, as this request may use it.
-        limits: The limits of one request. The values in an answer have at most half as many bytes as a body.
+        limits: The limits of one request.
         prefix: What the ids of threads begin with that a list without a thread reads: even an error names no others.
     """
 
     storage: Storage
     limits: Limits
     prefix: str = ""
-
-    @property
-    def _answer_bytes(self) -> int:
-        return self.limits.body_bytes_max // 2
 
     # Reading
 
@@ -130,12 +126,12 @@ class Operations:
         clock = self.storage.clock
         # Early enough for the last checkpoint that is begun.
         until = clock() + self.limits.request_seconds_max / 4
-        return lambda size_bytes: size_bytes > self._answer_bytes or clock() > until
+        return lambda size_bytes: size_bytes > self.limits.answer_bytes or clock() > until
 
     def _shown(self, found: CheckpointTuple, request: wire.Reading, have: frozenset[bytes]) -> Document:
         if request.plain:
-            return plain_document(found, request.channels, self._answer_bytes)
-        return checkpoint_document(found, request.channels, have, self._answer_bytes)
+            return plain_document(found, request.channels, self.limits.answer_bytes)
+        return checkpoint_document(found, request.channels, have, self.limits.answer_bytes)
 
     @ENDPOINTS.serve(
         "read",
@@ -152,7 +148,7 @@ class Operations:
         )
 
         def shown() -> Document:
-            value = value_documents(frozenset(request.have), self._answer_bytes)
+            value = value_documents(frozenset(request.have), self.limits.answer_bytes)
             return {
                 "channels": {
                     name: _history_document(each, page.checkpoint_ids[name], value)
@@ -161,7 +157,7 @@ class Operations:
                 "after": page.after,
             }
 
-        return (yield from work(shown, self._answer_bytes))
+        return (yield from work(shown, self.limits.answer_bytes))
 
     # Writing
 

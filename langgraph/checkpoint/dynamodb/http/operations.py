@@ -490,7 +490,7 @@ def _owner(client: Client, config: RunnableConfig, partition: Partition) -> str 
 
 def _tell_of_missing_owner(client: Client, partition: Partition) -> Op[None]:
     """Log once that a thread begins without an owner, unless the service gives it that of the credentials."""
-    if partition.namespace == "" and (yield from client.service.about()).owner is None:
+    if partition.namespace == "" and (yield from client.service.about())["owner"] is None:
         tell_of_missing_owner(client.facts, client.outside(partition.thread_id), client.owner_from)
 
 

@@ -40,29 +40,19 @@ def ask(endpoint: str, document: Document) -> Op[Any]:
     return result(outcomes[0])
 
 
-@dataclass(frozen=True)
-class ServiceDescription:
-    """The service's description of itself."""
-
-    decompressed_bytes_max: int
-    """The largest request, before it is compressed."""
-    owner: str | None
-    """The owner that the credentials are bound to."""
-
-
 @dataclass
 class Service:
     """One service, as far as a process knows it."""
 
-    _about: ServiceDescription | None = field(default=None, init=False)
+    _about: Document = field(default_factory=dict, init=False)
 
-    def about(self) -> Op[ServiceDescription]:
+    def about(self) -> Op[Document]:
         """Return the service's description of itself. The first call of a process asks for it.
 
         Raises:
             CheckpointerConfigurationError: The service speaks another version of the wire.
         """
-        if self._about is None:
+        if not self._about:
             answer = yield from ask("about", {})
             if answer["wire_version"] != WIRE_VERSION:
                 msg = (
@@ -70,8 +60,12 @@ class Service:
                     f" {WIRE_VERSION}; use releases of langgraph-dynamodb that speak the same"
                 )
                 raise CheckpointerConfigurationError(msg)
-            self._about = ServiceDescription(answer["limits"]["decompressed_bytes_max"], answer["owner"])
+            self._about = answer
         return self._about
+
+    def _bytes_max(self) -> Op[int]:
+        """Return the size of the largest request, before it is compressed."""
+        return int((yield from self.about())["limits"]["decompressed_bytes_max"])
 
     def fitting(self, document: Document, what: str) -> Op[Document]:
         """Return a request's document, if the service takes one of its size.
@@ -79,7 +73,7 @@ class Service:
         Raises:
             CheckpointerInputError: It is too large; the message says what is, and what to change.
         """
-        bytes_max = (yield from self.about()).decompressed_bytes_max
+        bytes_max = yield from self._bytes_max()
         _check_size(size_of(document), max(bytes_max - _REST_BYTES, bytes_max // 2), what)
         return document
 
@@ -92,7 +86,7 @@ class Service:
         sizes = {each: len(packed(document)) for each, document in things.items()}
         bytes_max = _BODY_BYTES_SAFE
         if sum(sizes.values()) > bytes_max:
-            bytes_max = (yield from self.about()).decompressed_bytes_max - _FRAME_BYTES
+            bytes_max = (yield from self._bytes_max()) - _FRAME_BYTES
         for each, size in sizes.items():
             _check_size(size, bytes_max, name_of(each))
         together = min(bytes_max, _TOGETHER_BYTES_MAX)
