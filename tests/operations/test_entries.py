@@ -64,7 +64,7 @@ def test_the_newest_checkpoint_is_one_query(harness: Harness) -> None:
     store(harness, "one", step=3)
     run = harness.begin(look_up(storage_of(harness), "one"))
     assert [(call.method, call.params["ConsistentRead"]) for call in run.trace()] == [("query", False)]
-    assert run.finish() == Newest("idle", 3)
+    assert run.finish() == Newest("idle", 3, "1")
     assert harness.run(look_up(storage_of(harness), "two")) == Newest("idle", None)
 
 
