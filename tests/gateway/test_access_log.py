@@ -15,7 +15,6 @@ from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
 from langgraph.checkpoint.dynamodb._operations.threads import PinnedEpochError
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError
 from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, metrics
-from langgraph.checkpoint.dynamodb.gateway.access_log import RequestRecord
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError, problem_of
 from langgraph.checkpoint.dynamodb.observe.bounded import BoundedTenants
 from tests.gateway.conftest import Lines, MakeApp, MakeClient, Script
@@ -240,7 +239,7 @@ async def test_requests_are_counted_by_tenant_and_those_of_many_under_one_name(
     counters = metrics.Metrics()
     for tenant in ("acme", "other", "third", None):
         counters.begin("e")
-        counters.end(RequestRecord("1", "e"), 200, 0.002, tenant)
+        counters.end(metrics.RequestRecord("1", "e"), 200, 0.002, tenant)
     text = counters.text({"acme": 2, "other": 1, "third": 3})
     for line in (
         'tenant_requests_total{tenant="acme",status="200"} 1',

@@ -81,7 +81,7 @@ def test_one_saver_reaches_the_threads_of_the_tenant_that_it_serves(
     engine: Engine, table_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Requests of one operation are judged one after the other.
-    monkeypatch.setattr("langgraph.checkpoint.dynamodb._runtime.clients.PARALLEL_REQUESTS", 1)
+    monkeypatch.setattr("langgraph.checkpoint.dynamodb._runtime.loops.PARALLEL_REQUESTS", 1)
     credentials, gate = TenantCredentials(_fetch), gate_of("", table_name)
     session = credentials.session()
 

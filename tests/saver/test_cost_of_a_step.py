@@ -47,6 +47,7 @@ def test_a_turn_of_a_prebuilt_agent_costs_the_same_late_and_early(
     assert late.read_units <= early.read_units + 1
 
 
+@pytest.mark.search
 def test_a_subject_of_a_fan_out_to_subgraphs_costs_the_same_among_many_and_few(engine: Engine) -> None:
     few, many = (_run(engine, Workload("fan-out", partial(fan_out, subjects=count))) for count in SUBJECTS)
     assert many.write_units / SUBJECTS[1] <= 1.1 * few.write_units / SUBJECTS[0]

@@ -72,7 +72,7 @@ def sweep_is_early(patch: pytest.MonkeyPatch) -> None:
         sweep_is_early,
         erasure_waits,
         erasure_leaves_no_tombstone,
-        tombstones_are_forgotten,
+        pytest.param(tombstones_are_forgotten, marks=pytest.mark.search),
     ],
 )
 def test_a_broken_rule_is_noticed(

@@ -1,4 +1,4 @@
-"""What event loops and OS threads have of a transport, and the end of a loop: its connections are closed before it.
+"""The connections of a transport, on each event loop and in OS threads: those of a loop are closed before it is.
 
 Connections can be closed on their own loop only, and only `asyncio.run` gives notice before it closes one. So a loop
 with open connections gets a `close` that runs it one last time.

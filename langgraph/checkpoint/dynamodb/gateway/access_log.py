@@ -12,7 +12,6 @@ import time
 import traceback
 import uuid
 from collections.abc import Collection
-from dataclasses import dataclass, field
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
@@ -21,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from langgraph.checkpoint.dynamodb.gateway import problems
 from langgraph.checkpoint.dynamodb.gateway.asking import Trail
-from langgraph.checkpoint.dynamodb.gateway.metrics import Metrics
+from langgraph.checkpoint.dynamodb.gateway.metrics import Metrics, RequestRecord
 
 access = logging.getLogger(f"{__name__}.access")
 logger = logging.getLogger(__name__)
@@ -32,20 +31,6 @@ _HARMLESS = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _OTHER = "other"
 # nginx's status for a client that disconnected before it was answered.
 _GONE = 499
-
-
-@dataclass
-class RequestRecord:
-    """The facts about one request, for the log and the metrics. A handler may set its error."""
-
-    request_id: str
-    endpoint: str
-    began: float = field(default_factory=time.perf_counter)
-    status: int | None = None
-    error: str | None = None
-    received_bytes: int = 0
-    sent_bytes: int = 0
-    trail: Trail | None = None
 
 
 class AccessLog:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
 
+from langgraph.checkpoint.dynamodb.gateway.asking import Trail
 from langgraph.checkpoint.dynamodb.observe.bounded import BoundedTenants
-
-if TYPE_CHECKING:
-    from langgraph.checkpoint.dynamodb.gateway.access_log import RequestRecord
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _PREFIX = "langgraph_dynamodb_gateway"
@@ -45,6 +44,20 @@ _SECONDS = (
     "60.0",
     "+Inf",
 )
+
+
+@dataclass
+class RequestRecord:
+    """The facts about one request, for the log and the metrics. A handler may set its error."""
+
+    request_id: str
+    endpoint: str
+    began: float = field(default_factory=time.perf_counter)
+    status: int | None = None
+    error: str | None = None
+    received_bytes: int = 0
+    sent_bytes: int = 0
+    trail: Trail | None = None
 
 
 class Metrics:
