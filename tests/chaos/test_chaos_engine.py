@@ -39,7 +39,7 @@ def test_nothing_acknowledged_is_lost_on_a_hurt_engine(
     tell: Callable[[str], None],
 ) -> None:
     seed = seed_asked_for(FIXED_SEED)
-    run = ChaosRun(engine, table_name, seed, int(os.environ.get(OPERATIONS_VARIABLE, percent(200))), tmp_path)
+    run = ChaosRun(engine, table_name, seed, int(os.environ.get(OPERATIONS_VARIABLE, percent(300))), tmp_path)
     tell(f"A run from {VARIABLE}={seed}")
     run.run()
     tell(figures(run))
