@@ -63,6 +63,7 @@ async def test_delta_graph_equals_in_memory(
     ), "no snapshot lies in the middle"
 
 
+@pytest.mark.search
 @every_durability
 async def test_forks_of_a_delta_graph_equal_in_memory(
     make_saver: MakeSaver, side: Side, durability: Durability
