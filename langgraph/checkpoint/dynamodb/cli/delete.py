@@ -62,8 +62,9 @@ def delete(
         context.confirm(
             f"Delete {counted(len(found), 'thread')} from table {context.options.table_name}?", yes=yes
         )
+    what = "looking for threads" if dry_run else "deleting"
     delete_one = (lambda _: None) if dry_run else context.saver.delete_thread
-    served = serve(context, "deleting", found, delete_one, parallel=parallel, must_exist=True)
+    served = serve(context, what, found, delete_one, parallel=parallel, must_exist=True)
     conclude(context, "would delete" if dry_run else "deleted", served)
 
 
