@@ -1,8 +1,14 @@
-"""`delete --owner`: all that is a person's, and a report on what was not looked at."""
+"""`export --owner` and `delete --owner`: all that is a person's, and a report on what was not looked at."""
 
 from __future__ import annotations
 
+import json
+import os
+import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -56,6 +62,69 @@ def store(
         store.put(("users", "ada%11"), "food", {"likes": "soup"})
         store.put(("users", "bob"), "food", {"likes": "rice"})
         yield store
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "retention.md"
+
+
+def test_the_commands_of_the_page_export_and_erase_a_person_of_a_tenant(
+    saver: DynamoDBSaver, store: DynamoDBStore, engine: Engine, own_table: str, tmp_path: Path
+) -> None:
+    threads = {"acme/2", "acme/TRIP", "acme/trip", f"acme/{'n' * 300}", "acme/\u00fc\n.."}
+    for name in threads:
+        Conversation(saver, name).put(said=["hers"])
+        saver.set_thread(name, owner="acme/ada")
+    saver.set_thread("acme/titled", owner="acme/ada", title="Only a title")
+    store.put(("acme", "users", "ada"), "food", {"likes": "pizza"})
+    config = {"table_name": own_table, "endpoint_url": engine.endpoint_url}
+    text = json.dumps({"checkpointer": {"type": "dynamodb", "config": config}})
+    (tmp_path / "agent.yaml").write_text(text, encoding="utf-8")
+    section = PAGE.read_text(encoding="utf-8").split("\n## Export or erase a person's data\n")[1]
+    [block] = re.findall(r"```sh\n(.*?)\n```", section, re.DOTALL)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(  # noqa: S602  # The page's commands; nobody is there to answer the last one.
+        f"{block} --yes",
+        shell=True,
+        cwd=tmp_path,
+        env={**engine.environment(), "PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = {each["thread_id"]: each for each in json.loads((tmp_path / "ada" / "threads.json").read_text())}
+    assert found.keys() == {*threads, "acme/titled"}
+    assert (found["acme/titled"]["title"], found["acme/titled"]["file"]) == ("Only a title", None)
+    files = {each: (tmp_path / "ada" / found[each]["file"]).read_text().splitlines()[0] for each in threads}
+    assert {name: json.loads(line)["thread_id"] for name, line in files.items()} == {
+        each: each for each in threads
+    }
+    # Each has a file of its own where case does not count, too.
+    assert len({each.name.lower() for each in (tmp_path / "ada").iterdir()}) == len(threads) + 2
+    assert "pizza" in (tmp_path / "ada" / "memories.jsonl").read_text()
+    assert saver.threads(owner="acme/ada").threads == []
+    assert store.get(("acme", "users", "ada"), "food") is None
+    assert stored_values(saver, thread_config("of bob")) == {"said": ["two"]}
+
+
+def test_a_thread_that_cannot_be_exported_is_told_and_the_others_are_written(
+    run: Run, saver: DynamoDBSaver, client: DynamoDBClient, own_table: str, tmp_path: Path
+) -> None:
+    folder = ("--to", str(tmp_path / "new" / "ada"))
+    for item in all_items(client, own_table):
+        if item["PK"]["S"].startswith("TRIP") and item["SK"]["S"].startswith("C#"):
+            client.put_item(TableName=own_table, Item={"PK": item["PK"], "SK": item["SK"]})
+    ended = run("export", "--owner", "ada%1", *folder, "--json")
+    ended.fails(Exit.PROBLEMS, "1 thread could not be served")
+    assert {*ended.json["exported"]} == {*NAMES, "only a title"} - {"TRIP/1"}
+    assert ended.json["failed"].keys() == {"TRIP/1"}
+    listed = json.loads((tmp_path / "new" / "ada" / "threads.json").read_text())
+    assert {each["thread_id"] for each in listed if each["file"] is None} == {"TRIP/1", "only a title"}
+    run("export", "--owner", "ada%1", *folder).fails(Exit.NOT_CONFIRMED, "is not empty. Replace")
+    run("export", "--owner", "ad", "--to", str(tmp_path / "none")).fails(Exit.NOT_FOUND, "no thread of ad;")
+    assert not (tmp_path / "none").exists()
+    for words in (["--owner", "ada%1"], ["x", "--owner", "ada%1", *folder], ["x", *folder], []):
+        run("export", *words).fails(Exit.USAGE, "give a thread, or --owner with --to")
 
 
 # Erasure

@@ -95,10 +95,22 @@ class Person:
 
     context: CommandContext
     owner: str
-    thread_ids: list[str]
+    threads: Sequence[ThreadSummary]
     unreadable: Sequence[str]
     """The threads that the index has as the owner's, and whose entry in the directory cannot be read."""
     namespaces: Sequence[tuple[str, ...]]
+
+    @property
+    def thread_ids(self) -> list[str]:
+        """The threads whose entry can be read."""
+        return [each.thread_id for each in self.threads]
+
+    def others(self) -> str:
+        """Say which threads were not looked at."""
+        return (
+            f"threads that the directory does not have as {self.owner}'s: `langgraph-dynamodb threads"
+            " --without-owner` lists those without an owner"
+        )
 
     def count_memories(self) -> int:
         """Count the memories of the owner's namespaces."""
@@ -109,8 +121,7 @@ class Person:
         return {
             "namespaces": [labels_text(each) for each in self.namespaces],
             "not_looked_at": [
-                f"threads that the directory does not have as {self.owner}'s: `langgraph-dynamodb threads"
-                " --without-owner` lists those without an owner",
+                self.others(),
                 "memories outside these namespaces"
                 if self.namespaces
                 else "memories; --memories says which namespaces are the owner's",
@@ -184,7 +195,7 @@ def person_of(context: CommandContext, owner: str, memories: Sequence[str] | Non
     if not threads:
         _check_keys(context)
     # A thread whose entry can be read is listed only if the entry has this owner.
-    readable = [each.thread_id for each in threads if each.owner is not None]
+    readable = [each for each in threads if each.owner is not None]
     unreadable = [each.thread_id for each in threads if each.owner is None]
     count = counted(len(readable), "thread")
     context.output.note(

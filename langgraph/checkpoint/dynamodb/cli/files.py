@@ -1,4 +1,4 @@
-"""`export` and `import`: a thread as a file, and back. A file is whole or not there at all, and may be a pipe."""
+"""Files of JSON lines, whole or not there at all, and `import`, which stores a thread of one. A file may be a pipe."""
 
 from __future__ import annotations
 
@@ -12,33 +12,17 @@ from typing import Annotated, BinaryIO, Literal, TypeAlias
 
 import typer
 
-from langgraph.checkpoint.dynamodb.cli.command import DryRun, ThreadId, Yes
+from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
-from langgraph.checkpoint.dynamodb.cli.values import counted, sized
-from langgraph.checkpoint.dynamodb.migrate import FileEndpoint, Status, TableEndpoint, export_thread, migrate
+from langgraph.checkpoint.dynamodb.cli.values import counted
+from langgraph.checkpoint.dynamodb.migrate import FileEndpoint, Status, TableEndpoint, migrate
 
 PIPE = Path("-")
 Written: TypeAlias = Annotated[
     Path,
     typer.Argument(metavar="[FILE]", help="The file to write; - is standard output.", show_default=False),
 ]
-
-
-def export(context: CommandContext, thread_id: ThreadId, file: Written = PIPE, *, yes: Yes = False) -> None:
-    """Write a thread to a file of JSON lines.
-
-    The file has everything that belongs to the thread; `langgraph-dynamodb docs migrating` describes its format. It
-    is not encrypted, even if the thread is: whoever has the file can read the conversation.
-    """
-    with written_file(context, file, yes=yes) as stream:
-        exported = export_thread(TableEndpoint(context.saver), thread_id, stream)
-    if file != PIPE:
-        context.output.result(
-            {**vars(exported), "file": str(file)},
-            f"exported: {counted(exported.checkpoints, 'checkpoint')} with"
-            f" {counted(exported.writes, 'pending write')}, {sized(exported.bytes)}, to {file}",
-        )
 
 
 def import_(

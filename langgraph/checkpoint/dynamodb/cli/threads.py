@@ -108,7 +108,7 @@ def _list_directory(
     found = list(islice(of_directory(context, owner, since, status), limit + 1 if limit else None))
     shown = found[:limit] if limit else found
     if context.output.as_json:
-        context.output.json([_summary_as_json(each) for each in shown])
+        context.output.json([summary_as_json(each) for each in shown])
     else:
         context.output.table(_DIRECTORY_HEADER, map(_summary_row, shown))
     if len(found) > len(shown):
@@ -152,7 +152,8 @@ def _before_now(age: timedelta) -> datetime:
         raise CommandError(Exit.USAGE, msg) from error
 
 
-def _summary_as_json(found: ThreadSummary) -> dict[str, Any]:
+def summary_as_json(found: ThreadSummary) -> dict[str, Any]:
+    """Return an entry of the directory as JSON has it."""
     times = {"created_at": found.created_at, "last_active": found.last_active}
     return {**asdict(found), **{name: when and when.isoformat() for name, when in times.items()}}
 
