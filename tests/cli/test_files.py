@@ -37,6 +37,7 @@ def test_a_thread_goes_through_a_file(run: Run, saver: DynamoDBSaver, thread: st
         "thread_id": thread,
         "status": "complete",
         "checkpoints": 0,
+        "owner": None,
         "dry_run": False,
     }
 

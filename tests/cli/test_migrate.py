@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb.cli.outcome import Exit
 from langgraph.checkpoint.dynamodb.migrate import migrate
 from tests.cli.conftest import OpenSaver, Run
-from tests.support.checkpoints import Conversation, thread_config
+from tests.support.checkpoints import Conversation, store, thread_config
+
+if TYPE_CHECKING:
+    from tools.engine import Engine
 
 pytestmark = pytest.mark.engines("dynamodb-local")
 
@@ -54,6 +59,33 @@ def test_threads_are_moved_and_what_they_took_is_said(
     again = run("migrate", "--from", place, "--yes", "--json").json
     assert again["threads"] == {"complete": 3}
     assert (again["checkpoints"], again["left"]) == (0, {})
+
+
+def test_a_move_and_an_import_say_which_threads_have_no_owner(
+    run: Run, open_own: OpenSaver, own_table: str, engine: Engine, tmp_path: Path
+) -> None:
+    with closing(sqlite3.connect(tmp_path / "threads.db")) as connection:
+        for thread, owner in (("one", {"user_id": "ada"}), ("two", {"user_id": "ada"}), ("nobody's", {})):
+            store(SqliteSaver(connection), thread_config(thread), "1", {"a": 1}, **owner)
+    config = tmp_path / "agent.yaml"
+    options = {"table_name": own_table, "endpoint_url": engine.endpoint_url, "owner_from": "user_id"}
+    config.write_text(json.dumps({"checkpointer": {"type": "dynamodb", "config": options}}))
+    command = ("migrate", "--from", f"sqlite:{tmp_path}/threads.db", "--config", str(config))
+    for dry, option in ((True, "--dry-run"), (False, "--yes")):
+        ended = run(*command, option, "--json")
+        assert (ended.json["with_owner"], ended.json["threads_without_owner"]) == (2, ["nobody's"])
+        assert ended.code == (0 if dry else Exit.PROBLEMS)
+    ended.fails(Exit.PROBLEMS, "no checkpoint of 1 thread names an owner under 'user_id'")
+    again = run(*command, "--yes")
+    assert again.out.splitlines()[2] == "owners: 2 with owner, 1 without owner"
+    assert len(open_own().threads(owner="ada").threads) == 2
+    for thread, code in (("one", 0), ("nobody's", Exit.PROBLEMS)):
+        run("export", thread, str(tmp_path / "file"), "--yes")
+        ended = run(
+            "import", str(tmp_path / "file"), "--as", "copy", "--config", str(config), "--yes", "--json"
+        )
+        assert (ended.code, ended.json["owner"]) == (code, None if code else "ada")
+        open_own().delete_thread("copy")
 
 
 def test_nothing_is_moved_unless_somebody_agrees(

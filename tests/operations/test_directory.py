@@ -6,6 +6,7 @@ import base64
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
+from uuid import UUID
 
 import pytest
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
@@ -136,10 +137,10 @@ def test_a_thread_that_enters_without_an_owner_is_told_once(
     for thread in ("one", "two"):
         users.store(thread, 2, storage=process)
     assert caplog.messages == [
-        "Thread 'one' enters the directory without an owner: neither `configurable` nor `metadata` of its config has"
-        " the key 'userid', which owner_from names. `threads(owner=...)` and `delete --owner` do not find it. Name the"
-        " owner with set_thread(owner=...); `langgraph-dynamodb threads --without-owner` lists such threads. This is"
-        " logged once."
+        "Thread 'one' enters the directory without an owner: neither `configurable` nor the metadata of its checkpoint"
+        " has the key 'userid', which owner_from names. `threads(owner=...)` and `delete --owner` do not find it. Name"
+        " the owner with set_thread(owner=...); `langgraph-dynamodb threads --without-owner` lists such threads. This"
+        " is logged once."
     ]
 
 
@@ -258,7 +259,15 @@ def test_the_owner_may_be_in_configurable_or_in_metadata(users: Users, user: Any
     users.store("one", user=user)
     config = users.config("two", None, user_id=user)
     users.harness.run(put(users.storage, config, checkpoint_of("1", {}), METADATA, {}))
-    assert set(users.threads(user)) == {"one", "two"}
+    # A move has the checkpoint's metadata alone.
+    users.store("three", user=None, user_id=user)
+    assert set(users.threads(user)) == {"one", "two", "three"}
+
+
+def test_an_owner_that_metadata_cannot_hold_is_found_in_the_config(users: Users) -> None:
+    user = UUID(int=1)
+    users.store("one", user=user)
+    assert users.threads(user) == ["one"]
 
 
 def test_a_thread_without_an_owner_is_listed_for_operators_only(users: Users) -> None:
@@ -442,10 +451,13 @@ def test_a_copy_with_a_ttl_is_listed_until_it_expires(users: Users) -> None:
     assert users.threads("bob") == []
 
 
-def test_a_copy_of_what_is_not_listed_is_not_listed(users: Users) -> None:
-    users.store("one", storage=users.process(owner_from=None))
-    users.harness.run(copy_thread(users.process(), "one", "two"))
+def test_a_copy_of_what_is_not_listed_is_listed_if_the_saver_looks_for_owners(users: Users) -> None:
+    other = users.process(owner_from=None)
+    users.store("one", storage=other)
+    users.harness.run(copy_thread(other, "one", "two"))
     assert users.threads(None) == []
+    users.harness.run(copy_thread(users.process(), "one", "three"))
+    assert users.threads() == ["three"]
 
 
 # Tenants and secrets

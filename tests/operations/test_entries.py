@@ -105,9 +105,9 @@ def checkpoint_id_at(minute: int) -> str:
     return str(UUID(text))
 
 
-@pytest.mark.parametrize("later", [1, pytest.param(60, id="several pages")])
-def test_the_newest_checkpoint_that_names_an_owner_counts(harness: Harness, later: int) -> None:
-    for number, owner in enumerate(("bob", "ada", *(None,) * later)):
+@pytest.mark.parametrize("before", [0, 1, pytest.param(60, id="several pages")])
+def test_the_oldest_checkpoint_that_names_an_owner_counts(harness: Harness, before: int) -> None:
+    for number, owner in enumerate((*(None,) * before, "ada", "bob", None)):
         named = {} if owner is None else {"user_id": owner}
         store(harness, "one", checkpoint_id=f"{number:03}", **named)
     assert harness.run(enter_thread(storage_of(harness), "one", "user_id")) == "ada"

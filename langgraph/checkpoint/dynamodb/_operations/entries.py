@@ -11,7 +11,7 @@ checkpoints already.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import partial
@@ -19,6 +19,7 @@ from hashlib import blake2b
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import CheckpointMetadata, get_checkpoint_metadata
 
 from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format import items
@@ -29,8 +30,9 @@ from langgraph.checkpoint.dynamodb._format.moments import stored_at
 from langgraph.checkpoint.dynamodb._format.schema import LAST_ACTIVE, OWNER
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_id, checked_text
 from langgraph.checkpoint.dynamodb._operations.overview import readable_metadata
-from langgraph.checkpoint.dynamodb._operations.reads import NamespaceReader, StoredCheckpoint
+from langgraph.checkpoint.dynamodb._operations.reads import NamespaceReader
 from langgraph.checkpoint.dynamodb._operations.threads import began_at, find_epoch
+from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import (
@@ -51,9 +53,17 @@ class ThreadDescription:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
-def owner_in(config: RunnableConfig, owner_from: str) -> Any:
-    """Return the owner that a config names under a key; `None` if it names none."""
-    places = (config.get("configurable"), config.get("metadata"))
+def owner_in(config: RunnableConfig, metadata: CheckpointMetadata, owner_from: str) -> Any:
+    """Return the owner that a checkpoint names under a key; `None` if it names none.
+
+    LangGraph keeps what a config says in the checkpoint's metadata, where moves and copies find it too. Only values
+    that metadata cannot hold, such as UUIDs, are in the config alone.
+    """
+    places = (
+        get_checkpoint_metadata(config, metadata),
+        config.get("configurable"),
+        config.get("metadata"),
+    )
     values = (place.get(owner_from) for place in places if isinstance(place, Mapping))
     return next((each for each in values if each is not None), None)
 
@@ -193,6 +203,30 @@ def described(
 # Entering threads that have checkpoints already
 
 
+def description_of(storage: Storage, root: Partition, owner_from: str | None) -> Op[ThreadDescription]:
+    """Read what the directory has of a thread; if that is no owner, the one that its checkpoints name under a key.
+
+    The oldest checkpoint whose metadata name an owner counts, as the first put of a thread does.
+
+    Raises:
+        CheckpointerInputError: The owner in the metadata cannot be used.
+    """
+    item = yield from storage.table.get(root.pk, items.THREAD)
+    is_there = item is not None and not items.is_expired(item, storage.clock())
+    known = read_about(storage.codec, item) if item is not None and is_there else ThreadDescription()
+    if known.owner is not None or owner_from is None:
+        return known
+    query = Query(root.pk, prefix=items.CHECKPOINTS, consistent=False, first_page=1)
+    while not query.done:
+        for each in (yield from storage.table.query_page(query)):
+            is_gone = not items.is_head(each) or items.is_expired(each, storage.clock(), as_ancestor=True)
+            metadata = None if is_gone else (yield from readable_metadata(storage, each))
+            owner = (metadata or {}).get(owner_from)
+            if owner is not None:
+                return replace(known, owner=checked_owner(owner, root))
+    return known
+
+
 def carry_entry(
     read: Storage,
     storage: Storage,
@@ -203,6 +237,8 @@ def carry_entry(
 ) -> Op[None]:
     """Enter a copy of a thread in the directory as its original is, unless the copy is another tenant's.
 
+    An original that is not in the directory has the owner that its checkpoints name, if the saver looks for owners.
+
     Args:
         read: The storage of the original.
         storage: The storage of the copy.
@@ -211,29 +247,28 @@ def carry_entry(
         epoch: The epoch of the copy.
         ends_at: When the copy's checkpoints expire, in epoch seconds; `None` for never.
     """
-    item = yield from read.table.get(source.root, items.THREAD)
-    last_active = None if item is None else items.number(item, LAST_ACTIVE)
-    if item is None or last_active is None:
+    item = (yield from read.table.get(source.root, items.THREAD)) or {}
+    if LAST_ACTIVE not in item and storage.owner_from is None:
         return
-    about = read_about(read.codec, item)
+    about = yield from description_of(read, items.partition_of(source.thread_id), storage.owner_from)
     if not is_of_tenant(target, about):
         return
     # An owner's key is the same for every thread, so this needs no key for digests. With one, the copy is listed as
     # this saver lists threads: the original may be from before it encrypted.
     owner = {OWNER: item[OWNER]} if OWNER in item else {}
-    if about.owner is not None and storage.owner_key is not None:
+    if about.owner is not None and (storage.owner_key is not None or not owner):
         owner = {OWNER: {"S": owner_key(storage, about.owner)}}
     entry = {**owner, **sealed_about(storage, target, about)}
-    created_at = items.number(item, items.CREATED_AT) or last_active
+    last_active = items.number(item, LAST_ACTIVE) or storage.clock()
+    created_at = items.number(item, items.CREATED_AT) or (yield from began_at(read, source)) or last_active
     yield from _enter(storage, target, epoch, (entry, last_active, created_at, ends_at))
 
 
 def enter_thread(storage: Storage, thread_id: str, owner_from: str) -> Op[str | None]:
     """Enter a thread that has checkpoints in the directory, as puts with that option would have.
 
-    The newest checkpoint whose metadata name an owner counts: an approver or an operator may have gone on with a thread
-    without naming its owner. A thread that is there already stays as it is. But it gets the owner if it has none, and
-    one that was entered before the saver encrypted is listed as the saver lists threads now.
+    A thread that is there already stays as it is. But it gets the owner if it has none, and one that was entered before
+    the saver encrypted is listed as the saver lists threads now.
 
     Returns:
         The thread's owner; `None` if it has none.
@@ -243,18 +278,13 @@ def enter_thread(storage: Storage, thread_id: str, owner_from: str) -> Op[str | 
         CheckpointerInputError: The owner in its metadata cannot be used.
     """
     root = items.partition_of(checked_id(thread_id, "thread_id"))
-    history = NamespaceReader(storage, root)
-    found = yield from history.page()
+    found = yield from NamespaceReader(storage, root).page()
     if not found:
         raise CheckpointNotFoundError(
             f"thread {thread_id!r} of table {storage.table.name} has no checkpoint, or has expired"
         )
     newest = found[0]
-    entered = yield from storage.table.get(root.pk, items.THREAD)
-    owner: Any = None if entered is None else read_about(storage.codec, entered).owner
-    if owner is None:
-        owner = yield from _named_owner(storage, found, history, owner_from)
-    new = described(ThreadDescription(), root, owner, None, None)
+    new = ThreadDescription((yield from description_of(storage, root, owner_from)).owner)
     now = datetime.fromtimestamp(storage.clock(), timezone.utc)
     last_active = min(stored_at(newest.checkpoint_id) or now, now).timestamp()
     began = yield from began_at(storage, root)
@@ -271,20 +301,6 @@ def enter_thread(storage: Storage, thread_id: str, owner_from: str) -> Op[str | 
         change = protocol.describe_thread(items.binary(there, items.EPOCH), entry, there)
         yield from storage.table.try_update(items.thread_key(root), change)
     return about.owner
-
-
-def _named_owner(
-    storage: Storage, page: Sequence[StoredCheckpoint], history: NamespaceReader, owner_from: str
-) -> Op[Any]:
-    """Return the owner that the newest checkpoint names of those that name one, as the metadata have it."""
-    while True:
-        for each in page:
-            metadata: Mapping[str, Any] = (yield from readable_metadata(storage, each.head)) or {}
-            if metadata.get(owner_from) is not None:
-                return metadata[owner_from]
-        if history.done:
-            return None
-        page = yield from history.page()
 
 
 def _enter(

@@ -148,7 +148,7 @@ def put(
     """Store a checkpoint. When this returns, it is whole and stays so until it is deleted."""
     new = snapshot_arguments(storage, config, checkpoint, metadata, new_versions)
     if storage.owner_from is not None:
-        owner = owner_in(config, storage.owner_from)
+        owner = owner_in(config, metadata, storage.owner_from)
         storage = with_owner(storage, items.partition_of(new.partition.thread_id), owner)
     return (yield from store(storage, new))
 

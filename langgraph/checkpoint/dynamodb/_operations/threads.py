@@ -256,9 +256,10 @@ def tell_of_missing_owner(facts: Facts, thread_id: str, owner_from: str | None) 
         return
     facts.has_told_of_missing_owner = True
     logger.warning(
-        "Thread %r enters the directory without an owner: neither `configurable` nor `metadata` of its config has the"
-        " key %r, which owner_from names. `threads(owner=...)` and `delete --owner` do not find it. Name the owner with"
-        " set_thread(owner=...); `langgraph-dynamodb threads --without-owner` lists such threads. This is logged once.",
+        "Thread %r enters the directory without an owner: neither `configurable` nor the metadata of its checkpoint has"
+        " the key %r, which owner_from names. `threads(owner=...)` and `delete --owner` do not find it. Name the owner"
+        " with set_thread(owner=...); `langgraph-dynamodb threads --without-owner` lists such threads. This is logged"
+        " once.",
         thread_id,
         owner_from,
     )

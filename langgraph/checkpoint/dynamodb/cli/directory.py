@@ -10,7 +10,15 @@ from langgraph.checkpoint.dynamodb._format.pricing import WRITE_UNIT_DOLLARS
 from langgraph.checkpoint.dynamodb._operations.entries import enter_thread
 from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
-from langgraph.checkpoint.dynamodb.cli.many import From, Parallel, ThreadIds, chosen, conclude, serve
+from langgraph.checkpoint.dynamodb.cli.many import (
+    From,
+    Parallel,
+    ThreadIds,
+    check_owned,
+    chosen,
+    conclude,
+    serve,
+)
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.values import counted
 
@@ -36,7 +44,7 @@ def directory(
     """Enter existing threads in the directory that lists them.
 
     Without threads as arguments, it scans the table and enters all threads. It first says what the scan reads and
-    costs, and asks before it writes. The owner comes from the newest checkpoint whose metadata name one, because
+    costs, and asks before it writes. The owner comes from the oldest checkpoint whose metadata name one, because
     LangGraph keeps the keys of a config there. Threads that are already in the directory stay as they are, so you can
     repeat the command. There are two exceptions: a thread without an owner gets one, and if the saver encrypts, it
     encrypts owners that are still readable.
@@ -63,9 +71,4 @@ def directory(
     ownerless = sorted(each for each, owner in served.done.items() if owner is None)
     totals = {"with_owner": len(served.done) - len(ownerless), "without_owner": len(ownerless)}
     conclude(context, "entered", served, totals, {"threads_without_owner": ownerless} if ownerless else None)
-    if ownerless:
-        msg = (
-            f"no checkpoint of {counted(len(ownerless), 'thread')} names an owner under {owner_from!r} in metadata that"
-            " the configured key opens; give another --owner-from, or name owners with set_thread(owner=...)"
-        )
-        raise CommandError(Exit.PROBLEMS, msg)
+    check_owned(len(ownerless), owner_from)

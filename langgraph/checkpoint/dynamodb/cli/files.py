@@ -14,6 +14,7 @@ import typer
 
 from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
+from langgraph.checkpoint.dynamodb.cli.many import check_owned
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.values import counted
 from langgraph.checkpoint.dynamodb.migrate import FileEndpoint, Status, TableEndpoint, migrate
@@ -59,11 +60,15 @@ def import_(
         "thread_id": own_id,
         "status": report.status.value,
         "checkpoints": report.checkpoints,
+        "owner": report.owner,
         "dry_run": dry_run,
     }
     status = f"would be {report.status.value}" if dry_run else report.status.value
     stored = f"{report.checkpoints:,} of {counted(count, 'checkpoint')} stored"
-    context.output.result(document, f"{own_id}: {status}, {stored}")
+    owner = "" if report.owner is None else f", owner {report.owner}"
+    context.output.result(document, f"{own_id}: {status}, {stored}{owner}")
+    if report.owner is None and not dry_run:
+        check_owned(1, target.owner_from)
 
 
 @contextmanager

@@ -198,6 +198,21 @@ def conclude(
     check_all_served(served)
 
 
+def check_owned(ownerless: int, owner_from: str | None) -> None:
+    """End the command with an error if threads have no owner though one is looked for.
+
+    Raises:
+        CommandError: Some have none.
+    """
+    if ownerless and owner_from is not None:
+        msg = (
+            f"no checkpoint of {counted(ownerless, 'thread')} names an owner under {owner_from!r} in metadata that the"
+            " configured key opens; run `langgraph-dynamodb directory` with another --owner-from, or name owners with"
+            " set_thread(owner=...)"
+        )
+        raise CommandError(Exit.PROBLEMS, msg)
+
+
 def check_all_served(served: Served[Any]) -> None:
     """End the command with an error if a thread was not served.
 

@@ -13,7 +13,7 @@ import typer
 
 from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
-from langgraph.checkpoint.dynamodb.cli.many import From, Parallel, ThreadIds, chosen
+from langgraph.checkpoint.dynamodb.cli.many import From, Parallel, ThreadIds, check_owned, chosen
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.values import counted
 from langgraph.checkpoint.dynamodb.migrate import (
@@ -73,7 +73,7 @@ def migrate(
         if not dry_run:
             where = f"{'out of' if source is None else 'into'} table {context.options.table_name}"
             context.confirm(f"Move {counted(len(wanted), 'thread')} {where}?", yes=yes)
-        moved = _Moved(dry_run)
+        moved = _Moved(dry_run, [] if new.has_directory else None)
         reports = migrate_threads(old, new, wanted, parallel=parallel, dry_run=dry_run)
         try:
             for report in context.output.track("moving threads", reports, len(wanted)):
@@ -82,6 +82,8 @@ def migrate(
             context.output.note(f"moved before this ended: {counted(moved.checkpoints, 'checkpoint')}")
             raise
         _conclude(context, moved)
+        if moved.threads_without_owner and not dry_run:
+            check_owned(len(moved.threads_without_owner), new.owner_from)
 
 
 @contextmanager
@@ -108,6 +110,9 @@ class _Moved:
     """The outcome for all threads."""
 
     dry_run: bool
+    threads_without_owner: list[str] | None
+    """The threads without an owner in the target; `None` if it has no directory of them."""
+    with_owner: int = 0
     threads: Counter[str] = field(default_factory=Counter)
     """How many threads have which status."""
     checkpoints: int = 0
@@ -120,6 +125,10 @@ class _Moved:
         self.writes += report.writes
         if report.status not in _DONE:
             self.left[report.thread_id] = report
+        elif report.owner is not None:
+            self.with_owner += 1
+        elif self.threads_without_owner is not None:
+            self.threads_without_owner.append(report.thread_id)
 
 
 def _conclude(context: CommandContext, moved: _Moved) -> None:
@@ -139,6 +148,9 @@ def _conclude(context: CommandContext, moved: _Moved) -> None:
         context.output.field("threads would be" if moved.dry_run else "threads", shown)
         checkpoints = f"{moved.checkpoints:,} with {counted(moved.writes, 'pending write')}"
         context.output.field("checkpoints", checkpoints)
+        if moved.threads_without_owner is not None:
+            owners = f"{moved.with_owner:,} with owner, {len(moved.threads_without_owner):,} without owner"
+            context.output.field("owners", owners)
         for thread_id, report in moved.left.items():
             context.output.field(thread_id, "\n".join((report.status.value, *report.problems)))
     absent = sum(report.status is Status.ABSENT for report in moved.left.values())

@@ -398,7 +398,7 @@ def put(
         **_metadata(client, get_checkpoint_metadata(config, metadata)),
         "new_versions": _as_json(dict(new_versions), "new_versions"),
         "listed": client.owner_from is not None,
-        "owner": _owner(client, config, partition),
+        "owner": _owner(client, config, metadata, partition),
     }
     given = dict(checkpoint["channel_values"])
     known = client.memory.newest(partition)
@@ -480,9 +480,11 @@ def _metadata(client: Client, metadata: CheckpointMetadata) -> Document:
     }
 
 
-def _owner(client: Client, config: RunnableConfig, partition: Partition) -> str | None:
-    """Return the owner that a config names, as the table has it."""
-    named = None if client.owner_from is None else owner_in(config, client.owner_from)
+def _owner(
+    client: Client, config: RunnableConfig, metadata: CheckpointMetadata, partition: Partition
+) -> str | None:
+    """Return the owner that a checkpoint names, as the table has it."""
+    named = None if client.owner_from is None else owner_in(config, metadata, client.owner_from)
     if named is None:
         return None
     return checked_owner(client.id_inside(named, "owner"), items.partition_of(partition.thread_id))

@@ -100,7 +100,7 @@ class HttpCheckpointSaver(ServiceClient, ThreadLocks, TableSaver):
         )
         self._memory = KnownCheckpoints(cache_bytes)
         self._prefix = thread_prefix
-        self._owner_from = owner_from
+        self.owner_from = owner_from
         self._facts = Facts()
 
     @property
@@ -112,7 +112,7 @@ class HttpCheckpointSaver(ServiceClient, ThreadLocks, TableSaver):
     def storage(self) -> Client:
         """All that its operations need, with the saver's current serializer; public inside the package."""
         codec = codec_of(self.serde)
-        return Client(self._service, self._memory, codec, self._prefix, self._owner_from, self._facts)
+        return Client(self._service, self._memory, codec, self._prefix, self.owner_from, self._facts)
 
     @override
     def _operation(

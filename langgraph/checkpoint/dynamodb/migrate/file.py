@@ -15,8 +15,10 @@ from typing import Annotated, Any, BinaryIO, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError
 
+from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.limits import SEGMENT_BYTES_MIN
 from langgraph.checkpoint.dynamodb._format.segments import cut_pieces
+from langgraph.checkpoint.dynamodb._operations.entries import ThreadDescription, is_of_tenant
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointNotFoundError
 from langgraph.checkpoint.dynamodb.migrate.lines import Line, LineWriter, read_lines, unexpected
 from langgraph.checkpoint.dynamodb.migrate.passthrough import KINDS
@@ -62,7 +64,9 @@ def export_thread(source: SaverEndpoint, thread_id: str, file: BinaryIO) -> Expo
     if not refs:
         msg = f"there is no thread {thread_id!r} to export; check its id"
         raise CheckpointNotFoundError(msg)
-    lines = LineWriter(file, FORMAT, thread_id=thread_id)
+    about = vars(source.description(thread_id) or ThreadDescription())
+    described = {name: value for name, value in about.items() if value}
+    lines = LineWriter(file, FORMAT, thread_id=thread_id, **described)
     writer, exported = _RecordWriter(source, lines), Exported(thread_id)
     for record in source.records(thread_id, refs):
         if record is not None:
@@ -134,6 +138,19 @@ _Text: TypeAlias = Annotated[str, AfterValidator(_encodable)]
 _Data: TypeAlias = Annotated[bytes, BeforeValidator(partial(base64.b64decode, validate=True))]
 
 
+class _Header(BaseModel):
+    """The first line."""
+
+    thread_id: str
+    owner: _Text | None = None
+    title: _Text | None = None
+    metadata: dict[str, Any] = {}
+
+    def about(self) -> ThreadDescription:
+        """Return what the directory had of the thread."""
+        return ThreadDescription(self.owner, self.title, self.metadata)
+
+
 class _Piece(BaseModel):
     """The line of a piece of values."""
 
@@ -180,6 +197,7 @@ class _Index:
     """The offsets of everything in a file."""
 
     thread_id: str = ""
+    about: ThreadDescription = field(default_factory=ThreadDescription)
     checkpoints: dict[Ref, int] = field(default_factory=dict)
     pieces: dict[str, int] = field(default_factory=dict)
     kinds: set[str] = field(default_factory=set)
@@ -228,6 +246,11 @@ class FileEndpoint:
         """Yield the id that the thread will have."""
         yield self._thread_id
 
+    def description(self, thread_id: str) -> ThreadDescription | None:
+        """Return the owner, title and metadata that the thread had, unless its new id is another tenant's."""
+        about = self._index.about
+        return about if is_of_tenant(items.partition_of(thread_id), about) else None
+
     def refs(self, thread_id: str) -> list[Ref]:
         """Return the thread's checkpoints, oldest first."""
         return sorted(self._index.checkpoints) if thread_id == self._thread_id else []
@@ -275,7 +298,8 @@ def _indexed(file: BinaryIO) -> _Index:
 def _note(index: _Index, number: int, line: Line, offset: int) -> None:
     try:
         if number == 1:
-            index.thread_id = str(line["thread_id"])
+            header = _Header.model_validate(line)
+            index.thread_id, index.about = header.thread_id, header.about()
         elif "piece" in line:
             index.pieces[_Piece.model_validate(line).piece] = offset
         else:

@@ -14,8 +14,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
 from itertools import islice
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
+from langgraph.checkpoint.dynamodb._operations.entries import ThreadDescription
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError, CheckpointerInputError
 from langgraph.checkpoint.dynamodb.migrate.file import FileEndpoint
 from langgraph.checkpoint.dynamodb.migrate.record import WRITES_DIFFER, Comparison, Record, Ref, own_writes
@@ -60,6 +62,8 @@ class ThreadReport:
     """How many checkpoints were stored, or would be."""
     writes: int = 0
     """How many pending writes were stored with them."""
+    owner: str | None = None
+    """Its owner in the target's directory; `None` if it has none there."""
     problems: list[str] = field(default_factory=list)
     """Why it failed: an error, or the differences."""
 
@@ -159,11 +163,16 @@ class _Move:
             missing = sorted(wanted - there)
             if not wanted and not there:
                 return Status.ABSENT
+            about = self._target.description(self._thread_id)
+            if about is not None:
+                self._report.owner = about.owner
             if there - wanted:
                 return self._gone_on(sorted(there - wanted), missing)
             lacking, ahead = self._compared(sorted(there))
             if ahead:
                 return self._gone_on(ahead, lacking + missing)
+            if not there or about is not None:
+                self._describe(about or ThreadDescription(), sorted(wanted))
             self._mend(lacking)
             self._put(missing)
             if self._stopped.is_set():
@@ -181,6 +190,32 @@ class _Move:
         if self._report.checkpoints or self._report.writes:
             return Status.MOVED
         return Status.COMPLETE if there else Status.ABSENT
+
+    def _describe(self, there: ThreadDescription, refs: list[Ref]) -> None:
+        """Give the thread in the target the owner, title and metadata that it lacks, before its first checkpoint.
+
+        The owner is the source's, or the one that a run would have taken: that of the oldest checkpoint with one.
+        """
+        if not self._target.has_directory:
+            return
+        found = self._source.description(self._thread_id) or ThreadDescription()
+        about = ThreadDescription(
+            there.owner or found.owner or self._named_owner(refs),
+            there.title or found.title,
+            there.metadata or found.metadata,
+        )
+        if about != there and not self._dry_run:
+            self._target.describe(self._thread_id, about)
+        self._report.owner = about.owner
+
+    def _named_owner(self, refs: list[Ref]) -> str | None:
+        """Return the owner that the oldest checkpoint names of those that name one."""
+        key = self._target.owner_from
+        if key is None:
+            return None
+        records = self._source.records(self._thread_id, [each for each in refs if not each.namespace])
+        named: Iterator[Any] = (record.metadata.get(key) for record in records if record is not None)
+        return next((checked_id(each, "owner") for each in named if each is not None), None)
 
     def _gone_on(self, extra: list[Ref], missing: list[Ref]) -> Status:
         """Return the outcome for a thread of which the target has something that the source lacks."""

@@ -13,6 +13,8 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, PendingWrite
 
+from langgraph.checkpoint.dynamodb._operations.entries import ThreadDescription
+from langgraph.checkpoint.dynamodb.base_saver import TableSaver
 from langgraph.checkpoint.dynamodb.migrate.passthrough import can_pass_through, passthrough, unencrypted
 from langgraph.checkpoint.dynamodb.migrate.record import (
     Record,
@@ -134,6 +136,29 @@ class SaverEndpoint:
         config = _config(thread_id, record.namespace, record.checkpoint["id"])
         for task_id, task_path, writes in calls_of(record.writes):
             self.mover.put_writes(config, writes, task_id, task_path)
+
+    # The directory
+
+    @property
+    def has_directory(self) -> bool:
+        """Whether the saver lists threads by their owners."""
+        return isinstance(self.saver, TableSaver)
+
+    @property
+    def owner_from(self) -> str | None:
+        """The key of metadata under which the saver looks for a thread's owner."""
+        key: str | None = getattr(self.saver, "owner_from", None)
+        return key
+
+    def description(self, thread_id: str) -> ThreadDescription | None:
+        """Return the owner, title and metadata of a thread; `None` if the saver cannot tell."""
+        del thread_id
+        return None
+
+    def describe(self, thread_id: str, about: ThreadDescription) -> None:
+        """Set the owner, title and metadata of a thread, which need not have a checkpoint yet."""
+        if isinstance(self.saver, TableSaver):
+            self.saver.set_thread(thread_id, owner=about.owner, title=about.title, metadata=about.metadata)
 
     # Versions
 

@@ -12,6 +12,11 @@ from langgraph.checkpoint.dynamodb._format.content import Write, read_writes
 from langgraph.checkpoint.dynamodb._format.items import Partition
 from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
 from langgraph.checkpoint.dynamodb._operations import put_writes
+from langgraph.checkpoint.dynamodb._operations.entries import (
+    ThreadDescription,
+    description_of,
+    is_of_tenant,
+)
 from langgraph.checkpoint.dynamodb._operations.get import decoded
 from langgraph.checkpoint.dynamodb._operations.overview import scan_threads
 from langgraph.checkpoint.dynamodb._operations.reads import (
@@ -68,6 +73,19 @@ class TableEndpoint(SaverEndpoint):
                 > _SEGMENT_BYTES_KEPT
             ):
                 loaded.clear()
+
+    # The directory
+
+    @property
+    def owner_from(self) -> str | None:
+        """The key of metadata under which the saver looks for a thread's owner."""
+        return self._storage.owner_from
+
+    def description(self, thread_id: str) -> ThreadDescription:
+        """Return the owner, title and metadata of a thread. Somebody may have forged an owner of another tenant."""
+        root = items.partition_of(thread_id)
+        about = self.mover.runner.run(description_of(self._storage, root, None))
+        return about if is_of_tenant(root, about) else ThreadDescription()
 
     # Writing
 
