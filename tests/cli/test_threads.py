@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -9,12 +10,14 @@ import boto3
 import pytest
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._operations.directory import set_thread
+from langgraph.store.dynamodb import DynamoDBStore
 from tests.cli.conftest import OpenSaver, Run
 from tests.infra.authorization import Gate
 from tests.infra.conftest import for_table
 from tests.infra.test_policies import POLICIES as DOCUMENTS
-from tests.support.checkpoints import Conversation, all_items, store, thread_config
+from tests.support.checkpoints import Conversation, all_items, noise, store, thread_config
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -38,6 +41,26 @@ def test_all_threads_are_listed_with_what_their_items_say(run: Run, table: str) 
     active = [each["last_active"] for each in ended.json]
     assert active == sorted(active, reverse=True)
     assert active[-1] > "2026"
+
+
+def test_a_list_of_the_whole_table_has_what_each_thread_stores(
+    run: Run, table: str, client: DynamoDBClient, open_own: OpenSaver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that a bill can be split. Namespaces count; what is no thread's does not."""
+    sizes = Counter[str]()
+    for item in all_items(client, table):
+        sizes[item["PK"]["S"].partition("#")[0]] += item_bytes(item)
+    scan = ("threads", "--table", table, "--limit", "0", "--json")
+    assert {each["thread_id"]: each["stored_bytes"] for each in run(*scan).json} == dict(sizes)
+    monkeypatch.setattr("langgraph.checkpoint.dynamodb.cli.threads._ROUNDS_MAX", 1)
+    part = run("threads", "--table", table, "--limit", "2", "--json").json
+    assert [each["stored_bytes"] for each in part] == [None, None]
+    saver = open_own()
+    Conversation(saver, "odd/%M#").put(x=1)
+    with DynamoDBStore(saver.storage.table.name, client=client) as memories:
+        memories.put(("odd",), "key", {"large": noise(50_000).hex()})
+    [odd] = run("threads", "--json").json
+    assert 0 < odd["stored_bytes"] < 10_000
 
 
 def test_threads_without_an_owner_are_the_newest_of_all(run: Run, open_own: OpenSaver) -> None:

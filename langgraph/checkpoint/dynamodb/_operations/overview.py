@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,12 +12,13 @@ from langgraph.checkpoint.serde.types import ERROR, INTERRUPT, RESUME
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.content import read_metadata
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
+from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._format.schema import LAST_ACTIVE, PARTITION_KEY, RUN_ID, RUN_INDEX
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
 from langgraph.checkpoint.dynamodb._operations.list import heads_of_table
 from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments, NamespaceReader
 from langgraph.checkpoint.dynamodb._runtime.failures import error_code
-from langgraph.checkpoint.dynamodb._runtime.requests import Query
+from langgraph.checkpoint.dynamodb._runtime.requests import Pages, Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Emit, Op, Stream, gather
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
@@ -46,6 +48,8 @@ class ScannedPage:
     scanned_items: int
     newest: Mapping[str, str]
     """By thread, the greatest sort key of its root in this round. Sort keys are in the order of checkpoint ids."""
+    bytes: Mapping[str, int]
+    """By the key of a thread's root partition, the bytes of the thread's items in this round, if they are asked for."""
 
 
 def extent(storage: Storage) -> Op[Extent | None]:
@@ -58,17 +62,25 @@ def extent(storage: Storage) -> Op[Extent | None]:
     return Extent(description["ItemCount"], description["TableSizeBytes"])
 
 
-def scan_threads(storage: Storage) -> Stream[ScannedPage]:
-    """Find every thread by a parallel scan, as far as the consumer asks."""
+def scan_threads(storage: Storage, *, with_bytes: bool = False) -> Stream[ScannedPage]:
+    """Find every thread by a parallel scan, as far as the consumer asks.
+
+    With bytes, the scan returns whole items. It reads as many units, and transfers the table.
+    """
     seen: set[str] = set()
-    parts = [heads_of_table(Segment=part, TotalSegments=SCAN_SEGMENTS) for part in range(SCAN_SEGMENTS)]
+    scanned = (lambda **part: Pages(part)) if with_bytes else heads_of_table
+    parts = [scanned(Segment=part, TotalSegments=SCAN_SEGMENTS) for part in range(SCAN_SEGMENTS)]
     while parts:
         responses = yield from storage.table.scan_pages(parts)
         parts = [each for each in parts if not each.done]
-        found = [item for each in responses for item in each["Items"]]
+        whole = [item for each in responses for item in each["Items"]]
+        found = [each for each in whole if items.sort_key(each).startswith(items.CHECKPOINTS)]
         new = _threads_of(found)
         scanned_items = sum(each["ScannedCount"] for each in responses)
-        yield Emit(ScannedPage([each for each in new if each not in seen], scanned_items, _newest_of(found)))
+        sizes = _bytes_of(whole) if with_bytes else {}
+        yield Emit(
+            ScannedPage([each for each in new if each not in seen], scanned_items, _newest_of(found), sizes)
+        )
         seen.update(new)
 
 
@@ -79,6 +91,14 @@ def _newest_of(found: Iterable[Item]) -> dict[str, str]:
         if not partition.namespace:
             newest[partition.thread_id] = max(items.sort_key(item), newest.get(partition.thread_id, ""))
     return newest
+
+
+def _bytes_of(found: Iterable[Item]) -> Counter[str]:
+    """Add up the sizes of items by the part of the partition key that all namespaces of a thread share."""
+    sizes = Counter[str]()
+    for item in found:
+        sizes["".join(items.partition_key(item).partition("#")[:2])] += item_bytes(item)
+    return sizes
 
 
 def threads_of_run(storage: Storage, run_id: str) -> Op[list[str]]:

@@ -18,14 +18,15 @@ from typing import Any, Literal, Protocol, TypeAlias
 from langgraph.checkpoint.dynamodb._format.limits import EVENT_SECONDS_QUIET
 from langgraph.checkpoint.dynamodb._runtime.failures import THROTTLED, error_code
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
-from langgraph.checkpoint.dynamodb.errors import CheckpointerUnavailableError
+from langgraph.checkpoint.dynamodb.errors import CheckpointerUnavailableError, ThreadBusyError
 
 logger = logging.getLogger(__name__)
 
-Outcome: TypeAlias = Literal["began", "ok", "error", "interrupted"]
+Outcome: TypeAlias = Literal["began", "ok", "refused", "error", "interrupted"]
 
 # They change more than one item for good, so an event also says that one began: its process may die before it ends.
 DELETIONS = frozenset({"delete_thread", "delete_for_runs", "prune", "store.delete_namespace"})
+ACQUIRE = "acquire"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +41,10 @@ class Event:
     `acquire`, `renew` and `release` are those of a thread's lock.
     """
     outcome: Outcome
-    """`began` comes before the end of a deletion, and only for deletions."""
+    """`began` comes before the end of a deletion, and only for deletions.
+
+    `refused` is a lock that another runner has: no error.
+    """
     error: str | None = None
     """The class of the exception, or the code of AWS's error."""
     tenant: str | None = None
@@ -246,6 +250,11 @@ class Observer:
         """Pass on the operation's event when the block ends."""
         try:
             yield
+        except ThreadBusyError as error:
+            # Somebody has the lock, which is what it is for. A deletion that gives up has failed.
+            is_refused = meter.operation == ACQUIRE
+            self._end(meter, "refused" if is_refused else "error", None if is_refused else error)
+            raise
         except Exception as error:
             self._end(meter, "error", error)
             raise

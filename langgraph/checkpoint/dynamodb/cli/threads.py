@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta, timezone
 from itertools import islice
 from typing import Annotated, Any, TypeAlias
@@ -74,8 +75,9 @@ def threads(
 
     Without these, the command scans the table, and first says how much it may read and what that costs. To
     find the newest threads it reads up to 256 MB. If the table is larger, it lists the newest of what it has read, and
-    says so. --limit 0 and --without-owner read everything. The command deserializes nothing. A thread is "waiting" if a
-    task of its newest checkpoint called interrupt(). `verify` says how large a thread is.
+    says so. --limit 0 and --without-owner read everything. With --json, a list of the whole table has the bytes that
+    each thread stores; for that, the command transfers what it reads. It deserializes nothing. A thread is "waiting"
+    if a task of its newest checkpoint called interrupt().
     """
     of_index = owner is not None or since is not None
     if of_index and without_owner:
@@ -83,11 +85,14 @@ def threads(
     if of_index:
         _list_directory(context, owner, since, "waiting" if waiting else None, limit)
         return
-    found, note = _ownerless(context, limit) if without_owner else _newest(context, limit)
+    listed = _ownerless(context, limit) if without_owner else _newest(context, limit)
+    found = listed.thread_ids
     rows: list[ScannedThread] = []
     with context.output.progress("looking at threads", len(found)) as advance:
         for start in range(0, len(found), _THREADS_AT_ONCE):
-            some = [_looked_up(context.storage, each) for each in found[start : start + _THREADS_AT_ONCE]]
+            some = [
+                _looked_up(context.storage, listed, each) for each in found[start : start + _THREADS_AT_ONCE]
+            ]
             rows += context.run(gather(some))
             advance(len(some))
     if waiting:
@@ -96,9 +101,9 @@ def threads(
     if context.output.as_json:
         context.output.json([asdict(each) for each in rows])
     else:
-        context.output.table(_HEADER, [tuple(asdict(each).values()) for each in rows])
-    if note is not None:
-        context.output.note(note)
+        context.output.table(_HEADER, [tuple(asdict(each).values())[: len(_HEADER)] for each in rows])
+    if listed.note is not None:
+        context.output.note(listed.note)
 
 
 def _list_directory(
@@ -170,28 +175,41 @@ def _summary_row(found: ThreadSummary) -> Sequence[object]:
     )
 
 
-def _ownerless(context: CommandContext, limit: int) -> tuple[Sequence[str], str | None]:
-    """Return the newest threads whose item names no owner, and a note about them."""
-    ordered, _ = _newest(context, 0)
+@dataclass(frozen=True)
+class _Listed:
+    """The newest threads of the table, or of the part of it that was read."""
+
+    thread_ids: Sequence[str]
+    bytes: Mapping[str, int] | None = None
+    """By the key of the root's partition, the bytes of all threads, if the whole table was read for JSON."""
+    note: str | None = None
+
+    def limited(self, limit: int, of: str) -> _Listed:
+        """Return as many threads as are wanted, with a note if there are more."""
+        if not limit or len(self.thread_ids) <= limit:
+            return self
+        note = f"Listed: {limit} of {of}; --limit 0 lists all."
+        return _Listed(self.thread_ids[:limit], self.bytes, note)
+
+
+def _ownerless(context: CommandContext, limit: int) -> _Listed:
+    """Return the newest threads whose item names no owner."""
+    listed = _newest(context, 0)
+    ordered = listed.thread_ids
     keys = [items.thread_key(items.partition_of(each)) for each in ordered]
     read = context.run(context.storage.table.batch_get(keys, consistent=False))
     owned = {items.parse_partition(items.partition_key(each)).thread_id for each in read if OWNER in each}
     found = [each for each in ordered if each not in owned]
-    return _limited(found, limit, f"{len(found):,} threads without an owner")
+    return replace(listed, thread_ids=found).limited(limit, f"{len(found):,} threads without an owner")
 
 
-def _limited(found: Sequence[str], limit: int, of: str) -> tuple[Sequence[str], str | None]:
-    """Return as many threads as are wanted, and a note if there are more."""
-    if not limit or len(found) <= limit:
-        return found, None
-    return found[:limit], f"Listed: {limit} of {of}; --limit 0 lists all."
-
-
-def _newest(context: CommandContext, limit: int) -> tuple[Sequence[str], str | None]:
-    """Return the newest threads of the table, or of the part of it that was read, and a note about them."""
+def _newest(context: CommandContext, limit: int) -> _Listed:
+    """Return the newest threads of the table, or of the part of it that was read."""
     newest: dict[str, str] = {}
-    is_whole = True
-    for rounds, page in enumerate(_scanned(context), 1):
+    sizes = Counter[str]()
+    is_whole, with_bytes = True, context.output.as_json
+    for rounds, page in enumerate(_scanned(context, with_bytes=with_bytes), 1):
+        sizes.update(page.bytes)
         for thread_id in page.thread_ids:
             newest.setdefault(thread_id, "")
         for thread_id, key in page.newest.items():
@@ -202,11 +220,12 @@ def _newest(context: CommandContext, limit: int) -> tuple[Sequence[str], str | N
     ordered = sorted(newest, key=newest.__getitem__, reverse=True)
     count = counted(len(ordered), "thread")
     if is_whole:
-        return _limited(ordered, limit, count)
-    return ordered[:limit], (
+        return _Listed(ordered, sizes if with_bytes else None).limited(limit, count)
+    note = (
         f"Listed: the newest {limit} of the {count} in the part of the table that was read; there may be newer ones."
         " --limit 0 reads the whole table."
     )
+    return _Listed(ordered[:limit], note=note)
 
 
 def all_threads(context: CommandContext) -> Iterator[str]:
@@ -215,10 +234,10 @@ def all_threads(context: CommandContext) -> Iterator[str]:
         yield from page.thread_ids
 
 
-def _scanned(context: CommandContext) -> Iterator[ScannedPage]:
+def _scanned(context: CommandContext, *, with_bytes: bool = False) -> Iterator[ScannedPage]:
     extent = context.announce_scan()
     with context.output.progress("scanning items", None if extent is None else extent.items) as advance:
-        for page in context.stream(scan_threads(context.storage)):
+        for page in context.stream(scan_threads(context.storage, with_bytes=with_bytes)):
             yield page
             advance(page.scanned_items)
 
@@ -233,14 +252,17 @@ class ScannedThread:
     step: int | None = None
     problem: str | None = None
     """Why the checkpoint cannot be read."""
+    stored_bytes: int | None = None
+    """The bytes of all its items; `None` if the whole table was not read for JSON."""
 
 
-def _looked_up(storage: Storage, thread_id: str) -> Op[ScannedThread]:
+def _looked_up(storage: Storage, listed: _Listed, thread_id: str) -> Op[ScannedThread]:
     """Look up a thread. Damage is noted and not raised, so that the list can show the others."""
+    size = None if listed.bytes is None else listed.bytes[items.partition_of(thread_id).pk]
     try:
         newest = yield from look_up(storage, thread_id)
     except (CheckpointCorruptionError, CheckpointFormatError) as error:
-        return ScannedThread(thread_id, problem=str(error))
+        return ScannedThread(thread_id, problem=str(error), stored_bytes=size)
     stored = stored_at(newest.checkpoint_id)
     last_active = None if stored is None else stored.isoformat()
-    return ScannedThread(thread_id, last_active, newest.status, newest.step)
+    return ScannedThread(thread_id, last_active, newest.status, newest.step, stored_bytes=size)

@@ -11,7 +11,7 @@ from langgraph.checkpoint.dynamodb._runtime.events import Event
 
 logger = logging.getLogger(__name__)
 
-_LEVELS = {"began": logging.INFO, "ok": logging.DEBUG, "error": logging.WARNING, "interrupted": logging.INFO}
+_LEVELS = {"ok": logging.DEBUG, "error": logging.WARNING}
 
 
 # Texts with spaces, quotation marks, `=` or control characters could look like further fields or lines.
@@ -33,7 +33,7 @@ class LogEvents:
 
     def __call__(self, event: Event) -> None:
         """Log an event."""
-        level = _LEVELS[event.outcome]
+        level = _LEVELS.get(event.outcome, logging.INFO)
         if self._logger.isEnabledFor(level):
             fields = given(event)
             told = " ".join(f"{name}={_told(value)}" for name, value in fields.items())
