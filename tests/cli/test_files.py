@@ -15,8 +15,11 @@ import pytest
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.cli import files
 from langgraph.checkpoint.dynamodb.cli.output import Output
-from tests.cli.conftest import Run
-from tests.support.checkpoints import Conversation, stored_values, thread_config
+from langgraph.checkpoint.dynamodb.view.responses import Responses
+from langgraph.checkpoint.dynamodb.view.thread_view import Session
+from tests.cli.conftest import OpenSaver, Run
+from tests.support.checkpoints import Conversation, store, stored_values, thread_config
+from tests.support.objects import PlantingSerializer
 
 pytestmark = pytest.mark.engines("dynamodb-local")
 
@@ -51,6 +54,30 @@ def test_a_thread_goes_through_a_pipe(run: Run, saver: DynamoDBSaver, thread: st
         patch.setattr(files, "sys", SimpleNamespace(stdin=stdin, stdout=sys.stdout))
         assert run("import", "-", "--as", copy, "--yes").code == 0
     assert stored_values(saver, thread_config(copy)) == {"said": ["one", "two"]}
+
+
+def test_no_command_runs_what_was_planted_in_a_thread(run: Run, open_own: OpenSaver, tmp_path: Path) -> None:
+    ran, file = tmp_path / "ran", tmp_path / "thread.jsonl"
+    planting = open_own(serde=PlantingSerializer(ran))
+    planting.put_writes(store(planting, thread_config("planted"), "1", {"value": 1}), [("value", 2)], "task")
+    for command in (
+        ("show", "planted"),
+        ("history", "planted"),
+        ("verify", "planted"),
+        ("export", "planted", str(file)),
+        ("import", str(file), "--as", "imported", "--yes"),
+        ("copy", "planted", "copied", "--yes"),
+        ("migrate", "planted", "--to", f"sqlite:{tmp_path / 'threads.db'}", "--yes"),
+    ):
+        assert run(*command).code == 0
+    viewer = Responses(Session(open_own()), "planted")
+    for document in ("state", "pending", "changes"):
+        place = {"thread": "planted", "ns": "", "checkpoint": "1"}
+        assert "os.system" in str(viewer.answer(document, place))
+    assert not ran.exists()
+    # A saver of LangGraph's default would have.
+    open_own().get_tuple(thread_config("imported"))
+    assert ran.exists()
 
 
 def test_nothing_is_stored_or_replaced_unless_somebody_agrees(

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, cast
 
+import ormsgpack
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointMetadata
+from langgraph.checkpoint.serde.jsonplus import EXT_CONSTRUCTOR_SINGLE_ARG, JsonPlusSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
 from tests.support.checkpoints import METADATA, checkpoint_of, thread_config
@@ -24,6 +27,21 @@ class Person:
     """A type that no test allows."""
 
     name: str
+
+
+class PlantingSerializer(JsonPlusSerializer):
+    """Stores, in the place of every value, what runs a command in a reader that creates whatever is named."""
+
+    def __init__(self, creates: Path) -> None:
+        """Let the command create a file, by which it is seen to have run."""
+        super().__init__(allowed_msgpack_modules=None)
+        call = ormsgpack.packb(("os", "system", f"touch {creates}"))
+        self._payload = ormsgpack.packb({"said": ormsgpack.Ext(EXT_CONSTRUCTOR_SINGLE_ARG, call)})
+
+    def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+        """Give the payload; a checkpoint without its values is left as it is."""
+        is_value = not isinstance(obj, dict) or "channel_versions" not in obj
+        return ("msgpack", self._payload) if is_value else super().dumps_typed(obj)
 
 
 ALLOWED = [(Place.__module__, Place.__name__)]

@@ -2,16 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Any
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from langgraph.checkpoint.dynamodb import create_checkpointer
+from langgraph.cache.dynamodb import DynamoDBCache
+from langgraph.checkpoint.dynamodb import DynamoDBSaver, create_cache, create_checkpointer, create_store
+from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError
+from langgraph.checkpoint.dynamodb.http import HttpCache, HttpCheckpointSaver, HttpStore
+from langgraph.store.dynamodb import DynamoDBStore
 from tests.conftest import MakeSaver
 from tests.gateway.through.conftest import MakeRemote, Serve
-from tests.support.objects import ALLOWED, FIELDS, PERSON, PLACE, Place, fill, read
+from tests.support.checkpoints import store, thread_config
+from tests.support.objects import (
+    ALLOWED,
+    FIELDS,
+    PERSON,
+    PLACE,
+    Place,
+    PlantingSerializer,
+    fill,
+    read,
+)
 from tests.support.operations import Side, both_sides
+
+if TYPE_CHECKING:
+    from tools.engine import Engine
 
 # An engine knows nothing of types.
 pytestmark = pytest.mark.engines("dynamodb-local")
@@ -51,3 +74,94 @@ def test_a_configured_client_is_as_strict(
 def permissive() -> JsonPlusSerializer:
     """Make a serializer that makes every type."""
     return JsonPlusSerializer(allowed_msgpack_modules=True)
+
+
+KINDS = ("checkpointer", "store", "cache")
+MADE: dict[str, tuple[type, type, Callable[..., Any]]] = {
+    "checkpointer": (DynamoDBSaver, HttpCheckpointSaver, create_checkpointer),
+    "store": (DynamoDBStore, HttpStore, create_store),
+    "cache": (DynamoDBCache, HttpCache, create_cache),
+}
+# LangGraph's own savers and caches make every type unless a variable is set before they are imported.
+PERMISSIVE = [("checkpointer", "dynamodb"), ("cache", "dynamodb")]
+ENTRY = (("node",), "key")
+
+
+@pytest.fixture
+def planted(engine: Engine, table_name: str, make_saver: MakeSaver, tmp_path: Path) -> Path:
+    """Plant a command in the table as a value, a memory and a cached value; return the file that it creates."""
+    ran = tmp_path / "ran"
+    serde = PlantingSerializer(ran)
+    store(make_saver(serde=serde), thread_config(), "1", {"value": 1})
+    with DynamoDBStore(table_name, endpoint_url=engine.endpoint_url, serde=serde) as memories:
+        memories.put(("users",), "key", {"a": 1})
+    with DynamoDBCache[Any](table_name, endpoint_url=engine.endpoint_url, serde=serde) as cache:
+        cache.set({ENTRY: (1, None)})
+    return ran
+
+
+def look(kind: str, opened: Any) -> Any:
+    """Read what was planted, as an agent does."""
+    if kind == "checkpointer":
+        return opened.get_tuple(thread_config()).checkpoint["channel_values"]["value"]["said"]
+    if kind == "store":
+        return opened.get(("users",), "key").value["said"]
+    return opened.get([ENTRY])[ENTRY]["said"]
+
+
+@pytest.mark.parametrize("way", ["code", "file", "environment"])
+@pytest.mark.parametrize("place", ["dynamodb", "http"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_planted_command_runs_only_where_langgraph_would_run_it(
+    engine: Engine,
+    table_name: str,
+    serve: Serve,
+    planted: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    place: str,
+    way: str,
+) -> None:
+    table = {"table_name": table_name, "endpoint_url": engine.endpoint_url}
+    options = table if place == "dynamodb" else {"url": serve()}
+    opening: Any
+    if way == "code":
+        opening = MADE[kind][place == "http"](**options)
+    elif way == "file":
+        file = tmp_path / "agent.yaml"
+        file.write_text(yaml.safe_dump({kind: {"type": place, "config": options}}), encoding="utf-8")
+        opening = MADE[kind][2](file)
+    else:
+        prefix = f"LANGGRAPH_{kind.upper()}"
+        for name, value in {
+            "TYPE": place,
+            **{f"CONFIG__{each.upper()}": options[each] for each in options},
+        }.items():
+            monkeypatch.setenv(f"{prefix}_{name}", value)
+        opening = MADE[kind][2]()
+    with opening as opened:
+        if (kind, place) == ("store", "http"):
+            with pytest.raises(CheckpointCorruptionError, match="no JSON data"):
+                look(kind, opened)
+        else:
+            assert look(kind, opened) == (0 if (kind, place) in PERMISSIVE else f"touch {planted}")
+    assert planted.exists() == ((kind, place) in PERMISSIVE)
+
+
+def test_langgraphs_variable_makes_saver_and_cache_strict(
+    engine: Engine, table_name: str, planted: Path
+) -> None:
+    script = f"""
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.cache.dynamodb import DynamoDBCache
+from tests.gateway.through.test_types import look
+options = {{"table_name": {table_name!r}, "endpoint_url": {engine.endpoint_url!r}}}
+print(look("checkpointer", DynamoDBSaver(**options)), look("cache", DynamoDBCache(**options)))
+"""
+    environment = {**os.environ, "LANGGRAPH_STRICT_MSGPACK": "true"}
+    ended = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
+    )
+    assert ended.stdout.strip() == f"touch {planted} touch {planted}"
+    assert not planted.exists()

@@ -135,7 +135,9 @@ class HttpCacheOptions(ConnectionOptions):
     )
     serde: Serde | None = Field(
         default=None,
-        description="The serializer, by default LangGraph's `JsonPlusSerializer` without pickle.",
+        description="The serializer, by default LangGraph's `JsonPlusSerializer` in strict mode. Of an object of"
+        " any other type, a run that finds the value cached gets the fields as a dict. So name the types of your nodes'"
+        " results: `JsonPlusSerializer(allowed_msgpack_modules=[Ticket])`.",
     )
     prefix: CachePrefix = ()
 
@@ -154,7 +156,7 @@ def _made_store(options: HttpStoreOptions) -> HttpStore:
 
 
 def _made_cache(options: HttpCacheOptions) -> HttpCache[Any]:
-    return _made(HttpCache[Any], options, serde=made_serde(options.serde))
+    return _made(HttpCache[Any], options, serde=made_serde(options.serde, is_strict=True))
 
 
 def _made(constructor: Callable[..., Made], options: ConnectionOptions, **more: Any) -> Made:

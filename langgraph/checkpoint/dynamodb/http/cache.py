@@ -14,13 +14,13 @@ from langgraph.cache.dynamodb.cache import TableCache
 from langgraph.cache.dynamodb.entries import Values, attempt, entry_key
 from langgraph.checkpoint.dynamodb._format.codec import rough_bytes
 from langgraph.checkpoint.dynamodb._format.limits import CACHE_RETRY_SECONDS
-from langgraph.checkpoint.dynamodb._runtime.options import check_serde, check_ttl
+from langgraph.checkpoint.dynamodb._runtime.options import check_ttl
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError
 from langgraph.checkpoint.dynamodb.http.documents import Document
 from langgraph.checkpoint.dynamodb.http.options import GatewayKeywords
 from langgraph.checkpoint.dynamodb.http.service import GatewayAccounting, ServiceClient, ask
-from langgraph.checkpoint.dynamodb.http.values import codec_of, dumped, loaded
+from langgraph.checkpoint.dynamodb.http.values import client_serde, codec_of, dumped, loaded
 
 # Running the node is better than waiting for its cache.
 CACHE_TIMEOUT_SECONDS = 2.0
@@ -47,7 +47,9 @@ class HttpCache(ServiceClient, TableCache[ValueT]):
         allow_http: Whether to send `auth` over http:// to another machine. Everybody on the way can read it.
         on_event: A function that receives an `Event` for each operation, or `Events(function, ...)`. It runs at the end
             of the call and must return quickly. Its errors are logged.
-        serde: The serializer, by default LangGraph's `JsonPlusSerializer` without pickle.
+        serde: The serializer, by default LangGraph's `JsonPlusSerializer` in strict mode. Of an object of any other
+            type, a run that finds the value cached gets the fields as a dict. So name the types of your nodes' results:
+            `JsonPlusSerializer(allowed_msgpack_modules=[Ticket])`.
         prefix: Labels in front of every namespace, such as the tenant. `clear()` deletes only entries under them.
         client_options: Keyword arguments of httpx's clients: `headers`, `http2`, `proxy`, `trust_env`, `verify`.
 
@@ -67,8 +69,7 @@ class HttpCache(ServiceClient, TableCache[ValueT]):
         **options: Unpack[GatewayKeywords],
     ) -> None:
         """Check the options. Nothing is opened before the first call."""
-        check_serde(serde)
-        super().__init__(serde=serde, prefix=prefix)
+        super().__init__(serde=client_serde(serde), prefix=prefix)
         self._connect(
             url,
             options,

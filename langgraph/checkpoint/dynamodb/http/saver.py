@@ -6,16 +6,11 @@ from collections.abc import Callable
 from typing import Concatenate
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from typing_extensions import Unpack, override
 
 from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS
 from langgraph.checkpoint.dynamodb._runtime.cache import Facts
-from langgraph.checkpoint.dynamodb._runtime.options import (
-    check_bytes,
-    check_owner_options,
-    check_serde,
-)
+from langgraph.checkpoint.dynamodb._runtime.options import check_bytes, check_owner_options
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.base_saver import CACHE_BYTES, P, T, TableSaver
 from langgraph.checkpoint.dynamodb.http import operations
@@ -25,7 +20,7 @@ from langgraph.checkpoint.dynamodb.http.operations import Client
 from langgraph.checkpoint.dynamodb.http.options import GatewayKeywords, check_prefix
 from langgraph.checkpoint.dynamodb.http.service import GatewayAccounting, ServiceClient
 from langgraph.checkpoint.dynamodb.http.transport import TIMEOUT_SECONDS
-from langgraph.checkpoint.dynamodb.http.values import codec_of
+from langgraph.checkpoint.dynamodb.http.values import client_serde, codec_of
 from langgraph.checkpoint.dynamodb.locks import ThreadLocks
 
 
@@ -84,13 +79,11 @@ class HttpCheckpointSaver(ServiceClient, ThreadLocks, TableSaver):
         **options: Unpack[GatewayKeywords],
     ) -> None:
         """Check the options. Nothing is opened before the first call."""
-        check_serde(serde)
+        serde = client_serde(serde)
         check_bytes("cache_bytes", cache_bytes, at_least=0)
         check_owner_options(owner_from=owner_from, owner_key=None)
         check_prefix(thread_prefix)
-        super().__init__(serde=JsonPlusSerializer(allowed_msgpack_modules=None) if serde is None else serde)
-        # A wrong serializer is told of now, and not by the first call.
-        codec_of(self.serde)
+        super().__init__(serde=serde)
         self._connect(
             url,
             options,

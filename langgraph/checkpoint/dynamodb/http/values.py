@@ -5,10 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langgraph.checkpoint.dynamodb._format.codec import Codec, UnreadableError
+from langgraph.checkpoint.dynamodb._runtime.options import check_serde
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 from langgraph.checkpoint.dynamodb.http.documents import Document
+
+
+def client_serde(serde: SerializerProtocol | None) -> SerializerProtocol:
+    """Return the serializer of a client: by default LangGraph's in strict mode, since others may write what it reads.
+
+    Raises:
+        CheckpointerInputError: It is no serializer.
+        CheckpointerConfigurationError: It is an `EncryptedSerializer`.
+    """
+    check_serde(serde)
+    serde = JsonPlusSerializer(allowed_msgpack_modules=None) if serde is None else serde
+    codec_of(serde)
+    return serde
 
 
 def codec_of(serde: SerializerProtocol) -> Codec:
