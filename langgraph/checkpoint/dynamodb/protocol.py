@@ -32,11 +32,14 @@ So a head is **committed** if no deletion can still remove a segment of it:
 Anything else was never acknowledged to a caller. Readers pass it over if a segment of it is missing.
 
 A new epoch is *pending* until somebody builds on it, and *active* from then on. A deletion that leaves nothing removes
-the thread item only while its epoch is pending: a put that has begun the epoch relies on the item. An item that has
-expired counts as *absent*. The docstrings of the changes name these states in capital letters.
+the thread item only while its epoch is pending: a put that has begun the epoch relies on the item. The docstrings of
+the changes name these states in capital letters.
 
-One thread has one ttl: that of the saver that created its thread item. Everything in the thread follows it, so an older
-checkpoint never outlives a newer one, and an epoch implies a ttl.
+One thread has one life, which its thread item tells. Readers see the thread until `alive_until`, and everything that is
+stored in it is kept until `kept_until`, both of which only rise. From `alive_until` on the thread is *dead*. A run that
+goes on with it makes it live again, as a whole. Any other call that stores begins the thread *anew*, with an epoch that
+nothing from before carries. A copy that is being made has no life yet: its `alive_until` is 0. `_operations/renew.py`
+says what a use does.
 """
 
 from __future__ import annotations
@@ -48,10 +51,16 @@ from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.items import Item
-from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS, ORPHAN_SECONDS, UPLOAD_SECONDS_MAX
+from langgraph.checkpoint.dynamodb._format.items import Item, Life
+from langgraph.checkpoint.dynamodb._format.limits import (
+    CLAIM_SECONDS,
+    ORPHAN_SECONDS,
+    OWNER_KEPT_SECONDS,
+    UPLOAD_SECONDS_MAX,
+)
 from langgraph.checkpoint.dynamodb._format.schema import (
     ACTIVE_DAY,
+    ALIVE_UNTIL,
     LAST_ACTIVE,
     OWNER,
     PARTITION_KEY,
@@ -72,14 +81,14 @@ class Thread:
     """Epochs that ended by deletions that have not finalized."""
     claim: bytes | None
     claimed_until: int | None
-    ttl_seconds: int | None
     expires_at: int | None
+    life: Life
     has_ttl: bool
     """Whether a put has decided on the ttl, if only that there is none. A deletion may have created the item."""
     last_active: int | None = None
     """When the directory last noted activity, in epoch seconds; `None` if the thread is not in it."""
-    kept_until: int | None = None
-    """Until when a renewal keeps what the runs of the thread need, in epoch seconds. See `keep_thread`."""
+    kept_before: int | None = None
+    """Until when the state is kept for sure while a renewal is under way, or has died; `None` if none is."""
 
     @classmethod
     def parse(cls, item: Item) -> Thread:
@@ -95,11 +104,11 @@ class Thread:
             frozenset(map(bytes, previous)),
             items.binary(item, items.CLAIM) if items.CLAIM in item else None,
             items.number(item, items.CLAIMED_UNTIL),
-            items.ttl_of(item),
             items.number(item, TTL_ATTRIBUTE),
+            Life(items.ttl_of(item), items.number(item, ALIVE_UNTIL), items.number(item, items.KEPT_UNTIL)),
             items.TTL_SECONDS in item,
             items.number(item, LAST_ACTIVE),
-            items.number(item, items.KEPT_UNTIL),
+            items.number(item, items.KEPT_BEFORE),
         )
 
     @classmethod
@@ -112,13 +121,37 @@ class Thread:
         Raises:
             CheckpointCorruptionError: The epoch or the claim is damaged.
         """
-        unneeded = {items.TTL_SECONDS, LAST_ACTIVE, items.KEPT_UNTIL}
+        unneeded = {items.TTL_SECONDS, LAST_ACTIVE, ALIVE_UNTIL, items.KEPT_UNTIL, items.KEPT_BEFORE}
         try:
             items.number(item, TTL_ATTRIBUTE)
         except CheckpointCorruptionError:
             unneeded.add(TTL_ATTRIBUTE)
         thread = cls.parse({name: value for name, value in item.items() if name not in unneeded})
         return replace(thread, has_ttl=items.TTL_SECONDS in item)
+
+    @property
+    def is_being_copied(self) -> bool:
+        """Whether the thread is a copy that is not complete: one is being made, or has died."""
+        return self.life.alive_until == 0
+
+    def is_alive(self, now: float) -> bool:
+        """Tell whether readers see the thread."""
+        return self.life.alive_until is None or self.life.alive_until > now
+
+    @property
+    def sure_until(self) -> int:
+        """Until when the whole state of the thread is kept for sure."""
+        return (self.life.kept_until or 0) if self.kept_before is None else self.kept_before
+
+    def may_live_on(self, now: float) -> bool:
+        """Tell whether a run can go on with a dead thread: all of its state is still there."""
+        return not self.is_being_copied and self.sure_until > now
+
+    def needs_renewal(self, now: float) -> bool:
+        """Tell whether a use has to renew the state before it is noted."""
+        return self.kept_before is not None or self.sure_until < int(now) + sure_seconds(
+            self.life.ttl_seconds or 0
+        )
 
     def commits(self, epoch: bytes | None) -> bool:
         """Tell whether a part that carries an epoch is committed: no deletion can still remove its segments."""
@@ -178,17 +211,18 @@ _NAMES = {
     "#day": ACTIVE_DAY,
     "#epoch": items.EPOCH,
     "#expiry": TTL_ATTRIBUTE,
+    "#alive": ALIVE_UNTIL,
     "#kept": items.KEPT_UNTIL,
+    "#before": items.KEPT_BEFORE,
+    "#shown": items.SHOWN_UNTIL,
     "#order": items.ORDER,
     "#owner": OWNER,
     "#parent": items.PARENT,
     "#pending": items.PENDING,
     "#pk": PARTITION_KEY,
     "#previous": items.PREVIOUS,
-    "#readable_until": items.READABLE_UNTIL,
     "#registered": items.REGISTERED,
     "#ttl": items.TTL_SECONDS,
-    "#until": items.LISTED_UNTIL,
     "#writes": items.WRITES,
 }
 _PLACEHOLDER = re.compile(r"#\w+")
@@ -205,30 +239,92 @@ def _seconds(value: float) -> dict[str, str]:
     return {"N": str(int(value))}
 
 
-def create_thread(
-    epoch: bytes, ttl_seconds: int | None, expires_at: int | None, now: float, entry: Item | None = None
-) -> Change:
-    """Create the thread item, by the first put, whose saver gives the thread its ttl: ABSENT → ACTIVE.
+def new_life(ttl_seconds: int | None, now: float) -> Life:
+    """Return the life of a thread that begins now."""
+    if ttl_seconds is None:
+        return Life()
+    return Life(ttl_seconds, int(now) + ttl_seconds, int(now) + KEPT_TTLS * ttl_seconds)
 
-    With an `entry`, which may be empty, the thread is in the directory from the start.
 
-    An expired item is treated as absent. Everything that was committed under its epoch expired before it, since each
-    `confirm` makes the item live longer than the head. A claim is left as it is, since the policy of agents that may
-    not delete refuses requests that name it. It ran out long ago, and with another epoch it can end nothing.
+def sure_seconds(ttl_seconds: int) -> int:
+    """Return for how long the state has to be kept for sure when a use is noted; see `KEPT_TTLS`."""
+    return ttl_seconds * SURE_TENTHS // 10
+
+
+def _times(life: Life) -> dict[str, Any]:
+    """Return the attributes of a thread item that tell its life, by the names of their placeholders."""
+    values = {"ttl": _seconds(life.ttl_seconds or 0)}
+    if life.alive_until is not None:
+        values["alive"] = _seconds(life.alive_until)
+    if life.kept_until is not None:
+        # The owner stays for longer than anything of the thread: DynamoDB removes expired items days later.
+        values |= {
+            "kept": _seconds(life.kept_until),
+            "expiry": _seconds(life.kept_until + OWNER_KEPT_SECONDS),
+        }
+    return values
+
+
+_LIFE = ("alive", "kept", "before", "expiry")
+_ENTRY = ("active", "day", "created", "owner", "about")
+# Whether a thread is dead, and no copy.
+_IS_DEAD = "#alive BETWEEN :one AND :now"
+
+
+def create_thread(epoch: bytes, life: Life, now: float, entry: Item | None = None) -> Change:
+    """Create the thread item, by the first call that stores: ABSENT, or dead without an owner → ACTIVE.
+
+    With an `entry`, which may be empty, the thread is in the directory from the start. A claim is left as it is, since
+    the policy of agents that may not delete refuses requests that name it. With another epoch it can end nothing.
     """
-    values = {"epoch": {"B": epoch}, "ttl": {"N": str(ttl_seconds or 0)}}
-    if expires_at is not None:
-        values["expiry"] = _seconds(expires_at)
-    if entry is not None:
-        values |= _listed(entry, now, now)
-    # An expired item may have been in the directory.
-    others = ("pending", "previous", "expiry", "kept", "active", "day", "created", "until", "owner", "about")
-    absent = "(attribute_not_exists(#epoch) OR #expiry <= :now)"
-    return _change(_replace(values, others), absent, now=_seconds(now), **values)
+    values = {"epoch": {"B": epoch}, **_times(life), **_begun(entry, now)}
+    absent = f"(attribute_not_exists(#epoch) OR ({_IS_DEAD} AND attribute_not_exists(#owner)))"
+    update = _replace(values, ("pending", "previous", *_LIFE, *_ENTRY))
+    return _change(update, absent, now=_seconds(now), one=_seconds(1), **values)
+
+
+def begin_anew(old: bytes, epoch: bytes, life: Life, now: float, *, is_listed: bool) -> Change:
+    """Begin a dead thread that has an owner anew: ACTIVE or PENDING → ACTIVE. It stays that owner's."""
+    values = {"epoch": {"B": epoch}, **_times(life)}
+    if is_listed:
+        values |= _active(now)
+    condition = f"#epoch = :old AND {_IS_DEAD}"
+    update = _replace(values, ("pending", "previous", *_LIFE))
+    return _change(update, condition, old={"B": old}, now=_seconds(now), one=_seconds(1), **values)
+
+
+def begin_copy(
+    old: bytes | None, epoch: bytes, life: Life, listed: tuple[Item, float, float] | None
+) -> Change:
+    """Begin a thread that a copy fills, or hide one that is empty: ABSENT, ACTIVE or PENDING → ACTIVE.
+
+    Readers do not see it before `end_copy`.
+
+    Args:
+        old: The epoch of the thread that is there; `None` if none is.
+        epoch: The epoch of the copy.
+        life: Its life, which begins when it is complete.
+        listed: The entry, last activity and creation, in epoch seconds, with which it enters the directory; `None` if
+            it is there, or is not to be.
+    """
+    values = {"epoch": {"B": epoch}, **_times(replace(life, alive_until=0))}
+    if listed is not None:
+        values |= _listed(*listed)
+    update = _replace(values, ("pending", "previous", *_LIFE, *(() if listed is None else _ENTRY)))
+    if old is None:
+        return _change(update, "attribute_not_exists(#epoch)", **values)
+    return _change(update, "#epoch = :old", old={"B": old}, **values)
+
+
+def end_copy(epoch: bytes, life: Life) -> Change:
+    """Let a complete copy live, with all that was stored in it."""
+    condition = "#epoch = :epoch AND #alive = :zero AND attribute_not_exists(#pending)"
+    values = {} if life.alive_until is None else {"alive": _seconds(life.alive_until)}
+    return _change(_replace(values, ("alive",)), condition, epoch={"B": epoch}, zero=_seconds(0), **values)
 
 
 def create_pending_thread(epoch: bytes, now: float) -> Change:
-    """Create the thread item, by a deletion: ABSENT → PENDING. The put that begins the epoch gives it a ttl."""
+    """Create the thread item, by a deletion: ABSENT → PENDING. The put that begins the epoch gives it a life."""
     return _change(
         "SET #epoch = :epoch, #pending = :true, #expiry = :expiry",
         "attribute_not_exists(#epoch)",
@@ -238,48 +334,71 @@ def create_pending_thread(epoch: bytes, now: float) -> Change:
     )
 
 
-def begin_epoch(epoch: bytes, ttl_seconds: int | None) -> Change:
-    """Begin a pending epoch, by a put that is about to build on it: PENDING → ACTIVE."""
-    return _change(
-        "SET #ttl = if_not_exists(#ttl, :ttl) REMOVE #pending",
-        "#epoch = :epoch",
-        epoch={"B": epoch},
-        ttl={"N": str(ttl_seconds or 0)},
-    )
+def begin_epoch(thread: Thread, life: Life, now: float, entry: Item | None) -> Change:
+    """Begin a pending epoch, by a call that is about to build on it: PENDING → ACTIVE.
 
-
-def extend_thread(epoch: bytes, expires_at: int | None) -> Change:
-    """Make an ACTIVE item outlive what was just stored under its epoch. Fails if the epoch has ended."""
-    if expires_at is None:
-        return _change("REMOVE #expiry", "#epoch = :epoch AND attribute_exists(#expiry)", epoch={"B": epoch})
-    return _change(
-        "SET #expiry = :expiry",
-        "#epoch = :epoch AND #expiry < :expiry",
-        epoch={"B": epoch},
-        expiry=_seconds(expires_at),
-    )
-
-
-def keep_thread(epoch: bytes, until: int, expires_at: int | None, active: float | None) -> Change:
-    """Note that what the runs of a thread need is kept until a time, before any of it is renewed.
-
-    A put whose checkpoint expires earlier finds the note when it confirms, and renews the checkpoint. So no older
-    checkpoint outlives it.
-
-    Args:
-        epoch: The epoch of the thread.
-        until: When the renewed checkpoints expire, in epoch seconds.
-        expires_at: The new expiry of the thread item; `None` if it lives longer than that anyway.
-        active: When the thread is used, in epoch seconds; `None` if it is not in the directory.
+    If a deletion has created the item, this is the first call, which gives the thread its life and its entry.
     """
-    values = {"kept": _seconds(until)}
-    condition = "#epoch = :epoch AND (attribute_not_exists(#kept) OR #kept < :kept)"
-    if expires_at is not None:
-        values["expiry"] = _seconds(expires_at)
-        condition += " AND #expiry < :expiry"
-    if active is not None:
-        values |= {"active": _seconds(active), "day": {"S": day_of(active)}}
-    return _change(_set(values), condition, epoch={"B": epoch}, **values)
+    if thread.has_ttl:
+        return _change("REMOVE #pending", "#epoch = :epoch", epoch={"B": thread.epoch})
+    values = {**_times(life), **({} if thread.last_active is not None else _begun(entry, now))}
+    condition = "#epoch = :epoch AND attribute_not_exists(#ttl)"
+    update = _replace(values, ("pending", *_LIFE))
+    return _change(update, condition, epoch={"B": thread.epoch}, **values)
+
+
+# A thread's life
+
+
+KEPT_TTLS = 3
+"""For how many ttls everything is kept when a renewal begins.
+
+Writes that need no confirmation carry a `kept_until` that their process has read up to a tenth of the ttl ago. They
+must outlive the next renewal. It comes with the first use once the state is kept for less than SURE_TENTHS: at the
+latest KEPT_TTLS - SURE_TENTHS / 10 + 1 = 1.9 ttls after them. They are kept for SURE_TENTHS / 10 - 0.1 = 2.0.
+"""
+SURE_TENTHS = 21
+
+
+def _active(now: float) -> dict[str, Any]:
+    return {"active": _seconds(now), "day": {"S": day_of(now)}}
+
+
+def note_use(thread: Thread, now: float) -> Change:
+    """Note that a thread with a ttl is used, before anything is stored in it. Fails while a renewal is under way."""
+    values = _used(thread, now)
+    condition = "#epoch = :epoch AND #alive BETWEEN :one AND :below AND attribute_not_exists(#before)"
+    below = _seconds(int(values["alive"]["N"]) - 1)
+    return _change(_set(values), condition, epoch={"B": thread.epoch}, one=_seconds(1), below=below, **values)
+
+
+def _used(thread: Thread, now: float) -> dict[str, Any]:
+    alive = int(now) + (thread.life.ttl_seconds or 0)
+    values = {"alive": _seconds(max(alive, thread.life.alive_until or 0))}
+    return values if thread.last_active is None else {**values, **_active(max(now, thread.last_active))}
+
+
+def begin_renewal(thread: Thread, kept_until: int) -> Change:
+    """Announce until when the state is about to be kept. What is stored from now on is kept as long."""
+    old = thread.life.kept_until or 0
+    values = {
+        "kept": _seconds(kept_until),
+        "before": _seconds(old),
+        "expiry": _seconds(kept_until + OWNER_KEPT_SECONDS),
+    }
+    condition = "#epoch = :epoch AND attribute_not_exists(#before) AND #kept = :old"
+    return _change(_set(values), condition, epoch={"B": thread.epoch}, old=_seconds(old), **values)
+
+
+def end_renewal(thread: Thread, kept_until: int, now: float) -> Change:
+    """End a renewal: all of the state is kept until then. Note the use, if that is long enough for it."""
+    condition = "#epoch = :epoch AND #kept = :kept AND attribute_exists(#before)"
+    told = {"epoch": {"B": thread.epoch}, "kept": _seconds(kept_until)}
+    if kept_until < int(now) + sure_seconds(thread.life.ttl_seconds or 0):
+        return _change("REMOVE #before", condition, **told)
+    values = _used(thread, now)
+    condition += " AND #alive BETWEEN :one AND :alive"
+    return _change(_replace(values, ("before",)), condition, one=_seconds(1), **told, **values)
 
 
 def claim_thread(token: bytes, now: float) -> Change:
@@ -319,7 +438,8 @@ def reset_thread(item: Item, epoch: bytes) -> Change:
         for name in _HELD
     )
     return _change(
-        "SET #epoch = :epoch, #pending = :true REMOVE #claim, #claimed_until, #previous, #expiry, #ttl",
+        "SET #epoch = :epoch, #pending = :true"
+        " REMOVE #claim, #claimed_until, #previous, #expiry, #ttl, #alive, #kept, #before",
         " AND ".join(same),
         epoch={"B": epoch},
         true={"BOOL": True},
@@ -376,12 +496,12 @@ def day_of(seconds: float) -> str:
 
 def _listed(entry: Item, last_active: float, created_at: float) -> dict[str, Any]:
     """Return the attributes of a thread in the directory, by the names of their placeholders."""
-    return {
-        "active": _seconds(last_active),
-        "day": {"S": day_of(last_active)},
-        "created": _seconds(created_at),
-        **_entered(entry),
-    }
+    return {**_active(last_active), "created": _seconds(created_at), **_entered(entry)}
+
+
+def _begun(entry: Item | None, now: float) -> dict[str, Any]:
+    """Return the attributes that enter a thread that begins now; none if it is not to be in the directory."""
+    return {} if entry is None else _listed(entry, now, now)
 
 
 def _entered(entry: Item) -> dict[str, Any]:
@@ -400,31 +520,16 @@ def _replace(values: Mapping[str, Any], others: Iterable[str]) -> str:
     return " ".join(parts + ([f"REMOVE {', '.join(removed)}"] if removed else []))
 
 
-def list_thread(
-    epoch: bytes, entry: Item, last_active: float, created_at: float, until: int | None = None
-) -> Change:
-    """Enter a thread in the directory, unless it is there. Never changes an owner.
-
-    With `until`, lists have the thread at least until then: its checkpoints were stored later than `last_active` says.
-    """
+def list_thread(epoch: bytes, entry: Item, last_active: float, created_at: float) -> Change:
+    """Enter a thread in the directory, unless it is there. Never changes an owner."""
     values = _listed(entry, last_active, created_at)
-    if until is not None:
-        values["until"] = _seconds(until)
     condition = "#epoch = :epoch AND attribute_not_exists(#active)"
     return _change(_set(values), condition, epoch={"B": epoch}, **values)
 
 
-def list_longer(epoch: bytes, until: int) -> Change:
-    """Let lists have a thread of the directory until a time, unless they have it for longer already."""
-    condition = (
-        "#epoch = :epoch AND attribute_exists(#active) AND (attribute_not_exists(#until) OR #until < :until)"
-    )
-    return _change("SET #until = :until", condition, epoch={"B": epoch}, until=_seconds(until))
-
-
 def touch_thread(epoch: bytes, now: float, due: float) -> Change:
     """Note that a thread in the directory is active, if the last note is no later than `due`."""
-    values = {"active": _seconds(now), "day": {"S": day_of(now)}}
+    values = _active(now)
     condition = "#epoch = :epoch AND #active <= :due"
     return _change(_set(values), condition, epoch={"B": epoch}, due=_seconds(due), **values)
 
@@ -453,31 +558,6 @@ def put_head(epoch: bytes) -> Change:
     since, although its own segments may be gone.
     """
     return _change("", "attribute_not_exists(#epoch) OR #epoch = :epoch", epoch={"B": epoch})
-
-
-def put_hidden_head(now: float) -> Change:
-    """Store the newest head of an incomplete copy as a hidden one: readers take it for expired. It hides the others.
-
-    Fails if the head exists and is readable: a request that seemed lost has shown it meanwhile.
-    """
-    return _change("", "attribute_not_exists(#pk) OR #readable_until <= :now", now=_seconds(now))
-
-
-def show_head(readable_until: int | None) -> Change:
-    """Show a hidden head, and with it its namespace, unless it has been replaced or deleted."""
-    if readable_until is None:
-        return _change("REMOVE #readable_until", "#readable_until = :hidden", hidden=items.HIDDEN)
-    return _change(
-        "SET #readable_until = :until",
-        "#readable_until = :hidden",
-        hidden=items.HIDDEN,
-        until=_seconds(readable_until),
-    )
-
-
-def delete_hidden_head() -> Change:
-    """Delete a hidden head."""
-    return _change("", "#readable_until = :hidden", hidden=items.HIDDEN)
 
 
 def restamp(item: Item, thread: Thread) -> Change | None:
@@ -528,17 +608,14 @@ def is_too_late(started_at: float, now: float) -> bool:
 # Writes
 
 
-def set_writes(
-    attributes: Item, old: Item, *, least: int | None, expires_at: int | None, order: int | None
-) -> Change:
+def set_writes(attributes: Item, old: Item, *, kept_until: int | None, order: int | None) -> Change:
     """Set parts of a task's writes, beside its other parts.
 
     Args:
         attributes: The attributes to set.
         old: The task's item as it was last read: regular writes are replaced only if they are those.
-        least: When an existing item may expire at the earliest, in epoch seconds; `None` is never.
-        expires_at: The expiry of a new item, and the latest one of an existing item, which may name no segments that
-            expire before it. In between, the first call's expiry stays.
+        kept_until: The expiry of a new item, in epoch seconds. An existing one must have the same: its parts may name
+            segments that expire with it.
         order: Orders calls with special writes: a later call has a higher one. A request of an earlier call may arrive
             last, and must not win.
     """
@@ -546,10 +623,10 @@ def set_writes(
     values = {f":a{position}": value for position, value in enumerate(attributes.values())}
     sets = [f"#a{position} = :a{position}" for position in range(len(attributes))]
     conditions = ["attribute_not_exists(#expiry)"]
-    if expires_at is not None:
-        sets.append("#expiry = if_not_exists(#expiry, :expiry)")
-        conditions = ["(attribute_not_exists(#expiry) OR (#expiry >= :least AND #expiry <= :expiry))"]
-        values |= {":expiry": _seconds(expires_at), ":least": _seconds(least or 0)}
+    if kept_until is not None:
+        sets.append("#expiry = :expiry")
+        conditions = ["(attribute_not_exists(#pk) OR #expiry = :expiry)"]
+        values[":expiry"] = _seconds(kept_until)
     if items.WRITES in attributes:
         is_there = items.WRITES in old
         conditions.append("#writes = :old" if is_there else "attribute_not_exists(#writes)")
@@ -559,12 +636,6 @@ def set_writes(
         values[":order"] = {"N": str(order)}
     update = _change("SET " + ", ".join(sets[len(attributes) :]), " AND ".join(conditions))
     return Change("SET " + ", ".join(sets), update.condition, {**names, **update.names}, values)
-
-
-def shorten_writes(writes: Item, expires_at: int) -> Change:
-    """Let stored writes expire earlier, unless they have been changed since they were read."""
-    found = writes[TTL_ATTRIBUTE]
-    return _change("SET #expiry = :expiry", "#expiry = :found", expiry=_seconds(expires_at), found=found)
 
 
 def touch_writes(now: float) -> Change:
@@ -611,20 +682,26 @@ def extend(expires_at: int | None) -> Change:
     return _change("SET #expiry = :expiry", "#expiry < :expiry", expiry=_seconds(expires_at))
 
 
-def renew(item: Item, readable_until: int, expires_at: int | None) -> Change:
-    """Extend the expiry of a head or of writes, unless they have changed since they were read.
+def extend_ancestor(head: Item, expires_at: int) -> Change:
+    """Keep a head for longer, but not for readers: what goes with it may expire as it was stored."""
+    return _change(
+        "SET #expiry = :expiry, #shown = if_not_exists(#shown, :shown)",
+        "#expiry < :expiry",
+        expiry=_seconds(expires_at),
+        shown=head[TTL_ATTRIBUTE],
+    )
+
+
+def renew(item: Item, kept_until: int) -> Change:
+    """Keep a head or writes for longer, unless they have changed since they were read.
 
     What has replaced them may name segments that expire earlier, and may belong to a thread that began anew.
-
-    Args:
-        item: The head or the writes.
-        readable_until: When a head is to expire for readers, in epoch seconds.
-        expires_at: When the item is to expire.
     """
     condition, names, values = unchanged(item, (*items.EPOCHS, *items.PARTS))
-    times = {"expiry": _seconds(expires_at or 0)}
-    if items.READABLE_UNTIL in item:
-        times["readable_until"] = _seconds(readable_until)
-    update = _change(_set(times), "#expiry < :expiry", **times)
+    update = _change(
+        "SET #expiry = :expiry REMOVE #shown",
+        "(#expiry < :expiry OR attribute_exists(#shown))",
+        expiry=_seconds(kept_until),
+    )
     condition = f"{condition} AND {update.condition}"
     return Change(update.expression, condition, {**names, **update.names}, {**values, **update.values})

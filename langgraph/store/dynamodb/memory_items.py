@@ -33,7 +33,10 @@ from langgraph.checkpoint.dynamodb.protocol import Change
 VERSION = 1
 VALUE = "value"
 # What a search of keys needs to tell whether a memory is there.
-LIVE_ATTRIBUTES = (TTL_ATTRIBUTE, items.READABLE_UNTIL)
+READABLE_UNTIL = "readable_until"
+LIVE_ATTRIBUTES = (TTL_ATTRIBUTE, READABLE_UNTIL)
+# For how many ttls segments and vectors are stored, so that they have to be extended once in a ttl, not each time.
+PART_LIFETIMES = 3
 REVISION = "revision"
 REGISTERED = "registered_at"
 # Of a partition's entry: which erasure or sweep is about to remove it.
@@ -51,7 +54,7 @@ _NAMES = {
     "#updated": "updated_us",
     "#ttl": items.TTL_SECONDS,
     "#expiry": TTL_ATTRIBUTE,
-    "#ends": items.READABLE_UNTIL,
+    "#ends": READABLE_UNTIL,
     "#parts": "parts_until",
     "#vectors": "vectors",
     "#replaced": "replaced",
@@ -242,7 +245,7 @@ def bury(
         ":revision": {"S": revision},
         ":now": _number(now_us),
         ":expiry": _number(int(now) + kept_seconds),
-        ":never": items.HIDDEN,
+        ":never": _number(0),
         ":none": _NONE,
     }
     sets = f"#revision = :revision, #updated = :now, #buried = :now, #expiry = :expiry, #ends = :never, {_REPLACED}"

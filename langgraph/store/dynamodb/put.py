@@ -190,7 +190,7 @@ def _compose(
         expires_at = times.expires_at
     parts_until = None
     if parts and expires_at is not None:
-        lifetimes = items.SEGMENT_LIFETIMES * (new.ttl_seconds or 0)
+        lifetimes = memory_items.PART_LIFETIMES * (new.ttl_seconds or 0)
         parts_until = max(expires_at, memory_items.expiry(lifetimes, now))
     value = NewValue(
         revision,

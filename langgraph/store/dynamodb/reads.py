@@ -231,7 +231,7 @@ def _renew(storage: StoreStorage, memory: StoredMemory, ttl_seconds: int, now: f
     parts_until = None
     if memory.parts_until is not None and memory.parts_until < expires_at:
         # Segments and vectors first: a memory never outlives them.
-        parts_until = memory_items.expiry(items.SEGMENT_LIFETIMES * ttl_seconds, now)
+        parts_until = memory_items.expiry(memory_items.PART_LIFETIMES * ttl_seconds, now)
         keys = yield from belongings(storage, memory.item)
         extended = yield from gather([extend(storage, each, parts_until) for each in keys])
         if not all(extended):

@@ -10,7 +10,14 @@ from collections.abc import Mapping
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Item
-from langgraph.checkpoint.dynamodb._format.schema import ACTIVE_DAY, LAST_ACTIVE, OWNER, RUN_ID, TTL_ATTRIBUTE
+from langgraph.checkpoint.dynamodb._format.schema import (
+    ACTIVE_DAY,
+    ALIVE_UNTIL,
+    LAST_ACTIVE,
+    OWNER,
+    RUN_ID,
+    TTL_ATTRIBUTE,
+)
 
 HEAD = "head"
 WRITES = "writes of a task"
@@ -25,7 +32,6 @@ TYPES: Mapping[str, Mapping[str, str]] = {
     HEAD: {
         items.FORMAT: "N",
         items.PARENT: "S",
-        items.STARTED_FROM: "S",
         items.REBUILT_FROM: "S",
         items.METADATA: "S",
         items.SEALED_METADATA: "B",
@@ -34,7 +40,8 @@ TYPES: Mapping[str, Mapping[str, str]] = {
         RUN_ID: "S",
         items.TTL_SECONDS: "N",
         TTL_ATTRIBUTE: "N",
-        items.READABLE_UNTIL: "N",
+        ALIVE_UNTIL: "N",
+        items.SHOWN_UNTIL: "N",
     },
     WRITES: {
         items.WRITES: "B",
@@ -46,7 +53,7 @@ TYPES: Mapping[str, Mapping[str, str]] = {
         TTL_ATTRIBUTE: "N",
     },
     "segment": {items.DATA: "B", items.CREATED_AT: "N", TTL_ATTRIBUTE: "N"},
-    "namespace marker": {items.REGISTERED: "B", TTL_ATTRIBUTE: "N"},
+    "namespace marker": {items.REGISTERED: "B", items.STARTED_FROM: "S", TTL_ATTRIBUTE: "N"},
     "thread item": {
         items.EPOCH: "B",
         items.PENDING: "BOOL",
@@ -55,13 +62,14 @@ TYPES: Mapping[str, Mapping[str, str]] = {
         items.CLAIMED_UNTIL: "N",
         items.TTL_SECONDS: "N",
         TTL_ATTRIBUTE: "N",
+        ALIVE_UNTIL: "N",
         items.KEPT_UNTIL: "N",
+        items.KEPT_BEFORE: "N",
         LAST_ACTIVE: "N",
         ACTIVE_DAY: "S",
         items.CREATED_AT: "N",
         OWNER: "S",
         items.ABOUT: "B",
-        items.LISTED_UNTIL: "N",
     },
     "lock": {items.HOLDER: "B", items.HELD_UNTIL: "N", TTL_ATTRIBUTE: "N"},
 }

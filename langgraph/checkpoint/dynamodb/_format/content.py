@@ -12,7 +12,7 @@ from langgraph.checkpoint.base import CheckpointMetadata, PendingWrite, writes_s
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec, parse_metadata
-from langgraph.checkpoint.dynamodb._format.items import Item, Partition
+from langgraph.checkpoint.dynamodb._format.items import Item
 from langgraph.checkpoint.dynamodb._format.segments import Inline, StoredValue, expand, join
 from langgraph.checkpoint.dynamodb.errors import CheckpointSerializationError
 
@@ -129,16 +129,6 @@ def delta_counters(metadata: CheckpointMetadata) -> set[str]:
     counters = metadata.get("counters_since_delta_snapshot")
     # An application may use the same name for its own metadata.
     return set(counters) if isinstance(counters, dict) else set()
-
-
-def started_from(partition: Partition, metadata: CheckpointMetadata) -> str | None:
-    """Return the root checkpoint from which a namespace of one subgraph call started; `None` for other namespaces.
-
-    The namespace of a call has a task id behind a colon. The state of other subgraphs outlives their calls.
-    """
-    parents: Any = metadata.get("parents")
-    started = parents.get("") if ":" in partition.namespace and isinstance(parents, dict) else None
-    return started if isinstance(started, str) and items.is_checkpoint_id(started) else None
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,13 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     SORT_KEY_BYTES_MAX,
     TTL_SECONDS_MAX,
 )
-from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, RUN_ID, SORT_KEY, TTL_ATTRIBUTE
+from langgraph.checkpoint.dynamodb._format.schema import (
+    ALIVE_UNTIL,
+    PARTITION_KEY,
+    RUN_ID,
+    SORT_KEY,
+    TTL_ATTRIBUTE,
+)
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointCorruptionError,
     CheckpointerInputError,
@@ -55,10 +61,10 @@ PREVIOUS = "previous"
 PENDING = "pending"
 TTL_SECONDS = "ttl_seconds"
 REGISTERED = "registered"
-READABLE_UNTIL = "readable_until"
 KEPT_UNTIL = "kept_until"
-# The value of READABLE_UNTIL in a hidden head, which is not readable even as an ancestor.
-HIDDEN = {"N": "0"}
+KEPT_BEFORE = "kept_before"
+# Until when readers see a head that is kept for longer only because others are rebuilt from it.
+SHOWN_UNTIL = "shown_until"
 CREATED_AT = "created_at"
 ORDER = "order"
 DATA = "data"
@@ -69,7 +75,6 @@ CLAIMED_UNTIL = "claimed_until"
 HOLDER = "holder"
 HELD_UNTIL = "held_until"
 ABOUT = "about"
-LISTED_UNTIL = "listed_until"
 
 CHECKPOINTS = "C#"
 AFTER_CHECKPOINTS = "C$"
@@ -350,12 +355,15 @@ def ttl_of(item: Item) -> int | None:
     return ttl_seconds
 
 
-def with_lifetime(head: Item, ttl_seconds: int | None, expiry: Expiry) -> Item:
-    """Add a head's expiry, and the thread's ttl, so a process that has read the head need not read the thread item."""
-    if ttl_seconds is None:
-        return head
-    times = {TTL_SECONDS: ttl_seconds, READABLE_UNTIL: expiry.readable, TTL_ATTRIBUTE: expiry.own}
-    return {**head, **{name: {"N": str(value)} for name, value in times.items()}}
+def life_of(head: Item) -> Life:
+    """Return the life of its thread as a head tells it: until when it was alive, and until when the head is kept."""
+    return Life(ttl_of(head), number(head, ALIVE_UNTIL), expires_at(head))
+
+
+def with_life(head: Item, life: Life) -> Item:
+    """Add a head's expiry, and the thread's life, so a process that has read the head need not read the thread item."""
+    times = {ALIVE_UNTIL: life.alive_until, TTL_SECONDS: life.ttl_seconds, TTL_ATTRIBUTE: life.kept_until}
+    return {**head, **{name: {"N": str(value)} for name, value in times.items() if value is not None}}
 
 
 def head_item(
@@ -385,10 +393,17 @@ def created(item: Item, now: float) -> Item:
     return {**item, CREATED_AT: {"N": str(int(now))}}
 
 
-def namespace_item(partition: Partition, rng: random.Random, until: int | None) -> Item:
-    """Build a namespace marker. A deletion sees by `registered` whether the namespace was registered again since."""
+def namespace_item(
+    partition: Partition, rng: random.Random, kept_until: int | None, started_from: str | None
+) -> Item:
+    """Build a namespace marker, with the root checkpoint from which the call of a subgraph started.
+
+    A deletion sees by `registered` whether the namespace was registered again since.
+    """
     item = {**key(partition.root, namespace_sk(partition.namespace)), REGISTERED: {"B": rng.randbytes(8)}}
-    return with_expiry(item, until)
+    if started_from is not None:
+        item[STARTED_FROM] = {"S": started_from}
+    return with_expiry(item, kept_until)
 
 
 def indexable_run_id(metadata: Any) -> str | None:
@@ -439,12 +454,25 @@ def binary(item: Item, name: str) -> bytes:
     return bytes(value)
 
 
-# Expiry. Times are epoch seconds; `None` is never
+# Lives. Times are epoch seconds; `None` is never
 
-# A checkpoint is readable for one ttl. Its head and its writes stay in the table for two, so a run that stood still can
-# renew it, and a newer head still hides it while that can happen. What they rely on is stored for three: segments,
-# namespace markers and the thread item. So that has to be extended once in a ttl, and not each time.
-SEGMENT_LIFETIMES = 3
+
+@dataclass(frozen=True)
+class Life:
+    """How long a thread lives: what is stored in it now gets these times. See `_operations/renew.py`."""
+
+    ttl_seconds: int | None = None
+    alive_until: int | None = None
+    """Until when readers see the thread; what a copy stores has 0: the thread item tells."""
+    kept_until: int | None = None
+    """Until when everything that is stored now is kept."""
+
+    def latest(self, other: Life) -> Life:
+        """Return the life as it is known after two looks at a thread of one epoch: its times only rise."""
+        if self.ttl_seconds is None:
+            return other
+        alive_until = max(self.alive_until or 0, other.alive_until or 0)
+        return Life(self.ttl_seconds, alive_until, max(self.kept_until or 0, other.kept_until or 0))
 
 
 def expires_before(expires_at: int | None, other: int | None) -> bool:
@@ -462,46 +490,17 @@ def later(one: int | None, other: int | None) -> int | None:
     return other if expires_before(one, other) else one
 
 
-@dataclass(frozen=True)
-class Expiry:
-    """The expiries of all items that are stored at one moment.
-
-    Compute them before the first request: a process may stand still between two requests, and a head must never
-    outlive its segments.
-    """
-
-    readable: int | None
-    """Until when readers see a checkpoint."""
-    own: int | None
-    """For what belongs to one checkpoint: its head and its writes."""
-    shared: int | None
-    """For what others rely on: segments, namespace markers and the thread item."""
-
-    @classmethod
-    def after(cls, ttl_seconds: int | None, now: float) -> Expiry:
-        """Return the expiries for a ttl that starts at `now`; without a ttl, nothing expires."""
-        if ttl_seconds is None:
-            return cls(None, None, None)
-        start = int(now)
-        return cls(start + ttl_seconds, start + 2 * ttl_seconds, start + SEGMENT_LIFETIMES * ttl_seconds)
-
-
 def expires_at(item: Item) -> int | None:
     """Return when DynamoDB may remove an item, in epoch seconds; `None` for never."""
     return number(item, TTL_ATTRIBUTE)
 
 
-def ends_at(item: Item) -> int | None:
-    """Return when an item expires for readers, in epoch seconds, even if it stays in the table; `None` for never."""
-    return number(item, READABLE_UNTIL if READABLE_UNTIL in item else TTL_ATTRIBUTE)
-
-
 def is_expired(item: Item, now: float, *, as_ancestor: bool = False) -> bool:
     """Tell whether an item has expired, even if DynamoDB has not removed it yet.
 
-    A checkpoint expires for readers first. As an ancestor that others are rebuilt from it lives longer.
+    A checkpoint that is kept only because others are rebuilt from it is there as their ancestor, not for readers.
     """
-    end = expires_at(item) if as_ancestor and item.get(READABLE_UNTIL) != HIDDEN else ends_at(item)
+    end = expires_at(item) if as_ancestor or SHOWN_UNTIL not in item else number(item, SHOWN_UNTIL)
     return end is not None and end <= now
 
 

@@ -85,6 +85,10 @@ READ_SECONDS = 10
 CACHE_CONNECT_SECONDS = 1
 CACHE_READ_SECONDS = 2
 
+# For how long the thread item, with the owner, stays when everything of a thread has expired. DynamoDB removes expired
+# items "within a few days" (AWS, "Using time to live in DynamoDB").
+OWNER_KEPT_SECONDS = 7 * 24 * 3600
+
 # Attempts of a put or a read that deletions of the same thread keep interrupting.
 ATTEMPTS_MAX = 8
 # Attempts to merge one task's writes when other calls for the same task interfere.

@@ -12,11 +12,12 @@ RUN_INDEX = "run_id-index"
 OWNER = "owner"
 ACTIVE_DAY = "active_day"
 LAST_ACTIVE = "last_active"
+ALIVE_UNTIL = "alive_until"
 OWNER_INDEX = "owner-index"
 DAY_INDEX = "day-index"
 INDEXES = (RUN_INDEX, OWNER_INDEX, DAY_INDEX)
 # The attributes that both indexes of the directory hold beside the keys. None of them changes with each put.
-DIRECTORY_ATTRIBUTES = ("about", "created_at", "listed_until", "ttl_seconds")
+DIRECTORY_ATTRIBUTES = ("about", ALIVE_UNTIL, "created_at")
 
 # The command that prints the template of such a table, wherever the package is installed.
 TEMPLATE_COMMAND = "python -m langgraph.checkpoint.dynamodb template"

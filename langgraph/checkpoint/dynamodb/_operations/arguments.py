@@ -74,22 +74,26 @@ def target(config: RunnableConfig) -> Partition:
     )
 
 
-def namespaces_above(partition: Partition, config: RunnableConfig) -> tuple[Partition, ...]:
-    """Return the namespaces of the graphs that a subgraph's run is a part of.
+def root_of_run(
+    partition: Partition, config: RunnableConfig, checkpoint_id: str | None, parents: Any = None
+) -> str | None:
+    """Return the root checkpoint that a run is at: the one that a call names, or, in a subgraph, that of the root graph.
 
-    The name of a subgraph's namespace begins with that of its parent's, unless the state of one of them outlives its
-    calls. LangGraph's `checkpoint_map` names those as well.
+    LangGraph names those above in `checkpoint_map`, and in a checkpoint's metadata as `parents`.
     """
     if not partition.namespace:
-        return ()
-    parts = partition.namespace.split("|")
-    names = {"|".join(parts[:count]) for count in range(len(parts))}
-    parents = _configurable(config, "config").get("checkpoint_map")
-    if isinstance(parents, Mapping):
-        names |= {each for each in parents if isinstance(each, str)}
-    return tuple(
-        items.partition_of(partition.thread_id, each) for each in sorted(names - {partition.namespace})
-    )
+        return checkpoint_id
+    above = parents if isinstance(parents, Mapping) else _configurable(config, "config").get("checkpoint_map")
+    found = above.get("") if isinstance(above, Mapping) else None
+    return found if isinstance(found, str) and items.is_checkpoint_id(found) else None
+
+
+def started_from(partition: Partition, root_id: str | None) -> str | None:
+    """Return the root checkpoint from which a namespace of one subgraph call started; `None` for other namespaces.
+
+    The namespace of a call has a task id behind a colon. The state of other subgraphs outlives their calls.
+    """
+    return root_id if ":" in partition.namespace else None
 
 
 def listed_config(config: RunnableConfig | None) -> RunnableConfig | None:

@@ -24,15 +24,17 @@ from itertools import zip_longest
 
 from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.items import Item
+from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX, RESTAMPS_AT_ONCE
-from langgraph.checkpoint.dynamodb._operations.inventory import Inventory, scan_namespace
+from langgraph.checkpoint.dynamodb._operations.inventory import Inventory, read_indexes, scan_namespace
 from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
+from langgraph.checkpoint.dynamodb._operations.overview import readable_metadata
 from langgraph.checkpoint.dynamodb._operations.thread_lock import remove_free
 from langgraph.checkpoint.dynamodb._operations.threads import (
     Claim,
     acquire_claim,
     check_claim,
+    check_pinned,
     end_epoch,
     finalize,
     marked_namespace,
@@ -109,6 +111,7 @@ def _collect(
     root, token = items.partition_of(thread_id), storage.rng.randbytes(8)
     try:
         claim = yield from acquire_claim(storage, root, token, resets=deletes_all)
+        check_pinned(storage, claim.thread.epoch)
         is_empty = yield from _delete(storage, claim, choose, unneeded, with_indexes=not deletes_all)
         yield from release(storage, root, token, is_empty=is_empty)
     except GeneratorExit:
@@ -132,7 +135,17 @@ def _delete(
     with_indexes: bool,
 ) -> Op[bool]:
     """Delete under a claim; return whether the thread is empty now."""
-    namespaces = yield from _read_and_choose(storage, claim, choose, with_indexes=with_indexes)
+    namespaces = yield from _read_and_choose(storage, claim, choose)
+    has_gone = any(each.gone for each in namespaces)
+    loose = (
+        namespaces if has_gone else [each for each in namespaces if _has_loose(each.before, claim.claimed_at)]
+    )
+    if with_indexes:
+        yield from gather([read_indexes(storage, each.before) for each in loose])
+    has_abandoned = any(abandoned_writes(each.before, claim.claimed_at) for each in namespaces)
+    is_empty = not any(each.before.heads for each in namespaces)
+    if not (has_gone or has_abandoned or is_empty or any(map(unneeded, loose))):
+        return False
     yield from _delete_checkpoints(storage, namespaces)
     thread = yield from end_epoch(storage, claim)
     read_at = storage.clock()
@@ -159,14 +172,16 @@ def _delete(
 # The steps
 
 
-def _read_and_choose(
-    storage: Storage, claim: Claim, choose: Chooser, *, with_indexes: bool
-) -> Op[list[_Namespace]]:
+def _has_loose(before: Inventory, now: float) -> bool:
+    """Tell whether a namespace has segments that are old, and that no item names itself."""
+    named = items.named_ids(before.items_of(before.checkpoint_ids))
+    return any(protocol.is_orphan(each, now) for name, each in before.segments.items() if name not in named)
+
+
+def _read_and_choose(storage: Storage, claim: Claim, choose: Chooser) -> Op[list[_Namespace]]:
     markers = yield from namespace_markers(storage, claim.root)
     within = [claim.root, *(marked_namespace(claim.root, each) for each in markers)]
-    before = yield from gather(
-        [scan_namespace(storage, partition, with_indexes=with_indexes) for partition in within]
-    )
+    before = yield from gather([scan_namespace(storage, partition) for partition in within])
     yield from check_claim(storage, claim)
     for each in before:
         each.mark_committed(claim.thread)
@@ -181,13 +196,19 @@ def _read_and_choose(
 
 def _read_again(storage: Storage, claim: Claim, namespaces: Sequence[_Namespace]) -> Op[list[Inventory]]:
     """Read each namespace again; return the inventories of namespaces that were registered since."""
-    after = yield from gather([scan_namespace(storage, each.before.partition) for each in namespaces])
+    after = yield from gather([_scan_with_indexes(storage, each.before.partition) for each in namespaces])
     for each, inventory in zip(namespaces, after, strict=True):
         each.after = inventory
     known = {each.before.partition for each in namespaces}
     registered = {marked_namespace(claim.root, each) for each in after[0].markers}
     new = sorted(registered - known, key=lambda partition: partition.pk)
-    return (yield from gather([scan_namespace(storage, partition) for partition in new]))
+    return (yield from gather([_scan_with_indexes(storage, partition) for partition in new]))
+
+
+def _scan_with_indexes(storage: Storage, partition: Partition) -> Op[Inventory]:
+    inventory = yield from scan_namespace(storage, partition)
+    yield from read_indexes(storage, inventory)
+    return inventory
 
 
 def _restamp(storage: Storage, left: Iterable[Inventory], thread: Thread) -> Op[None]:
@@ -271,7 +292,7 @@ def abandoned_writes(inventory: Inventory, now: float) -> set[str]:
 
 
 def _cut_parents(storage: Storage, namespace: _Namespace) -> Op[None]:
-    """Remove the link to the parent from kept checkpoints whose parent is deleted.
+    """Remove the link to the parent from kept checkpoints whose parent is deleted, unless a run needs it.
 
     A checkpoint whose delta channels are rebuilt from its ancestors keeps the link. Reading them must fail at the gap,
     not return a shorter history.
@@ -279,8 +300,16 @@ def _cut_parents(storage: Storage, namespace: _Namespace) -> Op[None]:
     for checkpoint_id, head in namespace.before.heads.items():
         if checkpoint_id in namespace.gone or items.text(head, items.PARENT) not in namespace.gone:
             continue
-        if items.text(head, items.REBUILT_FROM) is None:
+        if items.text(head, items.REBUILT_FROM) is None and not (yield from _replays_parent(storage, head)):
             yield from storage.table.try_update(items.key_of(head), protocol.cut_parent())
+
+
+def _replays_parent(storage: Storage, head: Item) -> Op[bool]:
+    """Tell whether a run from a head needs its parent's id; see `needs.py`. It may if the metadata cannot be read."""
+    if items.parse_partition(items.partition_key(head)).namespace:
+        return False
+    metadata = yield from readable_metadata(storage, head)
+    return metadata is None or metadata.get("source") in {"update", "fork"}
 
 
 def _delete_heads(storage: Storage, namespaces: Sequence[_Namespace]) -> Op[None]:

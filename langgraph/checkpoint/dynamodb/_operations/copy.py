@@ -2,9 +2,11 @@
 
 The source may be in another table, such as a restored one, whose encrypted content is bound to this table's name.
 
+- The target's thread item comes first, with the owner, and says that the thread is a copy that is not complete. What is
+  copied says "ask the thread item". So one update shows all of it, in every namespace, when it is complete. A target
+  that has checkpoints already stays visible, and gets those of the copy beside its own.
+- Both threads are confirmed at the end: a copy is of one life of its source, and in one life of its target.
 - Segments get new ids. If an id were used twice in a partition, a deletion of its first use could delete the second.
-- A namespace of the copy is hidden until it is complete, unless the target had checkpoints in it before. Its newest
-  head is stored first, as a hidden head: readers take it for expired until all others are stored.
 - Encrypted content is bound to its place. It is opened and sealed again for the new one, which needs the key. The
   serializer is never called.
 """
@@ -13,22 +15,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.content import open_part
-from langgraph.checkpoint.dynamodb._format.items import Expiry, Item, Part, Partition, expires_before
+from langgraph.checkpoint.dynamodb._format.items import Item, Life, Part, Partition, expires_before
 from langgraph.checkpoint.dynamodb._format.limits import (
     ATTEMPTS_MAX,
     BATCH_WRITE_ITEMS_MAX,
     PARALLEL_REQUESTS,
 )
-from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE
+from langgraph.checkpoint.dynamodb._format.schema import ALIVE_UNTIL, PARTITION_KEY, TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import derived_id, expand, is_index, reach
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
-from langgraph.checkpoint.dynamodb._operations.entries import carry_entry
+from langgraph.checkpoint.dynamodb._operations.entries import carried_entry
 from langgraph.checkpoint.dynamodb._operations.item_builder import seal_segment
 from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
 from langgraph.checkpoint.dynamodb._operations.reads import (
@@ -36,20 +38,20 @@ from langgraph.checkpoint.dynamodb._operations.reads import (
     LoadedSegments,
     NamespaceReader,
     StoredCheckpoint,
-    find,
-    find_newest,
     load,
     open_segment,
 )
+from langgraph.checkpoint.dynamodb._operations.renew import Use, use_thread
 from langgraph.checkpoint.dynamodb._operations.threads import (
-    check_pinned,
+    PinnedEpochError,
     confirm_epoch,
-    ensure_epoch,
-    namespaces,
+    is_confirmed,
+    marked_namespace,
+    namespace_markers,
+    read_thread,
     register_namespace,
 )
 from langgraph.checkpoint.dynamodb._runtime.cache import CachedThread
-from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import (
@@ -57,6 +59,7 @@ from langgraph.checkpoint.dynamodb.errors import (
     CheckpointNotFoundError,
     ThreadBusyError,
 )
+from langgraph.checkpoint.dynamodb.protocol import Thread, is_reusable
 
 # How many segments are in memory at a time: as many as one round of requests writes.
 _SEGMENTS_AT_ONCE = PARALLEL_REQUESTS * BATCH_WRITE_ITEMS_MAX
@@ -68,15 +71,15 @@ class _Attempt:
 
     # The ids of the copy's segments are derived from it.
     seed: bytes
-    # The target's epoch and ttl when the attempt began.
-    epoch: bytes
-    ttl_seconds: int | None
-    began_at: float
+    # The target as it was when the attempt began. What is copied carries its epoch, and is kept as long.
+    thread: CachedThread
+    is_hidden: bool
+    """Whether the target is not seen before the copy is complete."""
 
     @property
-    def expiry(self) -> Expiry:
-        """The expiries of copied items, counted from the start of the copy, so that no head outlives its segments."""
-        return Expiry.after(self.ttl_seconds, self.began_at)
+    def life(self) -> Life:
+        """The life that copied heads tell: until the copy is complete, only the thread item knows whether it lives."""
+        return replace(self.thread.life, alive_until=0)
 
 
 def copy_thread(
@@ -85,6 +88,7 @@ def copy_thread(
     target_thread_id: str,
     *,
     source_storage: Storage | None = None,
+    source_epoch: bytes | None = None,
 ) -> Op[None]:
     """Copy every checkpoint of a thread, with its writes, to another thread. The source may be in another table.
 
@@ -93,33 +97,88 @@ def copy_thread(
         source_thread_id: The thread to copy.
         target_thread_id: The thread to create.
         source_storage: The storage of the source, if it is in another table.
+        source_epoch: The epoch of the source that the caller may read, if it may not read what comes after it.
+
+    Raises:
+        PinnedEpochError: The epoch of the source, or that of the target to which the storage is pinned, has ended.
     """
     read = storage if source_storage is None else source_storage
     source, target = checked_places(read, storage, source_thread_id, target_thread_id)
-    within = yield from namespaces(read, source)
-    thread: CachedThread | None = None
+    pinned = None if storage.pinned is None else storage.pinned.epoch
     for _ in range(ATTEMPTS_MAX):
-        yield from _check_source(read, within)
-        if thread is None:
-            thread = yield from ensure_epoch(storage, target)
-        check_pinned(storage, thread.epoch)
-        attempt = _Attempt(storage.rng.randbytes(16), thread.epoch, thread.ttl_seconds, storage.clock())
-        is_whole = True
+        life = yield from _check_source(read, source)
+        if source_epoch is not None and not is_reusable(source_epoch, life.epoch):
+            raise PinnedEpochError
+        attempt = yield from _begin(read, storage, source, target, pinned)
+        if attempt is None:
+            continue
+        if pinned is not None:
+            pinned = attempt.thread.epoch
         try:
-            # The root comes last: whoever reads its newest checkpoint must find the checkpoints of its subgraphs.
-            for partition in sorted(within, key=lambda each: each.namespace, reverse=True):
-                to = items.partition_of(target.thread_id, partition.namespace)
-                yield from _Copy(read, storage, partition, to, attempt).run()
+            # The root comes last: in a target that is seen, its newest checkpoint needs those of the subgraphs.
+            markers = yield from namespace_markers(read, source)
+            for marker in sorted(markers, key=items.sort_key, reverse=True):
+                started_from = items.text(marker, items.STARTED_FROM)
+                within = marked_namespace(source, marker)
+                yield from _Copy(read, storage, within, target, life, attempt).run(started_from)
+            yield from _Copy(read, storage, source, target, life, attempt).run()
         except ChangedMeanwhileError:
-            is_whole = False
-        thread = yield from confirm_epoch(storage, target, attempt.epoch, attempt.expiry.own)
-        if is_whole and thread is not None and _may_stay(attempt, thread):
-            yield from carry_entry(read, storage, source, target, attempt.epoch, attempt.expiry.readable)
+            continue
+        again = yield from read_thread(read, source)
+        if again is None or not is_reusable(again.epoch, life.epoch):
+            continue
+        if (yield from _end(storage, target, attempt)):
             return
     raise ThreadBusyError(
         f"thread {source_thread_id!r} could not be copied to {target_thread_id!r}: one of them was deleted or"
         f" pruned during each of {ATTEMPTS_MAX} attempts; try again when that has ended"
     )
+
+
+def _begin(
+    read: Storage, storage: Storage, source: Partition, target: Partition, pinned: bytes | None
+) -> Op[_Attempt | None]:
+    """Begin the target, with its owner, or use it if it has checkpoints; `None` if it has changed meanwhile."""
+    yield from look_for_other_savers(storage, target)
+    seed, now = storage.rng.randbytes(16), storage.clock()
+    found = yield from storage.table.get(target.pk, items.THREAD)
+    known = None if found is None else Thread.parse(found)
+    if pinned is not None and (known is None or not is_reusable(pinned, known.epoch)):
+        raise PinnedEpochError
+    if known is not None and not known.is_pending and known.is_alive(now):
+        has_checkpoints = bool((yield from NamespaceReader(storage, target).page()))
+        if has_checkpoints:
+            seen = CachedThread(known.epoch, known.life)
+            thread = yield from use_thread(storage, Use(target, None, None), seen, None)
+            return None if thread is None else _Attempt(seed, thread, is_hidden=False)
+    # What an earlier copy has left, or a life that has ended, must never be seen: the epoch is a new one.
+    epoch = known.epoch if known is not None and known.is_alive(now) else storage.rng.randbytes(8)
+    life = protocol.new_life(storage.ttl_seconds, now)
+    listed = None
+    if known is None or known.last_active is None:
+        listed = yield from carried_entry(read, storage, source, target)
+    change = protocol.begin_copy(None if known is None else known.epoch, epoch, life, listed)
+    if (yield from storage.table.try_update(items.thread_key(target), change)) is not None:
+        return None
+    return _Attempt(seed, CachedThread(epoch, life), is_hidden=True)
+
+
+def _end(storage: Storage, target: Partition, attempt: _Attempt) -> Op[bool]:
+    """Show the copy, if nothing has ended its epoch; return whether it is complete and committed."""
+    if not attempt.is_hidden:
+        seen = yield from confirm_epoch(storage, target, attempt.thread.epoch)
+        return is_confirmed(attempt.thread, seen)
+    ttl_seconds = attempt.thread.life.ttl_seconds
+    begun, now = attempt.thread.life, protocol.new_life(ttl_seconds, storage.clock())
+    if expires_before(begun.kept_until, now.alive_until):
+        return False
+    change = protocol.end_copy(attempt.thread.epoch, now)
+    other = yield from storage.table.try_update(items.thread_key(target), change)
+    if other is None:
+        return True
+    thread = Thread.parse(other) if other else None
+    # The request took effect, but its response was lost and it was sent again.
+    return thread is not None and thread.confirms(attempt.thread.epoch) and not thread.is_being_copied
 
 
 def checked_places(
@@ -146,24 +205,26 @@ def _may_be_one_table(name: str, other: str) -> bool:
     return name == other or (not both_are_of_one_kind and name.rpartition("/")[2] == other.rpartition("/")[2])
 
 
-def _may_stay(attempt: _Attempt, thread: CachedThread) -> bool:
-    """Tell whether what was copied is committed, and lives as long as what was renewed in the target meanwhile."""
-    outlives = thread.kept_until is None or not expires_before(attempt.expiry.readable, thread.kept_until)
-    return outlives and protocol.is_reusable(attempt.epoch, thread.epoch)
+def _check_source(storage: Storage, source: Partition) -> Op[Thread]:
+    """Return the thread, before anything is written.
 
-
-def _check_source(storage: Storage, within: Sequence[Partition]) -> Op[None]:
-    """Raise if a thread has no checkpoints or the saver lacks its key, before anything is written."""
-    for partition in within:
-        for checkpoint in (yield from NamespaceReader(storage, partition, as_ancestors=True).page())[:1]:
+    Raises:
+        CheckpointNotFoundError: It has no checkpoint, or has expired.
+        CheckpointCorruptionError: Its newest checkpoint is damaged, or the saver lacks its key.
+    """
+    thread = yield from read_thread(storage, source)
+    markers = yield from namespace_markers(storage, source)
+    for partition in (source, *(marked_namespace(source, each) for each in markers)):
+        for checkpoint in (yield from NamespaceReader(storage, partition).page())[:1]:
             loaded = LoadedSegments(partition.pk)
             yield from loaded.read_indexes(storage, checkpoint.ids())
             for name, part in items.parts_of(checkpoint.head):
                 open_part(storage.codec, checkpoint.head, name, part, loaded.contents)
-            return
-    yield from look_for_other_savers(storage, within[0])
+            if thread is not None:
+                return thread
+    yield from look_for_other_savers(storage, source)
     raise CheckpointNotFoundError(
-        f"thread {within[0].thread_id!r} of table {storage.table.name} has no checkpoint to copy; check its id"
+        f"thread {source.thread_id!r} of table {storage.table.name} has no checkpoint to copy; check its id"
     )
 
 
@@ -174,103 +235,42 @@ class _Copy:
     _read: Storage
     _storage: Storage
     _source: Partition
-    _target: Partition
+    _thread: Partition
+    _life: Thread
     _attempt: _Attempt
-    # The namespace's newest checkpoint, while it hides the others; "" if none is hidden, None before the first one.
-    _hidden: str | None = None
     _copied: set[bytes] = field(default_factory=set)
     _indexes: dict[bytes, bytes] = field(default_factory=dict)
 
-    def run(self) -> Op[None]:
-        """Copy the namespace.
+    def __post_init__(self) -> None:
+        """Find the place of the copy."""
+        self._target = items.partition_of(self._thread.thread_id, self._source.namespace)
+
+    def run(self, started_from: str | None = None) -> Op[None]:
+        """Copy the namespace, the newest checkpoint first.
 
         Raises:
             ChangedMeanwhileError: The namespace has changed and has to be read again.
         """
         # Register first, even if the source is empty now: an earlier attempt may have left items in the target.
         if self._target.namespace:
-            yield from register_namespace(self._storage, self._target, self._attempt.expiry.shared)
+            until = self._attempt.life.kept_until
+            yield from register_namespace(self._storage, self._target, until, started_from)
         history = NamespaceReader(self._read, self._source, first_page=None, as_ancestors=True)
         while not history.done:
             page = yield from history.page()
-            counted = yield from self._copy_segments_of(page)
-            yield from self._store(counted, is_all=len(page) == 1 and history.done)
-        if self._hidden:
-            yield from self._show(self._hidden)
-        if self._hidden is not None:
-            yield from self._check_shown()
+            # What carries another epoch was never acknowledged, or is of a life of the thread that has ended.
+            committed = [each for each in page if protocol.is_committed(each.head, items.BODY, self._life)]
+            yield from self._store((yield from self._copy_segments_of(committed)))
 
-    def _store(self, checkpoints: Sequence[StoredCheckpoint], *, is_all: bool) -> Op[None]:
+    def _store(self, checkpoints: Sequence[StoredCheckpoint]) -> Op[None]:
         """Store checkpoints whose segments are stored: their writes, and then their heads."""
         size = sum(each.sealed_bytes() for each in checkpoints)
         heads, writes = yield from work(partial(self._heads_and_writes, checkpoints), size)
         yield from self._storage.table.batch_write(puts=writes)
-        if heads and self._hidden is None:
-            # The newest head first: a copy that dies half-way must not show an older state as the latest.
-            newest, *heads = heads
-            yield from self._remove_stale(newest)
-            is_hidden = False if is_all else (yield from self._hide(newest))
-            if not is_hidden:
-                yield from self._storage.table.batch_write(puts=[newest])
-            self._hidden = items.checkpoint_id_of(newest) if is_hidden else ""
+        if not self._attempt.is_hidden:
+            # A copy that dies half-way must not show an older state as the latest.
+            yield from self._storage.table.batch_write(puts=heads[:1])
         yield from self._storage.table.batch_write(puts=heads)
-
-    def _hide(self, newest: Item) -> Op[bool]:
-        """Store the newest head as a hidden one, which hides the namespace; return whether it did.
-
-        Does not if the target has readable checkpoints, which would be hidden too, or if a request of this copy that
-        seemed lost has shown the head meanwhile.
-        """
-        if (yield from find_newest(self._storage, self._target, below=None)) is not None:
-            return False
-        hidden = {**newest, items.READABLE_UNTIL: items.HIDDEN}
-        change = protocol.put_hidden_head(self._storage.clock())
-        if (yield from self._storage.table.try_put(hidden, change)) is not None:
-            return False
-        # Another copy may have shown its head since the first look. It looks for hidden heads after that, so at least
-        # one of the two sees the other.
-        below = items.checkpoint_id_of(newest)
-        return (yield from find_newest(self._storage, self._target, below=below)) is None
-
-    def _remove_stale(self, newest: Item) -> Op[None]:
-        """Delete hidden heads of earlier attempts, since one of them could become the newest head again."""
-        for head in (yield from self._hidden_heads()):
-            if items.sort_key(head) != items.sort_key(newest):
-                yield from self._storage.table.try_delete(items.key_of(head), protocol.delete_hidden_head())
-
-    def _hidden_heads(self) -> Op[list[Item]]:
-        attributes = (PARTITION_KEY, SORT_KEY, items.READABLE_UNTIL)
-        query = Query(self._target.pk, prefix=items.CHECKPOINTS, attributes=attributes)
-        found = yield from self._storage.table.query_all(query)
-        return [each for each in found if each.get(items.READABLE_UNTIL) == items.HIDDEN]
-
-    def _check_shown(self) -> Op[None]:
-        """Look whether the hidden head of another copy, which may have died, hides what this one has stored.
-
-        Raises:
-            ChangedMeanwhileError: It does. The next attempt deletes it.
-        """
-        newest = yield from find_newest(self._storage, self._target, below=None)
-        if newest is None and (yield from self._hidden_heads()):
-            raise ChangedMeanwhileError
-
-    def _show(self, checkpoint_id: str) -> Op[None]:
-        """Show the newest head, and with it the namespace.
-
-        Raises:
-            ChangedMeanwhileError: The source has lost the checkpoint, and perhaps others before they were copied. Or
-                the target has: a deletion deleted it, or another copy that considered it stale.
-        """
-        if (yield from find(self._read, self._source, checkpoint_id, as_ancestor=True)) is None:
-            raise ChangedMeanwhileError
-        found = yield from self._storage.table.get(self._target.pk, items.checkpoint_prefix(checkpoint_id))
-        if found is None:
-            raise ChangedMeanwhileError
-        change = protocol.show_head(self._attempt.expiry.readable)
-        instead = yield from self._storage.table.try_update(items.key_of(found), change)
-        # A head that is there has been shown by a request that seemed lost, or is another copy's.
-        if instead is not None and not instead:
-            raise ChangedMeanwhileError
 
     def _copy_segments_of(self, checkpoints: Sequence[StoredCheckpoint]) -> Op[list[StoredCheckpoint]]:
         """Copy the segments of checkpoints that are not copied yet; return the checkpoints as far as acknowledged."""
@@ -313,7 +313,7 @@ class _Copy:
             content = b"".join(map(self._new_id, items.unpack_ids(content)))
         data = seal_segment(self._storage.codec, self._target, self._new_id(segment_id), content)
         copy = items.segment_item(self._target, self._new_id(segment_id), data)
-        return items.with_expiry(items.created(copy, self._storage.clock()), self._attempt.expiry.shared)
+        return items.with_expiry(items.created(copy, self._storage.clock()), self._attempt.life.kept_until)
 
     def _new_id(self, segment_id: bytes) -> bytes:
         """Return the id of a segment's copy."""
@@ -324,24 +324,24 @@ class _Copy:
         writes = [item for each in checkpoints for item in each.writes]
         return (
             [self._head(each.head) for each in checkpoints],
-            [items.with_expiry(self._item(item), self._attempt.expiry.own) for item in writes],
+            [items.with_expiry(self._item(item), self._attempt.life.kept_until) for item in writes],
         )
 
     def _head(self, head: Item) -> Item:
-        """Return a head's copy for the target. It has expired for readers if the original has."""
-        copy = items.with_lifetime(self._item(head), self._attempt.ttl_seconds, self._attempt.expiry)
+        """Return a head's copy for the target. It is an ancestor only if the original is."""
+        copy = items.with_life(self._item(head), self._attempt.life)
         if items.is_expired(head, self._storage.clock()):
-            copy[items.READABLE_UNTIL] = head[items.READABLE_UNTIL]
+            copy[items.SHOWN_UNTIL] = head[items.SHOWN_UNTIL]
         return copy
 
     def _item(self, item: Item) -> Item:
-        """Return the copy of a head or a writes item for the target, without an expiry."""
-        left_out = (TTL_ATTRIBUTE, items.READABLE_UNTIL, items.TTL_SECONDS)
+        """Return the copy of a head or a writes item for the target, without the times of its life."""
+        left_out = (TTL_ATTRIBUTE, ALIVE_UNTIL, items.SHOWN_UNTIL, items.TTL_SECONDS)
         copy = {name: value for name, value in item.items() if name not in left_out}
         copy[PARTITION_KEY] = {"S": self._target.pk}
         for name, part in items.parts_of(item):
             copy[name] = self._part(item, copy, name, part).attribute(items.sort_key(item))
-        copy |= {name: {"B": self._attempt.epoch} for name in items.EPOCHS if name in item}
+        copy |= {name: {"B": self._attempt.thread.epoch} for name in items.EPOCHS if name in item}
         return copy
 
     def _part(self, source: Item, target: Item, name: str, part: Part) -> Part:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.schema import RUN_ID
@@ -10,6 +11,7 @@ from langgraph.checkpoint.dynamodb._operations.arguments import COUNT_MAX, check
 from langgraph.checkpoint.dynamodb._operations.collect import Choice, collect, collect_all
 from langgraph.checkpoint.dynamodb._operations.error_collector import ErrorCollector
 from langgraph.checkpoint.dynamodb._operations.inventory import Inventory, scan_namespace
+from langgraph.checkpoint.dynamodb._operations.needs import Needs
 from langgraph.checkpoint.dynamodb._operations.overview import threads_of_run
 from langgraph.checkpoint.dynamodb._operations.threads import namespaces, read_thread
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
@@ -81,7 +83,7 @@ def count_old(storage: Storage, thread_id: str, count: int, is_old: Age) -> Op[i
     root = items.partition_of(checked_id(thread_id, "thread_id"))
     within = yield from namespaces(storage, root)
     thread = yield from read_thread(storage, root)
-    before = yield from gather([scan_namespace(storage, each, with_indexes=False) for each in within])
+    before = yield from gather([scan_namespace(storage, each) for each in within])
     for each in before:
         each.mark_committed(thread)
     return sum(map(len, choose_old(before, count, is_old).values()))
@@ -109,34 +111,35 @@ def checked_count(strategy: str, keep_last: int | None) -> int:
 
 
 def choose_old(before: Sequence[Inventory], count: int, is_old: Age = is_of_any_age) -> Choice:
-    """Choose all old checkpoints but the newest `count`, and but those that kept delta channels are rebuilt from."""
-    kept = {
-        each.partition.pk: _newest(each, count) | {name for name in each.heads if not is_old(name)}
-        for each in before
-    }
+    """Choose all old checkpoints but those that are kept, and what runs from these need.
+
+    Kept are the newest `count` of the root, and in each other namespace the newest `count` too; all that are not old;
+    and all that delta channels of kept ones are rebuilt from: readers see these, and may go on from them.
+    """
     root = before[0]
-    chosen: dict[str, set[str]] = {}
-    for inventory in before:
-        keep = kept[inventory.partition.pk]
-        started = _started_from(inventory, keep)
-        if started in root.heads and started not in kept[root.partition.pk]:
-            keep = set()
-        chosen[inventory.partition.pk] = inventory.heads.keys() - keep - _ancestors(inventory, keep)
+    started = {items.namespace_of(each): items.text(each, items.STARTED_FROM) for each in root.markers}
+    keep = _kept(root, count, is_old)
+    needs = Needs(root.heads[each] for each in sorted(keep))
+    chosen = {root.partition.pk: root.heads.keys() - keep}
+    for inventory in before[1:]:
+        keep = set()
+        if needs.has_call(started.get(inventory.partition.namespace)):
+            before_kept = needs.before()
+            needed = {each for each in sorted(inventory.committed, reverse=True) if before_kept.picks(each)}
+            keep = _kept(inventory, count, is_old, needed)
+        chosen[inventory.partition.pk] = inventory.heads.keys() - keep
     return chosen
+
+
+def _kept(inventory: Inventory, count: int, is_old: Age, needed: AbstractSet[str] = frozenset()) -> set[str]:
+    kept = _newest(inventory, count) | {name for name in inventory.heads if not is_old(name)} | needed
+    return kept | _ancestors(inventory, kept)
 
 
 def _newest(inventory: Inventory, count: int) -> set[str]:
     """Return the newest committed checkpoints, and all others above and between them: their puts may be under way."""
     newest = sorted(inventory.committed, reverse=True)[:count]
     return {each for each in inventory.heads if each >= min(newest, default="")}
-
-
-def _started_from(inventory: Inventory, keep: set[str]) -> str | None:
-    """Return the root checkpoint from which the subgraph call of a namespace started.
-
-    The namespace is deleted with it, as LangGraph's own Postgres saver does.
-    """
-    return items.text(inventory.heads[max(keep)], items.STARTED_FROM) if keep else None
 
 
 def _ancestors(inventory: Inventory, keep: set[str]) -> set[str]:

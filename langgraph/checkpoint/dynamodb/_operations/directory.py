@@ -22,6 +22,7 @@ from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX, PARTITION
 from langgraph.checkpoint.dynamodb._format.moments import in_epoch_seconds
 from langgraph.checkpoint.dynamodb._format.schema import (
     ACTIVE_DAY,
+    ALIVE_UNTIL,
     DAY_INDEX,
     LAST_ACTIVE,
     OWNER,
@@ -350,7 +351,7 @@ class _Listing:
         """Return a thread as its entry tells it; `None` if it is not to be shown."""
         root = items.parse_partition(items.partition_key(item))
         last_active = items.number(item, LAST_ACTIVE) or 0
-        if _has_expired(item, last_active, self.storage.clock()):
+        if not self.for_operators and _has_expired(item, self.storage.clock()):
             return None
         try:
             about = read_about(self.storage.codec, item)
@@ -385,15 +386,13 @@ def _readable(read: Callable[..., int | None], *arguments: Any) -> int | None:
         return None
 
 
-def _has_expired(item: Item, last_active: int, now: float) -> bool:
-    """Tell whether a thread has expired, by its last activity, or by when it was entered if that came later.
+def _has_expired(item: Item, now: float) -> bool:
+    """Tell whether readers do not see a thread any more, or a copy not yet.
 
-    One whose ttl is damaged is shown, so that it can be deleted.
+    One whose life is damaged is shown, so that it can be deleted.
     """
-    ttl_seconds = _readable(items.ttl_of, item)
-    if ttl_seconds is None:
-        return False
-    return max(last_active + ttl_seconds, _readable(items.number, item, items.LISTED_UNTIL) or 0) <= now
+    alive_until = _readable(items.number, item, ALIVE_UNTIL)
+    return alive_until is not None and alive_until <= now
 
 
 def _wanted(metadata: Any) -> dict[str, Any]:

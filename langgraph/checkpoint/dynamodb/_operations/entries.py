@@ -227,15 +227,10 @@ def description_of(storage: Storage, root: Partition, owner_from: str | None) ->
     return known
 
 
-def carry_entry(
-    read: Storage,
-    storage: Storage,
-    source: Partition,
-    target: Partition,
-    epoch: bytes,
-    ends_at: int | None,
-) -> Op[None]:
-    """Enter a copy of a thread in the directory as its original is, unless the copy is another tenant's.
+def carried_entry(
+    read: Storage, storage: Storage, source: Partition, target: Partition
+) -> Op[tuple[Item, float, float] | None]:
+    """Return how a copy of a thread enters the directory: as its original is, unless the copy is another tenant's.
 
     An original that is not in the directory has the owner that its checkpoints name, if the saver looks for owners.
 
@@ -244,15 +239,16 @@ def carry_entry(
         storage: The storage of the copy.
         source: The original.
         target: The copy.
-        epoch: The epoch of the copy.
-        ends_at: When the copy's checkpoints expire, in epoch seconds; `None` for never.
+
+    Returns:
+        The entry, the last activity and the creation, in epoch seconds; `None` if the original is not in the directory.
     """
     item = (yield from read.table.get(source.root, items.THREAD)) or {}
     if LAST_ACTIVE not in item and storage.owner_from is None:
-        return
+        return None
     about = yield from description_of(read, items.partition_of(source.thread_id), storage.owner_from)
     if not is_of_tenant(target, about):
-        return
+        return None
     # An owner's key is the same for every thread, so this needs no key for digests. With one, the copy is listed as
     # this saver lists threads: the original may be from before it encrypted.
     owner = {OWNER: item[OWNER]} if OWNER in item else {}
@@ -261,7 +257,7 @@ def carry_entry(
     entry = {**owner, **sealed_about(storage, target, about)}
     last_active = items.number(item, LAST_ACTIVE) or storage.clock()
     created_at = items.number(item, items.CREATED_AT) or (yield from began_at(read, source)) or last_active
-    yield from _enter(storage, target, epoch, (entry, last_active, created_at, ends_at))
+    return entry, last_active, created_at
 
 
 def enter_thread(storage: Storage, thread_id: str, owner_from: str) -> Op[str | None]:
@@ -290,7 +286,7 @@ def enter_thread(storage: Storage, thread_id: str, owner_from: str) -> Op[str | 
     began = yield from began_at(storage, root)
     created_at = last_active if began is None else began
     thread = yield from find_epoch(storage, root)
-    listed = (entry_of(storage, root, new), last_active, created_at, items.ends_at(newest.head))
+    listed = (entry_of(storage, root, new), last_active, created_at)
     there = yield from _enter(storage, root, thread.epoch, listed)
     if there is None:
         return new.owner
@@ -304,13 +300,12 @@ def enter_thread(storage: Storage, thread_id: str, owner_from: str) -> Op[str | 
 
 
 def _enter(
-    storage: Storage, root: Partition, epoch: bytes, listed: tuple[Item, float, float, int | None]
+    storage: Storage, root: Partition, epoch: bytes, listed: tuple[Item, float, float]
 ) -> Op[Item | None]:
     """Enter a thread in the directory, unless it is there, when it returns its item, or has been deleted.
 
     A prune may have ended the epoch since it was read: what it kept is entered under the next one.
     """
-    until = listed[-1]
     for _ in range(ATTEMPTS_MAX):
         change = protocol.list_thread(epoch, *listed)
         found = yield from storage.table.try_update(items.thread_key(root), change)
@@ -318,8 +313,5 @@ def _enter(
             return None
         epoch = items.binary(found, items.EPOCH)
         if LAST_ACTIVE in found:
-            if until is not None:
-                longer = protocol.list_longer(epoch, until)
-                yield from storage.table.try_update(items.thread_key(root), longer)
             return found
     return None

@@ -39,10 +39,7 @@ def _entry_of(checkpoint: StoredCheckpoint, body: Body, loaded: LoadedSegments) 
         values=body.values,
         chunks=loaded.chunks,
         sources=body.sources,
-        ttl_seconds=items.ttl_of(checkpoint.head),
-        ends_at=items.ends_at(checkpoint.head),
-        # With a ttl, the expiry of the ancestors is not known here. 0 makes a put that needs it read them.
-        history_expires_at=None if items.expires_at(checkpoint.head) is None else 0,
+        life=items.life_of(checkpoint.head),
         is_committed=loaded.is_committed,
     )
 

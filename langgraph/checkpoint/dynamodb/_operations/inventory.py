@@ -8,7 +8,13 @@ from dataclasses import dataclass, field
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
-from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, RUN_ID, SORT_KEY, TTL_ATTRIBUTE
+from langgraph.checkpoint.dynamodb._format.schema import (
+    ALIVE_UNTIL,
+    PARTITION_KEY,
+    RUN_ID,
+    SORT_KEY,
+    TTL_ATTRIBUTE,
+)
 from langgraph.checkpoint.dynamodb._format.segments import reach
 from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
@@ -28,7 +34,9 @@ _ATTRIBUTES = (
     items.REBUILT_FROM,
     items.CREATED_AT,
     items.REGISTERED,
-    items.READABLE_UNTIL,
+    ALIVE_UNTIL,
+    items.SHOWN_UNTIL,
+    items.METADATA,
     *items.EPOCHS,
     *items.PARTS,
 )
@@ -93,16 +101,19 @@ class Inventory:
         return self.heads.keys() | self.writes.keys()
 
 
-def scan_namespace(storage: Storage, partition: Partition, *, with_indexes: bool = True) -> Op[Inventory]:
-    """Read the items of a namespace, and the index segments that they name."""
+def scan_namespace(storage: Storage, partition: Partition) -> Op[Inventory]:
+    """Read the items of a namespace."""
     inventory = Inventory(partition)
     query = Query(partition.pk, attributes=_ATTRIBUTES)
     while not query.done:
         for item in (yield from storage.table.query_page(query)):
             inventory.add(item)
-    if with_indexes:
-        for head in inventory.heads.values():
-            items.check_format(head)
-        ids = items.named_ids(inventory.items_of(inventory.checkpoint_ids))
-        yield from inventory.indexes.read_indexes(storage, ids)
     return inventory
+
+
+def read_indexes(storage: Storage, inventory: Inventory) -> Op[None]:
+    """Read the index segments that the items of a namespace name; `Inventory.named` needs them."""
+    for head in inventory.heads.values():
+        items.check_format(head)
+    ids = items.named_ids(inventory.items_of(inventory.checkpoint_ids))
+    yield from inventory.indexes.read_indexes(storage, ids)

@@ -10,7 +10,7 @@ from itertools import groupby
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec, seal_plain
 from langgraph.checkpoint.dynamodb._format.content import pack_inline
-from langgraph.checkpoint.dynamodb._format.items import Expiry, Item, Part, Partition, expires_before
+from langgraph.checkpoint.dynamodb._format.items import Item, Part, Partition, expires_before
 from langgraph.checkpoint.dynamodb._format.limits import (
     HEAD_IDS_MAX,
     INDEX_GROUP,
@@ -289,7 +289,7 @@ def store_segments(
     partition: Partition,
     builder: ItemBuilder,
     thread: CachedThread,
-    expiry: Expiry,
+    started_from: str | None,
 ) -> Op[bool]:
     """Store the segments that an item will name, before the item, and register its namespace.
 
@@ -297,25 +297,24 @@ def store_segments(
         storage: The storage.
         partition: The namespace of the item.
         builder: What has built the item. The expiries that it knows of segments are updated.
-        thread: The thread under whose epoch the reused segments are safe.
-        expiry: The expiries of items that are stored now. Reused segments that would expire before the item are
-            extended.
+        thread: The thread under whose epoch the reused segments are safe. Those that would expire before what is stored
+            in it now are extended.
+        started_from: The root checkpoint from which the call of a subgraph's namespace started.
 
     Returns:
         Whether all segments exist. A reused one may have been removed.
     """
-    yield from ensure_registered(storage, partition, thread, expiry)
+    kept_until = thread.life.kept_until
+    yield from ensure_registered(storage, partition, thread, started_from)
     if builder.segments:
         now = storage.clock()
-        new = [
-            items.with_expiry(items.created(each, now), expiry.shared) for each in builder.segments.values()
-        ]
+        new = [items.with_expiry(items.created(each, now), kept_until) for each in builder.segments.values()]
         yield from storage.table.batch_write(puts=new)
         for each in builder.segments:
-            builder.chunks[each].expires_at = expiry.shared
-    short = {each for each, chunk in builder.chunks.items() if expires_before(chunk.expires_at, expiry.own)}
-    if short and (yield from extend_segments(storage, partition, short, expiry.shared)):
+            builder.chunks[each].expires_at = kept_until
+    short = {each for each, chunk in builder.chunks.items() if expires_before(chunk.expires_at, kept_until)}
+    if short and (yield from extend_segments(storage, partition, short, kept_until)):
         return False
     for each in short:
-        builder.chunks[each].expires_at = expiry.shared
+        builder.chunks[each].expires_at = kept_until
     return True

@@ -156,7 +156,7 @@ def lines(storage: Storage, partition: Partition) -> Stream[Line]:
                     (yield from readable_metadata(storage, head)),
                     len(checkpoint.writes),
                     status_of(checkpoint.writes),
-                    items.ends_at(head),
+                    items.expires_at(head),
                 )
             )
 

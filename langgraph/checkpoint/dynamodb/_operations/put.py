@@ -24,8 +24,8 @@ from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMet
 from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec, metadata_json, rough_bytes
-from langgraph.checkpoint.dynamodb._format.content import delta_counters, pack_body, pack_typed, started_from
-from langgraph.checkpoint.dynamodb._format.items import Expiry, Item, Partition, earlier, expires_before
+from langgraph.checkpoint.dynamodb._format.content import delta_counters, pack_body, pack_typed
+from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.limits import (
     ATTEMPTS_MAX,
     BODY_BYTES_MAX,
@@ -40,18 +40,19 @@ from langgraph.checkpoint.dynamodb._operations.arguments import (
     checkpoint_id_in,
     config_of,
     id_of,
-    namespaces_above,
+    root_of_run,
+    started_from,
     target,
 )
 from langgraph.checkpoint.dynamodb._operations.entries import owner_in, with_owner
 from langgraph.checkpoint.dynamodb._operations.get import read_entry
 from langgraph.checkpoint.dynamodb._operations.item_builder import ItemBuilder, store_segments
 from langgraph.checkpoint.dynamodb._operations.reads import NamespaceReader
-from langgraph.checkpoint.dynamodb._operations.renew import extend_ancestors, renew_after_put
+from langgraph.checkpoint.dynamodb._operations.renew import Use, use_thread
 from langgraph.checkpoint.dynamodb._operations.threads import (
     PinnedEpochError,
     confirm_epoch,
-    ensure_epoch,
+    is_confirmed,
     read_thread,
 )
 from langgraph.checkpoint.dynamodb._runtime.cache import PUT, CachedCheckpoint, CachedThread
@@ -78,7 +79,6 @@ class NewCheckpoint:
     """A snapshot of the arguments of a `put` call, which its caller may change while requests are made."""
 
     partition: Partition
-    above: Sequence[Partition]
     checkpoint_id: str
     # The key of the head.
     key: Item
@@ -88,7 +88,8 @@ class NewCheckpoint:
     # As readable JSON text, or packed as bytes to be sealed.
     metadata: str | bytes
     delta_channels: AbstractSet[str]
-    started_from: str | None
+    # The root checkpoint that the run is at.
+    root_id: str | None
     run_id: str | None
     versions: Mapping[str, Any]
     new_channels: AbstractSet[str]
@@ -173,8 +174,9 @@ def _store(storage: Storage, new: NewCheckpoint) -> Op[RunnableConfig]:
         parent = yield from read_entry(storage, partition, new.parent_id)
         parent = parent or (yield from _newest_parts(storage, partition))
     # The segments of a parent are safe under its own epoch.
-    known = None if parent is None else CachedThread(parent.epoch, parent.ttl_seconds)
-    thread = known or storage.cache.thread(partition.root)
+    thread = storage.cache.thread(partition.root)
+    if parent is not None and (thread is None or not is_reusable(thread.epoch, parent.epoch)):
+        thread = parent.thread
     pinned = storage.pinned
     if pinned is not None and (thread is None or not is_reusable(thread.epoch, pinned.epoch)):
         thread = pinned
@@ -185,7 +187,7 @@ def _store(storage: Storage, new: NewCheckpoint) -> Op[RunnableConfig]:
         is_committed, thread = yield from _attempt(storage, new, parent, thread)
         if is_committed:
             return config_of(partition, new.checkpoint_id)
-        if pinned is not None:
+        if pinned is not None and (thread is None or not is_reusable(thread.epoch, pinned.epoch)):
             raise PinnedEpochError
         new, parent = yield from _read_again(storage, new)
     raise ThreadBusyError(
@@ -225,7 +227,7 @@ def _read_again(storage: Storage, new: NewCheckpoint) -> Op[tuple[NewCheckpoint,
 def _attempt(
     storage: Storage, new: NewCheckpoint, parent: CachedCheckpoint | None, thread: CachedThread | None
 ) -> Op[tuple[bool, CachedThread | None]]:
-    """Compose the checkpoint and store it: its segments, then its head. Then confirm the thread's epoch.
+    """Compose the checkpoint, note the use, and store it: its segments, then its head. Then confirm the thread.
 
     Args:
         storage: The storage.
@@ -241,38 +243,24 @@ def _attempt(
     # A value that cannot be serialized raises here, before anything is stored.
     compose = partial(_composed, storage, new, parent, None if thread is None else thread.epoch)
     head = yield from work(compose, _size(new, parent))
+    use = Use(partition, new.parent_id, new.root_id)
+    thread = yield from use_thread(storage, use, thread, parent)
     if thread is None:
-        thread = yield from ensure_epoch(storage, partition)
-    expiry = Expiry.after(thread.ttl_seconds, storage.clock())
-    if not (yield from store_segments(storage, partition, head.builder, thread, expiry)):
         return False, None
-    item = items.with_lifetime(head.item, thread.ttl_seconds, expiry)
-    history_expires_at = items.expires_at(item)
-    if parent is not None and new.delta_channels:
-        # The ancestors that its delta channels are rebuilt from must live as long.
-        oldest, ends_at = parent.history_expires_at, items.ends_at(item)
-        if expires_before(oldest, ends_at):
-            oldest = yield from extend_ancestors(storage, partition, thread.epoch, item, ends_at, expiry)
-        history_expires_at = earlier(oldest, history_expires_at)
+    started = started_from(partition, new.root_id)
+    if not (yield from store_segments(storage, partition, head.builder, thread, started)):
+        return False, None
+    item = items.with_life(head.item, thread.life)
     if protocol.is_too_late(started_at, storage.clock()):
         return False, None
     if not (yield from _put_head(storage, partition, item, thread.epoch)):
         return False, None
-    seen = yield from confirm_epoch(storage, partition, thread.epoch, expiry.own)
-    if seen is None or not is_reusable(thread.epoch, seen.epoch):
+    seen = yield from confirm_epoch(storage, partition, thread.epoch)
+    if not is_confirmed(thread, seen):
         return False, seen
     storage.cache.remember_segments(partition.pk, thread.epoch, head.builder.stored())
-    if expiry.readable is not None:
-        yield from renew_after_put(storage, partition, new.checkpoint_id, expiry.readable, seen, new.above)
     entry = CachedCheckpoint(
-        thread.epoch,
-        new.versions,
-        head.values,
-        head.builder.chunks,
-        head.sources,
-        thread.ttl_seconds,
-        expiry.readable,
-        history_expires_at,
+        thread.epoch, new.versions, head.values, head.builder.chunks, head.sources, thread.life
     )
     storage.cache.remember_checkpoint(partition.pk, new.checkpoint_id, entry)
     return True, seen
@@ -323,20 +311,19 @@ def snapshot_arguments(
     `kept` names channels whose values are not among those of the checkpoint, but the parent's.
     """
     partition, parent_id = target(config), checkpoint_id_in(config)
-    above, checkpoint_id = namespaces_above(partition, config), id_of(checkpoint)
+    checkpoint_id = id_of(checkpoint)
     key = items.key(partition.pk, items.checkpoint_prefix(checkpoint_id))
     metadata = get_checkpoint_metadata(config, metadata)
     rest = {name: value for name, value in checkpoint.items() if name not in {"id", "channel_values"}}
     return NewCheckpoint(
         partition=partition,
-        above=above,
         checkpoint_id=checkpoint_id,
         key=key,
         parent_id=parent_id,
         metadata=_serialized_metadata(storage, metadata),
         rest=storage.codec.dumps(rest, "the checkpoint", "checkpoint"),
         delta_channels=delta_counters(metadata),
-        started_from=started_from(partition, metadata),
+        root_id=root_of_run(partition, config, parent_id, metadata.get("parents")),
         run_id=items.indexable_run_id(metadata),
         versions=dict(checkpoint["channel_versions"]),
         new_channels=set(new_versions),
@@ -388,7 +375,6 @@ def _head(
         new.key,
         texts={
             items.PARENT: new.parent_id,
-            items.STARTED_FROM: new.started_from,
             items.REBUILT_FROM: next(iter(sources.values()), None),
             RUN_ID: new.run_id,
         },

@@ -20,7 +20,7 @@ from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec, rough_bytes
 from langgraph.checkpoint.dynamodb._format.content import Write, pack_writes, read_writes
-from langgraph.checkpoint.dynamodb._format.items import Expiry, Item, Part, Partition, expires_before
+from langgraph.checkpoint.dynamodb._format.items import Item, Part, Partition, expires_before
 from langgraph.checkpoint.dynamodb._format.limits import (
     INLINE_STATE_BYTES_MAX,
     MERGE_ATTEMPTS_MAX,
@@ -33,18 +33,20 @@ from langgraph.checkpoint.dynamodb._format.segments import reach
 from langgraph.checkpoint.dynamodb._operations.arguments import (
     checked_text,
     checkpoint_id_in,
-    namespaces_above,
+    root_of_run,
+    started_from,
     target,
 )
 from langgraph.checkpoint.dynamodb._operations.item_builder import ItemBuilder, store_segments
 from langgraph.checkpoint.dynamodb._operations.reads import ChangedMeanwhileError, LoadedSegments, lost_parts
-from langgraph.checkpoint.dynamodb._operations.renew import renew_after_writes
+from langgraph.checkpoint.dynamodb._operations.renew import Use, use_thread, was_noted
 from langgraph.checkpoint.dynamodb._operations.threads import (
     PinnedEpochError,
+    cached_thread,
     confirm_epoch,
     extend,
     extend_segments,
-    find_epoch,
+    is_confirmed,
     read_thread,
 )
 from langgraph.checkpoint.dynamodb._runtime.cache import PUT, Cache, CachedCheckpoint, CachedThread
@@ -94,11 +96,11 @@ def put_writes(
     partition, checkpoint_id = checked_task(config, task_id, task_path)
     if not writes:
         return
-    above = namespaces_above(partition, config)
+    root_id = root_of_run(partition, config, checkpoint_id)
     size = sum(rough_bytes(value) for _, value in writes)
     given = yield from work(partial(serialize, storage.codec, tuple(writes), task_path), size)
     yield from _wait_for_put(storage, partition, checkpoint_id, given)
-    yield from store(storage, partition, checkpoint_id, task_id, given, above, order)
+    yield from store(storage, partition, checkpoint_id, task_id, given, root_id, order)
 
 
 def checked_task(config: RunnableConfig, task_id: str, task_path: str) -> tuple[Partition, str]:
@@ -160,10 +162,12 @@ def store(
     checkpoint_id: str,
     task_id: str,
     given: Serialized,
-    above: Sequence[Partition] = (),
+    root_id: str | None = None,
     order: int | None = None,
 ) -> Op[None]:
     """Store a task's serialized writes, added to those that are stored.
+
+    `root_id` is the root checkpoint that the run is at.
 
     Raises:
         LaterWritesError: With an order: what is stored has a higher place.
@@ -171,10 +175,10 @@ def store(
     """
     now = int(storage.clock() * 1000)
     key = items.key(partition.pk, items.writes_sk(checkpoint_id, task_id))
-    task = _Task(partition, key, above, given, now if order is None else order, order is None)
+    task = _Task(partition, key, root_id, given, now if order is None else order, order is None)
     head, thread = _reusable(storage.cache, task), storage.cache.thread(partition.root)
     if thread is None and head is not None:
-        thread = CachedThread(head.epoch, head.ttl_seconds)
+        thread = head.thread
     for _ in range(MERGE_ATTEMPTS_MAX):
         is_stored, thread = yield from _attempt(storage, task, head, storage.pinned or thread)
         if is_stored:
@@ -191,8 +195,8 @@ class _Task:
 
     partition: Partition
     key: Item
-    above: Sequence[Partition]
-    """The namespaces above, which the task's run needs too."""
+    root_id: str | None
+    """The root checkpoint that the run is at."""
     given: Serialized
     """All writes of the call."""
     order: int
@@ -260,35 +264,36 @@ def _attempt(
     base = _safe(head, thread) if reuses else None
     builder = ItemBuilder(storage, partition, task.key, base)
     parts = yield from work(partial(_parts, builder, task, base), task.size_bytes)
+    entry = storage.cache.checkpoint(partition.pk, task.checkpoint_id)
+    use = Use(partition, task.checkpoint_id, task.root_id)
+    thread = yield from use_thread(storage, use, thread, entry)
     if thread is None:
-        thread = yield from find_epoch(storage, partition)
+        return False, None
     # Parts that name segments, or are in a namespace with a marker, depend on more than their own item.
     must_confirm = bool(partition.namespace or any(part.ids for part in parts.values()))
-    expiry = Expiry.after(thread.ttl_seconds, storage.clock())
     # Writes may come before the first checkpoint of their namespace.
-    if must_confirm and not (yield from store_segments(storage, partition, builder, thread, expiry)):
+    started = started_from(partition, task.root_id)
+    if must_confirm and not (yield from store_segments(storage, partition, builder, thread, started)):
         _begin_again(storage, task)
         return False, None
-    found = yield from _store_parts(storage, task, parts, thread, expiry)
+    found = yield from _store_parts(storage, task, parts, thread)
     if found is not None:
         return False, (yield from _merge(storage, task, parts, found, thread))
-    if must_confirm:
-        seen = yield from confirm_epoch(storage, partition, thread.epoch, expiry.own)
-        if seen is None or not is_reusable(thread.epoch, seen.epoch):
-            # A deletion came between. It may have removed segments before the update named them.
-            _begin_again(storage, task)
+    if must_confirm or not was_noted(storage, thread):
+        seen = yield from confirm_epoch(storage, partition, thread.epoch)
+        if not is_confirmed(thread, seen):
+            # A deletion came between, and may have removed segments before the update named them. Or a renewal did, and
+            # may not have seen the writes.
+            _begin_again(storage, task, seen)
             return False, seen
         storage.cache.remember_segments(partition.pk, thread.epoch, builder.stored())
-        thread = seen
-    # Writes count as a use of their thread.
-    if thread.ttl_seconds is not None:
-        yield from renew_after_writes(storage, partition, task.checkpoint_id, thread, task.above)
     return True, thread
 
 
-def _begin_again(storage: Storage, task: _Task) -> None:
+def _begin_again(storage: Storage, task: _Task, thread: CachedThread | None = None) -> None:
     """Start over with all writes of a task: a deletion may have removed segments that its item names."""
-    if storage.pinned is not None:
+    pinned = storage.pinned
+    if pinned is not None and (thread is None or not is_reusable(thread.epoch, pinned.epoch)):
         raise PinnedEpochError
     task.begin({})
 
@@ -320,13 +325,13 @@ def _parts(builder: ItemBuilder, task: _Task, base: CachedCheckpoint | None) -> 
 
 
 def _store_parts(
-    storage: Storage, task: _Task, parts: Mapping[str, Part], thread: CachedThread, expiry: Expiry
+    storage: Storage, task: _Task, parts: Mapping[str, Part], thread: CachedThread
 ) -> Op[Item | None]:
     """Set parts of a task's item.
 
     Returns:
         `None` if they were set. Otherwise the task's item: its regular writes are not those of `task.old`, its special
-        ones came later, or it expires too soon.
+        ones came later, or it has another expiry.
     """
     if not parts:
         return (yield from _touch(storage, task))
@@ -338,14 +343,13 @@ def _store_parts(
     order = task.order if task.special else None
     if order is not None:
         attributes[items.ORDER] = {"N": str(order)}
+    kept_until = thread.life.kept_until
     if not task.replaces:
-        change = protocol.set_writes(
-            attributes, task.old, least=expiry.readable, expires_at=expiry.own, order=order
-        )
+        change = protocol.set_writes(attributes, task.old, kept_until=kept_until, order=order)
         return (yield from storage.table.try_update(task.key, change))
     told = [name for name in (TTL_ATTRIBUTE, items.CREATED_AT) if name in task.old]
     condition, names, values = protocol.unchanged(task.old, told)
-    item = items.with_expiry({**task.key, **attributes}, expiry.own)
+    item = items.with_expiry({**task.key, **attributes}, kept_until)
     return (yield from storage.table.try_put(item, protocol.Change("", condition, names, values)))
 
 
@@ -369,8 +373,17 @@ def _merge(
         # The item has been deleted or has expired, and so may its segments.
         task.begin(found)
         return thread
-    # By the time as it is now: a slow call must not shorten what others have stored since it began.
-    yield from _fit_expiry(storage, task, found, Expiry.after(thread.ttl_seconds, storage.clock()))
+    expires_at = items.expires_at(found)
+    if expires_at != thread.life.kept_until:
+        seen = yield from read_thread(storage, task.partition)
+        if seen is None or seen.is_pending:
+            return None
+        thread = cached_thread(storage, task.partition, seen)
+        if expires_before(thread.life.kept_until, expires_at):
+            # It is of a life of the thread that has ended, or arrived after its deletion.
+            task.begin(found)
+            return thread
+        yield from _keep_longer(storage, task, found, thread.life.kept_until)
     known: CachedThread | None = thread
     if task.regular:
         stored = yield from _stored_writes(storage, task.partition, found)
@@ -380,7 +393,7 @@ def _merge(
             # A deletion may still be about to remove their segments.
             seen = yield from read_thread(storage, task.partition)
             lacks = lacks or seen is None or not seen.confirms(protocol.epoch_of(found, items.WRITES))
-            known = None if seen is None or seen.is_pending else CachedThread(seen.epoch, seen.ttl_seconds)
+            known = None if seen is None or seen.is_pending else cached_thread(storage, task.partition, seen)
         task.regular = {**task.regular, **stored} if lacks else {}
     task.old, task.replaces = found, False
     order = items.number(found, items.ORDER)
@@ -414,20 +427,11 @@ def _stored_writes(storage: Storage, partition: Partition, found: Item) -> Op[di
     return {each.index: each for each in read_writes(storage.codec, found, items.WRITES, loaded.contents)}
 
 
-def _fit_expiry(storage: Storage, task: _Task, found: Item, expiry: Expiry) -> Op[None]:
-    """Let the stored writes live as long as the new ones: extend them and their segments, or let them expire earlier.
-
-    They expire later than the new ones where they arrived after the deletion of their thread, which had a longer ttl
-    than the one that has begun since.
-    """
-    expires_at = items.expires_at(found)
-    if expires_at is not None and expiry.own is not None and expires_at > expiry.own:
-        yield from storage.table.try_update(task.key, protocol.shorten_writes(found, expiry.own))
-    if not expires_before(expires_at, expiry.readable):
-        return
+def _keep_longer(storage: Storage, task: _Task, found: Item, kept_until: int | None) -> Op[None]:
+    """Keep the stored writes, and their segments, as long as what is stored in the thread now."""
     loaded, named = LoadedSegments(task.partition.pk), items.named_ids([found])
     yield from loaded.read_indexes(storage, named)
-    yield from extend_segments(storage, task.partition, reach(named, loaded.contents), expiry.shared)
+    yield from extend_segments(storage, task.partition, reach(named, loaded.contents), kept_until)
     # An item that has expired by now is replaced instead: its segments may have been removed before they were extended.
     if not items.is_expired(found, storage.clock()):
-        yield from extend(storage, task.key, expiry.own)
+        yield from extend(storage, task.key, kept_until)

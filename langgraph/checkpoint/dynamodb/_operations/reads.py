@@ -22,7 +22,7 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     QUERIED_SEGMENTS_MAX,
     QUERIED_SEGMENTS_MIN,
 )
-from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
+from langgraph.checkpoint.dynamodb._format.schema import ALIVE_UNTIL, TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import Chunk, expand, is_index, piece
 from langgraph.checkpoint.dynamodb._runtime.cache import CachedSegment
 from langgraph.checkpoint.dynamodb._runtime.requests import Query, Table
@@ -69,9 +69,32 @@ class StoredCheckpoint:
 # Finding heads
 
 
-def hides_namespace(newest: Item, now: float) -> bool:
-    """Tell whether a namespace's newest head has expired. Then no older checkpoint is readable either."""
-    return items.is_expired(newest, now)
+class LifeOfThread:
+    """Tells which heads of a thread readers see. Reads the thread item at most once, and in most cases not at all."""
+
+    def __init__(self, storage: Storage) -> None:
+        """Start without having read it."""
+        self._storage = storage
+        self._read: list[Thread | None] = []
+        self.is_over = False
+        """Whether the thread is known to be dead."""
+
+    def shows(self, head: Item) -> Op[bool]:
+        """Tell whether readers see a head: its thread is alive, and has not begun anew since the head was stored.
+
+        A head carries until when its thread was alive when it was stored. A use is noted before anything is stored, so
+        only the thread item tells what came later.
+        """
+        until, now = items.number(head, ALIVE_UNTIL), self._storage.clock()
+        if until is None or until > now:
+            return True
+        if not self._read:
+            root = items.parse_partition(items.partition_key(head)).root
+            item = yield from self._storage.table.get(root, items.THREAD)
+            self._read.append(None if item is None else Thread.parse(item))
+        thread = self._read[0]
+        self.is_over = thread is None or not thread.is_alive(now)
+        return not self.is_over and is_committed(head, items.BODY, thread)
 
 
 class NamespaceReader:
@@ -97,7 +120,7 @@ class NamespaceReader:
         self._storage = storage
         self._as_ancestors = as_ancestors
         self._excluded = None if includes_below else below
-        self._newest_unseen = below is None
+        self._life = LifeOfThread(storage)
         self._writes: list[Item] = []
         until = items.AFTER_CHECKPOINTS
         if below is not None:
@@ -128,14 +151,14 @@ class NamespaceReader:
         for item in (yield from self._storage.table.query_page(self._query, at_least)):
             if not items.is_head(item):
                 self._writes.append(item)
-            elif self._newest_unseen and hides_namespace(item, self._storage.clock()):
+            else:
+                checkpoints += yield from self._complete(item)
+            if self._life.is_over:
                 self._query.done = True
                 return []
-            else:
-                checkpoints += self._complete(item)
         return checkpoints
 
-    def _complete(self, head: Item) -> list[StoredCheckpoint]:
+    def _complete(self, head: Item) -> Op[list[StoredCheckpoint]]:
         """Return the checkpoint that a head completes, if it is live.
 
         Writes sort behind their head, so a descending query returns them before it.
@@ -143,8 +166,9 @@ class NamespaceReader:
         checkpoint_id = items.checkpoint_id_of(head)
         writes = [item for item in self._writes if items.checkpoint_id_of(item) == checkpoint_id]
         self._writes = []
-        self._newest_unseen = False
         if checkpoint_id == self._excluded:
+            return []
+        if not self._as_ancestors and not (yield from self._life.shows(head)):
             return []
         checkpoint = _live(self._storage, head, writes, as_ancestor=self._as_ancestors)
         return [] if checkpoint is None else [checkpoint]
@@ -178,6 +202,8 @@ def find(
     query = Query(partition.pk, prefix=items.checkpoint_prefix(checkpoint_id))
     found = yield from storage.table.query_all(query)
     if not found or not items.is_head(found[0]):
+        return None
+    if not as_ancestor and not (yield from LifeOfThread(storage).shows(found[0])):
         return None
     return _live(storage, found[0], found[1:], as_ancestor=as_ancestor)
 

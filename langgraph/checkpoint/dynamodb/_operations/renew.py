@@ -1,32 +1,36 @@
-"""Renewal: what a run needs to go on lives for one ttl from the last use of its thread.
+"""How a thread lives on: a use is noted before anything is stored, and the state of a thread in use is kept whole.
 
-LangGraph puts no checkpoint while a superstep lasts, but only the writes of its tasks; and none in a parent graph while
-its subgraph runs. So each acknowledged `put` and `put_writes` renews what it depends on: the checkpoint that writes
-belong to, and the newest checkpoint of each namespace above, with their writes, segments and ancestors. That happens
-at most once in a tenth of the ttl, so a run whose steps follow each other makes no further request.
+1. Readers see a thread until `alive_until` of its thread item: one ttl after its last use.
+2. Everything that is stored carries the thread's `kept_until` as its expiry: heads, writes, segments, markers.
+3. A call that stores notes the use first, once in a tenth of the ttl. If the state is not kept for long enough then, it
+   renews the state before, once in about a ttl: it announces a later `kept_until` at the thread item, keeps the state
+   until then, and ends.
+4. A put or writes that were stored with an earlier `kept_until` than the thread has when they confirm are stored again.
+   So a renewal has seen them, or they have seen the renewal.
+5. A call that goes on from an older checkpoint keeps that one, with what a run from it needs, as long.
+6. From `alive_until` on the thread is dead. A call whose root checkpoint is still stored goes on with it, and brings it
+   back whole. Any other begins it anew.
 
-An older checkpoint must not outlive a newer one. Two rules see to that:
+    step        segments ── head, kept until K ── read the thread: the same epoch, the same K ── acknowledged
+    renewal     read ── K' announced ── the state until K' ── used, ended ── the step, as above
 
-1. All checkpoints above a renewed one are renewed with it, the newest first.
-2. The thread item says first until when something is kept (`kept_until`). A put that reads it after its commit, when it
-   confirms, and finds a later time than its own expiry, renews what it has stored. So if a renewal did not see the head
-   of a put, the put has seen the renewal.
-
-    put       head ──────────────── confirm: kept until 17:30! ── renewed to 17:30
-    renewal          kept_until = 17:30 ── read heads ── extend them
+The state is what a run needs (`needs.py`): in each namespace the newest checkpoint, and the newest one before the
+root's newest and its parent. Checkpoints above the newest that carry the later time already are passed. So whatever was
+the state when something was stored is kept at least as long as that: a checkpoint that is shown can be gone on from.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.items import Expiry, Item, Partition, earlier, expires_before
+from langgraph.checkpoint.dynamodb._format.items import Item, Partition, expires_before
 from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX, PAGE_ITEMS_FIRST, PUT_WAIT_SECONDS_MAX
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import reach
+from langgraph.checkpoint.dynamodb._operations.needs import Before, Needs
 from langgraph.checkpoint.dynamodb._operations.reads import (
     AncestorReader,
     LoadedSegments,
@@ -34,12 +38,17 @@ from langgraph.checkpoint.dynamodb._operations.reads import (
     segment_items,
 )
 from langgraph.checkpoint.dynamodb._operations.threads import (
-    ensure_registered,
+    cached_thread,
+    checked_thread,
+    ensure_epoch,
     extend,
     extend_segments,
+    find_epoch,
+    marked_namespace,
+    namespace_markers,
     read_thread,
 )
-from langgraph.checkpoint.dynamodb._runtime.cache import PUT, RENEWAL, CachedThread
+from langgraph.checkpoint.dynamodb._runtime.cache import RENEWAL, CachedCheckpoint, CachedThread
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, Wait, gather
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
@@ -47,247 +56,276 @@ from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
 from langgraph.checkpoint.dynamodb.protocol import Thread
 
 _SHARE = 10
-"""A renewal is due once this share of the ttl has passed since the last one."""
+"""A use is noted once this share of the ttl has passed since the last one. `protocol.KEPT_TTLS` reckons with it."""
 
 
 @dataclass(frozen=True)
-class RenewedCheckpoint:
-    """A checkpoint that a run needs; without an id, the newest one of its namespace."""
+class Use:
+    """A call that is about to store something, and what it goes on from."""
 
     partition: Partition
-    checkpoint_id: str | None = None
+    checkpoint_id: str | None
+    """The checkpoint of the namespace: a put's parent, or the one that writes belong to."""
+    root_id: str | None
+    """The root checkpoint that the run is at."""
+
+    @property
+    def begins(self) -> bool:
+        """Whether it is a put of a first root checkpoint."""
+        return not self.partition.namespace and self.checkpoint_id is None
 
 
-def renew_after_put(
-    storage: Storage,
-    partition: Partition,
-    checkpoint_id: str,
-    ends_at: int,
-    thread: CachedThread,
-    above: Iterable[Partition],
-) -> Op[None]:
-    """Renew what a run needs beside a checkpoint that was just put into a thread with a ttl.
+def use_thread(
+    storage: Storage, use: Use, thread: CachedThread | None, entry: CachedCheckpoint | None
+) -> Op[CachedThread | None]:
+    """Return the thread as a call is to store in it, and note the use, if that is due.
 
     Args:
         storage: The storage.
-        partition: The namespace of the checkpoint.
-        checkpoint_id: The checkpoint.
-        ends_at: When it expires, in epoch seconds.
-        thread: The thread, as it was read after the commit.
-        above: The namespaces above.
+        use: The call.
+        thread: The thread as far as it is known; it is read, or begun, if it is not.
+        entry: The checkpoint that the call goes on from, if it is cached.
+
+    Returns:
+        The thread; `None` if the epoch has ended that was known.
 
     Raises:
-        ThreadBusyError: Other calls interfered at every attempt.
+        ThreadBusyError: Other calls interfered at every attempt, or the thread is a copy that is not complete.
     """
-    storage.cache.remember_end(partition, thread, ends_at)
-    due = [each for each in map(RenewedCheckpoint, above) if _may_be_due(storage, thread, each)]
-    if ends_at < (thread.kept_until or 0):
-        due.append(RenewedCheckpoint(partition, checkpoint_id))
-    yield from _renew(storage, partition, due, thread.kept_until or 0)
-
-
-def renew_after_writes(
-    storage: Storage,
-    partition: Partition,
-    checkpoint_id: str,
-    thread: CachedThread,
-    above: Iterable[Partition],
-) -> Op[None]:
-    """Renew the checkpoint that writes belong to, and what else a run needs, if the thread has a ttl."""
-    places = [*map(RenewedCheckpoint, above)]
-    # A put under way stores the checkpoint, or a newer one, unless it never ends.
-    after = storage.clock() - PUT_WAIT_SECONDS_MAX
-    if storage.cache.under_way(PUT, partition.pk, after) is None:
-        places.append(RenewedCheckpoint(partition, checkpoint_id))
-    due = [each for each in places if _may_be_due(storage, thread, each)]
-    other = storage.cache.under_way(RENEWAL, partition.root, after) if due else None
+    if thread is None:
+        thread = yield from (ensure_epoch if use.begins else find_epoch)(storage, use.partition)
+    if thread.life.ttl_seconds is None:
+        return thread
+    root, is_due = use.partition.root, _is_due(storage, thread)
+    other = storage.cache.under_way(RENEWAL, root, storage.clock() - PUT_WAIT_SECONDS_MAX) if is_due else None
     if other is not None:
-        # Many tasks may end at once. What one of them has renewed need not be renewed by the others.
+        # Many tasks may end at once. What one of them notes need not be noted by the others.
         yield (Wait(other, PUT_WAIT_SECONDS_MAX),)
-        due = [each for each in due if _may_be_due(storage, thread, each)]
-    with storage.cache.working(RENEWAL, partition.root, storage.clock()):
-        yield from _renew(storage, partition, due, 0)
+        thread = storage.cache.thread(root, thread.epoch) or thread
+        is_due = _is_due(storage, thread)
+    noted: CachedThread | None = thread
+    if is_due:
+        with storage.cache.working(RENEWAL, root, storage.clock()):
+            noted = yield from _note(storage, use, thread)
+    if noted is None or use.checkpoint_id is None:
+        return noted
+    if is_due if entry is None else expires_before(entry.life.kept_until, noted.life.kept_until):
+        yield from _renew_point(storage, use, noted)
+        if entry is not None:
+            entry = replace(entry, life=noted.life)
+            storage.cache.remember_checkpoint(use.partition.pk, use.checkpoint_id, entry)
+    return noted
 
 
-def _may_be_due(storage: Storage, thread: CachedThread, place: RenewedCheckpoint) -> bool:
-    """Tell whether a renewal may be due, by what this process knows without a request."""
-    cache, pk = storage.cache, place.partition.pk
-    checkpoint_id = place.checkpoint_id or cache.latest(pk)
-    entry = None if checkpoint_id is None else cache.checkpoint(pk, checkpoint_id)
-    ends = [] if entry is None else [entry.ends_at]
-    if place.checkpoint_id is None or entry is None:
-        known = cache.thread(place.partition.root, thread.epoch)
-        ends.append(None if known is None else known.ends.get(place.partition.namespace))
-    return max((each for each in ends if each is not None), default=0) < _due_before(
-        storage, thread.ttl_seconds
-    )
+def was_noted(storage: Storage, thread: CachedThread) -> bool:
+    """Tell whether a use of the thread was noted so recently that what is known of its life is good enough."""
+    return thread.life.ttl_seconds is None or not _is_due(storage, thread)
 
 
-def _due_before(storage: Storage, ttl_seconds: int | None) -> float:
-    """Return the time, in epoch seconds, before which nothing that a run needs may expire."""
-    return storage.clock() + (ttl_seconds or 0) * (1 - 1 / _SHARE)
+def _is_due(storage: Storage, thread: CachedThread | Thread) -> bool:
+    ttl_seconds = thread.life.ttl_seconds or 0
+    return (thread.life.alive_until or 0) < storage.clock() + ttl_seconds * (1 - 1 / _SHARE)
 
 
-def _renew(storage: Storage, partition: Partition, due: Sequence[RenewedCheckpoint], least: int) -> Op[None]:
-    """Renew those places that expire before `least`, or have lived for a tenth of the ttl."""
+def _note(storage: Storage, use: Use, known: CachedThread) -> Op[CachedThread | None]:
+    partition = use.partition
     for _ in range(ATTEMPTS_MAX):
-        thread = (yield from read_thread(storage, partition)) if due else None
-        if thread is None or thread.ttl_seconds is None:
-            return
-        due = yield from _still_due(
-            storage, thread, due, max(least, _due_before(storage, thread.ttl_seconds))
-        )
-        if not due or (yield from _renew_places(storage, partition, thread, due)):
-            return
+        thread = yield from read_thread(storage, partition)
+        now = storage.clock()
+        if thread is None or thread.is_pending or not protocol.is_reusable(thread.epoch, known.epoch):
+            return None
+        checked_thread(partition, thread)
+        if not _is_due(storage, thread):
+            return cached_thread(storage, partition, thread)
+        if not thread.is_alive(now) and not (yield from _goes_on(storage, use, thread, now)):
+            yield from ensure_epoch(storage, partition)
+            return None
+        if thread.needs_renewal(now):
+            yield from _renew(storage, use, thread)
+            continue
+        change = protocol.note_use(thread, now)
+        item = yield from storage.table.changed(items.thread_key(partition), change)
+        if item is not None:
+            return cached_thread(storage, partition, Thread.parse(item))
     raise ThreadBusyError(
-        f"the expiry of thread {partition.thread_id!r} could not be extended: other calls deleted from the thread or"
+        f"the use of thread {partition.thread_id!r} could not be noted: other calls deleted from the thread or"
         f" wrote to it during each of {ATTEMPTS_MAX} attempts; retry the call"
     )
 
 
-def _still_due(
-    storage: Storage, thread: Thread, places: Sequence[RenewedCheckpoint], before: float
-) -> Op[list[RenewedCheckpoint]]:
-    """Return the places that are due by what is stored, and remember when the others expire."""
-    due = []
-    for place in places:
-        ends_at = Expiry.after(thread.ttl_seconds, storage.clock()).readable
-        needed = yield from _needed(storage, thread, place)
-        for checkpoint in needed or ():
-            ends_at = earlier(ends_at, items.ends_at(checkpoint.head))
-        if ends_at is not None and ends_at < before:
-            due.append(place)
-        elif needed is not None:
-            storage.cache.remember_end(place.partition, thread, ends_at)
-    return due
+def _goes_on(storage: Storage, use: Use, thread: Thread, now: float) -> Op[bool]:
+    """Tell whether a call goes on with a dead thread: its root checkpoint is stored, and all of the state is."""
+    if use.root_id is None or not thread.may_live_on(now):
+        return False
+    head = yield from storage.table.get(use.partition.root, items.checkpoint_prefix(use.root_id))
+    return (
+        head is not None
+        and not items.is_expired(head, now)
+        and protocol.is_committed(head, items.BODY, thread)
+    )
 
 
-def _needed(storage: Storage, thread: Thread, place: RenewedCheckpoint) -> Op[list[StoredCheckpoint] | None]:
-    """Read a committed checkpoint and those above it, the newest first; none if it is not there, or being copied.
+# Renewing
 
-    `None` if it is not there, but newer ones are: nothing of theirs is needed, or known.
 
-    If the place names no checkpoint, it is the newest committed one. Heads above that were never acknowledged are
-    renewed with it, since readers take a namespace for expired if its newest head has.
+def _renew(storage: Storage, use: Use, thread: Thread) -> Op[None]:
+    """Keep the state of a thread for longer, and note the use; the thread tells afterwards whether that was done.
+
+    One that died is ended first. Whatever one has done may be repeated.
     """
-    wanted = place.checkpoint_id
-    first = items.CHECKPOINTS if wanted is None else items.checkpoint_prefix(wanted)
+    now, until, key = storage.clock(), thread.life.kept_until or 0, items.thread_key(use.partition)
+    if thread.kept_before is None:
+        until = int(now) + protocol.KEPT_TTLS * (thread.life.ttl_seconds or 0)
+        if (yield from storage.table.try_update(key, protocol.begin_renewal(thread, until))) is not None:
+            return
+    root = items.partition_of(use.partition.thread_id)
+    point = yield from _renew_namespace(storage, root, thread, until, Before(), passes_kept=True)
+    if point is not None and (
+        yield from _renew_others(storage, root, thread, until, Needs(point), passes_kept=True)
+    ):
+        yield from storage.table.try_update(key, protocol.end_renewal(thread, until, storage.clock()))
+
+
+def _renew_point(storage: Storage, use: Use, known: CachedThread) -> Op[None]:
+    """Keep a checkpoint that a run goes on from, with what the run needs, as long as the state of its thread.
+
+    In most cases it is part of the state, and has been renewed. One of history expires as it was stored otherwise.
+    """
+    thread = yield from read_thread(storage, use.partition)
+    if thread is None or not protocol.is_reusable(thread.epoch, known.epoch):
+        return
+    until, root = thread.life.kept_until or 0, items.partition_of(use.partition.thread_id)
+    heads = []
+    for partition, checkpoint_id in dict.fromkeys(((use.partition, use.checkpoint_id), (root, use.root_id))):
+        query = Query(partition.pk, prefix=items.checkpoint_prefix(checkpoint_id or ""))
+        found = (yield from storage.table.query_all(query)) if checkpoint_id else []
+        if found and items.is_head(found[0]) and _is_there(storage, found[0], thread):
+            point = StoredCheckpoint(found[0], found[1:])
+            yield from _renew_checkpoint(storage, partition, thread, point, until)
+            heads += [] if partition.namespace else [point.head]
+    if heads:
+        yield from _renew_others(storage, root, thread, until, Needs(heads), passes_kept=False)
+
+
+def _is_there(storage: Storage, head: Item, thread: Thread) -> bool:
+    return protocol.is_committed(head, items.BODY, thread) and not items.is_expired(head, storage.clock())
+
+
+def _renew_others(
+    storage: Storage, root: Partition, thread: Thread, until: int, needs: Needs, *, passes_kept: bool
+) -> Op[bool]:
+    """Renew what runs from root checkpoints need in other namespaces; return whether all of it is as it was read."""
+
+    def renew_marked(marker: Item) -> Op[bool]:
+        if expires_before(items.expires_at(marker), until):
+            yield from extend(storage, items.key_of(marker), until)
+        within = marked_namespace(root, marker)
+        heads = yield from _renew_namespace(
+            storage, within, thread, until, needs.before(), passes_kept=passes_kept
+        )
+        return heads is not None
+
+    markers = yield from namespace_markers(storage, root)
+    living = [each for each in markers if needs.has_call(items.text(each, items.STARTED_FROM))]
+    renewed = yield from gather([renew_marked(each) for each in living])
+    return all(renewed)
+
+
+def _renew_namespace(
+    storage: Storage, partition: Partition, thread: Thread, until: int, before: Before, *, passes_kept: bool
+) -> Op[list[Item] | None]:
+    """Renew the newest committed checkpoint, and those that `before` picks.
+
+    Args:
+        storage: The storage.
+        partition: The namespace.
+        thread: The thread.
+        until: Until when they are to be kept, in epoch seconds.
+        before: Picks what else is needed.
+        passes_kept: Whether the newest is that which is not kept until then yet. While a renewal is under way, others
+            store above it.
+
+    Returns:
+        The heads of the newest ones, down to the renewed one; `None` if something has changed since it was read.
+    """
+    newest, has_newest, writes = list[Item](), False, list[Item]()
     query = Query(
-        place.partition.pk,
-        between=(first, items.AFTER_CHECKPOINTS),
+        partition.pk,
+        between=(items.CHECKPOINTS, items.AFTER_CHECKPOINTS),
         descending=True,
         first_page=PAGE_ITEMS_FIRST,
     )
-    found, writes = list[StoredCheckpoint](), list[Item]()
     while not query.done:
         for item in (yield from storage.table.query_page(query)):
             if not items.is_head(item):
                 writes.append(item)
                 continue
+            # Writes sort behind their head. They may come before it, so those of none belong to the newest state.
             name = items.checkpoint_id_of(item)
-            found.append(
-                StoredCheckpoint(item, [each for each in writes if items.checkpoint_id_of(each) == name])
-            )
+            own = [each for each in writes if items.checkpoint_id_of(each) == name]
+            early = [] if has_newest else [each for each in writes if each not in own]
             writes = []
-            if item.get(items.READABLE_UNTIL) == items.HIDDEN:
-                return []
-            is_committed = protocol.is_committed(item, items.BODY, thread)
-            if name == wanted or (wanted is None and is_committed):
-                is_there = is_committed and _is_renewable(item, thread, storage.clock())
-                return found if is_there else (None if found[1:] else [])
-    return None if found and wanted is not None else []
-
-
-def _is_renewable(head: Item, thread: Thread, now: float) -> bool:
-    """Tell whether a head is still in its second ttl, or in its first.
-
-    It may be in the table longer than that as an ancestor: the checkpoint that is rebuilt from it may be gone.
-    """
-    ends_at = items.ends_at(head)
-    is_past = ends_at is not None and ends_at + (thread.ttl_seconds or 0) <= now
-    return not is_past and not items.is_expired(head, now, as_ancestor=True)
-
-
-def _renew_places(
-    storage: Storage, partition: Partition, thread: Thread, places: Sequence[RenewedCheckpoint]
-) -> Op[bool]:
-    """Renew places; return whether that is done. If it is not, something has changed since it was read."""
-    expiry = Expiry.after(thread.ttl_seconds, storage.clock())
-    until = max(expiry.readable or 0, thread.kept_until or 0)
-    if not (yield from _note(storage, partition, thread, until, expiry)):
-        return False
-    known = CachedThread(thread.epoch, thread.ttl_seconds)
-    for place in places:
-        yield from ensure_registered(storage, place.partition, known, expiry)
-        needed = yield from _needed(storage, thread, place)
-        for checkpoint in needed or ():
-            if not (
-                yield from _renew_checkpoint(storage, place.partition, thread, checkpoint, until, expiry)
-            ):
-                return False
-            storage.cache.remember_checkpoint_end(place.partition.pk, checkpoint.checkpoint_id, until)
-        if needed is not None:
-            storage.cache.remember_end(place.partition, thread, until)
-    return True
-
-
-def _note(storage: Storage, partition: Partition, thread: Thread, until: int, expiry: Expiry) -> Op[bool]:
-    """Note at the thread until when something is kept, and let the thread item and its entry live as long.
-
-    Returns:
-        Whether the thread has this note, and is as it was read.
-    """
-    expires_at = expiry.shared if expires_before(thread.expires_at, expiry.own) else None
-    active = None if thread.last_active is None else storage.clock()
-    change = protocol.keep_thread(thread.epoch, until, expires_at, active)
-    other = yield from storage.table.try_update(items.thread_key(partition), change)
-    if other is None:
-        return True
-    now = Thread.parse(other) if other else None
-    return (
-        now is not None
-        and protocol.is_reusable(thread.epoch, now.epoch)
-        and not expires_before(now.kept_until or 0, until)
-        and not expires_before(now.expires_at, expiry.own)
-    )
+            if not (yield from _renew_items(storage, partition, thread, early, until)):
+                return None
+            if not _is_there(storage, item, thread):
+                continue
+            if not before.picks(name) and has_newest:
+                continue
+            is_short = expires_before(items.expires_at(item), until)
+            checkpoint = StoredCheckpoint(item, own)
+            if not (yield from _renew_checkpoint(storage, partition, thread, checkpoint, until)):
+                return None
+            if not has_newest:
+                newest.append(item)
+                has_newest = is_short or not passes_kept
+            if has_newest and before.is_done:
+                return newest
+    is_done = has_newest or (yield from _renew_items(storage, partition, thread, writes, until))
+    return newest if is_done else None
 
 
 def _renew_checkpoint(
-    storage: Storage,
-    partition: Partition,
-    thread: Thread,
-    checkpoint: StoredCheckpoint,
-    until: int,
-    expiry: Expiry,
+    storage: Storage, partition: Partition, thread: Thread, checkpoint: StoredCheckpoint, until: int
 ) -> Op[bool]:
-    """Extend a checkpoint with what it needs; return whether all of it is as it was read."""
-    head, now = checkpoint.head, storage.clock()
-    if not expires_before(items.ends_at(head), until):
-        return True
-    if not protocol.is_committed(head, items.BODY, thread):
-        # Nobody relies on its segments: readers pass it over once it has lost one.
-        return items.is_expired(head, now) or (yield from _extended(storage, head, until, expiry))
-    # All that belongs to the head lives as long as the head: a later use may bring it back for readers.
-    writes = [
+    """Renew a checkpoint with what it needs, the head last; return whether all of it is as it was read."""
+    if not (yield from _renew_items(storage, partition, thread, checkpoint.writes, until)):
+        return False
+    yield from _extend_ancestors(storage, partition, thread.epoch, checkpoint.head, until)
+    return (yield from _renew_items(storage, partition, thread, [checkpoint.head], until))
+
+
+def _renew_items(
+    storage: Storage, partition: Partition, thread: Thread, some: Sequence[Item], until: int
+) -> Op[bool]:
+    """Renew heads or writes with their segments, but for those that have lost one; tell whether all are as read."""
+    now = storage.clock()
+    short = [
         each
-        for each in checkpoint.writes
-        if not items.is_expired(each, now) and expires_before(items.expires_at(each), expiry.own)
+        for each in some
+        if not items.is_expired(each, now, as_ancestor=True) and not _is_kept(each, until)
     ]
-    whole = yield from extend_named(storage, partition, thread.epoch, [head, *writes], expiry)
-    for each in writes:
-        if each in whole and not (yield from _extended(storage, each, until, expiry)):
-            return False
-    yield from extend_ancestors(storage, partition, thread.epoch, head, expiry.own, expiry)
-    return head not in whole or (yield from _extended(storage, head, until, expiry))
+    if not short:
+        return True
+    whole = yield from _extend_named(storage, partition, thread.epoch, short, until)
+    renewed = yield from gather([_renewed(storage, each, until) for each in whole])
+    return all(renewed)
 
 
-def _extended(storage: Storage, item: Item, until: int, expiry: Expiry) -> Op[bool]:
-    change = protocol.renew(item, until, expiry.own)
-    return (yield from storage.table.try_update(items.key_of(item), change)) is None
+def _is_kept(item: Item, until: int) -> bool:
+    """Tell whether an item is kept until then, for readers too."""
+    return not expires_before(items.expires_at(item), until) and items.SHOWN_UNTIL not in item
 
 
-def extend_named(
-    storage: Storage, partition: Partition, epoch: bytes, members: Sequence[Item], expiry: Expiry
+def _renewed(storage: Storage, item: Item, until: int) -> Op[bool]:
+    other = yield from storage.table.try_update(items.key_of(item), protocol.renew(item, until))
+    return other is None or (bool(other) and _is_kept(other, until))
+
+
+# What heads and writes need
+
+
+def _extend_named(
+    storage: Storage, partition: Partition, epoch: bytes, members: Sequence[Item], until: int
 ) -> Op[list[Item]]:
     """Extend the segments that heads and writes name, where they would expire first.
 
@@ -302,49 +340,38 @@ def extend_named(
     expiries = {each: segment.chunk.expires_at for each, segment in cached.items()}
     read = yield from segment_items(storage.table, partition.pk, wanted - cached.keys())
     expiries |= {items.segment_id_of(each): items.number(each, TTL_ATTRIBUTE) for each in read}
-    short = [each for each, expires_at in expiries.items() if expires_before(expires_at, expiry.own)]
-    gone = (wanted - expiries.keys()) | (yield from extend_segments(storage, partition, short, expiry.shared))
-    for each in cached.keys() & set(short):
-        cached[each].chunk.expires_at = expiry.shared
+    short = [each for each, expires_at in expiries.items() if expires_before(expires_at, until)]
+    gone = (wanted - expiries.keys()) | (yield from extend_segments(storage, partition, short, until))
+    for each in (cached.keys() & set(short)) - gone:
+        cached[each].chunk.expires_at = until
     return [each for each in members if gone.isdisjoint(reached[items.sort_key(each)])]
 
 
-def extend_ancestors(
-    storage: Storage,
-    partition: Partition,
-    epoch: bytes,
-    head: Item,
-    ends_at: int | None,
-    expiry: Expiry,
-) -> Op[int | None]:
-    """Extend the ancestors that a head's delta channels are rebuilt from, if one would expire before the head.
+def _extend_ancestors(
+    storage: Storage, partition: Partition, epoch: bytes, head: Item, until: int
+) -> Op[None]:
+    """Extend the ancestors that a head's delta channels are rebuilt from, if the head is not kept until then.
 
-    Returns:
-        When the first of them expires, in epoch seconds; `None` for never, or if there are none.
-    """
-    path = yield from _ancestors(storage, partition, head)
-    oldest: int | None = None
-    for each in path:
-        oldest = earlier(oldest, items.expires_at(each.head))
-    if not expires_before(oldest, ends_at):
-        return oldest
-    members = [each for checkpoint in path for each in checkpoint.members]
-    whole = yield from extend_named(storage, partition, epoch, members, expiry)
-    writes = [each for each in whole if not items.is_head(each)]
-    yield from gather([extend(storage, items.key_of(each), expiry.own) for each in writes])
-    heads = [each for each in whole if items.is_head(each)]
-    yield from gather([extend(storage, items.key_of(each), expiry.own) for each in heads])
-    return expiry.own
-
-
-def _ancestors(storage: Storage, partition: Partition, head: Item) -> Op[Sequence[StoredCheckpoint]]:
-    """Read the ancestors that a head's delta channels are rebuilt from; return none if one of them is missing.
-
-    The checkpoint can still be stored then. Reading its delta channels raises the error.
+    They are kept as long as the head, since this comes before the head is. Readers do not see them for longer.
     """
     last = items.text(head, items.REBUILT_FROM)
-    if last is None:
-        return ()
+    if last is None or not expires_before(items.expires_at(head), until):
+        return
     ancestors = AncestorReader(storage, partition, below=items.checkpoint_id_of(head))
     path = yield from ancestors.back(head, last)
-    return path if not last or (path and path[-1].checkpoint_id == last) else ()
+    if last and (not path or path[-1].checkpoint_id != last):
+        # One of them is missing. Reading the delta channels raises the error.
+        return
+    short = [
+        each
+        for checkpoint in path
+        for each in checkpoint.members
+        if expires_before(items.expires_at(each), until)
+    ]
+    whole = yield from _extend_named(storage, partition, epoch, short, until)
+    writes = [each for each in whole if not items.is_head(each)]
+    yield from gather([extend(storage, items.key_of(each), until) for each in writes])
+    changes = [
+        (items.key_of(each), protocol.extend_ancestor(each, until)) for each in whole if items.is_head(each)
+    ]
+    yield from gather([storage.table.try_update(key, change) for key, change in changes])

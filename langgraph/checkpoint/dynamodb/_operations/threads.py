@@ -1,4 +1,4 @@
-"""Thread-level state: the epoch, a deletion's claim, and the namespace markers.
+"""Thread-level state: the epoch, the life, a deletion's claim, and the namespace markers.
 
 These operations send the changes of `protocol.py`, which says what they mean and why they are safe.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.items import Expiry, Item, Partition, expires_before
+from langgraph.checkpoint.dynamodb._format.items import Item, Partition, expires_before
 from langgraph.checkpoint.dynamodb._format.limits import (
     ACTIVITY_SECONDS,
     ATTEMPTS_MAX,
@@ -57,94 +57,109 @@ def read_thread(storage: Storage, partition: Partition) -> Op[Thread | None]:
 
 
 def ensure_epoch(storage: Storage, partition: Partition) -> Op[CachedThread]:
-    """Return the thread's epoch and ttl for a put to build on.
+    """Return the thread for a call to build on that goes on with nothing: it begins a thread that is not there or dead.
 
-    A thread without an epoch is created with one and with this saver's ttl. A pending epoch becomes active. Another
-    saver's thread is not created a second time, so this looks for one first.
+    The thread gets this saver's ttl and its directory entry in the same request. A pending epoch becomes active.
+    Another saver's thread is not created a second time, so this looks for one first.
 
     Raises:
         CheckpointerConfigurationError: The thread is another saver's.
-        ThreadBusyError: The thread was deleted at every attempt.
+        ThreadBusyError: The thread was deleted at every attempt, or is a copy that is not complete.
     """
     yield from look_for_other_savers(storage, partition)
-    ttl_seconds = storage.ttl_seconds
+    key = items.thread_key(partition)
     for _ in range(ATTEMPTS_MAX):
         # A new one each time: an epoch that ended must never confirm what was stored under it.
         epoch, now = storage.rng.randbytes(8), storage.clock()
-        expires_at = Expiry.after(ttl_seconds, now).shared
+        life = protocol.new_life(storage.ttl_seconds, now)
         entry = None if storage.entry is None else storage.entry()
-        create = protocol.create_thread(epoch, ttl_seconds, expires_at, now, entry)
-        item = yield from storage.table.try_update(items.thread_key(partition), create)
+        item = yield from storage.table.try_update(key, protocol.create_thread(epoch, life, now, entry))
         if item is None:
             if entry is not None:
                 _tell_of_missing_owner(storage, partition, entry)
-            seen = CachedThread(epoch, ttl_seconds, last_active=None if entry is None else int(now))
+            seen = CachedThread(epoch, life, last_active=None if entry is None else int(now))
             return storage.cache.remember_thread(partition.root, seen)
-        thread = Thread.parse(item)
-        if not thread.is_pending:
-            return _cached(storage, partition, thread)
-        begin = protocol.begin_epoch(thread.epoch, ttl_seconds)
-        item = yield from storage.table.changed(items.thread_key(partition), begin)
-        if item is not None:
-            return _cached(storage, partition, Thread.parse(item))
+        thread = checked_thread(partition, Thread.parse(item))
+        if not thread.is_alive(now):
+            is_listed = thread.last_active is not None
+            begin = protocol.begin_anew(thread.epoch, epoch, life, now, is_listed=is_listed)
+        elif thread.is_pending:
+            begin = protocol.begin_epoch(thread, life, now, entry)
+        else:
+            return cached_thread(storage, partition, thread)
+        begun = yield from storage.table.changed(key, begin)
+        if begun is not None:
+            return cached_thread(storage, partition, Thread.parse(begun))
     raise ThreadBusyError(
         f"thread {partition.thread_id!r} was deleted {ATTEMPTS_MAX} times while something was stored in it; retry the"
         " call"
     )
 
 
+def checked_thread(partition: Partition, thread: Thread) -> Thread:
+    """Return a thread that something may be stored in.
+
+    Raises:
+        ThreadBusyError: It is a copy that is not complete.
+    """
+    if thread.is_being_copied:
+        raise ThreadBusyError(
+            f"thread {partition.thread_id!r} is a copy that is not complete; wait for copy_thread, or if it has died,"
+            " repeat it or delete the thread"
+        )
+    return thread
+
+
 def find_epoch(storage: Storage, partition: Partition) -> Op[CachedThread]:
-    """Return the thread's epoch and ttl for writes to build on, creating the thread if needed.
+    """Return the thread, which may be dead, for a call to build on; create it if it is not there.
 
     The thread of writes exists in most cases, and a read costs a fifth of the conditional write of `ensure_epoch`.
     """
     thread = yield from read_thread(storage, partition)
     if thread is None or thread.is_pending:
         return (yield from ensure_epoch(storage, partition))
-    return _cached(storage, partition, thread)
+    return cached_thread(storage, partition, checked_thread(partition, thread))
 
 
-def confirm_epoch(
-    storage: Storage, partition: Partition, epoch: bytes, ends_at: int | None
-) -> Op[CachedThread | None]:
-    """Read the thread after a put or writes were stored under an epoch; they are acknowledged if it still has it.
+def confirm_epoch(storage: Storage, partition: Partition, epoch: bytes) -> Op[CachedThread | None]:
+    """Read the thread after a put or writes were stored under an epoch.
 
-    Args:
-        storage: The storage.
-        partition: A namespace of the thread.
-        epoch: The epoch under which they were stored.
-        ends_at: When they expire, in epoch seconds. The thread item's expiry is extended to outlive them.
+    They are acknowledged if it still has the epoch, and if they are kept as long as what is stored in it now.
 
     Returns:
         The thread as it is now; `None` if nothing can be built on it.
+
+    Raises:
+        ThreadBusyError: A copy of another thread has begun to fill it.
     """
     thread = yield from _read_and_touch(storage, partition, epoch)
-    if thread is not None and thread.confirms(epoch) and expires_before(thread.expires_at, ends_at):
-        expires_at = Expiry.after(thread.ttl_seconds, storage.clock()).shared
-        item = yield from storage.table.try_update(
-            items.thread_key(partition), protocol.extend_thread(epoch, expires_at)
-        )
-        if item is not None:
-            # Another process has extended it, or the epoch has ended since it was read.
-            thread = Thread.parse(item) if item else None
     if thread is None or thread.is_pending:
         return None
-    return _cached(storage, partition, thread)
+    return cached_thread(storage, partition, checked_thread(partition, thread))
 
 
-def _cached(storage: Storage, partition: Partition, thread: Thread) -> CachedThread:
+def is_confirmed(thread: CachedThread, seen: CachedThread | None) -> bool:
+    """Tell whether what was stored under a thread as it was known may be acknowledged, given how it is seen now."""
+    return (
+        seen is not None
+        and protocol.is_reusable(thread.epoch, seen.epoch)
+        and not expires_before(thread.life.kept_until, seen.life.kept_until)
+    )
+
+
+def cached_thread(storage: Storage, partition: Partition, thread: Thread) -> CachedThread:
     """Cache a thread and return its entry; log once if its ttl is not this saver's."""
-    cache = storage.cache
-    if thread.ttl_seconds != storage.ttl_seconds and not cache.facts.has_told_of_ttl:
+    cache, ttl_seconds = storage.cache, thread.life.ttl_seconds
+    if ttl_seconds != storage.ttl_seconds and not cache.facts.has_told_of_ttl:
         cache.facts.has_told_of_ttl = True
         logger.warning(
             "Thread %r was created with ttl_seconds=%s and keeps it; this saver has ttl_seconds=%s. A copy of the"
             " thread would take the saver's. This is logged once.",
             partition.thread_id,
-            thread.ttl_seconds,
+            ttl_seconds,
             storage.ttl_seconds,
         )
-    seen = CachedThread(thread.epoch, thread.ttl_seconds, {}, thread.last_active, thread.kept_until)
+    seen = CachedThread(thread.epoch, thread.life, last_active=thread.last_active)
     return cache.remember_thread(partition.root, seen)
 
 
@@ -222,7 +237,7 @@ def _activity(storage: Storage, partition: Partition, thread: Thread) -> Op[prot
 def _due_touch(storage: Storage, thread: CachedThread | Thread, last_active: int) -> protocol.Change | None:
     """Return the change that notes that a thread in the directory is active; `None` if none is due."""
     now = storage.clock()
-    due = now - activity_seconds(thread.ttl_seconds)
+    due = now - activity_seconds(thread.life.ttl_seconds)
     return None if last_active > due else protocol.touch_thread(thread.epoch, now, due)
 
 
@@ -270,7 +285,7 @@ def _touch(
 ) -> Op[Thread | None]:
     """Change a thread in the directory; return its item, or `None` if another call has changed it meanwhile."""
     # Other puts of this process, side by side with this one, need not touch the thread too.
-    now = CachedThread(thread.epoch, thread.ttl_seconds, last_active=int(storage.clock()))
+    now = CachedThread(thread.epoch, thread.life, last_active=int(storage.clock()))
     storage.cache.remember_thread(partition.root, now)
     item = yield from storage.table.changed(items.thread_key(partition), change)
     return None if item is None else Thread.parse(item)
@@ -292,10 +307,7 @@ def _touch_kept(storage: Storage, partition: Partition, epoch: bytes) -> Op[None
 
 
 def activity_seconds(ttl_seconds: int | None) -> int:
-    """Return how old a thread's last activity may be in the directory before a put renews it.
-
-    The directory takes a thread for expired one ttl after its last activity there.
-    """
+    """Return how old a thread's last activity may be in the directory before a put renews it."""
     return ACTIVITY_SECONDS if ttl_seconds is None else min(ACTIVITY_SECONDS, ttl_seconds // 10)
 
 
@@ -474,7 +486,7 @@ def marked_namespace(partition: Partition, marker: Item) -> Partition:
 
 
 def ensure_registered(
-    storage: Storage, partition: Partition, thread: CachedThread, expiry: Expiry
+    storage: Storage, partition: Partition, thread: CachedThread, started_from: str | None
 ) -> Op[None]:
     """Register a namespace, unless this process has done so under the thread's epoch.
 
@@ -482,20 +494,23 @@ def ensure_registered(
     """
     if not partition.namespace:
         return
+    kept_until = thread.life.kept_until
     known = storage.cache.thread(partition.root, thread.epoch)
-    if known is None or expires_before(known.namespaces.get(partition.namespace, 0), expiry.own):
-        expires_at = yield from register_namespace(storage, partition, expiry.shared)
+    if known is None or expires_before(known.namespaces.get(partition.namespace, 0), kept_until):
+        expires_at = yield from register_namespace(storage, partition, kept_until, started_from)
         storage.cache.remember_namespace(partition.root, thread, partition.namespace, expires_at)
 
 
-def register_namespace(storage: Storage, partition: Partition, expires_at: int | None) -> Op[int | None]:
+def register_namespace(
+    storage: Storage, partition: Partition, expires_at: int | None, started_from: str | None
+) -> Op[int | None]:
     """Create or refresh a namespace's marker and return its expiry. Never shortens an existing expiry.
 
     Raises:
         ThreadBusyError: Other processes kept refreshing it.
     """
     for _ in range(ATTEMPTS_MAX):
-        marker = items.namespace_item(partition, storage.rng, expires_at)
+        marker = items.namespace_item(partition, storage.rng, expires_at, started_from)
         other = yield from storage.table.try_put(marker, protocol.register(expires_at))
         if other is None:
             return expires_at

@@ -209,7 +209,7 @@ def _register(storage: Storage, partition: Partition) -> Op[None]:
     for item in stored:
         last = later(last, items.expires_at(item))
     if stored:
-        yield from register_namespace(storage, partition, last)
+        yield from register_namespace(storage, partition, last, None)
 
 
 # One namespace

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
-from langgraph.checkpoint.dynamodb._format.items import Partition
+from langgraph.checkpoint.dynamodb._format.items import Life
 from langgraph.checkpoint.dynamodb._format.segments import Chunk, StoredValue, inline_bytes
 from langgraph.checkpoint.dynamodb._runtime.events import running_meter
 from langgraph.checkpoint.dynamodb._runtime.fork import start_in_every_process
@@ -32,17 +32,18 @@ class CachedCheckpoint:
     chunks: Mapping[bytes, Chunk]
     # By channel, the ancestor that it is rebuilt from, the oldest first; "" is the very first checkpoint.
     sources: Mapping[str, str]
-    # The thread's ttl, which the epoch implies.
-    ttl_seconds: int | None = None
-    # When it expires for readers, in epoch seconds; None is never.
-    ends_at: int | None = None
-    # When it expires itself, or the first ancestor that a delta channel is rebuilt from does.
-    history_expires_at: int | None = None
+    # The life of its thread when it was stored. Its ancestors are kept as long as it is.
+    life: Life = field(default_factory=Life)
     # Whether the thread had this epoch when the checkpoint was seen. Then no deletion can remove its segments while it
     # exists.
     is_committed: bool = True
     # The plaintexts of its segments, if it was just read: a child may have to store them again.
     contents: Mapping[bytes, bytes] = field(default_factory=dict)
+
+    @property
+    def thread(self) -> CachedThread:
+        """The thread, as far as the checkpoint tells."""
+        return CachedThread(self.epoch, Life() if self.life.ttl_seconds is None else self.life)
 
     @property
     def size_bytes(self) -> int:
@@ -54,22 +55,18 @@ class CachedCheckpoint:
 
 @dataclass(frozen=True)
 class CachedThread:
-    """A thread's epoch, ttl and registered namespaces with their expiries, as a process last saw them."""
+    """A thread's epoch, life and registered namespaces with their expiries, as a process last saw them."""
 
     epoch: bytes
-    ttl_seconds: int | None
+    life: Life
     namespaces: Mapping[str, int | None] = field(default_factory=dict)
     last_active: int | None = None
     """When the directory last noted activity, in epoch seconds; `None` if the thread is not known to be in it."""
-    kept_until: int | None = None
-    """Until when a renewal keeps what the thread's runs need, in epoch seconds."""
-    ends: Mapping[str, int] = field(default_factory=dict)
-    """When the newest checkpoint of a namespace expires, in epoch seconds."""
 
     @property
     def size_bytes(self) -> int:
         """The estimated memory of the entry, in bytes."""
-        return 500 + 250 * (len(self.namespaces) + len(self.ends))
+        return 500 + 250 * len(self.namespaces)
 
 
 class CachedSegment(NamedTuple):
@@ -239,10 +236,9 @@ class Cache:
         with self._entries.lock:
             entry = self._entries.get(root)
             if not isinstance(entry, CachedThread) or not is_reusable(entry.epoch, seen.epoch):
-                entry = replace(seen, namespaces={}, ends={})
+                entry = replace(seen, namespaces={})
             last_active = _latest(entry.last_active, seen.last_active)
-            kept_until = _latest(entry.kept_until, seen.kept_until)
-            entry = replace(entry, last_active=last_active, kept_until=kept_until)
+            entry = replace(entry, last_active=last_active, life=entry.life.latest(seen.life))
             self._store(root, entry)
             return entry
 
@@ -253,25 +249,6 @@ class Cache:
         with self._entries.lock:
             entry = self.remember_thread(root, known)
             self._store(root, replace(entry, namespaces={**entry.namespaces, namespace: expires_at}))
-
-    def remember_end(self, partition: Partition, known: CachedThread | Thread, ends_at: int | None) -> None:
-        """Cache when the newest checkpoint of a namespace expires, if the thread is cached under the same epoch."""
-        with self._entries.lock:
-            entry = self._entries.get(partition.root)
-            if (
-                ends_at is not None
-                and isinstance(entry, CachedThread)
-                and is_reusable(entry.epoch, known.epoch)
-            ):
-                ends = {**entry.ends, partition.namespace: ends_at}
-                self._store(partition.root, replace(entry, ends=ends))
-
-    def remember_checkpoint_end(self, pk: str, checkpoint_id: str, ends_at: int) -> None:
-        """Change when a cached checkpoint expires."""
-        with self._entries.lock:
-            entry = self._entries.get((pk, checkpoint_id))
-            if isinstance(entry, CachedCheckpoint):
-                self._store((pk, checkpoint_id), replace(entry, ends_at=ends_at))
 
     def segments(self, pk: str, epoch: bytes, ids: Iterable[bytes]) -> dict[bytes, CachedSegment]:
         """Return those of a partition's segments that were cached while the thread had this epoch.

@@ -66,11 +66,11 @@ def _say_which_ttl(context: CommandContext, read: Storage, source: Partition, ta
     thread = context.run(read_thread(read, source))
     there = context.run(read_thread(context.storage, target))
     ttl_seconds = context.storage.ttl_seconds
-    if there is not None and there.has_ttl:
-        ttl_seconds = there.ttl_seconds
-    if thread is not None and thread.ttl_seconds != ttl_seconds:
+    if there is not None and there.has_ttl and there.is_alive(context.storage.clock()):
+        ttl_seconds = there.life.ttl_seconds
+    if thread is not None and thread.life.ttl_seconds != ttl_seconds:
         context.output.note(
-            f"The thread has ttl_seconds={thread.ttl_seconds}, and the copy has {ttl_seconds}. A new thread takes"
+            f"The thread has ttl_seconds={thread.life.ttl_seconds}, and the copy has {ttl_seconds}. A new thread takes"
             " that of the configuration (--config)."
         )
 

@@ -71,16 +71,16 @@ def admitted(storage: Storage, owner: str, request: wire.Message) -> Op[Admitted
         _check(threads, keys)
         thread = Thread.parse(threads[stored] or {})
     # If that thread is deleted and becomes another's meanwhile, nothing that the request stores is ever committed.
-    return Admitted(request, CachedThread(thread.epoch, thread.ttl_seconds))
+    return Admitted(request, CachedThread(thread.epoch, thread.life))
 
 
 def _read(storage: Storage, thread_ids: Iterable[str]) -> Op[_Threads]:
-    """Read thread items, strongly consistent; `None` for a thread that does not exist, or has expired."""
+    """Read thread items, strongly consistent; `None` for a thread that does not exist, or is dead and nobody's."""
     roots = {each: items.partition_of(each).root for each in dict.fromkeys(thread_ids)}
     found = yield from gather([storage.table.get(root, items.THREAD) for root in roots.values()])
     now = storage.clock()
     return {
-        thread_id: None if item is None or items.is_expired(item, now) else item
+        thread_id: item if item is not None and (OWNER in item or Thread.parse(item).is_alive(now)) else None
         for thread_id, item in zip(roots, found, strict=True)
     }
 

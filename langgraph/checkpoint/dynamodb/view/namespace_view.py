@@ -17,8 +17,8 @@ from langgraph.checkpoint.dynamodb._format.content import Body, Write, read_body
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.segments import StoredValue, expand, inline_bytes, is_index
 from langgraph.checkpoint.dynamodb._operations.reads import (
+    LifeOfThread,
     StoredCheckpoint,
-    hides_namespace,
     open_segment,
     segment_items,
 )
@@ -69,6 +69,8 @@ class NamespaceView:
         )
         # Writes sort after their head, and so arrive before it in this descending query.
         self._writes: list[Item] = []
+        self._life = LifeOfThread(storage)
+        self._readable: set[str] = set()
         self._bodies: dict[str, Body] = {}
         self._indexes: dict[bytes, bytes] = {}
         # Segments that are stored but whose content is not what was written, with the error of each.
@@ -86,16 +88,15 @@ class NamespaceView:
         known = len(self.checkpoints)
         for item in (yield from self._storage.table.query_page(self._query)):
             try:
-                self._add(item)
+                yield from self._add(item)
             except CheckpointCorruptionError as error:
                 self.problem = str(error)
-            if self._is_over(item):
-                self._query.done = True
-                break
+        if self._life.is_over:
+            self._query.done = True
         new = list(self.checkpoints.values())[known:]
         yield from self._read_indexes({each for checkpoint in new for each in _named(checkpoint)})
 
-    def _add(self, item: Item) -> None:
+    def _add(self, item: Item) -> Op[None]:
         """Add an item.
 
         Raises:
@@ -110,13 +111,10 @@ class NamespaceView:
             live = [each for each in own if not items.is_expired(each, now)]
             self.checkpoints[checkpoint_id] = StoredCheckpoint(item, live)
             self._writes.clear()
+            if not items.is_expired(item, now) and (yield from self._life.shows(item)):
+                self._readable.add(checkpoint_id)
         else:
             self._writes.append(item)
-
-    def _is_over(self, item: Item) -> bool:
-        """Tell whether an item is the newest checkpoint's head and has expired, which hides the whole namespace."""
-        newest = next(iter(self.checkpoints.values()), None)
-        return newest is not None and newest.head is item and hides_namespace(item, self._storage.clock())
 
     def read_to_end(self) -> Op[None]:
         """Read all checkpoints."""
@@ -131,7 +129,7 @@ class NamespaceView:
 
     def is_readable(self, checkpoint: StoredCheckpoint) -> bool:
         """Tell whether a checkpoint has not expired. An expired one is kept for those that are rebuilt from it."""
-        return not items.is_expired(checkpoint.head, self._storage.clock())
+        return checkpoint.checkpoint_id in self._readable
 
     @property
     def rows(self) -> list[StoredCheckpoint]:

@@ -130,7 +130,7 @@ def row(namespace: NamespaceView, checkpoint: StoredCheckpoint) -> Op[Row]:
         next=next_nodes(loaded),
         changed=changed_channels(loaded),
         tasks=[task_document(namespace, each, loaded.sends, shower) for each in loaded.tasks],
-        expires_at=_iso(in_epoch_seconds(items.ends_at(checkpoint.head))),
+        expires_at=_iso(in_epoch_seconds(items.expires_at(checkpoint.head))),
         items=len(own),
         bytes=sum(own),
         problem=loaded.problem,
