@@ -192,8 +192,30 @@ class History:
             return put.run_id in deletion.run_ids
         if put.thread not in deletion.threads:
             return False
+        if deletion.kind == "delete_thread":
+            return True
         newer = [other for other in self._newer(put) if other.began is not None]
-        return deletion.kind == "delete_thread" or len(newer) >= deletion.kept
+        return len(newer) >= deletion.kept and not self._is_needed(deletion, put)
+
+    def _is_needed(self, deletion: Deletion, put: Put) -> bool:
+        """Tell whether a run from a root checkpoint that a prune must keep begins with a subgraph's checkpoint."""
+        began = deletion.began or START
+        roots = [each for each in self.puts.values() if each.place == (put.thread, "")]
+        return (
+            bool(put.namespace)
+            and put.acknowledged_before(began)
+            and any(
+                root.acknowledged_before(began)
+                and len([each for each in self._newer(root) if each.began is not None]) < deletion.kept
+                and self._is_before(put, root, [each for each in self._newer(put) if each.began is not None])
+                for root in roots
+            )
+        )
+
+    def _is_before(self, put: Put, root: Put, newer: Iterable[Put]) -> bool:
+        """Tell whether no newer checkpoint of a subgraph lies between one and a root checkpoint, or its parent."""
+        bounds = [each for each in (root.checkpoint_id, root.parent_id) if each and each > put.checkpoint_id]
+        return any(all(each.checkpoint_id > bound for each in newer) for bound in bounds)
 
     def _must_cover(self, deletion: Deletion, put: Put) -> bool:
         """Tell whether a completed deletion leaves nothing of a checkpoint that was there before it began."""
@@ -211,8 +233,12 @@ class History:
             and not self.may_have_expired(other)
             and not [each for each in self.deleters(other) if each is not deletion]
         ]
-        # A prune keeps what delta channels are rebuilt from.
-        return deletion.kind == "delete_thread" or (not put.delta and len(newer) >= deletion.kept)
+        if deletion.kind == "delete_thread":
+            return True
+        # A prune keeps what delta channels are rebuilt from, and what a run from any root checkpoint may begin with.
+        roots = [each for each in self.puts.values() if each.place == (put.thread, "")]
+        may_be_needed = put.namespace and any(self._is_before(put, root, newer) for root in roots)
+        return not put.delta and len(newer) >= deletion.kept and not may_be_needed
 
     def _newer(self, put: Put) -> Iterable[Put]:
         return (

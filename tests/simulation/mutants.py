@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from langgraph.checkpoint.dynamodb._format.items import Partition
+from langgraph.checkpoint.dynamodb._format.items import Life, Partition
 from langgraph.checkpoint.dynamodb._operations import (
     collect,
     item_builder,
@@ -37,21 +37,17 @@ def head_first(patch: pytest.MonkeyPatch) -> None:
         yield from ()
         return True
 
-    def confirm_late(
-        storage: Storage, at: Partition, epoch: bytes, ends_at: int | None
-    ) -> Op[CachedThread | None]:
+    def confirm_late(storage: Storage, at: Partition, epoch: bytes) -> Op[CachedThread | None]:
         yield from store(storage, *left.pop(storage))
-        return (yield from confirm(storage, at, epoch, ends_at))
+        return (yield from confirm(storage, at, epoch))
 
     patch.setattr(put, "store_segments", store_nothing)
     patch.setattr(put, "confirm_epoch", confirm_late)
 
 
-def _confirm_blindly(
-    storage: Storage, _at: Partition, epoch: bytes, _ends_at: int | None
-) -> Op[CachedThread | None]:
+def _confirm_blindly(storage: Storage, _at: Partition, epoch: bytes) -> Op[CachedThread | None]:
     yield from ()
-    return CachedThread(epoch, storage.ttl_seconds)
+    return CachedThread(epoch, Life(storage.ttl_seconds))
 
 
 def put_does_not_confirm(patch: pytest.MonkeyPatch) -> None:
@@ -87,7 +83,7 @@ def reread_before_the_epoch_ends(patch: pytest.MonkeyPatch) -> None:
     def delete_and_read(storage: Storage, namespaces: Sequence[_Namespace]) -> Op[None]:
         yield from delete(storage, namespaces)
         root = namespaces[0].before.partition
-        thread = Thread(b"", False, frozenset(), None, None, None, None, has_ttl=True)
+        thread = Thread(b"", False, frozenset(), None, None, None, Life(), has_ttl=True)
         since[id(namespaces)] = yield from read_again(storage, Claim(root, b"", thread, 0.0), namespaces)
 
     def read_nothing(

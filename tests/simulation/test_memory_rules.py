@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.store.dynamodb import erase, reads
+from langgraph.store.dynamodb import erase, memory_items, reads
 from langgraph.store.dynamodb.storage import StoreStorage
 from tests.simulation.memories import PLACES, MemoryWorld
 from tests.simulation.schedule import Choices
@@ -49,7 +48,7 @@ def read_for_longer_than_the_parts_live(patch: pytest.MonkeyPatch) -> None:
     world = MemoryWorld(Choices(), FAIR)
     simulator, process = world.simulator, world.simulator.process()
     simulator.run_alone(world.put_value(process, PLACE, lambda _: [], LARGE_BYTES, TTL_SECONDS))
-    for _ in range(2 * items.SEGMENT_LIFETIMES + 2):
+    for _ in range(2 * memory_items.PART_LIFETIMES + 2):
         simulator.now += TTL_SECONDS * 9 // 10
         simulator.moves += 1
         simulator.model.expire(simulator.model.expired())
@@ -64,7 +63,7 @@ def deletion_leaves_nothing(patch: pytest.MonkeyPatch) -> None:
 
 def parts_are_not_renewed(patch: pytest.MonkeyPatch) -> None:
     """A read renews a memory, and not its segments."""
-    patch.setattr(items, "SEGMENT_LIFETIMES", 0)
+    patch.setattr(memory_items, "PART_LIFETIMES", 0)
 
     def nothing(storage: StoreStorage, key: Any, expires_at: Any) -> Op[bool]:
         del storage, key, expires_at

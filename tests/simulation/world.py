@@ -637,6 +637,8 @@ class World:
             and not any(each.was_hurt for each in self._savers.values())
             and self.simulator.now < (record.began or START).seconds + CLAIM_SECONDS
             and all(each.clean and each.acknowledged_before(record.began or START) for each in others)
+            # A copy that begins again ends the epoch of its target.
+            and all(each.over_before(record.began or START) for each in self.history.copies.values())
         ):
             raise Violation("a deletion locked itself out") from error
 

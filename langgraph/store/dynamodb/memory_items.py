@@ -33,8 +33,7 @@ from langgraph.checkpoint.dynamodb.protocol import Change
 VERSION = 1
 VALUE = "value"
 # What a search of keys needs to tell whether a memory is there.
-READABLE_UNTIL = "readable_until"
-LIVE_ATTRIBUTES = (TTL_ATTRIBUTE, READABLE_UNTIL)
+LIVE_ATTRIBUTES = (TTL_ATTRIBUTE, items.SHOWN_UNTIL)
 # For how many ttls segments and vectors are stored, so that they have to be extended once in a ttl, not each time.
 PART_LIFETIMES = 3
 REVISION = "revision"
@@ -54,7 +53,7 @@ _NAMES = {
     "#updated": "updated_us",
     "#ttl": items.TTL_SECONDS,
     "#expiry": TTL_ATTRIBUTE,
-    "#ends": READABLE_UNTIL,
+    "#ends": items.SHOWN_UNTIL,
     "#parts": "parts_until",
     "#vectors": "vectors",
     "#replaced": "replaced",

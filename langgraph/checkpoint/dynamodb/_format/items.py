@@ -63,7 +63,7 @@ TTL_SECONDS = "ttl_seconds"
 REGISTERED = "registered"
 KEPT_UNTIL = "kept_until"
 KEPT_BEFORE = "kept_before"
-# Until when readers see a head that is kept for longer only because others are rebuilt from it.
+# Until when readers see an item that is kept for longer: a head that others are rebuilt from, or a deleted memory.
 SHOWN_UNTIL = "shown_until"
 CREATED_AT = "created_at"
 ORDER = "order"

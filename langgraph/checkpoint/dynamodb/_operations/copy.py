@@ -158,9 +158,12 @@ def _begin(
     if known is None or known.last_active is None:
         listed = yield from carried_entry(read, storage, source, target)
     change = protocol.begin_copy(None if known is None else known.epoch, epoch, life, listed)
-    if (yield from storage.table.try_update(items.thread_key(target), change)) is not None:
-        return None
-    return _Attempt(seed, CachedThread(epoch, life), is_hidden=True)
+    other = yield from storage.table.try_update(items.thread_key(target), change)
+    # The request may have taken effect, and its response may have been lost.
+    is_begun = other is None or (
+        items.EPOCH in other and is_reusable(items.binary(other, items.EPOCH), epoch)
+    )
+    return _Attempt(seed, CachedThread(epoch, life), is_hidden=True) if is_begun else None
 
 
 def _end(storage: Storage, target: Partition, attempt: _Attempt) -> Op[bool]:
@@ -330,7 +333,7 @@ class _Copy:
     def _head(self, head: Item) -> Item:
         """Return a head's copy for the target. It is an ancestor only if the original is."""
         copy = items.with_life(self._item(head), self._attempt.life)
-        if items.is_expired(head, self._storage.clock()):
+        if items.SHOWN_UNTIL in head and items.is_expired(head, self._storage.clock()):
             copy[items.SHOWN_UNTIL] = head[items.SHOWN_UNTIL]
         return copy
 
