@@ -27,7 +27,7 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     BATCH_WRITE_ITEMS_MAX,
     PARALLEL_REQUESTS,
 )
-from langgraph.checkpoint.dynamodb._format.schema import ALIVE_UNTIL, PARTITION_KEY, TTL_ATTRIBUTE
+from langgraph.checkpoint.dynamodb._format.schema import ALIVE_UNTIL, PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import derived_id, expand, is_index, reach
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
 from langgraph.checkpoint.dynamodb._operations.entries import carried_entry
@@ -52,6 +52,7 @@ from langgraph.checkpoint.dynamodb._operations.threads import (
     register_namespace,
 )
 from langgraph.checkpoint.dynamodb._runtime.cache import CachedThread
+from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import (
@@ -75,6 +76,8 @@ class _Attempt:
     thread: CachedThread
     is_hidden: bool
     """Whether the target is not seen before the copy is complete."""
+    is_joined: bool = False
+    """Whether another copy has begun the target. It may have died, and left what the source has lost since."""
 
     @property
     def life(self) -> Life:
@@ -151,9 +154,14 @@ def _begin(
             seen = CachedThread(known.epoch, known.life)
             thread = yield from use_thread(storage, Use(target, None, None), seen, None)
             return None if thread is None else _Attempt(seed, thread, is_hidden=False)
-    # What an earlier copy has left, or a life that has ended, must never be seen: the epoch is a new one.
-    epoch = known.epoch if known is not None and known.is_alive(now) else storage.rng.randbytes(8)
     life = protocol.new_life(storage.ttl_seconds, now)
+    if known is not None and known.is_being_copied and not known.is_pending:
+        is_recent = not expires_before(known.life.kept_until, life.alive_until)
+        if is_recent and known.life.ttl_seconds == life.ttl_seconds:
+            # Both store under one epoch, so whatever is stored last is as good.
+            return _Attempt(seed, CachedThread(known.epoch, known.life), is_hidden=True, is_joined=True)
+    # What a life that has ended has left must never be seen: the epoch is a new one.
+    epoch = known.epoch if known is not None and known.is_alive(now) else storage.rng.randbytes(8)
     listed = None
     if known is None or known.last_active is None:
         listed = yield from carried_entry(read, storage, source, target)
@@ -241,6 +249,7 @@ class _Copy:
     _thread: Partition
     _life: Thread
     _attempt: _Attempt
+    _ids: set[str] = field(default_factory=set)
     _copied: set[bytes] = field(default_factory=set)
     _indexes: dict[bytes, bytes] = field(default_factory=dict)
 
@@ -264,6 +273,9 @@ class _Copy:
             # What carries another epoch was never acknowledged, or is of a life of the thread that has ended.
             committed = [each for each in page if protocol.is_committed(each.head, items.BODY, self._life)]
             yield from self._store((yield from self._copy_segments_of(committed)))
+            self._ids |= {each.checkpoint_id for each in committed}
+        if self._attempt.is_joined:
+            yield from self._remove_stale()
 
     def _store(self, checkpoints: Sequence[StoredCheckpoint]) -> Op[None]:
         """Store checkpoints whose segments are stored: their writes, and then their heads."""
@@ -274,6 +286,13 @@ class _Copy:
             # A copy that dies half-way must not show an older state as the latest.
             yield from self._storage.table.batch_write(puts=heads[:1])
         yield from self._storage.table.batch_write(puts=heads)
+
+    def _remove_stale(self) -> Op[None]:
+        """Remove checkpoints that an earlier copy has left and the source does not have any more."""
+        query = Query(self._target.pk, prefix=items.CHECKPOINTS, attributes=(PARTITION_KEY, SORT_KEY))
+        found = yield from self._storage.table.query_all(query)
+        stale = [each for each in found if items.checkpoint_id_of(each) not in self._ids]
+        yield from self._storage.table.batch_write(deletes=stale)
 
     def _copy_segments_of(self, checkpoints: Sequence[StoredCheckpoint]) -> Op[list[StoredCheckpoint]]:
         """Copy the segments of checkpoints that are not copied yet; return the checkpoints as far as acknowledged."""
