@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from langgraph.checkpoint.dynamodb import protocol
-from langgraph.checkpoint.dynamodb.protocol import Change
+from langgraph.checkpoint.dynamodb._format.items import Life
+from langgraph.checkpoint.dynamodb.protocol import Change, Thread
 
 
 class Transition(NamedTuple):
@@ -20,22 +21,28 @@ class Transition(NamedTuple):
     before: Sequence[str]
     after: str | None
     """`None`: as before."""
-    options: Mapping[str, bool] = {}
+    options: Mapping[str, Any] = {}
 
 
-_ABSENT, _PENDING, _ACTIVE = "absent", "pending", "active"
-_PRESENT = (_PENDING, _ACTIVE)
+_ABSENT, _PENDING, _ACTIVE, _DEAD = "absent", "pending", "active", "dead"
+_PRESENT = (_PENDING, _ACTIVE, _DEAD)
+_LIFE = Life(1, 1, 1)
+_THREAD = Thread(b"", False, frozenset(), None, None, None, _LIFE, has_ttl=False)
 _PUTS, _WRITES, _LISTED = "put, put_writes, copy", "put, put_writes", "put, put_writes, set_thread, copy"
 _DAMAGED = {name: {"B": b""} for name in ("epoch", "claim", "claimed_until")}
 _OF_DAMAGED = "deletion of a thread whose item is damaged"
 _SOMETHING, _NOTHING = "deletion that leaves something", "deletion that leaves nothing"
 
 TRANSITIONS: Sequence[Transition] = (
-    Transition(protocol.create_thread, (b"", None, None, 0), _PUTS, [_ABSENT], _ACTIVE),
+    Transition(protocol.create_thread, (b"", _LIFE, 0), _PUTS, [_ABSENT, _DEAD], _ACTIVE),
+    Transition(protocol.begin_anew, (b"", b"", _LIFE, 0), _PUTS, [_DEAD], _ACTIVE, {"is_listed": True}),
     Transition(protocol.create_pending_thread, (b"", 0), "deletion", [_ABSENT], _PENDING),
-    Transition(protocol.begin_epoch, (b"", None), _PUTS, [_PENDING], _ACTIVE),
-    Transition(protocol.extend_thread, (b"", 0), _PUTS, [_ACTIVE], None),
-    Transition(protocol.keep_thread, (b"", 0, None, None), _WRITES, _PRESENT, None),
+    Transition(protocol.begin_epoch, (_THREAD, _LIFE, 0, None), _PUTS, [_PENDING], _ACTIVE),
+    Transition(protocol.begin_copy, (b"", b"", _LIFE, None), "copy", [_ABSENT, *_PRESENT], "copied"),
+    Transition(protocol.end_copy, (b"", _LIFE), "copy", ["copied"], _ACTIVE),
+    Transition(protocol.note_use, (_THREAD, 0), _WRITES, [_ACTIVE, _DEAD], _ACTIVE),
+    Transition(protocol.begin_renewal, (_THREAD, 0), _WRITES, [_ACTIVE, _DEAD], None),
+    Transition(protocol.end_renewal, (_THREAD, 10, 0), _WRITES, [_ACTIVE, _DEAD], _ACTIVE),
     Transition(protocol.list_thread, (b"", {}, 0, 0), _LISTED, _PRESENT, None),
     Transition(protocol.touch_thread, (b"", 0, 0), _WRITES, _PRESENT, None),
     Transition(protocol.describe_thread, (b"", {}, {}), "set_thread", _PRESENT, None),
