@@ -36,14 +36,17 @@ TENANT_STACK = $(STACK)-tenant-$(shell $(PYTHON) -c 'import hashlib, re, sys; na
 	plain = re.sub("[^A-Za-z0-9-]", "-", name); digest = hashlib.sha256(name.encode()).hexdigest()[:8]; \
 	print(plain if plain == name and len(name) <= 60 else f"{plain[:60]}-{digest}")' '$(TENANT)')
 # What is protected from deletion is in the way when a creation that failed is taken back, so protection comes after it.
-# Takes the stack, its template and its parameters, among which DeletionProtection may be.
+# Whatever an interrupted run left, the next one protects, unless the parameters say otherwise. Takes the stack, its
+# template and its parameters, among which DeletionProtection may be.
 define DEPLOY_PROTECTED
-	if $(AWS) cloudformation describe-stacks --stack-name $(1) >/dev/null 2>&1; then \
-		$(DEPLOY) --stack-name $(1) --template-file $(2) $(if $(3),--parameter-overrides $(3)); \
-	else \
-		$(DEPLOY) --stack-name $(1) --template-file $(2) --parameter-overrides $(3) DeletionProtection=false && \
-		$(DEPLOY) --stack-name $(1) --template-file $(2) --parameter-overrides DeletionProtection=true $(3); \
-	fi
+	state=$$($(AWS) cloudformation describe-stacks --stack-name $(1) --output text --query 'Stacks[0].StackStatus' 2>&1) || \
+	case $$state in *'does not exist'*) state=NONE ;; *) echo "$$state" >&2; exit 1 ;; esac; \
+	case $$state in \
+	NONE | REVIEW_IN_PROGRESS) \
+		$(DEPLOY) --stack-name $(1) --template-file $(2) --parameter-overrides $(3) DeletionProtection=false ;; \
+	CREATE_IN_PROGRESS) $(AWS) cloudformation wait stack-create-complete --stack-name $(1) ;; \
+	UPDATE_*IN_PROGRESS) $(AWS) cloudformation wait stack-update-complete --stack-name $(1) ;; \
+	esac && $(DEPLOY) --stack-name $(1) --template-file $(2) --parameter-overrides DeletionProtection=true $(3)
 endef
 PROTECT = $(AWS) cloudformation update-termination-protection --enable-termination-protection --stack-name
 OUTPUTS = $(AWS) cloudformation describe-stacks --output text --query
@@ -128,6 +131,7 @@ define DEPLOY_ON_LAMBDA
 	$(DEPLOY) --stack-name $(2) --template-file $(3) \
 		--parameter-overrides TableStackName=$(TABLE_STACK) CodeBucket=$(BUCKET) CodeKey=$$key \
 		Runtime=python$(LAMBDA_PYTHON) $(4)
+	$(PROTECT) $(2) >/dev/null
 	@$(OUTPUTS) 'Stacks[0].Outputs[].[OutputKey,OutputValue]' --stack-name $(2)
 endef
 LAMBDA_SOURCES = $(VENV)/.installed $(shell find langgraph -name '*.py') constraints/aioboto3.txt
@@ -156,6 +160,7 @@ deploy-gateway: $(GATEWAY_PACKAGE).zip
 deploy-gateway-ecs:
 	$(if $(GATEWAY_PARAMETERS),,$(error Give GATEWAY_PARAMETERS="Image=... VpcId=... CertificateArn=..."; see docs/gateway.md))
 	$(call DEPLOY_PROTECTED,$(STACK)-gateway-ecs,infra/gateway-ecs.yaml,TableStackName=$(TABLE_STACK) $(GATEWAY_PARAMETERS))
+	$(PROTECT) $(STACK)-gateway-ecs >/dev/null
 	@$(OUTPUTS) 'Stacks[0].Outputs[].[OutputKey,OutputValue]' --stack-name $(STACK)-gateway-ecs
 
 # The service, its table and an engine on this machine, for as long as it runs; PORT=8080 is a port that stays the same.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.infra.rendering import StackRefusedError
-from tests.infra.stacks import FIRST_DOOR, KEY_ARN, stack_of
+from tests.infra.stacks import DOMAIN, FIRST_DOOR, KEY_ARN, stack_of
 
 WRONG: dict[str, list[tuple[dict[str, str], str]]] = {
     "table.yaml": [
@@ -40,6 +40,10 @@ WRONG: dict[str, list[tuple[dict[str, str], str]]] = {
         *(
             ({name: value}, "both JwtIssuer and JwtAudiences, or neither")
             for name, value in FIRST_DOOR.items()
+        ),
+        *(
+            ({name: value}, "both DomainName and CertificateArn, or neither")
+            for name, value in DOMAIN.items()
         ),
         ({**FIRST_DOOR, "JwtIssuer": "http://issuer.example"}, "begins with https://"),
         ({"CodeBucket": "My_Bucket"}, "must be the name of an S3 bucket"),
