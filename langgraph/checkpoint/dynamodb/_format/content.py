@@ -11,7 +11,7 @@ import ormsgpack
 from langgraph.checkpoint.base import CheckpointMetadata, PendingWrite, writes_sort_key
 
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.codec import Codec, parse_metadata
+from langgraph.checkpoint.dynamodb._format.codec import Codec, UnreadableError, parse_metadata
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.segments import Inline, StoredValue, expand, join
 from langgraph.checkpoint.dynamodb.errors import CheckpointSerializationError
@@ -94,9 +94,20 @@ def read_metadata(codec: Codec, item: Item, contents: Contents) -> CheckpointMet
 
     def load(data: Any) -> dict[str, Any]:
         kind, serialized = _row(data, str, bytes)
-        return _object(codec.loads_metadata(kind, serialized, item))
+        found = codec.loads_metadata(kind, serialized, item)
+        if not isinstance(found, dict):
+            raise UnreadableError(no_metadata(items.name_of(item)))
+        return found
 
     return cast("CheckpointMetadata", _parse(item, raw, load))
+
+
+def no_metadata(name: str) -> str:
+    """Return the message for metadata that a client has serialized itself, and that are no object."""
+    return (
+        f"{name} is intact, but the client that stored it through the gateway gave it metadata that are no object;"
+        " store the checkpoint again with a dict, or delete the thread"
+    )
 
 
 def pack_typed(kind: str, data: bytes) -> bytes:

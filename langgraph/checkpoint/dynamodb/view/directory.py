@@ -10,9 +10,9 @@ from langgraph.checkpoint.dynamodb._operations.directory import (
     list_threads,
     look_up,
 )
+from langgraph.checkpoint.dynamodb._operations.error_collector import OF_ONE_THREAD
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError, CheckpointFormatError
 from langgraph.checkpoint.dynamodb.view.documents import Directory, ListedThread
 
 PAGE_THREADS = 20
@@ -41,7 +41,7 @@ def _listed(storage: Storage, summary: ThreadSummary) -> Op[ListedThread]:
     try:
         newest = yield from look_up(storage, summary.thread_id)
         summary = replace(summary, status=newest.status, step=newest.step)
-    except (CheckpointCorruptionError, CheckpointFormatError) as error:
+    except OF_ONE_THREAD as error:
         summary, problem = replace(summary, status=None), str(error)
     return ListedThread(
         thread=summary.thread_id,
