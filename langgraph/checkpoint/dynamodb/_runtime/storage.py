@@ -31,7 +31,7 @@ class Storage:
     """The source of epochs, tokens and segment ids."""
     owner_from: str | None = None
     """The key of a config whose value names the owner of its thread; `None` keeps new threads out of the directory."""
-    owner_key: bytes | None = None
+    owner_key: bytes | None = field(default=None, repr=False)
     """The key of the digests that stand for owners, if the codec encrypts."""
     owner: str | None = None
     """The owner of new threads whose config names none, and whose threads a list shows that is not told."""
