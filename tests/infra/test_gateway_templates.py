@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fnmatch import fnmatchcase
 
 import pytest
@@ -11,7 +12,7 @@ from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions
 from langgraph.checkpoint.dynamodb.gateway.app import ENDPOINTS
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.settings import GatewayOptions
-from tests.infra.rendering import Node, Stack, StackRefusedError, load
+from tests.infra.rendering import INFRA, Node, Stack, StackRefusedError, load
 from tests.infra.stacks import DOMAIN, GATEWAYS, PRINCIPALS_ARN, TABLE_STACK, stack_of
 
 READER_ARN = TABLE_STACK.outputs["ReaderPolicyArn"]
@@ -51,12 +52,20 @@ def variables_of(stack: Stack) -> dict[str, str]:
     return {each["Name"]: each["Value"] for each in container["Environment"]}
 
 
+def allocation_in_the_image() -> dict[str, str]:
+    """What the image says of how memory is allocated: Lambda does not use the image."""
+    text = (INFRA / "gateway" / "Dockerfile").read_text()
+    return dict(re.findall(r"(MALLOC_\w+)=(\d+)", text))
+
+
 @pytest.mark.parametrize("template", [BY_LAMBDA, BY_ECS])
 def test_every_variable_is_one_that_the_service_reads(template: str) -> None:
     """Each parameter that sets one is given here."""
     everything = {"TtlSeconds": "3600", "OnEvent": "langgraph.checkpoint.dynamodb.observe:EmbeddedMetrics"}
     variables = variables_of(stack_of(template, **everything, Audit="true"))
     known = {"POWERTOOLS_SERVICE_NAME", "LANGGRAPH_CHECKPOINTER_TYPE", "AUDIT_KEY_SECRET_ARN"}
+    known |= allocation_in_the_image().keys()
+    assert {name: variables[name] for name in allocation_in_the_image()} == allocation_in_the_image()
     assert variables.keys() - known == {each for each in variables if _is_read(each)}
     assert variables["LANGGRAPH_CHECKPOINTER_CONFIG__TTL_SECONDS"] == "3600"
 

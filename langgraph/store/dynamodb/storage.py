@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, MutableMapping
+from collections.abc import MutableMapping
 from dataclasses import dataclass, field
 
 from langgraph.checkpoint.dynamodb._format.limits import SEARCH_BYTES_MAX
@@ -19,10 +19,6 @@ VALUE_BYTES_MAX = 64 * 1024 * 1024
 LEFTOVER_SECONDS = 24 * 3600
 
 
-def _nothing(_size_bytes: int) -> None:
-    """Do nothing."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class StoreStorage(Storage):
     """The storage of a store."""
@@ -31,8 +27,6 @@ class StoreStorage(Storage):
     consistent_read: bool = True
     """Whether reads are strongly consistent."""
     search_bytes_max: int = SEARCH_BYTES_MAX
-    on_read: Callable[[int], None] = _nothing
-    """Told how many bytes a search has read. It may raise, which ends the search."""
     registered: MutableMapping[str, float] = field(default_factory=dict)
     """When this process has registered a partition, in epoch seconds, by the partition's key."""
     engine: VectorEngine | None = None
