@@ -30,6 +30,7 @@ class Trial(NamedTuple):
 
 
 TRIALS = {
+    "access": Trial("access.yaml", {}, {"Prefix": "agents"}),
     "table": Trial(
         "table.yaml",
         {"TableName": "tried", "DeletionProtection": "false"},

@@ -13,7 +13,7 @@ NETWORK = {"VpcId": "vpc-1", "ClientCidr": "10.0.0.0/16"}
 FIRST_DOOR = {"JwtIssuer": "https://issuer.example", "JwtAudiences": "gateway,agents"}
 DOMAIN = {
     "DomainName": "gateway.example.com",
-    "CertificateArn": "arn:aws:acm:us-east-1:123456789012:certificate/1",
+    "DomainCertificateArn": "arn:aws:acm:us-east-1:123456789012:certificate/1",
 }
 KEY_ARN = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 _TABLE = {"TableStackName": "checkpoints"}

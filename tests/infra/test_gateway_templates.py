@@ -129,7 +129,7 @@ def test_a_name_of_its_own_leads_to_the_http_api() -> None:
     mapping = stack.properties("DomainMapping")
     assert (mapping["ApiId"], mapping["Stage"]) == ("beside-HttpApi", "beside-HttpApiStage")
     [configuration] = stack.properties("Domain")["DomainNameConfigurations"]
-    assert configuration["CertificateArn"] == DOMAIN["CertificateArn"]
+    assert configuration["CertificateArn"] == DOMAIN["DomainCertificateArn"]
 
 
 @pytest.mark.parametrize("name", GATEWAYS)

@@ -199,6 +199,7 @@ def test_a_stack_that_cannot_be_looked_at_is_not_taken_for_a_new_one(
     "tenant",
     [
         "acme_corp",
+        "role",
         *(pytest.param(each, marks=pytest.mark.search) for each in ("acme.com", "a" * 128, "-", "7")),
     ],
 )
@@ -208,6 +209,9 @@ def test_every_tenant_that_the_template_takes_has_a_stack_of_its_own(make: Make,
     [(name, given)] = deployments(commands).items()
     assert re.fullmatch("[A-Za-z][A-Za-z0-9-]{0,127}", name)
     assert f"Tenant={tenant}" in given["--parameter-overrides"]
+    # The page on permissions names the stacks of the broker, and of all tenants.
+    page = (INFRA.parent / "docs" / "permissions.md").read_text(encoding="utf-8")
+    assert name not in re.findall(r"--stack-name ([\w-]+)", page)
     _, commands = make("deploy-tenant", f"TENANT={tenant}".replace("_", "-").replace(".", "-"))
     assert len(deployments(commands)) == (1 if tenant.replace("-", "").isalnum() or tenant == "-" else 2)
 

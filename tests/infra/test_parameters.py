@@ -42,7 +42,7 @@ WRONG: dict[str, list[tuple[dict[str, str], str]]] = {
             for name, value in FIRST_DOOR.items()
         ),
         *(
-            ({name: value}, "both DomainName and CertificateArn, or neither")
+            ({name: value}, "both DomainName and DomainCertificateArn, or neither")
             for name, value in DOMAIN.items()
         ),
         ({**FIRST_DOOR, "JwtIssuer": "http://issuer.example"}, "begins with https://"),
