@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import MutableMapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from langgraph.checkpoint.dynamodb._format.limits import SEARCH_BYTES_MAX
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
+from langgraph.store.dynamodb.listings import Listings
 from langgraph.store.dynamodb.vector_engine import VectorEngine
 
 # A value that is larger, sealed, is kept in segments.
@@ -29,5 +31,7 @@ class StoreStorage(Storage):
     search_bytes_max: int = SEARCH_BYTES_MAX
     registered: MutableMapping[str, float] = field(default_factory=dict)
     """When this process has registered a partition, in epoch seconds, by the partition's key."""
+    listings: Listings[Any] = field(default_factory=Listings)
+    """What searches have left to the next page."""
     engine: VectorEngine | None = None
     """The engine that compares vectors beside the table, if the store was given one."""
