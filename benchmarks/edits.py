@@ -1,4 +1,4 @@
-"""What a turn costs that trims a list in front, or changes it in the middle: by kind of list, and size."""
+"""The cost of a turn that trims a list in front or changes it in the middle: by kind of list, and size."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ CHANGES = {"window": _window, "edit": _edit, "removal": _removal}
 
 @dataclass(frozen=True)
 class Cost:
-    """What a turn cost: write units, and how much of the serialized list was new, in bytes and as a share."""
+    """The cost of a turn: write units, and how much of the serialized list was new, in bytes and as a share."""
 
     kind: str
     change: str

@@ -1,4 +1,4 @@
-"""What searches have read and not yet returned, for those that ask for the next page.
+"""Listings: for the search of the next page, all that the searches before it have read and not returned.
 
 Who reads a long list page by page, by `limit` and `offset`, would read all of it for each page. So a store keeps what a
 full page has left, for a few seconds. The next page goes on from there, and so fits the one before, whatever other
@@ -22,7 +22,7 @@ _LISTING_BYTES_MIN = 256 * 1024
 
 
 class Listing(Protocol):
-    """What one search has read."""
+    """The memories that one search has read."""
 
     namespace: Sequence[str]
     read_at: float

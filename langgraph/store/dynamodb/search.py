@@ -65,7 +65,7 @@ class Search:
 
     @property
     def signature(self) -> Hashable:
-        """What searches for pages of one list have in common."""
+        """All that searches for pages of one list have in common."""
         similar_to = None if self.similar_to is None else tuple(self.similar_to.embedding)
         return self.namespace, repr(self.filter), self.limit, self.order, self.start(), similar_to
 
@@ -112,7 +112,7 @@ def _listing(storage: StoreStorage, wanted: Search) -> SearchListing:
 
 
 class SearchListing(ABC):
-    """What a search has read, and not returned."""
+    """The memories that a search has read, and not returned."""
 
     def __init__(self, storage: StoreStorage, wanted: Search) -> None:
         """Start with nothing read."""
