@@ -162,3 +162,18 @@ def test_what_cannot_be_read_or_written_is_said(run: Run, thread: str, tmp_path:
     empty = run("import", str(cut), "--yes")
     says = f"error: {cut} has no checkpoint of thread '1'; export the thread again\n"
     assert (empty.code, empty.err) == (3, says)
+
+
+def test_a_thread_is_exported_as_a_page(run: Run, thread: str, tmp_path: Path) -> None:
+    file = tmp_path / "thread.html"
+    ended = run("export", thread, "--html", str(file))
+    assert ended.out.startswith("exported: ")
+    assert "open it in a browser" in ended.out
+    assert f'"thread":"{thread}"' in file.read_text(encoding="utf-8")
+    run("export", thread, "--html", str(file)).fails(7, "is there already. Replace it?")
+    masked = run("export", thread, "--html", "-", "--mask").out
+    assert '"kind":"masked"' in masked
+    for wrong in (("--mask",), ("--channels", "text"), ("--html", str(file), "--mask", "--channels", "text")):
+        assert run("export", thread, *wrong, "--yes").code == 2
+    assert run("export", "nobody", "--html", "-").code == 3
+    run("export", thread, "--html", "-", "--channels", "txt").fails(2, "no checkpoint has a channel 'txt'")

@@ -80,7 +80,7 @@ def prune_thread(storage: Storage, thread_id: str, count: int, is_old: Age = is_
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a prune of a thread would delete, and about what it would cost."""
+    """The checkpoints that a prune of a thread would delete, and about its cost."""
 
     checkpoints: int
     write_units: int

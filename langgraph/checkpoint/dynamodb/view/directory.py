@@ -21,17 +21,20 @@ _SEARCHED_THREADS = 200
 _LOOKED_AT_MAX = 1000
 
 
-def directory(storage: Storage, owner: str | None, title: str, before: str | None) -> Op[Directory]:
-    """Return a page of an owner's threads, or of all: those with a text in their title, whatever its case."""
-    limit, wanted = (_SEARCHED_THREADS if title else PAGE_THREADS), title.casefold()
-    found, looked_at = list[ThreadSummary](), 0
+def directory(
+    storage: Storage, owner: str | None, title: str, status: str | None, before: str | None
+) -> Op[Directory]:
+    """Return a page of an owner's threads, or of all: those with a status, and a text in their title in any case."""
+    limit, wanted = (_SEARCHED_THREADS if title or status else PAGE_THREADS), title.casefold()
+    threads, looked_at = list[ListedThread](), 0
     while True:
         page = yield from list_threads(storage, ThreadQuery(owner=owner, limit=limit, before=before))
         looked_at, before = looked_at + len(page.threads), page.cursor
-        found += [each for each in page.threads if wanted in (each.title or "").casefold()]
-        if before is None or len(found) >= PAGE_THREADS or looked_at >= _LOOKED_AT_MAX:
+        named = [each for each in page.threads if wanted in (each.title or "").casefold()]
+        listed = yield from gather([_listed(storage, each) for each in named])
+        threads += [each for each in listed if status is None or each["status"] == status]
+        if before is None or len(threads) >= PAGE_THREADS or looked_at >= _LOOKED_AT_MAX:
             break
-    threads = yield from gather([_listed(storage, each) for each in found])
     return Directory(threads=threads, looked_at=looked_at, before=before)
 
 
