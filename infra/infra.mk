@@ -165,7 +165,7 @@ deploy-gateway: $(GATEWAY_PACKAGE).zip
 
 deploy-gateway-ecs:
 	$(if $(GATEWAY_PARAMETERS),,$(error Give GATEWAY_PARAMETERS="Image=... VpcId=... CertificateArn=..."; see docs/gateway.md))
-	$(call DEPLOY_PROTECTED,$(STACK)-gateway-ecs,infra/gateway-ecs.yaml,TableStackName=$(TABLE_STACK) $(BOUNDED) $(GATEWAY_PARAMETERS))
+	$(call DEPLOY_PROTECTED,$(STACK)-gateway-ecs,infra/ecs.yaml,TableStackName=$(TABLE_STACK) $(BOUNDED) $(GATEWAY_PARAMETERS))
 	$(PROTECT) $(STACK)-gateway-ecs >/dev/null
 	@$(OUTPUTS) 'Stacks[0].Outputs[].[OutputKey,OutputValue]' --stack-name $(STACK)-gateway-ecs
 
@@ -176,9 +176,9 @@ gateway: engine
 		exec $(BIN)/langgraph-dynamodb gateway --table langgraph-checkpoints --insecure --port $(PORT)'
 
 deploy-ecs-agent:
-	$(if $(ECS_PARAMETERS),,$(error Give ECS_PARAMETERS="Image=... VpcId=... SubnetIds=... ClientCidr=..."; see docs/deploy.md))
-	$(DEPLOY) --stack-name $(STACK)-ecs-agent --template-file infra/examples/ecs-agent/template.yaml \
-		--parameter-overrides TableStackName=$(TABLE_STACK) $(BOUNDED) $(ECS_PARAMETERS)
+	$(if $(ECS_PARAMETERS),,$(error Give ECS_PARAMETERS="Image=... VpcId=... CertificateArn=..."; see docs/deploy.md))
+	$(DEPLOY) --stack-name $(STACK)-ecs-agent --template-file infra/ecs.yaml \
+		--parameter-overrides TableStackName=$(TABLE_STACK) DeletionProtection=false $(BOUNDED) $(ECS_PARAMETERS)
 
 # Asks for the stack's name; CONFIRM=name answers.
 CONFIRM ?=

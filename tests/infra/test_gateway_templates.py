@@ -1,4 +1,4 @@
-"""`infra/gateway.yaml` and `infra/gateway-ecs.yaml`: who gets in, what the service may do, and what is watched."""
+"""`infra/gateway.yaml` and `infra/ecs.yaml`: who gets in, what the service may do, and what is watched."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.infra.rendering import INFRA, Node, Stack, StackRefusedError, load
 from tests.infra.stacks import DOMAIN, GATEWAYS, PRINCIPALS_ARN, TABLE_STACK, stack_of
 
 READER_ARN = TABLE_STACK.outputs["ReaderPolicyArn"]
-BY_LAMBDA, BY_ECS = "gateway.yaml", "gateway-ecs.yaml"
+BY_LAMBDA, BY_ECS = "gateway.yaml", "ecs.yaml"
 ECS = GATEWAYS["ECS"]
 ON_LAMBDA, BEHIND_A_FIRST_DOOR = GATEWAYS["Lambda"], GATEWAYS["Lambda behind a first door"]
 
