@@ -8,8 +8,9 @@ EXAMPLE_PACKAGES := examples/javascript/node_modules
 # What `make test-all` needs beside what `make setup` makes. `tools.matrix` makes one more.
 ENVIRONMENTS := $(addsuffix /.installed,$(VENV_AIOBOTOCORE) $(EXAMPLE_PACKAGES))
 BIN := $(VENV)/bin
-COMPILE := $(BIN)/uv pip compile pyproject.toml --python-version 3.10 --universal --quiet --upgrade --no-annotate \
-	--no-emit-index-url --no-emit-find-links --custom-compile-command "make constraints"
+PIN := $(BIN)/uv pip compile pyproject.toml --quiet --no-annotate --no-emit-index-url --no-emit-find-links \
+	--custom-compile-command "make constraints"
+COMPILE := $(PIN) --python-version 3.10 --universal --upgrade
 
 # Failures of a property test have to be the same on every machine; `HYPOTHESIS_PROFILE=dev` explores.
 HYPOTHESIS_PROFILE ?= ci
@@ -183,6 +184,9 @@ check-static: setup
 
 constraints: $(VENV)/.installed
 	$(COMPILE) --extra aioboto3 --extra gateway-lambda --extra http --extra otel --extra vectors --extra view --group setup --group test --group pages --group hosts --group agents --group tracing --group docs --group lint --output-file constraints/aioboto3.txt
+	printf "hatchling\nhatch-fancy-pypi-readme\n" | $(PIN) - infra/examples/requirements.txt \
+		--extra aioboto3 --extra gateway --extra vectors --constraint constraints/aioboto3.txt \
+		--python-version 3.13 --python-platform linux --generate-hashes --output-file constraints/images.txt
 	$(COMPILE) --extra aiobotocore --group test --group second --output-file constraints/aiobotocore.txt
 	$(COMPILE) --group test --output-file constraints/boto3.txt
 

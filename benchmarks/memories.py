@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
+from langgraph.store.base import PutOp
 from langgraph.store.postgres import PostgresStore
 from langgraph.store.sqlite import SqliteStore
 
@@ -39,6 +40,9 @@ VALUE_BYTES = 750
 LARGE_BYTES = 1_000_000
 VECTORS = (100, 1000, 5000)
 DIMS = 1024
+FILES, PAGE = 2_000, 100
+# Among so many vectors, of so many dimensions, one memory matches a filter.
+RARE, RARE_DIMS = 5_000, 256
 OURS, AWS, OTHER = "DynamoDBStore", "langgraph-checkpoint-aws", "langgraph-store-dynamodb"
 _NUMBERS = random.Random(4)
 _VECTOR_STORES = ("ms", "sqlite-vec, ms", "pgvector, ms")
@@ -49,10 +53,19 @@ def run(engine: Engine) -> Section:
     tallies = {name: _measure(engine, make) for name, make in _stores(engine).items()}
     with _postgres_with_vectors() as postgres:
         vectors = [_search_vectors(engine, postgres, count) for count in VECTORS]
+    pages, rare = _read_pages(engine), _search_rarely(engine)
     return Section(
         f"Memories: {USERS * MEMORIES} of {VALUE_BYTES} bytes, {USERS} users",
         [_costs(tallies), table(["vectors", "read units", "dollars a thousand", *_VECTOR_STORES], vectors)],
-        _figures(tallies[OURS]),
+        [
+            *_figures(tallies[OURS]),
+            at_most(f"read units of all pages of {FILES:,} files", 200, int(pages.read_units)),
+            at_most("requests of these", 25, pages.requests),
+            at_most(
+                f"read units of a filter that matches 1 of {RARE:,} vectors", 1_100, int(rare.read_units)
+            ),
+            at_most("requests of it", 10, rare.requests),
+        ],
         {name: {call: _counted(tally) for call, tally in each.items()} for name, each in tallies.items()},
     )
 
@@ -201,3 +214,53 @@ def _search_vectors(engine: Engine, postgres: Postgres, count: int) -> list[obje
             if each is store:
                 read_units = tally.read_units
     return [count, read_units, f"{read_units * READ_UNIT_DOLLARS * 1000:.3f}", *times]
+
+
+def _read_pages(engine: Engine) -> Tally:
+    """Return what it costs to read many small files page by page, as deepagents' `StoreBackend` does."""
+    with _metered(engine) as (store, meter):
+        _put_all(store, [{"content": f"hello {number}"} for number in range(FILES)])
+        with meter.operation() as tally:
+            for start in range(0, FILES + 1, PAGE):
+                store.search(("agent", "files"), limit=PAGE, offset=start)
+    return tally
+
+
+def _search_rarely(engine: Engine) -> Tally:
+    """Return what a search by similarity costs with a filter that one memory matches, which is not similar."""
+    numbers = random.Random(RARE)
+
+    def embed(texts: Sequence[str]) -> list[list[float]]:
+        return [[numbers.gauss(0, 1) for _ in range(RARE_DIMS)] for _ in texts]
+
+    with _metered(engine, index={"dims": RARE_DIMS, "embed": embed, "fields": ["text"]}) as (store, meter):
+        _put_all(
+            store, [{"text": str(number), "kind": "usual" if number else "rare"} for number in range(RARE)]
+        )
+        with meter.operation() as tally:
+            store.search(("agent", "files"), query="anything", filter={"kind": "rare"})
+    return tally
+
+
+@contextmanager
+def _metered(engine: Engine, **options: Any) -> Iterator[tuple[DynamoDBStore, Meter]]:
+    meter = Meter()
+    with DynamoDBStore(
+        f"memories-{uuid.uuid4().hex}",
+        session=meter.watch(session_of(engine)),
+        endpoint_url=engine.endpoint_url,
+        region_name=engine.region_name,
+        **options,
+    ) as store:
+        store.setup()
+        yield store, meter
+
+
+def _put_all(store: DynamoDBStore, values: Sequence[dict[str, Any]]) -> None:
+    for start in range(0, len(values), 250):
+        store.batch(
+            [
+                PutOp(("agent", "files"), str(start + number), value)
+                for number, value in enumerate(values[start : start + 250])
+            ]
+        )

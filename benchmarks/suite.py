@@ -35,6 +35,7 @@ SECTIONS = (
     "price",
     "agents",
     "growth",
+    "edits",
     "overhead",
     "loops",
     "directory",

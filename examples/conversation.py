@@ -30,4 +30,6 @@ def main(file: str, thread_id: str, text: str) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 4:
+        sys.exit("usage: python -m examples.conversation FILE THREAD TEXT")
     main(*sys.argv[1:])

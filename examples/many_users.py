@@ -39,4 +39,6 @@ async def main(file: str, count: str) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit("usage: python -m examples.many_users FILE COUNT")
     asyncio.run(main(*sys.argv[1:]))

@@ -56,4 +56,6 @@ def main(file: str, action: str, report_id: str) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 4:
+        sys.exit("usage: python -m examples.progress FILE ACTION REPORT")
     main(*sys.argv[1:])

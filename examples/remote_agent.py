@@ -99,4 +99,6 @@ def main(address: str, action: str, thread_id: str) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 4:
+        sys.exit("usage: python -m examples.remote_agent ADDRESS ACTION THREAD")
     main(*sys.argv[1:])

@@ -51,4 +51,6 @@ def main(file: str, order_id: str) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit("usage: python -m examples.workflow FILE ORDER")
     main(*sys.argv[1:])

@@ -17,6 +17,10 @@ TENANT_PARAMETERS ?=
 LAMBDA_PARAMETERS ?=
 ECS_PARAMETERS ?=
 GATEWAY_PARAMETERS ?=
+# The role of CloudFormation, and the permissions boundary of the roles that stacks and `make smoke` make: outputs of the
+# stack of access.yaml. Without them, whoever deploys needs the rights of both.
+SERVICE_ROLE ?=
+BOUNDARY ?=
 # Tags of every stack, as "Key=value Key=value"; CloudFormation hands them on to what the stack has.
 TAGS ?=
 # What the packages for Lambda are made for; an arm64 function needs aarch64-manylinux_2_28.
@@ -30,20 +34,24 @@ LAMBDA_PACKAGE = build/lambda-agent-$(LAMBDA_PYTHON)-$(LAMBDA_PLATFORM)
 GATEWAY_PACKAGE = build/gateway-$(LAMBDA_PYTHON)-$(LAMBDA_PLATFORM)
 
 DEPLOY = $(AWS) cloudformation deploy --no-fail-on-empty-changeset --capabilities CAPABILITY_IAM \
-	$(if $(TAGS),--tags $(TAGS))
+	$(if $(SERVICE_ROLE),--role-arn $(SERVICE_ROLE)) $(if $(TAGS),--tags $(TAGS))
+BOUNDED = $(if $(BOUNDARY),PermissionsBoundaryArn=$(BOUNDARY))
 # A stack's name takes letters, digits and hyphens only, and a tenant's more; a digest keeps those apart that look alike.
 TENANT_STACK = $(STACK)-tenant-$(shell $(PYTHON) -c 'import hashlib, re, sys; name = sys.argv[1]; \
 	plain = re.sub("[^A-Za-z0-9-]", "-", name); digest = hashlib.sha256(name.encode()).hexdigest()[:8]; \
 	print(plain if plain == name and len(name) <= 60 else f"{plain[:60]}-{digest}")' '$(TENANT)')
 # What is protected from deletion is in the way when a creation that failed is taken back, so protection comes after it.
-# Takes the stack, its template and its parameters, among which DeletionProtection may be.
+# Whatever an interrupted run left, the next one protects, unless the parameters say otherwise. Takes the stack, its
+# template and its parameters, among which DeletionProtection may be.
 define DEPLOY_PROTECTED
-	if $(AWS) cloudformation describe-stacks --stack-name $(1) >/dev/null 2>&1; then \
-		$(DEPLOY) --stack-name $(1) --template-file $(2) $(if $(3),--parameter-overrides $(3)); \
-	else \
-		$(DEPLOY) --stack-name $(1) --template-file $(2) --parameter-overrides $(3) DeletionProtection=false && \
-		$(DEPLOY) --stack-name $(1) --template-file $(2) --parameter-overrides DeletionProtection=true $(3); \
-	fi
+	state=$$($(AWS) cloudformation describe-stacks --stack-name $(1) --output text --query 'Stacks[0].StackStatus' 2>&1) || \
+	case $$state in *'does not exist'*) state=NONE ;; *) echo "$$state" >&2; exit 1 ;; esac; \
+	case $$state in \
+	NONE | REVIEW_IN_PROGRESS) \
+		$(DEPLOY) --stack-name $(1) --template-file $(2) --parameter-overrides $(3) DeletionProtection=false ;; \
+	CREATE_IN_PROGRESS) $(AWS) cloudformation wait stack-create-complete --stack-name $(1) ;; \
+	UPDATE_*IN_PROGRESS) $(AWS) cloudformation wait stack-update-complete --stack-name $(1) ;; \
+	esac && $(DEPLOY) --stack-name $(1) --template-file $(2) --parameter-overrides DeletionProtection=true $(3)
 endef
 PROTECT = $(AWS) cloudformation update-termination-protection --enable-termination-protection --stack-name
 OUTPUTS = $(AWS) cloudformation describe-stacks --output text --query
@@ -88,12 +96,13 @@ AT = $(if $(ENDPOINT),AWS_ENDPOINT_URL=$(ENDPOINT))
 
 # What a deployment would meet in the account; it changes nothing.
 preflight: $(VENV)/.installed
-	@$(AT) $(BIN)/python -m tools.preflight --aws "$(AWS)" $(STACK)
+	@$(AT) $(BIN)/python -m tools.preflight --aws "$(AWS)" --service-role "$(SERVICE_ROLE)" --boundary "$(BOUNDARY)" \
+		$(STACK) $(PARAMETERS) $(GATEWAY_PARAMETERS)
 
 # The doctor of a deployment. TABLE=name is for a table without a stack; SMOKE="--only saver", SMOKE=--slow.
 SMOKE ?=
 smoke: $(VENV)/.installed
-	@$(AT) $(BIN)/python -m tools.smoke $(if $(TABLE),--table $(TABLE),$(STACK)) $(SMOKE)
+	@$(AT) $(BIN)/python -m tools.smoke $(if $(TABLE),--table $(TABLE),$(STACK)) $(if $(BOUNDARY),--boundary $(BOUNDARY)) $(SMOKE)
 
 deploy-tenant:
 	$(if $(TENANT),,$(error Say which tenant: make deploy-tenant TENANT=name))
@@ -127,7 +136,8 @@ define DEPLOY_ON_LAMBDA
 	$(AWS) s3 cp $(1) s3://$(BUCKET)/$$key && \
 	$(DEPLOY) --stack-name $(2) --template-file $(3) \
 		--parameter-overrides TableStackName=$(TABLE_STACK) CodeBucket=$(BUCKET) CodeKey=$$key \
-		Runtime=python$(LAMBDA_PYTHON) $(4)
+		Runtime=python$(LAMBDA_PYTHON) $(BOUNDED) $(4)
+	$(PROTECT) $(2) >/dev/null
 	@$(OUTPUTS) 'Stacks[0].Outputs[].[OutputKey,OutputValue]' --stack-name $(2)
 endef
 LAMBDA_SOURCES = $(VENV)/.installed $(shell find langgraph -name '*.py') constraints/aioboto3.txt
@@ -155,7 +165,8 @@ deploy-gateway: $(GATEWAY_PACKAGE).zip
 
 deploy-gateway-ecs:
 	$(if $(GATEWAY_PARAMETERS),,$(error Give GATEWAY_PARAMETERS="Image=... VpcId=... CertificateArn=..."; see docs/gateway.md))
-	$(call DEPLOY_PROTECTED,$(STACK)-gateway-ecs,infra/gateway-ecs.yaml,TableStackName=$(TABLE_STACK) $(GATEWAY_PARAMETERS))
+	$(call DEPLOY_PROTECTED,$(STACK)-gateway-ecs,infra/ecs.yaml,TableStackName=$(TABLE_STACK) $(BOUNDED) $(GATEWAY_PARAMETERS))
+	$(PROTECT) $(STACK)-gateway-ecs >/dev/null
 	@$(OUTPUTS) 'Stacks[0].Outputs[].[OutputKey,OutputValue]' --stack-name $(STACK)-gateway-ecs
 
 # The service, its table and an engine on this machine, for as long as it runs; PORT=8080 is a port that stays the same.
@@ -165,9 +176,9 @@ gateway: engine
 		exec $(BIN)/langgraph-dynamodb gateway --table langgraph-checkpoints --insecure --port $(PORT)'
 
 deploy-ecs-agent:
-	$(if $(ECS_PARAMETERS),,$(error Give ECS_PARAMETERS="Image=... VpcId=... SubnetIds=... ClientCidr=..."; see docs/deploy.md))
-	$(DEPLOY) --stack-name $(STACK)-ecs-agent --template-file infra/examples/ecs-agent/template.yaml \
-		--parameter-overrides TableStackName=$(TABLE_STACK) $(ECS_PARAMETERS)
+	$(if $(ECS_PARAMETERS),,$(error Give ECS_PARAMETERS="Image=... VpcId=... CertificateArn=..."; see docs/deploy.md))
+	$(DEPLOY) --stack-name $(STACK)-ecs-agent --template-file infra/ecs.yaml \
+		--parameter-overrides TableStackName=$(TABLE_STACK) DeletionProtection=false $(BOUNDED) $(ECS_PARAMETERS)
 
 # Asks for the stack's name; CONFIRM=name answers.
 CONFIRM ?=

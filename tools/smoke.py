@@ -79,11 +79,13 @@ class Smoke:
         table_name: The table of the deployment.
         stack: The stack that made it; None if the table was made without one.
         gateway_url: The gateway's address; None for the one that the gateway's stack puts out.
+        boundary: The ARN of the permissions boundary of the roles that are made, if there is one.
     """
 
     table_name: str
     stack: str | None = None
     gateway_url: str | None = None
+    boundary: str | None = None
     name: str = field(default_factory=lambda: f"smoke-{uuid.uuid4().hex[:8]}")
     threads: list[str] = field(default_factory=list)
     cleanup: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
@@ -325,11 +327,14 @@ def _role(smoke: Smoke, name: str, *policies: str) -> str:
     trust = {"AWS": client("sts").get_caller_identity()["Account"]}
     statement = {"Effect": "Allow", "Principal": trust, "Action": "sts:AssumeRole"}
     document = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    bounded = {} if smoke.boundary is None else {"PermissionsBoundary": smoke.boundary}
     try:
-        arn = iam.create_role(RoleName=role_name, AssumeRolePolicyDocument=document)["Role"]["Arn"]
+        made = iam.create_role(RoleName=role_name, AssumeRolePolicyDocument=document, **bounded)
+        arn = made["Role"]["Arn"]
     except ClientError as error:
         if is_denied(error):
-            raise ProblemError(str(error), "run this with the policy infra/deployer.json") from error
+            remedy = "run this with the DeployerPolicyArn of infra/access.yaml, and with BOUNDARY=..."
+            raise ProblemError(str(error), remedy) from error
         raise
     smoke.cleanup.callback(iam.delete_role, RoleName=role_name)
     for policy in policies:
@@ -538,13 +543,16 @@ def main() -> int:
     parser.add_argument("--table", help="a table that was made without a stack")
     parser.add_argument("--gateway", metavar="URL", help="a gateway's address, if no stack puts it out")
     parser.add_argument(
+        "--boundary", metavar="ARN", help="the permissions boundary of the roles that are made"
+    )
+    parser.add_argument(
         "--only", action="append", choices=CHECKS, metavar="NAME", help="one check; repeatable"
     )
     parser.add_argument("--slow", action="store_true", help="the slow checks too: suite and restore")
     options = parser.parse_args()
     if (options.stack is None) == (options.table is None):
         parser.error("name a stack, or a table by --table")
-    smoke = Smoke(options.table or "", options.stack, options.gateway)
+    smoke = Smoke(options.table or "", options.stack, options.gateway, options.boundary)
     if options.stack:
         try:
             found = smoke.table_outputs()

@@ -33,7 +33,7 @@ def test_an_option_that_cannot_be_used_is_told_from_what_it_goes_over(
     monkeypatch.setenv(f"{PREFIX}CONFIG__TTL_SECONDS", "0")
     with pytest.raises(CheckpointerConfigurationError) as caught:
         ConnectionArguments("a-table", "localhost:8000").configuration()
-    assert "  --endpoint-url: string should match" in str(caught.value)
+    assert "  --endpoint-url: must begin with http:" in str(caught.value)
     assert f"  environment variable {PREFIX}CONFIG__TTL_SECONDS: " in str(caught.value)
 
 

@@ -36,7 +36,6 @@ def test_every_thread_is_entered_and_what_cannot_be_is_told(run: Run, saver: Dyn
     assert set(ended.json["entered"]) == {"one", "two", "three", "nobody's"}
     assert (ended.json["with_owner"], ended.json["threads_without_owner"]) == (3, ["nobody's"])
     assert "owner is" in ended.json["failed"]["odd"]
-    assert ended.err.startswith("Scanning table cli-")
     assert (owned(saver, "ada"), owned(saver, "bob")) == ({"one", "two"}, {"three"})
     talk = saver.get_tuple(thread_config("nobody's"))
     assert talk is not None
@@ -73,7 +72,7 @@ def test_the_cost_is_said_first_and_nothing_is_written_unless_asked(
     run: Run, own_table: str, saver: DynamoDBSaver
 ) -> None:
     ended = run("directory", "--dry-run")
-    assert f"would enter: 5 threads of table {own_table}, up to 15 write units, about $0.0000" in ended.out
+    assert f"would enter: 5 threads of table {own_table}, up to 15 write units\n" in ended.out
     dry = run("directory", "one", "two", "--dry-run", "--json").json
     assert dry == {"would_enter": ["one", "two"], "write_units": 6}
     ended = run("directory")

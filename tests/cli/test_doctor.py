@@ -48,6 +48,8 @@ DESCRIPTION = {
     },
 }
 
+PROTECTED = {"Table": DESCRIPTION | {"DeletionProtectionEnabled": True}}
+
 
 def refused(code: str, *, date: float | None = None) -> ClientError:
     headers = {} if date is None else {"date": email.utils.formatdate(date, usegmt=True)}
@@ -64,11 +66,17 @@ def answering(answer: Any) -> Callable[..., Any]:
     return answered
 
 
+def backups(state: str) -> dict[str, Any]:
+    recovery = {"PointInTimeRecoveryDescription": {"PointInTimeRecoveryStatus": state}}
+    return {"ContinuousBackupsDescription": recovery}
+
+
 def examination(*, ttl: int | None = None, **answers: Any) -> Examination:
     """An examination of a table whose client gives these answers."""
     defaults = {
         "describe_table": {"Table": DESCRIPTION},
         "describe_time_to_live": {"TimeToLiveDescription": {"TimeToLiveStatus": "DISABLED"}},
+        "describe_continuous_backups": backups("ENABLED"),
         "get_item": {},
     } | answers
     methods: dict[str, Any] = {name: answering(answer) for name, answer in defaults.items()}
@@ -92,8 +100,9 @@ def test_a_table_for_development_has_no_problem(run: Run, table: str, client: Dy
     ended = run("doctor", "--table", table, "--json")
     assert ended.code == 0
     verdicts = {each["check"]: each["verdict"] for each in ended.json}
-    assert set(verdicts.values()) == {"ok"}
-    assert verdicts.keys() == {"libraries", "table", "schema", "expiry", "clock", "rights: agent"}
+    assert {name for name, each in verdicts.items() if each != "ok"} == {"recovery"}
+    assert verdicts["recovery"] == "warning"
+    assert verdicts.keys() == {"libraries", "table", "schema", "expiry", "recovery", "clock", "rights: agent"}
     assert all_items(client, table) == before
 
 
@@ -229,6 +238,20 @@ def test_a_tenants_rights_are_tried_in_a_thread_of_its_own(
             {"describe_time_to_live": refused("ValidationException")},
             "problem",
             "ValidationException",
+        ),
+        ("recovery", {"describe_table": PROTECTED}, "ok", "protection is on, point-in-time recovery enabled"),
+        ("recovery", {}, "warning", "protection is off, point-in-time recovery enabled"),
+        (
+            "recovery",
+            {"describe_table": PROTECTED, "describe_continuous_backups": backups("DISABLED")},
+            "warning",
+            "protection is on, point-in-time recovery disabled",
+        ),
+        (
+            "recovery",
+            {"describe_table": PROTECTED, "describe_continuous_backups": refused("AccessDeniedException")},
+            "unknown",
+            "recovery unknown",
         ),
         ("clock", {}, "unknown", "no answer"),
         ("clock", {"get_item": refused("AccessDeniedException", date=1_000_002.0)}, "ok", "2 s behind"),

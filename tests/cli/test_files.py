@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
 import uuid
 from hashlib import blake2b
 from pathlib import Path
 from types import SimpleNamespace
+from typing import BinaryIO
 
 import pytest
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb.cli import files
+from langgraph.checkpoint.dynamodb.cli import export, files
 from langgraph.checkpoint.dynamodb.cli.output import Output
+from langgraph.checkpoint.dynamodb.migrate.file import Exported
 from langgraph.checkpoint.dynamodb.view.responses import Responses
 from langgraph.checkpoint.dynamodb.view.thread_view import Session
 from tests.cli.conftest import OpenSaver, Run
@@ -108,6 +111,29 @@ def test_a_link_stays_a_link(run: Run, thread: str, tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 2
 
 
+@pytest.mark.parametrize("mode", [0o600, 0o640, None])
+def test_a_file_can_be_read_by_no_more_people_than_before(
+    run: Run, thread: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int | None
+) -> None:
+    """While it is being written, nobody but its owner reads it; and it is not written through a planted link."""
+    file, elsewhere = tmp_path / "thread.jsonl", tmp_path / "elsewhere"
+    elsewhere.write_text("mine")
+    file.with_name("thread.jsonl.part").symlink_to(elsewhere)
+    if mode is not None:
+        file.write_text("old")
+        file.chmod(mode)
+    while_written = list[int]()
+
+    def exported(_: object, thread_id: str, stream: BinaryIO) -> Exported:
+        while_written.append(os.fstat(stream.fileno()).st_mode & 0o777)
+        return Exported(thread_id, 1, 0, stream.write(b"new"))
+
+    monkeypatch.setattr(export, "export_thread", exported)
+    assert run("export", thread, str(file), "--yes").code == 0
+    assert (file.read_text(), elsewhere.read_text()) == ("new", "mine")
+    assert (while_written, file.stat().st_mode & 0o777) == ([0o600], mode or 0o600)
+
+
 def test_a_thread_that_went_another_way_is_not_mixed_with_the_file(
     run: Run, saver: DynamoDBSaver, thread: str, tmp_path: Path
 ) -> None:
@@ -136,3 +162,18 @@ def test_what_cannot_be_read_or_written_is_said(run: Run, thread: str, tmp_path:
     empty = run("import", str(cut), "--yes")
     says = f"error: {cut} has no checkpoint of thread '1'; export the thread again\n"
     assert (empty.code, empty.err) == (3, says)
+
+
+def test_a_thread_is_exported_as_a_page(run: Run, thread: str, tmp_path: Path) -> None:
+    file = tmp_path / "thread.html"
+    ended = run("export", thread, "--html", str(file))
+    assert ended.out.startswith("exported: ")
+    assert "open it in a browser" in ended.out
+    assert f'"thread":"{thread}"' in file.read_text(encoding="utf-8")
+    run("export", thread, "--html", str(file)).fails(7, "is there already. Replace it?")
+    masked = run("export", thread, "--html", "-", "--mask").out
+    assert '"kind":"masked"' in masked
+    for wrong in (("--mask",), ("--channels", "text"), ("--html", str(file), "--mask", "--channels", "text")):
+        assert run("export", thread, *wrong, "--yes").code == 2
+    assert run("export", "nobody", "--html", "-").code == 3
+    run("export", thread, "--html", "-", "--channels", "txt").fails(2, "no checkpoint has a channel 'txt'")

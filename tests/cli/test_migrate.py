@@ -118,14 +118,13 @@ def test_and_back_by_a_file_of_ids(run: Run, place: str, threads: list[str], tmp
         assert [count(SqliteSaver(connection), each) for each in threads] == [0, 2, 2]
 
 
-def test_all_threads_of_the_table_are_found_by_a_scan_that_says_what_it_costs(
+def test_all_threads_of_the_table_are_found_by_a_scan(
     run: Run, make_table: Callable[[], str], open_saver: OpenSaver, tmp_path: Path
 ) -> None:
     table = make_table()
     Conversation(open_saver(table), "talk").put(said="one")
     ended = run("migrate", "--to", f"sqlite:{tmp_path}/all.db", "--table", table, "--yes")
     assert (ended.code, ended.out.splitlines()[0]) == (0, "threads: 1 moved")
-    assert "Scanning table" in ended.err
     dry = run("migrate", "--from", f"sqlite:{tmp_path}/all.db", "--table", table, "nobody", "--dry-run")
     assert (dry.code, dry.out.splitlines()[0]) == (3, "threads would be: 1 absent")
     assert dry.err.endswith("error: 1 thread not found at the source\n")

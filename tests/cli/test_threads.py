@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -12,8 +13,9 @@ import pytest
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._operations.directory import set_thread
+from langgraph.checkpoint.dynamodb.cli.output import Output
 from langgraph.store.dynamodb import DynamoDBStore
-from tests.cli.conftest import OpenSaver, Run
+from tests.cli.conftest import OpenSaver, Run, Terminal
 from tests.infra.authorization import Gate
 from tests.infra.conftest import for_table
 from tests.infra.test_policies import POLICIES as DOCUMENTS
@@ -77,12 +79,45 @@ def test_threads_without_an_owner_are_the_newest_of_all(run: Run, open_own: Open
     assert "Listed" not in ended.err
 
 
-def test_a_scan_says_before_what_it_reads_and_costs(run: Run, table: str) -> None:
-    ended = run("threads", "--table", table)
+def test_a_scan_says_before_what_it_reads_and_costs_if_that_is_a_cent(
+    run: Run, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run("threads", "--table", table).err == ""
+    monkeypatch.setattr("langgraph.checkpoint.dynamodb.cli.context.READ_UNIT_DOLLARS", 1.0)
+    ended = run("verify", "--all", "--table", table)
     assert ended.err.startswith(f"Scanning table {table}: up to ")
-    assert "read units, about $0.00" in ended.err
-    assert "chat" in ended.out
+    assert " read units, about $" in ended.err
+    assert "Then each thread is read as well" in ended.err
     assert "Scanning" not in ended.out
+
+
+WIDE = (
+    "6f1c2f0a-93c5-4a2e-8f5e-1d2c3b4a5f6e",
+    "2026-11-28 19:13:54",
+    "waiting",
+    1234,
+    None,
+    "ada",
+    "Two nights",
+)
+
+
+@pytest.mark.parametrize("columns", [20, 50, 80, 200])
+def test_a_table_fits_a_terminal_without_breaking_words(
+    columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only an id may fold; a column without a value goes before that."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    header = ("thread", "last active", "status", "step", "problem", "owner", "title")
+    with Terminal() as terminal:
+        Output(as_json=False).table(header, [WIDE, WIDE])
+    shown = re.sub(r"\x1b\[\d*m", "", terminal.shown())
+    assert max(map(len, shown.splitlines())) <= columns
+    words = shown.split()
+    for each in ("waiting", "2026-11-28", "19:13:54", "1,234", "ada", "nights"):
+        assert words.count(each) == 2
+    assert ("problem" in words) == (columns == 200)
+    assert (WIDE[0] in words) == (columns > 20)
 
 
 def test_a_limit_shows_the_newest_threads_of_the_whole_table(run: Run, saver: DynamoDBSaver) -> None:

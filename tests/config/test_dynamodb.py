@@ -170,7 +170,7 @@ def test_options_of_the_serializer() -> None:
             {"endpoint_url": "http://ada:hunter2@127.0.0.1:1"},
             "endpoint_url: has a user or a password in it; remove them",
         ),
-        ({"endpoint_url": "localhost:8000"}, "endpoint_url: string should match pattern"),
+        ({"endpoint_url": "localhost:8000"}, "endpoint_url: must begin with http:"),
         ({"encryption_key": {}}, "encryption_key: give exactly one of environment, file and secret_arn"),
         (
             {

@@ -42,7 +42,16 @@ TYPES = "memory, sqlite, postgres, dynamodb, http"
 @pytest.mark.parametrize(
     ("section", "says"),
     [
-        ({"type": "dynamo"}, f"type: is not a type of checkpointer; use one of {TYPES}"),
+        ({"type": "redis"}, f"type: is not a type of checkpointer; use one of {TYPES}"),
+        (
+            {"type": "DynamoDB"},
+            f"type: is not a type of checkpointer; did you mean dynamodb? use one of {TYPES}",
+        ),
+        (
+            {"type": "dynamodb", "table_name": "t"},
+            "table_name: is an option of dynamodb; write it under `config:`",
+        ),
+        ({"type": "http", "config": {"url": "gateway"}}, "config.url: must begin with http:// or https://"),
         ({"type": 3}, "type: input should be a valid string (What keeps "),
         ({"typ": "memory"}, "typ: is unknown here; did you mean type? use one of type, config"),
         (

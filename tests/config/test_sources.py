@@ -82,6 +82,10 @@ def test_a_dict_is_a_section_or_a_file(expected: CheckpointerConfig) -> None:
     assert CheckpointerConfig.model_validate(expected) is expected
 
 
+def test_a_section_of_a_dict_is_recognized_though_it_is_misspelled() -> None:
+    assert "did you mean it by `checkpointers:`?" in _error({"checkpointers": SAME, "name": "agent"})
+
+
 def test_a_configuration_is_a_value(expected: CheckpointerConfig) -> None:
     other = CheckpointerConfig(type="sqlite", config={"db_file": "x"})
     assert other != expected
@@ -127,6 +131,15 @@ def test_files_that_are_not_there_or_not_readable(tmp_path: Path) -> None:
     [
         ("", ": there is no `checkpointer:` in it; say which type"),
         ("- checkpointer", ": there is no `checkpointer:` in it; say which type"),
+        (
+            "name: agent\ncheckpointers: {type: memory}",
+            ": there is no `checkpointer:` in it; did you mean it by `checkpointers:`? Otherwise say which type",
+        ),
+        (
+            "checkpointer:\n\ttype: memory",
+            ", line 2: this is not YAML: it has a tab; use spaces",
+        ),
+        ("checkpointer:\n  type: memory\n\tconfig:", ", line 3: this is not YAML: it has a tab"),
         ("name: agent", ": there is no `checkpointer:` in it; say which type"),
         ("a: 1\ncheckpointer: {type: memory", ", line 2: this is not YAML: expected ',' or '}', but got"),
         ("a: 1\nb: c: hunter2", ", line 2: this is not YAML: mapping values are not allowed here"),

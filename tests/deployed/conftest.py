@@ -71,9 +71,8 @@ def emulator() -> Iterator[Client]:
 # What the account has, for the parameters of any template.
 ACCOUNT = {
     **GIVEN["gateway.yaml"],
-    **GIVEN["gateway-ecs.yaml"],
+    **GIVEN["ecs.yaml"],
     "BrokerRoleArn": "arn:aws:iam::123456789012:role/service",
-    "SubnetIds": "subnet-1",
     "TableStackName": "base-table",
     "TenantsStackName": "base-tenant",
 }

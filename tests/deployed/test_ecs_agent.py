@@ -77,7 +77,7 @@ def start_task(engine: Engine, made_table: str) -> Iterator[Start]:
                 env={
                     **engine.environment(),
                     "WAIT_SECONDS": "30",
-                    "TABLE_NAME": made_table,
+                    "LANGGRAPH_CHECKPOINTER_CONFIG__TABLE_NAME": made_table,
                     "HOST": "127.0.0.1",
                     "PORT": "0",
                     "THINK_SECONDS": str(think_seconds),
@@ -199,9 +199,7 @@ def test_sigterm_lets_requests_under_way_finish_and_waits_for_no_client_that_sen
     start_task: Start, client: DynamoDBClient, made_table: str, thread_id: str
 ) -> None:
     task, answers = start_task(think_seconds=2), list[Node]()
-    [container] = stack_of("examples/ecs-agent/template.yaml").properties("TaskDefinition")[
-        "ContainerDefinitions"
-    ]
+    [container] = stack_of("ecs.yaml").properties("TaskDefinition")["ContainerDefinitions"]
     asking = threading.Thread(target=lambda: answers.append(task.say(thread_id, "1", "first")))
     with socket.create_connection(("127.0.0.1", task.port)):
         # Whoever is answered came behind that connection, so a thread waits for it by now.

@@ -30,6 +30,7 @@ class Trial(NamedTuple):
 
 
 TRIALS = {
+    "access": Trial("access.yaml", {}, {"Prefix": "agents"}),
     "table": Trial(
         "table.yaml",
         {"TableName": "tried", "DeletionProtection": "false"},
@@ -45,16 +46,14 @@ TRIALS = {
         FIRST_DOOR,
         {"MemorySize": "512", "RequestsPerSecond": "5"},
     ),
-    "gateway-ecs": Trial("gateway-ecs.yaml", {"DeletionProtection": "false"}, {"LogRetentionDays": "60"}),
+    "ecs": Trial("ecs.yaml", {"DeletionProtection": "false"}, {"LogRetentionDays": "60"}),
     "lambda-agent": Trial("examples/lambda-agent/template.yaml", {}, {"MemorySize": "512", "Driver": "sync"}),
-    "ecs-agent": Trial("examples/ecs-agent/template.yaml", {}, {"LogRetentionDays": "60"}),
 }
 # Why it does not make the others.
 CANNOT = {
     "observability": "metric math",
     "saver-metrics": "metric math",
-    "gateway-ecs": "AWS::EC2::SecurityGroupIngress",
-    "ecs-agent": "VPC|vpc|subnet|operand",
+    "ecs": "AWS::EC2::SecurityGroupIngress",
 }
 
 

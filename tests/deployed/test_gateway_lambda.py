@@ -23,7 +23,7 @@ from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
 from tests.deployed.lambda_entrance import Entrance
 from tests.deployed.lambda_environment import Environment
 from tests.infra.rendering import Node
-from tests.infra.stacks import GATEWAYS
+from tests.infra.stacks import GATEWAYS, stack_of
 from tests.support.http_stand_in import Answer, http_stand_in
 from tools.engine import Engine
 
@@ -35,6 +35,7 @@ PRINCIPALS = {
     "bearer": {"agents": {"sha256": [hashlib.sha256(TOKEN.encode()).hexdigest()], "tenant": "acme"}}
 }
 FUNCTION = GATEWAYS["Lambda"].properties("Gateway")
+GATEWAYS_AUDITED = stack_of("gateway.yaml", Audit="true")
 HANDLER: str = FUNCTION["Handler"]
 VARIABLES: dict[str, str] = FUNCTION["Environment"]["Variables"]
 
@@ -132,6 +133,20 @@ def test_nothing_but_a_token_lets_anybody_in(function: Environment, authorizer: 
         for headers in ({}, {"x-amzn-request-context": said}, {"authorization": "Bearer agents"}):
             status, problem = ask(address, "/about", **headers)
             assert (status, problem["status"]) == (401, 401)
+
+
+def test_the_audit_key_is_read_from_its_secret(engine: Engine, made_table: str) -> None:
+    arn = GATEWAYS_AUDITED.properties("Gateway")["Environment"]["Variables"]["AUDIT_KEY_SECRET_ARN"]
+    with http_stand_in() as secrets:
+        secrets.always = Answer(body=json.dumps({"SecretString": "k" * 64}).encode())
+        own = {"AUDIT_KEY_SECRET_ARN": arn, "AWS_ENDPOINT_URL_SECRETS_MANAGER": secrets.address}
+        with (
+            Environment.running(HANDLER, variables(engine, made_table, **own)) as function,
+            Entrance(function).serving() as address,
+        ):
+            assert ask(address, "/about", authorization=f"Bearer {TOKEN}")[0] == 200
+        [asked] = secrets.asked
+        assert json.loads(asked.body) == {"SecretId": arn}
 
 
 def large_checkpoint(size: int) -> Checkpoint:

@@ -1,7 +1,7 @@
 """`make smoke`: what it says of a deployment on this machine, as far as engines here go, and that it leaves nothing.
 
-MiniStack applies policies, so the roles are tried there, by whoever has the deployer's policy and no other. It does not
-know `dynamodb:LeadingKeys` and `iam:PolicyARN`. A tenant's policy is judged by the tests' own evaluator instead.
+MiniStack applies policies, so the roles are tried there, by whoever has the deployer's policy and no other. It knows
+neither `dynamodb:LeadingKeys` nor `iam:PermissionsBoundary`. A tenant's policy is judged by the tests' own evaluator.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.infra.authorization import Gate
 from tests.infra.conftest import contents
 from tests.infra.rendering import ACCOUNT_ID, INFRA, REGION, Node, load
 from tests.infra.stacks import TABLE_STACK, stack_of
-from tests.infra.test_deployer import SMOKE
+from tests.infra.test_access import POLICIES, SMOKE
 from tests.support.checkpoints import store, thread_config
 from tests.support.gateway_service import gateway_service
 from tools import smoke as program
@@ -87,7 +87,7 @@ def test_the_gateway(
 
 @pytest.fixture(scope="module")
 def deployed(emulator: Client, stacks: Stacks) -> Iterator[dict[str, str]]:
-    """Give the environment of a deployer: the policy of deployer.json, and table, alarms and a tenant deployed."""
+    """Give the environment of a deployer: the policy of access.yaml, and table, alarms and a tenant deployed."""
     topic = emulator("sns").create_topic(Name="oncall")["TopicArn"]
     sqs = emulator("sqs")
     queue = sqs.create_queue(QueueName="oncall")["QueueUrl"]
@@ -115,12 +115,15 @@ def deployed(emulator: Client, stacks: Stacks) -> Iterator[dict[str, str]]:
     )
     everywhere = {
         "Effect": "Allow",
-        "Action": ["iam:AttachRolePolicy", "iam:DetachRolePolicy"],
+        "Action": ["iam:AttachRolePolicy", "iam:CreateRole"],
         "Resource": "*",
     }
-    deployer = json.loads((INFRA / "deployer.json").read_text(encoding="utf-8"))
     attach = {"Version": "2012-10-17", "Statement": [everywhere]}
-    yield {**environment_of_role(emulator, "deployer", deployer, attach), "QUEUE": queue}
+    iam, document = emulator("iam"), json.dumps(POLICIES["Boundary"])
+    boundary = iam.create_policy(PolicyName="boundary", PolicyDocument=document)["Policy"]["Arn"]
+    own = environment_of_role(emulator, "deployer", POLICIES["DeployerPolicy"], attach)
+    yield {**own, "QUEUE": queue, "BOUNDARY": boundary}
+    iam.delete_policy(PolicyArn=boundary)
     emulator("cloudwatch").delete_alarms(AlarmNames=[f"{alarms}-Errors"])
     for name in (tenant, alarms, table):
         stacks.destroy(name)
@@ -130,7 +133,7 @@ def test_a_deployment_on_ministack_by_whoever_has_the_deployers_policy(
     emulator: Client, deployed: dict[str, str], run_program: Run
 ) -> None:
     roles = emulator("iam").list_roles()["Roles"]
-    said = run_program(program.main, deployed, STACK)
+    said = run_program(program.main, deployed, STACK, "--boundary", deployed["BOUNDARY"])
     assert said.status == 0, said.text
     left_out = {"expiry", "tenants", "gateway", "alarm"}
     assert said.verdicts() == {name: LEFT_OUT if name in left_out else OK for name in [*QUICK, "cleaned-up"]}
@@ -162,7 +165,7 @@ def test_a_role_that_may_not_be_created_is_a_problem(
     iam.delete_role_policy(RoleName="deployer", PolicyName="none")
     assert said.status == 1
     assert said.verdicts() == {"lock": OK, "roles": PROBLEM, "cleaned-up": OK}
-    assert "to do: run this with the policy infra/deployer.json" in said.text
+    assert "to do: run this with the DeployerPolicyArn of infra/access.yaml" in said.text
 
 
 def test_a_stack_that_is_not_there(deployed: dict[str, str], run_program: Run) -> None:

@@ -21,6 +21,10 @@ from tests.infra.rendering import load, render
 ROOT = Path(__file__).parents[2]
 UV = str(Path(sys.executable).with_name("uv"))
 TEMPLATE = (ROOT / "infra" / "table.yaml").read_text(encoding="utf-8")
+IMAGES = {
+    name: (ROOT / "infra" / name / "Dockerfile").read_text(encoding="utf-8")
+    for name in ("gateway", "examples/ecs-agent")
+}
 ARGUMENTS = TEMPLATE_COMMAND.split()[1:]
 OURS = ("langgraph/cache/dynamodb/", "langgraph/checkpoint/dynamodb/", "langgraph/store/dynamodb/")
 LINK = re.compile(r"\[[^\]]*\]\(([^)]*)\)")
@@ -91,11 +95,10 @@ def test_the_installed_package_has_every_template_of_the_source_tree(wheel: Path
 
 
 @pytest.mark.search
-@pytest.mark.parametrize("image", ["gateway", "examples/ecs-agent"])
+@pytest.mark.parametrize("image", IMAGES)
 def test_an_image_is_built_from_what_its_file_copies(image: str, tmp_path: Path) -> None:
     """There is no builder here, so this takes the package's own build: what a file copies is all that it needs."""
-    text = (ROOT / "infra" / image / "Dockerfile").read_text()
-    copied = [line.split()[1:] for line in text.splitlines() if line.startswith("COPY ")]
+    copied = [line.split()[1:] for line in IMAGES[image].splitlines() if line.startswith("COPY ")]
     source = tmp_path / "src"
     source.mkdir()
     for *files, target in copied:
@@ -111,6 +114,31 @@ def test_an_image_is_built_from_what_its_file_copies(image: str, tmp_path: Path)
     assert list(tmp_path.glob("*.whl"))
     ignored = (ROOT / "infra" / image / "Dockerfile.dockerignore").read_text().splitlines()
     assert {"!docs", "!infra/**/*.yaml", "!langgraph", "!constraints", "!pyproject.toml"} <= set(ignored)
+
+
+def test_an_image_is_made_of_what_was_pinned_by_digest_and_hashes() -> None:
+    (base,) = {line for text in IMAGES.values() for line in text.splitlines() if line.startswith("FROM ")}
+    assert re.fullmatch(r"FROM python:3\.13-slim@sha256:[0-9a-f]{64}", base)
+    for text in IMAGES.values():
+        others, own = re.findall(r"pip install --no-cache-dir --no-deps (.*?) (?:\\|&&)", text)
+        assert (others, own) == (
+            "--require-hashes --requirement /src/images.txt",
+            "--no-build-isolation /src",
+        )
+    pins = (ROOT / "constraints/images.txt").read_text(encoding="utf-8")
+    assert "://" not in pins
+    names, hashes = zip(*(each.split(" \\\n", 1) for each in re.split(r"\n(?=\w)", pins)[1:]), strict=True)
+    assert all(re.match(r" +--hash=sha256:[0-9a-f]{64}\b", each) for each in hashes)
+    assert {*names} <= {*(ROOT / "constraints/aioboto3.txt").read_text(encoding="utf-8").split()}
+
+
+def test_what_is_installed_is_audited() -> None:
+    """The pins of the images, and those that `make` installs."""
+    files = [(ROOT / name).read_text(encoding="utf-8") for name in ("Makefile", "infra/infra.mk")]
+    installing = "\n".join([*files, *IMAGES.values()])
+    installed = re.findall(r"(?:--constraint|COPY) (constraints/\S+\.txt)", installing)
+    workflow = (ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8")
+    assert {*re.findall(r"pip-audit .*--requirement (\S+)", workflow)} == {*installed}
 
 
 @pytest.mark.parametrize("role", ["agent", "runner", "operator", "reader", "tenant"])

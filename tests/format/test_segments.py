@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from random import Random
 
@@ -165,6 +166,44 @@ def test_what_is_kept_and_what_is_new_are_the_value(changes: list[tuple[int, int
     for position, removed, added in changes:
         after = after[:position] + _text(added, added) + after[position + removed :]
     _changed(_chunks(before), after)
+
+
+def _record(kind: str, number: int) -> bytes:
+    """Return one of a list's records, most of whose bytes are those of each other one."""
+    random = Random(f"{kind}/{number}")
+    text = {
+        "rows": "",
+        "messages": " ".join(random.choices(["to", "be", "or", "not"], k=random.randint(9, 90))),
+    }
+    fields = {
+        "id": f"{random.getrandbits(64):016x}",
+        "content": text[kind],
+        "metadata": {"model_name": "a-model-of-2026", "provider": "a-provider", "finish_reason": "stop"},
+        "usage": {"input_tokens": random.randint(100, 900), "details": {"audio": 0, "cache_read": 0}},
+    }
+    return json.dumps(fields).encode()
+
+
+@pytest.mark.parametrize("kind", ["rows", "messages"])
+@given(
+    st.integers(20, 600),
+    st.lists(st.tuples(st.integers(0, 600), st.integers(0, 3), st.integers(0, 3)), max_size=12),
+)
+def test_an_edited_list_keeps_each_piece_that_no_edit_touches(
+    kind: str, count: int, edits: list[tuple[int, int, int]]
+) -> None:
+    records = [_record(kind, number) for number in range(count)]
+    before = bytes(PREAMBLE_BYTES) + b"".join(records)
+    added = list[bytes]()
+    for place, removed, inserted in edits:
+        new = [_record(kind, count + len(added) + each) for each in range(inserted)]
+        records[place : place + removed] = new
+        added += new
+    after = bytes(PREAMBLE_BYTES) + b"".join(records)
+    gone, new_sizes = _changed(_chunks(before), after)
+    touched = [len(each) for each in _pieces(before) if each not in after]
+    assert gone == touched
+    assert sum(new_sizes) <= sum(touched) + len(b"".join(added)) + SEGMENT_BYTES_MIN + CUT_RANGE_BYTES
 
 
 def test_the_parents_pieces_come_first_even_where_content_would_not_cut() -> None:

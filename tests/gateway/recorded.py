@@ -10,7 +10,7 @@ import httpx
 import ormsgpack
 import pytest
 
-from langgraph.checkpoint.dynamodb.gateway.bodies import decompressed
+from langgraph.checkpoint.dynamodb.gateway.bodies import announced_bytes, decompressed
 from langgraph.checkpoint.dynamodb.http import HttpCache, HttpCheckpointSaver, HttpStore
 from tests.support.calls import CALLS, OF_TENANTS, called
 from tests.support.checkpoints import Conversation, noise
@@ -32,7 +32,7 @@ class Recorded(httpx.ASGITransport):
             name = request.url.path[1:].removeprefix("checkpoints/")
             content = request.content
             if request.headers.get("content-encoding") == "zstd":
-                content = decompressed(content, "zstd", 1 << 30)
+                content = decompressed(content, "zstd", announced_bytes(content, "zstd"))
             self.documents.setdefault(name, []).append(ormsgpack.unpackb(content))
         return await super().handle_async_request(request)
 

@@ -126,16 +126,25 @@ async def test_a_thread_that_is_deleted_at_every_attempt_is_busy(
     assert (answer.status_code, len(script.asked)) == (409, ATTEMPTS_MAX)
 
 
-async def test_a_body_that_does_not_come_is_not_waited_for(make_client: MakeClient) -> None:
+@pytest.mark.parametrize(("stall_seconds", "status"), [(20, 504), (0.0, 408)])
+async def test_a_body_that_does_not_come_is_not_waited_for(
+    stall_seconds: float, status: int, make_client: MakeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("langgraph.checkpoint.dynamodb.gateway.bodies._STALL_SECONDS", stall_seconds)
+
     async def pieces() -> Any:
         yield b"{"
         await asyncio.Event().wait()
 
     client = make_client(limits=Limits(request_seconds_max=0.05))
     answer = await client.post(
-        "/checkpoints/get-tuple", content=pieces(), headers={"content-type": "application/json"}
+        "/checkpoints/get-tuple",
+        content=pieces(),
+        headers={"content-type": "application/json", "content-length": "9"},
     )
-    assert answer.status_code == 504
+    assert answer.status_code == status
+    # The connection of a sender that trickles on is closed.
+    assert answer.headers.get("connection") == ("close" if status == 408 else None)
 
 
 # Ids of requests

@@ -43,7 +43,11 @@ def invoke(engine: Engine, table_name: str, monkeypatch: pytest.MonkeyPatch) -> 
         def run(method: str, path: str, body: bytes = b"") -> dict[str, Any]:
             event = {
                 "version": "2.0",
-                "headers": {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"},
+                "headers": {
+                    "authorization": f"Bearer {TOKEN}",
+                    "content-type": "application/json",
+                    "content-length": str(len(body)),
+                },
                 "requestContext": {"http": {"method": method, "path": path, "sourceIp": "203.0.113.7"}},
                 "body": base64.b64encode(body).decode(),
                 "isBase64Encoded": True,

@@ -26,7 +26,7 @@ async def read(app: Starlette, send: Callable[[Any], Any], request: dict[str, An
     async def receive() -> dict[str, Any]:
         return request
 
-    headers = {"content-type": "application/json"}
+    headers = {"content-type": "application/json", "content-length": "23"}
     scope: Any = connection(headers, method="POST", path="/checkpoints/get-tuple", asgi=ASGI).scope
     await app(scope, receive, send)
 
@@ -34,7 +34,7 @@ async def read(app: Starlette, send: Callable[[Any], Any], request: dict[str, An
 async def test_a_reader_that_takes_nothing_is_not_waited_for(
     make_app: MakeApp, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("langgraph.checkpoint.dynamodb.gateway.admission._STALL_SECONDS", 0.05)
+    monkeypatch.setattr("langgraph.checkpoint.dynamodb.gateway.bodies._STALL_SECONDS", 0.05)
     taken: list[Any] = []
 
     async def send(message: Any) -> None:

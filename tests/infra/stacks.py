@@ -9,8 +9,11 @@ from tests.infra.rendering import Stack, load, render
 WHO = json.dumps({"bearer": {"agents": {"sha256": ["0" * 64], "tenant": "acme"}}})
 CODE = {"CodeBucket": "packages", "CodeKey": "key"}
 PRINCIPALS_ARN = "arn:aws:secretsmanager:us-east-1:123456789012:secret:principals-a1b2c3"
-NETWORK = {"VpcId": "vpc-1", "ClientCidr": "10.0.0.0/16"}
 FIRST_DOOR = {"JwtIssuer": "https://issuer.example", "JwtAudiences": "gateway,agents"}
+DOMAIN = {
+    "DomainName": "gateway.example.com",
+    "DomainCertificateArn": "arn:aws:acm:us-east-1:123456789012:certificate/1",
+}
 KEY_ARN = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 _TABLE = {"TableStackName": "checkpoints"}
 GIVEN: dict[str, dict[str, str]] = {
@@ -19,9 +22,10 @@ GIVEN: dict[str, dict[str, str]] = {
     "saver-metrics.yaml": {"Service": "agent"},
     "tenant.yaml": {**_TABLE, "Tenant": "acme"},
     "gateway.yaml": {**_TABLE, **CODE, "Principals": WHO},
-    "gateway-ecs.yaml": {
+    "ecs.yaml": {
         **_TABLE,
-        **NETWORK,
+        "VpcId": "vpc-1",
+        "ClientCidr": "10.0.0.0/16",
         "PrincipalsSecretArn": PRINCIPALS_ARN,
         "LoadBalancerSubnetIds": "subnet-1,subnet-2",
         "TaskSubnetIds": "subnet-3,subnet-4",
@@ -31,12 +35,6 @@ GIVEN: dict[str, dict[str, str]] = {
         "WebAclArn": "arn:aws:wafv2:us-east-1:123456789012:regional/webacl/gateway/1",
     },
     "examples/lambda-agent/template.yaml": {**_TABLE, **CODE},
-    "examples/ecs-agent/template.yaml": {
-        **_TABLE,
-        **NETWORK,
-        "SubnetIds": "subnet-1,subnet-2",
-        "Image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/agent:1",
-    },
 }
 
 TABLE_STACK = render(load("table.yaml"))
@@ -54,5 +52,5 @@ def stack_of(template: str, **parameters: str) -> Stack:
 GATEWAYS = {
     "Lambda": stack_of("gateway.yaml"),
     "Lambda behind a first door": stack_of("gateway.yaml", **FIRST_DOOR),
-    "ECS": stack_of("gateway-ecs.yaml"),
+    "ECS": stack_of("ecs.yaml"),
 }

@@ -138,9 +138,7 @@ def test_what_can_go_wrong_is_watched() -> None:
     assert named == {"DeletionsFailed", "Errors", "LockWait", "Requests", "Retries"}
 
 
-@pytest.mark.parametrize(
-    "template", ["observability.yaml", "saver-metrics.yaml", "gateway.yaml", "gateway-ecs.yaml"]
-)
+@pytest.mark.parametrize("template", ["observability.yaml", "saver-metrics.yaml", "gateway.yaml", "ecs.yaml"])
 def test_alarms_explain_themselves_and_go_to_the_topic_or_to_nobody(template: str) -> None:
     for topic, actions in (("", None), (TOPIC_ARN, [TOPIC_ARN])):
         alarms = stack_of(template, AlarmTopicArn=topic).of_type(ALARM)

@@ -1,4 +1,4 @@
-"""`infra/examples/ecs-agent/template.yaml`: what the sample's stack has, and what its document says of it."""
+"""`infra/ecs.yaml` with the sample agent: what its stack has, and what its document says of it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,22 @@ from tests.infra.rendering import INFRA, load
 from tests.infra.stacks import stack_of
 from tools.engine import Engine
 
-TEMPLATE = "examples/ecs-agent/template.yaml"
+TEMPLATE = "ecs.yaml"
 
 
-@pytest.mark.parametrize(
-    ("image", "template"), [("gateway", "gateway-ecs.yaml"), ("examples/ecs-agent", TEMPLATE)]
-)
-def test_the_container_runs_as_the_user_that_the_image_has(image: str, template: str) -> None:
-    [container] = stack_of(template).properties("TaskDefinition")["ContainerDefinitions"]
+def test_the_sample_agent_has_no_principals_and_no_path_of_the_gateway() -> None:
+    stack = stack_of(TEMPLATE, PrincipalsSecretArn="")
+    [container] = stack.properties("TaskDefinition")["ContainerDefinitions"]
+    assert container["Secrets"] == []
+    assert "SecretPolicy" not in stack.resources
+    [condition] = stack.properties("AgentsRule")["Conditions"]
+    assert condition["PathPatternConfig"]["Values"] == ["/threads/*"]
+    assert stack.properties("LoadBalancer")["Scheme"] == "internal"
+
+
+@pytest.mark.parametrize("image", ["gateway", "examples/ecs-agent"])
+def test_the_container_runs_as_the_user_that_the_image_has(image: str) -> None:
+    [container] = stack_of(TEMPLATE).properties("TaskDefinition")["ContainerDefinitions"]
     user = container["User"]
     file = (INFRA / image / "Dockerfile").read_text()
     assert re.findall(r"^USER (\d+)$|useradd --uid (\d+) ", file, re.MULTILINE) == [("", user), (user, "")]

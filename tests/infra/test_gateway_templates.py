@@ -1,7 +1,8 @@
-"""`infra/gateway.yaml` and `infra/gateway-ecs.yaml`: who gets in, what the service may do, and what is watched."""
+"""`infra/gateway.yaml` and `infra/ecs.yaml`: who gets in, what the service may do, and what is watched."""
 
 from __future__ import annotations
 
+import re
 from fnmatch import fnmatchcase
 
 import pytest
@@ -11,11 +12,11 @@ from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions
 from langgraph.checkpoint.dynamodb.gateway.app import ENDPOINTS
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.settings import GatewayOptions
-from tests.infra.rendering import Node, Stack, StackRefusedError, load
-from tests.infra.stacks import GATEWAYS, PRINCIPALS_ARN, TABLE_STACK, stack_of
+from tests.infra.rendering import INFRA, Node, Stack, StackRefusedError, load
+from tests.infra.stacks import DOMAIN, GATEWAYS, PRINCIPALS_ARN, TABLE_STACK, stack_of
 
 READER_ARN = TABLE_STACK.outputs["ReaderPolicyArn"]
-BY_LAMBDA, BY_ECS = "gateway.yaml", "gateway-ecs.yaml"
+BY_LAMBDA, BY_ECS = "gateway.yaml", "ecs.yaml"
 ECS = GATEWAYS["ECS"]
 ON_LAMBDA, BEHIND_A_FIRST_DOOR = GATEWAYS["Lambda"], GATEWAYS["Lambda behind a first door"]
 
@@ -51,12 +52,20 @@ def variables_of(stack: Stack) -> dict[str, str]:
     return {each["Name"]: each["Value"] for each in container["Environment"]}
 
 
+def allocation_in_the_image() -> dict[str, str]:
+    """What the image says of how memory is allocated: Lambda does not use the image."""
+    text = (INFRA / "gateway" / "Dockerfile").read_text()
+    return dict(re.findall(r"(MALLOC_\w+)=(\d+)", text))
+
+
 @pytest.mark.parametrize("template", [BY_LAMBDA, BY_ECS])
 def test_every_variable_is_one_that_the_service_reads(template: str) -> None:
     """Each parameter that sets one is given here."""
     everything = {"TtlSeconds": "3600", "OnEvent": "langgraph.checkpoint.dynamodb.observe:EmbeddedMetrics"}
     variables = variables_of(stack_of(template, **everything, Audit="true"))
-    known = {"POWERTOOLS_SERVICE_NAME", "LANGGRAPH_CHECKPOINTER_TYPE"}
+    known = {"POWERTOOLS_SERVICE_NAME", "LANGGRAPH_CHECKPOINTER_TYPE", "AUDIT_KEY_SECRET_ARN"}
+    known |= allocation_in_the_image().keys()
+    assert {name: variables[name] for name in allocation_in_the_image()} == allocation_in_the_image()
     assert variables.keys() - known == {each for each in variables if _is_read(each)}
     assert variables["LANGGRAPH_CHECKPOINTER_CONFIG__TTL_SECONDS"] == "3600"
 
@@ -94,7 +103,7 @@ def test_an_http_api_refuses_other_tokens_if_it_knows_the_issuer_and_otherwise_b
     for route in ON_LAMBDA.of_type("AWS::ApiGatewayV2::Route").values():
         assert (route["AuthorizationType"], "AuthorizerId" in route) == ("NONE", False)
     [stage] = ON_LAMBDA.of_type("AWS::ApiGatewayV2::Stage").values()
-    assert stage["DefaultRouteSettings"] == {"ThrottlingRateLimit": "500", "ThrottlingBurstLimit": "500"}
+    assert stage["DefaultRouteSettings"]["ThrottlingRateLimit"] == "500"
     assert "RouteSettings" not in stage
 
 
@@ -105,9 +114,22 @@ def test_the_log_of_an_http_api_has_no_token_and_no_body() -> None:
 
 
 def test_concurrency_is_bounded() -> None:
-    assert ON_LAMBDA.properties("Gateway")["ReservedConcurrentExecutions"] == "50"
-    unbounded = stack_of(BY_LAMBDA, ReservedConcurrency="0").properties("Gateway")
-    assert "ReservedConcurrentExecutions" not in unbounded
+    """What Lambda rejects is no 429, so a burst is refused before it comes there."""
+    for reserved, burst in (("50", "50"), ("7", "7"), ("0", "500")):
+        stack = stack_of(BY_LAMBDA, ReservedConcurrency=reserved)
+        function = stack.properties("Gateway")
+        assert function.get("ReservedConcurrentExecutions", "0") == reserved
+        assert stack.properties("HttpApiStage")["DefaultRouteSettings"]["ThrottlingBurstLimit"] == burst
+
+
+def test_a_name_of_its_own_leads_to_the_http_api() -> None:
+    assert not ON_LAMBDA.of_type("AWS::ApiGatewayV2::DomainName")
+    stack = stack_of(BY_LAMBDA, **DOMAIN)
+    assert stack.outputs["Url"] == "https://gateway.example.com"
+    mapping = stack.properties("DomainMapping")
+    assert (mapping["ApiId"], mapping["Stage"]) == ("beside-HttpApi", "beside-HttpApiStage")
+    [configuration] = stack.properties("Domain")["DomainNameConfigurations"]
+    assert configuration["CertificateArn"] == DOMAIN["DomainCertificateArn"]
 
 
 @pytest.mark.parametrize("name", GATEWAYS)
@@ -179,8 +201,12 @@ def test_an_audited_gateway_has_a_key_of_its_own() -> None:
     name = "LANGGRAPH_GATEWAY_AUDIT_KEY"
     assert "AuditKey" not in ON_LAMBDA.resources
     assert name not in variables_of(ON_LAMBDA)
-    resolved = "{{resolve:secretsmanager:beside-AuditKey:SecretString}}"
-    assert variables_of(stack_of(BY_LAMBDA, Audit="true"))[name] == resolved
+    audited = stack_of(BY_LAMBDA, Audit="true")
+    # Not the key, which whoever may list functions would see.
+    assert {name, "AUDIT_KEY_SECRET_ARN"} & variables_of(audited).keys() == {"AUDIT_KEY_SECRET_ARN"}
+    assert "{{resolve" not in str(audited)
+    [_, read] = audited.properties("LogPolicy")["PolicyDocument"]["Statement"]
+    assert (read["Action"], read["Resource"]) == ("secretsmanager:GetSecretValue", "beside-AuditKey")
     stack = stack_of(BY_ECS, Audit="true")
     [container] = stack.properties("TaskDefinition")["ContainerDefinitions"]
     assert {"Name": name, "ValueFrom": "beside-AuditKey"} in container["Secrets"]

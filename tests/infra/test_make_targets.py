@@ -148,7 +148,7 @@ def test_protection_comes_after_the_creation(
     make: Make, words: list[str], stack: str, variable: str, own: str
 ) -> None:
     """Else nothing could take back a creation that failed; and whoever wants none gets none."""
-    answers = {f"describe-stacks --stack-name {stack}$": "An error occurred: does not exist"}
+    answers = {f"describe-stacks --stack-name {stack} ": "An error occurred: does not exist"}
     _, commands = make(*words, f"{variable}={GIVEN[stack]}{own}", answers=answers)
     first, second = (
         dict(word.split("=", 1) for word in options(command)["--parameter-overrides"])
@@ -159,10 +159,47 @@ def test_protection_comes_after_the_creation(
     assert second["DeletionProtection"] == ("false" if own else "true")
 
 
+@pytest.mark.parametrize(("words", "stack", "variable"), PROTECTED)
+def test_the_next_run_repairs_what_an_interrupted_one_left(
+    make: Make, words: list[str], stack: str, variable: str
+) -> None:
+    """Whether it created nothing, did not wait, or created the stack and protected nothing."""
+    words = [*words, f"{variable}={GIVEN[stack]}"]
+    absent = {f"describe-stacks --stack-name {stack} ": "An error occurred: does not exist"}
+    failing = {"overrides DeletionProtection=true": "An error occurred: Rate exceeded"}
+    _, before = make(*words, answers={**absent, **failing}, status=2)
+    for state, first in {
+        "CREATE_COMPLETE": None,
+        "UPDATE_COMPLETE": None,
+        "CREATE_IN_PROGRESS": "wait stack-create-complete",
+        "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS": "wait stack-update-complete",
+        "REVIEW_IN_PROGRESS": "deploy",
+    }.items():
+        _, commands = make(*words, answers={f"describe-stacks --stack-name {stack} ": state})
+        own = [" ".join(each[1:]) for each in commands[len(before) :] if stack in each]
+        done = [each for each in own if each.startswith(("deploy", "wait"))]
+        assert "--parameter-overrides DeletionProtection=true" in done.pop()
+        # A table that is there is never without protection, not even for a while.
+        assert done == [] if first is None else len(done) == 1 and done[0].startswith(first)
+        before = commands
+
+
+@pytest.mark.parametrize(("words", "stack", "variable"), PROTECTED)
+def test_a_stack_that_cannot_be_looked_at_is_not_taken_for_a_new_one(
+    make: Make, words: list[str], stack: str, variable: str
+) -> None:
+    """Or one failed question would switch the protection of a table in use off and on."""
+    answers = {f"describe-stacks --stack-name {stack} ": "An error occurred (Throttling): Rate exceeded"}
+    output, commands = make(*words, f"{variable}={GIVEN[stack]}", status=2, answers=answers)
+    assert "Rate exceeded" in output
+    assert not [each for each in commands if each[1] == "deploy"]
+
+
 @pytest.mark.parametrize(
     "tenant",
     [
         "acme_corp",
+        "role",
         *(pytest.param(each, marks=pytest.mark.search) for each in ("acme.com", "a" * 128, "-", "7")),
     ],
 )
@@ -172,6 +209,9 @@ def test_every_tenant_that_the_template_takes_has_a_stack_of_its_own(make: Make,
     [(name, given)] = deployments(commands).items()
     assert re.fullmatch("[A-Za-z][A-Za-z0-9-]{0,127}", name)
     assert f"Tenant={tenant}" in given["--parameter-overrides"]
+    # The page on permissions names the stacks of the broker, and of all tenants.
+    page = (INFRA.parent / "docs" / "permissions.md").read_text(encoding="utf-8")
+    assert name not in re.findall(r"--stack-name ([\w-]+)", page)
     _, commands = make("deploy-tenant", f"TENANT={tenant}".replace("_", "-").replace(".", "-"))
     assert len(deployments(commands)) == (1 if tenant.replace("-", "").isalnum() or tenant == "-" else 2)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.infra.rendering import StackRefusedError
-from tests.infra.stacks import FIRST_DOOR, KEY_ARN, stack_of
+from tests.infra.stacks import DOMAIN, FIRST_DOOR, KEY_ARN, stack_of
 
 WRONG: dict[str, list[tuple[dict[str, str], str]]] = {
     "table.yaml": [
@@ -16,12 +16,14 @@ WRONG: dict[str, list[tuple[dict[str, str], str]]] = {
         ({"TableName": "ab"}, "must be 3 to 255 letters"),
         ({"PointInTimeRecoveryDays": "36"}, "1 to 35 days, or 0"),
         ({"MaxReadRequestUnits": "-1"}, "0 for no maximum"),
+        ({"WarmReadUnits": "12000"}, "both WarmReadUnits and WarmWriteUnits"),
+        ({"ResourcePolicyPrincipals": "*"}, "must be the ARNs of roles"),
         ({"Colour": "blue"}, "do not exist in the template"),
     ],
     "observability.yaml": [
         ({"AlarmTopicArn": "oncall"}, "must be the ARN of a standard SNS topic"),
-        ({"QuotaPercent": "101"}, "1 to 100 percent"),
-        ({"QuietMinutes": "1441"}, "1 to 1440 minutes, or 0"),
+        ({"QuietMinutes": "1441"}, "5 to 1440 minutes, or 0"),
+        *(({"QuietMinutes": each}, "QuietMinutes is 5 or more, or 0") for each in "1234"),
         ({"TableStackName": "absent"}, "No export named absent-TableName found"),
     ],
     "saver-metrics.yaml": [
@@ -41,12 +43,17 @@ WRONG: dict[str, list[tuple[dict[str, str], str]]] = {
             ({name: value}, "both JwtIssuer and JwtAudiences, or neither")
             for name, value in FIRST_DOOR.items()
         ),
+        *(
+            ({name: value}, "both DomainName and DomainCertificateArn, or neither")
+            for name, value in DOMAIN.items()
+        ),
         ({**FIRST_DOOR, "JwtIssuer": "http://issuer.example"}, "begins with https://"),
         ({"CodeBucket": "My_Bucket"}, "must be the name of an S3 bucket"),
         ({"ReservedConcurrency": "-1"}, "or 0 to reserve none"),
     ],
-    "gateway-ecs.yaml": [
-        ({"PrincipalsSecretArn": ""}, "must be the ARN of a secret"),
+    "ecs.yaml": [
+        ({"PrincipalsSecretArn": "principals"}, "must be the ARN of a secret"),
+        ({"PrincipalsSecretArn": "", "Scheme": "internet-facing"}, "authenticates nobody"),
         ({"ClientCidr": "everybody"}, "must be a range of addresses"),
         ({"CertificateArn": "gateway.example"}, "must be the ARN of a certificate"),
         ({"Image": "UPPER CASE"}, "must be the address of an image"),
@@ -55,10 +62,6 @@ WRONG: dict[str, list[tuple[dict[str, str], str]]] = {
         ({"WebAclArn": "arn:aws:wafv2:us-east-1:123456789012:global/webacl/a/1"}, "regional web ACL"),
     ],
     "examples/lambda-agent/template.yaml": [({"Timeout": "60"}, "must be 90 to 900 seconds")],
-    "examples/ecs-agent/template.yaml": [
-        ({"ClientCidr": "0.0.0.0/0"}, "a /8 or narrower"),
-        ({"ClientCidr": "0.0.0.0/1"}, "a /8 or narrower"),
-    ],
 }
 
 

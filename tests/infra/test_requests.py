@@ -104,18 +104,17 @@ def test_policies_allow_what_their_users_send_and_nothing_else(recorded: Recorde
 
 def test_endpoints_and_alarms_cover_what_anybody_sends(recorded: Recorded, table_name: str) -> None:
     sent = [request for requests in recorded.values() for request in requests]
-    for template in ("gateway-ecs.yaml", "examples/ecs-agent/template.yaml"):
-        stack = stack_of(template, RouteTableIds="rtb-1")
-        [statement] = stack.properties("DynamoDBEndpoint")["PolicyDocument"]["Statement"]
-        assert statement.pop("Principal") == "*"
-        document = for_table({"Statement": [statement]}, table_name)
-        assert [each for each in sent if not is_allowed([document], each)] == []
-        elsewhere = [
-            Request(each.action, f"{each.resource}-2", each.context)
-            for each in sent
-            if "/index/" not in each.resource
-        ]
-        assert not any(is_allowed([document], each) for each in elsewhere)
+    stack = stack_of("ecs.yaml", RouteTableIds="rtb-1")
+    [statement] = stack.properties("DynamoDBEndpoint")["PolicyDocument"]["Statement"]
+    assert statement.pop("Principal") == "*"
+    document = for_table({"Statement": [statement]}, table_name)
+    assert [each for each in sent if not is_allowed([document], each)] == []
+    elsewhere = [
+        Request(each.action, f"{each.resource}-2", each.context)
+        for each in sent
+        if "/index/" not in each.resource
+    ]
+    assert not any(is_allowed([document], each) for each in elsewhere)
     actions = {
         f"dynamodb:{each}" for each in operations(stack_of("observability.yaml").properties("SystemErrors"))
     }

@@ -43,13 +43,30 @@ def test_a_table_is_protected_and_can_be_restored_by_default() -> None:
 
 def test_the_documented_command_removes_the_maximums_of_table_and_indexes() -> None:
     document = (INFRA.parent / "docs" / "cost.md").read_text()
-    updates, warm = re.findall(r"--global-secondary-index-updates '(\[.*?\])'", document, re.DOTALL)
-    assert [each["Update"]["IndexName"] for each in json.loads(warm)] == list(INDEXES)
+    [updates] = re.findall(r"--global-secondary-index-updates '(\[.*?\])'", document, re.DOTALL)
     gone = {"MaxReadRequestUnits": -1, "MaxWriteRequestUnits": -1}
     assert json.loads(updates) == [
         {"Update": {"IndexName": name, "OnDemandThroughput": gone}} for name in INDEXES
     ]
     assert "--on-demand-throughput " + ",".join(f"{name}=-1" for name in gone) in document
+
+
+def test_a_table_is_warm_with_its_indexes_for_a_launch() -> None:
+    wanted = {"ReadUnitsPerSecond": "12000", "WriteUnitsPerSecond": "40000"}
+    warm = table(WarmReadUnits="12000", WarmWriteUnits="40000")
+    assert [each["WarmThroughput"] for each in (warm, *warm["GlobalSecondaryIndexes"])] == [wanted] * 4
+    assert "WarmThroughput" not in str(table())
+
+
+def test_roles_of_another_account_may_do_what_agents_may() -> None:
+    roles = [f"arn:aws:iam::210987654321:role/{name}" for name in ("agents", "others")]
+    stack = render(TEMPLATE, {"ResourcePolicyPrincipals": ",".join(roles)})
+    [statement] = stack.properties("Table")["ResourcePolicy"]["PolicyDocument"]["Statement"]
+    assert statement["Principal"] == {"AWS": roles}
+    own = stack.properties("AgentPolicy")["PolicyDocument"]["Statement"]
+    assert statement["Action"] == own[0]["Action"]
+    assert statement["Resource"] == [own[0]["Resource"], *own[1]["Resource"]]
+    assert "ResourcePolicy" not in table()
 
 
 def test_table_outlives_its_stack_and_its_replacement() -> None:

@@ -10,7 +10,7 @@ from itertools import count
 import pytest
 
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._operations.delete import count_old, prune_thread
+from langgraph.checkpoint.dynamodb._operations.delete import foresee_prune, prune_thread
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, interrupted
 from tests.support.checkpoints import noise
 from tests.support.harness import THREAD, Harness, Process
@@ -77,7 +77,7 @@ def test_a_prune_deletes_as_many_checkpoints_as_were_counted(age: str) -> None:
     _fill(process)
     harness.run(process.put("3", {"big": 1}, "2"))
     before = heads()
-    counted = harness.run(count_old(process.storage, THREAD, 1, is_old))
+    counted = harness.run(foresee_prune(process.storage, THREAD, 1, is_old)).checkpoints
     assert heads() == before
     harness.run(prune_thread(process.storage, THREAD, 1, is_old))
     assert counted == before - heads() > 0

@@ -7,17 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from langgraph.checkpoint.base import BaseCheckpointSaver, empty_checkpoint
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.types import Command, Durability
 
-from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb import (
+    CheckpointCorruptionError,
+    CheckpointNotFoundError,
+    DynamoDBSaver,
+)
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._operations.verify import verify_thread
 from tests.support import graphs
-from tests.support.checkpoints import thread_config
+from tests.support.checkpoints import all_items, thread_config
 from tests.support.operations import Side, both_sides
 from tests.support.session import Session, assert_same, canonical, run_to_the_end
 
 if TYPE_CHECKING:
-    pass
+    from mypy_boto3_dynamodb import DynamoDBClient
 
 # The first of the graphs runs on every engine; how the others are rebuilt is the same for all.
 pytestmark = pytest.mark.engines("dynamodb-local")
@@ -124,3 +131,40 @@ async def test_an_application_may_have_metadata_of_the_same_names(make_saver: Ma
     saver.prune(["thread"])
     assert [each.metadata for each in saver.list(thread_config("thread", "sub:1"))] == [metadata]
     assert saver.get_delta_channel_history(config=config, channels=["log"]) == {"log": {"writes": []}}
+
+
+@pytest.mark.parametrize("is_encrypted", [True, False])
+def test_who_writes_the_table_splices_in_no_other_branch(
+    make_saver: MakeSaver, client: DynamoDBClient, table_name: str, is_encrypted: bool
+) -> None:
+    """A prune needs no key, so the links between heads are readable. The sealed bodies confirm them."""
+    serde = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef") if is_encrypted else None
+    saver = make_saver(serde=serde, cache_bytes=0)
+    graph, config = graphs.journal(saver), thread_config("thread")
+    graph.invoke({"log": ["input"]}, config)
+    kept = graph.get_state(config).config
+    graph.update_state([*graph.get_state_history(config)][2].config, {"log": ["abandoned"]}, as_node="write")
+    graph.update_state(kept, {"log": ["kept"]}, as_node="write")
+    expected = graph.get_state(config).values
+    heads = [each for each in all_items(client, table_name, begins="C#") if items.BODY in each]
+    # The edits that change what the saver stored, the removals among them.
+    edits = [
+        {name: each for name, each in {**head, link: other}.items() if each is not None}
+        for head in heads
+        for link in (items.PARENT, items.REBUILT_FROM)
+        for other in (None, *({"S": items.checkpoint_id_of(each)} for each in heads))
+        if other != head.get(link)
+    ]
+    told = 0
+    for edited in edits:
+        client.put_item(TableName=table_name, Item=edited)
+        try:
+            assert graph.get_state(config).values == expected
+        except (CheckpointCorruptionError, CheckpointNotFoundError):
+            told += 1
+        # A deletion may have cut this one. It hides history, and changes no state.
+        is_cut = items.PARENT not in edited and items.REBUILT_FROM not in edited
+        verified = saver.runner.run(verify_thread(saver.storage, "thread"), "verify")
+        assert verified.flaws or is_cut
+        client.put_item(TableName=table_name, Item=next(each for each in heads if each["SK"] == edited["SK"]))
+    assert told > 0

@@ -17,7 +17,7 @@ from langgraph.checkpoint.dynamodb import (
     CheckpointerInputError,
     ThreadBusyError,
 )
-from langgraph.checkpoint.dynamodb._format.codec import Codec
+from langgraph.checkpoint.dynamodb._format.codec import Codec, UnreadableError
 from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
 from langgraph.checkpoint.dynamodb._operations.delete import delete_thread, prune
 from langgraph.checkpoint.dynamodb._operations.directory import (
@@ -732,6 +732,32 @@ def test_damage_of_one_thread_leaves_the_others_in_the_list(
     assert "Thread 'two' is left out of a list: item PK='two#' SK='T' is damaged" in caplog.text
     first = users.page(limit=1)
     assert sorted([first.threads[0].thread_id, *users.threads(before=first.cursor)]) == ["one", "three"]
+
+
+def test_a_thread_that_another_key_encrypts_leaves_the_others_in_the_list(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    users = Users(owner_key=SECRET, codec=ENCRYPTED)
+    other, third = (EncryptedSerializer.from_pycryptodome_aes(key=each * 16) for each in (b"2", b"3"))
+    users.store("one")
+    users.store("two", storage=users.process(codec=Codec(other, bound_to=users.storage.table.name)))
+    assert users.threads() == ["one"]
+    assert "Thread 'two' is left out of a list: item PK='two#' SK='T' is intact" in caplog.text
+    # Nobody can read any.
+    with pytest.raises(UnreadableError):
+        users.page(storage=users.process(codec=Codec(third)))
+
+
+def test_a_thread_whose_newest_checkpoint_is_damaged_has_no_status(
+    users: Users, caplog: pytest.LogCaptureFixture
+) -> None:
+    users.store("one")
+    users.store("two")
+    users.harness.change(users.harness.items("C#1#", "two")["C#1#"], metadata={"N": "1"})
+    found = {each.thread_id: each.status for each in users.page(with_status=True).threads}
+    assert found == {"one": "idle", "two": None}
+    assert "does not know the status of thread 'two': item PK='two#' SK='C#1#' is damaged" in caplog.text
+    assert users.threads(status="idle") == ["one"]
 
 
 @pytest.mark.parametrize("damage", [

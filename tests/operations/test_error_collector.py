@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from langgraph.checkpoint.base import CheckpointTuple
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langgraph.checkpoint.dynamodb import (
     CheckpointerError,
@@ -14,10 +15,13 @@ from langgraph.checkpoint.dynamodb import (
     ThreadBusyError,
 )
 from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.codec import Codec, UnreadableError
 from langgraph.checkpoint.dynamodb._operations import threads
 from langgraph.checkpoint.dynamodb._operations.delete import prune
+from langgraph.checkpoint.dynamodb._operations.error_collector import ErrorCollector
 from langgraph.checkpoint.dynamodb._operations.list import list_checkpoints
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, collected
+from tests.support.checkpoints import thread_config
 from tests.support.harness import Harness, Process
 
 THREADS = ["a", "b", "c", "d"]
@@ -80,19 +84,52 @@ def test_an_error_that_is_of_no_thread_ends_a_deletion_at_once(harness: Harness,
     assert _untouched(harness) == ["b", "c", "d"]
 
 
-@pytest.mark.parametrize("metadata", [None, {"run_id": "other"}], ids=["scan", "index"])
-def test_a_list_of_everything_goes_on_behind_what_is_damaged(
-    harness: Harness, process: Process, metadata: dict[str, str] | None
-) -> None:
-    _damage(harness, "b", body={"B": b"\0"})
-    _damage(harness, "c", v={"N": "99"})
+class OwnSerializer(JsonPlusSerializer):
+    """Another agent's serializer, whose type no other one knows."""
+
+    def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+        """Serialize a value."""
+        return "own", super().dumps_typed(obj)[1]
+
+
+def _unreadable(harness: Harness, thread_id: str) -> None:
+    """Store the newest checkpoint of a thread by another serializer."""
+    other = harness.process(codec=Codec(OwnSerializer()))
+    harness.run(other.put("2", {"x": 2}, thread=thread_id, run_id="other"))
+
+
+def _listed(process: Process, error: type[Exception], match: str, config: Any, metadata: Any) -> list[str]:
+    """The threads of a list, which ends with an error."""
     listed: list[str] = []
 
     def note(found: CheckpointTuple) -> bool:
         listed.append(found.config["configurable"]["thread_id"])
         return False
 
-    everything = list_checkpoints(process.storage, None, metadata, None, None)
-    with pytest.raises(CheckpointerError, match=r"PK='b#', PK='c#'|PK='c#', PK='b#'"):
-        harness.run(collected(everything, note))
-    assert sorted(listed) == (["a", "a", "d", "d"] if metadata is None else ["d"])
+    with pytest.raises(error, match=match):
+        process.harness.run(collected(list_checkpoints(process.storage, config, metadata, None, None), note))
+    return sorted(listed)
+
+
+@pytest.mark.parametrize("metadata", [None, {"run_id": "other"}], ids=["scan", "index"])
+def test_a_list_of_everything_goes_on_behind_what_cannot_be_read(
+    harness: Harness, process: Process, metadata: dict[str, str] | None
+) -> None:
+    _damage(harness, "b", body={"B": b"\0"})
+    _unreadable(harness, "c")
+    named = r"PK='b#', PK='c#'|PK='c#', PK='b#'"
+    # Nor is the older checkpoint of a thread shown as its newest.
+    expected = ["a", "a", "d", "d"] if metadata is None else ["d"]
+    assert _listed(process, CheckpointerError, named, None, metadata) == expected
+    # The list of a thread ends where it cannot be read.
+    assert _listed(process, UnreadableError, "serde cannot read", thread_config("c"), metadata) == []
+
+
+def test_an_error_names_only_the_first_of_many() -> None:
+    errors = ErrorCollector()
+    for number in range(1000):
+        errors.add(f"thread {number}", ThreadBusyError("busy"))
+    with pytest.raises(
+        ThreadBusyError, match=r"^1000 failed, .* thread 19 and 980 more; the first error: busy$"
+    ):
+        errors.raise_first()

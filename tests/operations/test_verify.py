@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace as replace_fields
 from typing import Any
 
 import pytest
@@ -10,9 +11,10 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.dynamodb import CheckpointCorruptionError
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS, ORPHAN_SECONDS
+from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._operations.verify import Verification, repair_thread, verify_thread
 from tests.operations.damage import Damage, damage, flip, replace
-from tests.support.checkpoints import noise
+from tests.support.checkpoints import METADATA, checkpoint_of, noise, thread_config
 from tests.support.harness import CODEC, TABLE, THREAD, Harness, Process, commits, confirms, deletes
 
 NS = "child:1"
@@ -28,9 +30,9 @@ def repair(harness: Harness, found: Verification | None = None) -> None:
     harness.run(repair_thread(harness.process().storage, found or verified(harness)))
 
 
-def conversation(harness: Harness) -> Process:
+def conversation(harness: Harness, process: Process | None = None) -> Process:
     """A thread with large values and writes, and a namespace that has both as well."""
-    process = harness.process()
+    process = process or harness.process()
     for namespace in ("", NS):
         harness.run(process.put("1", {"a": noise(60_000)}, namespace=namespace))
         harness.run(
@@ -94,6 +96,44 @@ def test_damage_is_found_and_said(harness: Harness, sk: str, how: Damage, said: 
     found = verified(harness)
     assert not found.is_sound
     assert any(said in message for message in found.messages), found.messages
+
+
+@pytest.mark.parametrize(
+    ("sk", "missing"),
+    [
+        ("C#2#", "epoch"),
+        ("C#2#", "body"),
+        ("C#2#", "v"),
+        ("C#2#", "metadata"),
+        ("C#2#", "expires_at"),
+        ("C#2#", "readable_until"),
+        ("C#2#", "ttl_seconds"),
+        *(("C#2#W#task", each) for each in ("writes", "writes_epoch", "special_3", "order", "created_at")),
+        ("S#", "created_at"),
+        ("S#", "data"),
+        ("N#", "registered"),
+        ("T", "epoch"),
+        ("T", "active_day"),
+        ("T", "about"),
+    ],
+)
+def test_an_attribute_that_is_gone_is_damage(harness: Harness, sk: str, missing: str) -> None:
+    described = replace_fields(harness.process(1000).storage, owner_from="user_id")
+    process = Process(harness, described)
+    harness.run(process.put("1", {"a": noise(60_000)}, user_id="ada"))
+    conversation(harness, process)
+    assert verified(harness).is_sound
+    damage(harness, sk, replace(missing, None))
+    found = verified(harness)
+    assert not found.is_sound
+    assert any(missing in message for message in found.messages), found.messages
+
+
+def test_writes_that_have_no_attribute_of_theirs_are_damage(harness: Harness) -> None:
+    process = conversation(harness)
+    harness.run(process.put_writes("2", [("a", 1)], "small"))
+    damage(harness, "C#2#W#small", replace("writes", None))
+    assert any("writes or special_1" in message for message in verified(harness).messages)
 
 
 def test_a_segment_that_is_gone_is_damage(harness: Harness) -> None:
@@ -325,6 +365,40 @@ def test_the_way_back_of_delta_channels_is_checked(harness: Harness) -> None:
     found = verified(harness)
     assert (found.flaws, found.cut) == (1, 1)
     assert "rebuilt from checkpoint '2', which is not in the table" in found.messages[0]
+
+
+@pytest.mark.parametrize("lost", ["item", "late"])
+def test_the_writes_that_delta_channels_are_rebuilt_from_are_checked(harness: Harness, lost: str) -> None:
+    process, parent = harness.process(), None
+    for step in range(4):
+        # LangGraph stores the writes before the checkpoint whose channel they change.
+        checkpoint = checkpoint_of(f"{step}", {})
+        checkpoint["channel_versions"] = {"log": step + 1}
+        counters: Any = {**METADATA, "step": step - 1, "counters_since_delta_snapshot": {"log": [step, step]}}
+        config = thread_config(THREAD, "", parent)
+        harness.run(put(process.storage, config, checkpoint, counters, {"log": step + 1}))
+        parent = f"{step}"
+        harness.run(process.put_writes(parent, [("log", step), ("other", 1)]))
+    assert verified(harness).is_sound
+    item = harness.items("C#1#W#")["C#1#W#task"]
+    harness.remove(item)
+    if lost == "late":
+        # An eventually consistent page may be older than the next one.
+        run = harness.begin(verify_thread(harness.process().storage, THREAD))
+        run.until(lambda call: call.params.get("ConsistentRead") is True and "C#1#" in str(call.params))
+        harness.change(item)
+        assert run.finish().is_sound
+        return
+    found = verified(harness)
+    assert (found.flaws, found.cut) == (1, 0)
+    assert (
+        "'C#1#' has lost writes to log, delta channels that checkpoint '2' rebuilds from them"
+        in found.messages[0]
+    )
+    # Of the newest checkpoint's writes nothing tells.
+    harness.change(item)
+    harness.remove(harness.items("C#3#W#")["C#3#W#task"])
+    assert verified(harness).is_sound
 
 
 def test_a_first_checkpoint_may_have_been_told_of_another_one(harness: Harness, process: Process) -> None:

@@ -61,7 +61,7 @@ WRONG: list[tuple[str, list[Any], str]] = [
     (
         "endpoint_url",
         ["", "localhost:8000", "http://", 8000, b"http://localhost"],
-        'give an address such as "http',
+        'begin it with http:// or https://, such as "http',
     ),
     ("session", [boto3.Session], "the class boto3.session.Session; give a boto3.Session"),
     (
@@ -143,6 +143,15 @@ def test_what_would_have_no_effect_beside_a_client_is_refused(options: dict[str,
     (name,) = options
     with pytest.raises(CheckpointerInputError, match=rf"{name} has no effect on client="):
         DynamoDBSaver("the-table", client=_boto3_client(), **options)
+
+
+def test_the_region_of_an_arn_is_compared_without_a_request() -> None:
+    arn = "arn:aws:dynamodb:eu-west-1:123456789012:table/the-table"
+    DynamoDBSaver(arn, region_name="eu-west-1")
+    with pytest.raises(
+        CheckpointerInputError, match=r"region_name is 'us-east-1', but the ARN .* 'eu-west-1'"
+    ):
+        DynamoDBSaver(arn, region_name="us-east-1")
 
 
 def test_a_session_beside_a_client_is_refused() -> None:

@@ -11,6 +11,7 @@ from langchain.agents import create_agent
 from langgraph.prebuilt import create_react_agent
 
 from benchmarks.contestants import OURS
+from benchmarks.edits import WINDOW_UNITS_MAX, measure
 from benchmarks.prebuilt import fan_out, turns_of
 from benchmarks.runs import Run, run_workload
 from benchmarks.workloads import Workload
@@ -55,3 +56,7 @@ def test_a_subject_of_a_fan_out_to_subgraphs_costs_the_same_among_many_and_few(e
     assert many.read_units / SUBJECTS[1] <= 1.1 * few.read_units / SUBJECTS[0]
     # A marker, 14 heads, the writes of 14 tasks, and the subject once: its 14 checkpoints share it.
     assert many.write_units / SUBJECTS[1] <= 36
+
+
+def test_a_window_over_many_messages_costs_what_it_adds(engine: Engine) -> None:
+    assert measure(engine, "short messages", "window", 1_000).write_units <= WINDOW_UNITS_MAX

@@ -5,6 +5,7 @@ Whoever writes here knows the format, so every checksum is right. Nothing that w
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -309,3 +310,21 @@ def test_a_restored_table_is_read_under_the_name_that_it_was_encrypted_for(
             assert stored_values(saver, thread_config()) == values
             store(saver, thread_config(), newest["text"], newest)
             values = newest
+
+
+OWNER_KEY = b"the key of owners"
+
+
+@pytest.mark.engines("dynamodb-local")
+def test_no_traceback_shows_a_key(engine: Engine) -> None:
+    """Services that collect errors collect the locals of their frames."""
+    connection: Any = {"endpoint_url": engine.endpoint_url, "owner_from": "user_id"}
+    with (
+        DynamoDBSaver("missing", serde=cipher(), owner_key=OWNER_KEY, **connection) as saver,
+        pytest.raises(CheckpointerError) as caught,
+    ):
+        store(saver, thread_config(), "1", {"text": "a"})
+    shown = "".join(traceback.TracebackException.from_exception(caught.value, capture_locals=True).format())
+    assert "storage = Storage(" in shown
+    assert repr(OWNER_KEY) not in shown
+    assert repr(KEY) not in shown

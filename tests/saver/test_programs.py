@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.documents import blocks, read
+from tests.support.documents import ROOT, blocks, read
 from tests.support.local_stack import PARAMETERS
 from tools.engine import Engine
 
@@ -29,6 +29,8 @@ ENDPOINT = "http://localhost:8000"
 TABLE = "langgraph-checkpoints"
 # The tutorial's commands have to say where the table is, and who asks.
 SAID = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION", "AWS_REGION")
+# Programs that take arguments.
+PROGRAMS = ("conversation", "many_users", "progress", "workflow", "remote_agent")
 # What they install and start is there already.
 PREPARING = ("pip", "docker")
 
@@ -101,6 +103,19 @@ def test_the_tutorials_agent_remembers_waits_and_is_looked_into(
     assert run_block(WAITING) == DECIDED
     shown = run_block(LOOKING)
     assert all(each in shown for each in ("ada", "bob", "You decided: yes, the early one"))
+
+
+@pytest.mark.parametrize("program", ["tutorial", *PROGRAMS])
+def test_a_program_that_lacks_an_argument_says_its_usage(
+    program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = ROOT / "examples" / f"{program}.py"
+    if program == "tutorial":
+        path = tmp_path / "agent.py"
+        path.write_text(TUTORIAL_AGENT)
+    monkeypatch.setattr(sys, "argv", [path.name, "ada"])
+    with pytest.raises(SystemExit, match=r"^usage: python "):
+        runpy.run_path(str(path), run_name="__main__")
 
 
 @pytest.mark.engines("moto")

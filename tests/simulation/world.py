@@ -776,7 +776,10 @@ class World:
 
 
 def _check_sound(found: Verification) -> None:
-    """Let a verification find no damage. Deletions of runs take what delta channels are rebuilt from."""
+    """Let a verification find no damage. Deletions of runs take what delta channels are rebuilt from.
+
+    And a simulated step gives its delta channel a new version also where no task has written to it.
+    """
     flaws = [each for each in found.messages if "delta channels" not in each]
     if flaws:
         raise Violation(f"a verification finds damage: {flaws}")

@@ -41,8 +41,19 @@ def test_each_step_says_what_ran_and_what_runs_next(asked: Asked, saver: DynamoD
     assert rows[-2]["changed"] == ["__start__", "branch:to:left", "branch:to:right", "log"]
     sent = {task["node"] for task in rows[1]["tasks"]}
     assert (sent, len(rows[1]["tasks"])) == ({"work"}, 5)
+    arguments = {each["sent"]["entries"][0]["node"]["text"] for each in rows[1]["tasks"]}
+    assert len(arguments) == 5, "each task has its own"
     assert all(row["stored_at"] and row["problem"] is None for row in rows)
     assert [row["items"] for row in rows] == [1, 6, 2, 3, 2]
+
+
+def test_an_input_that_forks_was_made_by_no_node(asked: Asked, saver: DynamoDBSaver, thread: str) -> None:
+    graph = graphs.fan_out(saver)
+    graph.invoke({"log": ["begun"]}, thread_config(thread))
+    earlier = list(graph.get_state_history(thread_config(thread)))[2]
+    graph.invoke({"log": ["another"]}, earlier.config)
+    inputs = [row for row in asked.rows(thread) if row["source"] == "input"]
+    assert [row["ran"] for row in inputs] == [[], []]
 
 
 def test_a_fork_begins_at_an_older_parent(asked: Asked, saver: DynamoDBSaver, thread: str) -> None:

@@ -34,8 +34,10 @@ BODY_BYTES_MAX = 1_000_000
 
 # Writes what each operation took, and whether it failed, to the task's log, of which CloudWatch makes metrics.
 metrics = EmbeddedMetrics()
-saver = DynamoDBSaver(os.environ["TABLE_NAME"], on_event=metrics)
-store = DynamoDBStore(os.environ["TABLE_NAME"], on_event=metrics)
+table_name = os.environ["LANGGRAPH_CHECKPOINTER_CONFIG__TABLE_NAME"]
+ttl = os.environ.get("LANGGRAPH_CHECKPOINTER_CONFIG__TTL_SECONDS")
+saver = DynamoDBSaver(table_name, ttl_seconds=None if ttl is None else int(ttl), on_event=metrics)
+store = DynamoDBStore(table_name, on_event=metrics)
 agent = build_agent(saver, store)
 
 

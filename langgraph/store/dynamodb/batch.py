@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -155,7 +156,11 @@ def put_all(
     packed = yield from gather([_packed(storage, each) for each in new])
     yield from register(storage, [each.address.pk for each in new if each.value is not None])
     puts = [guard(put(storage, each, raw, own)) for each, raw, own in zip(new, packed, vectors, strict=True)]
-    outcomes = yield from gather(puts)
+    try:
+        outcomes = yield from gather(puts)
+    finally:
+        for each in new:
+            storage.listings.drop(each.address.namespace)
     stored = {
         each.address.pk: position
         for position, (each, outcome) in enumerate(zip(new, outcomes, strict=True))
@@ -250,6 +255,11 @@ class Asked:
     query: str | None
     refresh_ttl: bool
 
+    @property
+    def key(self) -> Hashable:
+        """What is equal for searches that ask for the same."""
+        return self.search.signature, self.search.offset, self.query, self.refresh_ttl
+
 
 class Batch:
     """The operations of one batch, all checked, by their positions in it. A put has no result, and no position."""
@@ -273,6 +283,9 @@ class Batch:
         self.gets: dict[int, Get] = {}
         self.searches: dict[int, Asked] = {}
         self.lists: dict[int, ListNamespacesOp] = {}
+        # Equal searches are made once: where the first of them is, and which others have its result.
+        self._firsts: dict[Hashable, int] = {}
+        self._repeated: dict[int, int] = {}
         self._methods: set[str] = set()
         self._puts: dict[tuple[str, str], NewMemory] = {}
         for position, op in enumerate(ops):
@@ -291,7 +304,12 @@ class Batch:
             query = op.query or None
             if query is not None and self._index is None:
                 self.ignores_query, query = True, None
-            self.searches[position] = Asked(wanted, query, op.refresh_ttl)
+            asked = Asked(wanted, query, op.refresh_ttl)
+            first = self._firsts.setdefault(asked.key, position)
+            if first == position:
+                self.searches[position] = asked
+            else:
+                self._repeated[position] = first
         elif isinstance(op, ListNamespacesOp):
             self._methods.add("list_namespaces")
             check_list(op)
@@ -330,6 +348,8 @@ class Batch:
         results: list[Result] = [None] * self.count
         for position, result in found:
             results[position] = result
+        for position, first in self._repeated.items():
+            results[position] = deepcopy(results[first])
         return results
 
 

@@ -27,6 +27,10 @@ class Budget:
             " search_bytes_max."
         )
 
+    def has(self, size_bytes: int) -> bool:
+        """Tell whether so many bytes may still be read."""
+        return size_bytes <= self._left
+
     def take(self, size_bytes: int) -> None:
         """Count bytes that were read.
 

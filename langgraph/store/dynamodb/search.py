@@ -2,12 +2,16 @@
 
 A filter of DynamoDB saves no read units, and cannot look into sealed values. So a search costs what is under its
 namespace, in pages of up to a megabyte, up to a bound. Only in the order of keys it stops once it has enough.
+
+What a search has read and not returned is a *listing*, from which a search for the next page goes on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Literal, TypeAlias
 
 from langgraph.store.base import Item as StoredItem
@@ -21,10 +25,11 @@ from langgraph.checkpoint.dynamodb.errors import SearchLimitError
 from langgraph.store.dynamodb import keys
 from langgraph.store.dynamodb.budget import Budget, read_under
 from langgraph.store.dynamodb.keys import Address
+from langgraph.store.dynamodb.listings import Listings
 from langgraph.store.dynamodb.memory_items import StoredMemory, parse_memory
 from langgraph.store.dynamodb.reads import LoadedMemory, in_microseconds, load
 from langgraph.store.dynamodb.register import partitions_under
-from langgraph.store.dynamodb.similarity import Scored, Scores, SimilarityQuery
+from langgraph.store.dynamodb.similarity import Candidates, Scored, SimilarityQuery
 from langgraph.store.dynamodb.storage import StoreStorage
 from langgraph.store.dynamodb.values import matches
 
@@ -33,6 +38,12 @@ ORDERS: Sequence[Order] = ("updated_at", "created_at", "key")
 _Found: TypeAlias = tuple[LoadedMemory, float]
 # Where there is a filter, values are opened in groups until enough match.
 _GROUP = 64
+# By similarity, so many groups are read by their keys. If they do not suffice, matches are rare, and a query reads all
+# for less.
+_GROUPS_BY_KEY = 2
+# What a memory takes in this process beside the bytes of its item, and what a score takes.
+_MEMORY_BYTES = 2_000
+_SCORE_BYTES = 500
 
 
 @dataclass(frozen=True)
@@ -51,6 +62,12 @@ class Search:
     def needed(self) -> int:
         """How many matching memories to find."""
         return self.offset + self.limit
+
+    @property
+    def signature(self) -> Hashable:
+        """All that searches for pages of one list have in common."""
+        similar_to = None if self.similar_to is None else tuple(self.similar_to.embedding)
+        return self.namespace, repr(self.filter), self.limit, self.order, self.start(), similar_to
 
     def place(self, memory: StoredMemory, address: Address) -> tuple[Any, ...]:
         """Return what memories are sorted by: the newest first, or by key."""
@@ -77,162 +94,246 @@ def search(storage: StoreStorage, wanted: Search) -> Op[list[Scored]]:
     """
     if not wanted.limit:
         return []
+    listings: Listings[SearchListing] = storage.listings
     budget = Budget(storage, wanted.namespace)
+    listing, skipped = listings.take(wanted.signature, wanted.offset, storage.clock()), 0
+    if listing is None:
+        listing, skipped = listings.begin(_listing(storage, wanted)), wanted.offset
+    found = yield from listing.next(storage, skipped + wanted.limit, budget)
+    if len(found) == skipped + wanted.limit and listing.has_all:
+        listings.keep(wanted.signature, wanted.needed, listing, storage.clock())
+    return found[skipped:]
+
+
+def _listing(storage: StoreStorage, wanted: Search) -> SearchListing:
     if wanted.similar_to is not None:
-        found = yield from _by_score(storage, wanted, wanted.similar_to, budget)
-    elif wanted.order == "key":
-        found = yield from _by_key(storage, wanted, budget)
-    else:
-        memories = yield from _memories(storage, wanted, budget)
-        found = yield from _matching(storage, wanted, memories, wanted.needed, budget)
-    return found[wanted.offset : wanted.needed]
+        return _ByScore(storage, wanted, wanted.similar_to)
+    return _ByKey(storage, wanted) if wanted.order == "key" else _ByTime(storage, wanted)
 
 
-def _memories(storage: StoreStorage, wanted: Search, budget: Budget) -> Op[list[StoredMemory]]:
-    """Read the memories under a namespace, in order."""
-    found = yield from read_under(storage, wanted.namespace, keys.MEMORIES, budget)
-    memories = [each for each in (parse_memory(item, storage.clock()) for item in found) if each is not None]
-    places = [(wanted.place(each, keys.parse_address(each.item)), each) for each in memories]
-    start = wanted.start()
-    later = [each for each in places if start is None or each[0] > start]
-    return [memory for _, memory in sorted(later, key=lambda each: each[0])]
+class SearchListing(ABC):
+    """The memories that a search has read, and not returned."""
+
+    def __init__(self, storage: StoreStorage, wanted: Search) -> None:
+        """Start with nothing read."""
+        self.namespace = wanted.namespace
+        self.read_at = storage.clock()
+        self._wanted = wanted
+        self._start = wanted.start()
+        # Memories that are not opened, in order, and those that are and match.
+        self._unopened: list[StoredMemory] = []
+        self._matches: list[Scored] = []
+
+    @property
+    def has_all(self) -> bool:
+        """Whether it can return all that match."""
+        return True
+
+    @property
+    def size_bytes(self) -> int:
+        """The estimated memory that it takes, in bytes."""
+        opened = (loaded.memory for loaded, _ in self._matches)
+        return sum(_MEMORY_BYTES + item_bytes(each.item) for each in (*self._unopened, *opened))
+
+    @abstractmethod
+    def next(self, storage: StoreStorage, count: int, budget: Budget) -> Op[list[Scored]]:
+        """Return the next memories that match: so many, or all that are left."""
+
+    def _read(self, storage: StoreStorage, budget: Budget) -> Op[list[StoredMemory]]:
+        """Read the memories under the namespace, in order."""
+        found = yield from read_under(storage, self.namespace, keys.MEMORIES, budget)
+        return self._living(storage, found)
+
+    def _living(self, storage: StoreStorage, found: Iterable[Item]) -> list[StoredMemory]:
+        """Return the memories in items that are yet to be returned, in order."""
+        memories = [
+            each for each in (parse_memory(item, storage.clock()) for item in found) if each is not None
+        ]
+        places = [(self._wanted.place(each, keys.parse_address(each.item)), each) for each in memories]
+        later = [each for each in places if self._start is None or each[0] > self._start]
+        return [memory for _, memory in sorted(later, key=itemgetter(0))]
+
+    def _open_matching(self, storage: StoreStorage, count: int, budget: Budget) -> Op[list[Scored]]:
+        """Open memories in order until so many match, and return these."""
+        group = _GROUP if self._wanted.filter else max(1, count)
+        while len(self._matches) < count and self._unopened:
+            opened = yield from _open(storage, [each.item for each in self._unopened[:group]], budget)
+            del self._unopened[:group]
+            self._matches += [(each, None) for each in opened if matches(each.value, self._wanted.filter)]
+        found, self._matches = self._matches[:count], self._matches[count:]
+        return found
 
 
-def _matching(
-    storage: StoreStorage, wanted: Search, memories: Sequence[StoredMemory], needed: int, budget: Budget
-) -> Op[list[Scored]]:
-    """Open memories in order until enough of them match."""
-    found: list[Scored] = []
-    group = _GROUP if wanted.filter else max(1, needed)
-    for start in range(0, len(memories), group):
-        if len(found) >= needed:
-            break
-        loaded = yield from _open(storage, [each.item for each in memories[start : start + group]], budget)
-        found += [(each, None) for each in loaded if matches(each.value, wanted.filter)]
-    return found[:needed]
+class _ByTime(SearchListing):
+    """A search that returns the newest first: everything is read at once."""
+
+    _is_read = False
+
+    def next(self, storage: StoreStorage, count: int, budget: Budget) -> Op[list[Scored]]:
+        if not self._is_read:
+            self._unopened = yield from self._read(storage, budget)
+            self._is_read = True
+        return (yield from self._open_matching(storage, count, budget))
+
+
+class _ByKey(SearchListing):
+    """A search in the order of keys: no more is read than is returned."""
+
+    def next(self, storage: StoreStorage, count: int, budget: Budget) -> Op[list[Scored]]:
+        start = self._start
+        prefix = keys.path_prefix(keys.MEMORIES, self.namespace)
+        found: list[Scored] = []
+        for pk in (yield from partitions_under(storage, self.namespace)):
+            if start is not None and pk < start[0]:
+                continue
+            first = max(prefix, start[1]) if start is not None and pk == start[0] else prefix
+            if first >= keys.after(prefix):
+                continue
+            query = Query(
+                pk,
+                between=(first, keys.after(prefix)),
+                consistent=storage.consistent_read,
+                first_page=max(PAGE_ITEMS_FIRST, count + 1),
+            )
+            while not query.done and len(found) < count:
+                page = yield from storage.table.query_page(query)
+                budget.take(sum(map(item_bytes, page)))
+                self._unopened = self._living(storage, page)
+                found += yield from self._open_matching(storage, count - len(found), budget)
+        # What else was read is less than a page, and is read again.
+        self._unopened, self._matches = [], []
+        if found:
+            address = found[-1][0].address
+            self._start = address.pk, address.sk
+        return found
+
+
+class _ByScore(SearchListing):
+    """A search that returns the most similar first, and memories without vectors last."""
+
+    def __init__(self, storage: StoreStorage, wanted: Search, query: SimilarityQuery) -> None:
+        super().__init__(storage, wanted)
+        self._query = query
+        self._candidates: Candidates | None = None
+        # The keys of memories to open, the best first. Of what was read by them: groups, memories, bytes.
+        self._ranked: list[tuple[str, str]] = []
+        self._groups = self._opened = self._group_bytes = 0
+        # All memories, once they were read by a query.
+        self._memories: list[StoredMemory] | None = None
+        self._by_place: dict[tuple[str, str], Item] = {}
+        # Those that match and were not returned, with their scores; all that have scores; those that do not match.
+        self._scored: list[_Found] = []
+        self._with_scores: set[tuple[str, str]] = set()
+        self._mismatched: set[str] = set()
+        self._is_all_scored = False
+
+    @property
+    def has_all(self) -> bool:
+        """Whether every vector was compared."""
+        return self._candidates is None or self._candidates.limit is None
+
+    @property
+    def size_bytes(self) -> int:
+        """The estimated memory that it takes, in bytes."""
+        read = [each.item for each in self._memories or ()]
+        kept = (*read, *(loaded.memory.item for loaded, _ in self._scored))
+        scores = 0 if self._candidates is None else len(self._candidates.scores)
+        return (
+            super().size_bytes
+            + sum(_MEMORY_BYTES + item_bytes(each) for each in kept)
+            + _SCORE_BYTES * scores
+        )
+
+    def next(self, storage: StoreStorage, count: int, budget: Budget) -> Op[list[Scored]]:
+        if self._candidates is None:
+            compare = self._query.vectors.candidates
+            self._candidates = yield from compare(
+                storage, self.namespace, count, self._query.embedding, budget
+            )
+            best = {place: max(scores.values()) for place, scores in self._candidates.scores.items()}
+            self._ranked = sorted(best, key=lambda each: (-best[each], each))
+        yield from self._open_best(storage, self._candidates, count, budget)
+        if len(self._scored) < count and not self._is_all_scored:
+            yield from self._score_rest(storage, self._candidates, count, budget)
+        self._scored.sort(key=lambda each: (-each[1], each[0].address.pk, each[0].address.sk))
+        found: list[Scored] = [*self._scored[:count]]
+        del self._scored[:count]
+        return found + (yield from self._open_matching(storage, count - len(found), budget))
+
+    def _open_best(
+        self, storage: StoreStorage, candidates: Candidates, count: int, budget: Budget
+    ) -> Op[None]:
+        """Open the memories with the best scores, until enough match and none of the others can be better."""
+        group = _GROUP if self._wanted.filter else count
+        while self._ranked:
+            bound = max(candidates.scores[self._ranked[0]].values())
+            if sum(score >= bound for _, score in self._scored) >= count:
+                break
+            read = yield from self._items(storage, candidates, self._ranked[:group], budget)
+            del self._ranked[:group]
+            yield from self._score(storage, candidates, read, budget)
+
+    def _items(
+        self,
+        storage: StoreStorage,
+        candidates: Candidates,
+        places: Sequence[tuple[str, str]],
+        budget: Budget,
+    ) -> Op[list[Item]]:
+        """Read memories: the first groups by their keys, and then all by a query, if the search may read as much."""
+        expected_bytes = self._group_bytes // max(1, self._opened) * len(candidates.scores)
+        if self._memories is None and self._groups >= _GROUPS_BY_KEY and budget.has(2 * expected_bytes):
+            self._memories = yield from self._read(storage, budget)
+            self._by_place = {_place(each): each.item for each in self._memories}
+        if self._memories is not None:
+            return [self._by_place.pop(each) for each in places if each in self._by_place]
+        wanted = [key(pk, sk) for pk, sk in places]
+        found = yield from storage.table.batch_get(wanted, consistent=storage.consistent_read)
+        self._groups, self._opened = self._groups + 1, self._opened + len(places)
+        self._group_bytes += sum(map(item_bytes, found))
+        return found
+
+    def _score_rest(
+        self, storage: StoreStorage, candidates: Candidates, count: int, budget: Budget
+    ) -> Op[None]:
+        """Read the memories that have no score, and score those that were stored since the vectors were read."""
+        if candidates.limit is not None:
+            # There are more vectors, and the memories that match may be among them.
+            msg = (
+                f"a search by similarity in namespace {self.namespace} found {len(self._scored)} of {count} memories"
+                f" among the {candidates.limit} most similar vectors, which is all that the engine returns; ask for"
+                " fewer, search a longer namespace, or use the exact search"
+            )
+            raise SearchLimitError(msg)
+        if self._memories is None:
+            self._memories = yield from self._read(storage, budget)
+        rest = [each for each in self._memories if each.revision not in self._mismatched]
+        new = [each for each in rest if each.vectors and _place(each) not in self._with_scores]
+        yield from self._score(storage, candidates, [each.item for each in new], budget)
+        self._unopened = [each for each in rest if _place(each) not in self._with_scores]
+        self._memories, self._by_place, self._is_all_scored = [], {}, True
+
+    def _score(
+        self, storage: StoreStorage, candidates: Candidates, read: Iterable[Item], budget: Budget
+    ) -> Op[None]:
+        """Open memories, and keep those that match and have a score."""
+        for each in (yield from _open(storage, read, budget)):
+            place = each.address.pk, each.address.sk
+            if not matches(each.value, self._wanted.filter):
+                self._mismatched.add(each.memory.revision)
+            score = candidates.scores.get(place, {}).get(each.memory.revision)
+            found: Scored | None = (each, score)
+            if score is None and each.memory.vectors:
+                found = yield from self._query.vectors.score(storage, each, self._query.embedding)
+            if found is not None and found[1] is not None and matches(found[0].value, self._wanted.filter):
+                self._scored.append((found[0], found[1]))
+                self._with_scores.add(place)
 
 
 def _open(storage: StoreStorage, found: Iterable[Item], budget: Budget) -> Op[list[LoadedMemory]]:
     loaded = [each for each in (yield from load(storage, found)) if each is not None]
     budget.take(sum(each.segment_bytes for each in loaded))
     return loaded
-
-
-def _by_key(storage: StoreStorage, wanted: Search, budget: Budget) -> Op[list[Scored]]:
-    """Read memories in the order of their keys, and no more than are needed."""
-    start = wanted.start()
-    prefix = keys.path_prefix(keys.MEMORIES, wanted.namespace)
-    found: list[Scored] = []
-    for pk in (yield from partitions_under(storage, wanted.namespace)):
-        if start is not None and pk < start[0]:
-            continue
-        first = max(prefix, start[1]) if start is not None and pk == start[0] else prefix
-        if first >= keys.after(prefix):
-            continue
-        query = Query(
-            pk,
-            between=(first, keys.after(prefix)),
-            consistent=storage.consistent_read,
-            first_page=max(PAGE_ITEMS_FIRST, wanted.needed + 1),
-        )
-        while not query.done and len(found) < wanted.needed:
-            page = yield from storage.table.query_page(query)
-            budget.take(sum(map(item_bytes, page)))
-            memories = [
-                memory
-                for memory in (parse_memory(item, storage.clock()) for item in page)
-                if memory is not None
-                and (start is None or wanted.place(memory, keys.parse_address(memory.item)) > start)
-            ]
-            found += yield from _matching(storage, wanted, memories, wanted.needed - len(found), budget)
-    return found
-
-
-def _by_score(
-    storage: StoreStorage, wanted: Search, query: SimilarityQuery, budget: Budget
-) -> Op[list[Scored]]:
-    """Find the memories whose vectors are most similar to a query; those without vectors come last."""
-    candidates = yield from query.vectors.candidates(
-        storage, wanted.namespace, wanted.needed, query.embedding, budget
-    )
-    mismatched: set[str] = set()
-    found = yield from _best(storage, wanted, query, candidates.scores, mismatched, budget)
-    if len(found) >= wanted.needed:
-        return _ranked(found)
-    if candidates.limit is not None:
-        # There are more vectors, and the memories that match may be among them.
-        msg = (
-            f"a search by similarity in namespace {wanted.namespace} found {len(found)} of {wanted.needed} memories"
-            f" among the {candidates.limit} most similar vectors, which is all that the engine returns; ask for fewer,"
-            " search a longer namespace, or use the exact search"
-        )
-        raise SearchLimitError(msg)
-    memories = yield from _memories(storage, wanted, budget)
-    rest = [each for each in _besides(found, memories) if each.revision not in mismatched]
-    # What was stored since the vectors were read has vectors, too.
-    new = [each.item for each in rest if each.vectors]
-    for each in (yield from _open(storage, new, budget)):
-        found += yield from _scored(storage, wanted, query, candidates.scores, each)
-    missing = max(0, wanted.needed - len(found))
-    unscored = yield from _matching(storage, wanted, _besides(found, rest), missing, budget)
-    return _ranked(found) + unscored
-
-
-def _best(
-    storage: StoreStorage,
-    wanted: Search,
-    query: SimilarityQuery,
-    scores: Scores,
-    mismatched: set[str],
-    budget: Budget,
-) -> Op[list[_Found]]:
-    """Open the memories with the best scores, until enough of them match and none of the others can be better.
-
-    Args:
-        storage: The storage.
-        wanted: The search.
-        query: What they are compared with.
-        scores: The scores.
-        mismatched: Gets the revisions of those that do not match.
-        budget: Counts what is read.
-    """
-    ranked = sorted(scores, key=lambda each: (-max(scores[each].values()), each))
-    found: list[_Found] = []
-    group = _GROUP if wanted.filter else wanted.needed
-    for start in range(0, len(ranked), group):
-        bound = max(scores[ranked[start]].values())
-        if sum(score >= bound for _, score in found) >= wanted.needed:
-            break
-        best = [key(pk, sk) for pk, sk in ranked[start : start + group]]
-        items = yield from storage.table.batch_get(best, consistent=storage.consistent_read)
-        for each in (yield from _open(storage, items, budget)):
-            if not matches(each.value, wanted.filter):
-                mismatched.add(each.memory.revision)
-            found += yield from _scored(storage, wanted, query, scores, each)
-    return found
-
-
-def _scored(
-    storage: StoreStorage, wanted: Search, query: SimilarityQuery, scores: Scores, loaded: LoadedMemory
-) -> Op[list[_Found]]:
-    """Return a memory with its score; nothing if it does not match, or has no score."""
-    score = scores.get((loaded.address.pk, loaded.address.sk), {}).get(loaded.memory.revision)
-    found: Scored | None = (loaded, score)
-    if score is None and loaded.memory.vectors:
-        found = yield from query.vectors.score(storage, loaded, query.embedding)
-    if found is None or found[1] is None or not matches(found[0].value, wanted.filter):
-        return []
-    return [(found[0], found[1])]
-
-
-def _ranked(found: Sequence[_Found]) -> list[Scored]:
-    return [*sorted(found, key=lambda each: (-each[1], each[0].address.pk, each[0].address.sk))]
-
-
-def _besides(found: Sequence[_Found], memories: Sequence[StoredMemory]) -> list[StoredMemory]:
-    """Return the memories that were not found."""
-    seen = {(each.address.pk, each.address.sk) for each, _ in found}
-    return [each for each in memories if _place(each) not in seen]
 
 
 def _place(memory: StoredMemory) -> tuple[str, str]:

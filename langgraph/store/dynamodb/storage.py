@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, MutableMapping
+from collections.abc import MutableMapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from langgraph.checkpoint.dynamodb._format.limits import SEARCH_BYTES_MAX
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
+from langgraph.store.dynamodb.listings import Listings
 from langgraph.store.dynamodb.vector_engine import VectorEngine
 
 # A value that is larger, sealed, is kept in segments.
@@ -19,10 +21,6 @@ VALUE_BYTES_MAX = 64 * 1024 * 1024
 LEFTOVER_SECONDS = 24 * 3600
 
 
-def _nothing(_size_bytes: int) -> None:
-    """Do nothing."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class StoreStorage(Storage):
     """The storage of a store."""
@@ -31,9 +29,9 @@ class StoreStorage(Storage):
     consistent_read: bool = True
     """Whether reads are strongly consistent."""
     search_bytes_max: int = SEARCH_BYTES_MAX
-    on_read: Callable[[int], None] = _nothing
-    """Told how many bytes a search has read. It may raise, which ends the search."""
     registered: MutableMapping[str, float] = field(default_factory=dict)
     """When this process has registered a partition, in epoch seconds, by the partition's key."""
+    listings: Listings[Any] = field(default_factory=Listings)
+    """What searches have left to the next page."""
     engine: VectorEngine | None = None
     """The engine that compares vectors beside the table, if the store was given one."""

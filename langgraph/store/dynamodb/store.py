@@ -52,6 +52,7 @@ from langgraph.store.dynamodb.batch import (
 )
 from langgraph.store.dynamodb.erase import delete_namespace, sweep_ttl
 from langgraph.store.dynamodb.index import Embedded, Embedder, Index, StoreIndexConfig
+from langgraph.store.dynamodb.listings import LISTINGS_BYTES_MAX, Listings
 from langgraph.store.dynamodb.memory_items import Expected
 from langgraph.store.dynamodb.put import NewMemory
 from langgraph.store.dynamodb.reads import FoundItem, FoundItems, MemoryItem
@@ -636,6 +637,7 @@ class DynamoDBStore(TableOwner, TableStore):
             table=connection.table,
             consistent_read=consistent_read,
             search_bytes_max=search_bytes_max,
+            listings=Listings(LISTINGS_BYTES_MAX),
         )
         self._index = None if index is None else Index(index, is_encrypted=codec.encrypts)
         super().__init__(self._index, ttl)

@@ -14,10 +14,10 @@ from starlette.datastructures import Headers
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
-from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, create_gateway
+from langgraph.checkpoint.dynamodb.gateway import Principal, create_gateway
 from langgraph.checkpoint.dynamodb.gateway.asking import Trail, asking, patient
 from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS
-from langgraph.checkpoint.dynamodb.gateway.shares import Concurrency
+from langgraph.checkpoint.dynamodb.gateway.shares import Shares, slot
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
 from tests.conftest import MakeSaver
 from tests.gateway.conftest import Lines, always, client_of
@@ -78,7 +78,7 @@ async def test_a_request_that_aws_refuses_is_in_the_trail() -> None:
         raise ConnectionError
 
     call, trail = Call("get_item", {"Key": {"PK": {"S": "thread#"}, "SK": {"S": "T"}}}), Trail(KEY)
-    async with Concurrency(Limits()).place(Principal("a")) as place:
+    async with slot(Shares(2), Principal("a")) as place:
         for fails, error in ((refuse, ClientError), (lost, ConnectionError)):
             clients: Any = SimpleNamespace(asend_once=fails)
             with pytest.raises(error), asking(place, 60, Headers(), trail=trail):

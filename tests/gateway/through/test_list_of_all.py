@@ -9,13 +9,14 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY
-from langgraph.checkpoint.dynamodb.errors import CheckpointFormatError
+from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointFormatError
 from langgraph.checkpoint.dynamodb.http import operations
 from tests.conftest import MakeSaver
 from tests.gateway.through.conftest import MakeRemote
-from tests.support.checkpoints import checkpoint_of, thread_config
+from tests.support.checkpoints import checkpoint_of, store, thread_config
 
 pytestmark = pytest.mark.engines("dynamodb-local")
 
@@ -24,9 +25,11 @@ def _names(found: Any) -> list[tuple[str, str]]:
     return [(each.config["configurable"]["thread_id"], each.checkpoint["id"]) for each in found]
 
 
-def _until_failure(listing: Iterator[Any]) -> list[tuple[str, str]]:
+def _until_failure(
+    listing: Iterator[Any], error: type[Exception] = CheckpointFormatError
+) -> list[tuple[str, str]]:
     found: list[Any] = []
-    with pytest.raises(CheckpointFormatError):
+    with pytest.raises(error):
         collections.deque(map(found.append, listing), 0)
     return _names(found)
 
@@ -54,6 +57,28 @@ def test_a_damaged_thread_does_not_keep_others_from_being_listed_on_any_page(
         found = _until_failure(remote.list(None, filter=metadata_filter))
         others = sorted(each for each in found if each[0] != "1")
         assert others == [(thread, f"{step}") for thread in "023" for step in range(5)]
+
+
+class Foreign(JsonPlusSerializer):
+    """The serializer of another agent."""
+
+    def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+        """Serialize a value as a type that no other serializer knows."""
+        return "own", super().dumps_typed(obj)[1]
+
+
+def test_what_another_serializer_stored_does_not_end_the_list(
+    make_saver: MakeSaver, make_remote: MakeRemote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(operations, "_PAGE_MAX", 3)
+    for number in range(20):
+        for step in range(2):
+            by = make_remote(serde=Foreign()) if (number, step) == (6, 1) else make_remote()
+            store(by, thread_config(f"{number}"), f"{step}", {"a": 1})
+    for saver in (make_saver(), make_remote()):
+        found = _until_failure(saver.list(None), CheckpointerConfigurationError)
+        assert len(found) == 2 * 19
+        assert len(_until_failure(saver.list(thread_config("6")), CheckpointerConfigurationError)) == 0
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ Run: TypeAlias = Callable[[Callable[["Endpoint"], Coroutine[Any, Any, T]]], T]
 
 TABLE = "threads"
 URL = "http://localhost"
-# What an operator of a Lambda function sets, and of ECS: infra/gateway.yaml, infra/gateway-ecs.yaml.
+# What an operator of a Lambda function sets, and of ECS: infra/gateway.yaml, infra/ecs.yaml.
 TEMPLATES = {"lambda": Limits(request_seconds_max=25), "ecs": Limits()}
 TIMES_THE_DIRECT_MAX = 1.2
 

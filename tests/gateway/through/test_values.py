@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import IntEnum
@@ -20,8 +21,10 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from pydantic import ValidationError
 
+from langgraph.checkpoint.dynamodb._format.codec import UnreadableError
 from langgraph.checkpoint.dynamodb._format.items import partition_of
 from langgraph.checkpoint.dynamodb._format.wire import delta_of, digest_of
+from langgraph.checkpoint.dynamodb._operations.get import get_tuple
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, collected
 from langgraph.checkpoint.dynamodb.errors import (
@@ -33,7 +36,9 @@ from langgraph.checkpoint.dynamodb.errors import (
     CheckpointSerializationError,
 )
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
+from langgraph.checkpoint.dynamodb.gateway.operations import Operations
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
+from langgraph.checkpoint.dynamodb.gateway.wire import ListRequest
 from langgraph.checkpoint.dynamodb.http import operations
 from langgraph.checkpoint.dynamodb.http.documents import size_of
 from langgraph.checkpoint.dynamodb.http.memory import KnownCheckpoints
@@ -393,6 +398,36 @@ def test_typed_metadata_is_returned_as_it_came_and_costs_little(kind: str, data:
     assert len(listed) in (0, 1)
     shown = pair.ask("get-tuple", thread_id=THREAD, plain=True)["checkpoint"]
     assert size_of(shown) < 200_000
+
+
+def test_a_list_that_can_read_nothing_ends_its_pages_in_time_and_comes_to_its_end() -> None:
+    pair, pages = Pair(), list[Any]()
+    for thread in "abc":
+        pair.harness.run(pair.harness.process().put("0", {"x": 1}, thread=thread, run_id="r"))
+        [head] = pair.harness.items("C#", thread).values()
+        pair.harness.change(head, body={"B": b"\0"})
+    served = Operations(pair.storage, Limits().model_copy(update={"request_seconds_max": -1}))
+    asked = {"filter": {"run_id": "r"}, "before": None, "limit": 10}
+    while not pages or pages[-1]["after"]:
+        asked["after"] = pages[-1]["after"] if pages else None
+        pages.append(pair.harness.run(served.list(ListRequest.model_validate(asked))))
+    assert [str(each["problem"])[:12] for each in pages] == [
+        *(f"item PK='{each}#'" for each in "abc"),
+        "None",
+    ]
+    assert not any(each["checkpoints"] for each in pages)
+
+
+@pytest.mark.parametrize(("kind", "data"), HOSTILE.values(), ids=HOSTILE)
+def test_whatever_a_client_sends_as_typed_metadata_is_not_damage(kind: str, data: bytes) -> None:
+    """A list of all goes on behind it, and no backup has anything better."""
+    pair = Pair()
+    pair.ask("put", **crafted(metadata={"step": 1}, typed_metadata={"type": kind, "data": data}))
+    direct: Op[Any] = get_tuple(pair.harness.process().storage, thread_config(THREAD))
+    through: Op[Any] = operations.get_tuple(pair.client, thread_config(THREAD))
+    for run, read in ((pair.harness.run, direct), (pair.run, through)):
+        with suppress(UnreadableError):
+            assert isinstance(run(read).metadata, dict)
 
 
 @pytest.mark.parametrize("data", [rb'{"a":["\ud800"],"b":1}', rb'{"\ud800":1,"b":1}'])

@@ -19,6 +19,7 @@ from langgraph.checkpoint.dynamodb._format.schema import table_schema
 from langgraph.checkpoint.dynamodb.view.responses import Responses
 from langgraph.checkpoint.dynamodb.view.server import PageServer
 from langgraph.checkpoint.dynamodb.view.thread_view import Session
+from langgraph.store.dynamodb import DynamoDBStore
 from tests.support.browser import browser_or_skip
 from tests.view import story
 
@@ -54,7 +55,9 @@ def saver(engine: Engine, client: DynamoDBClient, sessions: dict[str, Any]) -> I
 @pytest.fixture(scope="session")
 def address(saver: DynamoDBSaver) -> Iterator[str]:
     """Give the address of the page, served as the command serves it."""
-    with PageServer(Responses(Session(saver)), 0) as server:
+    store = DynamoDBStore(saver.storage.table.name, client=saver.transport.client())
+    store.put(("users", "heidi"), "taste", {"text": "likes <b>trains</b>\u202e"})
+    with PageServer(Responses(Session(saver), None, lambda: store), 0) as server:
         thread = threading.Thread(target=server.run)
         thread.start()
         yield server.address
@@ -125,6 +128,8 @@ async def visit(browser: Browser, address: str) -> AsyncIterator[Visit]:
             viewport={"width": width, "height": 800},
             reduced_motion="reduce",
             offline=at is not None,
+            timezone_id="Europe/Zurich",
+            permissions=["clipboard-read", "clipboard-write"],
         )
         contexts.append(context)
         page = await context.new_page()

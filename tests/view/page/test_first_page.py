@@ -34,7 +34,7 @@ def listed(page: Page) -> Locator:
 
 async def search_list(page: Page, label: str, text: str) -> None:
     """Search the list."""
-    await page.get_by_label(label).fill(text)
+    await page.get_by_label(label, exact=True).fill(text)
     await page.keyboard.press("Enter")
 
 
@@ -79,7 +79,7 @@ async def test_a_thread_is_opened_from_the_list_and_the_search_is_there_again(
     await expect(heading).to_contain_text(r"<b>Lisbon</b>\u202e")
     await expect(heading).to_contain_text("owner ada")
     await page.go_back()
-    await expect(page.get_by_label("Owner")).to_have_value("ada")
+    await expect(page.get_by_label("Owner", exact=True)).to_have_value("ada")
     await expect(row).to_be_visible()
 
 
@@ -143,4 +143,24 @@ async def test_a_thread_that_is_not_there_is_said_to_be_none(visit: Visit) -> No
     await finder(page)
     await page.get_by_label("Thread id").fill("nobody's")
     await page.keyboard.press("Enter")
-    await expect(page.get_by_role("main")).to_contain_text("no checkpoint")
+    await expect(page.get_by_role("main")).to_contain_text("no checkpoint of a thread nobody's in table")
+    await expect(page.get_by_role("main")).to_contain_text("may be mistyped, the thread in another table")
+    await page.get_by_role("link", name="List the threads of this table").click()
+    await expect(listed(page)).to_be_visible()
+
+
+async def test_threads_that_failed_and_memories_are_found(visit: Visit, saver: DynamoDBSaver) -> None:
+    story.tell_failure(saver, "failed once")
+    saver.set_thread("failed once", owner="heidi", title="A hotel")
+    page = await visit()
+    await finder(page)
+    await page.get_by_label("Status").select_option("failed")
+    await search_list(page, "Owner", "heidi")
+    await expect(listed(page).get_by_role("listitem")).to_have_count(1)
+    await expect(listed(page).get_by_role("status")).to_contain_text("1 thread with this status")
+    await page.get_by_label("Memories of an owner").fill("heidi")
+    await page.get_by_role("button", name="Show").click()
+    memories = page.get_by_role("region", name="Memories of heidi")
+    await expect(memories).to_contain_text("users/heidi · updated ")
+    await expect(memories).to_contain_text(r"likes <b>trains</b>\u202e")
+    await check_accessible(page, "memories")

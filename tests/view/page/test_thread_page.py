@@ -147,7 +147,7 @@ async def test_messages_are_a_conversation_and_other_values_a_tree(visit: Visit)
     await expect(price).to_contain_text("4120")
     await price.locator("summary").click()
     await expect(price.get_by_text("4120")).to_be_hidden()
-    await expect(shown).to_contain_text(re.compile(r"4 channels, .*messages [\d.]+ KB"))
+    await expect(shown).to_contain_text(re.compile(r"4 channels, .*: messages [\d.]+ KB, found \d+ B, "))
 
 
 @pytest.mark.search
@@ -155,6 +155,7 @@ async def test_what_changed_is_told_against_the_parent(visit: Visit) -> None:
     page = await visit()
     shown = await choose(page, "step 4", "made by add_up", tab="What changed")
     await expect(shown.get_by_role("region", name="Changes of offer")).to_contain_text("added")
+    await expect(shown).to_contain_text("390 tokens read and 35 written by models in this step")
     await expect(shown.get_by_role("region", name="Changes of messages")).to_contain_text(story.WRONG)
     await expect(shown).to_contain_text("Unchanged: account, found")
     await check_accessible(page, "changes")
@@ -255,6 +256,11 @@ async def test_a_click_counts_though_the_tree_is_drawn_anew_during_it(visit: Vis
 async def test_a_place_has_an_address(visit: Visit) -> None:
     page = await visit()
     await choose(page, "step 4", "made by add_up", tab="Pending")
+    summary = page.get_by_role("region", name="Checkpoint", exact=True)
+    await expect(summary).to_contain_text(re.compile(r"stored\d{4}-\d\d-\d\d \d\d:\d\d:\d\d GMT\+[12]"))
+    await summary.get_by_role("button", name="Copy").last.click()
+    await expect(summary.get_by_role("button", name="Copy").last).to_have_text("Copied")
+    assert await page.evaluate("navigator.clipboard.readText()") == story.JOURNEY
     await page.reload()
     await expect(step(page, "step 4", "made by add_up")).to_have_attribute("aria-selected", "true")
     await expect(page.get_by_role("tab", name="Pending")).to_have_attribute("aria-selected", "true")

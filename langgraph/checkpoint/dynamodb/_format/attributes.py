@@ -1,4 +1,6 @@
-"""The attributes of each kind of item of a thread, with their types: what `verify` checks and docs/design.md lists.
+"""The attributes of each kind of item of a thread, with their types, and those it must have, which `verify` checks.
+
+docs/design.md lists them.
 
 A new attribute needs a row here and in that table of items; `tests/format/test_stored_attributes.py` compares both with
 what operations store.
@@ -6,7 +8,7 @@ what operations store.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Item
@@ -87,16 +89,69 @@ def kind_of(item: Item) -> str | None:
     return next((kind for begins, kind in _KINDS.items() if sk.startswith(begins)), None)
 
 
-def check_types(item: Item) -> None:
-    """Check that an item's attributes have the types that this package writes.
+# The attributes that each item of a kind has.
+_ALWAYS: Mapping[str, Sequence[str]] = {
+    HEAD: (items.FORMAT, items.BODY, items.EPOCH),
+    WRITES: (items.CREATED_AT,),
+    "segment": (items.DATA, items.CREATED_AT),
+    "namespace marker": (items.REGISTERED,),
+    "thread item": (items.EPOCH,),
+}
+_SPECIAL = tuple(items.SPECIAL_WRITES.values())
+# Attributes that need others: if an item has the first, it has one of the others.
+_WITH: Mapping[str, Sequence[tuple[str, Sequence[str]]]] = {
+    HEAD: (
+        (items.BODY, (items.METADATA, items.SEALED_METADATA)),
+        (items.TTL_SECONDS, (TTL_ATTRIBUTE,)),
+        (TTL_ATTRIBUTE, (items.TTL_SECONDS,)),
+        (TTL_ATTRIBUTE, (ALIVE_UNTIL,)),
+        (items.SHOWN_UNTIL, (TTL_ATTRIBUTE,)),
+    ),
+    WRITES: (
+        (items.CREATED_AT, (items.WRITES, *_SPECIAL)),
+        (items.ORDER, _SPECIAL),
+        *((each, (items.ORDER,)) for each in _SPECIAL),
+        *((items.EPOCH_NAMES[each], (each,)) for each in (items.WRITES, *_SPECIAL)),
+    ),
+    "thread item": (
+        (LAST_ACTIVE, (ACTIVE_DAY,)),
+        (ACTIVE_DAY, (LAST_ACTIVE,)),
+        (LAST_ACTIVE, (items.CREATED_AT,)),
+        (OWNER, (items.ABOUT,)),
+        (items.KEPT_UNTIL, (ALIVE_UNTIL,)),
+        (items.KEPT_UNTIL, (TTL_ATTRIBUTE,)),
+        (items.KEPT_BEFORE, (items.KEPT_UNTIL,)),
+    ),
+}
+
+
+def check_attributes(item: Item) -> None:
+    """Check that an item has the attributes that this package writes, of the types that it writes.
 
     Raises:
-        CheckpointCorruptionError: One of them has another type, or is a number out of range.
+        CheckpointCorruptionError: One of them is missing, has another type, or is a number out of range.
     """
-    for name, type_name in TYPES.get(kind_of(item) or "", {}).items():
+    kind = kind_of(item) or ""
+    for name, type_name in TYPES.get(kind, {}).items():
         if name not in item:
             continue
         if type_name not in item[name]:
             raise items.damaged(item, f"its attribute {name} is not of type {type_name}")
         if type_name == "N":
             items.number(item, name)
+    for missing in _missing(item, kind):
+        raise items.damaged(item, f"its attribute {missing} is missing")
+
+
+def _missing(item: Item, kind: str) -> Iterator[str]:
+    """Yield the attributes, or the alternatives, that an item of a kind lacks."""
+    yield from (name for name in _ALWAYS.get(kind, ()) if name not in item)
+    for name, others in _WITH.get(kind, ()):
+        if name in item and not any(each in item for each in others):
+            yield " or ".join(others)
+    if kind in (HEAD, WRITES):
+        yield from (
+            items.EPOCH_NAMES[name]
+            for name, part in items.parts_of(item)
+            if part.ids and items.EPOCH_NAMES[name] not in item
+        )

@@ -10,10 +10,11 @@ is encrypted with it. A cipher that authenticates thus keeps out data that someb
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from hmac import compare_digest
 from typing import Any, TypeAlias
@@ -21,6 +22,7 @@ from typing import Any, TypeAlias
 from langgraph.checkpoint.serde.base import CipherProtocol, SerializerProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from typing_extensions import Self
 
 from langgraph.checkpoint.dynamodb._format.compression import compress, decompress
 from langgraph.checkpoint.dynamodb._format.items import (
@@ -92,6 +94,13 @@ class Codec:
         self.loads_typed = self._serde.loads_typed
         # A subclass of LangGraph's encrypts too, in its own way.
         self.encrypts = isinstance(serde, EncryptedSerializer)
+        self._on_open: Callable[[int], None] | None = None
+
+    def counting(self, on_open: Callable[[int], None]) -> Self:
+        """Return this codec, which tells `on_open` how many bytes it has opened. `on_open` may raise."""
+        counting = copy.copy(self)
+        counting._on_open = on_open  # noqa: SLF001 - of the same class.
+        return counting
 
     def dumps(self, value: Any, name: str, path: str = "value") -> tuple[str, bytes]:
         """Serialize a value; raise `CheckpointSerializationError`, which names it, if that fails.
@@ -160,7 +169,10 @@ class Codec:
             binding, payload = payload[:_BINDING_BYTES], payload[_BINDING_BYTES:]
             if not compare_digest(binding, self._binding(compression, item, name, ids)):
                 raise self._elsewhere(item, name)
-        return _decompress(compression, payload, item)
+        raw = _decompress(compression, payload, item)
+        if self._on_open is not None:
+            self._on_open(len(raw))
+        return raw
 
     def seal_between(self, between: bytes, item: Item, name: str, ids: Ids) -> bytes:
         """Seal what lies between the segments of an attribute's content. A cipher authenticates their ids."""

@@ -11,7 +11,7 @@ import ormsgpack
 from langgraph.checkpoint.base import CheckpointMetadata, PendingWrite, writes_sort_key
 
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.codec import Codec, parse_metadata
+from langgraph.checkpoint.dynamodb._format.codec import Codec, UnreadableError, parse_metadata
 from langgraph.checkpoint.dynamodb._format.items import Item
 from langgraph.checkpoint.dynamodb._format.segments import Inline, StoredValue, expand, join
 from langgraph.checkpoint.dynamodb.errors import CheckpointSerializationError
@@ -35,15 +35,14 @@ def pack_body(
     kind: str,
     data: bytes,
     values: Mapping[str, StoredValue],
-    readable_metadata: str,
     sources: Mapping[str, str],
+    head: Item,
 ) -> bytes:
-    """Serialize a body, given the serialized checkpoint and its metadata as far as they are readable in the head.
-
-    Ids are beside it, in the item.
-    """
+    """Serialize a body, given the serialized checkpoint. Ids are beside it, in the head, whose links it confirms."""
     rows = [(name, value.kind, len(value.segments), value.inline) for name, value in values.items()]
-    return _pack((kind, data, rows, _metadata_digest(readable_metadata), dict(sources)))
+    return _pack(
+        (kind, data, rows, _digest(head, items.METADATA), dict(sources), _digest(head, items.PARENT))
+    )
 
 
 def read_body(codec: Codec, item: Item, contents: Contents) -> Body:
@@ -57,9 +56,17 @@ def read_body(codec: Codec, item: Item, contents: Contents) -> Body:
     codec.check_size(sum(len(contents.get(each, b"")) for each in refs), item)
 
     def body(data: Any) -> Body:
-        kind, serialized, rows, metadata_digest, sources = _row(data, str, bytes, list, bytes, dict)
-        if metadata_digest != _metadata_digest(items.text(item, items.METADATA) or ""):
+        kind, serialized, rows, metadata, sources, parent = _row(data, str, bytes, list, bytes, dict, bytes)
+        if metadata != _digest(item, items.METADATA):
             raise ValueError("its metadata was changed after it was stored")
+        # A deletion cuts the link to a parent that it deletes, unless the checkpoint is rebuilt from its ancestors.
+        is_cut = items.PARENT not in item and not sources
+        if (parent != _digest(item, items.PARENT) and not is_cut) or (
+            item.get(items.REBUILT_FROM, {}).get("S") != next(iter(sources.values()), None)
+        ):
+            raise ValueError(
+                "its parent, or the ancestor that it is rebuilt from, was changed after it was stored"
+            )
         values, start = {}, 0
         for row in rows:
             name, value_kind, count, inline = _row(row, str, str, int, list)
@@ -76,9 +83,9 @@ def read_body(codec: Codec, item: Item, contents: Contents) -> Body:
     return _parse(item, part_content(codec, item, items.BODY, part, contents), body)
 
 
-def _metadata_digest(readable: str) -> bytes:
-    """Return the digest by which a body authenticates the readable metadata beside it. Sealed ones have a checksum."""
-    return blake2b(readable.encode(), digest_size=16).digest()
+def _digest(head: Item, name: str) -> bytes:
+    """Return the digest by which a body confirms a readable attribute beside it; none if the head does not have it."""
+    return blake2b(str(head[name].get("S")).encode(), digest_size=16).digest() if name in head else b""
 
 
 def read_metadata(codec: Codec, item: Item, contents: Contents) -> CheckpointMetadata:
@@ -94,9 +101,20 @@ def read_metadata(codec: Codec, item: Item, contents: Contents) -> CheckpointMet
 
     def load(data: Any) -> dict[str, Any]:
         kind, serialized = _row(data, str, bytes)
-        return _object(codec.loads_metadata(kind, serialized, item))
+        found = codec.loads_metadata(kind, serialized, item)
+        if not isinstance(found, dict):
+            raise UnreadableError(no_metadata(items.name_of(item)))
+        return found
 
     return cast("CheckpointMetadata", _parse(item, raw, load))
+
+
+def no_metadata(name: str) -> str:
+    """Return the message for metadata that a client has serialized itself, and that are no object."""
+    return (
+        f"{name} is intact, but the client that stored it through the gateway gave it metadata that are no object;"
+        " store the checkpoint again with a dict, or delete the thread"
+    )
 
 
 def pack_typed(kind: str, data: bytes) -> bytes:

@@ -371,13 +371,11 @@ def head_item(
     *,
     texts: Mapping[str, str | None],
     metadata: dict[str, dict[str, Any]],
-    body: Part,
 ) -> Item:
-    """Build a checkpoint's head, without its epoch, which is added last. Texts that are `None` are left out."""
+    """Build a checkpoint's head, without body and epoch, which are added last. Texts that are `None` are left out."""
     return {
         **head_key,
         FORMAT: {"N": str(FORMAT_VERSION)},
-        BODY: body.attribute(head_key[SORT_KEY]["S"]),
         **metadata,
         **{name: {"S": content} for name, content in texts.items() if content is not None},
     }

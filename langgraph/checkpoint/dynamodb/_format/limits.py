@@ -25,6 +25,8 @@ CUT_RANGE_BYTES = 12 * 1024
 # Pieces that are stored together become one segment if it costs one write unit, and if the pieces together have no more
 # than this. The codec opens no segment with more content.
 SEGMENT_BYTES_MAX = 128 * 1024
+# How much a segment has, about, to estimate what a read takes before it is made.
+SEGMENT_BYTES_USUAL = 8 * 1024
 # Content of writes is tried inline where no more of it is new: it may compress to what costs less than segments.
 NEW_BYTES_INLINE_MAX = 256 * 1024
 # A checkpoint whose values are no larger than this together stores them in its head, so one request reads it.

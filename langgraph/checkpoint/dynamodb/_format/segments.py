@@ -31,8 +31,15 @@ _CANDIDATES = b"u7yKT" + bytes(range(5, 32, 16)) + bytes(range(133, 256, 16))
 _CANDIDATE = re.compile(b"[" + re.escape(_CANDIDATES) + b"](?![" + re.escape(_CANDIDATES) + b"])")
 _WINDOW_BYTES = 32
 _CUT_MASK = 0x7F
-# A segment is searched for by this many of its first bytes, in a value that has changed in front of it.
+# A segment is searched for by so many of its bytes, in a value that has changed in front of it. Records of a list have
+# most bytes in common: so many places are tried for bytes that occur once in the segment, and so many of those at which
+# a value has them. Most changes are near: the search goes through so many bytes before all others.
 _ANCHOR_BYTES = 32
+_ANCHORS_TRIED = 64
+_PLACES_TRIED = 32
+_NEAR_BYTES = 128 * 1024
+# How many segments are searched for before a value counts as new from there on. Of so many, each is.
+_SEARCHES_MAX = 32
 # A group of at least so many ids ends with one whose last byte is a multiple of this.
 _GROUP_MIN = INDEX_GROUP // 2
 _GROUP_ENDS = 8
@@ -50,27 +57,54 @@ class Piece(NamedTuple):
 
 @dataclass
 class Chunk:
-    """The digest, length and first bytes of a segment's plaintext, and its expiry.
+    """The digest and length of a segment's plaintext, bytes to find it by, and its expiry.
 
     All cache entries that name the segment share one chunk. Its expiry changes when the segment is extended.
     """
 
     digest: bytes
     length: int
-    start: bytes
+    anchor: bytes
+    anchor_offset: int
     expires_at: int | None
 
     @classmethod
     def of(cls, piece: Piece, expires_at: int | None) -> Chunk:
         """Return the chunk of a segment with this content."""
-        return cls(piece.digest, len(piece.content), piece.content[:_ANCHOR_BYTES], expires_at)
+        offset = _anchor_offset(piece.content)
+        anchor = piece.content[offset : offset + _ANCHOR_BYTES]
+        return cls(piece.digest, len(piece.content), anchor, offset, expires_at)
 
     def piece_at(self, data: bytes, start: int) -> Piece | None:
         """Return the segment's content if the data has it at `start`, or `None`."""
-        if not data.startswith(self.start, start):
+        if not data.startswith(self.anchor, start + self.anchor_offset):
             return None
         content = data[start : start + self.length]
         return Piece(content, self.digest) if digest(content) == self.digest else None
+
+    def find(self, data: bytes, start: int, stop: int) -> int | None:
+        """Return the first offset between `start` and `stop` at which the data has the segment's content."""
+        place = start + self.anchor_offset - 1
+        last = stop - self.length + self.anchor_offset + len(self.anchor)
+        for _ in range(_PLACES_TRIED):
+            place = data.find(self.anchor, place + 1, last)
+            if place < 0:
+                return None
+            if self.piece_at(data, place - self.anchor_offset):
+                return place - self.anchor_offset
+        return None
+
+
+def _anchor_offset(content: bytes) -> int:
+    """Return where a segment has bytes that occur once in it; 0 if none are found."""
+    places = max(1, len(content) - _ANCHOR_BYTES)
+    # From the middle on: many segments begin with the same bytes, since their content determines where they are cut.
+    for tried in range(_ANCHORS_TRIED):
+        offset = (places // 2 + tried * places // _ANCHORS_TRIED) % places
+        anchor = content[offset : offset + _ANCHOR_BYTES]
+        if content.find(anchor) == offset and content.find(anchor, offset + 1) < 0:
+            return offset
+    return 0
 
 
 Inline: TypeAlias = tuple[tuple[int, bytes], ...]
@@ -156,14 +190,12 @@ def split(data: bytes, start: int, before: Sequence[Chunk]) -> tuple[list[Piece]
         before: The pieces of an earlier value, in order. Pieces that the data still has are kept as they are: behind
             bytes that were removed in front, and around bytes that were changed.
     """
-    pieces, position = list[Piece](), 0
-    while (found := _next_kept(data, start, before, position)) is not None:
-        offset, position, kept = found
+    pieces = list[Piece]()
+    for offset, chunk in _kept(data, start, len(data), before):
         if start < offset:
             pieces += _pieces_between(data, start, offset)
-        pieces.append(kept)
-        start = offset + len(kept.content)
-        position += 1
+        start = offset + chunk.length
+        pieces.append(Piece(data[offset:start], chunk.digest))
     new, tail = cut_pieces(data, start, LARGE_SEGMENT_BYTES_MIN)
     return pieces + new, tail
 
@@ -185,41 +217,42 @@ def _pieces_between(data: bytes, start: int, stop: int) -> list[Piece]:
     return [piece(data[each:end]) for each, end in zip([start, *ends], ends, strict=False)]
 
 
-def _next_kept(
-    data: bytes, start: int, before: Sequence[Chunk], position: int
-) -> tuple[int, int, Piece] | None:
-    """Find the first of the parent's remaining pieces that the data still has.
+def _kept(data: bytes, start: int, stop: int, before: Sequence[Chunk]) -> Iterator[tuple[int, Chunk]]:
+    """Yield those of the parent's pieces that the data still has, in order, each with its offset.
 
-    Usually it is the next one, at `start`. Otherwise some of the others are searched for, ever further apart, and from
-    one that is found the search goes back to the first piece before it that matches.
-
-    Returns:
-        The offset in the data, the position of the piece, and its content; `None` if there is none.
+    Usually it is the next one, at `start`. Otherwise one is searched for; then those before it are, in front of it.
     """
-    for step in _steps(len(before) - position):
-        chunk = before[position + step]
-        offset = data.find(chunk.start, start)
-        kept = None if offset < 0 else chunk.piece_at(data, offset)
-        if kept is None:
-            continue
-        while step > 0:
-            chunk = before[position + step - 1]
-            earlier = chunk.piece_at(data, offset - chunk.length) if offset - chunk.length >= start else None
-            if earlier is None:
-                break
-            offset, kept, step = offset - chunk.length, earlier, step - 1
-        return offset, position + step, kept
+    position = 0
+    # Places that were found and not yet reached, the nearest last.
+    found = [(stop, len(before))]
+    while found:
+        stop, last = found[-1]
+        chunk = before[position] if position < last else None
+        if chunk is not None and start + chunk.length <= stop and chunk.piece_at(data, start):
+            yield start, chunk
+            start += chunk.length
+            position += 1
+        elif (nearer := _find_any(data, start, stop, before[position:last])) is not None:
+            offset, step = nearer
+            found.append((offset, position + step))
+        else:
+            start, position = found.pop()
+
+
+def _find_any(data: bytes, start: int, stop: int, chunks: Sequence[Chunk]) -> tuple[int, int] | None:
+    """Find one of these pieces in the data between `start` and `stop`, and return its offset and its number."""
+    for end in sorted({min(stop, start + _NEAR_BYTES), stop}):
+        for step in _steps(len(chunks)):
+            offset = chunks[step].find(data, start, end)
+            if offset is not None:
+                return offset, step
     return None
 
 
-def _steps(count: int) -> Iterator[int]:
-    """Yield 0, 1, 3, 7 and so on, and the last one."""
-    step = 0
-    while step < count:
-        yield step
-        step = 2 * step + 1
-    if count > 0:
-        yield count - 1
+def _steps(count: int) -> list[int]:
+    """Return 0, 1, 3, 7 and so on, and the last one; then others, evenly, up to the most that are searched for."""
+    first = [(1 << power) - 1 for power in range(count.bit_length())] + [count - 1] * (count > 0)
+    return list(dict.fromkeys([*first, *range(0, count, -(-count // _SEARCHES_MAX) or 1)]))
 
 
 # Ids

@@ -77,7 +77,7 @@ def target(config: RunnableConfig) -> Partition:
 def root_of_run(
     partition: Partition, config: RunnableConfig, checkpoint_id: str | None, parents: Any = None
 ) -> str | None:
-    """Return the root checkpoint that a run is at: the one that a call names, or, in a subgraph, that of the root graph.
+    """Return the root checkpoint that a run is at: the one that a call names or, in a subgraph, the root graph's.
 
     LangGraph names those above in `checkpoint_map`, and in a checkpoint's metadata as `parents`.
     """

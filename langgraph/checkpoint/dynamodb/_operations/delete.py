@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 
 from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.pricing import read_units, write_units
 from langgraph.checkpoint.dynamodb._format.schema import RUN_ID
 from langgraph.checkpoint.dynamodb._operations.arguments import COUNT_MAX, checked_id, checked_ids
 from langgraph.checkpoint.dynamodb._operations.collect import Choice, collect, collect_all
 from langgraph.checkpoint.dynamodb._operations.error_collector import ErrorCollector
-from langgraph.checkpoint.dynamodb._operations.inventory import Inventory, scan_namespace
+from langgraph.checkpoint.dynamodb._operations.inventory import Inventory, read_indexes, scan_namespace
 from langgraph.checkpoint.dynamodb._operations.needs import Needs
 from langgraph.checkpoint.dynamodb._operations.overview import threads_of_run
 from langgraph.checkpoint.dynamodb._operations.threads import namespaces, read_thread
@@ -78,15 +80,45 @@ def prune_thread(storage: Storage, thread_id: str, count: int, is_old: Age = is_
     yield from collect(storage, checked_id(thread_id, "thread_id"), choose)
 
 
-def count_old(storage: Storage, thread_id: str, count: int, is_old: Age) -> Op[int]:
-    """Count the checkpoints that a prune would delete now. Nothing is changed."""
+@dataclass(frozen=True)
+class Forecast:
+    """The checkpoints that a prune of a thread would delete, and about its cost."""
+
+    checkpoints: int
+    write_units: int
+    read_units: int
+
+
+def foresee_prune(storage: Storage, thread_id: str, count: int, is_old: Age) -> Op[Forecast]:
+    """Tell what a prune would delete now. Nothing is changed."""
     root = items.partition_of(checked_id(thread_id, "thread_id"))
     within = yield from namespaces(storage, root)
     thread = yield from read_thread(storage, root)
-    before = yield from gather([scan_namespace(storage, each) for each in within])
+    before = yield from gather([scan_namespace(storage, each, with_sizes=True) for each in within])
+    yield from gather([read_indexes(storage, each) for each in before])
     for each in before:
         each.mark_committed(thread)
-    return sum(map(len, choose_old(before, count, is_old).values()))
+    chosen = choose_old(before, count, is_old)
+    writes = sum(_write_units(each, chosen[each.partition.pk]) for each in before)
+    reads = sum(_read_units(each, chosen[each.partition.pk]) for each in before)
+    # The claim, the end of the epoch and the release update the thread item, which an index may hold, too.
+    return Forecast(sum(map(len, chosen.values())), writes + 6, reads + 2)
+
+
+def _read_units(inventory: Inventory, gone: set[str]) -> int:
+    """Return about what it costs to read everything, and again without the checkpoints that are gone by then."""
+    deleted = sum(inventory.sizes[items.sort_key(each)] for each in inventory.items_of(gone))
+    stored = sum(inventory.sizes.values())
+    return round(sum(read_units(each, consistent=True) for each in (stored, stored - deleted)))
+
+
+def _write_units(inventory: Inventory, gone: set[str]) -> int:
+    """Return about what it costs to delete checkpoints, and to restamp the others."""
+    kept = inventory.checkpoint_ids - gone
+    freed = (inventory.named(gone) - inventory.named(kept)) & inventory.segments.keys()
+    changed = [*inventory.items_of([*gone, *kept]), *(inventory.segments[each] for each in freed)]
+    indexed = sum(RUN_ID in inventory.heads[each] for each in gone & inventory.heads.keys())
+    return sum(write_units(inventory.sizes[items.sort_key(each)]) for each in changed) + indexed
 
 
 def checked_count(strategy: str, keep_last: int | None) -> int:

@@ -108,6 +108,12 @@ class Ancestors(AncestorReader):
             raise _deleted_meanwhile(checkpoint.checkpoint_id, self._partition)
         return whole
 
+    def with_body(self, checkpoint: StoredCheckpoint) -> Op[Ancestor]:
+        """Read a checkpoint's body, which confirms its link to the parent."""
+        checkpoint = yield from self.segments(checkpoint, checkpoint.ids(), indexes_only=True)
+        checkpoint = yield from self.segments(checkpoint, checkpoint.own_ids())
+        return Ancestor(checkpoint, read_body(self._codec, checkpoint.head, self.known.contents))
+
     def with_bodies(
         self, head: Item, channels: Iterable[str], is_full: Callable[[int], bool]
     ) -> Op[tuple[list[Ancestor], bool]]:
@@ -141,11 +147,10 @@ class Ancestors(AncestorReader):
                     f" {self._partition.thread_id!r}, namespace {self._partition.namespace!r}, is no longer in the"
                     " table; resume from a checkpoint that has a snapshot, or start a new thread"
                 )
-            checkpoint = yield from self.segments(checkpoint, checkpoint.ids(), indexes_only=True)
-            checkpoint = yield from self.segments(checkpoint, checkpoint.own_ids())
-            body = read_body(self._codec, checkpoint.head, self.known.contents)
-            path.append(Ancestor(checkpoint, body))
-            remaining -= body.values.keys()
+            ancestor = yield from self.with_body(checkpoint)
+            path.append(ancestor)
+            remaining -= ancestor.body.values.keys()
+            checkpoint = ancestor.checkpoint
             head = checkpoint.head
             size_bytes += checkpoint.sealed_bytes()
             size_bytes += sum(len(self.known.contents[each]) for each in checkpoint.own_ids())
@@ -221,6 +226,7 @@ def find_history(
         raise _deleted_meanwhile(after, partition)
     path, has_more = list[Ancestor](), False
     if start is not None:
+        start = (yield from ancestors.with_body(start)).checkpoint
         path, has_more = yield from ancestors.with_bodies(start.head, channels, is_full)
     # How far back each channel's writes are needed: the ancestor with the stored value has the first of them.
     depths = {

@@ -16,7 +16,7 @@ from typing import Any
 
 from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.codec import metadata_json
+from langgraph.checkpoint.dynamodb._format.codec import UnreadableError, metadata_json
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX, PARTITION_KEY_BYTES_MAX
 from langgraph.checkpoint.dynamodb._format.moments import in_epoch_seconds
@@ -39,6 +39,7 @@ from langgraph.checkpoint.dynamodb._operations.entries import (
     owner_key,
     read_about,
 )
+from langgraph.checkpoint.dynamodb._operations.error_collector import OF_ONE_THREAD
 from langgraph.checkpoint.dynamodb._operations.overview import readable_metadata, status_of
 from langgraph.checkpoint.dynamodb._operations.reads import NamespaceReader
 from langgraph.checkpoint.dynamodb._operations.threads import began_at, check_pinned, ensure_epoch
@@ -47,6 +48,7 @@ from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointCorruptionError,
+    CheckpointerError,
     CheckpointerInputError,
     ThreadBusyError,
 )
@@ -82,7 +84,10 @@ class ThreadSummary:
     last_active: datetime | None
     """When it was last active, up to `ACTIVITY_SECONDS` too old."""
     status: str | None = None
-    """`idle`, `waiting` for a human or `failed`, as of the newest checkpoint; `None` if it was not looked up."""
+    """`idle`, `waiting` for a human or `failed`, as of the newest checkpoint.
+
+    `None` if it was not looked up, or cannot be read.
+    """
     step: int | None = None
     """The newest checkpoint's step."""
 
@@ -255,8 +260,8 @@ def _pages(partition: tuple[str, str, str], since: int, start: ThreadPosition | 
 class Newest:
     """The newest checkpoint of a thread."""
 
-    status: str
-    """`idle`, `waiting` for a human or `failed`."""
+    status: str | None
+    """`idle`, `waiting` for a human or `failed`; `None` if it cannot be read."""
     step: int | None = None
     checkpoint_id: str | None = None
     """Its id; `None` if the thread has none."""
@@ -311,7 +316,7 @@ class _Listing:
     found: list[tuple[ThreadPosition, ThreadSummary]] = field(default_factory=list)
     has_read: bool = False
     """Whether any entry could be read."""
-    damage: CheckpointCorruptionError | None = None
+    damage: CheckpointerError | None = None
 
     def page(self, position: ThreadPosition | None) -> Op[ThreadPage]:
         """Read one thread more than the page has, which tells whether the list goes on, or to its end."""
@@ -340,12 +345,20 @@ class _Listing:
         ]
         status = self.query.status
         if self.query.with_status or status is not None:
-            newest = yield from gather([look_up(self.storage, summary.thread_id) for _, summary in new])
+            newest = yield from gather([self._newest(summary.thread_id) for _, summary in new])
             new = [
                 (position, replace(summary, status=each.status, step=each.step))
                 for (position, summary), each in zip(new, newest, strict=True)
             ]
         self.found += [each for each in new if status is None or each[1].status == status]
+
+    def _newest(self, thread_id: str) -> Op[Newest]:
+        """Look up a thread, and log what is wrong with it: one thread hides no other."""
+        try:
+            return (yield from look_up(self.storage, thread_id))
+        except OF_ONE_THREAD as error:
+            logger.warning("A list of threads does not know the status of thread %r: %s", thread_id, error)
+            return Newest(None)
 
     def _summary(self, item: Item) -> ThreadSummary | None:
         """Return a thread as its entry tells it; `None` if it is not to be shown."""
@@ -355,9 +368,11 @@ class _Listing:
             return None
         try:
             about = read_about(self.storage.codec, item)
-        except CheckpointCorruptionError as error:
-            # Its owner is not known: somebody may have forged the entry.
+        except OF_ONE_THREAD as error:
+            # Its owner is not known: somebody may have forged the entry, or has another key.
             if self.for_operators:
+                # Damage does not keep them from the thread, but the wrong key does.
+                self.damage = self.damage or (error if isinstance(error, UnreadableError) else None)
                 return ThreadSummary(root.thread_id, None, None, {}, None, in_epoch_seconds(last_active))
             logger.warning("Thread %r is left out of a list: %s", root.thread_id, error)
             self.damage = self.damage or error

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
+from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._format.schema import (
     ALIVE_UNTIL,
     PARTITION_KEY,
@@ -56,7 +57,7 @@ class Inventory:
     """The checkpoints whose heads are committed."""
     indexes: LoadedSegments = field(init=False)
     sizes: dict[str, int] = field(default_factory=dict)
-    """The size of each item in bytes, by its sort key, if the inventory is that of `verify`."""
+    """The size of each item in bytes, by its sort key, if it was asked for."""
 
     def __post_init__(self) -> None:
         """Start without index segments."""
@@ -101,12 +102,15 @@ class Inventory:
         return self.heads.keys() | self.writes.keys()
 
 
-def scan_namespace(storage: Storage, partition: Partition) -> Op[Inventory]:
-    """Read the items of a namespace."""
+def scan_namespace(storage: Storage, partition: Partition, *, with_sizes: bool = False) -> Op[Inventory]:
+    """Read the items of a namespace. For sizes, it transfers all data."""
     inventory = Inventory(partition)
-    query = Query(partition.pk, attributes=_ATTRIBUTES)
+    query = Query(partition.pk, attributes=() if with_sizes else _ATTRIBUTES)
     while not query.done:
         for item in (yield from storage.table.query_page(query)):
+            if with_sizes:
+                inventory.sizes[items.sort_key(item)] = item_bytes(item)
+                item.pop(items.DATA, None)
             inventory.add(item)
     return inventory
 

@@ -45,6 +45,9 @@ from langgraph.checkpoint.dynamodb._runtime.requests import Pages, Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, gather, work
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 
+# Sorts before every id that LangGraph makes.
+_OLDEST = "\x01"
+
 Matches: TypeAlias = Callable[[Mapping[str, Any], Mapping[str, Any]], bool]
 
 # The first page of a list without a limit; its consumer may stop at any time.
@@ -122,7 +125,7 @@ class Selection:
     def of_table(self) -> Stream[CheckpointTuple]:
         """List every thread: by the index if the filter has a run id, otherwise by a scan.
 
-        An error in one namespace does not keep the others from being listed.
+        An error in one namespace does not keep the others from being listed: it is raised at the end.
         """
         run_id = items.indexable_run_id(self.metadata_filter)
         start = "" if self.after is None else items.partition_of(*self.after[:2]).pk
@@ -151,8 +154,14 @@ class Selection:
             self.after = None
         self.segments.clear()
         if pk.startswith(items.escape(self.prefix, "prefix")):
-            with self.errors.capture(f"PK={pk!r}"):
-                yield from self.of_namespaces([items.parse_partition(pk)], None)
+            name, partition = f"PK={pk!r}", items.parse_partition(pk)
+            with self.errors.capture(name):
+                yield from self.of_namespaces([partition], None)
+            # What is older than what cannot be read is left out, too: it would look like the newest.
+            if name in self.errors and self.ends_behind(
+                Position(partition.thread_id, partition.namespace, _OLDEST)
+            ):
+                self.left = 0
 
     def of_thread(self, root: Partition, checkpoint_id: str | None) -> Stream[CheckpointTuple]:
         """List every namespace of a thread, merged."""

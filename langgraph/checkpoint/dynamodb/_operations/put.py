@@ -368,9 +368,6 @@ def _head(
 ) -> _ComposedHead:
     """Compose the head, given how it stores the values."""
     sources = _sources(new, parent, values)
-    readable_metadata = new.metadata if isinstance(new.metadata, str) else ""
-    packed = pack_body(*new.rest, values, readable_metadata, sources)
-    body = builder.part(items.BODY, packed, BODY_BYTES_MAX, values.values())
     item = items.head_item(
         new.key,
         texts={
@@ -379,8 +376,10 @@ def _head(
             RUN_ID: new.run_id,
         },
         metadata=metadata,
-        body=body,
     )
+    packed = pack_body(*new.rest, values, sources, item)
+    body = builder.part(items.BODY, packed, BODY_BYTES_MAX, values.values())
+    item[items.BODY] = body.attribute(items.sort_key(item))
     return _ComposedHead(item, builder, values, sources)
 
 

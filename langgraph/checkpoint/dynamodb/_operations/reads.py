@@ -21,6 +21,7 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     PAGE_ITEMS_MAX,
     QUERIED_SEGMENTS_MAX,
     QUERIED_SEGMENTS_MIN,
+    SEGMENT_BYTES_USUAL,
 )
 from langgraph.checkpoint.dynamodb._format.schema import ALIVE_UNTIL, TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import Chunk, expand, is_index, piece
@@ -314,11 +315,16 @@ class LoadedSegments:
             cached = self._cached(storage, wanted, from_cache=from_cache)
             read = {each: page[each] for each in sorted(wanted & page.keys() - cached.keys())}
             rest = wanted - cached.keys() - page.keys()
+            storage.on_read(SEGMENT_BYTES_USUAL * len(wanted))
             read |= _by_id((yield from segment_items(storage.table, self._pk, rest)))
-            contents = yield from work(partial(self._open, storage.codec, read, cached), 8192 * len(wanted))
+            contents = yield from work(
+                partial(self._open, storage, read, cached), SEGMENT_BYTES_USUAL * len(wanted)
+            )
             self.contents |= contents
             if self.epoch is not None:
-                new = yield from work(partial(_cached_segments, read, contents), 8192 * len(read))
+                new = yield from work(
+                    partial(_cached_segments, read, contents), SEGMENT_BYTES_USUAL * len(read)
+                )
                 storage.cache.remember_segments(self._pk, self.epoch, new)
                 self.chunks |= {each: segment.chunk for each, segment in {**cached, **new}.items()}
             missing |= wanted - contents.keys()
@@ -331,7 +337,7 @@ class LoadedSegments:
         missing: set[bytes] = set()
         while wanted:
             read = yield from segment_items(storage.table, self._pk, wanted)
-            contents = yield from work(partial(open_segments, None, read), 8192 * len(read))
+            contents = yield from work(partial(open_segments, None, read), SEGMENT_BYTES_USUAL * len(read))
             self.contents |= contents
             missing |= wanted - contents.keys()
             wanted = set(filter(is_index, _named_by_indexes(contents))) - self.contents.keys() - missing
@@ -391,16 +397,18 @@ class LoadedSegments:
         return storage.cache.segments(self._pk, self.epoch, wanted)
 
     def _open(
-        self, codec: Codec, read: Mapping[bytes, Item], cached: Mapping[bytes, CachedSegment]
+        self, storage: Storage, read: Mapping[bytes, Item], cached: Mapping[bytes, CachedSegment]
     ) -> dict[bytes, bytes]:
         from_cache = _items_of(self._pk, cached)
         contents: dict[bytes, bytes] = {}
         size = 0
         for segment_id, item in {**from_cache, **read}.items():
-            content = contents[segment_id] = open_segment(codec, item)
+            # The codec counts what it opens.
+            storage.on_read(-SEGMENT_BYTES_USUAL)
+            content = contents[segment_id] = open_segment(storage.codec, item)
             size += len(content)
             # The limit holds for the values, the body that describes them and the writes, each by itself.
-            codec.check_size(size // 3, item)
+            storage.codec.check_size(size // 3, item)
         return contents
 
 

@@ -15,9 +15,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
+from typing import Any
 
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.attributes import check_types
+from langgraph.checkpoint.dynamodb._format.attributes import check_attributes
 from langgraph.checkpoint.dynamodb._format.codec import Codec, UnreadableError
 from langgraph.checkpoint.dynamodb._format.content import read_body, read_metadata, read_writes
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition, later
@@ -32,6 +33,7 @@ from langgraph.checkpoint.dynamodb._operations.reads import (
     ChangedMeanwhileError,
     LoadedSegments,
     StoredCheckpoint,
+    find,
     load,
     open_segment,
 )
@@ -224,7 +226,7 @@ def _verify_namespace(
         page = yield from storage.table.query_page(query)
         yield from work(partial(_take_in, storage.codec, inventory, page, found), 8192 * len(page))
     found.segments += len(inventory.segments)
-    passed_over, firsts = set[str](), set[str]()
+    passed_over, decoded = set[str](), dict[str, _Decoded | None]()
     now = storage.clock()
     for checkpoint_id, head in sorted(inventory.heads.items()):
         is_readable = _lives(head, now)
@@ -239,15 +241,18 @@ def _verify_namespace(
             whole = yield from _whole(storage, checkpoint, inventory, loaded)
             if whole is None:
                 passed_over.add(checkpoint_id)
-            elif (yield from _is_first(storage, whole, loaded, found)):
-                firsts.add(checkpoint_id)
+            else:
+                decoded[checkpoint_id] = yield from _decode(storage, whole, loaded, found)
     found.passed_over += len(passed_over)
     live = {name: head for name, head in inventory.heads.items() if _lives(head, now, as_ancestor=True)}
     with found.noting():
         inventory.mark_committed(thread)
         found.uncommitted += len(live.keys() - inventory.committed - passed_over)
     with found.noting():
+        firsts = {name for name, each in decoded.items() if each is None or each.is_first}
         _check_ways_back(live, firsts, found)
+    with found.noting():
+        yield from _check_writes(storage, inventory, decoded, found)
     with found.noting():
         _count_leftovers(storage, inventory, found)
     return inventory
@@ -272,7 +277,7 @@ def _take_in(codec: Codec, inventory: Inventory, page: Iterable[Item], found: Ve
                         inventory.indexes.contents[segment_id] = content
                 inventory.sizes[items.sort_key(item)] = size
             inventory.add(item)
-            check_types(item)
+            check_attributes(item)
             if items.sort_key(item).startswith(items.SEGMENTS):
                 del item[items.DATA]
 
@@ -297,29 +302,94 @@ def _whole(
     return checkpoint
 
 
-def _is_first(
+@dataclass(frozen=True)
+class _Decoded:
+    """What a checkpoint says of others."""
+
+    is_first: bool
+    """Whether it may belong to a run that found nothing stored."""
+    versions: Mapping[str, Any]
+    """The versions of its channels."""
+    rebuilt: Collection[str]
+    """Its delta channels that are rebuilt from the writes of ancestors."""
+    written: Collection[str]
+    """The channels of its pending writes."""
+
+    def lacking(self, parent: _Decoded) -> set[str]:
+        """Return the channels whose new versions come from writes that the parent does not have."""
+        changed = {each for each in self.rebuilt if self.versions.get(each) != parent.versions.get(each)}
+        return changed.difference(parent.written)
+
+
+def _decode(
     storage: Storage, checkpoint: StoredCheckpoint, loaded: LoadedSegments, found: Verification
-) -> Op[bool]:
-    """Decode a checkpoint's items, and tell whether it may belong to a run that found nothing stored."""
+) -> Op[_Decoded | None]:
+    """Decode a checkpoint's items; note if they cannot be opened, and return `None`."""
     try:
         if (yield from loaded.read(storage, checkpoint.own_ids())):
             raise ChangedMeanwhileError
         return (
-            yield from work(
-                partial(_decoded_is_first, storage.codec, checkpoint, loaded), checkpoint.sealed_bytes()
-            )
+            yield from work(partial(_decoded, storage.codec, checkpoint, loaded), checkpoint.sealed_bytes())
         )
     except UnreadableError as error:
         found.unread(error)
-        return True
+        return None
 
 
-def _decoded_is_first(codec: Codec, checkpoint: StoredCheckpoint, loaded: LoadedSegments) -> bool:
-    read_body(codec, checkpoint.head, loaded.contents)
-    for item, name in product(checkpoint.writes, (items.WRITES, *items.SPECIAL_WRITES.values())):
-        read_writes(codec, item, name, loaded.contents)
+def _decoded(codec: Codec, checkpoint: StoredCheckpoint, loaded: LoadedSegments) -> _Decoded:
+    body = read_body(codec, checkpoint.head, loaded.contents)
     step = read_metadata(codec, checkpoint.head, loaded.contents).get("step")
-    return isinstance(step, int) and step < 0
+    return _Decoded(
+        isinstance(step, int) and step < 0,
+        body.checkpoint.get("channel_versions", {}),
+        body.sources.keys() - body.values.keys(),
+        _written(codec, checkpoint.writes, loaded),
+    )
+
+
+def _written(codec: Codec, writes: Iterable[Item], loaded: LoadedSegments) -> set[str]:
+    return {
+        write.channel
+        for item, name in product(writes, (items.WRITES, *items.SPECIAL_WRITES.values()))
+        for write in read_writes(codec, item, name, loaded.contents)
+    }
+
+
+def _decode_again(
+    storage: Storage, partition: Partition, checkpoint_id: str, found: Verification
+) -> Op[_Decoded | None]:
+    """Find a checkpoint and decode it; return `None` if it has been deleted, or cannot be opened."""
+    checkpoint = yield from find(storage, partition, checkpoint_id, as_ancestor=True)
+    if checkpoint is None:
+        return None
+    loaded = LoadedSegments(partition.pk)
+    yield from loaded.read_indexes(storage, checkpoint.ids())
+    return (yield from _decode(storage, checkpoint, loaded, found))
+
+
+def _check_writes(
+    storage: Storage, inventory: Inventory, decoded: Mapping[str, _Decoded | None], found: Verification
+) -> Op[None]:
+    """Check that the writes exist that delta channels are rebuilt from.
+
+    LangGraph stores them before the checkpoint that counts on them. Nothing tells of other writes that are gone.
+    """
+    for name, child in decoded.items():
+        parent_id = items.text(inventory.heads[name], items.PARENT) or ""
+        known = decoded.get(parent_id)
+        if child is None or known is None or not child.lacking(known):
+            continue
+        # The page with the writes may be older than the one with the checkpoint.
+        with suppress(ChangedMeanwhileError):
+            again = yield from _decode_again(storage, inventory.partition, parent_id, found)
+            lacking = sorted(child.lacking(again)) if again else []
+            if lacking:
+                where = items.name_of(inventory.heads[parent_id])
+                found.flaw(
+                    f"{where} has lost writes to {', '.join(lacking)}, delta channels"
+                    f" that checkpoint {name!r} rebuilds from them; restore the thread from a backup or point-in-time"
+                    " recovery, or resume from an older checkpoint"
+                )
 
 
 def _check_ways_back(live: Mapping[str, Item], firsts: Collection[str], found: Verification) -> None:

@@ -17,6 +17,7 @@ from langgraph.checkpoint.dynamodb._runtime.options import (
     check_connection,
     check_flag,
     check_on_event,
+    check_region,
     check_seconds,
     check_table_name,
     refuse_unknown,
@@ -95,6 +96,7 @@ def connect(
         read_seconds=read_seconds,
     )
     check_connection(client_options)
+    check_region(table_name, client_options.region_name)
     check_seconds("retry_seconds", retry_seconds, at_least=0)
     allow_unencrypted, bound_to = options.get("allow_unencrypted", False), options.get("bound_to")
     check_flag("allow_unencrypted", allow_unencrypted)

@@ -37,6 +37,14 @@ def check_table_name(value: Any, name: str = "table_name") -> None:
         _refuse(name, value, "give the table's name, of 3 to 255 letters, digits, _, - and dots, or its ARN")
 
 
+def check_region(table_name: str, region_name: str | None) -> None:
+    """Raise if the table's ARN names another region than the option: requests would look for the table there."""
+    parts = table_name.split(":")
+    if region_name is not None and len(parts) > 3 and parts[3] != region_name:
+        msg = f"region_name is {region_name!r}, but the ARN in table_name names {parts[3]!r}; leave out the wrong one"
+        raise CheckpointerInputError(msg)
+
+
 def is_table_name(name: str) -> bool:
     """Tell whether DynamoDB allows a table's name, or whether it is an ARN."""
     return _TABLE_NAME.fullmatch(name) is not None
@@ -186,7 +194,7 @@ def _check_endpoint(value: Any) -> None:
     except ValueError as error:
         raise CheckpointerInputError(f"endpoint_url {error}") from None
     if not _is_address(value):
-        _refuse("endpoint_url", value, 'give an address such as "http://localhost:8000"')
+        _refuse("endpoint_url", value, 'begin it with http:// or https://, such as "http://localhost:8000"')
 
 
 def _check_session(value: Any) -> None:

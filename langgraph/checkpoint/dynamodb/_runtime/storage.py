@@ -7,11 +7,17 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from typing_extensions import Self
+
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.items import Item
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache, CachedThread
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb.errors import CheckpointerUnavailableError
+
+
+def _nothing(_size_bytes: int) -> None:
+    """Do nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +37,7 @@ class Storage:
     """The source of epochs, tokens and segment ids."""
     owner_from: str | None = None
     """The key of a config whose value names the owner of its thread; `None` keeps new threads out of the directory."""
-    owner_key: bytes | None = None
+    owner_key: bytes | None = field(default=None, repr=False)
     """The key of the digests that stand for owners, if the codec encrypts."""
     owner: str | None = None
     """The owner of new threads whose config names none, and whose threads a list shows that is not told."""
@@ -39,6 +45,12 @@ class Storage:
     """Makes what the directory holds of a thread that is new in it: its owner. `None` keeps the thread out of it."""
     pinned: CachedThread | None = None
     """The only state of its thread that an operation may store under. `None`: whatever epoch the thread has."""
+    on_read: Callable[[int], None] = _nothing
+    """Told about how many bytes an operation reads. It may raise, which ends the operation."""
+
+    def counting(self, on_read: Callable[[int], None]) -> Self:
+        """Return the storage that tells `on_read` what is read and opened: an estimate first, which is taken back."""
+        return replace(self, on_read=on_read, codec=self.codec.counting(on_read))
 
     def after(self, error: BaseException) -> Storage:
         """Return the storage with which an operation cleans up after an error.

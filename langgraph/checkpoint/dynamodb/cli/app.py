@@ -62,7 +62,7 @@ COMMANDS = {
     "view": Command("view:view", "Show threads on a page in the browser, step by step."),
     "setup": Command("setup:setup", "Create the table for development, or check it."),
     "directory": Command("directory:directory", "Enter existing threads in the directory that lists them."),
-    "export": Command("export:export", "Write a thread, or all threads of an owner, as JSON lines."),
+    "export": Command("export:export", "Write a thread, or all threads of an owner, to files."),
     "import": Command("files:import_", "Store a thread that was exported, and compare it with the file."),
     "copy": Command("copy:copy", "Copy a thread to another id, or from another table."),
     "prune": Command("prune:prune", "Remove old checkpoints from threads."),

@@ -55,7 +55,7 @@ def _shared(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="A YAML or TOML file that configures the checkpointer; otherwise the environment does,"
+            help="A YAML file that configures the checkpointer; otherwise the environment does,"
             " by LANGGRAPH_CHECKPOINTER_CONFIG__TABLE_NAME and the like.",
         ),
     ] = None,

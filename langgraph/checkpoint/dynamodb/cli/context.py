@@ -24,7 +24,7 @@ from langgraph.checkpoint.dynamodb.cli.connection import (
 )
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.output import Output
-from langgraph.checkpoint.dynamodb.cli.values import counted, sized
+from langgraph.checkpoint.dynamodb.cli.values import CENT, counted, priced, sized
 from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions
 from langgraph.checkpoint.dynamodb.config.model import CheckpointerConfig, ComponentConfig
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
@@ -180,19 +180,20 @@ class CommandContext:
 
     # Scans
 
-    def announce_scan(self) -> Extent | None:
-        """Announce what a scan will read and cost. Return the table's size, or None if it cannot be known."""
+    def announce_scan(self, then: str = "") -> Extent | None:
+        """Announce a scan that costs a cent or more. Return the table's size, or None if it cannot be known."""
         found = self.run(extent(self.storage))
         if found is None:
             self.output.note(
                 f"Scanning table {self.options.table_name}; its size is not known without"
-                " dynamodb:DescribeTable. A scan costs 0.5 read units for each 4 KB stored."
+                f" dynamodb:DescribeTable. A scan costs 0.5 read units for each 4 KB stored.{then}"
             )
             return None
         units = read_units(found.bytes)
-        self.output.note(
-            f"Scanning table {self.options.table_name}: up to {counted(found.items, 'item')}, {sized(found.bytes)},"
-            f" {counted(round(units), 'read unit')}, about ${units * READ_UNIT_DOLLARS:,.6f} on demand"
-            " (as DynamoDB last counted, which it does every six hours)."
-        )
+        if units * READ_UNIT_DOLLARS >= CENT:
+            self.output.note(
+                f"Scanning table {self.options.table_name}: up to {counted(found.items, 'item')}, {sized(found.bytes)},"
+                f" {priced(units, 'read unit', READ_UNIT_DOLLARS)}"
+                f" (as DynamoDB last counted, which it does every six hours).{then}"
+            )
         return found

@@ -20,7 +20,7 @@ from langgraph.checkpoint.dynamodb.cli.many import (
     serve,
 )
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
-from langgraph.checkpoint.dynamodb.cli.values import counted
+from langgraph.checkpoint.dynamodb.cli.values import counted, priced
 
 # The thread item and its entries in two indexes.
 _WRITE_UNITS = 3
@@ -57,7 +57,7 @@ def directory(
         raise CommandError(Exit.USAGE, msg)
     found = chosen(context, thread_ids, file, scan=not thread_ids and file is None)
     units = _WRITE_UNITS * len(found)
-    cost = f"up to {units:,} write units, about ${units * WRITE_UNIT_DOLLARS:,.6f} on demand"
+    cost = f"up to {priced(units, 'write unit', WRITE_UNIT_DOLLARS)}"
     what = f"{counted(len(found), 'thread')} of table {context.options.table_name}"
     if dry_run:
         context.output.result({"would_enter": found, "write_units": units}, f"would enter: {what}, {cost}")

@@ -113,6 +113,7 @@ class Examination:
             return
         yield self._schema()
         yield self._expiry()
+        yield self._recovery()
         yield self._clock_skew()
 
     @property
@@ -188,6 +189,25 @@ class Examination:
             says = f"time to live is on {found['AttributeName']}, not on {TTL_ATTRIBUTE}"
             return Finding("expiry", "problem", says, f"switch it off, wait an hour, then {INDEX_REMEDY}")
         return Finding("expiry", "ok", f"time to live is on {TTL_ATTRIBUTE}")
+
+    def _recovery(self) -> Finding:
+        """Check what keeps the table, and what brings it back."""
+        if isinstance(self._description, Exception):
+            return Finding("recovery", "unknown", "the table cannot be described")
+        response = asked(self.client.describe_continuous_backups, TableName=self.name)
+        found = {} if isinstance(response, Exception) else response["ContinuousBackupsDescription"]
+        state = found.get("PointInTimeRecoveryDescription", {}).get("PointInTimeRecoveryStatus", "unknown")
+        is_protected = self._description.get("DeletionProtectionEnabled", False)
+        says = f"deletion protection is {'on' if is_protected else 'off'}, point-in-time recovery {state.lower()}"
+        if is_protected and state == "ENABLED":
+            return Finding("recovery", "ok", says)
+        remedy = (
+            f"`make deploy`, or aws dynamodb update-table --table-name {self.name} --deletion-protection-enabled and"
+            f" aws dynamodb update-continuous-backups --table-name {self.name} --point-in-time-recovery-specification"
+            " PointInTimeRecoveryEnabled=true"
+        )
+        is_off = not is_protected or state == "DISABLED"
+        return Finding("recovery", "warning" if is_off else "unknown", says, remedy)
 
     def _clock_skew(self) -> Finding:
         item_key = key(partition_of(self.thread_id).pk, "doctor")

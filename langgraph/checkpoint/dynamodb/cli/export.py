@@ -20,6 +20,8 @@ from langgraph.checkpoint.dynamodb.cli.threads import Owner, summary_as_json
 from langgraph.checkpoint.dynamodb.cli.values import counted, sized
 from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
 from langgraph.checkpoint.dynamodb.migrate import Exported, TableEndpoint, export_thread
+from langgraph.checkpoint.dynamodb.view.page_file import page_file
+from langgraph.checkpoint.dynamodb.view.thread_view import Session
 
 # The file of an owner's folder that says whose the others are.
 LIST = "threads.json"
@@ -39,16 +41,41 @@ def export(
         Path | None,
         typer.Option("--to", metavar="FOLDER", help="With --owner: the folder to write the files to."),
     ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            "--html", metavar="FILE", help="Write a page for a browser instead; - is standard output."
+        ),
+    ] = None,
+    mask: Annotated[
+        bool, typer.Option("--mask", help="With --html: leave out values. Types, names and sizes stay.")
+    ] = False,
+    channels: Annotated[
+        str | None,
+        typer.Option(
+            "--channels", metavar="NAMES", help="With --html: mask all but these, such as plan,messages."
+        ),
+    ] = None,
     yes: Yes = False,
 ) -> None:
-    """Write a thread, or all threads of an owner, as JSON lines.
+    """Write a thread, or all threads of an owner, to files.
 
-    A file has everything that belongs to the thread; `langgraph-dynamodb docs migrating` describes its format. It
-    is not encrypted, even if the thread is: whoever has the file can read the conversation.
+    A file of JSON lines has everything that belongs to the thread; `langgraph-dynamodb docs migrating` describes its
+    format. It is not encrypted, even if the thread is: whoever has the file can read the conversation.
 
     --owner writes one file for each thread of the owner, and threads.json, which lists them with their titles. If a
     thread cannot be written, the command writes the others, and ends with exit code 8.
+
+    --html writes the page of `view` with the thread in it: one file that needs no server and loads nothing, for a bug
+    report. It cannot be imported. Ids, names of nodes and channels, and keys of objects stay readable under --mask.
     """
+    if html is not None and thread_id is not None and file == PIPE and owner is None and folder is None:
+        _export_page(context, thread_id, html, mask=mask, channels=channels, yes=yes)
+        return
+    if html is not None or mask or channels is not None:
+        raise CommandError(
+            Exit.USAGE, "give a thread and --html with a file; --mask and --channels go with that"
+        )
     if owner is not None and folder is not None and thread_id is None:
         _export_owner(context, owner, folder, yes=yes)
         return
@@ -62,6 +89,20 @@ def export(
             f"exported: {counted(exported.checkpoints, 'checkpoint')} with"
             f" {counted(exported.writes, 'pending write')}, {sized(exported.bytes)}, to {file}",
         )
+
+
+def _export_page(
+    context: CommandContext, thread_id: str, file: Path, *, mask: bool, channels: str | None, yes: bool
+) -> None:
+    if mask and channels is not None:
+        raise CommandError(Exit.USAGE, "give --mask, which masks all channels, or --channels, not both")
+    shows = () if mask else None if channels is None else tuple(channels.split(","))
+    page = page_file(Session(context.saver), thread_id, shows).encode()
+    with written_file(context, file, yes=yes) as stream:
+        stream.write(page)
+    if file != PIPE:
+        document = {"thread_id": thread_id, "bytes": len(page), "file": str(file)}
+        context.output.result(document, f"exported: {sized(len(page))}, to {file}; open it in a browser")
 
 
 def file_name(thread_id: str) -> str:

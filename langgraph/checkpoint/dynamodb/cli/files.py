@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shutil
+import stat
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, BinaryIO, Literal, TypeAlias
+from typing import Annotated, BinaryIO, TypeAlias
 
 import typer
 
@@ -87,11 +88,15 @@ def written_file(context: CommandContext, file: Path, *, yes: bool) -> Iterator[
         context.confirm(f"{file} is there already. Replace it?", yes=yes, has_dry_run=False)
     # A link stays a link, and the file that it points to is replaced.
     file = file.resolve()
-    part = file.with_name(f"{file.name}.part")
-    stream = _open(part, "wb")
+    with _refusing(file, "written"):
+        # Only its owner can read the new file, whose random name nobody can have taken.
+        number, name = tempfile.mkstemp(prefix=f".{file.name}.", suffix=".part", dir=file.parent)
+    part = Path(name)
     try:
-        with stream:
+        with open(number, "wb") as stream:
             yield stream
+        if file.exists():
+            part.chmod(stat.S_IMODE(file.stat().st_mode))
         part.replace(file)
     finally:
         part.unlink(missing_ok=True)
@@ -106,13 +111,15 @@ def readable_file(file: Path) -> Iterator[BinaryIO]:
             spool.seek(0)
             yield spool
         return
-    with _open(file, "rb") as stream:
+    with _refusing(file, "read"):
+        stream = file.open("rb")
+    with stream:
         yield stream
 
 
-def _open(file: Path, mode: Literal["rb", "wb"]) -> BinaryIO:
+@contextmanager
+def _refusing(file: Path, verb: str) -> Iterator[None]:
     try:
-        return file.open(mode)
+        yield
     except OSError as error:
-        verb = "read" if mode == "rb" else "written"
         raise CommandError(Exit.USAGE, f"{file} cannot be {verb}: {error}") from error

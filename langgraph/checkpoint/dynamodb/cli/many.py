@@ -12,17 +12,15 @@ from typing import Annotated, Any, Generic, TypeAlias, TypeVar
 import typer
 
 from langgraph.checkpoint.dynamodb._operations.arguments import COUNT_MAX
+from langgraph.checkpoint.dynamodb._operations.error_collector import OF_ONE_THREAD
 from langgraph.checkpoint.dynamodb._operations.overview import is_stored
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.threads import all_threads
 from langgraph.checkpoint.dynamodb.cli.values import counted, total
 from langgraph.checkpoint.dynamodb.errors import (
-    CheckpointCorruptionError,
     CheckpointerInputError,
-    CheckpointFormatError,
     CheckpointNotFoundError,
-    ThreadBusyError,
 )
 
 T = TypeVar("T")
@@ -30,7 +28,7 @@ T = TypeVar("T")
 NO_SUCH_THREAD = "the table has no such thread"
 
 # Errors that concern one thread alone. Any other error would fail all threads.
-_OF_ONE = (CheckpointCorruptionError, CheckpointerInputError, CheckpointFormatError, ThreadBusyError)
+_OF_ONE = (*OF_ONE_THREAD, CheckpointerInputError)
 
 ThreadIds: TypeAlias = Annotated[
     list[str] | None, typer.Argument(metavar="THREAD", help="The threads.", show_default=False)

@@ -7,8 +7,9 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress
 from rich.prompt import Confirm
@@ -21,6 +22,9 @@ from langgraph.checkpoint.dynamodb.cli.values import readable
 # Nobody looks at a pipe, so its lines may have any length, and no id is cut.
 _PIPE_COLUMNS = 100_000
 _INDENT = "  "
+_GAP = 2
+# Longer words are ids, which may fold down to this length.
+_ID_CHARACTERS = 12
 
 T = TypeVar("T")
 
@@ -51,16 +55,32 @@ class Output:
             self.text(text)
 
     def table(self, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-        """Print rows under their headings. None is shown as a dash; numbers are aligned right."""
-        shown = [[_cell(each) for each in row] for row in rows]
+        """Print rows under their headings. None is shown as a dash; numbers are aligned right.
+
+        Where the terminal is too narrow, columns without a value go first, then lines break between words, and then
+        ids fold. If words would break, each row becomes a paragraph.
+        """
+        given = list(rows)
+        values = zip(*given, strict=True) if given else [()] * len(header)
+        columns = [_Column(*each) for each in zip(header, values, strict=True)]
+        if _width([each.whole for each in columns]) > self._results.width:
+            columns = [each for each in columns if not each.is_empty]
+        lines, widths = (
+            list(zip(*(each.cells for each in columns), strict=True)),
+            _fitted(columns, self._results.width),
+        )
+        if widths is None:
+            for number, line in enumerate(lines):
+                if number:
+                    self.text()
+                for column, cell in zip(columns, line, strict=True):
+                    self.field(column.name, cell.plain)
+            return
         table = Table(box=None, pad_edge=False, header_style="bold")
-        for position, name in enumerate(header):
-            is_number = any(row[position].justify == "right" for row in shown)
-            table.add_column(
-                name, overflow="fold", justify="right" if is_number else "left", no_wrap=is_number
-            )
-        for row in shown:
-            table.add_row(*row)
+        for column, width in zip(columns, widths, strict=True):
+            table.add_column(column.name, overflow="fold", justify=column.justify, width=width)
+        for line in lines:
+            table.add_row(*line)
         self._results.print(table)
 
     def text(self, text: str = "", style: str = "") -> None:
@@ -123,9 +143,42 @@ def _console(stream: Any) -> Console:
     )
 
 
+class _Column:
+    """A column of a table, and how wide it is."""
+
+    def __init__(self, name: str, values: Sequence[object]) -> None:
+        self.name = name
+        self.cells = [_cell(each) for each in values]
+        self.is_empty = all(each is None for each in values)
+        self.justify: Literal["left", "right"] = "right" if any(map(_is_number, values)) else "left"
+        shown = [Text(name), *self.cells]
+        self.whole = max(
+            max((cell_len(line) for line in each.plain.split("\n")), default=0) for each in shown
+        )
+        self.word = max(max(map(cell_len, each.plain.split()), default=0) for each in shown)
+
+
+def _fitted(columns: Sequence[_Column], width: int) -> list[int] | None:
+    """Return widths of columns that fit into a line. None if words that are no ids would break."""
+    widths = [each.word for each in columns]
+    while _width(widths) > width:
+        if max(widths) <= _ID_CHARACTERS:
+            return None
+        widths[widths.index(max(widths))] -= 1
+    for position, each in enumerate(columns):
+        widths[position] += max(0, min(each.whole - widths[position], width - _width(widths)))
+    return widths
+
+
+def _width(widths: Sequence[int]) -> int:
+    return sum(widths) + _GAP * max(0, len(widths) - 1)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int)
+
+
 def _cell(value: object) -> Text:
     if value is None:
         return label("-")
-    if isinstance(value, int):
-        return Text(f"{value:,}", justify="right")
-    return label(str(value))
+    return Text(f"{value:,}") if isinstance(value, int) else label(str(value))

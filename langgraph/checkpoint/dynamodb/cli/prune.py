@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import asdict
 from datetime import datetime, timedelta, timezone
 from functools import partial
 from typing import Annotated
@@ -9,7 +11,12 @@ from typing import Annotated
 import typer
 
 from langgraph.checkpoint.dynamodb._format.moments import stored_at
-from langgraph.checkpoint.dynamodb._operations.delete import count_old, is_of_any_age, prune_thread
+from langgraph.checkpoint.dynamodb._operations.delete import (
+    Forecast,
+    foresee_prune,
+    is_of_any_age,
+    prune_thread,
+)
 from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.many import (
@@ -56,11 +63,14 @@ def prune(
     is_old = is_of_any_age if older_than is None else partial(_is_older, now, older_than)
     if dry_run:
 
-        def count(thread_id: str) -> int:
-            return context.run(count_old(context.storage, thread_id, keep_last, is_old))
+        def foresee(thread_id: str) -> Forecast:
+            return context.run(foresee_prune(context.storage, thread_id, keep_last, is_old))
 
-        served = serve(context, "counting", found, count, parallel=parallel, must_exist=not all_threads)
-        conclude(context, "would prune", served, {"checkpoints": sum(served.done.values())})
+        served = serve(context, "counting", found, foresee, parallel=parallel, must_exist=not all_threads)
+        totals = Counter[str]()
+        for each in served.done.values():
+            totals.update(asdict(each))
+        conclude(context, "would prune", served, totals)
         return
     aged = "" if older_than is None else f" of those older than {older_than}"
     kept = "the newest checkpoint" if keep_last == 1 else f"the newest {keep_last} checkpoints"

@@ -20,6 +20,7 @@ from langgraph.checkpoint.dynamodb._operations.directory import (
     list_threads,
     look_up,
 )
+from langgraph.checkpoint.dynamodb._operations.error_collector import OF_ONE_THREAD
 from langgraph.checkpoint.dynamodb._operations.overview import ScannedPage, scan_threads
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
@@ -27,7 +28,6 @@ from langgraph.checkpoint.dynamodb.cli.command import Limit
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.values import counted, moment, parse_age
-from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError, CheckpointFormatError
 
 # How many threads of the directory are read at a time. Each is looked up for its status.
 _PAGE_THREADS = 100
@@ -261,7 +261,7 @@ def _looked_up(storage: Storage, listed: _Listed, thread_id: str) -> Op[ScannedT
     size = None if listed.bytes is None else listed.bytes[items.partition_of(thread_id).pk]
     try:
         newest = yield from look_up(storage, thread_id)
-    except (CheckpointCorruptionError, CheckpointFormatError) as error:
+    except OF_ONE_THREAD as error:
         return ScannedThread(thread_id, problem=str(error), stored_bytes=size)
     stored = stored_at(newest.checkpoint_id)
     last_active = None if stored is None else stored.isoformat()

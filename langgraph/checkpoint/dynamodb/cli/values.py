@@ -32,6 +32,16 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
+CENT = 0.01
+"""The least cost in dollars that is worth a word."""
+
+
+def priced(units: float, noun: str, unit_dollars: float) -> str:
+    """Format capacity units for people, with what they cost on demand if that is a cent or more."""
+    dollars = units * unit_dollars
+    return counted(round(units), noun) + (f", about ${dollars:,.2f} on demand" if dollars >= CENT else "")
+
+
 def total(name: str, number: int) -> str:
     """Format a total by its name in a JSON document, which is a plural there, if it has one."""
     plural = name.replace("_", " ")

@@ -107,8 +107,7 @@ def _conclude(results: Sequence[Verification], served: Served[None]) -> None:
 
 def _scanned(context: CommandContext) -> dict[str, set[str]]:
     """Return the partitions of every thread, found by a scan."""
-    extent = context.announce_scan()
-    context.output.note("Then each thread is read as well, which costs about as much again.")
+    extent = context.announce_scan(" Then each thread is read as well, which costs about as much again.")
     found: dict[str, set[str]] = {}
     with context.output.progress("scanning items", None if extent is None else extent.items) as advance:
         for keys, count in context.stream(scan_partitions(context.storage)):

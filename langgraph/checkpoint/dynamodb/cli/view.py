@@ -42,7 +42,7 @@ def view(
             raise
         msg = f"{error.name} is not installed; pip install {requirement('view')}"
         raise CommandError(Exit.CONFIGURATION, msg) from error
-    with PageServer(Responses(Session(context.saver), thread_id), port) as server:
+    with PageServer(Responses(Session(context.saver), thread_id, lambda: context.store), port) as server:
         context.output.result({"address": server.address}, server.address)
         context.output.note("Ctrl-C ends it.")
         if browser:

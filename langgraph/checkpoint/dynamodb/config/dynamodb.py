@@ -16,6 +16,7 @@ from langgraph.checkpoint.dynamodb._format.limits import (
 from langgraph.checkpoint.dynamodb._runtime.options import OTHER_NAMES, without_password
 from langgraph.checkpoint.dynamodb.base_saver import CACHE_BYTES
 from langgraph.checkpoint.dynamodb.config.fields import (
+    Address,
     NotNegative,
     Positive,
     Reference,
@@ -36,9 +37,6 @@ if TYPE_CHECKING:
     from langgraph.store.dynamodb import DynamoDBStore
 
 
-Endpoint = Annotated[str, Field(pattern="^https?://[^/]"), AfterValidator(without_password)]
-
-
 class TableOptions(Options):
     """The options of the table, which the saver, the store and the cache share, and two that no constructor has."""
 
@@ -50,7 +48,7 @@ class TableOptions(Options):
     region_name: str | None = Field(
         default=None, min_length=1, description="The AWS region. By default boto3 finds it."
     )
-    endpoint_url: Endpoint | None = Field(
+    endpoint_url: Annotated[Address, AfterValidator(without_password)] | None = Field(
         default=None,
         description="An endpoint other than AWS's own, such as `http://localhost:8000` for DynamoDB Local.",
     )

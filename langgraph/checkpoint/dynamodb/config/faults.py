@@ -101,11 +101,14 @@ def _unknown(name: str, known: Iterable[str], other_names: Mapping[str, str]) ->
     names = list(known)
     if name in other_names:
         return f"is unknown here; {other_names[name]}"
-    close = difflib.get_close_matches(name, names, n=1)
-    meant = f"did you mean {close[0]}? " if close else ""
-    return (
-        f"is unknown here; {meant}{'use one of ' + ', '.join(names) if names else 'this type has no options'}"
-    )
+    remedy = f"use one of {', '.join(names)}" if names else "this type has no options"
+    return f"is unknown here; {did_you_mean(name, names)}{remedy}"
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """Return a question about the name that is most like a mistyped one, or nothing."""
+    close = difflib.get_close_matches(name, list(names), n=1)
+    return f"did you mean {close[0]}? " if close else ""
 
 
 def _first_letter_lower(text: str) -> str:

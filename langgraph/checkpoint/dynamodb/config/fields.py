@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import inspect
 import pkgutil
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from langgraph.checkpoint.dynamodb._format.limits import TTL_SECONDS_MAX
 from langgraph.checkpoint.dynamodb.config.types import OptionError, Options
@@ -51,6 +52,14 @@ def kind_of(value: Any) -> str:
     return "(options)" if isinstance(value, (Mapping, Options)) else "(reference)"
 
 
+def _address(value: str) -> str:
+    """Refuse an address without a scheme or a host."""
+    if re.match("https?://[^/]", value) is None:
+        raise ValueError("must begin with http:// or https://, and then name a host")
+    return value
+
+
+Address = Annotated[str, AfterValidator(_address)]
 Positive = Annotated[int, Field(ge=1), BeforeValidator(_no_flag)]
 NotNegative = Annotated[int, Field(ge=0), BeforeValidator(_no_flag)]
 Seconds = Annotated[float, Field(gt=0), BeforeValidator(_no_flag)]

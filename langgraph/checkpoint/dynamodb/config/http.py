@@ -12,7 +12,13 @@ from pydantic import Field, SecretStr
 
 from langgraph.checkpoint.dynamodb._format.limits import CACHE_RETRY_SECONDS, RETRY_SECONDS
 from langgraph.checkpoint.dynamodb.base_saver import CACHE_BYTES
-from langgraph.checkpoint.dynamodb.config.fields import NotNegative, Seconds, SecondsOrZero, made_function
+from langgraph.checkpoint.dynamodb.config.fields import (
+    Address,
+    NotNegative,
+    Seconds,
+    SecondsOrZero,
+    made_function,
+)
 from langgraph.checkpoint.dynamodb.config.serde import Serde, made_serde
 from langgraph.checkpoint.dynamodb.config.storage import CachePrefix, OnEvent, OwnerFrom
 from langgraph.checkpoint.dynamodb.config.stores import DistanceIndexOptions, StoreOptions
@@ -55,9 +61,7 @@ class ConnectionOptions(Options):
         " its checkpointer"
     }
 
-    url: str = Field(
-        pattern="^https?://[^/]", description="The gateway's address, such as `https://gateway.example`."
-    )
+    url: Address = Field(description="The gateway's address, such as `https://gateway.example`.")
     auth: AuthOptions | None = Field(
         default=None,
         description="The credentials: a bearer token, a function that returns one, or an `httpx.Auth`. In a"

@@ -25,6 +25,7 @@ from langgraph.checkpoint.dynamodb.config.faults import (
     Fault,
     Locate,
     configuration_error,
+    did_you_mean,
     dotted,
     faults_of,
 )
@@ -192,14 +193,20 @@ def _with_options(data: dict[str, Any], kind: type[ComponentConfig]) -> tuple[di
         return data, []
     names = ", ".join(kind.types)
     if name not in kind.types:
-        return data, [Fault(("type",), f"is not a type of {kind.subject.name}; use one of {names}")]
+        meant = did_you_mean(name.lower(), kind.types)
+        return data, [Fault(("type",), f"is not a type of {kind.subject.name}; {meant}use one of {names}")]
     options = kind.find_type(name).options
+    misplaced = {key: data[key] for key in data.keys() & options.model_fields}
+    faults = [Fault((key,), f"is an option of {name}; write it under `config:`") for key in sorted(misplaced)]
+    data = {key: value for key, value in data.items() if key not in misplaced}
+    # A `config:` in YAML with nothing below it is None.
+    given = {} if data.get("config") is None else data["config"]
+    if isinstance(given, dict):
+        given = misplaced | given
     try:
-        # A `config:` in YAML with nothing below it is None.
-        given = data.get("config")
-        return data | {"config": options.model_validate({} if given is None else given)}, []
+        return data | {"config": options.model_validate(given)}, faults
     except ValidationError as error:
-        faults = faults_of(error, options, ("config",))
+        faults += faults_of(error, options, ("config",))
         if "type" not in data:
             faults.append(Fault((), f"has no type, so it is {name}; use one of {names}"))
         return data, faults

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 import yaml
 
-from langgraph.checkpoint.dynamodb.config.faults import Fault, Key, Locate, configuration_error, dotted
+from langgraph.checkpoint.dynamodb.config.faults import (
+    Fault,
+    Key,
+    Locate,
+    configuration_error,
+    did_you_mean,
+    dotted,
+)
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 
 _ENDINGS = (".yaml", ".yml")
@@ -41,6 +48,11 @@ class Subject:
         """The remedy if nothing is configured."""
         return f"say which type of {self.name} it is, such as `memory` or `dynamodb`"
 
+    def misspelled(self, names: Iterable[object]) -> str:
+        """Return a question about the first of some keys that may be meant for this one, or nothing."""
+        near = (each for each in names if isinstance(each, str) and did_you_mean(each, [self.name]))
+        return next((f"did you mean it by `{each}:`? Otherwise " for each in near), "")
+
     def variable(self, key: Key) -> str:
         """Return the name of a key's variable, in words."""
         name = self.prefix + "__".join(str(part).upper() for part in key)
@@ -65,6 +77,9 @@ def read(source: object, subject: Subject) -> Section:
     if source is None:
         return _read_environment(os.environ, subject)
     if isinstance(source, Mapping):
+        near = subject.misspelled(source)
+        if near and subject.name not in source:
+            _refuse(f"there is no `{subject.name}` in the configuration; {near}{subject.hint}")
         return Section(source.get(subject.name, source), dotted)
     if isinstance(source, (str, os.PathLike)):
         return _read_file(Path(source), subject)
@@ -132,7 +147,8 @@ def _section_node(root: yaml.Node, name: str, subject: Subject) -> yaml.Node | N
     pairs: list[tuple[yaml.Node, yaml.Node]] = root.value if isinstance(root, yaml.MappingNode) else []
     found = [(key.start_mark.line + 1, value) for key, value in pairs if key.value == subject.name]
     if not found and subject.is_required:
-        _refuse(f"{name}: there is no `{subject.name}:` in it; {subject.hint}")
+        near = subject.misspelled(key.value for key, _ in pairs)
+        _refuse(f"{name}: there is no `{subject.name}:` in it; {near}{subject.hint}")
     if len(found) > 1:
         _refuse(f"{name}, line {found[1][0]}: `{subject.name}:` is there twice; remove one of them")
     return found[0][1] if found else None
@@ -146,11 +162,10 @@ def _what_is_no_yaml(error: yaml.MarkedYAMLError, text: str) -> str:
         lambda found: found[0] if not re.search(r"\w", found[1]) else "'...'",
         error.problem or "",
     )
-    hint = (
-        "; put values with ${...} in quotes"
-        if "${" in "".join(text.splitlines()[number : number + 1])
-        else ""
-    )
+    line = "".join(text.splitlines()[number : number + 1])
+    hint = "; put values with ${...} in quotes" if "${" in line else ""
+    if "\\t" in str(error.problem):
+        says, hint = "it has a tab", "; use spaces"
     return f", line {number + 1}: this is not YAML: {says}{hint}"
 
 

@@ -130,7 +130,23 @@ def note(record: RequestRecord, error: Exception) -> problems.ProblemError:
         where = "".join(traceback.format_tb(error.__traceback__))
         said = f": {error}" if problem.detail is not None else ""
         logger.error("request %s failed with %s%s\n%s", record.request_id, record.error, said, where)
+    let_go(error)
     return problem
+
+
+def let_go(error: BaseException | None) -> None:
+    """Clear the frames of an error and of those that it came from.
+
+    A frame that has the error, or its task, is in a cycle with it. So it would keep a refused body, or what was read,
+    in memory until a full collection of garbage.
+    """
+    errors = [error]
+    while errors:
+        each = errors.pop()
+        if each is not None and each.__traceback__ is not None:
+            traceback.clear_frames(each.__traceback__)
+            each.__traceback__ = None
+            errors += [each.__cause__, each.__context__]
 
 
 def answer(record: RequestRecord, problem: problems.ProblemError) -> Response:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 import anyio
@@ -11,13 +12,15 @@ from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from langgraph.checkpoint.dynamodb.gateway.authentication import Authenticate
+from langgraph.checkpoint.dynamodb.gateway.bodies import patience_seconds
 from langgraph.checkpoint.dynamodb.gateway.principals import Principal
 from langgraph.checkpoint.dynamodb.gateway.problems import unauthenticated
-from langgraph.checkpoint.dynamodb.gateway.shares import Holding
+from langgraph.checkpoint.dynamodb.gateway.shares import REQUEST_BYTES, Shares
 
-# How long a reader may take for a piece of an answer: this, and a second more for each 16 KiB.
-_STALL_SECONDS = 30.0
-_BYTES_PER_SECOND_MIN = 16 << 10
+# An answer is handed to the server in pieces, so that little of it is left in a buffer when its reader has gone.
+_PIECE_BYTES = 64 << 10
+# The answer as it is, and as the server has it in its buffers.
+_TIMES_AN_ANSWER = 2
 
 
 @dataclass(frozen=True)
@@ -27,13 +30,13 @@ class Admission:
     Args:
         app: The application.
         authenticate: Returns a request's principal.
-        holding: Counts the bytes of answers that are not yet read.
+        sending: The bytes of answers that are not yet read.
         open_paths: The paths that need no credentials.
     """
 
     app: ASGIApp
     authenticate: Authenticate
-    holding: Holding
+    sending: Shares
     open_paths: Collection[str]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -44,25 +47,34 @@ class Admission:
         principal = await self.authenticate(HTTPConnection(scope))
         if principal is None:
             raise unauthenticated()
-        scope["state"]["principal"] = principal
-        await self.app(scope, receive, self._timed(principal, send))
+        async with AsyncExitStack() as held:
+            scope["state"] |= {"principal": principal, "held": held}
+            await self.app(scope, receive, self._timed(principal, send, held))
 
-    def _timed(self, principal: Principal, send: Send) -> Send:
-        """Return a `send` that waits for memory for the answer, and fails if the client reads too slowly."""
+    def _timed(self, principal: Principal, send: Send, held: AsyncExitStack) -> Send:
+        """Return a `send` that waits for its turn, lets go what the request held, and fails if the client is slow."""
         begun = list[Message]()
 
         async def timed_send(message: Message) -> None:
             if message["type"] == "http.response.start":
-                # Held back until there is room for the body, since no other status can be sent after this one.
+                # Held back until it is the answer's turn, since no other status can be sent after this one.
                 begun.append(message)
                 return
-            size = len(message.get("body", b""))
-            with self.holding.request(principal) as held:
-                held.add(size)
-                while begun:
-                    await send(begun.pop())
-                with anyio.fail_after(_STALL_SECONDS + size / _BYTES_PER_SECOND_MIN):
-                    await send(message)
+            body = message.get("body", b"")
+            patience = patience_seconds(len(body))
+            async with AsyncExitStack() as sending:
+                with anyio.fail_after(patience):
+                    await sending.enter_async_context(
+                        self.sending.turn(principal, REQUEST_BYTES + _TIMES_AN_ANSWER * len(body))
+                    )
+                await held.aclose()
+                with anyio.fail_after(patience):
+                    while begun:
+                        await send(begun.pop())
+                    while len(body) > _PIECE_BYTES:
+                        await send({**message, "body": body[:_PIECE_BYTES], "more_body": True})
+                        body = body[_PIECE_BYTES:]
+                    await send({**message, "body": body})
             # After a client disconnects, a server's `send` returns at once. This is where the request can be cancelled.
             await checkpoint()
 

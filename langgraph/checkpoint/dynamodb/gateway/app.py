@@ -6,12 +6,11 @@ import asyncio
 import json
 import math
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
-from anyio import CapacityLimiter
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -25,7 +24,7 @@ from langgraph.checkpoint.dynamodb._operations.threads import PinnedEpochError
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError, ThreadBusyError
 from langgraph.checkpoint.dynamodb.gateway import bodies, memories, metrics, nodes, operations, wire
-from langgraph.checkpoint.dynamodb.gateway.access_log import AccessLog, answer, note
+from langgraph.checkpoint.dynamodb.gateway.access_log import AccessLog, answer, let_go, note
 from langgraph.checkpoint.dynamodb.gateway.admission import Admission, principal_of
 from langgraph.checkpoint.dynamodb.gateway.asking import (
     Trail,
@@ -48,7 +47,7 @@ from langgraph.checkpoint.dynamodb.gateway.ownership import Admitted, admitted
 from langgraph.checkpoint.dynamodb.gateway.principals import Principal, check_request, check_right, threads_of
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError, forbidden
 from langgraph.checkpoint.dynamodb.gateway.readiness import Readiness
-from langgraph.checkpoint.dynamodb.gateway.shares import Concurrency, Held, Holding
+from langgraph.checkpoint.dynamodb.gateway.shares import REQUEST_BYTES, Held, MoreMemory, Shares, Slot, slot
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
 ENDPOINTS = (*operations.ENDPOINTS, *memories.ENDPOINTS, *nodes.ENDPOINTS)
@@ -115,9 +114,12 @@ class _Service:
         self._joining = Joining()
         self._readiness = Readiness(saver)
         self._metrics = metrics.Metrics()
-        self._places = Concurrency(limits)
-        self._holding = Holding(limits)
-        self._decoding = CapacityLimiter(1)
+        self._workers = bodies.Workers()
+        # A request waits for these in this order, so none of them waits for one before it.
+        self._receiving = Shares(limits.wire_bytes, waiting_max=0)
+        self._memory = Shares(limits.memory_bytes)
+        self._places = Shares(limits.in_flight_max)
+        self._sending = Shares(limits.wire_bytes)
 
     def application(self, authenticate: Authenticate) -> Starlette:
         routes = [
@@ -142,7 +144,7 @@ class _Service:
                     audit_key=self._audit_key,
                 ),
                 Middleware(
-                    Admission, authenticate=authenticate, holding=self._holding, open_paths=_OPEN_PATHS
+                    Admission, authenticate=authenticate, sending=self._sending, open_paths=_OPEN_PATHS
                 ),
             ],
         )
@@ -161,36 +163,58 @@ class _Service:
         return await asyncio.wait_for(self._serve(endpoint, request), self._limits.request_seconds_max)
 
     async def _serve(self, endpoint: Endpoint, request: Request) -> Response:
+        """Serve a request. What it holds is given back once its answer has its turn to be sent."""
         principal = principal_of(request)
         if endpoint.right is not None:
             check_right(principal, endpoint.right)
-        with self._holding.request(principal) as held:
-            # Received before the request takes a place, so a slow sender keeps nobody else waiting.
-            body = await bodies.receive(request, self._limits, held)
-            async with self._places.place(principal) as place:
-                message = await body.message(endpoint.model, held, self._decoding)
-                held.add(check_deltas(message, self._limits))
-                self._check_plain(message)
-                check_request(principal, message)
-                trail: Trail | None = request.state.record.trail
-                if trail is not None:
-                    trail.add_threads(filter(None, threads_of(message)))
-                seconds = min(seconds_left(request.headers), self._limits.request_seconds_max)
-                units = asked_units(request.headers, principal)
-                # What goes on after the request's end does not end with it.
-                until = math.inf if endpoint.is_joined else seconds
-                with asking(place, until, request.headers, units, trail):
-                    running = self._answered(endpoint, message, principal, seconds, held)
-                    # A deletion that waits for another one must not begin after its client has given up and asked
-                    # again.
-                    document = await asyncio.wait_for(running, seconds)
-                if isinstance(document.get("problem"), Exception):
-                    record = request.state.record
-                    document["problem"] = note(record, document["problem"]).document(record.request_id)
-                if units is not None:
-                    document = units.added_to(document)
-                accepted = request.headers.get("accept-encoding", "")
-                return await bodies.answer(body.media, accepted, document)
+        held: AsyncExitStack = request.state.held
+        length = bodies.announced_length(request.headers, self._limits)
+        await held.enter_async_context(self._receiving.turn(principal, REQUEST_BYTES + length))
+        body = await bodies.receive(request, length, self._limits)
+        memory = Held(self._memory, principal, self._limits.read_bytes_max)
+        held.callback(memory.give_back)
+        own_bytes = needed = REQUEST_BYTES + self._limits.needed_bytes(body.size_bytes)
+        while True:
+            await memory.take(own_bytes, needed)
+            try:
+                # Only now it takes a slot, so neither who sends slowly nor who waits for memory keeps others waiting.
+                async with slot(self._places, principal) as place:
+                    return await self._served(endpoint, request, body, memory, place)
+            except MoreMemory as more:
+                needed = more.size_bytes
+                let_go(more)
+                memory.give_back()
+
+    async def _served(
+        self, endpoint: Endpoint, request: Request, body: bodies.RequestBody, memory: Held, place: Slot
+    ) -> Response:
+        principal = principal_of(request)
+        # Not decoded, if nobody waits for it any more.
+        seconds_left(request.headers)
+        message = await body.message(endpoint.model, self._workers, principal)
+        memory.add(check_deltas(message, self._limits))
+        self._check_plain(message)
+        check_request(principal, message)
+        trail: Trail | None = request.state.record.trail
+        if trail is not None:
+            trail.add_threads(filter(None, threads_of(message)))
+        seconds = min(seconds_left(request.headers), self._limits.request_seconds_max)
+        units = asked_units(request.headers, principal)
+        # What goes on after the request's end does not end with it.
+        until = math.inf if endpoint.is_joined else seconds
+        with asking(place, until, request.headers, units, trail):
+            running = self._answered(endpoint, message, principal, seconds, memory)
+            # A deletion that waits for another one must not begin after its client has given up and asked again.
+            document = await asyncio.wait_for(running, seconds)
+        if isinstance(document.get("problem"), Exception):
+            record = request.state.record
+            document["problem"] = note(record, document["problem"]).document(record.request_id)
+        if units is not None:
+            document = units.added_to(document)
+        accepted = request.headers.get("accept-encoding", "")
+        return await bodies.answer(
+            body.media, accepted, document, self._workers, principal, memory.read_bytes
+        )
 
     async def _answered(
         self, endpoint: Endpoint, message: wire.Message, principal: Principal, seconds: float, held: Held
@@ -213,6 +237,9 @@ class _Service:
             if admitted is None:
                 return dict(endpoint.absent or {})
             storage = replace(self._storage, owner=principal.owner_name, pinned=admitted.pinned)
+            if endpoint.right != "administer":
+                # Deletions and copies have a bounded part of what they read in memory at a time.
+                storage = storage.counting(held.add)
             serving = Operations(storage, self._limits, principal.prefix)
             operation = partial(getattr(serving, endpoint.operation), admitted.request)
             try:
@@ -276,7 +303,9 @@ class _Service:
             raise forbidden(
                 "metrics are about all tenants, and these credentials are for one tenant or owner"
             )
-        return PlainTextResponse(self._metrics.text(self._places.waiting()), media_type=metrics.MEDIA_TYPE)
+        return PlainTextResponse(
+            self._metrics.text(self._memory.waiting() + self._places.waiting()), media_type=metrics.MEDIA_TYPE
+        )
 
 
 def _json(document: dict[str, Any]) -> Response:

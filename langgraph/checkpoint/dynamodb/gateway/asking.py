@@ -95,7 +95,7 @@ class Trail:
     and who has the key can look for one. docs/gateway.md, "Who read a thread", has the commands.
     """
 
-    key: bytes
+    key: bytes = field(repr=False)
     threads: set[str] = field(default_factory=set)
     request_ids: list[str] = field(default_factory=list)
 

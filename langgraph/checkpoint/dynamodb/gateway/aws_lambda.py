@@ -8,9 +8,11 @@ application verifies the request's token.
 from __future__ import annotations
 
 import asyncio
+import os
 from dataclasses import dataclass
 from typing import Any
 
+import boto3
 from mangum import Mangum
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -25,6 +27,16 @@ _ANSWER_BYTES_MAX = 4_600_000
 # saver's connections belong to this loop, so they are used again.
 asyncio.set_event_loop(asyncio.new_event_loop())
 
+
+def _read_audit_key() -> None:
+    """Read the secret that the template names. In a variable of the function, whoever may list functions could."""
+    arn = os.environ.get("AUDIT_KEY_SECRET_ARN")
+    if arn is not None:
+        secret = boto3.client("secretsmanager").get_secret_value(SecretId=arn)
+        os.environ["LANGGRAPH_GATEWAY_AUDIT_KEY"] = secret["SecretString"]
+
+
+_read_audit_key()
 application = configured_gateway()
 
 

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import sys
+import time
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
-from anyio import CapacityLimiter, to_thread
+import anyio
+from anyio import to_thread
 from pydantic import ValidationError
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 
+from langgraph.checkpoint.dynamodb._format.wire import described_bytes
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.media import Media, media_of
+from langgraph.checkpoint.dynamodb.gateway.principals import Principal
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
-from langgraph.checkpoint.dynamodb.gateway.shares import Held
+from langgraph.checkpoint.dynamodb.gateway.shares import Shares
 from langgraph.checkpoint.dynamodb.gateway.wire import Message
 
 if sys.version_info >= (3, 14):
@@ -25,8 +32,17 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-# Anything larger is decoded in a thread, so that the event loop is not blocked.
+T = TypeVar("T")
+
+# Anything larger is decoded, or encoded, in a worker.
 _THREADED_BYTES = 64 << 10
+_WORKERS = 2
+# How long a body may take to arrive, or a reader to take an answer: this, and a second more for each 16 KiB.
+_STALL_SECONDS = 20.0
+_BYTES_PER_SECOND_MIN = 16 << 10
+_GZIP_SIZE_BYTES = 4
+# The longest header of a frame.
+_ZSTD_HEADER_BYTES = 18
 # Anything smaller is not worth compressing.
 _COMPRESSED_BYTES_MIN = 1 << 10
 # How many mistakes of a request are named. Describing one takes microseconds, and a body of a hundred bytes can have a
@@ -51,58 +67,117 @@ ENCODINGS = tuple(_DECOMPRESSORS)
 
 @dataclass(frozen=True)
 class RequestBody:
-    """A body as it was received. It is decompressed and decoded once its request has a place."""
+    """A body as it was received, and how large it says to be once it is decompressed."""
 
     data: bytes
     encoding: str
     media: Media
-    decompressed_bytes_max: int
+    size_bytes: int
 
-    async def message(self, model: type[Message], held: Held, limiter: CapacityLimiter) -> Message:
+    async def message(self, model: type[Message], workers: Workers, who: Principal) -> Message:
         """Decode the body into a message.
 
-        Args:
-            model: The message's model.
-            held: Counts the bytes of the decompressed body.
-            limiter: Lets one large body be decoded at a time, since each takes several times its size in memory.
-
         Raises:
-            ProblemError: The body is not a message of the model, or over a limit, or there is no room for it.
+            ProblemError: The body is not a message of the model, or over a limit.
         """
-        if not self.encoding and len(self.data) < _THREADED_BYTES:
-            return _message(self.data, self.media, model)
-        content, message = await to_thread.run_sync(self._decoded, model, limiter=limiter)
-        if self.encoding:
-            held.add(len(content))
-        return message
+        return await workers.run(who, self.size_bytes, partial(self._decoded, model))
 
-    def _decoded(self, model: type[Message]) -> tuple[bytes, Message]:
-        content = decompressed(self.data, self.encoding, self.decompressed_bytes_max)
-        return content, _message(content, self.media, model)
+    def _decoded(self, model: type[Message]) -> Message:
+        return _message(decompressed(self.data, self.encoding, self.size_bytes), self.media, model)
 
 
-async def receive(request: Request, limits: Limits, held: Held) -> RequestBody:
-    """Receive a request's body.
+class Workers:
+    """The OS threads that decode bodies and encode answers, so that neither blocks the event loop for long.
+
+    A tenant has half of them. After its work a worker rests for as long as it worked, since what decodes holds the
+    interpreter's lock most of the time.
+    """
+
+    def __init__(self) -> None:
+        """Start with all of them free."""
+        self._shares = Shares(_WORKERS)
+
+    async def run(self, who: Principal, size_bytes: int, function: Callable[[], T]) -> T:
+        """Call a function, in a worker if it works on much."""
+        if size_bytes < _THREADED_BYTES:
+            return function()
+        await self._shares.enter(who)
+        began = time.perf_counter()
+        try:
+            return await to_thread.run_sync(function)
+        finally:
+            worked = time.perf_counter() - began
+            asyncio.get_running_loop().call_later(worked, self._shares.leave, who)
+
+
+def announced_length(headers: Headers, limits: Limits) -> int:
+    """Return how many bytes of a body will come.
 
     Raises:
-        ProblemError: The body is too large, or its headers say that it is no message, or there is no room for it.
+        ProblemError: The headers do not say it, or say that it is no message, or that it is too large.
     """
-    media = media_of(request.headers.get("content-type", ""))
-    encoding = content_encoding(request.headers.get("content-encoding", ""))
-    announced = request.headers.get("content-length", "")
-    _check_size(int(announced[:20]) if announced.isdecimal() else 0, limits)
+    media_of(headers.get("content-type", ""))
+    content_encoding(headers.get("content-encoding", ""))
+    announced = headers.get("content-length", "")
+    if not (announced.isascii() and announced.isdecimal()):
+        raise ProblemError(411, "send the body with its Content-Length, so that there is room for it")
+    length = int(announced[:20])
+    if length > limits.body_bytes_max:
+        raise ProblemError(413, f"the body is over {limits.body_bytes_max:,} bytes; send less in one request")
+    return length
+
+
+async def receive(request: Request, length: int, limits: Limits) -> RequestBody:
+    """Receive a request's body.
+
+    Args:
+        request: The request.
+        length: How many bytes will come.
+        limits: The limits of a request.
+
+    Raises:
+        ProblemError: The body comes too slowly, has another length, or is too large once it is decompressed.
+    """
     data = bytearray()
-    async for piece in request.stream():
-        _check_size(len(data) + len(piece), limits)
-        held.add(len(piece))
-        data += piece
-    return RequestBody(bytes(data), encoding, media, limits.decompressed_bytes_max)
+    try:
+        with anyio.fail_after(patience_seconds(length)):
+            async for piece in request.stream():
+                data += piece
+                if len(data) > length:
+                    break
+    except TimeoutError:
+        says = f"the body took longer than {patience_seconds(length):.0f} s to arrive; send it faster, or in parts"
+        raise ProblemError(408, says, headers={"Connection": "close"}) from None
+    if len(data) != length:
+        raise ProblemError(400, "the body is not as long as its Content-Length says")
+    encoding = content_encoding(request.headers.get("content-encoding", ""))
+    size = announced_bytes(data, encoding)
+    if size > limits.decompressed_bytes_max:
+        over = f"the body is over {limits.decompressed_bytes_max:,} bytes once it is decompressed"
+        raise ProblemError(413, f"{over}; send less in one request")
+    return RequestBody(bytes(data), encoding, media_of(request.headers["content-type"]), size)
 
 
-def _check_size(size_bytes: int, limits: Limits) -> None:
-    if size_bytes > limits.body_bytes_max:
-        msg = f"the body is over {limits.body_bytes_max:,} bytes; send less in one request"
-        raise ProblemError(413, msg)
+def patience_seconds(size_bytes: int) -> float:
+    """Return how long so many bytes may take to arrive, or to be read."""
+    return _STALL_SECONDS + size_bytes / _BYTES_PER_SECOND_MIN
+
+
+def announced_bytes(data: bytes | bytearray, encoding: str) -> int:
+    """Return how large a body says to be once it is decompressed: the end of gzip says it, and the header of zstd.
+
+    Raises:
+        ProblemError: It does not say it.
+    """
+    if encoding == "gzip":
+        return int.from_bytes(data[-_GZIP_SIZE_BYTES:], "little")
+    if not encoding:
+        return len(data)
+    try:
+        return described_bytes(bytes(data[:_ZSTD_HEADER_BYTES]))
+    except ValueError as error:
+        says = f"the body is not a frame of zstd that says the size of its content ({error}); compress it at once"
+        raise ProblemError(400, says) from None
 
 
 def _message(body: bytes, media: Media, model: type[Message]) -> Message:
@@ -128,10 +203,13 @@ def _place(loc: Iterable[int | str]) -> str:
     return ".".join(str(each)[:_NAME_CHARACTERS_MAX] for each in loc)
 
 
-async def answer(media: Media, accept_encoding: str, document: Any) -> Response:
-    """Return the response for a document, compressed if the client accepts that."""
-    # A large document would block the event loop.
-    return await to_thread.run_sync(_response, media, chosen_encoding(accept_encoding), document)
+async def answer(
+    media: Media, accept_encoding: str, document: Any, workers: Workers, who: Principal, size_bytes: int
+) -> Response:
+    """Return the response for a document of about this size, compressed if the client accepts that."""
+    return await workers.run(
+        who, size_bytes, partial(_response, media, chosen_encoding(accept_encoding), document)
+    )
 
 
 def _response(media: Media, encoding: str | None, document: Any) -> Response:
@@ -157,31 +235,25 @@ def content_encoding(header: str) -> str:
     return "" if name == "identity" else name
 
 
-def decompressed(data: bytes, encoding: str, bytes_max: int) -> bytes:
-    """Decompress a whole body, but stop when it exceeds the limit.
+def decompressed(data: bytes, encoding: str, size_bytes: int) -> bytes:
+    """Decompress a whole body, which has the size that it says. Of a larger one, no more is decompressed.
 
     Raises:
-        ProblemError: It is too large, not complete, or not compressed as its encoding says.
+        ProblemError: It has another size, or is not compressed as its encoding says.
     """
-    # One byte above the limit shows that there is more.
-    content = _decompressed(data, encoding, bytes_max + 1) if encoding else data
-    if len(content) > bytes_max:
-        msg = f"the body is over {bytes_max:,} bytes once it is decompressed; send less in one request"
-        raise ProblemError(413, msg)
-    return content
-
-
-def _decompressed(data: bytes, encoding: str, bytes_max: int) -> bytes:
+    if not encoding:
+        return data
     decompressor = _DECOMPRESSORS[encoding]()
     try:
-        content: bytes = decompressor.decompress(data, bytes_max)
+        # One byte more shows that there is more, and lets the end be read.
+        content: bytes = decompressor.decompress(data, size_bytes + 1)
     except (zlib.error, zstd.ZstdError):
         msg = "the body is not compressed as its Content-Encoding says, or with too large a window"
         raise ProblemError(400, msg) from None
     if decompressor.unused_data:
         raise ProblemError(400, "something follows the end of the compressed body")
-    if not decompressor.eof and len(content) < bytes_max:
-        raise ProblemError(400, "the compressed body is not complete")
+    if not decompressor.eof or len(content) != size_bytes:
+        raise ProblemError(400, "the compressed body is not complete, or not as large as it says")
     return content
 
 

@@ -113,7 +113,7 @@ class Memories:
     @ENDPOINTS.serve(None, wire.BatchResponse)
     def batch(self, request: wire.BatchRequest) -> Op[Document]:
         """Run operations: first the reads, and then the puts, if the results of all reads fit into the answer."""
-        reading = _Reading(replace(self.storage, on_read=self.held.add), Room(self.limits.answer_bytes))
+        reading = _Reading(self.storage.counting(self.held.add), Room(self.limits.answer_bytes))
         reads_: dict[int, Callable[[], Op[Any]]] = {}
         puts: dict[Any, _Put] = {}
         for position, op in enumerate(request.ops):
@@ -217,7 +217,6 @@ class _Reading:
             (loaded,) = yield from reads.load(self.storage, [item])
         if loaded is None:
             return None
-        self.storage.on_read(loaded.segment_bytes)
         return (yield from self._memory(loaded, None, refresh_ttl))
 
     def _read_ahead(self) -> Op[None]:

@@ -111,7 +111,7 @@ class Operations:
             yield from collected(selection.of(config), page.add)
             errors.raise_first()
         except OF_ONE_THREAD as error:
-            if not page.found:
+            if not page.found and page.end is None:
                 raise
             problem = error
 

@@ -1,186 +1,132 @@
-"""Shares: how many requests a process works on at a time, how many wait, and how many bytes they have in memory.
+"""Shares: what the tenants share of one process, and whose turn it is. Bytes, requests at work and workers are shared.
 
-A tenant may take more of any of these while it has less than three times what it leaves to the others, and so may a
-principal within its tenant. So one tenant alone gets three quarters of everything, and a second one three quarters of
-the rest: those who take all they can still leave something to whoever comes next.
+A tenant may have half of a resource, so the other half is there for whoever comes next. Within a tenant, a principal
+may have three quarters of what its neighbours leave; whoever has nothing yet may also have more than that.
 
-A request that finds no place waits. A free place goes to the tenant that has the fewest places, within it to the
-principal that has the fewest, and then to its request that has waited longest. A request has a place only while the
-service works for it, not while its body arrives or its answer is read.
+Whoever finds too little free waits. What becomes free goes to the tenant that has least, within it to the principal
+that has least, and then to whoever has waited longest. Whoever waits for much is not overtaken by those who want less.
 """
 
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
-from typing import TypeAlias
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 
-from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.principals import Principal
-from langgraph.checkpoint.dynamodb.gateway.problems import overloaded
+from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError, overloaded
 
-_TIMES_THE_REST = 3
-# The memory of a request without its body: its connection, its task and its headers.
-_REQUEST_BYTES = 64 << 10
-# All requests together may have as many bytes as this many bodies of the largest size. While it is served, a body needs
-# up to five times its size in memory.
-_BODIES_MAX = 4
+# A request that waits takes memory, and time to find out whose turn is next.
+WAITING_MAX = 1000
+# What a request needs beside its body and what it reads: its connection, its task, its headers and small items.
+REQUEST_BYTES = 64 << 10
+# What is read is in memory several times: as segments, as values, as text, and compressed.
+_TIMES_WHAT_IS_READ = 4
+
+
+@dataclass(eq=False)
+class _Turn:
+    amount: int
+    given: asyncio.Future[None]
 
 
 class Shares:
-    """The resource, and how much of it each principal has."""
+    """One resource, and how much of it each principal has.
 
-    def __init__(self, total: int) -> None:
-        """Start with all of it free.
+    Args:
+        total: How much there is.
+        waiting_max: How many may wait for a part of it. With 0, whoever finds too little free is refused.
+    """
 
-        Args:
-            total: How much there is.
-        """
+    def __init__(self, total: int, waiting_max: int = WAITING_MAX) -> None:
+        """Start with all of it free."""
+        self.share = max(total // 2, 1)
         self._free = total
         self._held: Counter[tuple[str | None, ...]] = Counter()
-
-    def may_take(self, who: Principal, amount: int = 1) -> bool:
-        """Tell whether a principal may have more."""
-        left_to_tenant = (_TIMES_THE_REST * self._free - self.of_tenant(who.tenant)) / (1 + _TIMES_THE_REST)
-        return amount <= self._free and self.of(who) < _TIMES_THE_REST * left_to_tenant
-
-    def take(self, who: Principal, amount: int = 1) -> None:
-        """Assign an amount to a principal."""
-        self._add(who, amount)
-
-    def give_back(self, who: Principal, amount: int = 1) -> None:
-        """Return an amount of a principal to the free part."""
-        self._add(who, -amount)
-
-    def of_tenant(self, tenant: str | None) -> int:
-        """Return how much a tenant has."""
-        return self._held[tenant,]
-
-    def of(self, who: Principal) -> int:
-        """Return how much a principal has."""
-        return self._held[who.tenant, who.name]
-
-    def _add(self, who: Principal, amount: int) -> None:
-        self._free -= amount
-        for key in ((who.tenant,), (who.tenant, who.name)):
-            self._held[key] += amount
-            if not self._held[key]:
-                del self._held[key]
-
-
-class Held(AbstractContextManager["Held"]):
-    """The bytes of bodies and answers that one request has in memory, which are free again after the block."""
-
-    def __init__(self, shares: Shares, who: Principal) -> None:
-        """Start with those of a request without a body.
-
-        Raises:
-            ProblemError: The principal has its share already; a 503.
-        """
-        self._shares = shares
-        self._who = who
-        self._bytes = 0
-        self.add(_REQUEST_BYTES)
-
-    def add(self, count: int) -> None:
-        """Count more bytes.
-
-        Args:
-            count: How many more.
-
-        Raises:
-            ProblemError: The principal would have more than its share; a 503.
-        """
-        if not self._shares.may_take(self._who, count):
-            raise overloaded()
-        self._shares.take(self._who, count)
-        self._bytes += count
-
-    def __exit__(self, *_error: object) -> None:
-        """Give all of it back."""
-        self._shares.give_back(self._who, self._bytes)
-
-
-class Holding:
-    """The bytes of bodies and answers that one process has in memory."""
-
-    def __init__(self, limits: Limits) -> None:
-        """Derive the total from the limits."""
-        largest = max(limits.body_bytes_max, limits.decompressed_bytes_max)
-        self._shares = Shares(_BODIES_MAX * (largest + _REQUEST_BYTES))
-
-    def request(self, who: Principal) -> Held:
-        """Count the memory of a request.
-
-        Raises:
-            ProblemError: The principal has its share already; a 503.
-        """
-        return Held(self._shares, who)
-
-
-_Turn: TypeAlias = asyncio.Future[None]
-# A request that waits takes memory, and time to find out whose turn is next.
-_WAITING_MAX = 1000
-
-
-class Concurrency:
-    """The places of one process."""
-
-    def __init__(self, limits: Limits) -> None:
-        """Take from the limits how many requests are served at a time."""
-        self._places = Shares(limits.in_flight_max)
-        self._queue = Shares(_WAITING_MAX)
+        self._queue = Shares(waiting_max, 0) if waiting_max else None
         # In the order in which their tenants, and they themselves, had their last turn, or began to wait.
         self._waiting: dict[Principal, deque[_Turn]] = {}
+        # Whether somebody whose turn it is waits for more than there is.
+        self._is_short = False
+        # What a request reads is counted where it is opened, which may be another OS thread.
+        self._lock = threading.RLock()
 
     def waiting(self) -> Counter[str | None]:
-        """Return how many requests of each tenant wait for a place."""
+        """Return how many requests of each tenant wait."""
         return Counter(who.tenant for who, turns in self._waiting.items() for _ in turns)
 
     @asynccontextmanager
-    async def place(self, who: Principal) -> AsyncIterator[Slot]:
-        """Hold a place for a principal while the block runs.
+    async def turn(self, who: Principal, amount: int = 1) -> AsyncIterator[None]:
+        """Hold a part while the block runs.
 
         Raises:
-            ProblemError: Too many requests wait already; a 503.
+            ProblemError: Too many wait already; a 503.
         """
-        await self.enter(who)
-        place = Slot(self, who)
+        taken = await self.enter(who, amount)
         try:
-            yield place
+            yield
         finally:
-            place.end()
+            self.leave(who, taken)
 
-    async def enter(self, who: Principal) -> None:
-        """Take a place for a principal, when it is its turn.
+    async def enter(self, who: Principal, amount: int = 1) -> int:
+        """Wait for a part, and take it.
+
+        Args:
+            who: Who takes it.
+            amount: How much; a tenant's share at most.
+
+        Returns:
+            How much was taken.
 
         Raises:
-            ProblemError: Too many requests wait already; a 503.
+            ProblemError: Too many wait already; a 503.
         """
-        # If a place is free, those who wait have their share already.
-        if self._places.may_take(who):
-            self._places.take(who)
-            return
-        if not self._queue.may_take(who):
-            raise overloaded()
-        self._queue.take(who)
-        turn: _Turn = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(who, deque()).append(turn)
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if turn.cancelled():
+        amount = min(amount, self.share)
+        turn = _Turn(amount, asyncio.get_running_loop().create_future())
+        with self._lock:
+            self._waiting.setdefault(who, deque()).append(turn)
+            self._serve()
+            if turn.given.done():
+                return amount
+            if self._queue is None or not self._queue.grow(who, 1):
                 self._forget(who, turn)
-            else:
-                # The turn came just as its request was cancelled.
-                self.leave(who)
+                raise overloaded()
+        try:
+            await turn.given
+        except asyncio.CancelledError:
+            with self._lock:
+                if turn.given.cancelled():
+                    self._forget(who, turn)
+                    self._serve()
+                else:
+                    # The turn came just as its request was cancelled.
+                    self.leave(who, amount)
             raise
+        finally:
+            self._queue.leave(who)
+        return amount
 
-    def leave(self, who: Principal) -> None:
-        """Give back a place of a principal, to whose turn it is."""
-        self._places.give_back(who)
+    def grow(self, who: Principal, amount: int) -> bool:
+        """Take more at once, from any OS thread, if it is free and nobody is overtaken; tell whether it was."""
+        with self._lock:
+            is_free = (
+                amount <= self._free and self._is_within(who, amount) and self._is_of_tenant(who, amount)
+            )
+            if self._is_short or not is_free or any(each.tenant == who.tenant for each in self._waiting):
+                return False
+            self._add(who, amount)
+            return True
+
+    def leave(self, who: Principal, amount: int = 1) -> None:
+        """Give back a part, to whose turn it is."""
+        with self._lock:
+            self._add(who, -amount)
+            self._serve()
+
+    def _serve(self) -> None:
         while (next_ := self._next()) is not None:
             turn = self._waiting[next_][0]
             self._forget(next_, turn)
@@ -190,31 +136,131 @@ class Concurrency:
             )
             self._waiting = dict(waiting)
             # A turn that is already done was cancelled a moment ago.
-            if not turn.done():
-                self._places.take(next_)
-                turn.set_result(None)
+            if not turn.given.done():
+                self._add(next_, turn.amount)
+                turn.given.set_result(None)
 
     def _next(self) -> Principal | None:
-        """Return whose turn it is: whoever has the fewest places; among equals, the first in the order of the dict."""
-        return min(
-            filter(self._places.may_take, self._waiting),
-            key=lambda each: (self._places.of_tenant(each.tenant), self._places.of(each)),
-            default=None,
-        )
+        """Return whose turn it is, if there is enough."""
+        full: set[str | None] = set()
+        self._is_short = False
+        for who in sorted(self._waiting, key=lambda each: (self._of_tenant(each), self._of(each))):
+            amount = self._waiting[who][0].amount
+            if who.tenant in full or not self._is_within(who, amount):
+                continue
+            if not self._is_of_tenant(who, amount):
+                full.add(who.tenant)
+                continue
+            self._is_short = amount > self._free
+            return None if self._is_short else who
+        return None
+
+    def _is_of_tenant(self, who: Principal, amount: int) -> bool:
+        return self._of_tenant(who) + amount <= self.share
+
+    def _is_within(self, who: Principal, amount: int) -> bool:
+        """Tell whether a principal would leave enough to the others of its tenant."""
+        own = self._of(who)
+        left_by_others = self.share - (self._of_tenant(who) - own)
+        return not own or 4 * (own + amount) <= 3 * left_by_others
+
+    def _of_tenant(self, who: Principal) -> int:
+        return self._held[who.tenant,]
+
+    def _of(self, who: Principal) -> int:
+        return self._held[who.tenant, who.name]
+
+    def _add(self, who: Principal, amount: int) -> None:
+        self._free -= amount
+        for key in ((who.tenant,), (who.tenant, who.name)):
+            self._held[key] += amount
+            if not self._held[key]:
+                del self._held[key]
 
     def _forget(self, who: Principal, turn: _Turn) -> None:
         turns = self._waiting.get(who, deque())
         if turn in turns:
             turns.remove(turn)
-            self._queue.give_back(who)
             if not turns:
                 del self._waiting[who]
+
+
+class MoreMemory(BaseException):
+    """A request needs more memory than is free now. It waits for its turn without any, and begins anew.
+
+    It is no `Exception`, so an operation that it ends counts as interrupted, not as failed.
+    """
+
+    def __init__(self, size_bytes: int) -> None:
+        """Take how much it needs, as far as it is known."""
+        super().__init__(size_bytes)
+        self.size_bytes = size_bytes
+
+
+class Held:
+    """The memory of one request."""
+
+    def __init__(self, memory: Shares, who: Principal, read_bytes_max: int) -> None:
+        """Start without any.
+
+        Args:
+            memory: The memory of the process.
+            who: Whose request it is.
+            read_bytes_max: How many bytes of what is stored one request may have in memory.
+        """
+        self._memory = memory
+        self._who = who
+        self._read_bytes_max = read_bytes_max
+        self._own = self._taken = 0
+        self.read_bytes = 0
+        """How many bytes of what is stored the request has in memory."""
+
+    async def take(self, own_bytes: int, size_bytes: int) -> None:
+        """Wait for memory, and take it.
+
+        Args:
+            own_bytes: How much the request needs for itself.
+            size_bytes: How much it needs with what it reads, as far as that is known.
+
+        Raises:
+            ProblemError: Too many requests wait already; a 503.
+        """
+        self._own, self.read_bytes = own_bytes, 0
+        self._taken = await self._memory.enter(self._who, size_bytes)
+
+    def add(self, count: int) -> None:
+        """Count bytes that are read, before they are or as they are opened; a negative number corrects an estimate.
+
+        Raises:
+            MoreMemory: There is no room for them now.
+            ProblemError: One request may not have so much.
+        """
+        self.read_bytes += count
+        if self.read_bytes > self._read_bytes_max:
+            raise ProblemError(
+                422,
+                f"this reads over {self._read_bytes_max:,} bytes at a time, and the gateway's memory is shared; keep"
+                " less in the state, or raise decompressed_bytes_max in the gateway's limits",
+            )
+        needed = self._own + _TIMES_WHAT_IS_READ * self.read_bytes
+        more = min(needed, self._memory.share) - self._taken
+        if more <= 0:
+            return
+        if not self._memory.grow(self._who, more):
+            # Of what is compressed well, only as much is known as was opened.
+            raise MoreMemory(max(needed, 2 * self._taken))
+        self._taken += more
+
+    def give_back(self) -> None:
+        """Give back all of it."""
+        taken, self._taken = self._taken, 0
+        self._memory.leave(self._who, taken)
 
 
 class Slot:
     """The place of one request, which is given back while all that the request does is wait to ask the table again."""
 
-    def __init__(self, places: Concurrency, who: Principal) -> None:
+    def __init__(self, places: Shares, who: Principal) -> None:
         """Begin with a place of a principal."""
         self._places = places
         self._who = who
@@ -268,3 +314,18 @@ class Slot:
         if self._is_held and self._resting and not self._busy:
             self._is_held = False
             self._places.leave(self._who)
+
+
+@asynccontextmanager
+async def slot(places: Shares, who: Principal) -> AsyncIterator[Slot]:
+    """Hold a place for a principal while the block runs.
+
+    Raises:
+        ProblemError: Too many requests wait already; a 503.
+    """
+    await places.enter(who)
+    held = Slot(places, who)
+    try:
+        yield held
+    finally:
+        held.end()

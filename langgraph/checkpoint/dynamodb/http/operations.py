@@ -26,7 +26,8 @@ from langgraph.checkpoint.base import (
 )
 
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.codec import Codec, metadata_json, rough_bytes
+from langgraph.checkpoint.dynamodb._format.codec import Codec, UnreadableError, metadata_json, rough_bytes
+from langgraph.checkpoint.dynamodb._format.content import no_metadata
 from langgraph.checkpoint.dynamodb._format.items import Partition
 from langgraph.checkpoint.dynamodb._format.unserializable import unserializable_part
 from langgraph.checkpoint.dynamodb._format.wire import delta_of, digest_of
@@ -222,12 +223,18 @@ def _opened(client: Client, found: Document) -> CheckpointTuple:
     partition = items.partition_of(found["thread_id"], found["checkpoint_ns"])
     checkpoint_id, parent_id = found["checkpoint_id"], found["parent_checkpoint_id"]
     loading = partial(_loaded, client, partition)
-    typed_metadata = found.get("typed_metadata")
+    metadata, typed = found["metadata"], found.get("typed_metadata")
+    if typed is not None:
+        metadata = loading(typed, "the metadata")
+        if not isinstance(metadata, dict):
+            raise UnreadableError(
+                no_metadata(f"checkpoint {checkpoint_id!r} of thread {partition.thread_id!r}")
+            )
     state = {name: loading(each, f"channel {name!r}") for name, each in found["values"].items()}
     return CheckpointTuple(
         config=client.config_of(partition, checkpoint_id),
         checkpoint=cast("Checkpoint", {**found["checkpoint"], "channel_values": state}),
-        metadata=found["metadata"] if typed_metadata is None else loading(typed_metadata, "the metadata"),
+        metadata=metadata,
         parent_config=None if parent_id is None else client.config_of(partition, parent_id),
         pending_writes=[
             (task, channel, loading(value, f"the write to channel {channel!r}"))
@@ -282,27 +289,33 @@ def _plain_part(given: Mapping[Any, Any]) -> Document:
 def _list(
     client: Client, wanted: Document, matching: Mapping[str, Any], limit: int | None
 ) -> Stream[CheckpointTuple]:
-    """List checkpoints page by page. An error of one thread is raised at the end."""
+    """List checkpoints page by page. If threads were not named, an error of one is raised at the end."""
     yield from client.service.about()
     left = math.inf if limit is None else limit
     # A scan of all threads pays for what is behind a page, too.
     first = _PAGE_FIRST if limit is None and "thread_id" in wanted else _PAGE_MAX
-    after, count, failure = None, first if limit is None else min(limit, first), None
+    after, count, errors = None, first if limit is None else min(limit, first), ErrorCollector()
     while left:
         page = yield from ask("list", {**wanted, "limit": count, "after": after})
         for document in page["checkpoints"]:
-            if left and document["thread_id"].startswith(client.prefix):
+            name = f"namespace {document['checkpoint_ns']!r} of thread {document['thread_id']!r}"
+            # What is older than what cannot be read is left out, too: it would look like the newest.
+            if not left or name in errors or not document["thread_id"].startswith(client.prefix):
+                continue
+            found = None
+            with errors.capture(name):
                 found = yield from _listed(client, document, matching)
-                if found is not None:
-                    yield Emit(found)
-                    left -= 1
+            if "thread_id" in wanted:
+                errors.raise_first()
+            if found is not None:
+                yield Emit(found)
+                left -= 1
         if page["problem"] is not None:
-            failure = failure or failure_in(page["problem"])
+            errors.add(f"what a page from {after} leaves out", failure_in(page["problem"]))
         after, count = page["after"], min(2 * count, _PAGE_MAX)
         if after is None:
             break
-    if failure is not None:
-        raise failure
+    errors.raise_first()
 
 
 def _listed(client: Client, document: Document, matching: Mapping[str, Any]) -> Op[CheckpointTuple | None]:

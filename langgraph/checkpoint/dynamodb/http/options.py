@@ -39,7 +39,7 @@ def checked_url(value: Any, *, has_auth: bool, allow_http: bool) -> str:
     parts = _parts(value)
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
         raise CheckpointerInputError(
-            'url is not the address of a gateway; give one such as "https://gateway.example"'
+            'url is not the address of a gateway; begin it with https://, such as "https://gateway.example"'
         )
     # Parsing drops these, and the address would still have them.
     if not value.isprintable() or value != value.strip():

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -46,7 +46,7 @@ _THREADS_MAX = 64
 
 @dataclass(frozen=True)
 class _Kept:
-    credentials: ReadOnlyCredentials
+    credentials: ReadOnlyCredentials = field(repr=False)
     refresh_at: float
     expires_at: float
 

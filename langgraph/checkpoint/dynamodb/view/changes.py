@@ -181,7 +181,7 @@ def _of_channel(
         told["kind"], found = "gone", iter([Difference("gone", root, None, before=old)])
     told["before_bytes"] = None if before is None else size_bytes(old)
     told["after_bytes"] = None if after is None else size_bytes(new)
-    told["changes"] = [_change(each, shower) for each in islice(found, _CHANGES_MAX)]
+    told["changes"] = [_change(each, shower.of(name)) for each in islice(found, _CHANGES_MAX)]
     told["more"] = sum(1 for _ in found)
     return told
 

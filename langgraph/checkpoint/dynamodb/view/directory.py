@@ -10,9 +10,9 @@ from langgraph.checkpoint.dynamodb._operations.directory import (
     list_threads,
     look_up,
 )
+from langgraph.checkpoint.dynamodb._operations.error_collector import OF_ONE_THREAD
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError, CheckpointFormatError
 from langgraph.checkpoint.dynamodb.view.documents import Directory, ListedThread
 
 PAGE_THREADS = 20
@@ -21,17 +21,20 @@ _SEARCHED_THREADS = 200
 _LOOKED_AT_MAX = 1000
 
 
-def directory(storage: Storage, owner: str | None, title: str, before: str | None) -> Op[Directory]:
-    """Return a page of an owner's threads, or of all: those with a text in their title, whatever its case."""
-    limit, wanted = (_SEARCHED_THREADS if title else PAGE_THREADS), title.casefold()
-    found, looked_at = list[ThreadSummary](), 0
+def directory(
+    storage: Storage, owner: str | None, title: str, status: str | None, before: str | None
+) -> Op[Directory]:
+    """Return a page of an owner's threads, or of all: those with a status, and a text in their title in any case."""
+    limit, wanted = (_SEARCHED_THREADS if title or status else PAGE_THREADS), title.casefold()
+    threads, looked_at = list[ListedThread](), 0
     while True:
         page = yield from list_threads(storage, ThreadQuery(owner=owner, limit=limit, before=before))
         looked_at, before = looked_at + len(page.threads), page.cursor
-        found += [each for each in page.threads if wanted in (each.title or "").casefold()]
-        if before is None or len(found) >= PAGE_THREADS or looked_at >= _LOOKED_AT_MAX:
+        named = [each for each in page.threads if wanted in (each.title or "").casefold()]
+        listed = yield from gather([_listed(storage, each) for each in named])
+        threads += [each for each in listed if status is None or each["status"] == status]
+        if before is None or len(threads) >= PAGE_THREADS or looked_at >= _LOOKED_AT_MAX:
             break
-    threads = yield from gather([_listed(storage, each) for each in found])
     return Directory(threads=threads, looked_at=looked_at, before=before)
 
 
@@ -41,7 +44,7 @@ def _listed(storage: Storage, summary: ThreadSummary) -> Op[ListedThread]:
     try:
         newest = yield from look_up(storage, summary.thread_id)
         summary = replace(summary, status=newest.status, step=newest.step)
-    except (CheckpointCorruptionError, CheckpointFormatError) as error:
+    except OF_ONE_THREAD as error:
         summary, problem = replace(summary, status=None), str(error)
     return ListedThread(
         thread=summary.thread_id,

@@ -3,7 +3,8 @@
 Every path below is relative to the page, whose own address contains the token: `http://127.0.0.1:PORT/TOKEN/`.
 
     GET  api/start                                              -> Start
-    GET  api/directory  [owner], [title], [before]              -> Directory     (newest activity first; no scan)
+    GET  api/directory  [owner], [title], [status], [before]    -> Directory     (newest activity first; no scan)
+    GET  api/memories   of, [offset]                            -> Memories      (newest first)
     GET  api/threads    run                                     -> Threads       (by the index; no scan)
     GET  api/thread     thread                                  -> Thread
     GET  api/tree       thread, ns, [before], [limit]           -> Tree
@@ -13,7 +14,8 @@ Every path below is relative to the page, whose own address contains the token: 
     GET  api/search     thread, text, [cursor]                  -> Search
     GET  api/pending    thread, ns, checkpoint                  -> Pending
 
-`thread`, `ns`, `checkpoint`, `run`, `owner`, `title` and `text` are plain texts; `ns` of the root is empty.
+`thread`, `ns`, `checkpoint`, `run`, `owner`, `title` and `text` are plain texts; `ns` of the root is empty. `of` is an
+owner, or labels of a namespace with slashes between them.
 `path` is a JSON list, such as `["values", "messages", 3, "content"]`. A request that fails returns a `ProblemDocument`,
 with its status.
 
@@ -92,6 +94,24 @@ class ThreadsDocument(TypedDict):
     threads: list[str]
 
 
+class MemoryDocument(TypedDict):
+    """A memory."""
+
+    namespace: list[str]
+    key: str
+    updated_at: str
+    """In ISO 8601, UTC."""
+    value: Node
+
+
+class MemoriesDocument(TypedDict):
+    """A page of memories."""
+
+    memories: list[MemoryDocument]
+    offset: int | None
+    """The parameter that requests the next page. None at the end."""
+
+
 class Lane(TypedDict):
     """A namespace: the root's, or a subgraph's."""
 
@@ -125,6 +145,8 @@ class TaskDocument(TypedDict):
     task_id: str
     node: str | None
     """The node that ran. None if it cannot be told from what is stored."""
+    sent: Node | None
+    """The argument of the `Send` that created it."""
     asked: list[Node]
     """The task's questions to a human."""
     answered: list[Node]

@@ -87,14 +87,17 @@ class NamespaceView:
         """Read the next page of checkpoints, and the index segments that they name."""
         known = len(self.checkpoints)
         for item in (yield from self._storage.table.query_page(self._query)):
-            try:
-                yield from self._add(item)
-            except CheckpointCorruptionError as error:
-                self.problem = str(error)
+            yield from self._add_if_sound(item)
         if self._life.is_over:
             self._query.done = True
         new = list(self.checkpoints.values())[known:]
         yield from self._read_indexes({each for checkpoint in new for each in _named(checkpoint)})
+
+    def _add_if_sound(self, item: Item) -> Op[None]:
+        try:
+            yield from self._add(item)
+        except CheckpointCorruptionError as error:
+            self.problem = str(error)
 
     def _add(self, item: Item) -> Op[None]:
         """Add an item.

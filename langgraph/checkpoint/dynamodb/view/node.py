@@ -39,6 +39,7 @@ class Node(TypedDict):
     | null | nothing more |
     | boolean, number | `text`: true, -1.5e300, NaN, or a whole number of any length |
     | text | `text`, the characters from `start` to `end` of `length`, counted as code points |
+    | masked | `type`: what it is; the value was left out of a file |
     | bytes | `text` in base 64, the bytes from `start` to `end` of `length` |
     | list | `items`, those from `start` to `end` of `length` |
     | object | `entries`, those from `start` to `end` of `length` |
@@ -48,7 +49,9 @@ class Node(TypedDict):
     What lies too deep has no parts at all, or no `value`, and is `cut`.
     """
 
-    kind: Literal["null", "boolean", "number", "text", "bytes", "list", "object", "instance", "message"]
+    kind: Literal[
+        "null", "boolean", "number", "text", "masked", "bytes", "list", "object", "instance", "message"
+    ]
     bytes: int
     """Its approximate size, all of it: texts in UTF-8, bytes, and one byte for everything else."""
     cut: NotRequired[bool]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import copy
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, TypeVar
@@ -34,12 +35,25 @@ _NOTHING: Sequence[Any] = (None, "", [], {})
 class Shower:
     """Makes the nodes of one document."""
 
-    def __init__(self, *, text_max: int = TEXT_MAX, parts_max: int = PARTS_MAX) -> None:
-        """Set how many characters one text may have, and how many parts one list or object."""
+    def __init__(
+        self, *, text_max: int = TEXT_MAX, parts_max: int = PARTS_MAX, shows: Collection[str] | None = None
+    ) -> None:
+        """Set how many characters one text may have, and how many parts one list or object.
+
+        Of other channels than `shows`, and of what is in no channel, only types, names and sizes are shown.
+        """
         self._text_max = text_max
         self._parts_max = parts_max
         self._nodes_left = _NODES_MAX
         self._characters_left = _CHARACTERS_MAX
+        self._shows = shows
+        self._masks = shows is not None
+
+    def of(self, channel: str) -> Shower:
+        """Return what shows the values of a channel."""
+        shower = copy.copy(self)
+        shower._masks = self._shows is not None and channel not in self._shows  # noqa: SLF001 - its own class.
+        return shower
 
     def node(self, value: Any, *, start: int = 0, depth: int = 0) -> Node:
         """Return the node of a value.
@@ -56,6 +70,8 @@ class Shower:
             return self._message(value, fields, depth)
         if isinstance(value, Stored):
             return self._instance(value, start, depth)
+        if self._masks and not isinstance(value, (Mapping, *LISTS)):
+            return Node(kind="masked", bytes=size_bytes(value), type=_type_name(value))
         if isinstance(value, str):
             return self._text(value, start)
         if isinstance(value, BYTES):
@@ -156,6 +172,11 @@ def _scalar(value: Any) -> Node:
         return Node(kind="number", bytes=size_bytes(value), text=number_text(value))
     # A custom serializer may return anything.
     return Node(kind="instance", bytes=1, type=type(value).__name__, value=Node(kind="null", bytes=1))
+
+
+def _type_name(value: Any) -> str:
+    kinds = {str: "text", bool: "boolean", int: "number", float: "number", type(None): "null"}
+    return "bytes" if isinstance(value, BYTES) else kinds.get(type(value), type(value).__name__)
 
 
 def _text_of(value: Any) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, Json, NonNegativeInt, StrictInt, StrictStr, ValidationError, validate_call
 
@@ -13,6 +13,7 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, Checkpo
 from langgraph.checkpoint.dynamodb.view import documents
 from langgraph.checkpoint.dynamodb.view.changes import changes
 from langgraph.checkpoint.dynamodb.view.directory import directory
+from langgraph.checkpoint.dynamodb.view.memories import memories
 from langgraph.checkpoint.dynamodb.view.namespace_view import NamespaceView
 from langgraph.checkpoint.dynamodb.view.node import Node
 from langgraph.checkpoint.dynamodb.view.nodes import PARTS_MAX, Shower
@@ -21,11 +22,13 @@ from langgraph.checkpoint.dynamodb.view.state import pending, state, value_at
 from langgraph.checkpoint.dynamodb.view.thread_view import Session
 from langgraph.checkpoint.dynamodb.view.threads import thread_document
 from langgraph.checkpoint.dynamodb.view.tree import ROWS, ROWS_MAX, tree
+from langgraph.store.dynamodb import DynamoDBStore
 
 T = TypeVar("T")
-_DOCUMENTS = "start directory threads thread tree state part changes search pending"
+_DOCUMENTS = "start directory memories threads thread tree state part changes search pending"
 _Text = Annotated[str, Field(min_length=1)]
 _Limit = Annotated[int, Field(ge=1, le=ROWS_MAX)]
+_Status = Literal["idle", "waiting", "failed"] | None
 _Path = Json[list[StrictStr | StrictInt]]
 _PART_TEXT_MAX = 256 * 1024
 
@@ -33,10 +36,16 @@ _PART_TEXT_MAX = 256 * 1024
 class Responses:
     """Answers the page's requests from one session. `documents` lists them: each has a method of its name."""
 
-    def __init__(self, session: Session, thread_id: str | None = None) -> None:
-        """Store the session, and the thread that the page begins with."""
+    def __init__(
+        self,
+        session: Session,
+        thread_id: str | None = None,
+        open_store: Callable[[], DynamoDBStore] | None = None,
+    ) -> None:
+        """Store the session, the thread that the page begins with, and what opens the store of memories."""
         self._session = session
         self._thread_id = thread_id
+        self._open_store = open_store
         self.table_name = session.storage.table.name
         self._documents: dict[str, Callable[..., Any]] = {
             name: validate_call(getattr(self, name)) for name in _DOCUMENTS.split()
@@ -68,10 +77,17 @@ class Responses:
         return documents.Start(table=self.table_name, thread=self._thread_id)
 
     def directory(
-        self, owner: str | None = None, title: str = "", before: str | None = None
+        self, owner: str | None = None, title: str = "", status: _Status = None, before: str | None = None
     ) -> documents.Directory:
         """Return a page of the list of threads."""
-        return self._session.run(directory(self._session.storage, owner, title, before))
+        return self._session.run(directory(self._session.storage, owner, title, status, before))
+
+    def memories(self, of: _Text, offset: NonNegativeInt = 0) -> documents.MemoriesDocument:
+        """Return memories of an owner or under a namespace."""
+        if self._open_store is None:
+            msg = "this page has no store of memories"
+            raise CheckpointerInputError(msg)
+        return memories(self._open_store(), of, offset)
 
     def threads(self, run: str) -> documents.ThreadsDocument:
         """Return the threads of a run."""

@@ -19,7 +19,7 @@ from langgraph.checkpoint.dynamodb.view.documents import Channel, Pending, State
 from langgraph.checkpoint.dynamodb.view.namespace_view import NamespaceView, Task
 from langgraph.checkpoint.dynamodb.view.nodes import Shower
 from langgraph.checkpoint.dynamodb.view.plain import REBUILT, part_at
-from langgraph.checkpoint.dynamodb.view.tree import know, next_nodes, node_of, task_document, versions
+from langgraph.checkpoint.dynamodb.view.tree import Sent, know, next_nodes, node_of, task_document, versions
 
 
 def state(namespace: NamespaceView, checkpoint: StoredCheckpoint, shower: Shower) -> Op[StateDocument]:
@@ -31,7 +31,7 @@ def state(namespace: NamespaceView, checkpoint: StoredCheckpoint, shower: Shower
     for name, version in now.items():
         node, problem = None, None
         try:
-            node = shower.node((yield from channel_value(namespace, checkpoint, name)))
+            node = shower.of(name).node((yield from channel_value(namespace, checkpoint, name)))
         except CheckpointerError as error:
             problem = str(error)
         stored = body.values.get(name)
@@ -90,11 +90,11 @@ def pending(namespace: NamespaceView, checkpoint: StoredCheckpoint, shower: Show
 
 
 def _write_document(
-    namespace: NamespaceView, task: Task, write: Write, sends: Sequence[str | None], shower: Shower
+    namespace: NamespaceView, task: Task, write: Write, sends: Sequence[Sent], shower: Shower
 ) -> documents.WriteDocument:
     value, problem = None, None
     try:
-        value = shower.node(namespace.loads(write, task.item))
+        value = shower.of(write.channel).node(namespace.loads(write, task.item))
     except CheckpointerError as error:
         problem = str(error)
     return documents.WriteDocument(

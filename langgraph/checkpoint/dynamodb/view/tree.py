@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from langgraph.checkpoint.base import CheckpointMetadata
 from langgraph.checkpoint.serde.types import ERROR, INTERRUPT, RESUME, TASKS
@@ -39,6 +39,13 @@ _TREE_TEXT_MAX = 500
 _TREE_PARTS_MAX = 20
 
 
+class Sent(NamedTuple):
+    """The node and the argument of a `Send`."""
+
+    node: str | None
+    argument: Any
+
+
 @dataclass
 class CheckpointFacts:
     """The facts about a checkpoint; if it cannot be read, the reason."""
@@ -48,9 +55,9 @@ class CheckpointFacts:
     parent: Body | None = None
     tasks: Sequence[Task] = ()
     parent_tasks: Sequence[Task] = ()
-    sends: Sequence[str | None] = ()
-    """The nodes of the tasks that were created by a `Send`, by their places."""
-    parent_sends: Sequence[str | None] = ()
+    sends: Sequence[Sent] = ()
+    """The `Send`s that create tasks, by their places."""
+    parent_sends: Sequence[Sent] = ()
     joined: Sequence[str] = ()
     """The nodes whose awaited nodes have all run."""
     problem: str | None = None
@@ -93,14 +100,16 @@ def know(
     return loaded
 
 
-def tree(namespace: NamespaceView, before: str | None, limit: int) -> Op[documents.Tree]:
+def tree(
+    namespace: NamespaceView, before: str | None, limit: int, shows: Collection[str] | None = None
+) -> Op[documents.Tree]:
     """Return some checkpoints of a namespace, newest first, older than `before` if that is given."""
     while not namespace.done and len(_below(namespace, before)) <= limit:
         yield from namespace.read_on()
     found = _below(namespace, before)
     rows = []
     for checkpoint in found[:limit]:
-        rows.append((yield from row(namespace, checkpoint)))  # noqa: PERF401 - a comprehension cannot yield.
+        rows.append((yield from row(namespace, checkpoint, shows)))  # noqa: PERF401 - a comprehension cannot yield.
     newest = next(iter(namespace.rows), None)
     return documents.Tree(
         newest=None if newest is None else newest.checkpoint_id,
@@ -114,9 +123,11 @@ def _below(namespace: NamespaceView, before: str | None) -> list[StoredCheckpoin
     return [each for each in namespace.rows if before is None or each.checkpoint_id < before]
 
 
-def row(namespace: NamespaceView, checkpoint: StoredCheckpoint) -> Op[Row]:
-    """Return a checkpoint's row of the tree."""
-    shower = Shower(text_max=_TREE_TEXT_MAX, parts_max=_TREE_PARTS_MAX)
+def row(
+    namespace: NamespaceView, checkpoint: StoredCheckpoint, shows: Collection[str] | None = None
+) -> Op[Row]:
+    """Return a checkpoint's row of the tree. `shows` is that of its shower."""
+    shower = Shower(text_max=_TREE_TEXT_MAX, parts_max=_TREE_PARTS_MAX, shows=shows)
     loaded = yield from know(namespace, checkpoint)
     own = [item_bytes(each) for each in checkpoint.members]
     return Row(
@@ -154,16 +165,17 @@ def _text(value: Any) -> str | None:
 # Tasks
 
 
-def node_of(task: Task, sends: Sequence[str | None]) -> str | None:
+def node_of(task: Task, sends: Sequence[Sent]) -> str | None:
     """Return the node that a task ran, according to the paths of its writes, or None."""
-    for write in task.writes:
-        pulled = _PULLED.match(write.task_path)
-        if pulled is not None:
-            return pulled[1]
-        pushed = _PUSHED.match(write.task_path)
-        if pushed is not None and int(pushed[1]) < len(sends):
-            return sends[int(pushed[1])]
-    return None
+    pulled = (found for write in task.writes if (found := _PULLED.match(write.task_path)))
+    sent = _sent(task, sends)
+    return next((found[1] for found in pulled), None if sent is None else sent.node)
+
+
+def _sent(task: Task, sends: Sequence[Sent]) -> Sent | None:
+    """Return the `Send` that created a task, or None."""
+    places = (int(found[1]) for write in task.writes if (found := _PUSHED.match(write.task_path)))
+    return next((sends[place] for place in places if place < len(sends)), None)
 
 
 def is_finished(task: Task) -> bool:
@@ -172,7 +184,7 @@ def is_finished(task: Task) -> bool:
 
 
 def task_document(
-    namespace: NamespaceView, task: Task, sends: Sequence[str | None], shower: Shower
+    namespace: NamespaceView, task: Task, sends: Sequence[Sent], shower: Shower
 ) -> documents.TaskDocument:
     """Return a task as the page shows it."""
 
@@ -187,13 +199,14 @@ def task_document(
     interrupts = [part for each in values(INTERRUPT) for part in _several(each)]
     error = next(values(ERROR), None)
     special = (INTERRUPT, RESUME, ERROR, _ERROR_NODE)
-    finished = is_finished(task)
+    finished, sent = is_finished(task), _sent(task, sends)
     return documents.TaskDocument(
         task_id=task.task_id,
         node=node_of(task, sends),
-        asked=[shower.node(asked(each)) for each in interrupts],
-        answered=[shower.node(part) for each in values(RESUME) for part in _several(each)],
-        error=None if error is None else shower.node(error),
+        sent=None if sent is None else shower.of(TASKS).node(sent.argument),
+        asked=[shower.of(INTERRUPT).node(asked(each)) for each in interrupts],
+        answered=[shower.of(RESUME).node(part) for each in values(RESUME) for part in _several(each)],
+        error=None if error is None else shower.of(ERROR).node(error),
         finished=finished,
         waiting=bool(interrupts) and not finished,
         writes=sorted({write.channel for write in task.writes} - set(special)),
@@ -207,29 +220,33 @@ def _several(value: Any) -> Sequence[Any]:
 
 def _sends(
     namespace: NamespaceView, checkpoint: StoredCheckpoint, body: Body, *, whole: bool
-) -> Op[Sequence[str | None]]:
-    """Return the nodes that a checkpoint's `Send`s name, by their places. Large values are read only with `whole`."""
+) -> Op[Sequence[Sent]]:
+    """Return a checkpoint's `Send`s, by their places. Large values are read only with `whole`."""
     stored_value = body.values.get(TASKS)
     if stored_value is None or (stored_value.segments and not whole):
         return ()
     value = yield from namespace.value(checkpoint, stored_value)
-    return [_send_node(each) for each in _several(value)]
+    return [_read_send(each) for each in _several(value)]
 
 
-def _send_node(send: Any) -> str | None:
+def _read_send(send: Any) -> Sent:
     content = inside(send)
     if isinstance(content, Mapping):
         # JavaScript's.
-        return _text(content.get("node"))
-    return _text(content[0]) if isinstance(content, list) and content else None
+        return Sent(_text(content.get("node")), content.get("args"))
+    node, argument, *_ = [*content, None, None] if isinstance(content, list) else (None, None)
+    return Sent(_text(node), argument)
 
 
 # The nodes that ran, and those that run next
 
 
 def ran(known: CheckpointFacts) -> list[str]:
-    """Return the nodes that made a checkpoint from its parent: those that saw new versions, and those of `Send`s."""
-    if known.body is None:
+    """Return the nodes that made a checkpoint from its parent: those that saw new versions, and those of `Send`s.
+
+    An input is made by none: if it begins a fork, the nodes that had finished by then are not its own.
+    """
+    if known.body is None or known.source == "input":
         return []
     before = {} if known.parent is None else _seen(known.parent)
     names = {name for name, seen in _seen(known.body).items() if before.get(name) != seen}
@@ -255,7 +272,7 @@ def next_nodes(known: CheckpointFacts) -> list[str]:
     values = known.body.values
     names = {name.removeprefix(_BRANCH) for name in values if name.startswith(_BRANCH)}
     names |= {name for name in (_START,) if name in values}
-    names |= {name for name in known.sends if name is not None}
+    names |= {sent.node for sent in known.sends if sent.node is not None}
     names |= set(known.joined)
     return sorted(names)
 

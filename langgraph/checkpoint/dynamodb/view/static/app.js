@@ -12,7 +12,8 @@ const parts = Object.fromEntries(
 let page = null;
 
 async function begin() {
-  const source = new Source();
+  const source = new Source(document.getElementById("data"));
+  document.getElementById("home").hidden = source.isFile;
   const start = await source.get("start");
   document.title = `${start.thread ?? start.table} - langgraph-dynamodb`;
   const show = () => showPlace(source, start, placeOf(location.hash));
@@ -52,7 +53,7 @@ async function showPlace(source, start, place) {
   page?.close();
   page = null;
   say("");
-  parts.search.hidden = thread === null;
+  parts.search.hidden = thread === null || source.isFile;
   fill(parts.title, thread === null ? start.table : [el("span", { class: "kind" }, `${start.table} / `), thread]);
   document.title = `${thread ?? start.table} - langgraph-dynamodb`;
   if (thread === null) {
@@ -63,7 +64,7 @@ async function showPlace(source, start, place) {
   }
   const moved = (to) => history.replaceState(null, "", fragmentOf({ thread, ...to }));
   const described = (about) => parts.title.append(...about.map((each) => el("span", { class: "about" }, each)));
-  page = new ThreadPage(source, thread, { progress: say, moved, described });
+  page = new ThreadPage(source, thread, start.table, { progress: say, moved, described });
   const mine = page;
   fill(parts.main, page.element);
   try {

@@ -2,6 +2,7 @@
 
 import { el, fill } from "./dom.js";
 import { counted, sized } from "./format.js";
+import { usageOf } from "./messages.js";
 import { isInternal } from "./state.js";
 import { fold, valueOf } from "./value.js";
 
@@ -17,6 +18,7 @@ export function changesView(changes, earlier, view) {
     "div",
     { class: "changes" },
     changes.parent === null && el("p", {}, "Its parent is not there, so all of it is new."),
+    el("p", { class: "usage-total" }, usageOf(newMessages(changes), "in this step")),
     own.length === 0 && el("p", { class: "empty" }, "No channel of the graph differs."),
     own.map((each) => channelChanges(each, earlier, view)),
     internal.length > 0 &&
@@ -34,6 +36,13 @@ export function changesView(changes, earlier, view) {
         `Unchanged: ${changes.unchanged.filter((each) => !isInternal(each)).join(", ") || "LangGraph's own channels"}`,
       ),
   );
+}
+
+/** The messages that a step added. */
+function newMessages(changes) {
+  const added = changes.channels.flatMap((each) => each.changes).filter(({ kind }) => kind === "added");
+  const nodes = added.flatMap(({ after }) => (after.kind === "list" ? after.items : [after]));
+  return nodes.filter(({ kind }) => kind === "message");
 }
 
 function channelChanges(channel, earlier, view) {

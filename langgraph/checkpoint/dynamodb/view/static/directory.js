@@ -5,11 +5,12 @@ import { counted, moment } from "./format.js";
 import { asking } from "./value.js";
 
 const STATUSES = { idle: "done", waiting: "waiting", failed: "failed" };
+const CHOICES = { "": "any", waiting: "waiting for a human", failed: "failed", idle: "idle" };
 
 /** The list; `place` has the `owner` and the `title` to begin with, and `searched(place)` hears of others. */
 export function directoryView(source, place, open, searched) {
   const results = el("div", { "aria-live": "polite" });
-  const inputs = { owner: input("owner", place.owner), title: input("title", place.title) };
+  const inputs = { owner: input("owner", place.owner), title: input("title", place.title), status: choice(place.status) };
   const show = () => {
     const wanted = Object.fromEntries(
       Object.entries(inputs)
@@ -31,6 +32,7 @@ export function directoryView(source, place, open, searched) {
       "form",
       { class: "finder-forms", submit },
       field("Owner", inputs.owner),
+      field("Status", inputs.status),
       field("Text in the title", inputs.title, el("button", { type: "submit" }, "Search")),
     ),
     results,
@@ -39,6 +41,15 @@ export function directoryView(source, place, open, searched) {
 
 function input(name, value = "") {
   return el("input", { id: `list-${name}`, name, type: "text", value, autocomplete: "off", spellcheck: "false" });
+}
+
+function choice(chosen = "") {
+  const options = Object.entries(CHOICES);
+  return el(
+    "select",
+    { id: "list-status", name: "status" },
+    options.map(([value, text]) => el("option", { value, selected: value === chosen }, text)),
+  );
 }
 
 function field(label, control, ...others) {
@@ -102,12 +113,12 @@ function row({ thread, owner, title, last_active, status, step, problem }, open)
 }
 
 /** What was found, and what was not looked at. */
-function summaryOf(found, lookedAt, { owner, title }, isWhole) {
+function summaryOf(found, lookedAt, { owner, title, status }, isWhole) {
   const of = owner === undefined ? "all threads of the last 30 days" : `threads of ${owner}`;
   const shown =
-    title === undefined
+    title === undefined && status === undefined
       ? `${counted(found, "thread")}, newest activity first, of ${of}.`
-      : `${counted(found, "thread")} with this title, among the newest ${counted(lookedAt, "thread")} of ${of}.`;
+      : `${counted(found, "thread")} with this ${[title && "title", status && "status"].filter(Boolean).join(" and ")}, among the newest ${counted(lookedAt, "thread")} of ${of}.`;
   const rest = isWhole ? " There are no older ones in the directory." : "";
   return `${shown}${rest} Threads that are not in the directory are not looked at.`;
 }

@@ -26,6 +26,18 @@ export function fill(element, ...children) {
   return element;
 }
 
+/** An id, and a button that copies it as it is. */
+export function idOf(text) {
+  const copy = async ({ currentTarget: button }) => {
+    await navigator.clipboard.writeText(text);
+    fill(button, "Copied");
+  };
+  return [
+    el("code", { class: "id" }, text),
+    el("button", { type: "button", class: "copy", "aria-label": `Copy ${text}`, click: copy }, "Copy"),
+  ];
+}
+
 function furnish(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (typeof value === "function") {

@@ -2,10 +2,11 @@
 
 const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 const tenths = new Intl.NumberFormat("en-US", { maximumFractionDigits: 1 });
+const zones = new Intl.DateTimeFormat("en-US", { timeZoneName: "short" });
 
 /** A count of things, with its noun. */
-export function counted(number, noun) {
-  return `${whole.format(number)} ${noun}${number === 1 ? "" : "s"}`;
+export function counted(number, noun, plural = `${noun}s`) {
+  return `${whole.format(number)} ${number === 1 ? noun : plural}`;
 }
 
 /** A size in bytes. */
@@ -30,10 +31,13 @@ export function lasted(milliseconds) {
   return `${value < 10 && unit > 1 ? tenths.format(value) : whole.format(value)} ${name}`;
 }
 
-/** A moment, in UTC to the second. */
+/** A moment in the reader's zone, to the second. */
 export function moment(iso) {
   const when = new Date(iso);
-  return Number.isNaN(when.getTime())
-    ? "at an unknown time"
-    : `${when.toISOString().slice(0, 19).replace("T", " ")} UTC`;
+  if (Number.isNaN(when.getTime())) {
+    return "at an unknown time";
+  }
+  const local = new Date(when.getTime() - when.getTimezoneOffset() * 6e4).toISOString();
+  const zone = zones.formatToParts(when).find(({ type }) => type === "timeZoneName");
+  return `${local.slice(0, 19).replace("T", " ")} ${zone.value}`;
 }

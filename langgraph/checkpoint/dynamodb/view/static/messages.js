@@ -20,7 +20,7 @@ export function conversation(node, path, view) {
       list,
       own.map((each) => el("li", {}, messageCard(each.message, each.path, view, results))),
     );
-    fill(total, usageOf(messages));
+    fill(total, usageOf(messages.map(({ message }) => message)));
   };
   show(node);
   return el("div", {}, total, list, more(node, path, view, show));
@@ -113,12 +113,13 @@ function usage(message) {
     : el("span", { class: "usage" }, `${spent(input)} tokens in, ${spent(output)} out`);
 }
 
-function usageOf(messages) {
-  const all = messages.map(({ message }) => message.usage).filter((each) => each?.input ?? each?.output);
+/** The tokens of messages together, in words; null if no model said any. */
+export function usageOf(messages, where = "") {
+  const all = messages.map(({ usage: used }) => used).filter((each) => each?.input ?? each?.output);
   const sum = (field) => all.reduce((total, each) => total + Number(each[field] ?? 0), 0);
   return all.length === 0
     ? null
-    : `${spent(sum("input"))} tokens read and ${spent(sum("output"))} written by models, as they say.`;
+    : `${spent(sum("input"))} tokens read and ${spent(sum("output"))} written by models${where && ` ${where}`}, as they say.`;
 }
 
 function spent(count) {

@@ -32,7 +32,8 @@ export class ThreadModel {
     if (problem !== null) {
       this.problems.push(problem);
     }
-    return [title?.text, owner && `owner ${owner.text}`].filter(Boolean);
+    const shown = (node) => (node?.kind === "text" ? node.text : undefined);
+    return [shown(title), shown(owner) && `owner ${owner.text}`].filter(Boolean);
   }
 
   /** Reads a namespace's checkpoints, the newest page first, and gives how many have come after each page. */

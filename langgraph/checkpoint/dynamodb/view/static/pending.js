@@ -1,7 +1,7 @@
 // What the tasks of a checkpoint have stored: writes, questions to a human, failures; and which run next.
 
-import { el } from "./dom.js";
-import { entry, valueOf } from "./value.js";
+import { el, idOf } from "./dom.js";
+import { entry, fold, valueOf } from "./value.js";
 
 const SPECIAL = { __interrupt__: "asked a human", __resume__: "was answered", __error__: "failed" };
 
@@ -45,6 +45,7 @@ export function standing(task) {
 }
 
 function taskView(id, task, writes, view) {
+  const sentView = { ...view, beyond: "is under State, in the channel __pregel_tasks." };
   const [name, words] = task === undefined ? ["done", "before the graph ran"] : standing(task);
   return el(
     "section",
@@ -54,8 +55,9 @@ function taskView(id, task, writes, view) {
       {},
       el("span", { class: "channel-name" }, task?.node ?? "task"),
       el("span", { class: `badge ${name}` }, words),
-      el("code", { class: "id" }, id),
+      idOf(id),
     ),
+    task?.sent && fold(el("span", { class: "kind" }, "was sent"), () => valueOf(task.sent, [], sentView)),
     writes.map((each) => writeView(each, view)),
   );
 }

@@ -1,4 +1,4 @@
-// Where documents come from: the server's answers.
+// Where documents come from: the server's answers, or the file that the page is.
 
 /** Something that was asked for and cannot be had; the message is for people. */
 class Refusal extends Error {}
@@ -10,18 +10,36 @@ function address(name, parameters) {
   return joined ? `api/${name}?${joined}` : `api/${name}`;
 }
 
-/** Answers of the server, which are remembered where they cannot change. */
+/** Answers of the server, which are remembered where they cannot change; or all that an exported file has. */
 export class Source {
   #remembered = new Map();
+  #file = null;
+
+  /** `data` is the element of a file that has its documents. */
+  constructor(data) {
+    this.isFile = data !== null;
+    if (this.isFile) {
+      this.#file = unpacked(JSON.parse(data.textContent));
+    }
+  }
 
   async get(name, parameters = {}, signal = undefined) {
-    return this.#answer(address(name, parameters), { signal });
+    return this.isFile ? this.#find(name, parameters) : this.#answer(address(name, parameters), { signal });
+  }
+
+  #find(name, { ns, checkpoint }) {
+    const path = [name, ns, checkpoint].filter((each) => each !== undefined);
+    const found = path.reduce((inner, each) => inner?.[each], this.#file);
+    if (found === undefined) {
+      throw new Refusal("This is not in the file. Open it with `langgraph-dynamodb view`.");
+    }
+    return found;
   }
 
   /** What a checkpoint holds never changes; what its tasks have stored may. */
   async stored(name, parameters, signal) {
     const key = address(name, parameters);
-    const found = this.#remembered.get(key) ?? (await this.#answer(key, { signal }));
+    const found = this.#remembered.get(key) ?? (await this.get(name, parameters, signal));
     this.#remembered.delete(key);
     this.#remembered.set(key, found);
     if (this.#remembered.size > REMEMBERED_MAX) {
@@ -61,3 +79,22 @@ export class Source {
 }
 
 const REMEMBERED_MAX = 64;
+
+/** Documents whose equal parts a file has once: an object with a number under `=` stands for that part. */
+function unpacked({ parts, documents }) {
+  const whole = (value) => {
+    if (value === null || typeof value !== "object") {
+      return value;
+    }
+    if (typeof value["="] === "number") {
+      return parts[value["="]];
+    }
+    for (const [key, each] of Object.entries(value)) {
+      value[key] = whole(each);
+    }
+    return value;
+  };
+  // A part names only earlier ones.
+  parts.forEach((each, at) => (parts[at] = whole(each)));
+  return whole(documents);
+}

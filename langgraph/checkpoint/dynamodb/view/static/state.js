@@ -6,6 +6,8 @@ import { fold, isConversation, kindOf, valueOf } from "./value.js";
 
 /** Channels that take up more are closed at first, unless they are a conversation. */
 const OPEN_BYTES = 300_000;
+/** How many of the largest channels the first line names. */
+const LARGEST = 8;
 
 /** The channels of a checkpoint and its metadata. */
 export function stateView(state, view) {
@@ -42,18 +44,13 @@ function ordered(channels) {
 }
 
 function summary(channels, total) {
-  const kinds = new Map();
-  for (const channel of channels) {
-    const { node } = channel;
-    const kind = node === null ? "unreadable" : isConversation(node) ? "messages" : node.kind;
-    kinds.set(kind, (kinds.get(kind) ?? 0) + bytesOf(channel));
-  }
-  const parts = [...kinds].sort(([, one], [, other]) => other - one).map(([kind, bytes]) => `${kind} ${sized(bytes)}`);
+  const largest = [...channels].sort((one, other) => bytesOf(other) - bytesOf(one)).slice(0, LARGEST);
+  const parts = largest.map((each) => `${each.name} ${sized(bytesOf(each))}`);
   return el(
     "p",
     { class: "state-summary" },
     `${counted(channels.length, "channel")}, ${sized(total)}`,
-    parts.length > 0 && `: ${parts.join(", ")}`,
+    parts.length > 0 && `: ${parts.join(", ")}${channels.length > LARGEST ? "…" : ""}`,
   );
 }
 

@@ -1,10 +1,10 @@
 // A checkpoint in short: which step it is, what made it, what its tasks came to, and where it stands in the tree.
 
-import { el } from "./dom.js";
+import { el, idOf } from "./dom.js";
 import { counted, lasted, moment, sized } from "./format.js";
 import { standing } from "./pending.js";
 import { isInternal } from "./state.js";
-import { valueOf } from "./value.js";
+import { fold, valueOf } from "./value.js";
 
 /** The summary; `tell` has `select(key)`, `tab(name)` and `toggle(path)`. */
 export function summaryView(checkpoint, model, view, tell) {
@@ -45,8 +45,9 @@ export function summaryView(checkpoint, model, view, tell) {
       ),
       fact("expires", checkpoint.expires_at && moment(checkpoint.expires_at)),
       fact("own items", `${counted(checkpoint.items, "item")}, ${sized(checkpoint.bytes)}`),
-      fact("run", checkpoint.run && el("code", { class: "id" }, checkpoint.run)),
-      fact("id", el("code", { class: "id" }, checkpoint.id)),
+      fact("run", checkpoint.run && idOf(checkpoint.run)),
+      fact("id", idOf(checkpoint.id)),
+      fact("thread", idOf(model.thread)),
     ),
     checkpoint.tasks.length > 0 && el("h3", {}, "Tasks"),
     el(
@@ -95,6 +96,7 @@ function taskView(task, view) {
     {},
     el("span", { class: "task-name" }, task.node ?? "task"),
     el("span", { class: `badge ${name}` }, words),
+    task.sent && fold(el("span", { class: "kind" }, "was sent"), () => valueOf(task.sent, ["values"], plain)),
     told("asked", task.asked),
     told("answered", task.answered),
     task.error !== null && told("failed with", [task.error]),

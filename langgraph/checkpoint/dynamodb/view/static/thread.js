@@ -24,8 +24,8 @@ export class ThreadPage {
   #closed = new AbortController();
   #timer = 0;
 
-  constructor(source, thread, told) {
-    Object.assign(this, { source, thread, told });
+  constructor(source, thread, table, told) {
+    Object.assign(this, { source, thread, table, told });
     this.model = new ThreadModel(source, thread);
     const tell = {
       select: (key) => this.select(key),
@@ -198,7 +198,11 @@ export class ThreadPage {
     const all = this.model.ordered();
     const newest = all.find((each) => each.newest) ?? all.at(-1);
     if (newest === undefined) {
-      fill(this.tabs.panel, el("p", { class: "empty" }, "The thread has no checkpoint."));
+      fill(
+        this.tabs.panel,
+        el("p", { class: "empty" }, `There is no checkpoint of a thread ${this.thread} in table ${this.table}.`),
+        el("p", {}, "The id may be mistyped, the thread in another table or expired. ", listLink()),
+      );
     } else {
       this.select(newest.key);
     }
@@ -239,7 +243,7 @@ export class ThreadPage {
   /** How the values of a checkpoint are shown. */
   #viewOf(ns, checkpoint) {
     const view = {
-      beyond: null,
+      beyond: this.source.isFile ? "is not in this file." : null,
       part: (path, start) =>
         this.source.get("part", { thread: this.thread, ns, checkpoint, path: JSON.stringify(path), start }),
       message: (node, path) => messageCard(node, path, view),
@@ -247,6 +251,10 @@ export class ThreadPage {
     };
     return view;
   }
+}
+
+function listLink() {
+  return el("a", { href: "#find=" }, "List the threads of this table");
 }
 
 function legend() {

@@ -2,6 +2,7 @@
 
 import { directoryView } from "./directory.js";
 import { el, fill } from "./dom.js";
+import { showMemories } from "./memories.js";
 
 /** The page; `open(thread)` shows a thread, and `searched(place)` hears what the list is searched for. */
 export function threadsView(source, start, place, open, searched) {
@@ -19,6 +20,9 @@ export function threadsView(source, start, place, open, searched) {
         const { threads } = await source.get("threads", { run });
         fill(results, threadsOf(run, threads, open));
       }),
+      form("Memories of an owner, or under labels such as users/ada", "memories", "Show", (of) =>
+        showMemories(source, of, results),
+      ),
     ),
     results,
   );

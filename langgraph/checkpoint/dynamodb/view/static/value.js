@@ -43,6 +43,8 @@ export function kindOf(node) {
       return node.type.split(".").at(-1);
     case "message":
       return `${node.role} message`;
+    case "masked":
+      return node.type;
     default:
       return node.kind;
   }
@@ -83,6 +85,8 @@ export function valueOf(node, path, view) {
       return view.message(node, path);
     case "list":
       return isConversation(node) ? view.conversation(node, path) : contentOf(node, path, view);
+    case "masked":
+      return el("span", { class: "kind" }, `${node.type}, ${sized(node.bytes)}, masked`);
     case "null":
       return el("span", { class: "scalar" }, "null");
     case "boolean":

@@ -1,0 +1,92 @@
+"""Listings: for the search of the next page, all that the searches before it have read and not returned.
+
+Who reads a long list page by page, by `limit` and `offset`, would read all of it for each page. So a store keeps what a
+full page has left, for a few seconds. The next page goes on from there, and so fits the one before, whatever other
+processes store meanwhile. What this process stores or deletes drops it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Hashable, Sequence
+from typing import Generic, Protocol, TypeVar
+from weakref import WeakSet
+
+from langgraph.checkpoint.dynamodb._runtime.fork import start_in_every_process
+
+# How old what is kept may be when a page is returned from it, and how many bytes of memory a store keeps.
+LISTING_SECONDS = 5.0
+LISTINGS_BYTES_MAX = 32 * 1024 * 1024
+# What a listing counts for at least, which bounds their number.
+_LISTING_BYTES_MIN = 256 * 1024
+
+
+class Listing(Protocol):
+    """The memories that one search has read."""
+
+    namespace: Sequence[str]
+    read_at: float
+    """In epoch seconds."""
+
+    @property
+    def size_bytes(self) -> int:
+        """The estimated memory of what it has not returned, in bytes."""
+
+
+L = TypeVar("L", bound=Listing)
+
+
+class Listings(Generic[L]):
+    """The listings of a store, by search and the number of memories that were returned. Safe to use from OS threads."""
+
+    def __init__(self, bytes_max: int = 0) -> None:
+        """Take how many bytes to keep; by default nothing is kept."""
+        self._bytes_max = bytes_max
+        start_in_every_process(self)
+
+    def start(self) -> None:
+        """Start with none; also after a fork."""
+        self._lock = threading.Lock()
+        self._kept: dict[Hashable, tuple[L, int]] = {}
+        # Those in which nothing was stored since they were begun; also those of searches that are under way.
+        self._current = WeakSet[L]()
+
+    def begin(self, listing: L) -> L:
+        """Note a listing before anything is read for it, and return it."""
+        with self._lock:
+            self._current.add(listing)
+        return listing
+
+    def take(self, search: Hashable, returned: int, now: float) -> L | None:
+        """Return the listing of a search that has returned so many memories, if it is still good."""
+        with self._lock:
+            self._forget_bad(now)
+            return self._kept.pop((search, returned), (None,))[0]
+
+    def keep(self, search: Hashable, returned: int, listing: L, now: float) -> None:
+        """Keep what is left of a listing."""
+        size = max(_LISTING_BYTES_MIN, listing.size_bytes)
+        with self._lock:
+            self._kept.pop((search, returned), None)
+            if size <= self._bytes_max:
+                self._kept[search, returned] = listing, size
+            self._forget_bad(now)
+            while sum(each for _, each in self._kept.values()) > self._bytes_max:
+                del self._kept[next(iter(self._kept))]
+
+    def drop(self, namespace: Sequence[str]) -> None:
+        """Drop the listings in which something may have been stored or deleted under a namespace."""
+        with self._lock:
+            changed = [
+                each
+                for each in self._current
+                if all(one == other for one, other in zip(each.namespace, namespace, strict=False))
+            ]
+            self._current.difference_update(changed)
+
+    def _forget_bad(self, now: float) -> None:
+        self._kept = {
+            key: (listing, size)
+            for key, (listing, size) in self._kept.items()
+            if listing in self._current and now - listing.read_at <= LISTING_SECONDS
+        }
