@@ -56,7 +56,7 @@ endef
 PROTECT = $(AWS) cloudformation update-termination-protection --enable-termination-protection --stack-name
 OUTPUTS = $(AWS) cloudformation describe-stacks --output text --query
 
-.PHONY: infra-check infra-lint infra-types infra-constraints deploy preflight smoke deploy-tenant deploy-lambda-agent deploy-ecs-agent \
+.PHONY: infra-check infra-lint infra-types infra-constraints deploy preflight smoke evening deploy-tenant deploy-lambda-agent deploy-ecs-agent \
 	deploy-gateway deploy-gateway-ecs gateway destroy
 
 # The tests of the last line are among those of `make test-all`.
@@ -103,6 +103,11 @@ preflight: $(VENV)/.installed
 SMOKE ?=
 smoke: $(VENV)/.installed
 	@$(AT) $(BIN)/python -m tools.smoke $(if $(TABLE),--table $(TABLE),$(STACK)) $(if $(BOUNDARY),--boundary $(BOUNDARY)) $(SMOKE)
+
+# All of it, once, in an account of AWS: what no emulator shows. BUCKET=name is for the gateway's package.
+EVENING ?= $(STACK)-evening
+evening: $(VENV)/.installed
+	@$(AT) $(BIN)/python -m tools.evening $(EVENING)
 
 deploy-tenant:
 	$(if $(TENANT),,$(error Say which tenant: make deploy-tenant TENANT=name))

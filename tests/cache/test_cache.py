@@ -19,6 +19,12 @@ from tests.support.observed import Collected
 from tests.support.traffic import Traffic
 from tools.engine import Engine
 
+
+def encrypting(key: bytes = b"0123456789abcdef", owner_key: bytes = b"the key of owners") -> dict[str, Any]:
+    """Return the options of a cache that encrypts."""
+    return {"serde": EncryptedSerializer.from_pycryptodome_aes(key=key), "owner_key": owner_key}
+
+
 A, B = (("a", "b"), "k"), (("a",), "k")
 
 
@@ -179,14 +185,37 @@ def test_encrypted_values_show_nothing(
     table_name: str,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    cache = make_cache(serde=EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef"))
-    cache.set({A: ("swordfish", None)})
-    assert cache.get([A]) == {A: "swordfish"}
-    assert "swordfish" not in str(client.scan(TableName=table_name)["Items"])
-    assert make_cache().get([A]) == {}
-    make_cache().set({B: ("plain", None)})
-    assert cache.get([B]) == {}
-    assert caplog.text.count("UnreadableError") == 2
+    """Neither a value, nor an input: LangGraph's keys are hashes of these, which anybody can make too."""
+    key_of_input = (
+        (("a", "b"), "82b9c16b2a5e5ff3c0a9ae8a3a1ed8f7"),
+        (("a",), "82b9c16b2a5e5ff3c0a9ae8a3a1ed8f7"),
+    )
+    cache = make_cache(**encrypting())
+    cache.set(dict.fromkeys(key_of_input, ("swordfish", None)))
+    assert set(cache.get(key_of_input).values()) == {"swordfish"}
+    stored = client.scan(TableName=table_name)["Items"]
+    assert "swordfish" not in str(stored)
+    assert "82b9c16b" not in str(stored)
+    assert len({each["SK"]["S"] for each in stored if "data" in each}) == 2
+    # Neither without a key, nor with another one, is anything found; and what is not for its place is not read.
+    others = [make_cache(), make_cache(**encrypting(owner_key=b"another for owners"))]
+    assert [each.get(key_of_input) for each in others] == [{}, {}]
+    assert caplog.text == ""
+    assert make_cache(**encrypting(key=b"f" * 16)).get(key_of_input[:1]) == {}
+    assert caplog.text.count("UnreadableError") == 1
+
+
+def test_an_expired_value_does_not_come_back(
+    make_cache: Callable[..., DynamoDBCache[Any]], client: Any, table_name: str
+) -> None:
+    """Whoever writes the table can remove every attribute that says when it expires."""
+    cache = make_cache(**encrypting())
+    cache.set({A: (1, 0)})
+    (item,) = (each for each in client.scan(TableName=table_name)["Items"] if "data" in each)
+    bare = {name: value for name, value in item.items() if name in ("PK", "SK", "data")}
+    assert bare != item
+    client.put_item(TableName=table_name, Item=bare)
+    assert cache.get([A]) == {}
 
 
 class State(TypedDict):
@@ -236,6 +265,11 @@ async def test_a_node_runs_once_for_the_same_input(make_cache: Callable[..., Dyn
 def test_options_that_cannot_be_used_are_refused(options: Any) -> None:
     with pytest.raises(CheckpointerInputError):
         DynamoDBCache("table", **options)
+
+
+def test_a_cache_that_encrypts_needs_a_key_for_its_digests() -> None:
+    with pytest.raises(CheckpointerConfigurationError, match="the cache encrypts, and has no owner_key"):
+        DynamoDBCache("table", **encrypting() | {"owner_key": None})
 
 
 # Events

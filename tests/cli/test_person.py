@@ -18,7 +18,7 @@ from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb.cli.delete import Person
 from langgraph.checkpoint.dynamodb.cli.memories import parse_labels
 from langgraph.checkpoint.dynamodb.cli.outcome import Exit
-from langgraph.store.dynamodb import DynamoDBStore
+from langgraph.store.dynamodb import DynamoDBStore, label_of
 from tests.cli.conftest import OpenSaver, Run, encrypting
 from tests.support.checkpoints import Conversation, all_items, stored_values, thread_config
 
@@ -230,6 +230,11 @@ def test_namespaces_of_a_tenants_user(run: Run, saver: DynamoDBSaver, store: Dyn
         ended = run("delete", "--owner", "acme/eve", "--memories", namespace, "--yes", "--json").json
         assert (ended["namespaces"], ended["memories"]) == ([namespace], 1)
     run("delete", "--owner", "acme/eve", "--memories", "acme/users").fails(Exit.USAGE, "has no label 'eve'")
+    run("delete", "--owner", "eve.l", "--memories", "users").fails(Exit.USAGE, "for example users/eve%252El")
+    store.put(("users", label_of("eve.l")), "food", {})
+    saver.set_thread("dotted", owner="eve.l")
+    ended = run("delete", "--owner", "eve.l", "--memories", "users/eve%252El", "--yes", "--json").json
+    assert (ended["deleted"], ended["memories"]) == (["dotted"], 1)
 
 
 def test_namespaces_under_each_other_are_one(run: Run) -> None:

@@ -29,6 +29,8 @@ PRINCIPALS = {
     "ada": Principal("ada", "acme", owner="ada"),
     # A wildcard of list_namespaces, which is an owner like any other.
     "star": Principal("star", "acme", owner="*"),
+    "dotted": Principal("dotted", "acme.com", owner="ada.l@example.com"),
+    "langgraph": Principal("langgraph", "langgraph", owner="50%25"),
     "bob": Principal("bob", owner="bob"),
     "reader": Principal("reader", "acme", frozenset({"read"})),
     "writer": Principal("writer", "acme", frozenset({"write"})),
@@ -104,6 +106,38 @@ async def test_everybody_has_their_own(who: str, labels: tuple[str, ...], send: 
             document["ops"][2] |= {"order": "updated_at", "after": None}
         answer = await send(who, name, document)
         assert answer.status_code == 200, (name, answer.text)
+
+
+@pytest.mark.parametrize(
+    ("who", "labels"),
+    [
+        ("dotted", ("acme%2Ecom", "ada%2El@example%2Ecom")),
+        ("langgraph", ("%6Canggraph", "50%2525")),
+    ],
+)
+async def test_whoever_has_threads_has_memories(
+    who: str, labels: tuple[str, ...], send: Send, own_client: Any, table_name: str
+) -> None:
+    principal = PRINCIPALS[who]
+    assert principal.memory_labels == labels
+    refused = await send(who, "store/batch", {"ops": [put_of("acme", "ada")]})
+    assert (refused.status_code, str(labels) in refused.json()["detail"]) == (403, True)
+    for name, document in documents(*labels).items():
+        if name == "store/batch":
+            document["ops"][2] |= {"order": "updated_at", "after": None}
+        if name.startswith("store/"):
+            assert (await send(who, name, document)).status_code == 200
+    assert (await send(who, "store/batch", {"ops": [put_of(*labels)]})).status_code == 200
+    listed = (await send(who, "store/batch", {"ops": [{"op": "list_namespaces"}]})).json()["results"]
+    assert listed[0]["found"] == [[*labels, "notes"]]
+    # One policy covers a tenant's threads and memories.
+    if who == "dotted":
+        assert {item["PK"]["S"].partition("/")[0] for item in all_items(own_client, table_name)} == {
+            "acme.com"
+        }
+    for name, document in documents(*principal.labels).items():
+        if name.startswith("cache/"):
+            assert (await send(who, name, document)).status_code == 200
 
 
 @pytest.mark.parametrize("others", [("other",), ("acme2",), ("acme", "bob"), ("acme",), ()], ids=str)

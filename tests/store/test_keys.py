@@ -8,6 +8,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from langgraph.store.memory import InMemoryStore
 
 from langgraph.cache.dynamodb.entries import entry_key as cache_key
 from langgraph.checkpoint.dynamodb._format.items import (
@@ -15,7 +16,7 @@ from langgraph.checkpoint.dynamodb._format.items import (
     parse_partition,
     partition_of,
 )
-from langgraph.checkpoint.dynamodb._format.labels import partition_labels
+from langgraph.checkpoint.dynamodb._format.labels import label_of, name_of, partition_labels
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY
 from langgraph.store.dynamodb.keys import (
     MEMORIES,
@@ -94,9 +95,29 @@ def test_the_policy_of_a_tenant_covers_its_memories_and_no_others(
         address = address_of(namespace, name)
         return [address.pk, entry_key(address.pk)[PARTITION_KEY]["S"]]
 
-    assert all(pattern.fullmatch(each) for each in leading_keys((tenant, *rest)))
-    if rest[0] != tenant:
+    if tenant != "langgraph":
+        assert all(pattern.fullmatch(each) for each in leading_keys((label_of(tenant), *rest)))
+    if rest[0] != label_of(tenant):
         assert not any(pattern.fullmatch(each) for each in leading_keys(rest))
+
+
+names = (
+    texts.filter(bool)
+    | st.text("aE2.%\0", min_size=1, max_size=6)
+    | st.sampled_from(["langgraph", "langgraph."])
+)
+
+
+@given(names, names)
+def test_every_name_has_a_label_of_its_own(name: str, other: str) -> None:
+    label = label_of(name)
+    InMemoryStore().put((label,), "k", {})
+    assert name_of(label) == name
+    assert (label == label_of(other)) == (name == other)
+    address = address_of((label, "x", label), "k")
+    assert parse_address(address.item_key) == address
+    assert partition_labels(address.pk) == (label, "x")
+    assert (address.pk == address_of((label_of(other), "x"), "k").pk) == (name == other)
 
 
 def test_a_memory_sorts_before_those_in_namespaces_below_its_own() -> None:

@@ -12,7 +12,7 @@ from langgraph.cache.base import BaseCache, FullKey, Namespace, ValueT
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from typing_extensions import Unpack
 
-from langgraph.cache.dynamodb.entries import CacheStorage, Values, clear, get, put
+from langgraph.cache.dynamodb.entries import CacheStorage, Values, checked_owner_key, clear, get, put
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import (
     CACHE_CONNECT_SECONDS,
@@ -21,7 +21,7 @@ from langgraph.checkpoint.dynamodb._format.limits import (
 )
 from langgraph.checkpoint.dynamodb._operations.table_owner import TableOwner
 from langgraph.checkpoint.dynamodb._runtime.connection import TableKeywords, connect
-from langgraph.checkpoint.dynamodb._runtime.options import check_flag, check_serde
+from langgraph.checkpoint.dynamodb._runtime.options import check_flag, check_owner_options, check_serde
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
@@ -156,6 +156,8 @@ class DynamoDBCache(TableOwner, TableCache[ValueT]):
         consistent_read: Whether reads are strongly consistent. Eventually consistent ones cost half, and may miss a
             value that was cached a moment ago.
         prefix: Labels in front of every namespace, such as the tenant. `clear()` deletes only entries under them.
+        owner_key: The key of the digests that the table holds instead of the keys of entries, which are hashes of
+            inputs. It is needed if `serde` encrypts: 16 to 64 secret bytes, the same in every process.
 
     Raises:
         CheckpointerInputError: An option has a value that cannot be used.
@@ -169,6 +171,7 @@ class DynamoDBCache(TableOwner, TableCache[ValueT]):
         serde: SerializerProtocol | None = None,
         consistent_read: bool = False,
         prefix: Sequence[str] = (),
+        owner_key: bytes | None = None,
         **options: Unpack[TableKeywords],
     ) -> None:
         """Check the options. No request is made and no client is opened before the first call."""
@@ -182,6 +185,7 @@ class DynamoDBCache(TableOwner, TableCache[ValueT]):
         )
         check_serde(serde)
         check_flag("consistent_read", consistent_read)
+        check_owner_options(owner_from=None, owner_key=owner_key)
         super().__init__(serde=serde, prefix=prefix)
         # Without a prefix the first label is LangGraph's own.
         self._connect(connection, "cache.", labels_are_tenants=bool(prefix))
@@ -194,7 +198,10 @@ class DynamoDBCache(TableOwner, TableCache[ValueT]):
             table=connection.table,
             consistent_read=consistent_read,
             prefix=self._prefix,
+            owner_key=owner_key,
         )
+        if self.storage.codec.encrypts:
+            checked_owner_key(owner_key)
         """The storage of the cache's operations; public inside the package."""
 
     def _get(self, keys: Sequence[FullKey]) -> Op[dict[FullKey, ValueT]]:

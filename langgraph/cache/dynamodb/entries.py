@@ -1,6 +1,7 @@
 """Entries of the node cache: one item each, in a partition of its namespace.
 
-    entry         PK label/…/%K#   SK K#esc(key)
+    entry         PK label/…/%K#   SK K#esc(key), with a cipher K# and a keyed digest: LangGraph's key is a hash of the
+                                   input, by which short inputs could be guessed
     cache marker  PK the same      SK R            found by the index, so that all entries can be cleared without a scan
 
 A marker is written before the first entry, once an hour and process, and stays: there is one for each node.
@@ -14,6 +15,7 @@ import time
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from hashlib import blake2b
 from typing import Any, TypeAlias, TypeVar
 
 from langgraph.cache.base import FullKey, Namespace
@@ -31,6 +33,7 @@ from langgraph.checkpoint.dynamodb._runtime.events import running_meter
 from langgraph.checkpoint.dynamodb._runtime.options import check_ttl
 from langgraph.checkpoint.dynamodb._runtime.requests import Query, Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather, work
+from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +41,8 @@ logger = logging.getLogger(__name__)
 ENTRY_BYTES_MAX = 390 * 1024
 ENTRIES = "K#"
 _MARKER = "R"
-_ENDS = "ends_us"
+# Before the content, sealed with it: when the value expires, in epoch microseconds; 0 for never.
+_ENDS_BYTES = 8
 
 T = TypeVar("T")
 Values: TypeAlias = Mapping[FullKey, tuple[Any, int | None]]
@@ -53,9 +57,35 @@ class CacheStorage:
     consistent_read: bool
     prefix: tuple[str, ...]
     """Labels in front of every namespace."""
+    owner_key: bytes | None = field(default=None, repr=False)
+    """The key of the digests that stand for the keys of entries, if the codec encrypts."""
     clock: Callable[[], float] = time.time
     marked: MutableMapping[str, float] = field(default_factory=dict)
     """When this process has marked a namespace, in epoch seconds, by its partition's key."""
+
+    def key(self, full_key: FullKey) -> Item:
+        """Return the key of an entry.
+
+        Raises:
+            CheckpointerInputError: DynamoDB cannot store it.
+            CheckpointerConfigurationError: The codec encrypts, and there is no `owner_key`.
+        """
+        key = entry_key(self.prefix, full_key)
+        if self.codec.encrypts:
+            place = "".join((items.partition_key(key), items.sort_key(key)))
+            digest = blake2b(place.encode(), key=checked_owner_key(self.owner_key), digest_size=16)
+            key[SORT_KEY] = {"S": ENTRIES + digest.hexdigest()}
+        return key
+
+
+def checked_owner_key(owner_key: bytes | None) -> bytes:
+    """Return the key of the digests of a cache that encrypts; raise if it has none."""
+    if owner_key is None:
+        raise CheckpointerConfigurationError(
+            "the cache encrypts, and has no owner_key, so the keys of its entries, which are hashes of inputs, would be"
+            " readable in the table; pass owner_key= with 16 to 64 secret bytes, the same in every process"
+        )
+    return owner_key
 
 
 def get(storage: CacheStorage, keys: Sequence[FullKey]) -> Op[dict[FullKey, Any]]:
@@ -63,7 +93,7 @@ def get(storage: CacheStorage, keys: Sequence[FullKey]) -> Op[dict[FullKey, Any]
     wanted: dict[tuple[str, str], FullKey] = {}
     for namespace, name in keys:
         full_key = (tuple(namespace), name)
-        item_key = yield from attempt(work(partial(entry_key, storage.prefix, full_key)), "read", full_key)
+        item_key = yield from attempt(work(partial(storage.key, full_key)), "read", full_key)
         if item_key is not None:
             wanted[items.partition_key(item_key), items.sort_key(item_key)] = full_key
     item_keys = [items.key(pk, sk) for pk, sk in wanted]
@@ -82,14 +112,11 @@ def get(storage: CacheStorage, keys: Sequence[FullKey]) -> Op[dict[FullKey, Any]
 
 def open_entry(storage: CacheStorage, item: Item) -> list[Any]:
     """Return the value of an entry, in a list; an empty one if it has expired."""
-    ends_us = items.number(item, _ENDS)
-    if ends_us is not None and ends_us <= storage.clock() * 1_000_000:
+    raw = storage.codec.open(items.binary(item, items.DATA), item, items.DATA)
+    ends_us = int.from_bytes(raw[:_ENDS_BYTES], "big")
+    if 0 < ends_us <= storage.clock() * 1_000_000:
         return []
-    return [
-        unpack_typed(
-            storage.codec, item, storage.codec.open(items.binary(item, items.DATA), item, items.DATA)
-        )
-    ]
+    return [unpack_typed(storage.codec, item, raw[_ENDS_BYTES:])]
 
 
 def put(storage: CacheStorage, values: Values) -> Op[None]:
@@ -135,17 +162,17 @@ def entry_of(storage: CacheStorage, full_key: FullKey, value: Any, ttl_seconds: 
     """
     if ttl_seconds is not None:
         check_ttl("ttl", ttl_seconds, at_least=0)
-    item_key = entry_key(storage.prefix, full_key)
-    raw = pack_typed(*storage.codec.dumps(value, f"the value of node cache entry {full_key}"))
+    item_key = storage.key(full_key)
+    ends = None if ttl_seconds is None else storage.clock() + ttl_seconds
+    raw = (0 if ends is None else int(ends * 1_000_000)).to_bytes(_ENDS_BYTES, "big")
+    raw += pack_typed(*storage.codec.dumps(value, f"the value of node cache entry {full_key}"))
     sealed = storage.codec.seal(raw, item_key, items.DATA)
     if len(sealed) > ENTRY_BYTES_MAX:
         msg = f"it has {len(sealed)} bytes, compressed, over the limit of {ENTRY_BYTES_MAX}"
         raise ValueError(msg)
-    item = {**item_key, items.DATA: {"B": sealed}}
-    if ttl_seconds is None:
-        return item
-    ends = storage.clock() + ttl_seconds
-    return items.with_expiry({**item, _ENDS: {"N": str(int(ends * 1_000_000))}}, math.ceil(ends))
+    return items.with_expiry(
+        {**item_key, items.DATA: {"B": sealed}}, None if ends is None else math.ceil(ends)
+    )
 
 
 def clear(storage: CacheStorage, namespaces: Sequence[Namespace] | None) -> Op[None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from langgraph.checkpoint.dynamodb._format.labels import label_of
 from langgraph.checkpoint.dynamodb.errors import SearchLimitError
 from langgraph.store.dynamodb.index import StoreIndexConfig
 from langgraph.store.dynamodb.reads import FoundItem, FoundItems, MemoryItem
@@ -17,4 +18,5 @@ __all__ = [
     "StoreIndexConfig",
     "Vector",
     "VectorEngine",
+    "label_of",
 ]

@@ -1,7 +1,8 @@
 """Keys of memories: namespaces as labels, each escaped by itself, so no two namespaces share a key.
 
 A partition has the memories of all namespaces with the same first two labels. `label` is the label with every byte up
-to 0x25 and the slash percent-encoded, so a slash only ever ends a label and `#` only ever separates.
+to 0x25 and the slash percent-encoded, so a slash only ever ends a label and `#` only ever separates. An encoded dot of
+a label is a dot in its key (`_format/labels.py`).
 
     memory           PK label/label/%M#   SK M#label/…#esc(key)
     vector           PK the same          SK V#label/…#esc(key)#<revision>#<number>
@@ -22,8 +23,8 @@ from langgraph.checkpoint.dynamodb._format.items import Item
 from langgraph.checkpoint.dynamodb._format.labels import (
     MEMORIES_MARK,
     REGISTER_MARK,
-    label_path,
-    parse_labels,
+    memory_path,
+    parse_memory_labels,
 )
 from langgraph.checkpoint.dynamodb._format.limits import PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX
 
@@ -62,23 +63,21 @@ def parse_address(item: Item) -> Address:
     path, separator, name = sk.removeprefix(MEMORIES).partition("#")
     if not (pk.endswith(MEMORIES_MARK) and sk.startswith(MEMORIES) and separator):
         raise items.damaged(item, "its key is not one that this package writes")
-    return Address(
-        (*parse_labels(pk.removesuffix(MEMORIES_MARK)), *parse_labels(path)), items.unescape(name), pk, sk
-    )
+    return Address(parse_memory_labels(pk.removesuffix(MEMORIES_MARK) + path), items.unescape(name), pk, sk)
 
 
 def partition_of(namespace: Sequence[str]) -> str:
     """Return the partition key of a namespace's memories."""
     # The register has the second label in a sort key, which may be shorter.
-    entry_sk = ENTRIES + label_path(namespace[1:PARTITION_LABELS])
+    entry_sk = ENTRIES + memory_path(namespace[1:PARTITION_LABELS])
     items.checked_key(entry_sk, SORT_KEY_BYTES_MAX, "the namespace's second label")
-    pk = label_path(namespace[:PARTITION_LABELS]) + MEMORIES_MARK
+    pk = memory_path(namespace[:PARTITION_LABELS]) + MEMORIES_MARK
     return items.checked_key(pk, PARTITION_KEY_BYTES_MAX, "the namespace's first two labels")
 
 
 def path_prefix(kind: str, namespace: Sequence[str]) -> str:
     """Return the prefix of the sort keys of one kind under a namespace, in its partition."""
-    return kind + label_path(namespace[PARTITION_LABELS:])
+    return kind + memory_path(namespace[PARTITION_LABELS:])
 
 
 def after(prefix: str) -> str:
@@ -124,7 +123,7 @@ def is_vector_under(item: Item, namespace: Sequence[str]) -> bool:
     """Tell whether a vector belongs to a memory under a namespace."""
     pk = items.partition_key(item)
     if len(namespace) < PARTITION_LABELS:
-        return pk.startswith(label_path(namespace))
+        return pk.startswith(memory_path(namespace))
     return pk == partition_of(namespace) and items.sort_key(item).startswith(path_prefix(VECTORS, namespace))
 
 
@@ -134,7 +133,7 @@ def is_vector_under(item: Item, namespace: Sequence[str]) -> bool:
 def register_of(label: str) -> str:
     """Return the partition key of the entries of all partitions with a first label."""
     return items.checked_key(
-        label_path([label]) + REGISTER_MARK, PARTITION_KEY_BYTES_MAX, "the namespace's first label"
+        memory_path([label]) + REGISTER_MARK, PARTITION_KEY_BYTES_MAX, "the namespace's first label"
     )
 
 

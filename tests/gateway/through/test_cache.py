@@ -13,6 +13,7 @@ from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.gateway import Limits, nodes
 from langgraph.checkpoint.dynamodb.http import HttpCache
 from tests.cache import test_cache
+from tests.cache.test_cache import A
 from tests.gateway.through.conftest import NO_CERTIFICATES, Serve
 from tests.support.checkpoints import noise
 
@@ -48,7 +49,7 @@ async def make_cache(
             url = serve_saver(DynamoDBSaver(table_name, client=options.pop("client")))
         elif isinstance(options.get("serde"), EncryptedSerializer):
             # The service has the key.
-            url = serve(serde=options.pop("serde"))
+            url = serve(serde=options.pop("serde"), owner_key=options.pop("owner_key"))
         else:
             url = options.pop("endpoint_url", None) or serve(table_name=options.pop("table_name", table_name))
         # Other processes may keep this machine busy.
@@ -92,3 +93,13 @@ def test_values_that_need_many_answers_are_read(
     for key, value in values.items():
         cache.set({key: (value, None)})
     assert cache.get(list(values)) == values
+
+
+def test_a_service_that_encrypts_caches_nothing_without_a_key_for_digests(
+    serve: Serve, client: Any, table_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with HttpCache[Any](serve(serde=EncryptedSerializer.from_pycryptodome_aes(key=b"k" * 16))) as cache:
+        cache.set({A: (1, None)})
+        assert cache.get([A]) == {}
+    assert "owner_key" in caplog.text
+    assert client.scan(TableName=table_name)["Items"] == []

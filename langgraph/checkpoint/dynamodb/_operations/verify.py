@@ -304,7 +304,7 @@ def _whole(
 
 @dataclass(frozen=True)
 class _Decoded:
-    """What a checkpoint says of others."""
+    """A checkpoint's claims about others."""
 
     is_first: bool
     """Whether it may belong to a run that found nothing stored."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Item
-from langgraph.checkpoint.dynamodb._format.labels import partition_labels
+from langgraph.checkpoint.dynamodb._format.labels import name_of, partition_labels
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY
 from langgraph.checkpoint.dynamodb._runtime.events import Meter
@@ -57,7 +57,8 @@ class TableAccounting:
         """Return the first labels of the namespaces whose partitions a request names."""
         if not self._labels_are_tenants:
             return ()
-        return {label for pk in _partitions_of(call.params) for label in (partition_labels(pk) or ())[:1]}
+        named = (partition_labels(pk) or () for pk in _partitions_of(call.params))
+        return {name_of(labels[0]) for labels in named if labels}
 
     def count(self, meter: Meter, call: Call, response: Any) -> None:
         """Count units, bytes and segments, and attempts that a client made by itself."""

@@ -9,6 +9,7 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
+from langgraph.checkpoint.dynamodb._format.labels import label_of
 from langgraph.checkpoint.dynamodb._operations.directory import ThreadSummary
 from langgraph.checkpoint.dynamodb._operations.overview import is_stored
 from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
@@ -237,8 +238,8 @@ def _namespace(owner: str, text: str) -> tuple[str, ...]:
     labels = one_namespace(text)
     # An owner of a tenant begins with the tenant's name and a slash.
     user = owner.partition("/")[2] or owner
-    if not {owner, user} & {*labels}:
+    if not {label_of(owner), label_of(user)} & {*labels}:
         # Otherwise one word too few would name everybody's memories.
-        msg = f"--memories {text} has no label {user!r}; write for example users/{labels_text((user,))}"
+        msg = f"--memories {text} has no label {user!r}; write for example users/{labels_text((label_of(user),))}"
         raise CommandError(Exit.USAGE, msg)
     return labels

@@ -200,6 +200,11 @@ class DynamoDBCacheOptions(TableOptions):
         " that was cached a moment ago.",
     )
     prefix: CachePrefix = ()
+    owner_key: EncryptionKey | None = Field(
+        default=None,
+        description="The key of the digests that the table holds instead of the keys of entries, which are hashes of"
+        " inputs. It is needed if `serde` encrypts: 16 to 64 secret bytes, the same in every process.",
+    )
 
 
 def make_saver(options: DynamoDBOptions) -> DynamoDBSaver:
@@ -208,10 +213,7 @@ def make_saver(options: DynamoDBOptions) -> DynamoDBSaver:
     Raises:
         OptionError, CheckpointerInputError: An option cannot be used.
     """
-    given = _given(options)
-    if options.owner_key is not None:
-        given["owner_key"] = read_key(options.owner_key, given["session"], "owner_key")
-    return DynamoDBSaver(**given)
+    return DynamoDBSaver(**_with_owner_key(options))
 
 
 def make_store(options: DynamoDBStoreOptions) -> DynamoDBStore:
@@ -233,7 +235,14 @@ def make_cache(options: DynamoDBCacheOptions) -> DynamoDBCache[Any]:
     """
     from langgraph.cache.dynamodb import DynamoDBCache  # noqa: PLC0415 - a saver does not need it.
 
-    return DynamoDBCache(**_given(options))
+    return DynamoDBCache(**_with_owner_key(options))
+
+
+def _with_owner_key(options: DynamoDBOptions | DynamoDBCacheOptions) -> dict[str, Any]:
+    given = _given(options)
+    if options.owner_key is not None:
+        given["owner_key"] = read_key(options.owner_key, given["session"], "owner_key")
+    return given
 
 
 def _given(options: TableOptions) -> dict[str, Any]:

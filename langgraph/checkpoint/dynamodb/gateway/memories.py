@@ -118,16 +118,16 @@ class Memories:
         puts: dict[Any, _Put] = {}
         for position, op in enumerate(request.ops):
             if isinstance(op, wire.StoreGet):
-                self.who.check_namespace(op.namespace)
+                self.who.check_memories(op.namespace)
                 address = address_of(_checked(op.namespace), op.key)
                 reading.wanted.append(address)
                 reads_[position] = partial(reading.get, address, op.refresh_ttl)
             elif isinstance(op, wire.StoreSearch):
                 reads_[position] = partial(reading.find, _search(op, self.who), op.refresh_ttl)
             elif isinstance(op, wire.StoreListNamespaces):
-                reads_[position] = partial(reading.list, _list(op), self.who.labels)
+                reads_[position] = partial(reading.list, _list(op), self.who.memory_labels)
             else:
-                self.who.check_namespace(op.namespace)
+                self.who.check_memories(op.namespace)
                 new = yield from _new(op)
                 # Of several puts of a memory the last counts, unless they have something to answer.
                 key = position if _has_result(new) else new.address
@@ -167,7 +167,7 @@ class Memories:
         return self._removing(request, is_erasure=False)
 
     def _removing(self, request: wire.DeleteNamespaceRequest, *, is_erasure: bool) -> Op[Document]:
-        self.who.check_namespace(request.namespace_prefix)
+        self.who.check_memories(request.namespace_prefix)
         until = self.storage.clock() + self.limits.part_seconds
         after = (
             None if request.after is None else address_of(tuple(request.after.namespace), request.after.key)
@@ -301,7 +301,7 @@ def _search(op: wire.StoreSearch, who: Principal) -> Search:
     )
     if op.vector is not None:
         wanted = replace(wanted, similar_to=SimilarityQuery(_compared(op.distance), _numbers(op.vector)))
-    namespace = narrower(wanted.namespace, who.labels)
+    namespace = narrower(wanted.namespace, who.memory_labels)
     # Nothing that the credentials do not reach is found.
     return replace(wanted, limit=0) if namespace is None else replace(wanted, namespace=namespace)
 

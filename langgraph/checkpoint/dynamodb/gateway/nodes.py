@@ -36,6 +36,7 @@ def cache_storage(saver: DynamoDBSaver) -> CacheStorage:
         table=storage.table,
         consistent_read=False,
         prefix=(),
+        owner_key=storage.owner_key,
         clock=storage.clock,
         marked=Recent(),
     )
@@ -92,7 +93,7 @@ class Nodes:
         wanted = []
         for each in keys:
             self.who.check_namespace(each.namespace)
-            wanted.append(entries.entry_key((), (tuple(each.namespace), each.key)))
+            wanted.append(self.storage.key((tuple(each.namespace), each.key)))
         places = [(partition_key(each), sort_key(each)) for each in wanted]
         unique = dict(zip(places, wanted, strict=True))
         found = yield from self.storage.table.batch_get(

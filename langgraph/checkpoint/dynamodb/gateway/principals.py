@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.labels import label_of
 from langgraph.checkpoint.dynamodb._format.limits import TENANT_PATTERN
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
@@ -83,7 +84,7 @@ class Principal:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The labels that the namespaces of the principal's memories and cached nodes begin with.
+        """The labels that the namespaces of the principal's cached nodes begin with.
 
         Raises:
             ProblemError: The principal is bound to an owner of no tenant, whose name might be that of a tenant.
@@ -94,17 +95,34 @@ class Principal:
             )
         return tuple(each for each in (self.tenant, self.owner) if each is not None)
 
+    @property
+    def memory_labels(self) -> tuple[str, ...]:
+        """The labels that the namespaces of the principal's memories begin with: LangGraph refuses a dot in one."""
+        return tuple(map(label_of, self.labels))
+
     def check_namespace(self, namespace: Sequence[str]) -> None:
-        """Raise if a namespace, or a prefix of namespaces to delete, does not begin with the principal's labels.
+        """Raise if a namespace of cached nodes does not begin with the principal's labels.
 
         Raises:
             ProblemError: It does not.
         """
-        if tuple(namespace[: len(self.labels)]) != self.labels:
-            raise forbidden(
-                "this reaches memories or cached nodes that are not of these credentials; their namespaces begin with"
-                f" {self.labels!r}"
-            )
+        _check_begins(namespace, self.labels)
+
+    def check_memories(self, namespace: Sequence[str]) -> None:
+        """Raise if a namespace of memories, or a prefix to delete, does not begin with the principal's labels.
+
+        Raises:
+            ProblemError: It does not.
+        """
+        _check_begins(namespace, self.memory_labels)
+
+
+def _check_begins(namespace: Sequence[str], labels: tuple[str, ...]) -> None:
+    if tuple(namespace[: len(labels)]) != labels:
+        raise forbidden(
+            "this reaches memories or cached nodes that are not of these credentials; their namespaces begin with"
+            f" {labels!r}"
+        )
 
 
 def check_right(principal: Principal, right: Right) -> None:
