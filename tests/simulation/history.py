@@ -16,6 +16,8 @@ from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS
 from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
 
 DELTA = "delta"
+# How far the clocks of processes may be apart, each from the time.
+SKEW_SECONDS_MAX = 15.0
 RESUME = "__resume__"
 
 WritesKey = tuple[str, str, str, str]
@@ -267,51 +269,70 @@ class History:
     # What expiry may and must have done.
 
     def may_have_expired(self, put: Put) -> bool:
-        """Tell whether a checkpoint may count as gone by now, also if it was put late, below one that has expired."""
-        now = Moment(0, self.now())
-        return any(self._may_expire_by(each, now) for each in (put, *self._newer(put)))
+        """Tell whether a checkpoint may count as gone by now."""
+        return self._may_expire_by(put, Moment(0, self.now()))
 
     def _may_expire_by(self, put: Put, moment: Moment | None) -> bool:
         """Tell whether a checkpoint may count as gone at some moment. Expiries are whole seconds."""
         ends_at = self._kept_until(put)
         return ends_at is not None and (moment is None or moment.seconds >= ends_at)
 
-    def _kept_until(self, put: Put) -> int | None:
-        """Tell when a checkpoint may expire at the soonest, after all uses that must have renewed it."""
-        ends_at = self._ends_at(put, put.thread, lifetimes=1)
+    def _kept_until(self, put: Put, record: Record | None = None) -> float | None:
+        """Tell until when a checkpoint must be there, or writes of it: as long as its thread lives, and it is kept.
+
+        All that is stored is kept for two ttls, and the state of a thread for one more from when it is one no more.
+        """
+        ttls, record = self._ttls(put.thread), record or put
+        if record.began is None or not ttls:
+            return None
+        ttl = min(ttls)
+        alive = self._alive_until(put.thread, record.began.seconds)
+        replaced_at = min((each.began.seconds for each in self._above(put) if each.began), default=None)
+        if replaced_at is None:
+            return alive
+        kept = max(record.began.seconds + 2 * ttl, replaced_at + 1.1 * ttl) - SKEW_SECONDS_MAX
+        return max([min(alive, kept), *(self._kept_until(each) or 0 for each in self._begun_from(put))])
+
+    def _alive_until(self, thread: str, since: float) -> float:
+        """Tell until when a thread lives at least that was used at some time. A use is noted each tenth of a ttl."""
+        noted = 0.9 * min(self._ttls(thread)) - 2 * SKEW_SECONDS_MAX
+        alive = since + noted
+        uses = [
+            (use.began.seconds, use.ended.seconds)
+            for _, use in self._uses_in(thread)
+            if use.acknowledged and use.began is not None and use.ended is not None
+        ]
+        for began, ended in sorted(uses):
+            if began >= since and ended < alive:
+                alive = max(alive, began + noted)
+        return alive
+
+    def _above(self, put: Put) -> Iterable[Put]:
+        """Return what may have become the newest of its namespace after a checkpoint."""
+        others = self.puts_in(put.thread) if put.thread in self.copies else self.puts.values()
         return (
-            None
-            if ends_at is None
-            else max([ends_at, *(self._renewed_until(put, each) for each in self._renewals(put))])
+            each
+            for each in others
+            if each.place == put.place and each.checkpoint_id > put.checkpoint_id and each.began is not None
         )
 
-    def _renewals(self, put: Put) -> list[Record]:
-        """Return the acknowledged uses of a thread that must have found a checkpoint, and renewed it."""
-        ends_at = self._ends_at(put, put.thread, lifetimes=1)
-        if ends_at is None or put.ended is None:
+    def _begun_from(self, put: Put) -> list[Put]:
+        """Return the root checkpoints from which a run takes a subgraph's checkpoint."""
+        if not put.namespace or put.thread in self.copies:
             return []
-        found = []
-        for use in sorted(self._uses_of(put), key=lambda each: each.ended or START):
-            if _has_renewed(use, put, ends_at):
-                found.append(use)
-                ends_at = max(ends_at, self._renewed_until(put, use))
-        return found
-
-    def _renewed_until(self, put: Put, use: Record) -> int:
-        """Tell until when a use has kept a checkpoint. It may have been renewed a tenth of the ttl before."""
-        assert use.began is not None
-        return int(use.began.seconds + 0.9 * min(self._ttls(put.thread)))
-
-    def _uses_of(self, put: Put) -> Iterable[Record]:
-        """Return the writes that belong to a checkpoint, and what was stored below it while it was the newest."""
-        place = (*put.place, put.checkpoint_id)
-        yield from (use for key, use in self._uses_in(put.thread) if key == place and use is not put)
-        if put.namespace or put.thread in self.copies:
-            return
-        newer = [each.began for each in self._newer(put) if each.began is not None]
-        for (_, namespace, _), use in self._uses_in(put.thread):
-            if namespace and use.ended is not None and all(use.ended < began for began in newer):
-                yield use
+        newer = list(self._above(put))
+        roots = [each for each in self.puts.values() if each.place == (put.thread, "") and each.acknowledged]
+        return [
+            each
+            for each in roots
+            if each.checkpoint_id > put.checkpoint_id
+            and all(other.checkpoint_id > each.checkpoint_id for other in newer)
+            and put.ended is not None
+            and put.began is not None
+            and each.began is not None
+            and put.ended < each.began
+            and each.began.seconds < self._alive_until(put.thread, put.began.seconds)
+        ]
 
     def _uses_in(self, thread: str) -> Iterable[tuple[tuple[str, str, str], Record]]:
         """Return what was stored in a thread, each with its thread, namespace and checkpoint."""
@@ -324,13 +345,6 @@ class History:
     def _ttls(self, thread: str) -> list[int]:
         return [each for each in self.ttls.get(thread, ()) if each is not None]
 
-    def _ends_at(self, record: Record, thread: str, lifetimes: int) -> int | None:
-        """Tell when something of a thread may expire at the soonest, if it is not renewed."""
-        ttls = self._ttls(thread)
-        if record.began is None or not ttls:
-            return None
-        return int(record.began.seconds) + lifetimes * min(ttls)
-
     def has_expired(self, put: Put, moment: Moment) -> bool:
         """Tell whether a checkpoint has been gone since some moment: no use of its thread has kept it, or has since."""
         ttls = self.ttls.get(put.thread, {None})
@@ -340,7 +354,7 @@ class History:
         if any(each.ended is None or each.goes_on for each in (put, *uses)):
             return False
         last = max([put.ended.seconds, *(each.ended.seconds for each in uses if each.ended is not None)])
-        return moment.seconds >= last + max(self._ttls(put.thread))
+        return moment.seconds >= last + max(self._ttls(put.thread)) + 2 * SKEW_SECONDS_MAX
 
     # What a reader may see.
 
@@ -483,12 +497,9 @@ class History:
         )
 
     def _may_have_lost(self, put: Put, writes: Record) -> bool:
-        """Tell whether acknowledged writes may have gone: with their checkpoint, or two ttls after they were put."""
-        ends_at = self._ends_at(writes, put.thread, lifetimes=2)
-        for use in self._renewals(put):
-            if ends_at is not None and _has_renewed(use, writes, ends_at):
-                ends_at = max(ends_at, self._renewed_until(put, use))
-        if ends_at is not None and self.now() >= ends_at:
+        """Tell whether acknowledged writes may have gone: with their checkpoint, or being no part of the state."""
+        kept_until = self._kept_until(put, writes)
+        if kept_until is not None and self.now() >= kept_until:
             return True
         came, there = writes.began or START, put.ended or Moment(0, self.now())
         # Any deletion takes writes that had no checkpoint for an hour.
@@ -531,13 +542,6 @@ class History:
                 continue
             if found is None or found.over_before(answer.began or START):
                 raise Violation(f"{put.checkpoint_id} has {seen} of {task_id} in place of {answer.value}")
-
-
-def _has_renewed(use: Record, record: Record, ends_at: int) -> bool:
-    """Tell whether a use must have found a record that was stored before, and lives until then."""
-    if use.began is None or use.ended is None or record.ended is None:
-        return False
-    return use.acknowledged and use.began > record.ended and use.ended.seconds < ends_at
 
 
 def _explains_older(deletion: Deletion, found: Put, began: Moment) -> bool:

@@ -19,7 +19,7 @@ from langgraph.checkpoint.dynamodb._runtime.cache import Cache
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, Wait, Work
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from tests.simulation.history import Moment, Violation
+from tests.simulation.history import SKEW_SECONDS_MAX, Moment, Violation
 from tests.simulation.schedule import Choices
 from tests.support.dynamodb_model import DynamoDBModel
 from tests.support.harness import CODEC, TABLE, Run, Stage, result_of
@@ -33,6 +33,9 @@ MEMORY_BYTES = 1 << 20
 PAUSES_SECONDS = (130.0, 1300.0, 4000.0)
 # For so long an actor stands still while the others go on: past a claim, past an upload, past what counts as an orphan.
 STILLS_SECONDS = (200.0, 2000.0, 5000.0)
+
+# By how much the clock of a process may be off.
+SKEWS_SECONDS = (0.0, 0.0, 1.0, -SKEW_SECONDS_MAX, SKEW_SECONDS_MAX)
 
 READS = frozenset({"get_item", "query", "scan", "batch_get_item"})
 
@@ -207,10 +210,17 @@ class Simulator(Stage):
             table=Table(TABLE, rng=rng),
             ttl_seconds=self._ttls_seconds[self.choices.pick(len(self._ttls_seconds))],
             owner_from=self.owner_from,
-            clock=self.clock,
+            clock=self._clock_of_a_process(),
             rng=rng,
         )
         return Process(name, storage)
+
+    def _clock_of_a_process(self) -> Callable[[], float]:
+        """Return a clock that is right, or with a ttl perhaps ahead or behind by seconds."""
+        if self._ttls_seconds == (None,):
+            return self.clock
+        skew = SKEWS_SECONDS[self.choices.pick(len(SKEWS_SECONDS))]
+        return lambda: self.now + skew
 
     def start(self, name: str, process: Process, steps: Generator[Any, Any, Any]) -> Actor:
         """Let an actor take part."""

@@ -149,8 +149,7 @@ def _begin(
     if pinned is not None and (known is None or not is_reusable(pinned, known.epoch)):
         raise PinnedEpochError
     if known is not None and not known.is_pending and known.is_alive(now):
-        has_checkpoints = bool((yield from NamespaceReader(storage, target).page()))
-        if has_checkpoints:
+        if (yield from _has_checkpoints(storage, target)):
             seen = CachedThread(known.epoch, known.life)
             thread = yield from use_thread(storage, Use(target, None, None), seen, None)
             return None if thread is None else _Attempt(seed, thread, is_hidden=False)
@@ -174,11 +173,18 @@ def _begin(
     return _Attempt(seed, CachedThread(epoch, life), is_hidden=True) if is_begun else None
 
 
+def _has_checkpoints(storage: Storage, target: Partition) -> Op[bool]:
+    """Tell whether a thread has checkpoints, or namespaces that may have."""
+    if (yield from namespace_markers(storage, target)):
+        return True
+    return bool((yield from NamespaceReader(storage, target).page()))
+
+
 def _end(storage: Storage, target: Partition, attempt: _Attempt) -> Op[bool]:
     """Show the copy, if nothing has ended its epoch; return whether it is complete and committed."""
     if not attempt.is_hidden:
         seen = yield from confirm_epoch(storage, target, attempt.thread.epoch)
-        return is_confirmed(attempt.thread, seen)
+        return is_confirmed(storage, attempt.thread, seen)
     ttl_seconds = attempt.thread.life.ttl_seconds
     begun, now = attempt.thread.life, protocol.new_life(ttl_seconds, storage.clock())
     if expires_before(begun.kept_until, now.alive_until):

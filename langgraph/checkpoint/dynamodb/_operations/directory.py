@@ -18,7 +18,7 @@ from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import UnreadableError, metadata_json
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
-from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX, PARTITION_KEY_BYTES_MAX
+from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX, PARTITION_KEY_BYTES_MAX, SKEW_SECONDS
 from langgraph.checkpoint.dynamodb._format.moments import in_epoch_seconds
 from langgraph.checkpoint.dynamodb._format.schema import (
     ACTIVE_DAY,
@@ -230,7 +230,8 @@ def _partitions(
         return
     # A position may come from anywhere. No thread was active a day after now.
     latest = storage.clock() + 24 * 3600
-    at = storage.clock() if before is None else min(before.last_active, latest)
+    # By a clock that is ahead, one may have been active tomorrow already.
+    at = storage.clock() + SKEW_SECONDS if before is None else min(before.last_active, latest)
     day = datetime.fromtimestamp(at, timezone.utc).date()
     while day.isoformat() >= protocol.day_of(since):
         yield DAY_INDEX, ACTIVE_DAY, day.isoformat()

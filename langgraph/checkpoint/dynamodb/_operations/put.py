@@ -256,7 +256,7 @@ def _attempt(
     if not (yield from _put_head(storage, partition, item, thread.epoch)):
         return False, None
     seen = yield from confirm_epoch(storage, partition, thread.epoch)
-    if not is_confirmed(thread, seen):
+    if not is_confirmed(storage, thread, seen):
         return False, seen
     storage.cache.remember_segments(partition.pk, thread.epoch, head.builder.stored())
     entry = CachedCheckpoint(

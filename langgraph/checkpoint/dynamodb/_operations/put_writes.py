@@ -281,7 +281,7 @@ def _attempt(
         return False, (yield from _merge(storage, task, parts, found, thread))
     if must_confirm or not was_noted(storage, thread):
         seen = yield from confirm_epoch(storage, partition, thread.epoch)
-        if not is_confirmed(thread, seen):
+        if not is_confirmed(storage, thread, seen):
             # A deletion came between, and may have removed segments before the update named them. Or a renewal did, and
             # may not have seen the writes.
             _begin_again(storage, task, seen)

@@ -138,10 +138,14 @@ def confirm_epoch(storage: Storage, partition: Partition, epoch: bytes) -> Op[Ca
     return cached_thread(storage, partition, checked_thread(partition, thread))
 
 
-def is_confirmed(thread: CachedThread, seen: CachedThread | None) -> bool:
-    """Tell whether what was stored under a thread as it was known may be acknowledged, given how it is seen now."""
+def is_confirmed(storage: Storage, thread: CachedThread, seen: CachedThread | None) -> bool:
+    """Tell whether what was stored under a thread as it was known may be acknowledged, given how it is seen now.
+
+    A thread may have died meanwhile.
+    """
     return (
         seen is not None
+        and (seen.life.alive_until is None or seen.life.alive_until > storage.clock())
         and protocol.is_reusable(thread.epoch, seen.epoch)
         and not expires_before(thread.life.kept_until, seen.life.kept_until)
     )
