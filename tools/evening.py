@@ -69,7 +69,9 @@ class Evening:
             check=False,
         )
         self.printed[f"{target} {' '.join(variables)}".strip()] = done.stdout
-        lines = done.stdout.strip().splitlines() or ["nothing was printed"]
+        # What make says of itself is not why something failed.
+        lines = [each for each in done.stdout.splitlines() if each.strip() and not each.startswith("make")]
+        lines = lines or ["nothing was printed"]
         expect(done.returncode == 0, f"make {target} ended with {done.returncode}: {lines[-1]}")
         return lines[-1]
 
