@@ -12,6 +12,7 @@ import argparse
 import hashlib
 import json
 import os
+import re
 import secrets
 import subprocess
 import sys
@@ -164,7 +165,13 @@ def _one_step() -> StateGraph[_State, None, _State, _State]:
 def restore(evening: Evening) -> str:
     """A thread is in a copy of the table that was restored to a point in time."""
     evening.needs("deploy")
-    return evening.run("smoke", "SMOKE=--only restored")
+    says = evening.run("smoke", "SMOKE=--only restored")
+    left_out = re.search(
+        r"^left out.* restored: (.*)$", evening.printed["smoke SMOKE=--only restored"], re.MULTILINE
+    )
+    if left_out is not None:
+        raise LeftOutError(left_out[1])
+    return says
 
 
 def taken(evening: Evening) -> Iterator[Result]:
