@@ -23,6 +23,7 @@ LAYERS = (
     "server",
     "config",
     "http",
+    "calls",
     "observe",
     "tenants",
     "saver",
@@ -35,6 +36,9 @@ LAYERS = (
     "errors",
     "version",
 )
+# What the service and its clients share: the functions that describe calls, and what these need.
+CALLS = {"call", "messages", "serving", "threads", "memories", "nodes", "deltas", "opaque"}
+CALLS |= {"principals", "problems", "size_limits"}
 MODULES = sorted(FOLDER.rglob("*.py"))
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 # What is beside the checkpoint package uses its core, and neither the saver nor what is above it.
@@ -42,6 +46,8 @@ BESIDE = {name: FOLDER.parents[1] / name / "dynamodb" for name in ("store", "cac
 
 
 def _layer(parts: tuple[str, ...]) -> int:
+    if parts[:1] == ("gateway",) and len(parts) > 1 and parts[1].removesuffix(".py") in CALLS:
+        return LAYERS.index("calls")
     return LAYERS.index(parts[0].removesuffix(".py") if parts else "__init__")
 
 

@@ -12,6 +12,7 @@ import argparse
 import hashlib
 import json
 import os
+import re
 import secrets
 import subprocess
 import sys
@@ -69,7 +70,9 @@ class Evening:
             check=False,
         )
         self.printed[f"{target} {' '.join(variables)}".strip()] = done.stdout
-        lines = done.stdout.strip().splitlines() or ["nothing was printed"]
+        # What make says of itself is not why something failed.
+        lines = [each for each in done.stdout.splitlines() if each.strip() and not each.startswith("make")]
+        lines = lines or ["nothing was printed"]
         expect(done.returncode == 0, f"make {target} ended with {done.returncode}: {lines[-1]}")
         return lines[-1]
 
@@ -162,7 +165,13 @@ def _one_step() -> StateGraph[_State, None, _State, _State]:
 def restore(evening: Evening) -> str:
     """A thread is in a copy of the table that was restored to a point in time."""
     evening.needs("deploy")
-    return evening.run("smoke", "SMOKE=--only restored")
+    says = evening.run("smoke", "SMOKE=--only restored")
+    left_out = re.search(
+        r"^left out.* restored: (.*)$", evening.printed["smoke SMOKE=--only restored"], re.MULTILINE
+    )
+    if left_out is not None:
+        raise LeftOutError(left_out[1])
+    return says
 
 
 def taken(evening: Evening) -> Iterator[Result]:

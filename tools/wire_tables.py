@@ -1,10 +1,11 @@
-"""`python -m tools.wire_tables`: writes the table of endpoints in `docs/wire.md` from the gateway's endpoints.
+"""`python -m tools.wire_tables`: writes the table of endpoints in `docs/wire.md`, and the API description that is kept.
 
-`--check` writes nothing, and fails if the page has another table.
+`--check` writes nothing, and fails if they would change.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,10 +13,12 @@ from pathlib import Path
 from pydantic.fields import FieldInfo
 
 from langgraph.checkpoint.dynamodb.gateway.app import ENDPOINTS
-from langgraph.checkpoint.dynamodb.gateway.wire import ResponseMessage
+from langgraph.checkpoint.dynamodb.gateway.openapi import describe
 from tools.generated import ROOT, write_or_check
 
 PAGE = ROOT / "docs" / "wire.md"
+# The signatures of the functions are the wire: whoever changes one sees here what a client has to do otherwise.
+STORED = ROOT / "tests" / "fixtures" / "openapi.json"
 _COMMAND = "python -m tools.wire_tables"
 _START, _END = "<!-- endpoints -->", "<!-- end -->"
 
@@ -25,8 +28,8 @@ def _table() -> Iterator[str]:
     yield "| endpoint | right | request | response |"
     yield "|---|---|---|---|"
     for each in ENDPOINTS:
-        response = [name for name in each.answer.model_fields if name not in ResponseMessage.model_fields]
-        cells = (f"`{each.name}`", each.right or "", _fields(each.model.model_fields), _names(response))
+        response = each.answer.json_schema().get("properties", ())
+        cells = (f"`{each.name}`", each.right or "", _fields(each.arguments.model_fields), _names(response))
         yield f"| {' | '.join(cells)} |"
 
 
@@ -41,16 +44,21 @@ def _names(names: Iterable[str]) -> str:
 
 
 def files() -> dict[Path, str]:
-    """Return the page as it should be."""
+    """Return the files as they should be."""
     page, table = PAGE.read_text(encoding="utf-8"), "\n".join(_table())
     start = page.index(_START) + len(_START)
-    return {PAGE: f"{page[:start]}\n\n{table}\n\n{page[page.index(_END, start) :]}"}
+    # The version of a release is no part of the wire.
+    described = describe(ENDPOINTS) | {"info": {}}
+    return {
+        PAGE: f"{page[:start]}\n\n{table}\n\n{page[page.index(_END, start) :]}",
+        STORED: json.dumps(described, indent=1, sort_keys=True) + "\n",
+    }
 
 
 def main(arguments: Sequence[str]) -> int:
     """Write the page, or say that it would change."""
     description = __doc__.partition("\n")[0]
-    return write_or_check(_COMMAND, description, "the table differs from the endpoints", files, arguments)
+    return write_or_check(_COMMAND, description, "the wire has changed", files, arguments)
 
 
 if __name__ == "__main__":

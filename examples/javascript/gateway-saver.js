@@ -11,7 +11,7 @@ import { gzipSync } from "node:zlib";
 
 import { BaseCheckpointSaver, TASKS, getCheckpointId, maxChannelVersion } from "@langchain/langgraph-checkpoint";
 
-const WIRE_VERSION = 2;
+const WIRE_VERSION = 3;
 const TIMEOUT_MS = 60_000;
 // The service's clock is known to the second.
 const UNSURE_MS = 2_000;
@@ -183,13 +183,15 @@ export class GatewaySaver extends BaseCheckpointSaver {
     const { thread_id, checkpoint_ns, checkpoint_id } = found;
     const shown = () => [...Object.values(found.values), ...found.pending_writes.map(([, , value]) => value)];
     const known = new Map();
-    while (shown().some((value) => value.left)) {
-      for (const { data } of shown()) if (data !== undefined) known.set(digestOf(data), data);
+    // A value without data did not fit into the answer, or is known.
+    const isLeft = ({ data, digest }) => data === null && !known.has(digest);
+    while (shown().some(isLeft)) {
+      for (const { data } of shown()) if (data !== null) known.set(digestOf(data), data);
       const have = [...known.keys()];
       ({ checkpoint: found } = await this.#ask("get-tuple", { thread_id, checkpoint_ns, checkpoint_id, have }));
       if (found === null) throw new GatewayError(`Checkpoint "${checkpoint_id}" was deleted meanwhile.`);
     }
-    for (const value of shown()) value.data ??= known.get(value.same);
+    for (const value of shown()) value.data ??= known.get(value.digest);
     return found;
   }
 

@@ -8,7 +8,7 @@ import { GatewaySaver } from "./gateway-saver.js";
 describe("the requests of a checkpointer", () => {
   const config = { configurable: { thread_id: "t", checkpoint_ns: "" } };
   const value = { type: "json", data: Buffer.from('"x"').toString("base64") };
-  const about = { wire_version: 2 };
+  const about = { wire_version: 3 };
   const stored = {
     thread_id: "t",
     checkpoint_ns: "",
@@ -78,8 +78,8 @@ describe("the requests of a checkpointer", () => {
   });
 
   it("name a service of another version", async () => {
-    await served([{ wire_version: 3 }, about, { checkpoint: null }], async (saver) => {
-      await expect(saver.getTuple(config)).rejects.toThrow("version 3");
+    await served([{ wire_version: 4 }, about, { checkpoint: null }], async (saver) => {
+      await expect(saver.getTuple(config)).rejects.toThrow("version 4");
       // It may have been replaced.
       expect(await saver.getTuple(config)).toBeUndefined();
     });
@@ -104,9 +104,9 @@ describe("the requests of a checkpointer", () => {
   });
 
   it("ask for what did not fit into an answer", async () => {
-    const left = { type: "json", left: true };
     // The first 16 bytes of the SHA-256 of the value's data.
-    const same = { type: "json", same: "ui30kDosFOhtw7zKWJEbRA==" };
+    const same = { type: "json", data: null, digest: "ui30kDosFOhtw7zKWJEbRA==" };
+    const left = { type: "json", data: null, digest: "AAAAAAAAAAAAAAAAAAAAAA==" };
     const part = { checkpoint: { ...stored, values: { a: value }, pending_writes: [["task", "b", left]] } };
     const rest = { checkpoint: { ...stored, values: { a: same }, pending_writes: [["task", "b", value]] } };
     const [, , last] = await served([about, part, rest], async (saver) => {
@@ -114,7 +114,7 @@ describe("the requests of a checkpointer", () => {
       expect(found.checkpoint.channel_values).toEqual({ a: "x" });
       expect(found.pendingWrites).toEqual([["task", "b", "x"]]);
     });
-    expect(last.body).toMatchObject({ checkpoint_id: "1", have: [same.same] });
+    expect(last.body).toMatchObject({ checkpoint_id: "1", have: [same.digest] });
   });
 
   it("list page by page", async () => {

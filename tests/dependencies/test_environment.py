@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import shlex
+import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from packaging.requirements import Requirement
 from packaging.version import Version
+
+from tests.conftest import measured_packages
 
 CONSTRAINTS_FOLDER = Path(__file__).parents[2] / "constraints"
 # For each environment the least version of what it is there for, and the libraries that have to be newer than another
@@ -57,3 +61,12 @@ def test_the_libraries_are_of_the_lines_that_the_environment_is_for() -> None:
     older = pinned(NEWER_THAN[ENVIRONMENT]) if ENVIRONMENT in NEWER_THAN else {}
     for name in {"aiobotocore", "boto3", "botocore"} & older.keys() & pinned(ENVIRONMENT).keys():
         assert Version(version(name)) >= older[name]
+
+
+def test_each_package_that_is_measured_is_one_that_the_makefile_runs_measured() -> None:
+    command = shlex.split("make --dry-run test-all")
+    root = CONSTRAINTS_FOLDER.parent
+    printed = subprocess.check_output(command, cwd=root, text=True)  # noqa: S603  # Our own Makefile.
+    (line,) = (line for line in printed.splitlines() if "--cov" in line)
+    folders = {word for word in line.split() if word.startswith("tests/")}
+    assert folders == {f"tests/{package}" for package in measured_packages()}

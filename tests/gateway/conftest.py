@@ -7,13 +7,15 @@ from typing import Any
 
 import httpx
 import pytest
+from pydantic_core import to_json
 from starlette.applications import Starlette
 from starlette.requests import HTTPConnection
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, Wait
-from langgraph.checkpoint.dynamodb.gateway import Principal, anybody_on_this_machine, app, create_gateway
-from langgraph.checkpoint.dynamodb.gateway.media import JSON
+from langgraph.checkpoint.dynamodb.gateway import Principal, anybody_on_this_machine, create_gateway
+from langgraph.checkpoint.dynamodb.gateway.call import Endpoint
+from langgraph.checkpoint.dynamodb.gateway.messages import Checkpoint, FoundCheckpoint, Value
 
 MakeApp = Callable[..., Starlette]
 MakeClient = Callable[..., httpx.AsyncClient]
@@ -26,23 +28,15 @@ class Script:
     def __init__(self) -> None:
         """Begin with answers that have nothing in them."""
         self.asked: list[Any] = []
-        self.answer: dict[str, Any] = {}
+        self.answer: Any = None
         self.error: Exception | None = None
         self.wait: Wait | None = None
         """What each operation waits for."""
         self.running = self.most = 0
         """How many run now, and the most that ever ran at a time."""
 
-    def __call__(self, *_given: Any) -> Script:
-        """Take the place of the class."""
-        return self
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        """Give the operation of an endpoint."""
-        del name
-        return self._run
-
-    def _run(self, request: Any) -> Op[dict[str, Any]]:
+    def run(self, _endpoint: Any, it: Any, request: Any) -> Op[Any]:
+        """Take the place of an endpoint's operation."""
         self.asked.append(request)
         self.running += 1
         self.most = max(self.most, self.running)
@@ -53,14 +47,14 @@ class Script:
             self.running -= 1
         if self.error is not None:
             raise self.error
-        return self.answer
+        return self.answer(it) if callable(self.answer) else self.answer
 
 
 @pytest.fixture
 def script(monkeypatch: pytest.MonkeyPatch) -> Script:
     """Give the operations of all gateways that the test makes."""
     made = Script()
-    monkeypatch.setattr(app, "Operations", made)
+    monkeypatch.setattr(Endpoint, "operation", lambda *given: made.run(*given))
     return made
 
 
@@ -72,7 +66,7 @@ def make_app(script: Script) -> MakeApp:
     def make(**options: Any) -> Starlette:
         if "principal" in options:
             options["authenticate"] = always(options.pop("principal"))
-        defaults: dict[str, Any] = {"authenticate": anybody_on_this_machine, "plain_json": True}
+        defaults: dict[str, Any] = {"authenticate": anybody_on_this_machine}
         return create_gateway(DynamoDBSaver("threads"), **(defaults | options))
 
     return make
@@ -96,6 +90,12 @@ def client_of(gateway: Any) -> httpx.AsyncClient:
     return httpx.AsyncClient(transport=httpx.ASGITransport(app=gateway), base_url="http://localhost")
 
 
+def found_bytes(data: bytes) -> FoundCheckpoint:
+    """Return an answer with some bytes."""
+    found = Checkpoint("acme/1", "", "1", None, {"id": "1"}, {}, None, {"x": Value("bytes", data)}, [])
+    return FoundCheckpoint(found)
+
+
 def always(principal: Principal | None) -> Callable[[HTTPConnection], Any]:
     """Authenticate everybody as one principal, or nobody."""
 
@@ -117,6 +117,6 @@ def by_token(principals: Mapping[str, Principal]) -> Callable[[HTTPConnection], 
 
 async def send_as(gateway: Starlette, who: str, path: str, document: Any, **headers: str) -> httpx.Response:
     """Send a document as JSON, in which bytes are base64, with somebody's token."""
-    headers |= {"authorization": f"Bearer {who}", "content-type": JSON.name}
+    headers |= {"authorization": f"Bearer {who}", "content-type": "application/json"}
     async with client_of(gateway) as client:
-        return await client.post(path, content=JSON.encode(document), headers=headers)
+        return await client.post(path, content=to_json(document, bytes_mode="base64"), headers=headers)

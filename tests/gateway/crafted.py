@@ -7,11 +7,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import ormsgpack
+from pydantic_core import to_json
 
 from langgraph.checkpoint.dynamodb._format.wire import delta_of
 from langgraph.checkpoint.dynamodb.gateway import Limits
-from langgraph.checkpoint.dynamodb.gateway.media import JSON, MSGPACK, Media
 from langgraph.checkpoint.dynamodb.gateway.size_limits import VALUES_MAX
 
 LIMITS = Limits()
@@ -31,13 +30,13 @@ def _wrong(value: Any) -> dict[str, Any]:
 
 def _large_values() -> dict[str, Any]:
     """A checkpoint as large as is allowed."""
-    return _checkpoint_of({str(each): {"type": "bytes", "data": bytes(1 << 20)} for each in range(63)})
+    return _checkpoint_of({str(each): {"type": "bytes", "data": bytes(1 << 20)} for each in range(47)})
 
 
 def _deltas() -> dict[str, Any]:
     """A checkpoint of deltas, each of which describes as much as is allowed for all."""
     delta = delta_of(bytes(5000), bytes(LIMITS.decompressed_bytes_max))
-    value = {"type": "bytes", "base": bytes(16), "delta": delta}
+    value = {"type": "bytes", "base": bytes(16), "data": delta}
     return _checkpoint_of({str(each): value for each in range(2000)})
 
 
@@ -51,27 +50,26 @@ def _checkpoint_of(values: dict[str, Any]) -> dict[str, Any]:
     return {"thread_id": "t", "checkpoint": {"id": "1"}, "metadata": {}, "new_versions": {}, "values": values}
 
 
-def _long_text() -> dict[str, Any]:
-    return {"thread_id": "a" * (LIMITS.decompressed_bytes_max - 100)}
+def _encoded(document: Any) -> bytes:
+    return to_json(document, bytes_mode="base64")
 
 
 _TEXT = (b'{"thread_id":"', b'"}')
 
-CRAFTED: dict[str, tuple[str, Media, Callable[[], bytes]]] = {
-    "JSON: quotation marks": ("get-tuple", JSON, partial(_filled, b'"')),
-    "JSON: backslashes": ("get-tuple", JSON, partial(_filled, b"\\")),
-    "JSON: escaped quotation marks": ("get-tuple", JSON, partial(_filled, b'\\"', *_TEXT)),
-    "JSON: escaped characters": ("get-tuple", JSON, partial(_filled, b"\\u0041", *_TEXT)),
-    "JSON: brackets that open": ("get-tuple", JSON, partial(_filled, b"[")),
-    "JSON: brackets that close": ("get-tuple", JSON, partial(_filled, b"]")),
-    "JSON: empty lists": ("get-tuple", JSON, partial(_filled, b"[],", b"[", b"0]")),
-    "JSON: spaces": ("get-tuple", JSON, partial(_filled, b" ", b'{"thread_id":"t"', b"}")),
-    "JSON: digits": ("get-tuple", JSON, partial(_filled, b"9", b"[", b"]")),
-    "JSON: a long text": ("get-tuple", JSON, partial(_filled, b"a", *_TEXT)),
-    "JSON: a long key": ("get-tuple", JSON, partial(_filled, b"a", b'{"', b'":1}')),
-    "JSON: base64": (
+CRAFTED: dict[str, tuple[str, Callable[[], bytes]]] = {
+    "quotation marks": ("get-tuple", partial(_filled, b'"')),
+    "backslashes": ("get-tuple", partial(_filled, b"\\")),
+    "escaped quotation marks": ("get-tuple", partial(_filled, b'\\"', *_TEXT)),
+    "escaped characters": ("get-tuple", partial(_filled, b"\\u0041", *_TEXT)),
+    "brackets that open": ("get-tuple", partial(_filled, b"[")),
+    "brackets that close": ("get-tuple", partial(_filled, b"]")),
+    "empty lists": ("get-tuple", partial(_filled, b"[],", b"[", b"0]")),
+    "spaces": ("get-tuple", partial(_filled, b" ", b'{"thread_id":"t"', b"}")),
+    "digits": ("get-tuple", partial(_filled, b"9", b"[", b"]")),
+    "a long text": ("get-tuple", partial(_filled, b"a", *_TEXT)),
+    "a long key": ("get-tuple", partial(_filled, b"a", b'{"', b'":1}')),
+    "base64": (
         "put-writes",
-        JSON,
         partial(
             _filled,
             b"AAAA",
@@ -79,17 +77,10 @@ CRAFTED: dict[str, tuple[str, Media, Callable[[], bytes]]] = {
             b'"}]]}',
         ),
     ),
-    "JSON: mistakes": ("put", JSON, lambda: json.dumps(_wrong(0)).encode()),
-    "msgpack: empty lists": ("get-tuple", MSGPACK, partial(_filled, b"\x90", b"\xdd\xff\xff\xff\xff")),
-    "msgpack: values": ("get-tuple", MSGPACK, lambda: ormsgpack.packb([[]] * (VALUES_MAX - 10))),
-    "msgpack: mistakes": ("put", MSGPACK, lambda: ormsgpack.packb(_wrong({}))),
-    "msgpack: a long text": (
-        "get-tuple",
-        MSGPACK,
-        lambda: ormsgpack.packb(_long_text()),
-    ),
-    "msgpack: values of channels": ("put", MSGPACK, lambda: ormsgpack.packb(_large_values())),
-    "msgpack: deltas": ("put", MSGPACK, lambda: ormsgpack.packb(_deltas())),
-    "msgpack: typed metadata": ("put", MSGPACK, lambda: ormsgpack.packb(_bomb())),
+    "mistakes": ("put", lambda: json.dumps(_wrong(0)).encode()),
+    "mistakes of objects": ("put", lambda: json.dumps(_wrong({})).encode()),
+    "values of channels": ("put", lambda: _encoded(_large_values())),
+    "deltas": ("put", lambda: _encoded(_deltas())),
+    "typed metadata": ("put", lambda: _encoded(_bomb())),
 }
-"""By what they are full of: the endpoint, the encoding, and what makes the body, which is many megabytes."""
+"""By what they are full of: the endpoint, and what makes the body, which is many megabytes."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 import httpx
-import ormsgpack
 import pytest
 
 from langgraph.checkpoint.dynamodb.gateway.bodies import announced_bytes, decompressed
@@ -33,7 +33,7 @@ class Recorded(httpx.ASGITransport):
             content = request.content
             if request.headers.get("content-encoding") == "zstd":
                 content = decompressed(content, "zstd", announced_bytes(content, "zstd"))
-            self.documents.setdefault(name, []).append(ormsgpack.unpackb(content))
+            self.documents.setdefault(name, []).append(json.loads(content))
         return await super().handle_async_request(request)
 
 

@@ -1,16 +1,14 @@
-"""Requests that an endpoint takes, made from its model, so that a new endpoint is tested without a line about it."""
+"""Requests that an endpoint takes, made from its description, so that a new one is tested without a line about it."""
 
 from __future__ import annotations
 
 import base64
-import types
+import re
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
-
-from annotated_types import MinLen
+from typing import Any
 
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY
-from langgraph.checkpoint.dynamodb.gateway.wire import Message
+from langgraph.checkpoint.dynamodb.gateway.call import Endpoint
 
 # As many as a digest has.
 _BYTES = 16
@@ -20,38 +18,41 @@ ODD += ["msgpack", "keep_last", "delete", "ff" * 8, [], [[]], [["a", 1]], {}, {"
 """Values that are odd in most places of a request."""
 
 
-def example(model: type[Message], text: str = "acme/1") -> dict[str, Any]:
+def example(endpoint: Endpoint[Any], text: str = "acme/1") -> dict[str, Any]:
     """A request in JSON with a value for every field, and the same one for every text."""
-    return {
-        name: _value(field.annotation, list(field.metadata), text)
-        for name, field in model.model_fields.items()
-        # Where a list of threads goes on, the service says.
-        if name not in ("before", "plain")
-    }
+    schema = endpoint.arguments.model_json_schema()
+    # Where a list of threads goes on, the service says.
+    request: dict[str, Any] = _example(schema, schema.get("$defs", {}), text)
+    request.pop("before", None)
+    return request
 
 
-def _value(annotation: Any, metadata: list[Any], text: str) -> Any:
-    origin, arguments = get_origin(annotation), get_args(annotation)
-    if origin is Annotated:
-        return _value(arguments[0], [*metadata, *arguments[1:]], text)
-    if origin in (Union, types.UnionType):
-        return _value(next(each for each in arguments if each is not type(None)), metadata, text)
-    if origin is tuple:
-        return [_value(each, [], text) for each in arguments]
-    if origin is list:
-        return [_value(arguments[0], [], text)]
-    if origin is dict:
-        return {"run_id": text if arguments[1] is Any else _value(arguments[1], [], text)}
-    if origin is Literal:
-        return arguments[0]
-    if isinstance(annotation, type) and issubclass(annotation, Message):
-        return example(annotation, text)
-    if annotation is Any:
-        return text
-    if annotation is bytes:
-        lengths = (each.min_length for each in metadata if isinstance(each, MinLen))
-        return base64.b64encode(bytes(next(lengths, _BYTES))).decode()
-    return {str: text, int: 1, float: 1.0, bool: True}[annotation]
+def _example(schema: Any, definitions: Any, text: str) -> Any:
+    if "$ref" in schema:
+        return _example(definitions[schema["$ref"].rpartition("/")[2]], definitions, text)
+    for several in ("anyOf", "oneOf"):
+        if several in schema:
+            inner = next(each for each in schema[several] if each.get("type") != "null")
+            return _example(
+                {**inner, **{name: schema[name] for name in schema if name != several}}, definitions, text
+            )
+    if "const" in schema or "enum" in schema:
+        return schema.get("const", schema.get("enum", [None])[0])
+    if schema.get("contentEncoding") == "base64":
+        digits = re.search(r"^\^\[[^]]*\]\{(\d+)\}", schema["pattern"])
+        return base64.b64encode(bytes(_BYTES if digits is None else (int(digits[1]) + 1) * 6 // 8)).decode()
+    kind = schema.get("type")
+    if kind == "object" and "properties" in schema:
+        return {name: _example(each, definitions, text) for name, each in schema["properties"].items()}
+    if kind == "object":
+        inner = schema.get("additionalProperties")
+        return {"run_id": _example(inner, definitions, text) if isinstance(inner, dict) else text}
+    if kind == "array":
+        inners = schema.get("prefixItems") or [schema["items"]]
+        return [_example(each, definitions, text) for each in inners]
+    if kind == "string":
+        return "ff" * 8 if "pattern" in schema else text
+    return {"integer": 1, "number": 1.0, "boolean": True}.get(str(kind), text)
 
 
 def paths_of_texts(request: Any) -> list[tuple[str | int, ...]]:

@@ -1,4 +1,4 @@
-"""Bodies: both encodings, compressed and not, and what is said of what is none, too large or too deep."""
+"""Bodies: JSON, compressed and not, and what is said of what is none, too large or too deep."""
 
 from __future__ import annotations
 
@@ -11,16 +11,13 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
-import ormsgpack
 import pytest
 
 from langgraph.checkpoint.dynamodb.gateway import Limits
 from langgraph.checkpoint.dynamodb.gateway.bodies import decompressed
-from langgraph.checkpoint.dynamodb.gateway.media import JSON, MSGPACK
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 from langgraph.checkpoint.dynamodb.gateway.size_limits import MARKS_MAX, NESTING_MAX, VALUES_MAX
-from langgraph.checkpoint.dynamodb.gateway.wire import GetTupleRequest
-from tests.gateway.conftest import MakeClient, Script
+from tests.gateway.conftest import MakeClient, Script, found_bytes
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -29,64 +26,43 @@ else:
 
 MESSAGE = {"thread_id": "acme/1"}
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "zstd": zstd.compress}
-ENCODE: dict[Any, Any] = {JSON: lambda each: json.dumps(each).encode(), MSGPACK: ormsgpack.packb}
+JSON = "application/json"
 SMALL = Limits(body_bytes_max=2000, decompressed_bytes_max=4000)
 
 
-async def post(
-    client: Any, body: bytes, media: Any = JSON, path: str = "get-tuple", **headers: str
-) -> tuple[int, str]:
+async def post(client: Any, body: bytes, path: str = "get-tuple", **headers: str) -> tuple[int, str]:
     """Send a body; return the status, and what is said of a problem."""
     given = {name.replace("_", "-"): value for name, value in headers.items()}
-    answer = await client.post(
-        f"/checkpoints/{path}", content=body, headers={"content-type": media.name, **given}
-    )
+    answer = await client.post(f"/checkpoints/{path}", content=body, headers={"content-type": JSON, **given})
     return answer.status_code, answer.json().get("detail", "") if answer.status_code != 200 else ""
 
 
-@pytest.mark.parametrize("media", [JSON, MSGPACK], ids=lambda each: each.name)
 @pytest.mark.parametrize("encoding", ["gzip", "zstd", "identity", ""])
-async def test_a_body_may_be_in_either_encoding_and_compressed(
-    media: Any, encoding: str, make_client: MakeClient, script: Script
+async def test_a_body_may_be_compressed(encoding: str, make_client: MakeClient, script: Script) -> None:
+    body = COMPRESS.get(encoding, bytes)(json.dumps(MESSAGE).encode())
+    assert await post(make_client(), body, content_encoding=encoding) == (200, "")
+    assert [each.thread_id for each in script.asked] == ["acme/1"]
+
+
+@pytest.mark.parametrize("sent", ["-_-_MTIzNDU2NzgxMjM0NQ==", "+/+/MTIzNDU2NzgxMjM0NQ"])
+async def test_bytes_are_base64_of_either_alphabet(
+    sent: str, make_client: MakeClient, script: Script
 ) -> None:
-    body = COMPRESS.get(encoding, bytes)(ENCODE[media](MESSAGE))
-    assert await post(make_client(), body, media, content_encoding=encoding) == (200, "")
-    assert script.asked == [GetTupleRequest.model_validate(MESSAGE)]
+    assert await post(make_client(), json.dumps({**MESSAGE, "have": [sent]}).encode()) == (200, "")
+    assert [each.have for each in script.asked] == [(b"\xfb\xff\xbf1234567812345",)]
+    status, says = await post(make_client(), json.dumps({**MESSAGE, "have": ["MTIz!"]}).encode())
+    assert (status, says.startswith("have.0: Data should be valid base64")) == (400, True)
 
 
-async def test_bytes_are_bytes_in_one_and_base64_in_the_other(
-    make_client: MakeClient, script: Script
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999"])
+async def test_a_number_that_json_has_not_is_refused(
+    number: str, make_client: MakeClient, script: Script
 ) -> None:
-    client = make_client()
-    have = [b"1234567812345678"]
-    for media, sent in ((MSGPACK, have), (JSON, ["MTIzNDU2NzgxMjM0NTY3OA=="])):
-        assert await post(client, ENCODE[media]({**MESSAGE, "have": sent}), media) == (200, "")
-    assert script.asked == [GetTupleRequest.model_validate({"thread_id": "acme/1", "have": have})] * 2
-    status, says = await post(client, ENCODE[JSON]({**MESSAGE, "have": ["MTIz!"]}), JSON)
-    assert (status, says) == (400, "have.0: Value error, not valid base64")
+    status, says = await post(make_client(), b'{"filter": {"a": [%s]}}' % number.encode(), "list")
+    assert (status, says.startswith("filter: ")) == (400, True)
+    assert script.asked == []
 
 
-@pytest.mark.parametrize(
-    ("value", "held"),
-    [
-        (1 << 70, str(1 << 70)),
-        (-(1 << 70), str(-(1 << 70))),
-        ((1 << 64) - 1, (1 << 64) - 1),
-        (-(1 << 63), -(1 << 63)),
-        ({"a\ud83d": ["\U0001f600", "b\udc00c", 1]}, {"a\ufffd": ["\U0001f600", "b\ufffdc", 1]}),
-    ],
-)
-def test_what_msgpack_cannot_hold_is_text_or_replaced(value: Any, held: Any) -> None:
-    assert MSGPACK.decode(MSGPACK.encode({"of": value})) == {"of": held}
-    assert json.loads(JSON.encode({"of": value})) == {"of": value}
-
-
-def test_nothing_else_becomes_text_in_msgpack() -> None:
-    with pytest.raises(TypeError):
-        MSGPACK.encode({"of": {1, 2}})
-
-
-@pytest.mark.parametrize("media", [JSON, MSGPACK], ids=lambda each: each.name)
 @pytest.mark.parametrize("size", [10, 2000, 200_000])
 @pytest.mark.parametrize(
     ("accept", "encoding"),
@@ -100,22 +76,20 @@ def test_nothing_else_becomes_text_in_msgpack() -> None:
     ],
 )
 async def test_an_answer_is_compressed_where_that_is_asked_for_and_worth_it(
-    media: Any, size: int, accept: str, encoding: str | None, make_client: MakeClient, script: Script
+    size: int, accept: str, encoding: str | None, make_client: MakeClient, script: Script
 ) -> None:
-    script.answer = {"data": bytes(size)}
-    headers = {"content-type": media.name, "accept-encoding": accept}
+    script.answer = found_bytes(bytes(size))
+    headers = {"content-type": JSON, "accept-encoding": accept}
     async with make_client().stream(
-        "POST", "/checkpoints/get-tuple", content=ENCODE[media](MESSAGE), headers=headers
+        "POST", "/checkpoints/get-tuple", content=json.dumps(MESSAGE).encode(), headers=headers
     ) as answer:
         raw = b"".join([each async for each in answer.aiter_raw()])
-    assert answer.headers["content-type"] == media.name
+    assert answer.headers["content-type"] == JSON
     chosen = encoding if size > 1000 else None
     assert answer.headers.get("content-encoding") == chosen
     expand: Any = {None: bytes, "gzip": gzip.decompress, "zstd": zstd.decompress}[chosen]
-    data = bytes(size)
-    assert media.decode(expand(raw))["data"] == (
-        data if media is MSGPACK else base64.b64encode(data).decode()
-    )
+    value = json.loads(expand(raw))["checkpoint"]["values"]["x"]
+    assert base64.b64decode(value["data"]) == bytes(size)
 
 
 @pytest.mark.parametrize(
@@ -131,16 +105,15 @@ async def test_an_answer_is_compressed_where_that_is_asked_for_and_worth_it(
     ],
 )
 async def test_media_types_are_ours(content_type: str, status: int, make_client: MakeClient) -> None:
-    # The answer has the form of the request, whatever else a client would rather have.
-    headers = {"content-type": content_type, "accept": MSGPACK.name}
+    headers = {"content-type": content_type}
     answer = await make_client().post(
         "/checkpoints/get-tuple", content=json.dumps(MESSAGE).encode(), headers=headers
     )
     assert answer.status_code == status
     if status == 200:
-        assert answer.headers["content-type"] == JSON.name
+        assert answer.headers["content-type"] == JSON
     else:
-        assert MSGPACK.name in answer.headers["accept-post"]
+        assert JSON in answer.headers["accept-post"]
 
 
 # What is none
@@ -159,17 +132,6 @@ NO_JSON = {
     "UTF-16": json.dumps(MESSAGE).encode("utf-16"),
     "quotes": b'"\\"' * 600,
 }
-NO_MSGPACK = {
-    "nothing": b"",
-    "half": ormsgpack.packb(MESSAGE)[:-1],
-    "two": ormsgpack.packb(MESSAGE) * 2,
-    "an extension": b"\x81\xa1a\xd4\x01\x00",
-    "never used": b"\xc1",
-    "no UTF-8": b"\x81\xa9thread_id\xa1\xff",
-    "a number as a key": b"\x81\x01\x01",
-    "more than there is": b"\xdd\xff\xff\xff\xff",
-    "a long text of nothing": b"\xdb\xff\xff\xff\xff",
-}
 NO_MESSAGE: dict[str, Any] = {
     "a text": "acme/1",
     "a list": [MESSAGE],
@@ -182,26 +144,22 @@ NO_MESSAGE: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("body", "media"),
-    [pytest.param(each, JSON, id=f"JSON: {name}") for name, each in NO_JSON.items()]
-    + [pytest.param(each, MSGPACK, id=f"msgpack: {name}") for name, each in NO_MSGPACK.items()],
-)
+@pytest.mark.parametrize("body", NO_JSON.values(), ids=NO_JSON)
 async def test_what_is_no_document_is_a_problem_of_its_sender(
-    body: bytes, media: Any, make_client: MakeClient, script: Script
+    body: bytes, make_client: MakeClient, script: Script
 ) -> None:
-    status, says = await post(make_client(), body, media)
+    status, says = await post(make_client(), body)
     assert status == 400
-    assert says.startswith(("the body is not", "something follows"))
+    assert says
+    assert len(says) < 300
     assert script.asked == []
 
 
-@pytest.mark.parametrize("media", [JSON, MSGPACK], ids=lambda each: each.name)
 @pytest.mark.parametrize("document", NO_MESSAGE.values(), ids=NO_MESSAGE)
 async def test_what_is_no_message_is_told_by_its_fields(
-    document: Any, media: Any, make_client: MakeClient, script: Script
+    document: Any, make_client: MakeClient, script: Script
 ) -> None:
-    status, says = await post(make_client(), ENCODE[media](document), media)
+    status, says = await post(make_client(), json.dumps(document).encode())
     assert status == 400
     assert says.startswith(("the body: ", "thread_id: ", "thread: "))
     assert "acme" not in says
@@ -218,7 +176,7 @@ async def test_of_a_key_that_stands_twice_the_last_one_is_checked_and_used(
     make_client: MakeClient, script: Script
 ) -> None:
     assert await post(make_client(), b'{"thread_id": "other/1", "thread_id": "acme/1"}') == (200, "")
-    assert script.asked == [GetTupleRequest.model_validate(MESSAGE)]
+    assert [each.thread_id for each in script.asked] == ["acme/1"]
 
 
 # Compression
@@ -306,7 +264,7 @@ async def test_a_body_that_is_too_large_is_refused_before_it_is_read(make_client
     answer = await make_client(limits=SMALL).post(
         "/checkpoints/get-tuple",
         content=pieces(),
-        headers={"content-type": JSON.name, "content-length": "50000"},
+        headers={"content-type": JSON, "content-length": "50000"},
     )
     assert answer.status_code == 413
     assert "over 2,000 bytes; send less in one request" in answer.json()["detail"]
@@ -341,7 +299,6 @@ def nested(depth: int) -> Any:
     return {"filter": value}
 
 
-@pytest.mark.parametrize("media", [JSON, MSGPACK], ids=lambda each: each.name)
 @pytest.mark.parametrize(
     ("document", "status", "says"),
     [
@@ -354,9 +311,9 @@ def nested(depth: int) -> Any:
     ],
 )
 async def test_a_document_has_so_much_and_no_more(
-    document: Any, status: int, says: str, media: Any, make_client: MakeClient, script: Script
+    document: Any, status: int, says: str, make_client: MakeClient, script: Script
 ) -> None:
-    answer = await post(make_client(), ENCODE[media](document), media, "list")
+    answer = await post(make_client(), json.dumps(document).encode(), "list")
     assert (answer[0], says in answer[1]) == (status, True), answer
     assert script.asked == []
 
@@ -367,30 +324,13 @@ async def test_a_text_full_of_escapes_is_not_decoded(make_client: MakeClient) ->
     assert (status, "more than 1,000,000 marks and escapes" in says) == (413, True)
 
 
-EVERY_KIND: list[Any] = [None, True, 0, -1, 127, 128, 2**16, 2**32, 2**63, -33, -200, -40_000, -(2**40), 1.5]
-EVERY_KIND += ["", "a", "a" * 32, "a" * 300, "a" * 70_000, b"", b"a" * 300, b"a" * 70_000]
-EVERY_KIND += [[], [1] * 20, [1] * 70_000, {}, {str(number): 1 for number in range(20)}]
-
-
-@pytest.mark.parametrize("value", EVERY_KIND, ids=range(len(EVERY_KIND)))
-async def test_every_kind_of_msgpack_is_passed_over_by_its_length(
-    value: Any, make_client: MakeClient
-) -> None:
-    # What stands behind the value is only found where the value ends.
-    body = ormsgpack.packb({"have": [value, "the last one"], "thread_id": 7})
-    status, says = await post(make_client(), body, MSGPACK)
-    assert status == 400
-    assert "have.1: " in says
-    assert (await post(make_client(), body + b"\xc0", MSGPACK))[1].startswith("something follows")
-
-
 async def test_large_bodies_are_read_in_a_thread_and_mean_the_same(
     make_client: MakeClient, script: Script
 ) -> None:
-    writes = [[f"channel {each}", {"type": "bytes", "data": bytes(10_000)}] for each in range(20)]
-    body = ormsgpack.packb({**MESSAGE, "checkpoint_id": "1", "task_id": "task", "writes": writes})
+    writes = [[f"channel {each}", {"type": "bytes", "data": "AAAA" * 4000}] for each in range(20)]
+    body = json.dumps({**MESSAGE, "checkpoint_id": "1", "task_id": "task", "writes": writes}).encode()
     for sent, encoding in ((body, ""), (zlib.compress(body, wbits=31), "gzip")):
-        answer = await post(make_client(), sent, MSGPACK, "put-writes", content_encoding=encoding)
+        answer = await post(make_client(), sent, "put-writes", content_encoding=encoding)
         assert answer == (200, "")
-    asked = [[[channel, value.model_dump()] for channel, value in each.writes] for each in script.asked]
-    assert asked == [writes] * 2
+    asked = [[(channel, len(each.data)) for channel, each in request.writes] for request in script.asked]
+    assert asked == [[(channel, 12_000) for channel, _ in writes]] * 2

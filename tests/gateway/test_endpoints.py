@@ -10,10 +10,11 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from langgraph.checkpoint.dynamodb._format.wire import WIRE_VERSION
-from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, app
-from langgraph.checkpoint.dynamodb.gateway.endpoints import Endpoint
-from langgraph.checkpoint.dynamodb.gateway.operations import ENDPOINTS
+from langgraph.checkpoint.dynamodb.gateway import Limits, Principal
+from langgraph.checkpoint.dynamodb.gateway.app import ENDPOINTS
+from langgraph.checkpoint.dynamodb.gateway.call import Endpoint
 from langgraph.checkpoint.dynamodb.gateway.readiness import Readiness
+from langgraph.checkpoint.dynamodb.gateway.serving import Reach
 from tests.gateway.conftest import MakeClient
 from tests.gateway.requests import ODD, example, places_of_values, replaced
 from tools import wire_tables
@@ -65,21 +66,23 @@ async def test_the_description_has_every_endpoint_with_its_model(make_client: Ma
     client = make_client(principal=None)
     described = (await client.get("/openapi.json")).json()
     assert described == (await client.get("/openapi.json")).json()
-    for endpoint in app.ENDPOINTS:
+    for endpoint in ENDPOINTS:
         post = described["paths"][endpoint.path]["post"]
         schemas = {each["schema"]["$ref"] for each in post["requestBody"]["content"].values()}
-        assert schemas == {f"#/components/schemas/{endpoint.model.__name__}"}
-        assert endpoint.model.__name__ in described["components"]["schemas"]
+        assert schemas == {f"#/components/schemas/{endpoint.title}Request"}
+        assert f"{endpoint.title}Request" in described["components"]["schemas"]
         assert post["responses"].keys() == {"200", "default"}
         assert post["security"] == [{"bearer": []}]
         answers = {each["schema"]["$ref"] for each in post["responses"]["200"]["content"].values()}
-        assert answers == {f"#/components/schemas/{endpoint.answer.__name__}"}
+        assert answers == {f"#/components/schemas/{endpoint.title}Response"}
     assert _references(described) <= {
         f"#/components/schemas/{each}" for each in described["components"]["schemas"]
     }
 
 
-def test_the_page_of_the_wire_has_every_endpoint(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_page_of_the_wire_and_the_description_that_is_kept_have_every_endpoint(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert wire_tables.main(["--check"]) == 0, capsys.readouterr().out
 
 
@@ -116,19 +119,19 @@ def _numbers(schema: Any) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda each: each.name)
-def test_every_number_of_a_request_has_bounds(endpoint: Endpoint) -> None:
+def test_every_number_of_a_request_has_bounds(endpoint: Endpoint[Any]) -> None:
     # What the service counts by is not to be larger than what a machine counts by.
-    for number in _numbers(endpoint.model.model_json_schema()):
+    for number in _numbers(endpoint.arguments.model_json_schema()):
         assert number.keys() & {"minimum", "exclusiveMinimum"}, json.dumps(number)
         assert number.keys() & {"maximum", "exclusiveMaximum"}, json.dumps(number)
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda each: each.name)
-def test_a_request_that_the_description_allows_is_understood(endpoint: Endpoint) -> None:
-    described = Draft202012Validator(endpoint.model.model_json_schema())
-    good = example(endpoint.model)
+def test_a_request_that_the_description_allows_is_understood(endpoint: Endpoint[Any]) -> None:
+    described = Draft202012Validator(endpoint.arguments.model_json_schema())
+    good = example(endpoint)
     requests = [replaced(good, place, odd) for place in places_of_values(good) for odd in [*ODD, 2**70]]
     allowed = [each for each in (good, *requests) if described.is_valid(each)]
     assert len(allowed) > 1
     for each in allowed:
-        endpoint.model.model_validate(each)
+        endpoint.decoded(json.dumps(each).encode(), Reach(Principal("all")))

@@ -16,15 +16,13 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
 import httpx
-import ormsgpack
 import pytest
 from starlette.applications import Starlette
 
 from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, create_gateway
 from langgraph.checkpoint.dynamodb.gateway.app import ENDPOINTS
 from langgraph.checkpoint.dynamodb.gateway.bodies import compressed
-from langgraph.checkpoint.dynamodb.gateway.endpoints import Endpoint
-from langgraph.checkpoint.dynamodb.gateway.media import JSON, MSGPACK, Media
+from langgraph.checkpoint.dynamodb.gateway.call import Endpoint
 from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS
 from langgraph.checkpoint.dynamodb.http import HttpCache, HttpCheckpointSaver, HttpStore
 from tests.conftest import MakeSaver
@@ -46,14 +44,14 @@ ANSWER_BYTES_MAX = 1 << 20
 # What does not end by then is answered by 504, which is a failure here.
 LIMITS = Limits(body_bytes_max=8 << 20, decompressed_bytes_max=16 << 20, request_seconds_max=20)
 
+JSON = "application/json"
 _ODD = [*ODD, float("inf"), float("nan"), b"", b"\x00", b"\xff" * 8, bytes(100), bytes(5000), {"N": "x"}]
-# Msgpack has no such numbers.
-_ODD_IN_JSON = [2**64, 10**30, -(10**30)]
+_ODD += [2**64, 10**30, -(10**30)]
 _HEADERS = ["x-request-id", "accept-encoding", "content-encoding", "content-type", "authorization"]
-_WORDS = ["gzip", "zstd", "identity", "*/*", "*", JSON.name, MSGPACK.name, "", ",,;q=", "\xff"]
+_WORDS = ["gzip", "zstd", "identity", "*/*", "*", JSON, "", ",,;q=", "\xff"]
 
 
-def make_post(rng: random.Random, recorded: Mapping[str, Sequence[Any]]) -> tuple[Endpoint, bytes, Any]:
+def make_post(rng: random.Random, recorded: Mapping[str, Sequence[Any]]) -> tuple[Endpoint[Any], bytes, Any]:
     """Make the body and headers of a request that is a little, or very, wrong; sometimes it is good.
 
     Args:
@@ -61,17 +59,16 @@ def make_post(rng: random.Random, recorded: Mapping[str, Sequence[Any]]) -> tupl
         recorded: Good requests by endpoint. Others are made from the endpoints' models.
     """
     endpoint = rng.choice(ENDPOINTS)
-    media = rng.choice((JSON, MSGPACK))
     # Few threads, so that requests meet what others have stored.
-    document = example(endpoint.model, f"fuzz/{rng.randrange(3)}")
+    document = example(endpoint, f"fuzz/{rng.randrange(3)}")
     if rng.random() < 0.7:
         document = rng.choice(recorded.get(endpoint.name, [document]))
     for _ in range(rng.choice((0, 1, 1, 2, 5))):
-        document = _exchanged(document, rng.choice(_ODD if media is MSGPACK else _ODD + _ODD_IN_JSON), rng)
-    body = _encoded(document, media, rng)
+        document = _exchanged(document, rng.choice(_ODD), rng)
+    body = _encoded(document, rng)
     if rng.random() < 0.3:
         body = _damaged(body, rng)
-    headers = {"content-type": media.name, "x-request-id": uuid.UUID(int=rng.getrandbits(128)).hex}
+    headers = {"content-type": JSON, "x-request-id": uuid.UUID(int=rng.getrandbits(128)).hex}
     if rng.random() < 0.2:
         headers["content-encoding"], body = _compressed(body, rng)
     if rng.random() < 0.1:
@@ -85,9 +82,7 @@ def _exchanged(document: Any, odd: Any, rng: random.Random) -> Any:
     return replaced(document, rng.choice(list(places_of_values(document))), odd)
 
 
-def _encoded(document: Any, media: Media, rng: random.Random) -> bytes:
-    if media is MSGPACK:
-        return ormsgpack.packb(document)
+def _encoded(document: Any, rng: random.Random) -> bytes:
     return json.dumps(
         document, default=lambda value: b64encode(value).decode(), ensure_ascii=rng.random() < 0.5
     ).encode()
@@ -111,7 +106,7 @@ def _compressed(body: bytes, rng: random.Random) -> tuple[str, bytes]:
 @pytest.fixture
 def gateway(make_saver: MakeSaver) -> Starlette:
     """Give a gateway on a table of its own."""
-    return create_gateway(make_saver(), authenticate=always(EVERYBODY), limits=LIMITS, plain_json=True)
+    return create_gateway(make_saver(), authenticate=always(EVERYBODY), limits=LIMITS)
 
 
 @pytest.fixture
@@ -130,7 +125,7 @@ async def recorded(gateway: Starlette, monkeypatch: pytest.MonkeyPatch) -> Mappi
         await call_all(connect(HttpStore(URL)), "store")
         await call_all(connect(HttpCache(URL)), "cache")
     return {
-        name: sorted(documents, key=lambda each: len(ormsgpack.packb(each)))[:RECORDED_MAX]
+        name: sorted(documents, key=lambda each: len(json.dumps(each)))[:RECORDED_MAX]
         for name, documents in transport.documents.items()
     }
 

@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-import ormsgpack
 import pytest
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.schema import OWNER, OWNER_INDEX, PARTITION_KEY, SORT_KEY
 from langgraph.checkpoint.dynamodb.gateway import Principal, create_gateway
 from langgraph.checkpoint.dynamodb.gateway.app import ENDPOINTS
-from langgraph.checkpoint.dynamodb.gateway.media import MSGPACK
 from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS
 from langgraph.checkpoint.dynamodb.http import HttpCache, HttpCheckpointSaver, HttpStore
 from tests.gateway.conftest import always, client_of
@@ -65,7 +63,7 @@ def recorded(saver: DynamoDBSaver) -> Recorded:
     # Its look for other savers names a thread in their ways.
     saver.storage.cache.facts.is_shared = False
     principal = Principal("acme", "acme", RIGHTS)
-    return Recorded(create_gateway(saver, authenticate=always(principal), plain_json=True))
+    return Recorded(create_gateway(saver, authenticate=always(principal)))
 
 
 def hostile(good: Any) -> list[Any]:
@@ -88,9 +86,6 @@ async def test_a_request_reaches_its_tenants_partitions_only(
         await call_all(connect(HttpStore(URL)), "store")
         await call_all(connect(HttpCache(URL, prefix=("acme",))), "cache")
     assert {each.name for each in ENDPOINTS} - recorded.documents.keys() == NOT_TRIED.keys()
-    # Our own client has no use for plain JSON.
-    for name in ("get-tuple", "list"):
-        recorded.documents[name].append({"thread_id": "acme/1", "plain": True, "channels": ["log"]})
     others = create_gateway(saver, authenticate=always(Principal("other", "other")))
     put = {"op": "put", "namespace": ["other", "notes"], "key": "k", "value": f'{{"a": "{PRIVATE}"}}'}
     assert (await client_of(others).post("/store/batch", json={"ops": [put]})).status_code == 200
@@ -102,8 +97,7 @@ async def test_a_request_reaches_its_tenants_partitions_only(
         newest = recorded.documents.get(endpoint.name, [])[-20 if endpoint.name == "store/batch" else -2 :]
         for each in (one for good in newest for one in hostile(good)):
             traffic.clear()
-            headers = {"content-type": MSGPACK.name}
-            answer = await client.post(endpoint.path, content=ormsgpack.packb(each), headers=headers)
+            answer = await client.post(endpoint.path, json=each)
             assert answer.status_code < 500, (each, answer.content)
             assert PRIVATE.encode() not in answer.content
             answered[endpoint.name] += answer.status_code == 200

@@ -58,17 +58,13 @@ REQUESTS: list[tuple[str, dict[str, Any]]] = [
     ),
     ("checkpoints/set-thread", {"thread_id": "t", "metadata": {"a": MADE, "b": LOADED}}),
     ("checkpoints/threads", {"metadata": {"a": MADE}}),
-    *(
-        ("checkpoints/get-tuple", {"thread_id": thread, "plain": plain})
-        for thread in ("t", "typed")
-        for plain in (False, True)
-    ),
+    *(("checkpoints/get-tuple", {"thread_id": thread}) for thread in ("t", "typed")),
     ("checkpoints/list", {"thread_id": "typed", "filter": {"a": MADE}}),
     ("checkpoints/list", {"filter": {"a": MADE}}),
     ("checkpoints/delta-channel-history", {"thread_id": "t", "checkpoint_id": "1", "channels": ["x"]}),
     ("checkpoints/copy-thread", {"source_thread_id": "t", "target_thread_id": "copy"}),
     ("checkpoints/runs", {"thread_id": "t"}),
-    ("checkpoints/prune", {"thread_ids": ["t"]}),
+    ("checkpoints/prune", {"thread_id": "t"}),
     ("store/batch", {"ops": [{"op": "put", **AT, "value": TEXT}]}),
     (
         "store/batch",
@@ -94,12 +90,9 @@ async def test_no_object_is_made_of_what_a_client_sends(
     monkeypatch.setattr(jsonplus, "LC_REVIVER", made.append)
     for name, request in REQUESTS:
         # A new one each time, which remembers nothing.
-        gateway = create_gateway(make_saver(), authenticate=by_token(PRINCIPALS), plain_json=True)
+        gateway = create_gateway(make_saver(), authenticate=by_token(PRINCIPALS))
         answer = await send_as(gateway, "admin", f"/{name}", request)
         assert answer.status_code == 200, (name, answer.text)
-        if name == "checkpoints/get-tuple" and request["plain"]:
-            shown = answer.json()["checkpoint"]["values"]
-            assert (shown["pickled"]["type"], shown["called"]["type"]) == ("pickle", "os.system")
     assert made == []
 
 

@@ -7,6 +7,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -18,17 +19,18 @@ from langgraph.checkpoint.dynamodb import (
     DynamoDBSaver,
 )
 from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.items import Life
 from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
+from langgraph.checkpoint.dynamodb._operations.delete import delete_thread, prune
 from langgraph.checkpoint.dynamodb._operations.directory import set_thread
 from langgraph.checkpoint.dynamodb._operations.put import put as put_core
 from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
 from langgraph.checkpoint.dynamodb._operations.threads import PinnedEpochError
 from langgraph.checkpoint.dynamodb._runtime.cache import CachedThread
 from langgraph.checkpoint.dynamodb._runtime.drivers import Runner
-from langgraph.checkpoint.dynamodb.gateway import Principal, create_gateway, wire
+from langgraph.checkpoint.dynamodb.gateway import Principal, create_gateway, serving, threads
 from langgraph.checkpoint.dynamodb.gateway.asking import DEADLINE_HEADER
-from langgraph.checkpoint.dynamodb.gateway.operations import ENDPOINTS
-from langgraph.checkpoint.dynamodb.gateway.ownership import admitted
+from langgraph.checkpoint.dynamodb.gateway.call import endpoints_of
 from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
@@ -43,6 +45,7 @@ from tests.support.traffic import Traffic
 
 pytestmark = pytest.mark.engines("dynamodb-local")
 
+ENDPOINTS = endpoints_of(threads)
 BY_NAME = {each.name: each for each in ENDPOINTS}
 # Without an owner, a principal has the threads of its tenant.
 PRINCIPALS = {
@@ -63,7 +66,7 @@ def connect(saver: DynamoDBSaver) -> Iterator[Connect]:
 
         def make(name: str, **options: Any) -> HttpCheckpointSaver:
             if not urls:
-                service = gateway_service(saver, authenticate=by_token(PRINCIPALS), plain_json=True)
+                service = gateway_service(saver, authenticate=by_token(PRINCIPALS))
                 urls.append(stack.enter_context(service))
             client = HttpCheckpointSaver(urls[0], auth=name, thread_prefix="acme/", **options)
             return stack.enter_context(client)
@@ -139,7 +142,7 @@ def test_an_owner_is_changed_by_those_who_are_bound_to_none(connect: Connect) ->
 @pytest.fixture
 def gateway(make_saver: MakeSaver) -> Starlette:
     """Give a gateway without a network."""
-    return create_gateway(make_saver(), authenticate=by_token(PRINCIPALS), plain_json=True)
+    return create_gateway(make_saver(), authenticate=by_token(PRINCIPALS))
 
 
 async def send(gateway: Starlette, who: str, name: str, document: Any, **headers: str) -> httpx.Response:
@@ -173,7 +176,7 @@ async def test_every_endpoint_refuses_what_is_another_s_and_nobody_s(
         assert (await send(gateway, who, "put-writes", stored(f"acme/{thread}"))).status_code == 200
     before = all_items(own_client, table_name)
     for thread in ("acme/1", "acme/nobody"):
-        request = example(BY_NAME[endpoint].model, thread)
+        request = example(BY_NAME[endpoint], thread)
         requests = [request]
         if "owner" in request:
             owners = ("acme/ada",) if endpoint == "threads" else (None, "acme/ada", "acme/bob")
@@ -248,17 +251,19 @@ async def test_a_lock_is_taken_before_its_thread_exists(gateway: Starlette) -> N
     assert answer.json()["held"]
 
 
-@pytest.mark.parametrize("name", [each.name for each in ENDPOINTS if each.absent is not None])
+@pytest.mark.parametrize(
+    "name", [each.name for each in ENDPOINTS if each.absent is not None and each.creates is None]
+)
 async def test_what_does_not_exist_has_an_empty_answer_and_gets_no_trace(
     gateway: Starlette, name: str, own_client: Any, table_name: str
 ) -> None:
     endpoint = BY_NAME[name]
-    request = example(endpoint.model, "acme/1")
+    request = example(endpoint)
     request.pop("after", None)
     answer = await send(gateway, "ada", name, request)
     assert answer.status_code == 200, answer.text
-    endpoint.answer.model_validate(answer.json())
-    assert answer.json() == endpoint.absent
+    assert endpoint.absent is not None
+    assert answer.content == endpoint.encoded(endpoint.absent(SimpleNamespace(after=None)))
     assert all_items(own_client, table_name) == []
 
 
@@ -287,10 +292,9 @@ class Others:
         """Let somebody create a thread."""
         self.harness.run(set_thread(self.storage(), thread, owner, None, None))
 
-    def begin(self, **request: Any) -> Run[Any]:
+    def begin(self) -> Run[Any]:
         """Begin to check a request that creates a thread."""
-        message = wire.PutWritesRequest.model_validate(stored("1", **request))
-        return self.harness.begin(admitted(self.storage(), "ada", message))
+        return self.harness.begin(serving.admitted(self.storage(), "ada", ["1"], "1"))
 
 
 @pytest.mark.parametrize("owner", ["bob", None])
@@ -308,44 +312,51 @@ def test_what_is_stored_is_stored_under_the_thread_that_was_checked() -> None:
     others = Others()
     others.owned("1", "ada")
     [item] = others.harness.items("T", "1").values()
-    assert others.begin().finish().pinned.epoch == items.binary(item, items.EPOCH)
+    assert others.begin().finish()["1"].epoch == items.binary(item, items.EPOCH)
     # Nobody builds on a pending epoch, so it begins here.
     others.harness.change(item, pending={"N": "1"})
-    assert others.begin().finish().pinned.epoch
+    assert others.begin().finish()["1"].epoch
     [item] = others.harness.items("T", "1").values()
     assert "pending" not in item
 
 
-@pytest.mark.parametrize("name", ["put", "put_writes", "set_thread", "copy_thread"])
-def test_what_is_stored_after_a_thread_became_another_s_is_not_acknowledged(name: str) -> None:
+CHANGES = ["put", "put_writes", "set_thread", "copy_thread", "source", "delete_thread", "prune"]
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_what_was_admitted_for_a_thread_changes_no_other_life_of_it(name: str) -> None:
     others = Others()
     others.owned("source", "ada")
     others.harness.run(put_core(others.storage(), thread_config("source"), checkpoint_of("1", {}), {}, {}))
     # The epoch that was checked has ended since.
-    pinned = CachedThread(b"12345678", None)
+    pinned = CachedThread(b"12345678", Life())
+    others.harness.run(put_core(others.storage(), thread_config("1"), checkpoint_of("1", {}), {}, {}))
     others.owned("1", "bob")
-    before = others.harness.items("T", "1")
+    before = others.harness.items("", "1")
     storage = replace(others.storage(), pinned=pinned, owner="ada")
     operations: dict[str, Any] = {
         "put": put_core(storage, thread_config("1"), checkpoint_of("1", {}), {}, {}),
         "put_writes": put_writes(storage, thread_config("1", "", "1"), [("x", noise(200_000))], "t", ""),
         "set_thread": set_thread(storage, "1", None, "mine", None),
         "copy_thread": copy_thread(storage, "source", "1"),
+        "source": copy_thread(others.storage(), "1", "copy", source_epoch=pinned.epoch),
+        "delete_thread": delete_thread(storage, "1"),
+        "prune": prune(storage, ["1"], "keep_latest", None),
     }
     with pytest.raises(PinnedEpochError):
         others.harness.run(operations[name])
     # Nothing of it is acknowledged, and the next deletion takes what was written of it.
-    assert others.harness.items("T", "1") == before
+    assert all(others.harness.items("", "1")[name] == each for name, each in before.items())
+    assert others.harness.items("", "copy") == {}
 
 
-def test_an_expired_thread_is_nobody_s() -> None:
+def test_an_expired_thread_stays_its_owner_s_until_it_is_gone() -> None:
     others = Others()
     others.owned("1", "bob")
     [item] = others.harness.items("T", "1").values()
     others.harness.change(item, expires_at={"N": str(int(others.harness.now))})
-    assert others.begin().finish() is not None
-    [item] = others.harness.items("T", "1").values()
-    assert item["owner"] == {"S": "ada"}
+    with pytest.raises(ProblemError, match="another owner"):
+        others.begin().finish()
 
 
 # What it costs

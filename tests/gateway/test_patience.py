@@ -15,7 +15,7 @@ from starlette.requests import HTTPConnection
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.gateway import Limits, Principal
-from tests.gateway.conftest import MakeClient, Script
+from tests.gateway.conftest import MakeClient, Script, found_bytes
 from tests.support.gateway_service import gateway_service
 
 # Much longer than anything here takes, and shorter than a slow request may be slow.
@@ -78,7 +78,7 @@ def test_bodies_that_trickle_keep_nobody_out(tenants: tuple[str, str], service: 
 
 
 def test_readers_that_do_not_read_keep_nobody_out(service: str, script: Script) -> None:
-    script.answer = {"data": "x" * (1 << 20)}
+    script.answer = found_bytes(bytes(1 << 20))
     with ExitStack() as stack:
         for number in range(60):
             request = post("get-tuple", f"slow-{number % 2}", "acme") + BODY
@@ -117,7 +117,7 @@ async def test_bodies_for_which_there_is_no_room_are_refused_before_they_come(
 async def test_an_answer_larger_than_all_is_sent_when_nobody_else_is_sent_one(
     make_client: MakeClient, script: Script
 ) -> None:
-    script.answer = {"data": "x" * (70 << 20)}
+    script.answer = found_bytes(bytes(50 << 20))
     client = make_client(limits=Limits(body_bytes_max=1000, decompressed_bytes_max=1000))
     headers = {"content-type": "application/json", "accept-encoding": "identity"}
     posts = [client.post("/checkpoints/get-tuple", content=BODY, headers=headers) for _ in range(3)]

@@ -10,6 +10,7 @@ import pytest
 from starlette.applications import Starlette
 
 from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError
+from langgraph.checkpoint.dynamodb.gateway.messages import Page
 from tests.gateway.conftest import MakeApp, Script
 from tests.gateway.connections import connection
 
@@ -65,7 +66,7 @@ async def test_a_client_that_goes_away_is_noted(
 async def test_what_was_wrong_with_one_thread_of_a_list_is_in_the_page_and_in_the_metrics(
     make_client: Any, script: Script
 ) -> None:
-    script.answer = {"checkpoints": [{}], "after": None, "problem": CheckpointCorruptionError("damaged")}
+    script.answer = lambda it: Page([], None, it.note(CheckpointCorruptionError("damaged")))
     client = make_client()
     answer = await client.post(
         "/checkpoints/list", json={"thread_id": "acme/1"}, headers={"X-Request-Id": "mine"}

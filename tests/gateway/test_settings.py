@@ -34,7 +34,6 @@ gateway:
       issuer: https://issuer.example
       audience: threads
   limits: {{body_bytes_max: 1000, in_flight_max: 3}}
-  plain_json: true
 """
 
 
@@ -73,7 +72,6 @@ async def principal_of(options: GatewayOptions, request: HTTPConnection) -> Prin
 async def test_a_file_has_everything(everything: Path) -> None:
     options = load_options(everything)
     assert options.limits == Limits(body_bytes_max=1000, in_flight_max=3)
-    assert options.plain_json
     agent = await principal_of(options, connection(headers={"authorization": f"Bearer {WORD}"}))
     assert agent == Principal("acme-agents", "acme", frozenset(("read", "write")), "ada")
     assert await principal_of(options, connection()) is None
@@ -137,8 +135,7 @@ def test_nothing_has_to_be_configured(text: str, file: Path) -> None:
         ("{principals: {bearer: {a: {rights: all, sha256: x}}}}", "gateway.principals.bearer.a.rights.0: "),
         ("{principals: {jwt: {jwks_url: 'http://x'}}}", "gateway.principals.jwt.jwks_url: "),
         ("{principals: {jwt: {algorithms: HS256}}}", "gateway.principals.jwt.algorithms.0: "),
-        ("{plain_json: hush}", "gateway.plain_json: "),
-        ("{plain_json: '${NOT_SET_ANYWHERE}'}", "needs the environment variable NOT_SET_ANYWHERE"),
+        ("{audit_key: '${NOT_SET_ANYWHERE}'}", "needs the environment variable NOT_SET_ANYWHERE"),
     ],
 )
 def test_a_mistake_is_told_with_its_place_and_without_its_value(text: str, says: str, file: Path) -> None:

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
-from langgraph.checkpoint.dynamodb.gateway import Principal
-from langgraph.checkpoint.dynamodb.gateway.endpoints import Endpoint
-from langgraph.checkpoint.dynamodb.gateway.operations import ENDPOINTS
+from langgraph.checkpoint.dynamodb.gateway import Principal, threads
+from langgraph.checkpoint.dynamodb.gateway.call import Endpoint, endpoints_of
 from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS
 from tests.gateway.conftest import MakeClient, Script
 from tests.gateway.requests import example, paths_of_texts, replaced
 
+ENDPOINTS = endpoints_of(threads)
 MINE, OTHERS = "acme/1", ("other/1", "acme2/1", "acme", "Acme/1", "/acme/1")
 ACME = Principal("acme-agents", "acme", RIGHTS)
 
@@ -30,7 +30,7 @@ def named_by(path: tuple[str | int, ...]) -> str | None:
 FIELDS = [
     (endpoint, path, kind)
     for endpoint in ENDPOINTS
-    for path in paths_of_texts(example(endpoint.model))
+    for path in paths_of_texts(example(endpoint))
     if (kind := named_by(path)) is not None
 ]
 
@@ -41,10 +41,10 @@ FIELDS = [
     ids=[f"{each.name} {'.'.join(map(str, path))}" for each, path, _ in FIELDS],
 )
 async def test_every_field_that_names_a_thread_or_an_owner_is_checked(
-    endpoint: Endpoint, path: tuple[str | int, ...], kind: str, make_client: MakeClient, script: Script
+    endpoint: Endpoint[Any], path: tuple[str | int, ...], kind: str, make_client: MakeClient, script: Script
 ) -> None:
     client = make_client(principal=ACME)
-    mine = example(endpoint.model, MINE)
+    mine = example(endpoint, MINE)
     for other in (*OTHERS, "ada"):
         answer = await client.post(f"/checkpoints/{endpoint.name}", json=replaced(mine, path, other))
         assert answer.status_code == 403, other
@@ -76,13 +76,13 @@ def test_an_owner_of_no_tenant_cannot_name_one() -> None:
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda each: each.name)
 @pytest.mark.parametrize("right", sorted(RIGHTS))
 async def test_a_right_is_for_its_endpoints_only(
-    endpoint: Endpoint, right: Any, make_client: MakeClient, script: Script
+    endpoint: Endpoint[Any], right: Any, make_client: MakeClient, script: Script
 ) -> None:
     client = make_client(principal=Principal("one", rights=frozenset({right})))
-    answer = await client.post(f"/checkpoints/{endpoint.name}", json=example(endpoint.model))
+    answer = await client.post(f"/checkpoints/{endpoint.name}", json=example(endpoint))
     if right == endpoint.right:
         assert answer.status_code == 200, answer.text
-        assert [type(each) for each in script.asked] == [endpoint.model]
+        assert [type(each) for each in script.asked] == [endpoint.arguments]
     else:
         assert answer.status_code == 403
         assert f"needs the right to {endpoint.right}" in answer.json()["detail"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import count
 from types import SimpleNamespace
 from typing import Any
@@ -13,14 +14,38 @@ import pytest
 
 from langgraph.checkpoint.dynamodb._format import limits
 from langgraph.checkpoint.dynamodb._runtime import attempts
-from langgraph.checkpoint.dynamodb._runtime.steps import Call
+from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op
+from langgraph.checkpoint.dynamodb.gateway.call import serve
+from langgraph.checkpoint.dynamodb.gateway.serving import Serving
+from langgraph.checkpoint.dynamodb.http.service import call_to
 from langgraph.checkpoint.dynamodb.http.transport import GatewayTransport
 from tests.support.http_stand_in import StandIn, http_stand_in
 from tests.support.operations import Side
 
 Send = Callable[[GatewayTransport, Call], Any]
+
+
+@dataclass(frozen=True)
+class Echoed:
+    """The answer of a server that gives requests their own bodies back."""
+
+    document: dict[str, Any] | None = None
+
+
+@serve("write")
+def put_writes(_it: Serving, document: dict[str, Any] | None = None) -> Op[Echoed]:
+    """Stand for any function of the service."""
+    yield from ()
+    return Echoed(document)
+
+
+def call(document: Any = None) -> Call:
+    """Return a call that sends a document."""
+    return call_to(put_writes, "", document)
+
+
 # Certificates are all that takes long to load.
-QUICK = {"client_options": {"verify": ssl.create_default_context()}}
+QUICK: dict[str, Any] = {"client_options": {"verify": ssl.create_default_context()}}
 
 
 @pytest.fixture
@@ -76,7 +101,7 @@ def send(side: Side) -> Send:
 def ask(send: Send) -> Callable[..., Any]:
     """Give a function that makes one call on a side, over a transport of its own."""
 
-    def ask(url: str, method: str = "put", params: Any = None, **options: Any) -> Any:
-        return send(GatewayTransport(url, **{**QUICK, **options}), Call(method, params or {}))
+    def ask(url: str, document: Any = None, **options: Any) -> Any:
+        return send(GatewayTransport(url, **{**QUICK, **options}), call(document)).document
 
     return ask

@@ -11,9 +11,9 @@ import httpx
 import pytest
 
 from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, CheckpointerInputError
-from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb.http.authorization import authorization
 from langgraph.checkpoint.dynamodb.http.transport import GatewayTransport
+from tests.http.conftest import call
 from tests.support.http_stand_in import Answer, StandIn
 
 Ask = Callable[..., Any]
@@ -40,10 +40,10 @@ def _tokens() -> Callable[[], str]:
 
 def test_a_token_is_asked_for_once_and_again_when_it_is_refused(gateway: StandIn) -> None:
     transport = GatewayTransport(gateway.address, auth=_tokens())
-    transport.send(Call("put", {}))
+    transport.send(call())
     gateway.script = [REFUSED]
-    assert transport.send(Call("put", {"a": 1})) == {"a": 1}
-    asyncio.run(transport.asend(Call("put", {})))
+    assert transport.send(call({"a": 1})).document == {"a": 1}
+    asyncio.run(transport.asend(call()))
     transport.close()
     assert _shown(gateway) == ["Bearer token-1", "Bearer token-1", "Bearer token-2", "Bearer token-2"]
 
@@ -78,7 +78,7 @@ def test_what_gives_a_token_may_block_but_not_the_event_loop(gateway: StandIn) -
             opened.set()
 
         transport = GatewayTransport(gateway.address, auth=give)
-        await asyncio.gather(open_when_reached(), transport.asend(Call("put", {})))
+        await asyncio.gather(open_when_reached(), transport.asend(call()))
         await transport.aclose()
 
     asyncio.run(main())

@@ -14,16 +14,15 @@ import httpx
 import pytest
 
 from langgraph.checkpoint.dynamodb._format.limits import POOL_CONNECTIONS
-from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
 from langgraph.checkpoint.dynamodb.http import transport as http_transport
 from langgraph.checkpoint.dynamodb.http.exchange import ServiceClock
 from langgraph.checkpoint.dynamodb.http.transport import GatewayTransport
-from tests.http.conftest import Send
+from tests.http.conftest import Echoed, Send, call
 from tests.support.http_stand_in import StandIn, problem
 from tests.support.loop_ends import FORKED, check_end, every_end
 
-CALL = Call("put", {"a": 1})
+CALL, ECHOED = call({"a": 1}), Echoed({"a": 1})
 
 
 def test_a_connection_is_used_again_also_after_an_error(gateway: StandIn) -> None:
@@ -40,7 +39,7 @@ def test_no_more_requests_at_once_than_connections_on_a_loop(gateway: StandIn) -
     async def main() -> None:
         transport = GatewayTransport(gateway.address)
         answers = await asyncio.gather(*(transport.asend(CALL) for _ in range(3 * POOL_CONNECTIONS)))
-        assert answers == [{"a": 1}] * len(answers)
+        assert answers == [ECHOED] * len(answers)
         await transport.aclose()
 
     asyncio.run(main())
@@ -84,15 +83,15 @@ def test_loops_side_by_side_and_one_after_another(gateway: StandIn) -> None:
 
     for _ in range(2):
         with ThreadPoolExecutor(3) as pool:
-            assert list(pool.map(lambda _: asyncio.run(main()), range(3))) == [{"a": 1}] * 3
+            assert list(pool.map(lambda _: asyncio.run(main()), range(3))) == [ECHOED] * 3
 
 
 def test_what_was_closed_may_be_used_again(gateway: StandIn) -> None:
     async def main() -> None:
         transport = GatewayTransport(gateway.address)
         for _ in range(2):
-            assert transport.send(CALL) == await transport.asend(CALL) == {"a": 1}
-            assert list(transport.pool().map(transport.send, [CALL] * 3)) == [{"a": 1}] * 3
+            assert transport.send(CALL) == await transport.asend(CALL) == ECHOED
+            assert list(transport.pool().map(transport.send, [CALL] * 3)) == [ECHOED] * 3
             await transport.aclose()
             await transport.aclose()
 
@@ -123,7 +122,7 @@ def test_who_is_closed_by_another_meanwhile_goes_on_with_new_connections(
 
     monkeypatch.setattr(httpx.Client, "send", close_and_send)
     monkeypatch.setattr(httpx.AsyncClient, "send", aclose_and_send)
-    assert send(transport, CALL) == {"a": 1}
+    assert send(transport, CALL) == ECHOED
     transport.close()
     assert closings == []
 
@@ -170,7 +169,7 @@ def test_a_child_leaves_its_parents_connections_alone(
     # What happens in a child, in this process.
     monkeypatch.setattr(os, "getpid", lambda: 0)
     transport.start()
-    assert transport.send(CALL) == {"a": 1}
+    assert transport.send(CALL) == ECHOED
     transport.close()
     assert gateway.connections == 2
     del transport
@@ -181,16 +180,16 @@ def test_a_child_leaves_its_parents_connections_alone(
 
 USE = """
 import asyncio, gc, os, sys
-from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb.http.transport import GatewayTransport
+from tests.http.conftest import call
 
 def made():
     return GatewayTransport(sys.argv[1])
 
 async def use(transport, number):
-    blocking, waiting = (Call("put", {"number": each}) for each in (0, number))
+    blocking, waiting = (call({"number": each}) for each in (0, number))
     transport.send(blocking)
-    print((await transport.asend(waiting))["number"], end=" ", flush=True)
+    print((await transport.asend(waiting)).document["number"], end=" ", flush=True)
 """
 
 

@@ -9,9 +9,9 @@ import httpx
 import pytest
 
 from langgraph.checkpoint.dynamodb._runtime import attempts
-from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb.http.cache import CACHE_TIMEOUT_SECONDS
 from langgraph.checkpoint.dynamodb.http.exchange import DEADLINE, Exchange, ServiceClock
+from tests.http.conftest import call
 
 
 def _date(seconds: float) -> dict[str, str]:
@@ -60,7 +60,7 @@ def test_what_is_no_date_changes_nothing() -> None:
 def test_who_has_waited_for_a_turn_tries_for_as_long_as_others(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = SimpleNamespace(now=0.0)
     monkeypatch.setattr(attempts, "time", SimpleNamespace(monotonic=lambda: clock.now))
-    exchange = Exchange("http://gateway.example", Call("put", {}), 60.0, ServiceClock(30.0))
+    exchange = Exchange("http://gateway.example", call(), 60.0, ServiceClock(30.0))
     clock.now = 1000.0
     exchange.request()
     assert exchange.seconds_to_next(httpx.ReadError("")) < 60.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from langgraph.checkpoint.dynamodb._format.items import partition_of
+from langgraph.checkpoint.dynamodb.gateway.messages import SentValue
 from langgraph.checkpoint.dynamodb.http.memory import Known, KnownCheckpoints
 from tests.support.forks import in_a_child, needs_fork
 
@@ -11,7 +12,7 @@ pytestmark = needs_fork
 
 def known(size_bytes: int = 1) -> Known:
     """A checkpoint with a value of this size."""
-    return Known("1", {"x": 1}, {"x": {"type": "bytes", "data": bytes(size_bytes)}})
+    return Known("1", {"x": 1}, {"x": SentValue("bytes", bytes(size_bytes))})
 
 
 def test_the_least_recently_used_is_forgotten() -> None:

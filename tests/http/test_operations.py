@@ -15,22 +15,34 @@ from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._operations.thread_lock import hold_on
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Work, collected
 from langgraph.checkpoint.dynamodb.errors import (
+    CheckpointCorruptionError,
     CheckpointerConfigurationError,
     CheckpointerError,
     CheckpointerInputError,
     ThreadLockLostError,
 )
+from langgraph.checkpoint.dynamodb.gateway import threads
+from langgraph.checkpoint.dynamodb.gateway.call import asked_in
+from langgraph.checkpoint.dynamodb.gateway.messages import (
+    ChannelHistory,
+    History,
+    LockState,
+    Page,
+    PutResult,
+    Value,
+    WritesResult,
+)
 from langgraph.checkpoint.dynamodb.http import operations
 from langgraph.checkpoint.dynamodb.http.lock import GatewayHolder
 from langgraph.checkpoint.dynamodb.http.memory import KnownCheckpoints
-from langgraph.checkpoint.dynamodb.http.service import Service
+from langgraph.checkpoint.dynamodb.http.service import Service, ask
 from langgraph.checkpoint.dynamodb.http.values import loaded
 from tests.support.checkpoints import checkpoint_of, thread_config
 
 T = TypeVar("T")
 
-ABOUT = {"wire_version": 2, "features": [], "owner": None, "limits": {"decompressed_bytes_max": 1 << 20}}
-ANSWERS = {"about": ABOUT, "put": {"wanted": []}, "put-writes": {"later": None}}
+ABOUT = {"wire_version": 3, "features": [], "owner": None, "limits": {"decompressed_bytes_max": 1 << 20}}
+ANSWERS = {"about": ABOUT, "put": PutResult([]), "put-writes": WritesResult(None)}
 
 
 def _run(
@@ -50,7 +62,8 @@ def _run(
                 outcome = step.function()
             else:
                 assert isinstance(step, Call)
-                sent, outcome = dict(step.params), answers[step.method]
+                asked = asked_in(step)
+                sent, outcome = {} if asked is None else vars(asked.arguments), answers[step.method]
             steps = operation.send([outcome])
     except StopIteration as stop:
         return stop.value, sent
@@ -104,15 +117,16 @@ def test_writes_are_stored_as_they_were_given() -> None:
 
 def test_writes_that_are_still_waited_for_come_behind_those_of_a_clock_that_is_ahead() -> None:
     client = replace(_client(), clock=lambda: 5.0)
-    responses = iter([{"later": 9000}, {"later": None}])
+    responses = iter([WritesResult(9000), WritesResult(None)])
     writes = operations.put_writes(client, _config(), [("__resume__", 1)], "task", "")
     orders = []
     step = next(writes)
     with suppress(StopIteration):
         while True:
             outcome = step[0].function() if isinstance(step[0], Work) else ABOUT
-            if isinstance(step[0], Call) and step[0].method == "put-writes":
-                orders.append(step[0].params["order"])
+            asked = asked_in(step[0]) if isinstance(step[0], Call) else None
+            if asked is not None:
+                orders.append(vars(asked.arguments)["order"])
                 outcome = next(responses)
             step = writes.send([outcome])
     assert orders == [5000, 9001]
@@ -120,16 +134,22 @@ def test_writes_that_are_still_waited_for_come_behind_those_of_a_clock_that_is_a
 
 def test_a_list_may_end_with_an_error_that_only_a_later_release_knows() -> None:
     problem = {"type": "urn:langgraph-dynamodb:error:OfALaterRelease", "detail": "it is new"}
-    answers = {**ANSWERS, "list": {"checkpoints": [], "after": None, "problem": problem}}
+    answers = {**ANSWERS, "list": Page([], None, problem)}
     with pytest.raises(CheckpointerError, match="it is new"):
         _run(collected(operations.list_checkpoints(_client(), None, None, None, None)), answers)
 
 
 def test_a_history_without_channels_or_values() -> None:
-    answers = {**ANSWERS, "delta-channel-history": {"channels": {}, "after": None}}
+    answers = {**ANSWERS, "delta-channel-history": History({})}
     history = operations.get_delta_channel_history
     assert _run(history(_client(), _config(), ["x"]), answers)[0] == {"x": {"writes": []}}
     assert _run(history(_client(), _config(), []))[0] == {}
+
+
+def test_a_history_whose_beginning_continues_what_an_earlier_page_had_is_an_error() -> None:
+    answers = {**ANSWERS, "delta-channel-history": History({"x": ChannelHistory([], [])}, "1")}
+    with pytest.raises(CheckpointCorruptionError, match="has no beginning: '1' is its own ancestor"):
+        _run(operations.get_delta_channel_history(_client(), _config(), ["x"]), answers)
 
 
 def test_a_thread_is_not_copied_onto_itself() -> None:
@@ -138,7 +158,7 @@ def test_a_thread_is_not_copied_onto_itself() -> None:
 
 
 def test_a_value_of_another_serializer_is_named() -> None:
-    value = {"type": "another", "data": b""}
+    value = Value("another", b"")
     with pytest.raises(
         CheckpointerConfigurationError, match=r"channel 'x' is intact, but .* read its 'another' data"
     ):
@@ -147,7 +167,7 @@ def test_a_value_of_another_serializer_is_named() -> None:
 
 def test_a_lock_that_another_has_is_lost() -> None:
     hold = hold_on("t", 60, 0, bytes(8))
-    answers = {"lock": {"held": False, "free_in_seconds": 1.0}}
+    answers = {"lock": LockState(False, 1.0)}
     with pytest.raises(ThreadLockLostError):
         _run(GatewayHolder("acme/").renew(hold), answers)
     _, sent = _run(GatewayHolder("acme/").release(hold), answers)
@@ -166,10 +186,9 @@ def test_the_package_has_no_other_names() -> None:
         _ = getattr(http, "HttpSaver")  # noqa: B009 - the type checker knows that there is none.
 
 
-def test_what_takes_longer_than_a_request_is_asked_for_again() -> None:
-    operation = operations.copy_thread(_client(), "t", "copy")
-    [first] = next(operation)
-    [second] = operation.send([{"done": False}])
-    assert first == second
-    with pytest.raises(StopIteration):
-        operation.send([{"done": True}])
+def test_arguments_are_checked_as_the_service_would_before_anything_is_sent() -> None:
+    unchecked: Any = "keep_some"
+    with pytest.raises(CheckpointerInputError, match="strategy: Input should be 'keep_latest'"):
+        _run(ask(threads.prune, "", "t", unchecked))
+    with pytest.raises(CheckpointerInputError, match="makes a key of"):
+        _run(ask(threads.list_runs, "acme/", "t" * 2045))

@@ -125,7 +125,7 @@ def test_a_proxy_of_the_environment_is_used(
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", gateway.address)
     ask("http://gateway.example")
-    assert [each.path for each in gateway.asked] == ["http://gateway.example/checkpoints/put"]
+    assert [each.path for each in gateway.asked] == ["http://gateway.example/checkpoints/put-writes"]
 
 
 @pytest.mark.parametrize("kind", [HttpCheckpointSaver, HttpStore, HttpCache])

@@ -31,4 +31,4 @@ def test_certificates(certificate: Path, ask: Callable[..., Any]) -> None:
         assert "token-1" not in str(caught.value)
         assert gateway.asked == []
         trusted = ssl.create_default_context(cafile=certificate)
-        assert ask(gateway.address, params={"a": 1}, client_options={"verify": trusted}) == {"a": 1}
+        assert ask(gateway.address, document={"a": 1}, client_options={"verify": trusted}) == {"a": 1}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 import email.utils
+import json
 import logging
 import re
 import socket
@@ -18,8 +19,11 @@ import pytest
 
 from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, CheckpointerError, errors
 from langgraph.checkpoint.dynamodb._runtime import attempts
+from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb.http import transport as module
-from langgraph.checkpoint.dynamodb.http.documents import compressed, packed
+from langgraph.checkpoint.dynamodb.http.documents import compressed
+from langgraph.checkpoint.dynamodb.http.transport import GatewayTransport
+from tests.http.conftest import QUICK, Send, call
 from tests.support.http_stand_in import (
     ABOUT,
     DROPPED,
@@ -39,7 +43,6 @@ DOCUMENT = {
     "share": 0.5,
     "flag": True,
     "none": None,
-    "bytes": b"\0\xff",
     "list": [[1], {}],
 }
 PRIVATE = "that-nobody-may-see"
@@ -47,10 +50,10 @@ BROTLI = {"Content-Type": MEDIA_TYPE, "Content-Encoding": "br"}
 TRANSIENT = {
     "cut before the request is read": UNREAD,
     "cut after it took effect": DROPPED,
-    "cut within the answer": document(DOCUMENT, cut_after=5),
+    "cut within the answer": document({"document": DOCUMENT}, cut_after=5),
     **{
         str(status): Answer(status, b"<html>", {"Content-Type": "text/html"})
-        for status in (429, 502, 503, 504)
+        for status in (429, 500, 502, 503, 504)
     },
     "a problem that passes": problem(503, "ThreadBusyError", "Somebody has the thread."),
 }
@@ -60,16 +63,18 @@ TRANSIENT = {
 
 
 def test_a_document_goes_to_its_endpoint_and_another_comes_back(gateway: StandIn, ask: Ask) -> None:
-    gateway.script = [document({"answer": [b"\1", None]})]
-    assert ask(gateway.address + "/", "put-writes", DOCUMENT) == {"answer": [b"\1", None]}
+    gateway.script = [document({"document": {"answer": [1, None]}, "of a later release": 1})]
+    assert ask(gateway.address + "/", DOCUMENT) == {"answer": [1, None]}
     (asked,) = gateway.asked
-    assert (asked.method, asked.path, asked.document) == ("POST", "/checkpoints/put-writes", DOCUMENT)
+    assert (asked.method, asked.path) == ("POST", "/checkpoints/put-writes")
+    assert asked.document == {"document": DOCUMENT}
     assert asked.headers["Content-Type"] == MEDIA_TYPE
     assert "Authorization" not in asked.headers
 
 
-def test_about_is_asked_for(gateway: StandIn, ask: Ask) -> None:
-    assert ask(gateway.address + "/below", "about") == {"wire_version": 2}
+def test_about_is_asked_for(gateway: StandIn, send: Send) -> None:
+    transport = GatewayTransport(gateway.address + "/below", **QUICK)
+    assert send(transport, Call("about", {})) == {"wire_version": 3}
     assert [(each.method, each.path, each.body) for each in gateway.asked] == [("GET", "/below/about", b"")]
 
 
@@ -85,8 +90,8 @@ def test_attempts_of_a_request_have_one_id_and_requests_have_different_ones(
 
 
 def test_what_cannot_be_sent_is_an_error_of_the_arguments(gateway: StandIn, ask: Ask) -> None:
-    with pytest.raises(errors.CheckpointerInputError, match="string contains surrogates; use valid Unicode"):
-        ask(gateway.address, "get-tuple", {"checkpoint_id": "\ud800"})
+    with pytest.raises(errors.CheckpointerInputError, match="surrogates not allowed; use valid Unicode"):
+        ask(gateway.address, {"checkpoint_id": "\ud800"})
     assert gateway.asked == []
 
 
@@ -96,17 +101,17 @@ def test_what_cannot_be_sent_is_an_error_of_the_arguments(gateway: StandIn, ask:
 @pytest.mark.parametrize("failure", TRANSIENT)
 def test_what_fails_for_the_moment_is_sent_again(gateway: StandIn, ask: Ask, failure: str) -> None:
     gateway.script = [TRANSIENT[failure]] * 3
-    assert ask(gateway.address, params=DOCUMENT) == DOCUMENT
+    assert ask(gateway.address, document=DOCUMENT) == DOCUMENT
     assert gateway.script == []
-    assert [each.document for each in gateway.asked if each.document != DOCUMENT] == []
+    assert [each.document for each in gateway.asked if each.document != {"document": DOCUMENT}] == []
 
 
 @pytest.mark.usefixtures("hurried")
 def test_a_compressed_answer_that_is_cut_is_asked_for_again(gateway: StandIn, ask: Ask) -> None:
     headers = {"Content-Type": MEDIA_TYPE, "Content-Encoding": "zstd"}
-    cut = Answer(body=compressed(packed({"x": "y" * 5000}))[:-5], headers=headers)
+    cut = Answer(body=compressed(json.dumps({"document": {"x": "y" * 5000}}).encode())[:-5], headers=headers)
     gateway.script = [cut]
-    assert ask(gateway.address, params=DOCUMENT) == DOCUMENT
+    assert ask(gateway.address, document=DOCUMENT) == DOCUMENT
     gateway.always = cut
     with pytest.raises(
         CheckpointerError, match=f"gateway at {gateway.address} broke off: .*; retry the call"
@@ -116,7 +121,7 @@ def test_a_compressed_answer_that_is_cut_is_asked_for_again(gateway: StandIn, as
 
 def test_an_answer_that_does_not_come_in_time_is_asked_for_again(gateway: StandIn, ask: Ask) -> None:
     gateway.script = [document({}, delay_seconds=1.0)]
-    assert ask(gateway.address, params=DOCUMENT, timeout=0.2) == DOCUMENT
+    assert ask(gateway.address, document=DOCUMENT, timeout=0.2) == DOCUMENT
 
 
 @pytest.mark.usefixtures("hurried")
@@ -189,7 +194,7 @@ def test_what_is_tried_again_for_long_is_spoken_of(
 ) -> None:
     gateway.script = [DROPPED] * 3
     with caplog.at_level(logging.WARNING, attempts.__name__):
-        ask(gateway.address, params={"state": PRIVATE}, auth=PRIVATE)
+        ask(gateway.address, document={"state": PRIVATE}, auth=PRIVATE)
     assert f"no answer from the gateway at {gateway.address}" in caplog.text
     assert PRIVATE not in caplog.text
 
@@ -218,9 +223,9 @@ OTHER_ERRORS = [
     (problem(500, "TYPE_CHECKING", None), "answered 500 A title"),
     (problem(500, "CheckpointerError", None), "answered 500 A title"),
     (problem(500, "about:blank", "Something.", X_Request_Id="its own"), "request id its own"),
-    (Answer(500, b"", {}), f"answered 500 Internal Server Error {NOT_ITS_OWN}"),
-    (Answer(500, b"{", PROBLEM), f"answered 500 Internal Server Error {NOT_ITS_OWN}"),
-    (Answer(500, b"[]", PROBLEM), f"answered 500 Internal Server Error {NOT_ITS_OWN}"),
+    (Answer(501, b"", {}), f"answered 501 Not Implemented {NOT_ITS_OWN}"),
+    (Answer(501, b"{", PROBLEM), f"answered 501 Not Implemented {NOT_ITS_OWN}"),
+    (Answer(501, b"[]", PROBLEM), f"answered 501 Not Implemented {NOT_ITS_OWN}"),
     (Answer(599, PRIVATE.encode(), HTML), rf"answered 599 \(an unknown status\) {NOT_ITS_OWN}"),
 ]
 OF_THE_CONFIGURATION = [
@@ -255,17 +260,18 @@ def test_any_other_answer_is_an_error_that_says_what_to_check(
 
 
 @pytest.mark.parametrize(
-    ("method", "answer", "says"),
+    ("sent", "answer", "says"),
     [
-        ("put", Answer(body=b"\xc1"), "cannot be read: it is not msgpack"),
-        ("put", Answer(headers=BROTLI), "cannot be read: it is compressed as br"),
-        ("about", replace(ABOUT, body=b"{"), "cannot be read: it is not JSON"),
-        ("about", replace(ABOUT, body=b"[" * 100_000), "cannot be read: it is not JSON"),
+        (call(), Answer(body=b"\xc1"), "cannot be read: it is not one of this release"),
+        (call(), Answer(body=b'{"document": 7}'), "cannot be read: it is not one of this release"),
+        (call(), Answer(headers=BROTLI), "cannot be read: it is compressed as br"),
+        (Call("about", {}), replace(ABOUT, body=b"{"), "cannot be read: it is not one of this release"),
+        (Call("about", {}), replace(ABOUT, body=b"[" * 100_000), "cannot be read: it is not one of this"),
     ],
 )
 def test_an_answer_that_cannot_be_decoded(
-    gateway: StandIn, ask: Ask, method: str, answer: Answer, says: str
+    gateway: StandIn, send: Send, sent: Call, answer: Answer, says: str
 ) -> None:
     gateway.always = answer
     with pytest.raises(CheckpointerError, match=says):
-        ask(gateway.address, method)
+        send(GatewayTransport(gateway.address, **QUICK), sent)

@@ -1,4 +1,4 @@
-"""`infra/gateway.yaml` and `infra/ecs.yaml`: who gets in, what the service may do, and what is watched."""
+"""`gateway.yaml` and `ecs.yaml`: who gets in, what the service may do, and what is watched."""
 
 from __future__ import annotations
 
@@ -225,3 +225,22 @@ def test_every_size_of_task_that_is_not_refused_is_one_of_fargates() -> None:
                 continue
             sizes.add((int(task["Cpu"]), int(task["Memory"])))
     assert sizes == {(512, 1024), (512, 2048), (512, 4096), (1024, 2048), (1024, 4096), (2048, 4096)}
+
+
+def test_the_sample_agent_has_no_principals_and_no_path_of_the_gateway() -> None:
+    stack = stack_of(BY_ECS, PrincipalsSecretArn="")
+    [container] = stack.properties("TaskDefinition")["ContainerDefinitions"]
+    assert container["Secrets"] == []
+    assert "SecretPolicy" not in stack.resources
+    [condition] = stack.properties("AgentsRule")["Conditions"]
+    assert condition["PathPatternConfig"]["Values"] == ["/threads/*"]
+    assert stack.properties("LoadBalancer")["Scheme"] == "internal"
+
+
+@pytest.mark.parametrize("image", ["gateway", "examples/ecs-agent"])
+def test_the_container_runs_as_the_user_that_the_image_has(image: str) -> None:
+    [container] = stack_of(BY_ECS).properties("TaskDefinition")["ContainerDefinitions"]
+    user = container["User"]
+    file = (INFRA / image / "Dockerfile").read_text()
+    assert re.findall(r"^USER (\d+)$|useradd --uid (\d+) ", file, re.MULTILINE) == [("", user), (user, "")]
+    assert user != "0"

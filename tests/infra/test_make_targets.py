@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
-import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-import boto3
 import pytest
 
-from tests.conftest import measured_packages
 from tests.infra.rendering import INFRA, load
-from tests.support.local_stack import PARAMETERS
-from tools.engine import Engine
 
 # Stands for the AWS CLI: it writes its arguments down and answers what the test says, or with the table's name.
 RECORDER = """\
@@ -31,18 +25,6 @@ for pattern, answer in {answers!r}.items():
         sys.exit(254 if answer.startswith("An error") else 0)
 print("the-table")
 """
-# The AWS CLI with the CloudFormation of moto, which knows neither imports nor termination protection, nor the table of
-# a stack that it could not make. The alarms' stack, which adds nothing here, is left out.
-ON_MOTO = """\
-#!/bin/sh
-case "$*" in
-*list-imports*) echo "Export is not imported by any stack." >&2 && exit 254 ;;
-*describe-stack-resource*) printf 'DELETE_SKIPPED\\tred\\n' && exit ;;
-*update-termination-protection* | *-observability*) exit 0 ;;
-esac
-exec {cli} "$@"
-"""
-
 # What CloudFormation and IAM say of a stack that nothing uses.
 NOTHING_IN_THE_WAY = {
     "list-imports": "An error occurred (ValidationError) when calling the ListImports operation: Export"
@@ -282,67 +264,3 @@ def test_destroy_deletes_nothing_where_it_cannot_look(make: Make, question: str)
     output, commands = make("destroy", "STACK=blue", "CONFIRM=blue", status=2, answers=answers)
     assert changes(commands) == []
     assert "you may not ask that" in output
-
-
-@pytest.mark.search
-@pytest.mark.engines("moto")
-def test_the_way_out_of_a_first_deployment_that_failed(engine: Engine, aws_cli: Path, tmp_path: Path) -> None:
-    """As docs/deploy.md has it, by the AWS CLI. With its defaults the template fails in moto after the table."""
-    aws = tmp_path / "aws"
-    aws.write_text(ON_MOTO.format(cli=aws_cli))
-    aws.chmod(0o755)
-
-    def run(line: str, *, status: int = 0) -> str:
-        """Run a line of the document, or one that was printed."""
-        line = re.sub(r"^make ", f"make --no-print-directory AWS={aws} ", line)
-        done = subprocess.run(  # noqa: S602  # Lines of the document, as a person types them.
-            line,
-            shell=True,
-            cwd=INFRA.parent,
-            env={**engine.environment(), "AWS_ENDPOINT_URL": engine.endpoint_url},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == status, done.stdout + done.stderr
-        return done.stdout + done.stderr
-
-    # By other means than `make deploy`, which protects the table only once the stack is there.
-    # moto does not know RetainExceptOnCreate, which is Retain when a stack is deleted.
-    template = tmp_path / "table.yaml"
-    template.write_text((INFRA / "table.yaml").read_text().replace("RetainExceptOnCreate", "Retain"))
-    made = f"{aws} cloudformation deploy --stack-name red --template-file {template}"
-    run(f"{made} --capabilities CAPABILITY_IAM --parameter-overrides TableName=red", status=255)
-    # What one would try first meets the table, which is protected.
-    run(f"{aws} cloudformation delete-stack --stack-name red")
-    wanted = {"TableName": "red", **PARAMETERS}
-    del wanted["DeletionProtection"]
-    given = " ".join(f"{name}={value}" for name, value in wanted.items())
-    deployed = f"make deploy STACK=red PARAMETERS='{given}'"
-    assert "already exists" in run(deployed, status=2)
-    assert "Deletion" in run(f"{aws} dynamodb delete-table --table-name red", status=255)
-
-    section = (
-        (INFRA.parent / "docs" / "deploy.md").read_text().split("### A first deployment that failed\n")[1]
-    )
-    (block,) = re.findall(r"```sh\n(.*?)```", section.split("\n## ")[0], re.DOTALL)
-    destroy, *others = (line.partition("#")[0].strip() for line in block.splitlines())
-    assert destroy == "make destroy STACK=langgraph-checkpoints"
-    printed = run(f"{destroy.replace('langgraph-checkpoints', 'red')} CONFIRM=red")
-    for_good = [line.strip() for line in printed.splitlines() if line.startswith("  ")]
-    as_written = [line.replace(str(aws), "aws").replace("red", "langgraph-checkpoints") for line in for_good]
-    assert as_written == others[:-1]
-    for line in for_good:
-        run(line)
-    assert others[-1] == "make deploy STACK=langgraph-checkpoints"
-    run(deployed)
-    with contextlib.closing(boto3.client("dynamodb", **engine.client_options())) as client:
-        assert client.describe_table(TableName="red")["Table"]["TableStatus"] == "ACTIVE"
-
-
-def test_each_package_that_is_measured_is_one_that_the_makefile_runs_measured() -> None:
-    command = shlex.split("make --dry-run test-all")
-    printed = subprocess.run(command, cwd=INFRA.parent, capture_output=True, text=True, check=True).stdout  # noqa: S603  # Our own Makefile.
-    (line,) = (line for line in printed.splitlines() if "--cov" in line)
-    folders = {word for word in line.split() if word.startswith("tests/")}
-    assert folders == {f"tests/{package}" for package in measured_packages()}

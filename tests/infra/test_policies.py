@@ -16,11 +16,11 @@ from langgraph.checkpoint.dynamodb import (
 from langgraph.store.dynamodb import DynamoDBStore
 from tests.infra.authorization import Gate, actions_of
 from tests.infra.conftest import Behind, MakeSaver, contents, for_table, resources_of
-from tests.infra.conversation import TOOL_RESULT_BYTES, config_of, converse
 from tests.infra.stacks import TABLE_STACK
 from tests.infra.test_tenants import EVERYTHING, LARGE, policy_of
 from tests.support.calls import TENANT
 from tests.support.checkpoints import Conversation, noise
+from tests.support.conversation import TOOL_RESULT_BYTES, config_of, converse
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -21,12 +21,12 @@ from langgraph.checkpoint.dynamodb._operations import threads
 from langgraph.store.dynamodb import DynamoDBStore
 from tests.infra.authorization import HASH_KEYS, Gate, Request, actions_of, is_allowed
 from tests.infra.conftest import for_table
-from tests.infra.conversation import config_of, converse
 from tests.infra.stacks import stack_of
 from tests.infra.test_alarms import operations
 from tests.infra.test_policies import DOCUMENTS
 from tests.infra.test_tenants import EVERYTHING
 from tests.support.calls import CALLS, OF_TENANTS, OWNER, RUN, TENANT, THREAD, Kind, called
+from tests.support.conversation import config_of, converse
 
 if TYPE_CHECKING:
     from tools.engine import Engine

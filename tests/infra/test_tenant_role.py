@@ -11,9 +11,9 @@ import pytest
 from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, DynamoDBSaver
 from langgraph.checkpoint.dynamodb.tenants import TenantCredentials
 from tests.infra.authorization import Request, is_allowed
-from tests.infra.conversation import config_of, converse
 from tests.infra.rendering import load, render
 from tests.infra.test_tenants import gate_of
+from tests.support.conversation import config_of, converse
 from tools.engine import Engine
 
 BROKER = "arn:aws:iam::123456789012:role/service"

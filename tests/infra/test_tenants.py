@@ -19,10 +19,10 @@ from langgraph.checkpoint.dynamodb._runtime.failures import error_code
 from langgraph.store.dynamodb import DynamoDBStore
 from tests.infra.authorization import HASH_KEYS, Gate, Request, actions_of, is_allowed, requests_of
 from tests.infra.conftest import Behind, MakeSaver, contents, for_table
-from tests.infra.conversation import config_of, converse
 from tests.infra.rendering import Node
 from tests.infra.stacks import KEY_ARN, TABLE_STACK, stack_of
 from tests.support.checkpoints import noise
+from tests.support.conversation import config_of, converse
 from tests.support.examples import percent
 
 if TYPE_CHECKING:

@@ -15,9 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-import ormsgpack
-
-MEDIA_TYPE = "application/vnd.msgpack"
+MEDIA_TYPE = "application/json"
 
 
 @dataclass(frozen=True)
@@ -36,7 +34,7 @@ class Answer:
 UNREAD = Answer(status=0)
 DROPPED = Answer(status=-1)
 
-ABOUT = Answer(body=b'{"wire_version": 2}', headers={"Content-Type": "application/json"})
+ABOUT = Answer(body=b'{"wire_version": 3}', headers={"Content-Type": "application/json"})
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,7 @@ class Asked:
     @property
     def document(self) -> Any:
         """What it says."""
-        return ormsgpack.unpackb(self.body)
+        return json.loads(self.body)
 
 
 def _as_the_gateway(asked: Asked) -> Answer:
@@ -80,7 +78,7 @@ class StandIn:
 
 def document(content: Any, **options: Any) -> Answer:
     """Answer with a document."""
-    return Answer(body=ormsgpack.packb(content), **options)
+    return Answer(body=json.dumps(content).encode(), **options)
 
 
 def problem(status: int, kind: str, detail: str | None, **headers: str) -> Answer:

@@ -14,10 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb.gateway import wire
+from langgraph.checkpoint.dynamodb.gateway import threads
+from langgraph.checkpoint.dynamodb.gateway.call import endpoints_of
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
+from langgraph.checkpoint.dynamodb.gateway.memories import store_storage
+from langgraph.checkpoint.dynamodb.gateway.nodes import cache_storage
 from langgraph.checkpoint.dynamodb.gateway.opaque import opaque_storage
-from langgraph.checkpoint.dynamodb.gateway.operations import Operations
+from langgraph.checkpoint.dynamodb.gateway.principals import Principal
+from langgraph.checkpoint.dynamodb.gateway.serving import Reach, Serving
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "javascript"
@@ -25,7 +29,7 @@ RECORDED = ROOT / "tests" / "fixtures" / "javascript"
 RECORDER = Path(__file__).with_name("record_requests.mjs")
 # The agent's actions: it asks, and it gets the answer.
 ACTIONS = ("start", "yes")
-_MODELS: dict[str, type[wire.Message]] = {"put": wire.PutRequest, "put-writes": wire.PutWritesRequest}
+_ENDPOINTS = {each.name: each for each in endpoints_of(threads)}
 
 
 def recorded(action: str, folder: Path = RECORDED) -> list[Any]:
@@ -35,11 +39,13 @@ def recorded(action: str, folder: Path = RECORDED) -> list[Any]:
 
 def store_recorded(saver: DynamoDBSaver, thread_id: str, *actions: str) -> None:
     """Store what the gateway stored for actions of the agent."""
-    operations = Operations(opaque_storage(saver), Limits())
+    who, limits = Principal("agents"), Limits()
+    storages = (opaque_storage(saver), store_storage(saver, limits.search_bytes_max), cache_storage(saver))
+    it = Serving(*storages, who, limits)
     for each in (request for action in actions for request in recorded(action)):
-        request = _MODELS[each["operation"]].model_validate({**each["request"], "thread_id": thread_id})
-        operation = getattr(operations, each["operation"].replace("-", "_"))
-        saver.runner.run(operation(request))
+        endpoint = _ENDPOINTS[each["operation"]]
+        content = json.dumps({**each["request"], "thread_id": thread_id}).encode()
+        saver.runner.run(endpoint.operation(it, endpoint.decoded(content, Reach(who))))
 
 
 def record(address: str, folder: Path) -> list[str]:

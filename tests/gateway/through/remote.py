@@ -7,18 +7,16 @@ the thread what it met itself. As the transport does, a client sends again what 
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-import ormsgpack
 from botocore.exceptions import ReadTimeoutError
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from pydantic import ValidationError
 
+from langgraph.cache.dynamodb.entries import CacheStorage
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import CHECKPOINT_BYTES_MAX
 from langgraph.checkpoint.dynamodb._format.wire import WIRE_VERSION
@@ -26,16 +24,11 @@ from langgraph.checkpoint.dynamodb._runtime.cache import Cache
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Emit, Op, Step, gather
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
-from langgraph.checkpoint.dynamodb.gateway.app import ENDPOINTS
-from langgraph.checkpoint.dynamodb.gateway.deltas import check_deltas
-from langgraph.checkpoint.dynamodb.gateway.endpoints import Endpoint
+from langgraph.checkpoint.dynamodb.gateway.call import Endpoint, asked_in
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
-from langgraph.checkpoint.dynamodb.gateway.memories import Memories
 from langgraph.checkpoint.dynamodb.gateway.opaque import OpaqueCodec
-from langgraph.checkpoint.dynamodb.gateway.operations import ENDPOINTS as THREAD_ENDPOINTS
-from langgraph.checkpoint.dynamodb.gateway.operations import Operations
 from langgraph.checkpoint.dynamodb.gateway.principals import Principal
-from langgraph.checkpoint.dynamodb.gateway.shares import Held
+from langgraph.checkpoint.dynamodb.gateway.serving import Reach, Serving
 from langgraph.checkpoint.dynamodb.http import operations
 from langgraph.checkpoint.dynamodb.http.memory import KnownCheckpoints
 from langgraph.checkpoint.dynamodb.http.service import Service
@@ -65,7 +58,6 @@ ABOUT = {
     "owner": None,
 }
 
-_ENDPOINTS = {each.name: each for each in ENDPOINTS}
 _SERDE = JsonPlusSerializer()
 
 
@@ -155,10 +147,7 @@ class Services:
             if trouble == "given up" and left is not None and goes_on:
                 self.left_behind += 1
                 clock = self._storage.clock
-                # What may take longer than a request has no deadline.
-                until = (
-                    math.inf if _ENDPOINTS[call.method].is_joined else clock() + LIMITS.request_seconds_max
-                )
+                until = clock() + LIMITS.request_seconds_max
                 going_on = _going_on(serving, left, lambda: clock() > until)
                 self._simulator.start(name, Process(name, self._storage), going_on)
             else:
@@ -183,7 +172,7 @@ class Services:
         storage = replace(self._storage, cache=self._caches[self._now], table=table, rng=rng)
         try:
             return (yield from answered(storage, call))
-        except (CheckpointerInputError, ValidationError) as error:
+        except CheckpointerInputError as error:
             raise Violation(f"{call.method} was refused: {error}") from error
 
 
@@ -215,46 +204,29 @@ def _one(step: Step) -> Op[Any]:
 
 
 def answered(storage: Storage, call: Call, limits: Limits = LIMITS) -> Op[Any]:
-    """Answer a request as the service of a table does, with what travels and without the wire."""
-    if call.method == "about":
+    """Answer a request as the service of a table does, over the wire but for HTTP."""
+    asked = asked_in(call)
+    if asked is None:
         return ABOUT
-    storage = replace(storage, codec=OpaqueCodec(_SERDE, bytes_max=CHECKPOINT_BYTES_MAX))
-    endpoint = _ENDPOINTS[call.method]
-    request = endpoint.model.model_validate(_sent(call.params))
-    if endpoint not in THREAD_ENDPOINTS:
-        return _sent((yield from _labelled(storage, endpoint, request)))
-    check_deltas(request, Limits())
-    sent = _sent((yield from getattr(Operations(storage, limits), endpoint.operation)(request)))
-    # Whatever is answered in a test has the shape that the description says.
-    endpoint.answer.model_validate(sent)
-    return sent
+    return asked.result((yield from content_of(storage, asked.endpoint, asked.body(), limits)))
 
 
-def _labelled(storage: Storage, endpoint: Endpoint, request: Any) -> Op[Any]:
+def content_of(
+    storage: Storage, endpoint: Endpoint[Any], content: bytes, limits: Limits = LIMITS
+) -> Op[bytes]:
+    """Return the body of the answer to one."""
+    if "/" in endpoint.name:
+        # An answer has little room, and a deletion stops after each page.
+        limits = Limits(body_bytes_max=2 * ANSWER_BYTES, request_seconds_max=1e-9)
+    who = Principal("all")
     memories = StoreStorage(
         codec=Codec(_SERDE), table=storage.table, clock=storage.clock, rng=storage.rng, consistent_read=True
     )
-    # An answer has little room, and a deletion stops after each page.
-    limits = Limits(body_bytes_max=2 * ANSWER_BYTES, request_seconds_max=1e-9)
-    served = Memories(memories, Principal("all"), _Held(), limits)
-    answer = yield from getattr(served, endpoint.operation)(request)
-    endpoint.answer.model_validate(_sent(answer))
-    return answer
-
-
-class _Held(Held):
-    """Counts nothing."""
-
-    def __init__(self) -> None:
-        """Hold nothing."""
-
-    def add(self, count: int) -> None:
-        """Count nothing."""
-
-
-def _sent(document: Any) -> Any:
-    """A document as it is on the other side."""
-    return ormsgpack.unpackb(ormsgpack.packb(document))
+    cached = CacheStorage(codec=Codec(_SERDE), table=storage.table, consistent_read=True, prefix=())
+    storage = replace(storage, codec=OpaqueCodec(_SERDE, bytes_max=CHECKPOINT_BYTES_MAX))
+    arguments = endpoint.decoded(content, Reach(who))
+    answer = yield from endpoint.operation(Serving(storage, memories, cached, who, limits), arguments)
+    return endpoint.encoded(answer)
 
 
 def _for_rounds(operation: Op[Any], count: int) -> Op[Sequence[Step] | None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import hmac
 from types import SimpleNamespace
@@ -10,19 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from botocore.exceptions import ClientError
-from starlette.datastructures import Headers
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
-from langgraph.checkpoint.dynamodb.gateway import Principal, create_gateway
+from langgraph.checkpoint.dynamodb.gateway import Principal
 from langgraph.checkpoint.dynamodb.gateway.asking import Trail, asking, patient
-from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS
 from langgraph.checkpoint.dynamodb.gateway.shares import Shares, slot
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
-from tests.conftest import MakeSaver
-from tests.gateway.conftest import Lines, always, client_of
+from tests.gateway.conftest import Lines
 from tests.gateway.through.conftest import NO_CERTIFICATES
-from tests.support.checkpoints import checkpoint_of, store, thread_config
+from tests.support.checkpoints import store, thread_config
 from tests.support.gateway_service import gateway_service
 
 if TYPE_CHECKING:
@@ -56,18 +52,6 @@ def test_the_log_joins_a_thread_and_awss_requests_if_there_is_a_key(
     assert len(ids) == len(set(ids))
 
 
-@pytest.mark.engines("dynamodb-local")
-async def test_a_request_that_joins_another_has_its_thread_in_the_log(
-    make_saver: MakeSaver, lines: Lines
-) -> None:
-    saver = make_saver()
-    await saver.aput(thread_config("thread"), checkpoint_of("1", {}), {}, {})
-    app = create_gateway(saver, authenticate=always(Principal("a", rights=RIGHTS)), audit_key=KEY)
-    prunes = [client_of(app).post("/checkpoints/prune", json={"thread_ids": ["thread"]}) for _ in range(2)]
-    assert [each.status_code for each in await asyncio.gather(*prunes)] == [200, 200]
-    assert [each.msg["threads"] for each in lines() if isinstance(each.msg, dict)] == [[DIGEST], [DIGEST]]
-
-
 async def test_a_request_that_aws_refuses_is_in_the_trail() -> None:
     response: Any = {"Error": {"Code": "AccessDeniedException"}, "ResponseMetadata": {"RequestId": "refused"}}
 
@@ -81,6 +65,6 @@ async def test_a_request_that_aws_refuses_is_in_the_trail() -> None:
     async with slot(Shares(2), Principal("a")) as place:
         for fails, error in ((refuse, ClientError), (lost, ConnectionError)):
             clients: Any = SimpleNamespace(asend_once=fails)
-            with pytest.raises(error), asking(place, 60, Headers(), trail=trail):
+            with pytest.raises(error), asking(place, 60, trail):
                 await patient(clients, 60)(call)
     assert trail.fields() == {"threads": [DIGEST], "aws_request_ids": ["refused"]}

@@ -80,7 +80,7 @@ def test_an_entry_that_is_too_large_is_refused_alone(
     small, large = (("n",), "small"), (("n",), "large")
     cache.set({large: (noise(700_000), None), small: (1, None)})
     assert cache.get([small, large]) == {small: 1}
-    assert "node cache entry (('n',), 'large') has 700," in caplog.text
+    assert "node cache entry (('n',), 'large') has 933," in caplog.text
 
 
 def test_values_that_need_many_answers_are_read(

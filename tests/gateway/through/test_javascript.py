@@ -8,9 +8,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.graph import START, MessagesState, StateGraph
 
-from langgraph.checkpoint.dynamodb.gateway import anybody_on_this_machine, create_gateway
 from tests.conftest import MakeSaver
-from tests.gateway.conftest import client_of
 from tests.gateway.through.conftest import MakeRemote
 from tests.support.checkpoints import thread_config
 from tests.support.javascript import store_recorded
@@ -49,20 +47,3 @@ def test_python_reads_and_continues_it(make_saver: MakeSaver, make_remote: MakeR
     # A version that JavaScript began stays a number.
     versions = saver.get_tuple(TRIP).checkpoint["channel_versions"]
     assert versions["messages"] > read.checkpoint["channel_versions"]["messages"]
-
-
-async def test_plain_json_has_its_messages_and_its_questions(make_saver: MakeSaver) -> None:
-    saver = make_saver()
-    store_recorded(saver, "trip", "start")
-    gateway = create_gateway(saver, authenticate=anybody_on_this_machine, plain_json=True)
-    async with client_of(gateway) as client:
-        asking = {"thread_id": "trip", "plain": True}
-        found = (await client.post("/checkpoints/get-tuple", json=asking)).json()["checkpoint"]
-    assert [(each["type"], each["content"]) for each in found["values"]["messages"]] == [
-        ("human", "Where to?"),
-        ("ai", "Lisbon is warm."),
-    ]
-    [interrupt] = found["interrupts"]
-    assert interrupt["value"] == "Book Lisbon?"
-    [[written]] = [each["value"] for each in found["pending_writes"] if each["channel"] == "__interrupt__"]
-    assert interrupt["id"] == written["id"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,8 +12,8 @@ from langgraph.store.base import GetOp, ListNamespacesOp, MatchCondition, PutOp,
 from typing_extensions import override
 
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb.gateway import label_wire
-from langgraph.checkpoint.dynamodb.gateway.memories import Memories
+from langgraph.checkpoint.dynamodb.gateway.call import Endpoint
+from langgraph.checkpoint.dynamodb.gateway.messages import PutRevision
 from langgraph.checkpoint.dynamodb.http import HttpStore
 from langgraph.store.dynamodb.batch import Batch, new_memory
 from langgraph.store.dynamodb.memory_items import Expected
@@ -141,15 +142,17 @@ def _search(schedules: int, tell: Callable[[str], None]) -> None:
 
 
 def test_a_service_that_ignores_conditions_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    batch = Memories.batch
+    run = Endpoint.operation
 
-    def ignoring(self: Memories, request: label_wire.BatchRequest, *more: Any) -> Op[Any]:
-        plain = [each.model_copy(update={"condition": None}) for each in request.ops]
-        answer = yield from batch(self, label_wire.BatchRequest(ops=plain), *more)
-        for position, each in enumerate(request.ops):
+    def ignoring(endpoint: Endpoint[Any], it: Any, arguments: Any) -> Op[Any]:
+        if endpoint.name != "store/batch":
+            return (yield from run(endpoint, it, arguments))
+        plain = [replace(each, condition=None) if each.op == "put" else each for each in arguments.ops]
+        answer = yield from run(endpoint, it, arguments.model_copy(update={"ops": plain}))
+        for position, each in enumerate(arguments.ops):
             if getattr(each, "condition", None) is not None:
-                answer["results"][position] = {"revision": "0123456789abcdef"}
+                answer.results[position] = PutRevision("0123456789abcdef")
         return answer
 
-    monkeypatch.setattr(Memories, "batch", ignoring)
+    monkeypatch.setattr(Endpoint, "operation", ignoring)
     assert any(failure_of(_run, Choices(seed=seed)) is not None for seed in range(MUTANT_SCHEDULES_MAX))

@@ -228,7 +228,7 @@ def test_a_hot_thread_does_not_delay_another_one_of_its_principal(
     assert run(main) < 0.2
 
 
-def test_a_copy_that_goes_on_does_not_begin_again(
+def test_a_copy_outlasts_a_table_that_throttles_for_longer_than_a_request(
     run: Run[int], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def copied(saver: Any, endpoint: Endpoint) -> int:
@@ -242,8 +242,9 @@ def test_a_copy_that_goes_on_does_not_begin_again(
     near = run(partial(copied, direct()))
     caplog.clear()
     monkeypatch.setattr(attempts, "_silent_until", 0.0)
-    assert run(partial(copied, Services(Limits(request_seconds_max=25)).connect(remote()))) == near
-    assert f"table {TABLE}" in caplog.text
+    # Each attempt of its client reads the thread again.
+    assert run(partial(copied, Services(Limits(request_seconds_max=25)).connect(remote()))) >= near
+    assert "Trying again" in caplog.text
 
 
 @pytest.mark.parametrize("error", [throttled, lambda _: EndpointConnectionError(endpoint_url="http://table")])

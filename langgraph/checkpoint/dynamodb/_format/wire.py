@@ -10,7 +10,7 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-WIRE_VERSION = 2
+WIRE_VERSION = 3
 """The version of the wire. `GET /about` tells it. It changes only if a client of today could not go on."""
 DIGEST_BYTES = 16
 

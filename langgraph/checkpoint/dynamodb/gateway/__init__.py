@@ -1,16 +1,23 @@
 """The HTTP service for agents without AWS access. It owns the table and runs the saver's operations for its clients.
 
 A package above the saver, with the extra `gateway`. The client serializes values; the service owns keys, write order,
-epochs, expiry and recovery. The service never opens what it stores, except in `plain`, which is off by default.
-`wire` has the messages, and `operations` the endpoints of threads. The other modules authenticate
-callers, enforce limits, and build responses.
+epochs, expiry and recovery. The service never opens what it stores. `threads`, `memories` and `nodes` have the calls,
+each described by its function alone; `call` makes the rest of it. The clients use the same functions, so importing
+them does not load the web framework. The other modules authenticate callers, enforce limits, and build responses.
 """
 
-from langgraph.checkpoint.dynamodb.gateway.app import create_gateway
-from langgraph.checkpoint.dynamodb.gateway.authentication import Authenticate, anybody_on_this_machine
-from langgraph.checkpoint.dynamodb.gateway.limits import Limits
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from langgraph.checkpoint.dynamodb.gateway.principals import Principal
-from langgraph.checkpoint.dynamodb.gateway.settings import configured_gateway
+
+if TYPE_CHECKING:
+    from langgraph.checkpoint.dynamodb.gateway.app import create_gateway
+    from langgraph.checkpoint.dynamodb.gateway.authentication import Authenticate, anybody_on_this_machine
+    from langgraph.checkpoint.dynamodb.gateway.limits import Limits
+    from langgraph.checkpoint.dynamodb.gateway.settings import configured_gateway
 
 __all__ = [
     "Authenticate",
@@ -20,3 +27,18 @@ __all__ = [
     "configured_gateway",
     "create_gateway",
 ]
+
+_LATER = {
+    "Authenticate": "authentication",
+    "Limits": "limits",
+    "anybody_on_this_machine": "authentication",
+    "configured_gateway": "settings",
+    "create_gateway": "app",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    return getattr(importlib.import_module(f"{__name__}.{_LATER[name]}"), name)

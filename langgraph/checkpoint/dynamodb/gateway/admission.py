@@ -71,10 +71,11 @@ class Admission:
                 with anyio.fail_after(patience):
                     while begun:
                         await send(begun.pop())
-                    while len(body) > _PIECE_BYTES:
-                        await send({**message, "body": body[:_PIECE_BYTES], "more_body": True})
-                        body = body[_PIECE_BYTES:]
-                    await send({**message, "body": body})
+                    last = max(len(body) - 1, 0) // _PIECE_BYTES * _PIECE_BYTES
+                    for start in range(0, last, _PIECE_BYTES):
+                        piece = body[start : start + _PIECE_BYTES]
+                        await send({**message, "body": piece, "more_body": True})
+                    await send({**message, "body": body[last:]})
             # After a client disconnects, a server's `send` returns at once. This is where the request can be cancelled.
             await checkpoint()
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import math
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -18,39 +15,26 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
 from langgraph.checkpoint.dynamodb._format.wire import WIRE_VERSION
-from langgraph.checkpoint.dynamodb._operations.threads import PinnedEpochError
-from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError, ThreadBusyError
-from langgraph.checkpoint.dynamodb.gateway import bodies, memories, metrics, nodes, operations, wire
+from langgraph.checkpoint.dynamodb.gateway import bodies, call, memories, metrics, nodes, threads
 from langgraph.checkpoint.dynamodb.gateway.access_log import AccessLog, answer, let_go, note
 from langgraph.checkpoint.dynamodb.gateway.admission import Admission, principal_of
-from langgraph.checkpoint.dynamodb.gateway.asking import (
-    Trail,
-    asked_units,
-    asking,
-    patient,
-    seconds_left,
-    sleep,
-)
+from langgraph.checkpoint.dynamodb.gateway.asking import Trail, asking, patient, seconds_left, sleep
 from langgraph.checkpoint.dynamodb.gateway.authentication import Authenticate
-from langgraph.checkpoint.dynamodb.gateway.deltas import check_deltas
-from langgraph.checkpoint.dynamodb.gateway.endpoints import Endpoint, describe
-from langgraph.checkpoint.dynamodb.gateway.joining import Joining
-from langgraph.checkpoint.dynamodb.gateway.limits import PART_SECONDS, Limits
-from langgraph.checkpoint.dynamodb.gateway.memories import Memories, store_storage
-from langgraph.checkpoint.dynamodb.gateway.nodes import Nodes, cache_storage
+from langgraph.checkpoint.dynamodb.gateway.call import Endpoint
+from langgraph.checkpoint.dynamodb.gateway.limits import Limits
+from langgraph.checkpoint.dynamodb.gateway.memories import store_storage
+from langgraph.checkpoint.dynamodb.gateway.nodes import cache_storage
 from langgraph.checkpoint.dynamodb.gateway.opaque import opaque_storage
-from langgraph.checkpoint.dynamodb.gateway.operations import Operations
-from langgraph.checkpoint.dynamodb.gateway.ownership import Admitted, admitted
-from langgraph.checkpoint.dynamodb.gateway.principals import Principal, check_request, check_right, threads_of
+from langgraph.checkpoint.dynamodb.gateway.openapi import FEATURES, describe
+from langgraph.checkpoint.dynamodb.gateway.principals import check_right
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError, forbidden
 from langgraph.checkpoint.dynamodb.gateway.readiness import Readiness
+from langgraph.checkpoint.dynamodb.gateway.serving import Reach, Serving, check_all, served
 from langgraph.checkpoint.dynamodb.gateway.shares import REQUEST_BYTES, Held, MoreMemory, Shares, Slot, slot
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
-ENDPOINTS = (*operations.ENDPOINTS, *memories.ENDPOINTS, *nodes.ENDPOINTS)
+ENDPOINTS = call.endpoints_of(threads, memories, nodes)
 _DESCRIPTION = "/openapi.json"
 _OPEN_PATHS = ("/health", "/ready", _DESCRIPTION)
 
@@ -60,7 +44,6 @@ def create_gateway(
     *,
     authenticate: Authenticate,
     limits: Limits | None = None,
-    plain_json: bool = False,
     audit_key: bytes | None = None,
 ) -> Starlette:
     """Return the service through which agents without AWS access store their threads.
@@ -82,7 +65,6 @@ def create_gateway(
         authenticate: An async function that returns a request's `Principal`, or None for the answer 401. For
             development, `anybody_on_this_machine`.
         limits: The limits of one request, one tenant and one principal.
-        plain_json: Whether readers may have values as plain JSON.
         audit_key: A secret. With it, the access log has a keyed digest of each thread's id, and the ids of AWS's
             requests. All processes of one service need the same.
 
@@ -92,26 +74,22 @@ def create_gateway(
     Raises:
         CheckpointerConfigurationError: The saver's serializer encrypts in another way than LangGraph's own.
     """
-    service = _Service(saver, limits or Limits(), plain_json=plain_json, audit_key=audit_key)
+    service = _Service(saver, limits or Limits(), audit_key=audit_key)
     return service.application(authenticate)
 
 
 class _Service:
     """The state that the endpoints share."""
 
-    def __init__(
-        self, saver: DynamoDBSaver, limits: Limits, *, plain_json: bool, audit_key: bytes | None
-    ) -> None:
+    def __init__(self, saver: DynamoDBSaver, limits: Limits, *, audit_key: bytes | None) -> None:
         self._saver = saver
         self._audit_key = audit_key
         self._limits = limits
-        self._plain_json = plain_json
         self._storage = opaque_storage(saver)
         retry_seconds = self._storage.table.retry_seconds
         self._runner = saver.runner.asking(patient(saver.transport, retry_seconds), sleep)
         self._store = store_storage(saver, limits.search_bytes_max)
         self._cache = cache_storage(saver)
-        self._joining = Joining()
         self._readiness = Readiness(saver)
         self._metrics = metrics.Metrics()
         self._workers = bodies.Workers()
@@ -159,10 +137,10 @@ class _Service:
         finally:
             await self._saver.aclose()
 
-    async def _serve_in_time(self, endpoint: Endpoint, request: Request) -> Response:
+    async def _serve_in_time(self, endpoint: Endpoint[Any], request: Request) -> Response:
         return await asyncio.wait_for(self._serve(endpoint, request), self._limits.request_seconds_max)
 
-    async def _serve(self, endpoint: Endpoint, request: Request) -> Response:
+    async def _serve(self, endpoint: Endpoint[Any], request: Request) -> Response:
         """Serve a request. What it holds is given back once its answer has its turn to be sent."""
         principal = principal_of(request)
         if endpoint.right is not None:
@@ -186,97 +164,41 @@ class _Service:
                 memory.give_back()
 
     async def _served(
-        self, endpoint: Endpoint, request: Request, body: bodies.RequestBody, memory: Held, place: Slot
+        self, endpoint: Endpoint[Any], request: Request, body: bodies.RequestBody, memory: Held, place: Slot
     ) -> Response:
         principal = principal_of(request)
         # Not decoded, if nobody waits for it any more.
         seconds_left(request.headers)
-        message = await body.message(endpoint.model, self._workers, principal)
-        memory.add(check_deltas(message, self._limits))
-        self._check_plain(message)
-        check_request(principal, message)
-        trail: Trail | None = request.state.record.trail
+        reach, record = Reach(principal), request.state.record
+        arguments = await body.read(partial(endpoint.decoded, names=reach), self._workers, principal)
+        check_all(endpoint, arguments, principal)
+        trail: Trail | None = record.trail
         if trail is not None:
-            trail.add_threads(filter(None, threads_of(message)))
+            trail.add_threads(reach.named)
         seconds = min(seconds_left(request.headers), self._limits.request_seconds_max)
-        units = asked_units(request.headers, principal)
-        # What goes on after the request's end does not end with it.
-        until = math.inf if endpoint.is_joined else seconds
-        with asking(place, until, request.headers, units, trail):
-            running = self._answered(endpoint, message, principal, seconds, memory)
+        it = Serving(
+            # Deletions and copies have a bounded part of what they read in memory at a time.
+            self._storage if endpoint.right == "administer" else self._storage.counting(memory.add),
+            self._store,
+            self._cache,
+            principal,
+            self._limits,
+            memory.add,
+            lambda error: note(record, error).document(record.request_id),
+        )
+        with asking(place, seconds, trail):
+            running = served(endpoint, arguments, reach.named, it, self._runner.arun)
             # A deletion that waits for another one must not begin after its client has given up and asked again.
-            document = await asyncio.wait_for(running, seconds)
-        if isinstance(document.get("problem"), Exception):
-            record = request.state.record
-            document["problem"] = note(record, document["problem"]).document(record.request_id)
-        if units is not None:
-            document = units.added_to(document)
+            result = await asyncio.wait_for(running, seconds)
         accepted = request.headers.get("accept-encoding", "")
-        return await bodies.answer(
-            body.media, accepted, document, self._workers, principal, memory.read_bytes
-        )
-
-    async def _answered(
-        self, endpoint: Endpoint, message: wire.Message, principal: Principal, seconds: float, held: Held
-    ) -> dict[str, Any]:
-        """Run the operation of an endpoint and return the answer's document.
-
-        Raises:
-            CheckpointNotFoundError: The endpoint needs a thread that does not exist.
-            ThreadBusyError: The thread was deleted or pruned at every attempt.
-        """
-        if endpoint not in operations.ENDPOINTS:
-            labelled: Memories | Nodes = Memories(self._store, principal, held, self._limits)
-            if endpoint in nodes.ENDPOINTS:
-                labelled = Nodes(self._cache, principal, held, self._limits)
-            return await self._run(endpoint, partial(getattr(labelled, endpoint.operation), message))
-        for _ in range(ATTEMPTS_MAX):
-            admitted = await self._admitted(message, principal)
-            if admitted is None and endpoint.absent is None:
-                raise CheckpointNotFoundError("the thread has no checkpoint to copy; check its id")
-            if admitted is None:
-                return dict(endpoint.absent or {})
-            storage = replace(self._storage, owner=principal.owner_name, pinned=admitted.pinned)
-            if endpoint.right != "administer":
-                # Deletions and copies have a bounded part of what they read in memory at a time.
-                storage = storage.counting(held.add)
-            serving = Operations(storage, self._limits, principal.prefix)
-            operation = partial(getattr(serving, endpoint.operation), admitted.request)
-            try:
-                if not endpoint.is_joined:
-                    return await self._run(endpoint, operation)
-                key = json.dumps(
-                    [principal.name, principal.tenant, principal.owner, endpoint.name, message.model_dump()]
-                )
-                part = min(PART_SECONDS, seconds / 4)
-                done = await self._joining.done(key, partial(self._run, endpoint, operation), part)
-            except PinnedEpochError:
-                continue
-            return {"done": done}
-        raise ThreadBusyError(
-            "the thread was deleted or pruned at every attempt; try again when that has ended"
-        )
-
-    async def _admitted(self, message: wire.Message, principal: Principal) -> Admitted | None:
-        """Return a request as far as the threads that it names exist, if its principal is bound to an owner."""
-        if principal.owner_name is None:
-            return Admitted(message)
-        # It may create the thread, so it has the same deadline as what follows.
-        checking = admitted(self._storage, principal.owner_name, message)
-        return await self._runner.arun(checking, "check_owner")
-
-    async def _run(self, endpoint: Endpoint, operation: Callable[[], Op[dict[str, Any]]]) -> dict[str, Any]:
-        return await self._runner.arun(operation(), endpoint.operation)
-
-    def _check_plain(self, message: wire.Message) -> None:
-        if getattr(message, "plain", False) and not self._plain_json:
-            raise forbidden("this service does not show values as JSON; its operator sets plain_json")
+        encode = partial(endpoint.encoded, result)
+        return await bodies.answer(encode, accepted, self._workers, principal, memory.read_bytes)
 
     async def _about(self, request: Request) -> Response:
         return _json(
             {
                 "wire_version": WIRE_VERSION,
-                "features": list(wire.FEATURES),
+                "features": list(FEATURES),
                 "limits": self._limits.model_dump(),
                 "owner": principal_of(request).owner_name,
             }

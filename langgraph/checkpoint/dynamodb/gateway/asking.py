@@ -1,13 +1,12 @@
-"""Requests to the table that one request of a client makes: their units, trail and deadline, and who repeats them.
+"""Requests to the table that one request of a client makes: their trail and deadline, and who repeats them.
 
 If the table throttles:
 
-- As long as nothing has been done, the client does: it sends its request again, and waits meanwhile without a
-  connection, a place or a Lambda environment of the service.
-- Later the service does. If the client began anew, it would repeat what was done, and a large put might never end.
+- Until something was stored, the client does: it sends its request again, and waits meanwhile without a connection, a
+  place or a Lambda environment of the service. It waits as a saver on the table does.
+- Later the service does. If the client began anew, it would repeat what was stored, and a large put might never end.
 
-So each failed request is sent again by one of the two. Both wait as a saver on the table does: the client tells how
-many attempts there were, and the service goes on counting, and tells it in its answer. See docs/decisions/0009.
+So each failed request is sent again by one of the two. See docs/decisions/0009.
 """
 
 from __future__ import annotations
@@ -24,66 +23,20 @@ from typing import Any
 
 from starlette.datastructures import Headers
 
-from langgraph.checkpoint.dynamodb._runtime.accounting import READS, TableAccounting, asking_units, units_of
+from langgraph.checkpoint.dynamodb._runtime.accounting import READS, TableAccounting
 from langgraph.checkpoint.dynamodb._runtime.attempts import Attempts
 from langgraph.checkpoint.dynamodb._runtime.clients import Clients
 from langgraph.checkpoint.dynamodb._runtime.drivers import Asend
 from langgraph.checkpoint.dynamodb._runtime.failures import is_transient, outage_remedy
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError
-from langgraph.checkpoint.dynamodb.gateway.principals import Principal
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError, unanswered
 from langgraph.checkpoint.dynamodb.gateway.shares import Slot
 
 DEADLINE_HEADER = "X-Deadline"
-ATTEMPTS_HEADER = "X-Attempts"
-UNITS_HEADER = "X-Units"
-# A client with more attempts than this waits as long as it ever does.
-_ATTEMPTS_MAX = 100
 # What is left of the client's time for the answer.
 _ANSWER_SECONDS = 0.5
 _ACCOUNTING = TableAccounting()
-
-
-@dataclass
-class Units:
-    """The capacity that one request of a client consumed, for a client that asks for it. No other request is measured.
-
-    A tenant's scan or query of an index also reads what belongs to others, and its units would tell how much. So a
-    tenant gets no units for a request that makes one.
-    """
-
-    has_tenant: bool
-    """Whether the client is one of several tenants of the table."""
-    read: float | None = None
-    write: float | None = None
-    has_secret: bool = False
-    """Whether a request read what may belong to others."""
-
-    def add(self, call: Call, response: Any) -> None:
-        """Count a request to the table."""
-        if call.method in READS:
-            self.read = (self.read or 0.0) + units_of(response)
-        else:
-            self.write = (self.write or 0.0) + units_of(response)
-        self.has_secret |= call.method == "scan" or "IndexName" in call.params
-
-    def added_to(self, document: dict[str, Any]) -> dict[str, Any]:
-        """Return an answer with the units, if its client may know them."""
-        if self.has_secret and self.has_tenant:
-            return document
-        return document | {"units": {"read": self.read, "write": self.write}}
-
-
-def asked_units(headers: Headers, principal: Principal) -> Units | None:
-    """Return where to count the units of a request; `None` if its client does not ask for them, or may not know.
-
-    A principal that is bound to an owner gets none: where it is told that there is no such thread, there may be one of
-    somebody else.
-    """
-    if UNITS_HEADER not in headers or principal.owner_name is not None:
-        return None
-    return Units(has_tenant=principal.tenant is not None)
 
 
 @dataclass
@@ -107,7 +60,7 @@ class Trail:
             self.request_ids.append(metadata["RequestId"])
 
     def add_threads(self, thread_ids: Iterable[str]) -> None:
-        """Note threads that were reached. A request may share a read, or a copy, that another one has begun."""
+        """Note threads that were reached. A request may share a read that another one has begun."""
         self.threads |= {hmac.new(self.key, each.encode(), hashlib.sha256).hexdigest() for each in thread_ids}
 
     def fields(self) -> dict[str, list[str]]:
@@ -156,60 +109,56 @@ class _Asking:
     place: Slot
     until: float
     """When to give up, by the monotonic clock."""
-    before: int
-    """How many attempts have failed in the client's earlier requests."""
-    attempts: int
-    """How many have failed in all, of whatever request to the table was sent most often."""
-    units: Units | None
     trail: Trail | None
-    has_begun: bool = False
-    """Whether a request to the table has succeeded."""
+    has_read: bool = False
+    """Whether a read of the table has succeeded."""
+    has_stored: bool = False
+    """Whether a write has."""
 
     async def send(self, asend: Asend, call: Call) -> Any:
         """Send a request to the table, and note it."""
         try:
-            response = await asend(call if self.units is None else asking_units(call))
+            response = await asend(call)
         except Exception as error:
             if self.trail is not None:
                 self.trail.add(call, getattr(error, "response", {}))
             raise
         if self.trail is not None:
             self.trail.add(call, response)
-        if self.units is not None:
-            self.units.add(call, response)
-        self.has_begun = True
+        self.has_read |= call.method in READS
+        self.has_stored |= call.method not in READS
         return response
+
+    def goes_on(self, call: Call) -> bool:
+        """Tell whether a request to the table is sent again here.
+
+        Otherwise its client repeats all of it, with waits that grow, since only the client knows of all attempts. But
+        what was stored is not stored twice, nor is a long list read again from its beginning.
+        """
+        return self.has_stored or (self.has_read and call.method in READS)
 
 
 _asking: ContextVar[_Asking] = ContextVar("langgraph_dynamodb_asking")
 
 
 @contextmanager
-def asking(
-    place: Slot, seconds: float, headers: Headers, units: Units | None = None, trail: Trail | None = None
-) -> Iterator[None]:
+def asking(place: Slot, seconds: float, trail: Trail | None = None) -> Iterator[None]:
     """Let the requests to the table in the block belong to one request of a client.
 
     Args:
         place: The place of the request.
         seconds: How long its client waits.
-        headers: Its headers, which tell how many attempts there were before.
-        units: Where to count the units of the requests; `None` to count none.
         trail: The request's audit trail, if there is one.
 
     Raises:
         ProblemError: The table throttles, or does not answer.
     """
-    given = headers.get(ATTEMPTS_HEADER, "")
-    attempts = min(int(given[:9]), _ATTEMPTS_MAX) if given.isdecimal() else 0
-    until = time.monotonic() + seconds - _ANSWER_SECONDS
-    now = _Asking(place, until, attempts, attempts, units, trail)
-    token = _asking.set(now)
+    token = _asking.set(_Asking(place, time.monotonic() + seconds - _ANSWER_SECONDS, trail))
     try:
         yield
     except Exception as error:
         if is_transient(error):
-            raise unanswered(error, now.attempts) from error
+            raise unanswered(error) from error
         raise
     finally:
         _asking.reset(token)
@@ -231,10 +180,7 @@ def patient(clients: Clients, retry_seconds: float) -> Asend:
                 with now.place.busy():
                     return await now.send(clients.asend_once, call)
             except Exception as error:
-                if not is_transient(error):
-                    raise
-                now.attempts = max(now.attempts, attempts.number + 1)
-                wait = attempts.seconds_to_next(error) if now.has_begun else None
+                wait = attempts.seconds_to_next(error) if now.goes_on(call) else None
                 if wait is None:
                     raise
             await now.place.rest(wait)
@@ -246,7 +192,7 @@ def _attempts(now: _Asking, call: Call, retry_seconds: float) -> Attempts:
     def remedy(error: Exception) -> str:
         return outage_remedy(str(call.params.get("TableName", "of the gateway")), error)
 
-    return Attempts(min(retry_seconds, now.until - time.monotonic()), is_transient, remedy, now.before)
+    return Attempts(min(retry_seconds, now.until - time.monotonic()), is_transient, remedy)
 
 
 async def sleep(seconds: float) -> None:

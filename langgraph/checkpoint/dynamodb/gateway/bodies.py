@@ -7,25 +7,23 @@ import gzip
 import sys
 import time
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
 import anyio
 from anyio import to_thread
-from pydantic import ValidationError
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 
 from langgraph.checkpoint.dynamodb._format.wire import described_bytes
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
-from langgraph.checkpoint.dynamodb.gateway.media import Media, media_of
 from langgraph.checkpoint.dynamodb.gateway.principals import Principal
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 from langgraph.checkpoint.dynamodb.gateway.shares import Shares
-from langgraph.checkpoint.dynamodb.gateway.wire import Message
+from langgraph.checkpoint.dynamodb.gateway.size_limits import check_json
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -33,6 +31,8 @@ else:
     from backports import zstd
 
 T = TypeVar("T")
+
+MEDIA_TYPE = "application/json"
 
 # Anything larger is decoded, or encoded, in a worker.
 _THREADED_BYTES = 64 << 10
@@ -45,12 +45,6 @@ _GZIP_SIZE_BYTES = 4
 _ZSTD_HEADER_BYTES = 18
 # Anything smaller is not worth compressing.
 _COMPRESSED_BYTES_MIN = 1 << 10
-# How many mistakes of a request are named. Describing one takes microseconds, and a body of a hundred bytes can have a
-# hundred thousand, so beyond a bound they are only counted.
-_MISTAKES_MAX = 5
-_MISTAKES_DESCRIBED_MAX = 1000
-# A key of the body that an answer quotes is cut to this length: a client may choose one of 16 MiB.
-_NAME_CHARACTERS_MAX = 100
 # A decompressor keeps zstd's window in memory. The senders' own default is 2 MiB.
 _ZSTD_OPTIONS: dict[int, int] = {zstd.DecompressionParameter.window_log_max: 23}
 _ZSTD_LEVEL = 3
@@ -71,19 +65,20 @@ class RequestBody:
 
     data: bytes
     encoding: str
-    media: Media
     size_bytes: int
 
-    async def message(self, model: type[Message], workers: Workers, who: Principal) -> Message:
-        """Decode the body into a message.
+    async def read(self, decode: Callable[[bytes], T], workers: Workers, who: Principal) -> T:
+        """Decompress and decode the body.
 
         Raises:
-            ProblemError: The body is not a message of the model, or over a limit.
+            ProblemError: The body is over a limit.
         """
-        return await workers.run(who, self.size_bytes, partial(self._decoded, model))
+        return await workers.run(who, self.size_bytes, partial(self._read, decode))
 
-    def _decoded(self, model: type[Message]) -> Message:
-        return _message(decompressed(self.data, self.encoding, self.size_bytes), self.media, model)
+    def _read(self, decode: Callable[[bytes], T]) -> T:
+        content = decompressed(self.data, self.encoding, self.size_bytes)
+        check_json(content)
+        return decode(content)
 
 
 class Workers:
@@ -116,7 +111,7 @@ def announced_length(headers: Headers, limits: Limits) -> int:
     Raises:
         ProblemError: The headers do not say it, or say that it is no message, or that it is too large.
     """
-    media_of(headers.get("content-type", ""))
+    _check_media_type(headers.get("content-type", ""))
     content_encoding(headers.get("content-encoding", ""))
     announced = headers.get("content-length", "")
     if not (announced.isascii() and announced.isdecimal()):
@@ -155,7 +150,7 @@ async def receive(request: Request, length: int, limits: Limits) -> RequestBody:
     if size > limits.decompressed_bytes_max:
         over = f"the body is over {limits.decompressed_bytes_max:,} bytes once it is decompressed"
         raise ProblemError(413, f"{over}; send less in one request")
-    return RequestBody(bytes(data), encoding, media_of(request.headers["content-type"]), size)
+    return RequestBody(bytes(data), encoding, size)
 
 
 def patience_seconds(size_bytes: int) -> float:
@@ -180,44 +175,28 @@ def announced_bytes(data: bytes | bytearray, encoding: str) -> int:
         raise ProblemError(400, says) from None
 
 
-def _message(body: bytes, media: Media, model: type[Message]) -> Message:
-    document = media.document(body)
-    try:
-        return model.model_validate(document)
-    except ValidationError as error:
-        raise ProblemError(400, _mistakes(error)) from None
-
-
-def _mistakes(error: ValidationError) -> str:
-    if error.error_count() > _MISTAKES_DESCRIBED_MAX:
-        return f"the body has {error.error_count():,} mistakes; compare it with /openapi.json"
-    # The input may be a state, so it is not even asked for.
-    found = error.errors(include_url=False, include_context=False, include_input=False)
-    named = [f"{_place(each['loc']) or 'the body'}: {each['msg']}" for each in found[:_MISTAKES_MAX]]
-    return "; ".join(named) + (
-        f"; and {len(found) - _MISTAKES_MAX} more" if len(found) > _MISTAKES_MAX else ""
-    )
-
-
-def _place(loc: Iterable[int | str]) -> str:
-    return ".".join(str(each)[:_NAME_CHARACTERS_MAX] for each in loc)
+def _check_media_type(content_type: str) -> None:
+    name, _, parameters = content_type.lower().partition(";")
+    charset = parameters.replace(" ", "").replace('"', "").partition("charset=")[2]
+    if name.strip() != MEDIA_TYPE or charset not in ("", "utf-8"):
+        raise ProblemError(
+            415, f"Content-Type must be {MEDIA_TYPE}, in UTF-8", headers={"Accept-Post": MEDIA_TYPE}
+        )
 
 
 async def answer(
-    media: Media, accept_encoding: str, document: Any, workers: Workers, who: Principal, size_bytes: int
+    encode: Callable[[], bytes], accept_encoding: str, workers: Workers, who: Principal, size_bytes: int
 ) -> Response:
-    """Return the response for a document of about this size, compressed if the client accepts that."""
-    return await workers.run(
-        who, size_bytes, partial(_response, media, chosen_encoding(accept_encoding), document)
-    )
+    """Return the response with what is encoded, of about this size, compressed if the client accepts that."""
+    return await workers.run(who, size_bytes, partial(_response, encode, chosen_encoding(accept_encoding)))
 
 
-def _response(media: Media, encoding: str | None, document: Any) -> Response:
-    body, headers = media.encode(document), dict[str, str]()
+def _response(encode: Callable[[], bytes], encoding: str | None) -> Response:
+    body, headers = encode(), dict[str, str]()
     if encoding is not None and len(body) >= _COMPRESSED_BYTES_MIN:
         headers["Content-Encoding"] = encoding
         body = compressed(body, encoding)
-    return Response(body, media_type=media.name, headers=headers)
+    return Response(body, media_type=MEDIA_TYPE, headers=headers)
 
 
 def content_encoding(header: str) -> str:

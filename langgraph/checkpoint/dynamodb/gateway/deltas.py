@@ -18,24 +18,27 @@ from langgraph.checkpoint.dynamodb._runtime.cache import CachedCheckpoint
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
-from langgraph.checkpoint.dynamodb.gateway import wire
-from langgraph.checkpoint.dynamodb.gateway.limits import Limits
+from langgraph.checkpoint.dynamodb.gateway.messages import SentValue
 from langgraph.checkpoint.dynamodb.gateway.opaque import OpaqueValue
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 
 
-def check_deltas(request: wire.Message, limits: Limits) -> int:
-    """Return how many bytes the deltas of a request describe.
+def check_deltas(deltas: Mapping[str, SentValue], bytes_max: int) -> int:
+    """Return how many bytes deltas describe.
 
     Raises:
+        CheckpointerInputError: One does not say how large its value is.
         ProblemError: More than a body may have; a 413.
     """
-    if not isinstance(request, wire.PutRequest):
-        return 0
-    size = sum(each.size_bytes for each in request.deltas.values())
-    if size > limits.decompressed_bytes_max:
+    try:
+        size = sum(each.size_bytes for each in deltas.values())
+    except ValueError as error:
+        raise CheckpointerInputError(
+            f"a delta cannot be read ({error}); send it as a frame of zstd with its content size"
+        ) from None
+    if size > bytes_max:
         msg = (
-            f"the deltas of values describe {size:,} bytes, and {limits.decompressed_bytes_max:,} are allowed; keep"
+            f"the deltas of values describe {size:,} bytes, and {bytes_max:,} are allowed; keep"
             " less in the state, or raise decompressed_bytes_max in the gateway's limits"
         )
         raise ProblemError(413, msg)
@@ -43,15 +46,14 @@ def check_deltas(request: wire.Message, limits: Limits) -> int:
 
 
 def rebuilt(
-    storage: Storage, partition: Partition, request: wire.PutRequest
+    storage: Storage, partition: Partition, parent_id: str | None, deltas: Mapping[str, SentValue]
 ) -> Op[Mapping[str, OpaqueValue]]:
     """Return the values that came as deltas, as far as the parent has what they are based on.
 
     Raises:
         CheckpointerInputError: A delta is damaged.
     """
-    parent_id = request.parent_checkpoint_id
-    if not request.deltas or parent_id is None:
+    if not deltas or parent_id is None:
         return {}
     entry = storage.cache.checkpoint(partition.pk, parent_id)
     if entry is None:
@@ -60,12 +62,12 @@ def rebuilt(
             return {}
         # The put needs it, too.
         storage.cache.remember_checkpoint(partition.pk, parent_id, replace(entry, contents={}))
-    size = sum(each.size_bytes for each in request.deltas.values())
-    return (yield from work(partial(_rebuilt, storage, partition, request.deltas, entry), size))
+    size = sum(each.size_bytes for each in deltas.values())
+    return (yield from work(partial(_rebuilt, storage, partition, deltas, entry), size))
 
 
 def _rebuilt(
-    storage: Storage, partition: Partition, deltas: Mapping[str, wire.Delta], entry: CachedCheckpoint
+    storage: Storage, partition: Partition, deltas: Mapping[str, SentValue], entry: CachedCheckpoint
 ) -> dict[str, OpaqueValue]:
     found: dict[str, OpaqueValue] = {}
     for name, delta in deltas.items():
@@ -84,9 +86,9 @@ def _base(
     return stored.join(contents) if contents.keys() >= set(stored.segments) else None
 
 
-def _applied(delta: wire.Delta, base: bytes, name: str) -> bytes:
+def _applied(delta: SentValue, base: bytes, name: str) -> bytes:
     try:
-        return value_of(base, delta.delta)
+        return value_of(base, delta.data)
     except ValueError as error:
         raise CheckpointerInputError(
             f"the delta of channel {name!r} is damaged ({error}); send the value whole"

@@ -1,4 +1,4 @@
-"""The store's operations on messages from the wire: the service runs them as `DynamoDBStore` does.
+"""The calls of the store, on LangGraph's own operations: the service runs them as `DynamoDBStore` does.
 
 What one request can make the service read is bounded: a search by `search_bytes_max`, an answer by its room. What it
 has read counts as memory that it holds. An answer leaves out what does not fit, and the client asks for the rest.
@@ -10,15 +10,16 @@ import array
 import json
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from itertools import islice
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from langgraph.store.base import Item as StoredItem
 from langgraph.store.base import ListNamespacesOp, MatchCondition, PutOp, SearchOp
+from pydantic import Field
 
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.items import Item, damaged, partition_key, sort_key
@@ -27,15 +28,32 @@ from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._runtime.failures import is_transient
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerInputError
-from langgraph.checkpoint.dynamodb.gateway import label_wire as wire
-from langgraph.checkpoint.dynamodb.gateway.endpoints import Endpoints
-from langgraph.checkpoint.dynamodb.gateway.limits import Limits
+from langgraph.checkpoint.dynamodb.gateway.call import serve
+from langgraph.checkpoint.dynamodb.gateway.messages import (
+    MANY_MAX,
+    FoundMemories,
+    FoundNamespaces,
+    Memory,
+    MemoryKey,
+    MemoryLabels,
+    PutRevision,
+    Removed,
+    RestOfMemories,
+    Seen,
+    StoreGet,
+    StoreListNamespaces,
+    StoreOp,
+    StorePut,
+    StoreResult,
+    StoreResults,
+    StoreSearch,
+)
 from langgraph.checkpoint.dynamodb.gateway.opaque import inert_serde
-from langgraph.checkpoint.dynamodb.gateway.principals import Principal
-from langgraph.checkpoint.dynamodb.gateway.shares import Held
+from langgraph.checkpoint.dynamodb.gateway.principals import Principal, check_right
+from langgraph.checkpoint.dynamodb.gateway.serving import Serving
 from langgraph.checkpoint.dynamodb.gateway.size_limits import check_json
-from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
-from langgraph.store.dynamodb import batch, erase, reads
+from langgraph.store.dynamodb import batch as batch_
+from langgraph.store.dynamodb import erase, reads
 from langgraph.store.dynamodb.batch import check_list, new_memory, new_search, put_all
 from langgraph.store.dynamodb.index import checked_numbers, exact_vectors
 from langgraph.store.dynamodb.keys import Address, address_of
@@ -49,7 +67,9 @@ from langgraph.store.dynamodb.storage import StoreStorage
 from langgraph.store.dynamodb.transfer import record_of, times_of
 from langgraph.store.dynamodb.values import NESTING_MAX
 
-Document: TypeAlias = dict[str, Any]
+if TYPE_CHECKING:
+    from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
+
 # What a memory's document has beside its value.
 _MEMORY_BYTES = 300
 _LISTED_MAX = 10_000
@@ -91,91 +111,76 @@ def store_storage(saver: DynamoDBSaver, search_bytes_max: int) -> StoreStorage:
     )
 
 
-ENDPOINTS = Endpoints("store/")
-
-
-@dataclass(frozen=True)
-class Memories:
-    """One method for each of the store's endpoints: it takes the request, and returns an operation.
-
-    Args:
-        storage: The storage that is served.
-        who: Whose request it is.
-        held: What the request holds of the service's memory.
-        limits: The limits of one request. A deletion stops after `part_seconds`, and goes on with the next request.
-    """
-
-    storage: StoreStorage
-    who: Principal
-    held: Held
-    limits: Limits
-
-    @ENDPOINTS.serve(None, wire.BatchResponse)
-    def batch(self, request: wire.BatchRequest) -> Op[Document]:
-        """Run operations: first the reads, and then the puts, if the results of all reads fit into the answer."""
-        reading = _Reading(self.storage.counting(self.held.add), Room(self.limits.answer_bytes))
-        reads_: dict[int, Callable[[], Op[Any]]] = {}
-        puts: dict[Any, _Put] = {}
-        for position, op in enumerate(request.ops):
-            if isinstance(op, wire.StoreGet):
-                self.who.check_memories(op.namespace)
-                address = address_of(_checked(op.namespace), op.key)
-                reading.wanted.append(address)
-                reads_[position] = partial(reading.get, address, op.refresh_ttl)
-            elif isinstance(op, wire.StoreSearch):
-                reads_[position] = partial(reading.find, _search(op, self.who), op.refresh_ttl)
-            elif isinstance(op, wire.StoreListNamespaces):
-                reads_[position] = partial(reading.list, _list(op), self.who.memory_labels)
-            else:
-                self.who.check_memories(op.namespace)
-                new = yield from _new(op)
-                # Of several puts of a memory the last counts, unless they have something to answer.
-                key = position if _has_result(new) else new.address
-                puts[key] = _Put(position, new, _packed(op.vectors))
-        left = yield from reading.all(reads_)
-        # The puts come after the reads, also after those of what a search found.
-        if left or reading.has_rest:
-            left += [position for position, op in enumerate(request.ops) if isinstance(op, wire.StorePut)]
+@serve(None, name="store/batch")
+def batch(it: Serving, ops: Annotated[tuple[StoreOp, ...], Field(max_length=MANY_MAX)]) -> Op[StoreResults]:
+    """Run operations: first the reads, and then the puts, if the results of all reads fit into the answer."""
+    for op in ops:
+        check_right(it.who, "write" if isinstance(op, StorePut) else "read")
+    reading = _Reading(it.store.counting(it.held), Room(it.limits.answer_bytes))
+    reads_: dict[int, Callable[[], Op[Any]]] = {}
+    puts: dict[Any, _Put] = {}
+    for position, op in enumerate(ops):
+        if isinstance(op, StoreGet):
+            address = address_of(batch_.checked_prefix(op.namespace), op.key)
+            reading.wanted.append(address)
+            reads_[position] = partial(reading.get, address, op.refresh_ttl)
+        elif isinstance(op, StoreSearch):
+            reads_[position] = partial(reading.find, _search(op, it.who), op.refresh_ttl)
+        elif isinstance(op, StoreListNamespaces):
+            reads_[position] = partial(reading.list, _list(op), it.who.memory_labels)
         else:
-            left = yield from self._put(list(puts.values()), reading.results)
-        results = [reading.results.get(position) for position in range(len(request.ops))]
-        return {"results": results, "left": sorted(left)}
+            new = yield from _new(op)
+            # Of several puts of a memory the last counts, unless they have something to answer.
+            key = position if _has_result(new) else new.address
+            puts[key] = _Put(position, new, _packed(op.vectors or ()))
+    left = yield from reading.all(reads_)
+    # The puts come after the reads, also after those of what a search found.
+    if left or reading.has_rest:
+        left += [position for position, op in enumerate(ops) if isinstance(op, StorePut)]
+    else:
+        left = yield from _put(it.store, list(puts.values()), reading.results)
+    return StoreResults([reading.results.get(position) for position in range(len(ops))], sorted(left))
 
-    def _put(self, puts: Sequence[_Put], results: dict[int, Any]) -> Op[list[int]]:
-        """Store memories; return the positions of those for which the table was too busy, unless it was for all."""
-        outcomes = yield from put_all(
-            self.storage, [each.new for each in puts], [each.vectors for each in puts], _or_transient
-        )
-        failed: list[int] = []
-        for (position, new, _), outcome in zip(puts, outcomes, strict=True):
-            if isinstance(outcome, Exception):
-                failed.append(position)
-                if len(failed) == len(puts):
-                    raise outcome
-            elif _has_result(new):
-                results[position] = {"revision": outcome}
-        return failed
 
-    @ENDPOINTS.serve("write", wire.DeleteNamespaceResponse)
-    def delete_namespace(self, request: wire.DeleteNamespaceRequest) -> Op[Document]:
-        """Delete the memories under a namespace, as many as there is time for."""
-        return self._removing(request, is_erasure=True)
+def _put(storage: StoreStorage, puts: Sequence[_Put], results: dict[int, StoreResult]) -> Op[list[int]]:
+    """Store memories; return the positions of those for which the table was too busy, unless it was for all."""
+    outcomes = yield from put_all(
+        storage, [each.new for each in puts], [each.vectors for each in puts], _or_transient
+    )
+    failed: list[int] = []
+    for (position, new, _), outcome in zip(puts, outcomes, strict=True):
+        if isinstance(outcome, Exception):
+            failed.append(position)
+            if len(failed) == len(puts):
+                raise outcome
+        elif _has_result(new):
+            results[position] = PutRevision(outcome)
+    return failed
 
-    @ENDPOINTS.serve("write", wire.DeleteNamespaceResponse)
-    def sweep_ttl(self, request: wire.SweepTtlRequest) -> Op[Document]:
-        """Delete expired memories under a namespace, as many as there is time for."""
-        return self._removing(request, is_erasure=False)
 
-    def _removing(self, request: wire.DeleteNamespaceRequest, *, is_erasure: bool) -> Op[Document]:
-        self.who.check_memories(request.namespace_prefix)
-        until = self.storage.clock() + self.limits.part_seconds
-        after = (
-            None if request.after is None else address_of(tuple(request.after.namespace), request.after.key)
-        )
-        deleted, end = yield from erase.remove_part(
-            self.storage, _checked(request.namespace_prefix), after, until, is_erasure=is_erasure
-        )
-        return {"deleted": deleted, "after": None if end is None else _place(end)}
+@serve("write", name="store/delete-namespace")
+def delete_namespace(
+    it: Serving, namespace_prefix: MemoryLabels, after: MemoryKey | None = None
+) -> Op[Removed]:
+    """Delete the memories under a namespace, as many as there is time for."""
+    return _removing(it, namespace_prefix, after, is_erasure=True)
+
+
+@serve("write", name="store/sweep-ttl")
+def sweep_ttl(it: Serving, namespace_prefix: MemoryLabels, after: MemoryKey | None = None) -> Op[Removed]:
+    """Delete expired memories under a namespace, as many as there is time for."""
+    return _removing(it, namespace_prefix, after, is_erasure=False)
+
+
+def _removing(
+    it: Serving, namespace_prefix: MemoryLabels, after: MemoryKey | None, *, is_erasure: bool
+) -> Op[Removed]:
+    until = it.store.clock() + it.limits.part_seconds
+    start = None if after is None else address_of(after.namespace, after.key)
+    deleted, end = yield from erase.remove_part(
+        it.store, batch_.checked_prefix(namespace_prefix), start, until, is_erasure=is_erasure
+    )
+    return Removed(deleted, None if end is None else MemoryKey(end.namespace, end.key))
 
 
 class _Put(NamedTuple):
@@ -190,7 +195,7 @@ class _Reading:
 
     storage: StoreStorage
     room: Room
-    results: dict[int, Any] = field(default_factory=dict)
+    results: dict[int, StoreResult] = field(default_factory=dict)
     has_rest: bool = False
     wanted: list[Address] = field(default_factory=list)
     _read: dict[tuple[str, str], Item | None] = field(default_factory=dict)
@@ -207,7 +212,7 @@ class _Reading:
         yield from reads.renew(self.storage, self._renewed)
         return left
 
-    def get(self, address: Address, refresh_ttl: bool) -> Op[Document | None]:
+    def get(self, address: Address, refresh_ttl: bool) -> Op[Memory | None]:
         """Read a memory. Its item is read with those of the gets after it; its segments are not: there may be many."""
         if (address.pk, address.sk) not in self._read:
             yield from self._read_ahead()
@@ -228,25 +233,25 @@ class _Reading:
         self.storage.on_read(sum(map(item_bytes, found)))
         self._read |= dict.fromkeys(group) | {(partition_key(item), sort_key(item)): item for item in found}
 
-    def find(self, wanted: Search, refresh_ttl: bool) -> Op[Document]:
+    def find(self, wanted: Search, refresh_ttl: bool) -> Op[FoundMemories]:
         """Search."""
         found = yield from search(self.storage, wanted)
-        documents: list[Document] = []
-        rest: list[Document] = []
+        memories: list[Memory] = []
+        rest: list[RestOfMemories] = []
         for loaded, score in found:
             if self.room.is_full():
                 self.has_rest = True
-                rest.append(_place(loaded.address) | {"score": score})
+                rest.append(RestOfMemories(loaded.address.namespace, loaded.address.key, score))
             else:
-                documents.append((yield from self._memory(loaded, score, refresh_ttl)))
-        return {"found": documents, "rest": rest}
+                memories.append((yield from self._memory(loaded, score, refresh_ttl)))
+        return FoundMemories(memories, rest)
 
-    def list(self, op: ListNamespacesOp, labels: tuple[str, ...]) -> Op[Document]:
+    def list(self, op: ListNamespacesOp, labels: tuple[str, ...]) -> Op[FoundNamespaces]:
         """List namespaces."""
         found = yield from list_namespaces(self.storage, op, labels)
-        return {"found": [[*each] for each in found]}
+        return FoundNamespaces([tuple(each) for each in found])
 
-    def _memory(self, loaded: LoadedMemory, score: float | None, refresh_ttl: bool) -> Op[Document]:
+    def _memory(self, loaded: LoadedMemory, score: float | None, refresh_ttl: bool) -> Op[Memory]:
         size = loaded.segment_bytes or item_bytes(loaded.memory.item)
         text: str = yield from work(partial(_text, loaded), size)
         self.room.size_bytes += _MEMORY_BYTES + len(text)
@@ -259,7 +264,14 @@ class _Reading:
             )
         if refresh_ttl:
             self._renewed.append(loaded.memory)
-        return record_of(loaded) | {"value": text, "revision": loaded.memory.revision, "score": score}
+        given: dict[str, Any] = {
+            **record_of(loaded),
+            "namespace": loaded.address.namespace,
+            "value": text,
+            "revision": loaded.memory.revision,
+            "score": score,
+        }
+        return Memory(**given)
 
 
 def _has_result(new: NewMemory) -> bool:
@@ -285,17 +297,13 @@ def _text(loaded: LoadedMemory) -> str:
         raise damaged(loaded.memory.item, f"its value is no JSON data ({error})") from error
 
 
-def _place(at: Address) -> Document:
-    return {"namespace": [*at.namespace], "key": at.key}
-
-
 # What comes in
 
 
-def _search(op: wire.StoreSearch, who: Principal) -> Search:
+def _search(op: StoreSearch, who: Principal) -> Search:
     wanted_filter = None if op.filter is None else _json(op.filter, "filter")
     wanted = new_search(
-        SearchOp(_checked(op.namespace_prefix), wanted_filter, op.limit, op.offset),
+        SearchOp(batch_.checked_prefix(op.namespace_prefix), wanted_filter, op.limit, op.offset),
         order=op.order,
         after=None if op.after is None else _shown(op.after),
     )
@@ -306,7 +314,7 @@ def _search(op: wire.StoreSearch, who: Principal) -> Search:
     return replace(wanted, limit=0) if namespace is None else replace(wanted, namespace=namespace)
 
 
-def _new(op: wire.StorePut) -> Op[NewMemory]:
+def _new(op: StorePut) -> Op[NewMemory]:
     if op.value is None and (op.times or (op.condition and op.condition.revision is None)):
         raise CheckpointerInputError(
             "value is null, which deletes; give a condition with the revision of the memory to delete, or none"
@@ -314,11 +322,11 @@ def _new(op: wire.StorePut) -> Op[NewMemory]:
     value = None
     if op.value is not None:
         value = yield from work(partial(_json, op.value, f"value of memory {op.key!r}"), len(op.value))
-    new = new_memory(PutOp(_checked(op.namespace), op.key, value), None)
+    new = new_memory(PutOp(batch_.checked_prefix(op.namespace), op.key, value), None)
     new = replace(new, ttl_seconds=op.ttl_seconds)
     if op.condition is not None:
         new = replace(new, expected=Expected(op.condition.revision), token=op.condition.token)
-    return new if op.times is None else replace(new, times=times_of(op.times.model_dump()))
+    return new if op.times is None else replace(new, times=times_of(asdict(op.times)))
 
 
 def _packed(given: Sequence[bytes]) -> Sequence[NewVector]:
@@ -345,12 +353,10 @@ def _json(text: str, name: str) -> Any:
         ) from None
 
 
-def _checked(labels: Iterable[str]) -> tuple[str, ...]:
-    return batch.checked_prefix(tuple(labels))
-
-
-def _list(op: wire.StoreListNamespaces) -> ListNamespacesOp:
-    conditions = tuple(MatchCondition(each.match_type, tuple(each.path)) for each in op.match_conditions)
+def _list(op: StoreListNamespaces) -> ListNamespacesOp:
+    conditions = tuple(
+        MatchCondition(each.match_type, tuple(each.path)) for each in op.match_conditions or ()
+    )
     wanted = ListNamespacesOp(conditions or None, op.max_depth, op.limit, op.offset)
     check_list(wanted)
     return wanted
@@ -369,7 +375,7 @@ def _numbers(data: bytes) -> Sequence[float]:
         raise CheckpointerInputError(str(error)) from None
 
 
-def _shown(at: wire.Shown) -> StoredItem:
+def _shown(at: Seen) -> StoredItem:
     """Return a memory that was read, as far as a search needs it."""
     never = "1970-01-01T00:00:00+00:00"
     try:

@@ -1,29 +1,38 @@
-"""The node cache's operations on messages from the wire. The service stores values as the client serialized them."""
+"""The calls of the node cache. The service stores values as the client serialized them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
 
 from langgraph.cache.dynamodb import entries
-from langgraph.cache.dynamodb.entries import CacheStorage
+from langgraph.cache.dynamodb.entries import CacheStorage, entry_of, store
 from langgraph.checkpoint.dynamodb._format.items import Item, partition_key, sort_key
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerError
-from langgraph.checkpoint.dynamodb.gateway import label_wire as wire
-from langgraph.checkpoint.dynamodb.gateway.endpoints import Endpoints
-from langgraph.checkpoint.dynamodb.gateway.limits import Limits
+from langgraph.checkpoint.dynamodb.gateway.call import serve
 from langgraph.checkpoint.dynamodb.gateway.memories import Recent, Room
+from langgraph.checkpoint.dynamodb.gateway.messages import (
+    MANY_MAX,
+    CachedEntries,
+    CachedValues,
+    CacheEntry,
+    NodeKey,
+    NodeLabels,
+    Refused,
+    Value,
+)
 from langgraph.checkpoint.dynamodb.gateway.opaque import OpaqueValue, opaque_storage
-from langgraph.checkpoint.dynamodb.gateway.principals import Principal
-from langgraph.checkpoint.dynamodb.gateway.shares import Held
-from langgraph.checkpoint.dynamodb.gateway.wire import Done
-from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
+from langgraph.checkpoint.dynamodb.gateway.serving import Serving
 
-Document: TypeAlias = dict[str, Any]
+if TYPE_CHECKING:
+    from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
+
 # An entry has up to 390 KB, and what does not fit into an answer is read, and paid for, again.
 _READ_AT_ONCE = 16
 
@@ -42,98 +51,77 @@ def cache_storage(saver: DynamoDBSaver) -> CacheStorage:
     )
 
 
-ENDPOINTS = Endpoints("cache/")
-
-
-@dataclass(frozen=True)
-class Nodes:
-    """One method for each of the cache's endpoints: it takes the request, and returns an operation.
-
-    Args:
-        storage: The storage that is served, whose serializer takes and returns types and bytes.
-        who: Whose request it is.
-        held: What the request holds of the service's memory.
-        limits: The limits of one request.
-    """
-
-    storage: CacheStorage
-    who: Principal
-    held: Held
-    limits: Limits
-
-    @ENDPOINTS.serve("read", wire.CacheGetResponse)
-    def get(self, request: wire.CacheGetRequest) -> Op[Document]:
-        """Read the values that are cached, as many as fit."""
-        values: list[Document | None] = [None] * len(request.keys)
-        refused: list[Document] = []
-        left: list[int] = []
-        room = Room(self.limits.answer_bytes)
-        for start in range(0, len(request.keys), _READ_AT_ONCE):
-            group = range(start, min(start + _READ_AT_ONCE, len(request.keys)))
-            if room.is_full():
-                left += group
+@serve("read", name="cache/get")
+def get(it: Serving, keys: Annotated[tuple[NodeKey, ...], Field(max_length=MANY_MAX)]) -> Op[CachedValues]:
+    """Read the values that are cached, as many as fit."""
+    values: list[Value | None] = [None] * len(keys)
+    refused: list[Refused] = []
+    left: list[int] = []
+    room = Room(it.limits.answer_bytes)
+    for start in range(0, len(keys), _READ_AT_ONCE):
+        group = range(start, min(start + _READ_AT_ONCE, len(keys)))
+        if room.is_full():
+            left += group
+            continue
+        found = yield from _read(it, [keys[each] for each in group])
+        for position, item in zip(group, found, strict=True):
+            if item is None:
                 continue
-            found = yield from self._read([request.keys[each] for each in group])
-            for position, item in zip(group, found, strict=True):
-                if item is None:
-                    continue
-                if room.is_full():
-                    left.append(position)
-                    continue
-                opened = yield from _tried(work(partial(self._open, item), item_bytes(item)))
-                if isinstance(opened, str):
-                    refused.append({"position": position, "reason": opened})
-                elif opened is not None:
-                    values[position] = opened
-                    self.held.add(len(opened["data"]))
-                    room.size_bytes += len(opened["data"])
-        return {"values": values, "refused": refused, "left": left}
+            if room.is_full():
+                left.append(position)
+                continue
+            opened = yield from _tried(work(partial(_open, it.cache, item), item_bytes(item)))
+            if isinstance(opened, str):
+                refused.append(Refused(position, opened))
+            elif opened is not None:
+                values[position] = Value(*opened)
+                it.held(len(opened.data))
+                room.size_bytes += len(opened.data)
+    return CachedValues(values, refused, left)
 
-    def _read(self, keys: Sequence[wire.LabelledKey]) -> Op[list[Item | None]]:
-        wanted = []
-        for each in keys:
-            self.who.check_namespace(each.namespace)
-            wanted.append(self.storage.key((tuple(each.namespace), each.key)))
-        places = [(partition_key(each), sort_key(each)) for each in wanted]
-        unique = dict(zip(places, wanted, strict=True))
-        found = yield from self.storage.table.batch_get(
-            list(unique.values()), consistent=self.storage.consistent_read
-        )
-        self.held.add(sum(map(item_bytes, found)))
-        by_key = {(partition_key(item), sort_key(item)): item for item in found}
-        return [by_key.get(each) for each in places]
 
-    def _open(self, item: Item) -> Document | None:
-        for kind, data in entries.open_entry(self.storage, item):
-            return {"type": kind, "data": data}
-        return None
+def _read(it: Serving, keys: Sequence[NodeKey]) -> Op[list[Item | None]]:
+    wanted = [it.cache.key((each.namespace, each.key)) for each in keys]
+    places = [(partition_key(each), sort_key(each)) for each in wanted]
+    unique = dict(zip(places, wanted, strict=True))
+    found = yield from it.cache.table.batch_get(list(unique.values()), consistent=it.cache.consistent_read)
+    it.held(sum(map(item_bytes, found)))
+    by_key = {(partition_key(item), sort_key(item)): item for item in found}
+    return [by_key.get(each) for each in places]
 
-    @ENDPOINTS.serve("write", wire.CacheSetResponse)
-    def set(self, request: wire.CacheSetRequest) -> Op[Document]:
-        """Cache values."""
-        new: dict[tuple[str, str], Item] = {}
-        refused: list[Document] = []
-        for position, each in enumerate(request.entries):
-            self.who.check_namespace(each.namespace)
-            full_key, value = (tuple(each.namespace), each.key), OpaqueValue(each.type, each.data)
-            made = partial(entries.entry_of, self.storage, full_key, value, each.ttl_seconds)
-            item = yield from _tried(work(made, len(each.data)))
-            if isinstance(item, str):
-                refused.append({"position": position, "reason": item})
-            else:
-                new[partition_key(item), sort_key(item)] = item
-        yield from entries.store(self.storage, list(new.values()))
-        return {"refused": refused}
 
-    @ENDPOINTS.serve("write", Done)
-    def clear(self, request: wire.CacheClearRequest) -> Op[Document]:
-        """Delete values."""
-        for each in [request.prefix] if request.namespaces is None else request.namespaces:
-            self.who.check_namespace(each)
-        storage = replace(self.storage, prefix=tuple(request.prefix) if request.namespaces is None else ())
-        namespaces = None if request.namespaces is None else [tuple(each) for each in request.namespaces]
-        yield from entries.clear(storage, namespaces)
-        return {}
+def _open(storage: CacheStorage, item: Item) -> OpaqueValue | None:
+    return next(iter(entries.open_entry(storage, item)), None)
+
+
+@serve("write", name="cache/set", operation="set")
+def set_entries(
+    it: Serving, entries: Annotated[tuple[CacheEntry, ...], Field(max_length=MANY_MAX)]
+) -> Op[CachedEntries]:
+    """Cache values."""
+    new: dict[tuple[str, str], Item] = {}
+    refused: list[Refused] = []
+    for position, each in enumerate(entries):
+        full_key, value = (each.namespace, each.key), OpaqueValue(each.type, each.data)
+        made = partial(entry_of, it.cache, full_key, value, each.ttl_seconds)
+        item = yield from _tried(work(made, len(each.data)))
+        if isinstance(item, str):
+            refused.append(Refused(position, item))
+        else:
+            new[partition_key(item), sort_key(item)] = item
+    yield from store(it.cache, list(new.values()))
+    return CachedEntries(refused)
+
+
+@serve("write", name="cache/clear")
+def clear(
+    it: Serving, namespaces: tuple[NodeLabels, ...] | None = None, prefix: NodeLabels | None = None
+) -> Op[None]:
+    """Delete the values of namespaces, each by itself; null: of all that begin with the prefix."""
+    if namespaces is None:
+        # Also one that is not given: it is that of all.
+        it.who.check_namespace(prefix or ())
+    return entries.clear(replace(it.cache, prefix=prefix or () if namespaces is None else ()), namespaces)
 
 
 def _tried(operation: Op[Any]) -> Op[Any]:

@@ -2,7 +2,7 @@
 
 The ordinary operations run with this codec: they cut, compress, encrypt and read values as always, and only the
 serializer is missing. Metadata is the exception: lists filter by it, so it is read as inert data, as far as it is
-small and not encrypted. The documents of checkpoints with such values, as answers have them, are here, too.
+small and not encrypted.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import ormsgpack
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from pydantic_core import PydanticSerializationError, to_json
 from typing_extensions import override
 
 from langgraph.checkpoint.dynamodb._format.codec import Codec, rough_bytes
@@ -26,9 +26,12 @@ from langgraph.checkpoint.dynamodb._format.wire import digest_of
 from langgraph.checkpoint.dynamodb._operations.list import has_values
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
+from langgraph.checkpoint.dynamodb.gateway.messages import Value
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 from langgraph.checkpoint.dynamodb.gateway.size_limits import check_json, count_msgpack
-from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
+
+if TYPE_CHECKING:
+    from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
 
 # Larger typed metadata is not read: a byte of it can become a list of 56 bytes in memory.
 _METADATA_BYTES_MAX = 64 << 10
@@ -131,11 +134,8 @@ def inert_serde(saver: DynamoDBSaver) -> SerializerProtocol:
     return _LOOKING
 
 
-Document: TypeAlias = dict[str, Any]
-
-
-def value_documents(have: Collection[bytes], bytes_max: int) -> Callable[[OpaqueValue], Document]:
-    """Return a function that makes the documents of the values in one answer.
+def values_for(have: Collection[bytes], bytes_max: int) -> Callable[[OpaqueValue], Value]:
+    """Return a function that makes the values of one answer.
 
     Args:
         have: The digests of values that the client has.
@@ -143,15 +143,14 @@ def value_documents(have: Collection[bytes], bytes_max: int) -> Callable[[Opaque
     """
     size = 0
 
-    def shown(value: OpaqueValue) -> Document:
+    def shown(value: OpaqueValue) -> Value:
         nonlocal size
-        known = digest_of(value.data) if have else b""
-        if known in have:
-            return {"type": value.type, "same": known}
-        if size and size + len(value.data) > bytes_max:
-            return {"type": value.type, "left": True}
+        is_left = bool(size) and size + len(value.data) > bytes_max
+        digest = digest_of(value.data) if have or is_left else b""
+        if is_left or digest in have:
+            return Value(value.type, None, digest)
         size += len(value.data)
-        return value._asdict()
+        return Value(value.type, value.data)
 
     return shown
 
@@ -165,57 +164,20 @@ def size_of(found: CheckpointTuple) -> int:
     return rough_bytes(metadata) + sum(len(each.data) for each in values)
 
 
-def place_document(found: CheckpointTuple) -> Document:
-    """Return the ids of a checkpoint."""
-    configurable = found.config["configurable"]
-    parent = found.parent_config
-    return {
-        "thread_id": configurable["thread_id"],
-        "checkpoint_ns": configurable["checkpoint_ns"],
-        "checkpoint_id": configurable["checkpoint_id"],
-        "parent_checkpoint_id": None if parent is None else parent["configurable"]["checkpoint_id"],
-    }
-
-
-def checkpoint_document(
-    found: CheckpointTuple, channels: Collection[str] | None, have: Collection[bytes], bytes_max: int
-) -> Document:
-    """Return the document of a checkpoint.
-
-    Args:
-        found: The checkpoint, with opaque values.
-        channels: The channels whose values are wanted; `None` for all.
-        have: The digests of values that the client has.
-        bytes_max: How many bytes of values and pending writes fit. One value fits in any case.
-    """
-    shown = value_documents(have, bytes_max)
-    state = found.checkpoint["channel_values"]
-    values = {name: shown(state[name]) for name in state if channels is None or name in channels}
-    pending = [[task, channel, shown(value)] for task, channel, value in found.pending_writes or ()]
-    rest = {name: each for name, each in found.checkpoint.items() if name != "channel_values"}
-    return {
-        **place_document(found),
-        "checkpoint": as_json(rest),
-        **_metadata_documents(found.metadata),
-        "values": values,
-        "pending_writes": pending,
-    }
-
-
-def _metadata_documents(metadata: Mapping[str, Any]) -> Document:
-    """Return metadata, and its typed bytes if not all of it can be sent as it is."""
+def shown_metadata(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], Value | None]:
+    """Return metadata as an answer has them, and their typed bytes if not all of them can be sent as they are."""
     sent = {name: each for name, each in as_json(metadata).items() if _fits({name: each})}
     if isinstance(metadata, OpaqueMetadata):
-        return {"metadata": sent, "typed_metadata": metadata.typed._asdict()}
+        return sent, Value(*metadata.typed)
     if len(sent) < len(metadata):
-        return {"metadata": sent, "typed_metadata": {"type": "json", "data": json.dumps(metadata).encode()}}
-    return {"metadata": sent}
+        return sent, Value("json", json.dumps(metadata).encode())
+    return sent, None
 
 
-def _fits(entry: Document) -> bool:
-    """Tell whether msgpack can hold an entry: not whole numbers of more than 64 bits, nor half a surrogate pair."""
+def _fits(entry: dict[str, Any]) -> bool:
+    """Tell whether UTF-8 can hold an entry: no half a surrogate pair."""
     try:
-        ormsgpack.packb(entry)
-    except ormsgpack.MsgpackEncodeError:
+        to_json(entry)
+    except PydanticSerializationError:
         return False
     return True

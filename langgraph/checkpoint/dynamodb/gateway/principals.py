@@ -12,16 +12,7 @@ from langgraph.checkpoint.dynamodb._format.labels import label_of
 from langgraph.checkpoint.dynamodb._format.limits import TENANT_PATTERN
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
-from langgraph.checkpoint.dynamodb.gateway.label_wire import BatchRequest, StorePut
 from langgraph.checkpoint.dynamodb.gateway.problems import forbidden
-from langgraph.checkpoint.dynamodb.gateway.wire import (
-    CopyThreadRequest,
-    DeleteForRunsRequest,
-    ListRequest,
-    Message,
-    PruneRequest,
-    ThreadsRequest,
-)
 
 Right: TypeAlias = Literal["read", "write", "administer"]
 RIGHTS: frozenset[Right] = frozenset(get_args(Right))
@@ -133,57 +124,3 @@ def check_right(principal: Principal, right: Right) -> None:
     """
     if right not in principal.rights:
         raise forbidden(f"this request needs the right to {right}, which these credentials do not have")
-
-
-def threads_of(request: Message) -> list[str | None]:
-    """Return every thread that a request names. None stands for all threads."""
-    if isinstance(request, CopyThreadRequest):
-        return [request.source_thread_id, request.target_thread_id]
-    if isinstance(request, PruneRequest):
-        return [*request.thread_ids]
-    if isinstance(request, DeleteForRunsRequest):
-        # A prefix that is the tenant's names threads of the tenant only.
-        return [request.thread_prefix or None]
-    if isinstance(request, ListRequest) and request.after is not None:
-        return [request.thread_id, request.after.thread_id]
-    return [request.thread_id] if hasattr(request, "thread_id") else []
-
-
-def check_request(principal: Principal, request: Message) -> None:
-    """Raise if a principal may not make a request: for a right that depends on it, or for what it names.
-
-    Raises:
-        ProblemError: The principal lacks a right, or the request names a thread or an owner of another tenant.
-    """
-    if isinstance(request, BatchRequest):
-        for each in request.ops:
-            check_right(principal, "write" if isinstance(each, StorePut) else "read")
-    if _is_about_all(principal, request):
-        if (principal.tenant, principal.owner) != (None, None):
-            raise forbidden(
-                "this request is about all threads, and these credentials are for one tenant or owner"
-            )
-        check_right(principal, "administer")
-    prefix, owner = principal.prefix, getattr(request, "owner", None)
-    if not all(principal.owns(each) for each in threads_of(request) if each is not None):
-        raise forbidden(
-            "this names a thread that is not of the tenant of these credentials, whose thread ids begin with"
-            f" {prefix!r}; give HttpCheckpointSaver thread_prefix={prefix!r}, or begin the ids with it"
-        )
-    if owner is not None and not principal.owns(owner):
-        raise forbidden(
-            f"this names an owner that is not of the tenant of these credentials, whose owners begin with {prefix!r};"
-            f" give HttpCheckpointSaver thread_prefix={prefix!r}, or begin the names with it"
-        )
-
-
-def _is_about_all(principal: Principal, request: Message) -> bool:
-    if isinstance(request, ThreadsRequest):
-        return request.owner is None and principal.owner is None
-    if isinstance(request, DeleteForRunsRequest) and principal.owner is not None:
-        return True
-    if isinstance(request, ListRequest) and principal.owner is None:
-        # An index answers a list by run id, of which a tenant sees only its own threads (see list.py). Anything else is
-        # a scan of the table.
-        return request.thread_id is None and items.indexable_run_id(request.filter) is None
-    return None in threads_of(request)

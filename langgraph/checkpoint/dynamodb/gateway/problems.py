@@ -104,7 +104,7 @@ def problem_of(error: Exception) -> ProblemError:
     if isinstance(error, errors.CheckpointerConfigurationError):
         return ProblemError(500, _UNUSABLE, errors.CheckpointerConfigurationError)
     if isinstance(error, errors.CheckpointerUnavailableError) or is_transient(error):
-        return unanswered(error, 0)
+        return unanswered(error)
     for kind, status in _STATUSES.items():
         if isinstance(error, kind):
             return ProblemError(status, str(error), kind)
@@ -115,15 +115,15 @@ def problem_of(error: Exception) -> ProblemError:
     return ProblemError(500, None, errors.CheckpointerError)
 
 
-def unanswered(error: Exception, attempts: int) -> ProblemError:
-    """Return the problem for a request that the table did not answer, or throttled, after so many attempts."""
+def unanswered(error: Exception) -> ProblemError:
+    """Return the problem for a request that the table did not answer, or throttled."""
     # The saver's error comes from that of its last attempt, unless only a part of a batch was left.
     cause = throttling(error.__cause__ if isinstance(error.__cause__, Exception) else error)
     if cause is None:
         detail, more = "the gateway's table does not answer; send the request again", {}
     else:
         detail, more = f"DynamoDB throttles the gateway's table: {cause}", {"throttled": True}
-    return _unavailable(detail, errors.CheckpointerUnavailableError, attempts=attempts, **more)
+    return _unavailable(detail, errors.CheckpointerUnavailableError, **more)
 
 
 def _unavailable(

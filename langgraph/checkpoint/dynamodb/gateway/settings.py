@@ -115,10 +115,6 @@ class GatewayOptions(Options):
         description="A secret. With it, the access log has a keyed digest of each thread's id, and the ids of AWS's"
         " requests.",
     )
-    plain_json: bool = Field(
-        default=False,
-        description="Whether principals that may read checkpoints may have their values as plain JSON.",
-    )
 
     def gateway(self, saver: DynamoDBSaver, *, insecure: bool = False) -> Starlette:
         """Make the service.
@@ -140,7 +136,6 @@ class GatewayOptions(Options):
             authenticate=authenticate or anybody_on_this_machine,
             limits=self.limits,
             audit_key=None if self.audit_key is None else self.audit_key.get_secret_value().encode(),
-            plain_json=self.plain_json,
         )
 
 

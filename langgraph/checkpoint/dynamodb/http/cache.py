@@ -17,10 +17,11 @@ from langgraph.checkpoint.dynamodb._format.limits import CACHE_RETRY_SECONDS
 from langgraph.checkpoint.dynamodb._runtime.options import check_ttl
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError
-from langgraph.checkpoint.dynamodb.http.documents import Document
+from langgraph.checkpoint.dynamodb.gateway import nodes
+from langgraph.checkpoint.dynamodb.gateway.messages import CacheEntry, NodeKey, Refused, Value
 from langgraph.checkpoint.dynamodb.http.options import GatewayKeywords
 from langgraph.checkpoint.dynamodb.http.service import GatewayAccounting, ServiceClient, ask
-from langgraph.checkpoint.dynamodb.http.values import client_serde, codec_of, dumped, loaded
+from langgraph.checkpoint.dynamodb.http.values import client_serde, codec_of, data_of, dumped, loaded
 
 # Running the node is better than waiting for its cache.
 CACHE_TIMEOUT_SECONDS = 2.0
@@ -82,36 +83,36 @@ class HttpCache(ServiceClient, TableCache[ValueT]):
 
     @override
     def _get(self, keys: Sequence[FullKey]) -> Op[dict[FullKey, ValueT]]:
-        wanted: dict[FullKey, Document] = {}
+        wanted: dict[FullKey, NodeKey] = {}
         for namespace, key in keys:
             full_key = (tuple(namespace), key)
-            document = yield from attempt(work(partial(self._document, full_key)), "read", full_key)
-            if document is not None:
-                wanted[full_key] = document
+            place = yield from attempt(work(partial(self._place, full_key)), "read", full_key)
+            if place is not None:
+                wanted[full_key] = place
         found: dict[FullKey, ValueT] = {}
         yield from attempt(self._read(wanted, found), "read", list(wanted))
         return found
 
-    def _read(self, wanted: Mapping[FullKey, Document], found: dict[FullKey, ValueT]) -> Op[None]:
+    def _read(self, wanted: Mapping[FullKey, NodeKey], found: dict[FullKey, ValueT]) -> Op[None]:
         """Fill in what is found, as far as that goes."""
         for group in (yield from self._service.groups(wanted, _name_of)):
             left = group
             while left:
-                answer = yield from ask("cache/get", {"keys": [wanted[each] for each in left]})
-                for full_key, value in zip(left, answer["values"], strict=True):
+                answer = yield from ask(nodes.get, "", tuple(wanted[each] for each in left))
+                for full_key, value in zip(left, answer.values, strict=True):
                     if value is not None:
                         yield from attempt(self._open(full_key, value, found), "read", full_key)
-                for each in answer["refused"]:
-                    yield from attempt(_refused(each), "read", left[each["position"]])
-                left = [left[position] for position in answer["left"]]
+                for each in answer.refused:
+                    yield from attempt(_refused(each), "read", left[each.position])
+                left = [left[position] for position in answer.left]
 
-    def _open(self, full_key: FullKey, value: Document, found: dict[FullKey, ValueT]) -> Op[None]:
+    def _open(self, full_key: FullKey, value: Value, found: dict[FullKey, ValueT]) -> Op[None]:
         loading = partial(loaded, self._codec, value, "the cached value")
-        found[full_key] = yield from work(loading, len(value["data"]))
+        found[full_key] = yield from work(loading, len(data_of(value)))
 
     @override
     def _put(self, values: Values) -> Op[None]:
-        new: dict[FullKey, Document] = {}
+        new: dict[FullKey, CacheEntry] = {}
         for (namespace, key), (value, ttl_seconds) in values.items():
             full_key = (tuple(namespace), key)
             entry = yield from attempt(self._entry(full_key, value, ttl_seconds), "store", full_key)
@@ -119,37 +120,41 @@ class HttpCache(ServiceClient, TableCache[ValueT]):
                 new[full_key] = entry
         yield from attempt(self._store(new), "store", list(new))
 
-    def _store(self, new: Mapping[FullKey, Document]) -> Op[None]:
+    def _store(self, new: Mapping[FullKey, CacheEntry]) -> Op[None]:
         for group in (yield from self._service.groups(new, _name_of)):
-            answer = yield from ask("cache/set", {"entries": [new[each] for each in group]})
-            for each in answer["refused"]:
-                yield from attempt(_refused(each), "store", group[each["position"]])
+            answer = yield from ask(nodes.set_entries, "", tuple(new[each] for each in group))
+            for each in answer.refused:
+                yield from attempt(_refused(each), "store", group[each.position])
 
     @override
     def _clear(self, namespaces: Sequence[Namespace] | None) -> Op[None]:
-        named = None if namespaces is None else [[*self._prefix, *each] for each in namespaces]
-        yield from ask("cache/clear", {"namespaces": named, "prefix": list(self._prefix)})
+        if namespaces is None:
+            yield from ask(nodes.clear, "", prefix=self._prefix)
+        else:
+            yield from ask(nodes.clear, "", tuple((*self._prefix, *each) for each in namespaces))
 
-    def _document(self, full_key: FullKey) -> Document:
+    def _place(self, full_key: FullKey) -> NodeKey:
         """Return how a request names an entry; raise `CheckpointerInputError` if there can be none."""
         entry_key(self._prefix, full_key)
-        return {"namespace": [*self._prefix, *full_key[0]], "key": full_key[1]}
+        return NodeKey((*self._prefix, *full_key[0]), full_key[1])
 
-    def _entry(self, full_key: FullKey, value: Any, ttl_seconds: float | None) -> Op[Document]:
+    def _entry(self, full_key: FullKey, value: Any, ttl_seconds: float | None) -> Op[CacheEntry]:
         if ttl_seconds is not None:
             check_ttl("ttl", ttl_seconds, at_least=0)
-        document = self._document(full_key)
+        place = self._place(full_key)
         dumping = partial(dumped, self._codec, value, "the cached value")
         sent = yield from work(dumping, rough_bytes(value))
-        entry = {**document, **sent, "ttl_seconds": ttl_seconds}
+        entry = CacheEntry(
+            place.namespace, place.key, type=sent.type, data=sent.data, ttl_seconds=ttl_seconds
+        )
         # One that is too large for any request is refused alone, and not with the others of its call.
         yield from self._service.groups({full_key: entry}, _name_of)
         return entry
 
 
-def _refused(refusal: Document) -> Op[None]:
+def _refused(refusal: Refused) -> Op[None]:
     yield from ()
-    raise CheckpointerError(refusal["reason"])
+    raise CheckpointerError(refusal.reason)
 
 
 def _name_of(full_key: FullKey) -> str:

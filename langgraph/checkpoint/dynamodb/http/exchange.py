@@ -5,10 +5,11 @@ It does no I/O and does not wait: the transport does, blocking or on an event lo
 
 from __future__ import annotations
 
+import json
 import ssl
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from functools import cached_property
@@ -19,18 +20,14 @@ from typing import Any
 from langgraph.checkpoint.dynamodb._runtime.attempts import Attempts
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerError
+from langgraph.checkpoint.dynamodb.gateway.call import asked_in
 from langgraph.checkpoint.dynamodb.http import documents
 from langgraph.checkpoint.dynamodb.http.documents import Reply
 from langgraph.checkpoint.dynamodb.http.problems import REQUEST_ID, TurnedAwayError, failure_of
 
 _ABOUT = "about"
-_JSON = "application/json"
-_UNITS = "X-Units"
-# How many attempts of the call have failed. The service waits between its own as long as it would after so many.
-_ATTEMPTS = "X-Attempts"
 # Processes of a service share nothing but the table. Proxies send requests with the same value to the same process.
 _THREAD = "X-Thread"
-_THREADS = ("thread_id", "source_thread_id")
 _THREAD_CHARACTERS = 16
 _HEADERS = {"Accept-Encoding": documents.ENCODING, "User-Agent": "langgraph-dynamodb"}
 # Until when the client waits, by the service's clock. The service does not carry out a request that arrives later.
@@ -74,55 +71,52 @@ class ServiceClock:
 class Exchange:
     """One call of an endpoint, with all its attempts."""
 
-    def __init__(
-        self, url: str, call: Call, retry_seconds: float, clock: ServiceClock, *, asks_units: bool = False
-    ) -> None:
-        """Take the gateway's address and clock, the call, for how many seconds to start attempts, and what to ask."""
+    def __init__(self, url: str, call: Call, retry_seconds: float, clock: ServiceClock) -> None:
+        """Take the gateway's address and clock, the call, and for how many seconds to start attempts."""
         self._url = url
         self._clock = clock
         self._retry_seconds = 0.0 if call.is_sent_once else retry_seconds
-        self._media_type = _JSON if call.method == _ABOUT else documents.MEDIA_TYPE
         # One id for all attempts, by which the logs of the gateway and of proxies can be searched.
         self.request_id = uuid.uuid4().hex
         headers = {**_HEADERS, REQUEST_ID: self.request_id}
-        if asks_units:
-            headers[_UNITS] = "1"
+        self._asked = asked_in(call)
         self._request: dict[str, Any] = {"method": "GET", "url": f"{url}/{_ABOUT}", "headers": headers}
-        if call.method != _ABOUT:
-            path = call.method if "/" in call.method else f"checkpoints/{call.method}"
-            content = documents.packed(call.params)
+        if self._asked is not None:
+            content = self._asked.body()
             headers["Content-Type"] = documents.MEDIA_TYPE
-            headers |= _affinity(call)
+            headers |= _affinity(self._asked.inside.named)
             if len(content) >= _COMPRESSED_BYTES_MIN:
                 content = documents.compressed(content)
                 headers["Content-Encoding"] = documents.ENCODING
-            self._request |= {"method": "POST", "url": f"{url}/{path}", "content": content}
+            path = self._asked.endpoint.path
+            self._request |= {"method": "POST", "url": f"{url}{path}", "content": content}
 
     def request(self) -> dict[str, Any]:
         """Return the keyword arguments of httpx's `build_request`, for an attempt that starts now."""
         # Attempts start here, not in the constructor: a request that waited long for its turn gets as many retries.
         headers = {**self._request["headers"], **self._clock.headers()}
-        if self._attempts.number:
-            headers[_ATTEMPTS] = str(self._attempts.number)
         return {**self._request, "headers": headers}
 
     @cached_property
     def _attempts(self) -> Attempts:
         return Attempts(self._retry_seconds, _is_transient, lambda error: str(self._told(error)))
 
-    def document(self, response: Reply) -> Any:
-        """Return the document of a response; raise the exception for an error response."""
+    def answer(self, response: Reply) -> Any:
+        """Return what a response says; raise the exception for an error response."""
         self._check(response)
-        decode = documents.parsed if self._media_type == _JSON else documents.unpacked
-        return decode(response.content)
+        content = response.content
+        try:
+            return json.loads(content) if self._asked is None else self._asked.result(content)
+        except (ValueError, RecursionError) as error:
+            raise documents.BadDocumentError("it is not one of this release") from error
 
     def _check(self, response: Reply) -> None:
-        """Raise the exception for a response without a document."""
+        """Raise the exception for a response that is none of the gateway's."""
         self._clock.learn(response.headers)
         if response.status_code != HTTPStatus.OK:
             raise failure_of(response, self._url, self.request_id)
         media_type = response.headers.get("Content-Type", "")
-        if media_type.partition(";")[0].strip().lower() != self._media_type:
+        if media_type.partition(";")[0].strip().lower() != documents.MEDIA_TYPE:
             msg = (
                 f"the server at {self._url} is not a gateway of this release: it sent {media_type or 'no media type'};"
                 " check url, and any proxy in front of the gateway"
@@ -131,10 +125,8 @@ class Exchange:
 
     def seconds_to_next(self, error: Exception) -> float:
         """Return how many seconds to wait after a failed attempt, or raise the caller's exception."""
-        after_seconds, attempts = 0.0, 0
-        if isinstance(error, TurnedAwayError):
-            after_seconds, attempts = error.after_seconds, error.attempts
-        wait = self._attempts.seconds_to_next(error, after_seconds, attempts)
+        after_seconds = error.after_seconds if isinstance(error, TurnedAwayError) else 0.0
+        wait = self._attempts.seconds_to_next(error, after_seconds)
         if wait is None:
             told = self._told(error)
             raise told from (None if told is error else error)
@@ -161,12 +153,11 @@ class Exchange:
         return error
 
 
-def _affinity(call: Call) -> Mapping[str, str]:
+def _affinity(thread_ids: Sequence[str]) -> Mapping[str, str]:
     """Return the header by which a proxy sends requests of a thread to one process."""
-    named = next((call.params[each] for each in _THREADS if call.params.get(each) is not None), None)
-    if named is None:
+    if not thread_ids:
         return {}
-    return {_THREAD: sha256(named.encode("utf-8", "replace")).hexdigest()[:_THREAD_CHARACTERS]}
+    return {_THREAD: sha256(thread_ids[0].encode("utf-8", "replace")).hexdigest()[:_THREAD_CHARACTERS]}
 
 
 def _is_transient(error: Exception) -> bool:

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import random
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
 
 from langgraph.checkpoint.dynamodb._operations.thread_lock import Attempt, Hold, lost
-from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, result
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, result
+from langgraph.checkpoint.dynamodb.gateway import threads
+from langgraph.checkpoint.dynamodb.gateway.messages import LockState
+from langgraph.checkpoint.dynamodb.http.service import call_to
+
+Action: TypeAlias = Literal["acquire", "renew", "release"]
 
 
 @dataclass(frozen=True)
@@ -43,15 +49,14 @@ class GatewayHolder:
         del after
         yield from self._asked("release", hold)
 
-    def _asked(self, action: str, hold: Hold, delay_seconds: float = 0.0) -> Op[tuple[float | None, float]]:
-        document = {
-            "thread_id": self.prefix + hold.root.thread_id,
-            "action": action,
-            "token": hold.token,
-            "ttl_seconds": hold.ttl_seconds,
-        }
+    def _asked(
+        self, action: Action, hold: Hold, delay_seconds: float = 0.0
+    ) -> Op[tuple[float | None, float]]:
+        asked = call_to(
+            threads.lock, self.prefix, hold.root.thread_id, action, hold.token, float(hold.ttl_seconds)
+        )
         # The hold begins when the service has the request, which is later.
         held_until = self.clock() + delay_seconds + hold.ttl_seconds
-        outcomes = yield (Call("lock", document, delay_seconds),)
-        answer = result(outcomes[0])
-        return held_until if answer["held"] else None, answer["free_in_seconds"]
+        outcomes = yield (replace(asked, delay_seconds=delay_seconds),)
+        answer: LockState = result(outcomes[0])
+        return held_until if answer.held else None, answer.free_in_seconds

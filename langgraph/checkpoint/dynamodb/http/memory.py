@@ -8,7 +8,7 @@ from typing import Any
 
 from langgraph.checkpoint.dynamodb._format.items import Partition
 from langgraph.checkpoint.dynamodb._runtime.cache import LruCache
-from langgraph.checkpoint.dynamodb.http.documents import Document
+from langgraph.checkpoint.dynamodb.gateway.messages import SentValue
 
 # What an entry takes, and each of its values, beside the bytes of the values.
 _ENTRY_BYTES = 1000
@@ -21,13 +21,13 @@ class Known:
 
     checkpoint_id: str = ""
     versions: Mapping[str, Any] = field(default_factory=dict)
-    values: Mapping[str, Document] = field(default_factory=dict)
+    values: Mapping[str, SentValue] = field(default_factory=dict)
     """By channel, as requests have them."""
 
     @property
     def size_bytes(self) -> int:
         """The estimated memory of the entry, in bytes."""
-        return _ENTRY_BYTES + sum(_VALUE_BYTES + len(each["data"]) for each in self.values.values())
+        return _ENTRY_BYTES + sum(_VALUE_BYTES + len(each.data) for each in self.values.values())
 
 
 class KnownCheckpoints(LruCache[Partition, Known]):

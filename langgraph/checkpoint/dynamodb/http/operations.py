@@ -10,10 +10,9 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, cast
+from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -38,7 +37,6 @@ from langgraph.checkpoint.dynamodb._operations.directory import (
     MOMENT_MAX,
     ThreadPage,
     ThreadQuery,
-    ThreadSummary,
 )
 from langgraph.checkpoint.dynamodb._operations.entries import (
     ThreadDescription,
@@ -59,11 +57,23 @@ from langgraph.checkpoint.dynamodb.errors import (
     CheckpointerInputError,
     CheckpointSerializationError,
 )
-from langgraph.checkpoint.dynamodb.http.documents import Document, packed, size_of
+from langgraph.checkpoint.dynamodb.gateway import threads
+from langgraph.checkpoint.dynamodb.gateway.call import encoded, size_of
+from langgraph.checkpoint.dynamodb.gateway.messages import (
+    ChannelHistory,
+    CheckpointFields,
+    FoundCheckpoint,
+    History,
+    SentValue,
+    Value,
+    Write,
+)
+from langgraph.checkpoint.dynamodb.gateway.messages import Checkpoint as Shown
+from langgraph.checkpoint.dynamodb.gateway.serving import Serving
 from langgraph.checkpoint.dynamodb.http.memory import Known, KnownCheckpoints
 from langgraph.checkpoint.dynamodb.http.problems import failure_in
 from langgraph.checkpoint.dynamodb.http.service import Service, ask
-from langgraph.checkpoint.dynamodb.http.values import dumped, loaded
+from langgraph.checkpoint.dynamodb.http.values import data_of, dumped, loaded
 
 # A service that wants values wants all of them at once. A deletion meanwhile may make it want more.
 _PUT_ATTEMPTS_MAX = 4
@@ -72,8 +82,10 @@ _HAVE_BYTES_MIN = 256
 # The first page of a list without a limit; its consumer may stop at any time. Later ones grow.
 _PAGE_FIRST = 8
 _PAGE_MAX = 256
-# How many threads one request names; their ids may be long.
-_PRUNED_AT_ONCE = 1000
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Full: TypeAlias = Callable[[Value], Value]
 
 
 @dataclass(frozen=True)
@@ -89,52 +101,40 @@ class Client:
     facts: Facts = field(default_factory=Facts)
     clock: Callable[[], float] = time.time
 
+    def ask(
+        self, function: Callable[Concatenate[Serving, P], Op[T]], /, *args: P.args, **named: P.kwargs
+    ) -> Op[T]:
+        """Call a function of the service; names are those that the agent knows."""
+        return ask(function, self.prefix, *args, **named)
+
     def inside(self, partition: Partition) -> Partition:
         """Return a namespace that the agent names, as the table has it."""
-        if not self.prefix:
-            return partition
         return items.partition_of(self.prefix + partition.thread_id, partition.namespace)
 
-    def id_inside(self, given: Any, name: str) -> str:
-        """Return the id of a thread, or the name of an owner, as the table has it."""
-        return self.prefix + checked_id(given, name)
-
-    def thread_inside(self, given: Any, name: str = "thread_id") -> str:
-        """Return the id of a thread as the table has it, if that can be one."""
-        inside = self.id_inside(given, name)
-        items.partition_of(inside)
-        return inside
-
-    def outside(self, name: str) -> str:
-        """Return the id of a thread, or the name of an owner, as the agent knows it."""
-        return name.removeprefix(self.prefix)
+    def thread(self, given: Any, name: str = "thread_id") -> str:
+        """Return the id of a thread, if the table can have it."""
+        thread_id = checked_id(given, name)
+        items.partition_of(self.prefix + thread_id)
+        return thread_id
 
     def target(self, config: RunnableConfig) -> tuple[Partition, str | None]:
-        """Return the namespace, as the table has it, and the checkpoint that a config names."""
-        return self.inside(arguments.target(config)), arguments.checkpoint_id_in(config)
-
-    def config_of(self, partition: Partition, checkpoint_id: str) -> RunnableConfig:
-        """Return the config of a checkpoint, as the agent knows it."""
-        config = arguments.config_of(partition, checkpoint_id)
-        config["configurable"]["thread_id"] = self.outside(partition.thread_id)
-        return config
-
-
-def _place_of(partition: Partition) -> Document:
-    return {"thread_id": partition.thread_id, "checkpoint_ns": partition.namespace}
+        """Return the namespace and the checkpoint that a config names, if the table can have it."""
+        partition = arguments.target(config)
+        self.inside(partition)
+        return partition, arguments.checkpoint_id_in(config)
 
 
 def _plain(value: Any) -> Any:
     """Return plain data as JSON has it. What is changed in the value later does not change it.
 
     Raises:
-        ValueError: JSON, or msgpack, cannot hold it.
+        ValueError: JSON in UTF-8 cannot hold it.
     """
     text = metadata_json(value)
     if text is None:
         raise ValueError("JSON cannot hold it")
     copy = json.loads(text)
-    packed(copy)
+    encoded(copy)
     return copy
 
 
@@ -149,8 +149,8 @@ def _as_json(value: Any, what: str) -> Any:
     except ValueError as error:
         where, part = unserializable_part(value, what, _plain)
         msg = (
-            f"{where} is of type {type(part).__name__}, and beside values the gateway takes only what JSON and msgpack"
-            " hold; it was not stored"
+            f"{where} is of type {type(part).__name__}, and beside values the gateway takes only what JSON holds;"
+            " it was not stored"
         )
         raise CheckpointSerializationError(msg) from error
 
@@ -162,90 +162,108 @@ def get_tuple(client: Client, config: RunnableConfig) -> Op[CheckpointTuple | No
     """Read the checkpoint that a config names, or the newest of its namespace."""
     partition, checkpoint_id = client.target(config)
     yield from client.service.about()
-    known = [each["data"] for each in client.memory.newest(partition).values.values()]
+    known = [each.data for each in client.memory.newest(partition).values.values()]
     have = {digest_of(data): data for data in known if len(data) >= _HAVE_BYTES_MIN}
-    wanted = {**_place_of(partition), "checkpoint_id": checkpoint_id, "have": list(have)}
+    place = (partition.thread_id, partition.namespace, checkpoint_id)
     while True:
-        first: Document | None = (yield from ask("get-tuple", wanted))["checkpoint"]
+        first = (yield from client.ask(threads.get_tuple, *place, have=tuple(have))).checkpoint
         if first is None:
             return None
-        found = yield from _all_of_checkpoint(first, have)
+        found = yield from _all_of_checkpoint(client, first, have)
         if found is not None:
             break
         # It was deleted before all of it came. If it was the newest one, another is that now.
         if checkpoint_id is not None:
             return None
-    # Answers of a later release may say more of a value than a request may.
-    values = {name: {"type": each["type"], "data": each["data"]} for name, each in found["values"].items()}
-    versions = found["checkpoint"].get("channel_versions", {})
-    client.memory.remember(partition, Known(found["checkpoint_id"], dict(versions), values))
-    return (yield from work(partial(_opened, client, found), size_of(found["values"])))
+    values = {name: SentValue(each.type, data_of(each)) for name, each in found.values.items()}
+    versions = found.checkpoint.get("channel_versions", {})
+    client.memory.remember(partition, Known(found.checkpoint_id, dict(versions), values))
+    return (yield from work(partial(_opened, client, found), size_of(values)))
 
 
-def _all_of_checkpoint(found: Document, have: Mapping[bytes, bytes]) -> Op[Document | None]:
+def _all_of_checkpoint(client: Client, found: Shown, have: Mapping[bytes, bytes]) -> Op[Shown | None]:
     """Ask for what of a checkpoint did not fit; return `None` if it was deleted meanwhile."""
-    place = {name: found[name] for name in ("thread_id", "checkpoint_ns", "checkpoint_id")}
+    place = (found.thread_id, found.checkpoint_ns, found.checkpoint_id)
 
-    def again(have: Sequence[bytes]) -> Op[Any]:
-        return (yield from ask("get-tuple", {**place, "have": have}))["checkpoint"]
+    def again(have: Sequence[bytes]) -> Op[Shown | None]:
+        answer: FoundCheckpoint = yield from client.ask(threads.get_tuple, *place, have=tuple(have))
+        return answer.checkpoint
 
-    whole: Document | None = yield from _all_of(found, _shown, again, have)
-    return whole
+    def filled(found: Shown, full: Full) -> Shown:
+        values = {name: full(each) for name, each in found.values.items()}
+        return replace(found, values=values, pending_writes=_writes(found.pending_writes, full))
+
+    return (yield from _all_of(found, filled, again, have))
+
+
+def _writes(writes: Sequence[Write], full: Full) -> list[Write]:
+    return [(task, channel, full(each)) for task, channel, each in writes]
 
 
 def _all_of(
-    found: Document,
-    values_of: Callable[[Document], Sequence[Document]],
-    again: Callable[[Sequence[bytes]], Op[Any]],
+    found: T,
+    filled: Callable[[T, Full], T],
+    again: Callable[[Sequence[bytes]], Op[T | None]],
     have: Mapping[bytes, bytes],
-) -> Op[Any]:
-    """Ask again, with the digests of what came, until no value is left out; return `None` if an answer is that."""
+) -> Op[T | None]:
+    """Ask again, with the digests of what came, until no value is without data; return `None` if an answer is that."""
     known = dict(have)
-    while any("left" in each for each in values_of(found)):
-        known |= {digest_of(each["data"]): each["data"] for each in values_of(found) if "data" in each}
-        more = yield from again(list(known))
+    came: list[bytes] = []
+    missing: list[Value] = []
+
+    def full(value: Value) -> Value:
+        data = known.get(value.digest or b"") if value.data is None else value.data
+        if data is None:
+            missing.append(value)
+            return value
+        came.append(data)
+        return replace(value, data=data)
+
+    while True:
+        whole = filled(found, full)
+        if not missing:
+            return whole
+        known.update({digest_of(each): each for each in came})
+        came.clear()
+        missing.clear()
+        more = yield from again([*known])
         if more is None:
             return None
         found = more
-    for each in values_of(found):
-        if "same" in each:
-            each["data"] = known[each.pop("same")]
-    return found
 
 
-def _shown(found: Document) -> list[Document]:
-    """Return the values and the pending writes of a checkpoint."""
-    return [*found["values"].values(), *(value for *_, value in found["pending_writes"])]
-
-
-def _opened(client: Client, found: Document) -> CheckpointTuple:
+def _opened(client: Client, found: Shown) -> CheckpointTuple:
     """Return a checkpoint with its values deserialized."""
-    partition = items.partition_of(found["thread_id"], found["checkpoint_ns"])
-    checkpoint_id, parent_id = found["checkpoint_id"], found["parent_checkpoint_id"]
+    partition = items.partition_of(found.thread_id, found.checkpoint_ns)
+    parent_id, metadata = found.parent_checkpoint_id, found.metadata
     loading = partial(_loaded, client, partition)
-    metadata, typed = found["metadata"], found.get("typed_metadata")
-    if typed is not None:
-        metadata = loading(typed, "the metadata")
+    if found.typed_metadata is not None:
+        metadata = loading(found.typed_metadata, "the metadata")
         if not isinstance(metadata, dict):
             raise UnreadableError(
-                no_metadata(f"checkpoint {checkpoint_id!r} of thread {partition.thread_id!r}")
+                no_metadata(f"checkpoint {found.checkpoint_id!r} of thread {partition.thread_id!r}")
             )
-    state = {name: loading(each, f"channel {name!r}") for name, each in found["values"].items()}
+    state = {name: loading(each, f"channel {name!r}") for name, each in found.values.items()}
     return CheckpointTuple(
-        config=client.config_of(partition, checkpoint_id),
-        checkpoint=cast("Checkpoint", {**found["checkpoint"], "channel_values": state}),
-        metadata=metadata,
-        parent_config=None if parent_id is None else client.config_of(partition, parent_id),
-        pending_writes=[
-            (task, channel, loading(value, f"the write to channel {channel!r}"))
-            for task, channel, value in found["pending_writes"]
-        ],
+        config=arguments.config_of(partition, found.checkpoint_id),
+        checkpoint=cast("Checkpoint", {**found.checkpoint, "channel_values": state}),
+        metadata=cast("CheckpointMetadata", metadata),
+        parent_config=None if parent_id is None else arguments.config_of(partition, parent_id),
+        pending_writes=_opened_writes(loading, found.pending_writes),
     )
 
 
-def _loaded(client: Client, partition: Partition, document: Document, what: str) -> Any:
+def _opened_writes(
+    loading: Callable[[Value, str], Any], writes: Sequence[Write]
+) -> list[tuple[str, str, Any]]:
+    return [
+        (task, channel, loading(each, f"the write to channel {channel!r}")) for task, channel, each in writes
+    ]
+
+
+def _loaded(client: Client, partition: Partition, value: Value, what: str) -> Any:
     where = f"in namespace {partition.namespace!r} of thread {partition.thread_id!r}"
-    return loaded(client.codec, document, f"{what} {where}")
+    return loaded(client.codec, value, f"{what} {where}")
 
 
 def list_checkpoints(
@@ -259,7 +277,7 @@ def list_checkpoints(
     matching = arguments.checked_filter(metadata_filter)
     # A tuple equals no list, as which JSON has it.
     asked = {name: value for name, value in matching.items() if _plain_part({name: value}) == {name: value}}
-    wanted: Document = {"filter": asked, "before": arguments.checked_before(before)}
+    wanted: dict[str, Any] = {"filter": asked, "before": arguments.checked_before(before)}
     arguments.checked_limit(limit)
     config = arguments.listed_config(config)
     if config is not None:
@@ -274,12 +292,12 @@ def list_checkpoints(
     return _list(client, wanted, matching, limit)
 
 
-def _plain_part(given: Mapping[Any, Any]) -> Document:
+def _plain_part(given: Mapping[Any, Any]) -> dict[str, Any]:
     """Return what JSON can hold of a dict."""
     with suppress(ValueError):
-        whole: Document = _plain(given)
+        whole: dict[str, Any] = _plain(given)
         return whole
-    found: Document = {}
+    found: dict[str, Any] = {}
     for name, value in given.items():
         with suppress(ValueError):
             found |= _plain({name: value})
@@ -287,7 +305,7 @@ def _plain_part(given: Mapping[Any, Any]) -> Document:
 
 
 def _list(
-    client: Client, wanted: Document, matching: Mapping[str, Any], limit: int | None
+    client: Client, wanted: Mapping[str, Any], matching: Mapping[str, Any], limit: int | None
 ) -> Stream[CheckpointTuple]:
     """List checkpoints page by page. If threads were not named, an error of one is raised at the end."""
     yield from client.service.about()
@@ -296,34 +314,35 @@ def _list(
     first = _PAGE_FIRST if limit is None and "thread_id" in wanted else _PAGE_MAX
     after, count, errors = None, first if limit is None else min(limit, first), ErrorCollector()
     while left:
-        page = yield from ask("list", {**wanted, "limit": count, "after": after})
-        for document in page["checkpoints"]:
-            name = f"namespace {document['checkpoint_ns']!r} of thread {document['thread_id']!r}"
-            # What is older than what cannot be read is left out, too: it would look like the newest.
-            if not left or name in errors or not document["thread_id"].startswith(client.prefix):
+        page = yield from client.ask(threads.list_checkpoints, **wanted, limit=count, after=after)
+        for each in page.checkpoints:
+            name = f"namespace {each.checkpoint_ns!r} of thread {each.thread_id!r}"
+            # One of another prefix has no id for this agent. What is older than what cannot be read is left out, too:
+            # it would look like the newest.
+            if not left or name in errors or not each.thread_id:
                 continue
             found = None
             with errors.capture(name):
-                found = yield from _listed(client, document, matching)
+                found = yield from _listed(client, each, matching)
             if "thread_id" in wanted:
                 errors.raise_first()
             if found is not None:
                 yield Emit(found)
                 left -= 1
-        if page["problem"] is not None:
-            errors.add(f"what a page from {after} leaves out", failure_in(page["problem"]))
-        after, count = page["after"], min(2 * count, _PAGE_MAX)
+        if page.problem is not None:
+            errors.add(f"what a page from {after} leaves out", failure_in(page.problem))
+        after, count = page.after, min(2 * count, _PAGE_MAX)
         if after is None:
             break
     errors.raise_first()
 
 
-def _listed(client: Client, document: Document, matching: Mapping[str, Any]) -> Op[CheckpointTuple | None]:
+def _listed(client: Client, listed: Shown, matching: Mapping[str, Any]) -> Op[CheckpointTuple | None]:
     """Return a checkpoint of a list; `None` if its metadata do not match, or it was deleted before all of it came."""
-    whole = yield from _all_of_checkpoint(document, {})
+    whole = yield from _all_of_checkpoint(client, listed, {})
     if whole is None:
         return None
-    found = yield from work(partial(_opened, client, whole), size_of(whole["values"]))
+    found = yield from work(partial(_opened, client, whole), size_of(whole.values))
     return found if has_values(cast("Mapping[str, Any]", found.metadata), matching) else None
 
 
@@ -336,18 +355,21 @@ def get_delta_channel_history(
     if not names:
         return {}
     yield from client.service.about()
-    wanted: Document = {**_place_of(partition), "checkpoint_id": checkpoint_id}
-    found: dict[str, Document] = {name: {"writes": [], "checkpoint_ids": []} for name in names}
+    found = {name: ChannelHistory([], []) for name in names}
     passed = set[str]() if checkpoint_id is None else {checkpoint_id}
+    after: str | None = None
     while True:
-        wanted["channels"] = [name for name, each in found.items() if "seed" not in each]
-        page = yield from _history_page(wanted)
-        after = wanted["after"] = page["after"]
+        wanted = [name for name, each in found.items() if each.seed is None]
+        page = yield from _history_page(client, partition, checkpoint_id, wanted, after)
+        after = page.after
         again = passed & {after}
-        for name, older in page["channels"].items():
-            again |= {*older["checkpoint_ids"]} & {*found[name]["checkpoint_ids"], *passed}
-            joined = {each: older[each] + found[name][each] for each in ("writes", "checkpoint_ids")}
-            found[name] = older | joined
+        for name, older in page.channels.items():
+            again |= {*older.checkpoint_ids} & {*found[name].checkpoint_ids, *passed}
+            found[name] = ChannelHistory(
+                older.writes + found[name].writes,
+                older.checkpoint_ids + found[name].checkpoint_ids,
+                older.seed,
+            )
         if again:
             # A page does not know what others before it had: their writes would be applied twice.
             msg = f"the history of thread {partition.thread_id!r} has no beginning: {min(again)!r} is its own ancestor"
@@ -362,30 +384,44 @@ def get_delta_channel_history(
     return (yield from work(opened, size_of(found)))
 
 
-def _history_page(wanted: Document) -> Op[Any]:
+def _history_page(
+    client: Client,
+    partition: Partition,
+    checkpoint_id: str | None,
+    channels: Sequence[str],
+    after: str | None,
+) -> Op[History]:
     """Return a page of a history with all its values."""
 
-    def values_of(page: Document) -> list[Document]:
-        histories = page["channels"].values()
-        writes = [value for each in histories for *_, value in each["writes"]]
-        return [*writes, *(each["seed"] for each in histories if "seed" in each)]
+    def filled(page: History, full: Full) -> History:
+        channels = {
+            name: replace(
+                each, writes=_writes(each.writes, full), seed=None if each.seed is None else full(each.seed)
+            )
+            for name, each in page.channels.items()
+        }
+        return replace(page, channels=channels)
 
-    def again(have: Sequence[bytes]) -> Op[Any]:
-        return (yield from ask("delta-channel-history", {**wanted, "have": have}))
+    def again(have: Sequence[bytes]) -> Op[History]:
+        return client.ask(
+            threads.get_delta_channel_history,
+            partition.thread_id,
+            tuple(channels),
+            partition.namespace,
+            checkpoint_id,
+            tuple(have),
+            after,
+        )
 
-    return (yield from _all_of((yield from again([])), values_of, again, {}))
+    whole = yield from _all_of((yield from again([])), filled, again, {})
+    return History({}) if whole is None else whole
 
 
-def _history(client: Client, partition: Partition, name: str, document: Document) -> DeltaChannelHistory:
+def _history(client: Client, partition: Partition, name: str, found: ChannelHistory) -> DeltaChannelHistory:
     loading = partial(_loaded, client, partition)
-    history: DeltaChannelHistory = {
-        "writes": [
-            (task, channel, loading(value, f"the write to channel {channel!r}"))
-            for task, channel, value in document["writes"]
-        ]
-    }
-    if "seed" in document:
-        history["seed"] = loading(document["seed"], f"channel {name!r}")
+    history: DeltaChannelHistory = {"writes": _opened_writes(loading, found.writes)}
+    if found.seed is not None:
+        history["seed"] = loading(found.seed, f"channel {name!r}")
     return history
 
 
@@ -403,37 +439,45 @@ def put(
     (partition, parent_id), checkpoint_id = client.target(config), arguments.id_of(checkpoint)
     items.checkpoint_prefix(checkpoint_id)
     fields = {name: value for name, value in checkpoint.items() if name != "channel_values"}
-    document: Document = {
-        **_place_of(partition),
-        "parent_checkpoint_id": parent_id,
-        "checkpoint_map": _checkpoint_map(config),
-        "checkpoint": _as_json(fields, "checkpoint"),
-        **_metadata(client, get_checkpoint_metadata(config, metadata)),
-        "new_versions": _as_json(dict(new_versions), "new_versions"),
-        "listed": client.owner_from is not None,
-        "owner": _owner(client, config, metadata, partition),
-    }
+    sent_fields = _as_json(fields, "checkpoint")
+    owner = _owner(client, config, metadata, partition)
+    told_versions, above = _as_json(dict(new_versions), "new_versions"), _checkpoint_map(config)
+    readable, typed = _metadata(client, get_checkpoint_metadata(config, metadata))
     given = dict(checkpoint["channel_values"])
     known = client.memory.newest(partition)
     if known.checkpoint_id != parent_id:
         known = Known()
     # Serialize before the first request: LangGraph may change a value while we wait.
     changed = {name for name in given if name in new_versions}
-    versions = document["checkpoint"]["channel_versions"]
+    versions = sent_fields["channel_versions"]
     serializing = partial(_serialized, client.codec, given, known, versions, changed)
     values = yield from work(serializing, rough_bytes({name: given[name] for name in changed}))
     what, wanted = f"checkpoint {checkpoint_id!r} of thread {partition.thread_id!r}", set[str]()
     for _ in range(_PUT_ATTEMPTS_MAX):
         describing = partial(_sent, values, known, changed, wanted)
-        sent = yield from work(describing, sum(len(values[name]["data"]) for name in changed))
-        asked = {**document, "values": sent, "kept": [name for name in values if name not in sent]}
-        answer = yield from ask("put", (yield from client.service.fitting(asked, what)))
-        if not answer["wanted"]:
+        sent = yield from work(describing, sum(len(values[name].data) for name in changed))
+        yield from client.service.check_fit(sent, what)
+        answer = yield from client.ask(
+            threads.put,
+            partition.thread_id,
+            cast("CheckpointFields", sent_fields),
+            readable,
+            told_versions,
+            sent,
+            checkpoint_ns=partition.namespace,
+            checkpoint_map=above,
+            parent_checkpoint_id=parent_id,
+            typed_metadata=typed,
+            kept=tuple(name for name in values if name not in sent),
+            listed=client.owner_from is not None,
+            owner=owner,
+        )
+        if not answer.wanted:
             client.memory.remember(partition, Known(checkpoint_id, versions, values))
-            if parent_id is None and document["owner"] is None:
+            if parent_id is None and owner is None:
                 yield from _tell_of_missing_owner(client, partition)
-            return client.config_of(partition, checkpoint_id)
-        wanted |= values.keys() & set(answer["wanted"])
+            return arguments.config_of(partition, checkpoint_id)
+        wanted |= values.keys() & {*answer.wanted}
     raise CheckpointerError(f"the gateway keeps asking for values of {what} that it was sent; retry the call")
 
 
@@ -451,9 +495,9 @@ def _serialized(
     known: Known,
     versions: Mapping[str, Any],
     changed: Iterable[str],
-) -> dict[str, Document]:
+) -> dict[str, SentValue]:
     """Return all values serialized, kept ones as the service is known to have them."""
-    found: dict[str, Document] = {}
+    found: dict[str, SentValue] = {}
     for name, value in given.items():
         is_known = name in known.values and known.versions.get(name, known) == versions.get(name)
         if is_known and name not in changed:
@@ -464,78 +508,73 @@ def _serialized(
 
 
 def _sent(
-    values: Mapping[str, Document], known: Known, changed: Iterable[str], wanted: Iterable[str]
-) -> dict[str, Document]:
+    values: Mapping[str, SentValue], known: Known, changed: Iterable[str], wanted: Iterable[str]
+) -> dict[str, SentValue]:
     """Return the values that are sent: what the service wants whole, and what has changed, if possible as a delta."""
     sent = {name: values[name] for name in wanted}
     for name in changed:
         base, value = known.values.get(name), values[name]
-        delta = None if base is None or name in sent else delta_of(base["data"], value["data"])
+        delta = None if base is None or name in sent else delta_of(base.data, value.data)
         if base is not None and delta is not None:
-            sent[name] = {"type": value["type"], "base": digest_of(base["data"]), "delta": delta}
+            sent[name] = SentValue(value.type, delta, digest_of(base.data))
         else:
             sent[name] = value
     return sent
 
 
-def _metadata(client: Client, metadata: CheckpointMetadata) -> Document:
-    """Return metadata as requests have it: typed as well if JSON and msgpack cannot hold all of it."""
-    readable = _plain_part(metadata)
+def _metadata(client: Client, metadata: CheckpointMetadata) -> tuple[dict[str, Any], SentValue | None]:
+    """Return metadata as requests have it: typed as well if JSON in UTF-8 cannot hold all of it."""
+    readable, text = _plain_part(metadata), metadata_json(metadata)
     if len(readable) == len(metadata):
-        return {"metadata": readable}
-    text = metadata_json(metadata)
+        return readable, None
     if text is not None:
-        # All of it is JSON, and msgpack cannot hold its whole numbers.
-        return {"metadata": readable, "typed_metadata": {"type": "json", "data": text.encode()}}
-    return {
-        "metadata": readable,
-        "typed_metadata": dumped(client.codec, metadata, "the metadata", "metadata"),
-    }
+        # All of it is JSON, with half a surrogate pair.
+        return readable, SentValue("json", text.encode())
+    return readable, dumped(client.codec, metadata, "the metadata", "metadata")
 
 
 def _owner(
     client: Client, config: RunnableConfig, metadata: CheckpointMetadata, partition: Partition
 ) -> str | None:
-    """Return the owner that a checkpoint names, as the table has it."""
+    """Return the owner that a checkpoint names, if the table can have it."""
     named = None if client.owner_from is None else owner_in(config, metadata, client.owner_from)
     if named is None:
         return None
-    return checked_owner(client.id_inside(named, "owner"), items.partition_of(partition.thread_id))
+    name = checked_id(named, "owner")
+    checked_owner(client.prefix + name, client.inside(partition))
+    return name
 
 
 def _tell_of_missing_owner(client: Client, partition: Partition) -> Op[None]:
     """Log once that a thread begins without an owner, unless the service gives it that of the credentials."""
     if partition.namespace == "" and (yield from client.service.about())["owner"] is None:
-        tell_of_missing_owner(client.facts, client.outside(partition.thread_id), client.owner_from)
+        tell_of_missing_owner(client.facts, partition.thread_id, client.owner_from)
 
 
 def put_writes(
     client: Client, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str
 ) -> Op[None]:
     """Store a task's writes."""
-    named, checkpoint_id = checked_task(config, task_id, task_path)
-    partition = client.inside(named)
+    partition, checkpoint_id = checked_task(config, task_id, task_path)
+    client.inside(partition)
     if not writes:
         return
     # LangGraph may change its arguments while we wait.
     given, above = tuple(writes), _checkpoint_map(config)
 
-    def serialized() -> list[Any]:
-        return [
+    def serialized() -> tuple[tuple[str, SentValue], ...]:
+        return tuple(
             (channel, dumped(client.codec, value, f"the write to channel {channel!r}", channel))
             for channel, value in given
-        ]
+        )
 
     sent = yield from work(serialized, sum(rough_bytes(value) for _, value in given))
-    task = {"checkpoint_id": checkpoint_id, "task_id": task_id, "task_path": task_path}
-    document = {**_place_of(partition), "checkpoint_map": above, **task, "writes": sent}
+    yield from client.service.check_fit(sent, f"the writes of task {task_id!r}")
+    task = (partition.thread_id, checkpoint_id, task_id, sent, partition.namespace, above, task_path)
     # A service may still carry out a request that we gave up. Only we know that this call is still waited for.
     order: int | None = int(client.clock() * 1000)
     while order is not None:
-        request = yield from client.service.fitting(
-            {**document, "order": order}, f"the writes of task {task_id!r}"
-        )
-        later = (yield from ask("put-writes", request))["later"]
+        later = (yield from client.ask(threads.put_writes, *task, order)).later
         order = None if later is None else later + 1
 
 
@@ -544,50 +583,38 @@ def put_writes(
 
 def delete_thread(client: Client, thread_id: str) -> Op[None]:
     """Delete a thread."""
-    checked = client.thread_inside(thread_id)
+    checked = client.thread(thread_id)
     client.memory.forget_thread(checked)
-    yield from ask("delete-thread", {"thread_id": checked})
+    yield from client.ask(threads.delete_thread, checked)
 
 
 def delete_for_runs(client: Client, run_ids: Sequence[str]) -> Op[None]:
     """Delete the checkpoints of runs."""
     checked = arguments.checked_ids(run_ids, "run_ids")
     client.memory.forget_thread()
-    within = {"thread_prefix": client.prefix} if client.prefix else {}
-    yield from ask("delete-for-runs", {"run_ids": checked, **within})
+    yield from client.ask(threads.delete_for_runs, checked, thread_prefix="")
 
 
 def prune(client: Client, thread_ids: Sequence[str], strategy: str, keep_last: int | None) -> Op[None]:
     """Remove old checkpoints."""
     checked_count(strategy, keep_last)
-    checked = [
-        client.thread_inside(each, "an id") for each in arguments.checked_ids(thread_ids, "thread_ids")
-    ]
+    checked = [client.thread(each, "an id") for each in arguments.checked_ids(thread_ids, "thread_ids")]
+    collector = ErrorCollector()
     for each in checked:
         client.memory.forget_thread(each)
-    collector = ErrorCollector()
-    for start in range(0, len(checked), _PRUNED_AT_ONCE):
-        some = checked[start : start + _PRUNED_AT_ONCE]
-        with collector.capture(f"thread {some[0]!r}"):
-            how = {"strategy": strategy, "keep_last": keep_last}
-            yield from _until_done("prune", {"thread_ids": some, **how})
+        with collector.capture(f"thread {each!r}"):
+            yield from client.ask(threads.prune, each, cast("threads.Strategy", strategy), keep_last)
     collector.raise_first()
 
 
 def copy_thread(client: Client, source_thread_id: str, target_thread_id: str) -> Op[None]:
     """Copy a thread."""
-    source = client.thread_inside(source_thread_id, "source_thread_id")
-    to = client.thread_inside(target_thread_id, "target_thread_id")
+    source = client.thread(source_thread_id, "source_thread_id")
+    to = client.thread(target_thread_id, "target_thread_id")
     if source == to:
         msg = f"source and target are both thread {source!r}; give another id for the copy"
         raise CheckpointerInputError(msg)
-    yield from _until_done("copy-thread", {"source_thread_id": source, "target_thread_id": to})
-
-
-def _until_done(endpoint: str, document: Document) -> Op[None]:
-    """Repeat a request until the service has done what takes longer than one."""
-    while not (yield from ask(endpoint, document))["done"]:
-        pass
+    yield from client.ask(threads.copy_thread, source, to)
 
 
 # The directory
@@ -597,54 +624,40 @@ def set_thread(
     client: Client, thread_id: str, owner: Any, title: Any, metadata: Mapping[str, Any] | None
 ) -> Op[None]:
     """Say whose thread it is and what it is about."""
-    inside = client.id_inside(thread_id, "thread_id")
-    named = None if owner is None else client.id_inside(owner, "owner")
+    checked = client.thread(thread_id)
+    named = None if owner is None else checked_id(owner, "owner")
     # Checked here, so that errors name the arguments as the caller has them.
-    described(ThreadDescription(), items.partition_of(inside), named, title, metadata)
+    inside = items.partition_of(client.prefix + checked)
+    described(ThreadDescription(), inside, None if named is None else client.prefix + named, title, metadata)
     told = None if metadata is None else _as_json(metadata, "metadata")
-    yield from ask("set-thread", {"thread_id": inside, "owner": named, "title": title, "metadata": told})
+    yield from client.ask(threads.set_thread, checked, named, title, told)
 
 
 def list_threads(client: Client, query: ThreadQuery) -> Op[ThreadPage]:
     """List the threads of an owner, or all threads with the prefix, newest activity first."""
-    named = None if query.owner is None else client.id_inside(query.owner, "owner")
-    wanted = query.wanted_metadata()
-    document = {
-        "owner": named,
-        "status": query.status,
-        "metadata": wanted or None,
-        "limit": query.limit,
-        "before": query.before,
-        "with_status": query.with_status,
-        "since": None if query.since is None else min(max(0.0, query.since.timestamp()), MOMENT_MAX),
-    }
-    answer = yield from ask("threads", document)
-    shown = [
-        _summary(client, each) for each in answer["threads"] if each["thread_id"].startswith(client.prefix)
-    ]
-    return ThreadPage(shown, answer["cursor"])
-
-
-def _summary(client: Client, document: Document) -> ThreadSummary:
-    def moment(seconds: float | None) -> datetime | None:
-        return None if seconds is None else datetime.fromtimestamp(seconds, timezone.utc)
-
-    owner = document["owner"]
-    return ThreadSummary(
-        client.outside(document["thread_id"]),
-        None if owner is None else client.outside(owner),
-        document["title"],
-        document["metadata"],
-        moment(document["created_at"]),
-        moment(document["last_active"]),
-        document["status"],
-        document["step"],
+    page = yield from client.ask(
+        threads.list_threads,
+        None if query.owner is None else checked_id(query.owner, "owner"),
+        query.status,
+        query.wanted_metadata() or None,
+        query.limit,
+        query.before,
+        query.with_status,
+        None if query.since is None else min(max(0.0, query.since.timestamp()), MOMENT_MAX),
     )
+    prefix = client.prefix
+    shown = [
+        replace(
+            each,
+            thread_id=each.thread_id.removeprefix(prefix),
+            owner=None if each.owner is None else each.owner.removeprefix(prefix),
+        )
+        for each in page.threads
+        if each.thread_id.startswith(prefix)
+    ]
+    return ThreadPage(shown, page.cursor)
 
 
 def list_runs(client: Client, thread_id: str) -> Op[list[RunSummary]]:
     """List the runs of a thread."""
-    inside = client.thread_inside(thread_id)
-    names = ("run_id", "first_checkpoint_id", "last_checkpoint_id", "checkpoints", "status")
-    answer = yield from ask("runs", {"thread_id": inside})
-    return [RunSummary(*(each[name] for name in names)) for each in answer["runs"]]
+    return (yield from client.ask(threads.list_runs, client.thread(thread_id))).runs

@@ -24,6 +24,8 @@ REQUEST_ID = "X-Request-Id"
 
 # Statuses of a gateway, or of a proxy in front of it, that cannot serve a request at the moment.
 _PASSING = frozenset({429, 502, 503, 504})
+# API Gateway's status if Lambda has no room for an invocation. A gateway's own has a problem, and stays.
+_PASSING_WITHOUT_PROBLEM = 500
 _WORDS_MAX = 1000
 
 
@@ -33,15 +35,12 @@ class TurnedAwayError(Exception):
     def __init__(self, failure: CheckpointerError, problem: Mapping[str, Any], after_seconds: float) -> None:
         """Take the error to raise if retries do not help, the problem, and how many seconds the gateway asks to wait.
 
-        A client that counts attempts waits by itself if the gateway's table throttles, as a saver on the table does.
+        If the gateway's table throttles, a client waits by itself, as a saver on the table does.
         """
         super().__init__(str(failure))
         self.failure = failure
         is_throttled = problem.get("throttled") is True
         self.after_seconds = 0.0 if is_throttled else after_seconds
-        attempts = problem.get("attempts")
-        self.attempts = attempts if isinstance(attempts, int) else 0
-        """How many attempts at the table have failed, those of earlier requests of the call included."""
         # By this, events count it as DynamoDB's own error.
         self.response = {"Error": {"Code": "ThrottlingException"}} if is_throttled else {}
 
@@ -55,8 +54,9 @@ def failure_of(response: Reply, url: str, request_id: str) -> Exception:
         request_id: The request's id.
     """
     failure = _failure(response, url, request_id)
-    if response.status_code in _PASSING:
-        return TurnedAwayError(failure, _problem(response), _after_seconds(response))
+    problem, status = _problem(response), response.status_code
+    if status in _PASSING or (status == _PASSING_WITHOUT_PROBLEM and not problem):
+        return TurnedAwayError(failure, problem, _after_seconds(response))
     return failure
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.labels import name_of
 from langgraph.checkpoint.dynamodb._format.wire import WIRE_VERSION
 from langgraph.checkpoint.dynamodb._runtime.events import Meter, Observer
 from langgraph.checkpoint.dynamodb._runtime.options import check_on_event, refuse_unknown
@@ -13,47 +15,132 @@ from langgraph.checkpoint.dynamodb._runtime.requests import grouped
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, result
 from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerInputError
-from langgraph.checkpoint.dynamodb.http.documents import Document, packed, size_of
+from langgraph.checkpoint.dynamodb.gateway.call import asked_in, call_of, encoded, size_of
+from langgraph.checkpoint.dynamodb.gateway.messages import MANY_MAX
+from langgraph.checkpoint.dynamodb.gateway.serving import Serving
 from langgraph.checkpoint.dynamodb.http.options import GatewayKeywords
 from langgraph.checkpoint.dynamodb.http.transport import GatewayTransport
 
+P = ParamSpec("P")
 T = TypeVar("T")
+K = TypeVar("K")
 
-# What a request has beside its values, and what base64 or msgpack add to them.
+# What a request has beside its values.
 _REST_BYTES = 64 << 10
 # What surrounds the memories or cached nodes of a request.
 _FRAME_BYTES = 1_000
-# How many memories or cached nodes a request may have.
-_MANY_MAX = 250
 # Every gateway takes this much, so that a small request needs no look at the limits.
 _BODY_BYTES_SAFE = 500_000
 # No more goes into one request, unless one thing alone is larger.
 _TOGETHER_BYTES_MAX = 4_000_000
-_THREADS = ("thread_id", "source_thread_id", "target_thread_id")
-_MANY = ("ops", "records", "keys", "entries")
-_LABELS = ("namespace", "namespace_prefix", "prefix")
 
 
-def ask(endpoint: str, document: Document) -> Op[Any]:
-    """Send a document to an endpoint and return the document of the response."""
-    outcomes = yield (Call(endpoint, document),)
-    return result(outcomes[0])
+@dataclass
+class Inside:
+    """Changes names as the agent has them to those in the table, and notes them."""
+
+    prefix: str
+    named: list[str] = field(default_factory=list)
+    tenants: set[str] = field(default_factory=set)
+
+    def thread(self, thread_id: str) -> str:
+        """Return the id of a thread in the table."""
+        inside = self.prefix + thread_id
+        items.partition_of(inside)
+        self.named.append(inside)
+        return inside
+
+    def position(self, thread_id: str) -> str:
+        """Return the id of the thread at which a list stopped."""
+        return thread_id
+
+    def threads(self, prefix: str) -> str:
+        """Return what the ids of threads in the table begin with."""
+        return self.prefix + prefix
+
+    owner = threads
+
+    def memories(self, labels: tuple[str, ...]) -> tuple[str, ...]:
+        """Note the first label, which stands for a tenant."""
+        self.tenants.update(map(name_of, labels[:1]))
+        return labels
+
+    searched = memories
+
+    def nodes(self, labels: tuple[str, ...]) -> tuple[str, ...]:
+        """Note the first label, which is a tenant."""
+        self.tenants.update(labels[:1])
+        return labels
+
+
+@dataclass(frozen=True)
+class Outside:
+    """Changes names in the table to those that the agent knows."""
+
+    prefix: str
+
+    def thread(self, thread_id: str) -> str:
+        """Return the id of a thread as the agent knows it; the empty text if it knows none."""
+        return thread_id.removeprefix(self.prefix) if thread_id.startswith(self.prefix) else ""
+
+    def position(self, thread_id: str) -> str:
+        """Return the id of the thread at which a list stopped."""
+        return thread_id
+
+    def owner(self, name: str) -> str:
+        """Return the name of an owner as the agent knows it."""
+        return name.removeprefix(self.prefix)
+
+    threads = owner
+
+    def memories(self, labels: tuple[str, ...]) -> tuple[str, ...]:
+        """Return labels, which are the same."""
+        return labels
+
+    searched = nodes = memories
+
+
+def call_to(
+    function: Callable[Concatenate[Serving, P], Op[Any]], prefix: str, /, *args: P.args, **named: P.kwargs
+) -> Call:
+    """Return a call of a function of the service.
+
+    Args:
+        function: The function, of which only the signature is used.
+        prefix: The beginning of thread ids and owners in the table, which the agent does not know.
+        args: The function's arguments, without the first one.
+        named: Those by name.
+
+    Raises:
+        CheckpointerInputError: The service would refuse the arguments.
+    """
+    return call_of(function, (Inside(prefix), Outside(prefix)), *args, **named)
+
+
+def ask(
+    function: Callable[Concatenate[Serving, P], Op[T]], prefix: str, /, *args: P.args, **named: P.kwargs
+) -> Op[T]:
+    """Call a function of the service, and return what it returns; see `call_to`."""
+    outcomes = yield (call_to(function, prefix, *args, **named),)
+    value: T = result(outcomes[0])
+    return value
 
 
 @dataclass
 class Service:
     """One service, as far as a process knows it."""
 
-    _about: Document = field(default_factory=dict, init=False)
+    _about: dict[str, Any] = field(default_factory=dict, init=False)
 
-    def about(self) -> Op[Document]:
+    def about(self) -> Op[dict[str, Any]]:
         """Return the service's description of itself. The first call of a process asks for it.
 
         Raises:
             CheckpointerConfigurationError: The service speaks another version of the wire.
         """
         if not self._about:
-            answer = yield from ask("about", {})
+            outcomes = yield (Call("about", {}),)
+            answer = result(outcomes[0])
             if answer["wire_version"] != WIRE_VERSION:
                 msg = (
                     f"the gateway speaks version {answer['wire_version']} of the wire format, and this client"
@@ -67,30 +154,30 @@ class Service:
         """Return the size of the largest request, before it is compressed."""
         return int((yield from self.about())["limits"]["decompressed_bytes_max"])
 
-    def fitting(self, document: Document, what: str) -> Op[Document]:
-        """Return a request's document, if the service takes one of its size.
+    def check_fit(self, sent: Any, what: str) -> Op[None]:
+        """Raise if the values of a request are too large for the service.
 
         Raises:
-            CheckpointerInputError: It is too large; the message says what is, and what to change.
+            CheckpointerInputError: They are; the message says what is, and what to change.
         """
         bytes_max = yield from self._bytes_max()
-        _check_size(size_of(document), max(bytes_max - _REST_BYTES, bytes_max // 2), what)
-        return document
+        # Base64 takes four characters for three bytes.
+        _check_size(size_of(sent) * 4 // 3, max(bytes_max - _REST_BYTES, bytes_max // 2), what)
 
-    def groups(self, things: Mapping[T, Document], name_of: Callable[[T], str]) -> Op[list[list[T]]]:
-        """Return groups of things whose documents fit into one request.
+    def groups(self, things: Mapping[K, Any], name_of: Callable[[K], str]) -> Op[list[list[K]]]:
+        """Return groups of things that fit into one request.
 
         Raises:
             CheckpointerInputError: One of them is too large for any request, or cannot be sent.
         """
-        sizes = {each: len(packed(document)) for each, document in things.items()}
+        sizes = {each: len(encoded(thing)) for each, thing in things.items()}
         bytes_max = _BODY_BYTES_SAFE
         if sum(sizes.values()) > bytes_max:
             bytes_max = (yield from self._bytes_max()) - _FRAME_BYTES
         for each, size in sizes.items():
             _check_size(size, bytes_max, name_of(each))
         together = min(bytes_max, _TOGETHER_BYTES_MAX)
-        return [each for each in grouped(list(sizes), sizes.__getitem__, together, _MANY_MAX) if each]
+        return [each for each in grouped(list(sizes), sizes.__getitem__, together, MANY_MAX) if each]
 
 
 def _check_size(size: int, bytes_max: int, what: str) -> None:
@@ -104,40 +191,33 @@ def _check_size(size: int, bytes_max: int, what: str) -> None:
 
 
 class GatewayAccounting:
-    """Knows the documents of requests to a gateway: their threads, tenants, units and bytes."""
+    """Knows the calls of a gateway: their threads, tenants and bytes. Only the gateway knows their units."""
 
     def __init__(self, *, has_tenants: bool = True) -> None:
         """Take whether the first label of a namespace names a tenant."""
         self._has_tenants = has_tenants
 
     def prepared(self, call: Call) -> Call:
-        """Return the request: the transport's header asks for its units."""
+        """Return the request."""
         return call
 
     def threads_of(self, call: Call) -> Iterable[str]:
         """Return the ids of the threads that a request names, as the table has them."""
-        named = [call.params[each] for each in _THREADS if call.params.get(each) is not None]
-        return [*named, *call.params.get("thread_ids", ())]
+        asked = asked_in(call)
+        return () if asked is None else asked.inside.named
 
     def labels_of(self, call: Call) -> Iterable[str]:
         """Return the first labels of the namespaces that a request names."""
-        return set(_labels_in(call.params)) if self._has_tenants else ()
+        asked = asked_in(call)
+        return asked.inside.tenants if asked is not None and self._has_tenants else ()
 
     def count(self, meter: Meter, call: Call, response: Any) -> None:
-        """Count units, and bytes of documents."""
-        units = response.get("units") or {}
-        if units.get("read") is not None:
-            meter.read_units = (meter.read_units or 0.0) + units["read"]
-        if units.get("write") is not None:
-            meter.write_units = (meter.write_units or 0.0) + units["write"]
-        meter.bytes_written += len(packed(call.params))
-        meter.bytes_read += len(packed(response))
-
-
-def _labels_in(params: Mapping[str, Any]) -> Iterator[str]:
-    for each in (params, *(inner for name in _MANY for inner in params.get(name, ()))):
-        for name in _LABELS:
-            yield from (each.get(name) or ())[:1]
+        """Count the bytes of requests and answers, before they are compressed."""
+        del response
+        asked = asked_in(call)
+        if asked is not None:
+            meter.bytes_written += asked.sent_bytes
+            meter.bytes_read += asked.received_bytes
 
 
 class ServiceClient(TransportOwner):
@@ -169,7 +249,6 @@ class ServiceClient(TransportOwner):
             retry_seconds=retry_seconds,
             allow_http=options.get("allow_http", False),
             client_options=options.get("client_options"),
-            asks_units=on_event is not None,
         )
         self._own(
             transport, None if on_event is None else Observer(on_event, accounting, None, events_prefix)

@@ -6,10 +6,11 @@ import array
 import json
 import secrets
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.store.base import ListNamespacesOp, Result, TTLConfig
@@ -19,14 +20,33 @@ from langgraph.checkpoint.dynamodb._format.codec import Codec, rough_bytes
 from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS
 from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, gather, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerError
-from langgraph.checkpoint.dynamodb.http.documents import Document
+from langgraph.checkpoint.dynamodb.gateway import memories
+from langgraph.checkpoint.dynamodb.gateway.messages import (
+    Condition,
+    FoundMemories,
+    FoundNamespaces,
+    ImportedTimes,
+    MatchCondition,
+    Memory,
+    MemoryKey,
+    PutRevision,
+    Removed,
+    RestOfMemories,
+    Seen,
+    StoreGet,
+    StoreListNamespaces,
+    StoreOp,
+    StorePut,
+    StoreSearch,
+)
+from langgraph.checkpoint.dynamodb.gateway.serving import Serving
 from langgraph.checkpoint.dynamodb.http.options import GatewayKeywords
 from langgraph.checkpoint.dynamodb.http.service import GatewayAccounting, ServiceClient, ask
 from langgraph.checkpoint.dynamodb.http.transport import TIMEOUT_SECONDS
 from langgraph.store.dynamodb.batch import Asked, Batch
 from langgraph.store.dynamodb.index import Embedded, Embedder, StoreIndexConfig
 from langgraph.store.dynamodb.memory_items import pack_value
-from langgraph.store.dynamodb.put import NewMemory
+from langgraph.store.dynamodb.put import NewMemory, Times
 from langgraph.store.dynamodb.reads import FoundItem, MemoryItem, with_revision
 from langgraph.store.dynamodb.store import TableStore
 from langgraph.store.dynamodb.transfer import times_record
@@ -105,175 +125,181 @@ class HttpStore(ServiceClient, TableStore):
     @override
     def _batch(self, batch: Batch, embedded: Embedded, queries: Embedded) -> Op[list[Result]]:
         gets = [
-            _get(each.address.namespace, each.address.key, each.refresh_ttl) for each in batch.gets.values()
+            StoreGet(each.address.namespace, each.address.key, op="get", refresh_ttl=each.refresh_ttl)
+            for each in batch.gets.values()
         ]
         searches = [self._search(each, queries) for each in batch.searches.values()]
         # The reads come first, also if there are several requests.
-        reads = [*gets, *searches, *map(_list, batch.lists.values())]
+        reads: list[StoreOp] = [*gets, *searches, *map(_list, batch.lists.values())]
         puts = yield from gather([self._put(each, embedded) for each in batch.puts])
         results = yield from self._results([*reads, *puts])
         positions = [*batch.gets, *batch.searches, *batch.lists]
-        return batch.results(zip(positions, map(_result, reads, results), strict=True))
+        return batch.results(zip(positions, map(_result, results[: len(reads)]), strict=True))
 
     @override
     def _put_all(self, new: Sequence[NewMemory], embedded: Embedded) -> Op[list[str | None]]:
         puts = yield from gather([self._put(each, embedded) for each in new])
-        return [each["revision"] for each in (yield from self._results(puts))]
+        results = yield from self._results(puts)
+        return [each.revision for each in results if isinstance(each, PutRevision)]
 
     @override
     def _delete_namespace(self, namespace_prefix: tuple[str, ...]) -> Op[int]:
-        return _removed("store/delete-namespace", namespace_prefix)
+        return _removed(memories.delete_namespace, namespace_prefix)
 
     @override
     def _sweep_ttl(self, namespace_prefix: tuple[str, ...]) -> Op[int]:
-        return _removed("store/sweep-ttl", namespace_prefix)
+        return _removed(memories.sweep_ttl, namespace_prefix)
 
     @override
     def _export_items(self, namespace_prefix: tuple[str, ...]) -> Stream[dict[str, Any]]:
-        search = {
-            "op": "search",
-            "namespace_prefix": list(namespace_prefix),
-            "limit": _EXPORTED_AT_ONCE,
-            "refresh_ttl": False,
-            "order": "key",
-        }
-        after: Document | None = None
+        search = StoreSearch(
+            op="search",
+            namespace_prefix=namespace_prefix,
+            limit=_EXPORTED_AT_ONCE,
+            refresh_ttl=False,
+            order="key",
+        )
         while True:
-            [page] = yield from self._results([search | {"after": after}])
-            for each in page["found"] + page["read"]:
-                yield Emit({name: each[name] for name in _RECORD} | {"value": json.loads(each["value"])})
-            places = page["found"] + page["rest"]
-            if len(places) < _EXPORTED_AT_ONCE:
+            [page] = yield from self._results([search])
+            for each in page.found:
+                record = {name: getattr(each, name) for name in _RECORD}
+                yield Emit({**record, "namespace": [*each.namespace], "value": json.loads(each.value)})
+            if page.last is None or page.named < _EXPORTED_AT_ONCE:
                 return
-            after = {name: places[-1][name] for name in ("namespace", "key")}
+            search = replace(search, after=Seen(page.last.namespace, page.last.key))
 
-    def _results(self, ops: Sequence[Document]) -> Op[list[Any]]:
+    def _results(self, ops: Sequence[StoreOp]) -> Op[list[Any]]:
         """Run operations by as many requests as they need, and read what an answer had no room for."""
         results: list[Any] = [None] * len(ops)
         groups = self._service.groups(dict(enumerate(ops)), lambda position: _name_of(ops[position]))
         for left in (yield from groups):
             while left:
-                answer = yield from ask("store/batch", {"ops": [ops[each] for each in left]})
-                not_run = {left[each] for each in answer["left"]}
+                answer = yield from ask(memories.batch, "", tuple(ops[each] for each in left))
+                not_run = {left[each] for each in answer.left}
                 if len(not_run) == len(left):
                     msg = "the gateway ran no operation of a batch; retry the call with fewer operations"
                     raise CheckpointerError(msg)
-                for position, result in zip(left, answer["results"], strict=True):
+                for position, result in zip(left, answer.results, strict=True):
+                    op = ops[position]
                     results[position] = result
-                    if ops[position]["op"] == "search" and position not in not_run:
-                        result["read"] = yield from self._rest(ops[position], result["rest"])
+                    if isinstance(op, StoreSearch) and isinstance(result, FoundMemories):
+                        results[position] = yield from self._found(op, result)
                 left = sorted(not_run)
         return results
 
-    def _rest(self, search: Document, rest: Sequence[Document]) -> Op[list[Document]]:
-        """Get the memories that a search found and an answer had no room for."""
-        gets = [_get(each["namespace"], each["key"], search["refresh_ttl"]) for each in rest]
-        read = yield from self._results(gets)
-        wanted = None if search.get("filter") is None else json.loads(search["filter"])
-        # Whoever has deleted or replaced one meanwhile has done so after the search.
-        return [
-            memory | {"score": each["score"]}
-            for each, memory in zip(rest, read, strict=True)
-            if memory is not None and matches(json.loads(memory["value"]), wanted)
+    def _found(self, search: StoreSearch, found: FoundMemories) -> Op[_Found]:
+        """Return what a search found, with the memories that an answer had no room for."""
+        gets = [
+            StoreGet(each.namespace, each.key, op="get", refresh_ttl=search.refresh_ttl)
+            for each in found.rest
         ]
+        read = yield from self._results(gets)
+        wanted = None if search.filter is None else json.loads(search.filter)
+        # Whoever has deleted or replaced one meanwhile has done so after the search.
+        rest = [
+            replace(memory, score=each.score)
+            for each, memory in zip(found.rest, read, strict=True)
+            if memory is not None and matches(json.loads(memory.value), wanted)
+        ]
+        places: list[Memory | RestOfMemories] = [*found.found, *found.rest]
+        return _Found([*found.found, *rest], len(places), places[-1] if places else None)
 
-    # Documents
+    # Requests
 
-    def _search(self, asked: Asked, queries: Embedded) -> Document:
-        wanted = asked.search
-        document: Document = {
-            "op": "search",
-            "namespace_prefix": list(wanted.namespace),
-            "filter": None if wanted.filter is None else _text(wanted.filter),
-            "limit": wanted.limit,
-            "offset": wanted.offset,
-            "refresh_ttl": asked.refresh_ttl,
-            "order": wanted.order,
-            "after": None,
-        }
-        if wanted.after is not None:
-            document["after"] = {
-                "namespace": list(wanted.after.namespace),
-                "key": wanted.after.key,
-                "created_at": wanted.after.created_at.isoformat(),
-                "updated_at": wanted.after.updated_at.isoformat(),
-            }
-        if self._index is not None and asked.query is not None:
-            document |= {
-                "vector": _packed(self._index.checked(queries[asked.query])),
-                "distance": self._index.distance,
-            }
-        return document
+    def _search(self, asked: Asked, queries: Embedded) -> StoreSearch:
+        wanted, after = asked.search, asked.search.after
+        search = StoreSearch(
+            op="search",
+            namespace_prefix=wanted.namespace,
+            filter=None if wanted.filter is None else _text(wanted.filter),
+            limit=wanted.limit,
+            offset=wanted.offset,
+            refresh_ttl=asked.refresh_ttl,
+            order=wanted.order,
+            after=None
+            if after is None
+            else Seen(
+                tuple(after.namespace), after.key, after.created_at.isoformat(), after.updated_at.isoformat()
+            ),
+        )
+        if self._index is None or asked.query is None:
+            return search
+        vector = _packed(self._index.checked(queries[asked.query]))
+        return replace(search, vector=vector, distance=self._index.distance)
 
-    def _put(self, new: NewMemory, embedded: Embedded) -> Op[Document]:
-        index = self._index
-        document: Document = {
-            "op": "put",
-            "namespace": list(new.address.namespace),
-            "key": new.address.key,
-            "value": (yield from work(partial(_value_text, new), rough_bytes(new.value))),
-            "vectors": []
-            if index is None
-            else [_packed(index.checked(embedded[text])) for text in new.texts],
-            "ttl_seconds": new.ttl_seconds,
-        }
-        if new.expected is not None:
-            document["condition"] = {"revision": new.expected.revision, "token": secrets.token_hex(8)}
-        if new.times is not None:
-            document["times"] = times_record(new.times)
-        return document
-
-
-def _name_of(op: Document) -> str:
-    return f"the {op['op']} of {op.get('key', 'a namespace')!r}"
+    def _put(self, new: NewMemory, embedded: Embedded) -> Op[StorePut]:
+        index, expected = self._index, new.expected
+        return StorePut(
+            new.address.namespace,
+            new.address.key,
+            op="put",
+            value=(yield from work(partial(_value_text, new), rough_bytes(new.value))),
+            vectors=None if index is None else [_packed(index.checked(embedded[text])) for text in new.texts],
+            ttl_seconds=new.ttl_seconds,
+            condition=None if expected is None else Condition(expected.revision, secrets.token_hex(8)),
+            times=None if new.times is None else _times(new.times),
+        )
 
 
-def _result(op: Document, result: Any) -> Any:
+class _Found(NamedTuple):
+    """The memories of a search; how many it named, and the last one of these."""
+
+    found: list[Memory]
+    named: int
+    last: Memory | RestOfMemories | None
+
+
+def _name_of(op: StoreOp) -> str:
+    return f"the {op.op} of {getattr(op, 'key', 'a namespace')!r}"
+
+
+def _result(result: Any) -> Any:
     """Return the result of a read as LangGraph has it."""
-    if op["op"] == "list_namespaces":
-        return [tuple(each) for each in result["found"]]
-    if op["op"] == "search":
-        found = result["found"] + result["read"]
-        return [_memory(FoundItem, each, {"score": each["score"]}) for each in found]
+    if isinstance(result, FoundNamespaces):
+        return result.namespaces
+    if isinstance(result, _Found):
+        return [_memory(FoundItem, each, {"score": each.score}) for each in result.found]
     return None if result is None else _memory(MemoryItem, result, {})
 
 
-def _memory(kind: Any, document: Document, more: Mapping[str, Any]) -> Any:
+def _memory(kind: Any, memory: Memory, more: Mapping[str, Any]) -> Any:
     fields = {
-        "namespace": tuple(document["namespace"]),
-        "key": document["key"],
-        "value": json.loads(document["value"]),
-        "created_at": datetime.fromisoformat(document["created_at"]),
-        "updated_at": datetime.fromisoformat(document["updated_at"]),
+        "namespace": memory.namespace,
+        "key": memory.key,
+        "value": json.loads(memory.value),
+        "created_at": datetime.fromisoformat(memory.created_at),
+        "updated_at": datetime.fromisoformat(memory.updated_at),
     }
-    return with_revision(kind, {**fields, **more}, document["revision"])
+    return with_revision(kind, {**fields, **more}, memory.revision)
 
 
-def _removed(endpoint: str, namespace_prefix: Sequence[str]) -> Op[int]:
-    document: Document = {"namespace_prefix": list(namespace_prefix), "after": None}
-    removed = 0
+def _removed(
+    function: Callable[[Serving, tuple[str, ...], MemoryKey | None], Op[Removed]],
+    namespace_prefix: tuple[str, ...],
+) -> Op[int]:
+    removed, after = 0, None
     while True:
-        answer = yield from ask(endpoint, document)
-        removed += int(answer["deleted"])
-        document["after"] = answer["after"]
-        if answer["after"] is None:
+        part = yield from ask(function, "", namespace_prefix, after)
+        removed += part.deleted
+        after = part.after
+        if after is None:
             return removed
 
 
-def _get(namespace: Sequence[str], key: str, refresh_ttl: bool) -> Document:
-    return {"op": "get", "namespace": list(namespace), "key": key, "refresh_ttl": refresh_ttl}
+def _list(wanted: ListNamespacesOp) -> StoreListNamespaces:
+    conditions = [MatchCondition(each.match_type, tuple(each.path)) for each in wanted.match_conditions or ()]
+    return StoreListNamespaces(
+        op="list_namespaces",
+        match_conditions=conditions,
+        max_depth=wanted.max_depth,
+        limit=wanted.limit,
+        offset=wanted.offset,
+    )
 
 
-def _list(wanted: ListNamespacesOp) -> Document:
-    return {
-        "op": "list_namespaces",
-        "match_conditions": [
-            {"match_type": each.match_type, "path": list(each.path)} for each in wanted.match_conditions or ()
-        ],
-        "max_depth": wanted.max_depth,
-        "limit": wanted.limit,
-        "offset": wanted.offset,
-    }
+def _times(times: Times) -> ImportedTimes:
+    record: dict[str, Any] = times_record(times)
+    return ImportedTimes(**record)
 
 
 def _value_text(new: NewMemory) -> str | None:

@@ -1,6 +1,6 @@
-"""The transport to the gateway: it sends documents to endpoints over HTTP. It knows nothing of checkpoints.
+"""The transport to the gateway: it sends calls over HTTP. It knows nothing of checkpoints.
 
-The drivers run operations over it as they do over boto3: an operation's `Call` names an endpoint and has its document.
+The drivers run operations over it as they do over boto3: an operation's `Call` names an endpoint and has its arguments.
 Operations are idempotent, so a request whose response was lost may be sent again.
 
 There is one httpx client for blocking calls and one for each event loop, made when first needed. httpx and its
@@ -25,7 +25,8 @@ from langgraph.checkpoint.dynamodb._runtime.fork import without_forks
 from langgraph.checkpoint.dynamodb._runtime.loops import Connections, LoopConnections
 from langgraph.checkpoint.dynamodb._runtime.options import check_flag, check_seconds
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
-from langgraph.checkpoint.dynamodb.http import documents, options
+from langgraph.checkpoint.dynamodb.gateway.call import asked_in, size_of
+from langgraph.checkpoint.dynamodb.http import options
 from langgraph.checkpoint.dynamodb.http.documents import Reply
 from langgraph.checkpoint.dynamodb.http.exchange import Exchange, ServiceClock
 
@@ -50,9 +51,9 @@ async def _in_thread(size_bytes: int, function: Callable[[], T]) -> T:
 
 
 class GatewayTransport(Connections):
-    """Sends documents to a gateway, for blocking callers and for any number of event loops.
+    """Sends calls to a gateway, for blocking callers and for any number of event loops.
 
-    Its options are those of `HttpCheckpointSaver`. With `asks_units` it asks for the capacity units of each request.
+    Its options are those of `HttpCheckpointSaver`.
 
     Raises:
         CheckpointerInputError: An option has a value that cannot be used.
@@ -67,7 +68,6 @@ class GatewayTransport(Connections):
         retry_seconds: float = RETRY_SECONDS,
         allow_http: bool = False,
         client_options: Mapping[str, Any] | None = None,
-        asks_units: bool = False,
     ) -> None:
         """Check the options. Nothing is opened before the first request."""
         check_flag("allow_http", allow_http)
@@ -77,7 +77,6 @@ class GatewayTransport(Connections):
         check_seconds("retry_seconds", retry_seconds, at_least=0)
         self._retry_seconds = retry_seconds
         self._auth = auth
-        self._asks_units = asks_units
         self._clock = ServiceClock(timeout)
         self._timeout = timeout
         self._client_options = options.checked_client_options(client_options)
@@ -97,10 +96,10 @@ class GatewayTransport(Connections):
         """Call an endpoint and wait for its response.
 
         Args:
-            call: The endpoint's name, and the document to send.
+            call: The endpoint's name, and its arguments.
 
         Returns:
-            The document of the response.
+            What the response says.
 
         Raises:
             CheckpointerConfigurationError: The gateway does not accept the caller's identity, or does not allow the
@@ -110,7 +109,7 @@ class GatewayTransport(Connections):
         exchange = self._exchange(call)
         while True:
             try:
-                return exchange.document(self.send_once(exchange.request))
+                return exchange.answer(self.send_once(exchange.request))
             except Exception as error:  # noqa: BLE001 - it is raised there, unless it may pass.
                 wait = exchange.seconds_to_next(error)
             time.sleep(wait)
@@ -153,11 +152,11 @@ class GatewayTransport(Connections):
 
     async def asend(self, call: Call) -> Any:
         """Call an endpoint on the running event loop, as `send` does."""
-        exchange = await _in_thread(documents.size_of(call.params), partial(self._exchange, call))
+        exchange = await _in_thread(size_of(asked_in(call)), partial(self._exchange, call))
         while True:
             try:
                 reply = await self.asend_once(exchange.request)
-                return await _in_thread(len(reply.body), partial(exchange.document, reply))
+                return await _in_thread(len(reply.body), partial(exchange.answer, reply))
             except Exception as error:  # noqa: BLE001 - it is raised there, unless it may pass.
                 wait = exchange.seconds_to_next(error)
             await asyncio.sleep(wait)
@@ -225,7 +224,7 @@ class GatewayTransport(Connections):
         return self._arguments
 
     def _exchange(self, call: Call) -> Exchange:
-        return Exchange(self._url, call, self._retry_seconds, self._clock, asks_units=self._asks_units)
+        return Exchange(self._url, call, self._retry_seconds, self._clock)
 
 
 def _end(client: httpx.Client, process: int) -> None:

@@ -10,7 +10,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.dynamodb._format.codec import Codec, UnreadableError
 from langgraph.checkpoint.dynamodb._runtime.options import check_serde
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
-from langgraph.checkpoint.dynamodb.http.documents import Document
+from langgraph.checkpoint.dynamodb.gateway.messages import SentValue, Value
 
 
 def client_serde(serde: SerializerProtocol | None) -> SerializerProtocol:
@@ -43,27 +43,33 @@ def codec_of(serde: SerializerProtocol) -> Codec:
     return codec
 
 
-def dumped(codec: Codec, value: Any, what: str, path: str = "value") -> Document:
+def dumped(codec: Codec, value: Any, what: str, path: str = "value") -> SentValue:
     """Serialize a value, and return it as requests have it.
 
     Raises:
         CheckpointSerializationError: The serializer cannot write it; the message says what it is.
     """
-    kind, data = codec.dumps(value, what, path)
-    return {"type": kind, "data": data}
+    return SentValue(*codec.dumps(value, what, path))
 
 
-def loaded(codec: Codec, document: Document, what: str) -> Any:
+def loaded(codec: Codec, value: Value | SentValue, what: str) -> Any:
     """Deserialize a value of an answer.
 
     Raises:
         UnreadableError: The serializer cannot read it; the message says what it is.
     """
     try:
-        return codec.loads_typed((document["type"], document["data"]))
+        return codec.loads_typed((value.type, data_of(value)))
     except Exception as error:
         msg = (
-            f"{what} is intact, but the saver's serde cannot read its {document['type']!r} data ({error}); give the"
+            f"{what} is intact, but the saver's serde cannot read its {value.type!r} data ({error}); give the"
             " saver the serde that it was written with"
         )
         raise UnreadableError(msg) from error
+
+
+def data_of(value: Value | SentValue) -> bytes:
+    """Return the data of a value that is complete."""
+    if value.data is None:
+        raise ValueError("the answer has no data of it")
+    return value.data

@@ -1,0 +1,237 @@
+"""Serving a call: what a function of the service gets, and what is checked before it runs. It knows no call.
+
+A principal that is bound to an owner reaches that owner's threads only. Each of its requests first reads the items of
+the threads that it names. Nothing that the client sends, and nothing that this process remembers, says whose a thread
+is now (docs/decisions/0009). What a request changes in a thread, it changes in the life of the thread that was read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from langgraph.cache.dynamodb.entries import CacheStorage
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.items import Item
+from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
+from langgraph.checkpoint.dynamodb._format.schema import OWNER
+from langgraph.checkpoint.dynamodb._operations.entries import owner_keys, with_owner
+from langgraph.checkpoint.dynamodb._operations.threads import PinnedEpochError, ensure_epoch
+from langgraph.checkpoint.dynamodb._runtime.cache import CachedThread
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
+from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
+from langgraph.checkpoint.dynamodb.gateway.call import Endpoint
+from langgraph.checkpoint.dynamodb.gateway.principals import Principal, check_right
+from langgraph.checkpoint.dynamodb.gateway.problems import forbidden, problem_of
+from langgraph.checkpoint.dynamodb.protocol import Thread
+from langgraph.store.dynamodb.storage import StoreStorage
+
+Run = Callable[[Op[Any], str], Awaitable[Any]]
+
+
+class RequestLimits(Protocol):
+    """The limits of one request, as far as the functions of calls know them."""
+
+    @property
+    def decompressed_bytes_max(self) -> int:
+        """The most bytes that deltas may describe."""
+
+    @property
+    def request_seconds_max(self) -> float:
+        """How long the request may take."""
+
+    @property
+    def answer_bytes(self) -> int:
+        """After how many bytes of values an answer ends."""
+
+    @property
+    def part_seconds(self) -> float:
+        """After how long a deletion of memories says to ask again."""
+
+
+@dataclass(frozen=True)
+class Serving:
+    """All that a function of the service needs to serve one request."""
+
+    storage: Storage
+    store: StoreStorage
+    cache: CacheStorage
+    who: Principal
+    limits: RequestLimits
+    held: Callable[[int], None] = lambda _size_bytes: None
+    """Counts bytes that the request holds in memory; raises if there is no room for them."""
+    note: Callable[[Exception], dict[str, Any]] = lambda error: problem_of(error).document("")
+    """Records an error that is a part of an answer, and returns its document."""
+    pins: Mapping[str, CachedThread] = field(default_factory=dict)
+    """The states of threads that were checked, under which alone something may change in them."""
+
+    def of(self, thread_id: str) -> Storage:
+        """Return the storage of what changes a thread."""
+        return replace(self.storage, pinned=self.pins.get(thread_id))
+
+    def fullness(self) -> Callable[[int], bool]:
+        """Return what tells whether a page of so many bytes ends, since it is full or its time is over."""
+        # Early enough for the last checkpoint that is begun.
+        until = self.storage.clock() + self.limits.request_seconds_max / 4
+        return lambda size_bytes: size_bytes > self.limits.answer_bytes or self.storage.clock() > until
+
+
+@dataclass
+class Reach:
+    """Checks the names in a request of a principal, and notes the threads among them."""
+
+    who: Principal
+    named: list[str] = field(default_factory=list)
+
+    def thread(self, thread_id: str) -> str:
+        """Note a thread, if it is of the principal's tenant.
+
+        Raises:
+            ProblemError: It is not.
+        """
+        self._check(thread_id, "a thread", "thread ids")
+        self.named.append(thread_id)
+        return thread_id
+
+    position = thread
+
+    def threads(self, prefix: str) -> str:
+        """Return what the ids of threads begin with, if they are of the principal's tenant.
+
+        Raises:
+            ProblemError: They are not.
+        """
+        self._check(prefix, "a thread", "thread ids")
+        return prefix
+
+    def owner(self, name: str) -> str:
+        """Return an owner that the principal may name.
+
+        Raises:
+            ProblemError: It may not.
+        """
+        self._check(name, "an owner", "owners")
+        if self.who.owner_name not in (None, name):
+            raise forbidden("this names another owner than these credentials are bound to; leave owner out")
+        return name
+
+    def memories(self, labels: tuple[str, ...]) -> tuple[str, ...]:
+        """Return a namespace of memories that the principal may name.
+
+        Raises:
+            ProblemError: It may not.
+        """
+        self.who.check_memories(labels)
+        return labels
+
+    def searched(self, labels: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the beginning of the namespaces to search, of which the principal's own are."""
+        return labels
+
+    def nodes(self, labels: tuple[str, ...]) -> tuple[str, ...]:
+        """Return a namespace of cached nodes that the principal may name.
+
+        Raises:
+            ProblemError: It may not.
+        """
+        self.who.check_namespace(labels)
+        return labels
+
+    def _check(self, name: str, kind: str, kinds: str) -> None:
+        if not self.who.owns(name):
+            prefix = self.who.prefix
+            raise forbidden(
+                f"this names {kind} that is not of the tenant of these credentials, whose {kinds} begin with"
+                f" {prefix!r}; give HttpCheckpointSaver thread_prefix={prefix!r}, or begin the {kinds} with it"
+            )
+
+
+def check_all(endpoint: Endpoint[Any], arguments: Any, who: Principal) -> None:
+    """Raise if a request is about all threads, and its principal may not reach them.
+
+    Raises:
+        ProblemError: It may not.
+    """
+    if endpoint.is_about_all(who, arguments):
+        if (who.tenant, who.owner) != (None, None):
+            raise forbidden(
+                "this request is about all threads, and these credentials are for one tenant or owner"
+            )
+        check_right(who, "administer")
+
+
+async def served(
+    endpoint: Endpoint[Any], arguments: Any, named: Collection[str], it: Serving, run: Run
+) -> Any:
+    """Run the function of an endpoint, as far as the threads exist that its arguments name, and are the owner's.
+
+    Args:
+        endpoint: The endpoint.
+        arguments: The arguments.
+        named: The threads that they name.
+        it: What the function gets.
+        run: Runs an operation under a name.
+
+    Raises:
+        ProblemError: The request names a thread that is not of the owner that its principal is bound to.
+        ThreadBusyError: A thread was deleted or pruned at every attempt.
+    """
+    owner = it.who.owner_name
+    created = None if endpoint.creates is None else getattr(arguments, endpoint.creates)
+    for _ in range(ATTEMPTS_MAX):
+        serving = it
+        if owner is not None and named:
+            # It may create a thread, so it has the same deadline as what follows.
+            pins = await run(admitted(it.storage, owner, named, created), "check_owner")
+            if endpoint.absent is not None and not pins.keys() >= {*named}:
+                return endpoint.absent(arguments)
+            serving = replace(it, storage=replace(it.storage, owner=owner), pins=pins)
+        elif owner is not None:
+            serving = replace(it, storage=replace(it.storage, owner=owner))
+        try:
+            return await run(endpoint.operation(serving, arguments), endpoint.event)
+        except PinnedEpochError:
+            continue
+    raise ThreadBusyError("the thread was deleted or pruned at every attempt; try again when that has ended")
+
+
+def admitted(
+    storage: Storage, owner: str, named: Iterable[str], created: str | None
+) -> Op[Mapping[str, CachedThread]]:
+    """Return the states of the threads that exist. One that may be created is, unless another one does not exist.
+
+    Raises:
+        ProblemError: One of them is not the owner's.
+        PinnedEpochError: The one to create was deleted meanwhile.
+    """
+    wanted = dict.fromkeys(named)
+    for _ in range(2):
+        threads = yield from _read(storage, wanted)
+        if any(items.text(item, OWNER) not in owner_keys(storage, owner) for item in threads.values()):
+            raise forbidden(
+                "this names a thread of another owner than these credentials are bound to, or one without an owner; an"
+                " operator names its owner by set_thread"
+            )
+        states = {each: Thread.parse(item) for each, item in threads.items()}
+        pins = {each: CachedThread(state.epoch, state.life) for each, state in states.items()}
+        others_exist = pins.keys() >= {*wanted} - {created}
+        if created is None or not others_exist or (created in pins and not states[created].is_pending):
+            return pins
+        root = items.partition_of(created)
+        # It is created with its owner: it might become another's meanwhile. So might it have been before.
+        yield from ensure_epoch(with_owner(storage, root, owner), root)
+    raise PinnedEpochError
+
+
+def _read(storage: Storage, thread_ids: Iterable[str]) -> Op[Mapping[str, Item]]:
+    """Read the items of threads that exist, strongly consistent; not those that are dead and nobody's."""
+    roots = {each: items.partition_of(each).root for each in thread_ids}
+    found = yield from gather([storage.table.get(root, items.THREAD) for root in roots.values()])
+    now = storage.clock()
+    return {
+        thread_id: item
+        for thread_id, item in zip(roots, found, strict=True)
+        if item is not None and (OWNER in item or Thread.parse(item).is_alive(now))
+    }

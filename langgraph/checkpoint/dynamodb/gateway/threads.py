@@ -1,0 +1,449 @@
+"""The calls of threads: each runs the saver's own operation, on values that the service does not open.
+
+docs/wire.md says what arguments and answers mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from functools import partial
+from typing import Any, Literal, TypeAlias
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import CheckpointTuple
+
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.content import pack_typed
+from langgraph.checkpoint.dynamodb._format.plain import as_json
+from langgraph.checkpoint.dynamodb._operations import copy, delete, directory, runs
+from langgraph.checkpoint.dynamodb._operations import get as get_
+from langgraph.checkpoint.dynamodb._operations import put_writes as put_writes_
+from langgraph.checkpoint.dynamodb._operations.delta_history import find_history
+from langgraph.checkpoint.dynamodb._operations.directory import ThreadPage, ThreadQuery
+from langgraph.checkpoint.dynamodb._operations.entries import with_owner
+from langgraph.checkpoint.dynamodb._operations.error_collector import OF_ONE_THREAD, ErrorCollector
+from langgraph.checkpoint.dynamodb._operations.list import Position, Selection
+from langgraph.checkpoint.dynamodb._operations.put import WantedValuesError, snapshot_arguments, store
+from langgraph.checkpoint.dynamodb._operations.runs import RunSummary
+from langgraph.checkpoint.dynamodb._operations.thread_lock import Hold, TableHolder
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, collected, work
+from langgraph.checkpoint.dynamodb.errors import (
+    CheckpointerInputError,
+    CheckpointNotFoundError,
+    ThreadLockLostError,
+)
+from langgraph.checkpoint.dynamodb.gateway.call import serve
+from langgraph.checkpoint.dynamodb.gateway.deltas import check_deltas, rebuilt
+from langgraph.checkpoint.dynamodb.gateway.messages import (
+    ChannelHistory,
+    Checkpoint,
+    Count,
+    Digest,
+    FoundCheckpoint,
+    History,
+    IdsOfRuns,
+    LockSeconds,
+    LockState,
+    LockToken,
+    Moment,
+    Number,
+    Object,
+    Owner,
+    Page,
+    Place,
+    PutResult,
+    SentValue,
+    StoredFields,
+    Text,
+    ThreadId,
+    ThreadPrefix,
+    Value,
+    WritesResult,
+)
+from langgraph.checkpoint.dynamodb.gateway.opaque import (
+    OpaqueValue,
+    may_match,
+    shown_metadata,
+    size_of,
+    values_for,
+)
+from langgraph.checkpoint.dynamodb.gateway.principals import Principal
+from langgraph.checkpoint.dynamodb.gateway.serving import Serving
+
+Strategy: TypeAlias = Literal["keep_latest", "keep_last", "delete", "delete_all"]
+# How many checkpoints a page of a list has at most.
+_LISTED_MAX = 1000
+
+
+# Reading
+
+
+@serve("read", absent=lambda _: FoundCheckpoint(None))
+def get_tuple(
+    it: Serving,
+    thread_id: ThreadId,
+    checkpoint_ns: str = "",
+    checkpoint_id: Text | None = None,
+    channels: tuple[str, ...] | None = None,
+    have: tuple[Digest, ...] = (),
+) -> Op[FoundCheckpoint]:
+    """Read a checkpoint, or the newest one of the namespace. `have` are the digests of values that you have."""
+    found = yield from get_.get_tuple(it.storage, _config(thread_id, checkpoint_ns, checkpoint_id))
+    if found is None:
+        return FoundCheckpoint(None)
+    show = partial(_shown, it, found, channels, frozenset(have))
+    return FoundCheckpoint((yield from work(show, size_of(found))))
+
+
+def _is_scan(who: Principal, arguments: Any) -> bool:
+    """Tell whether a list reads all threads.
+
+    An index answers a list by run id, of which a tenant sees only its own threads (see list.py).
+    """
+    is_indexed = who.owner is None and items.indexable_run_id(arguments.filter or {}) is not None
+    return arguments.thread_id is None and not is_indexed
+
+
+@serve("read", name="list", operation="list", absent=lambda _: Page([]), is_about_all=_is_scan)
+def list_checkpoints(
+    it: Serving,
+    thread_id: ThreadId | None = None,
+    checkpoint_ns: str | None = None,
+    checkpoint_id: Text | None = None,
+    filter: Object | None = None,
+    before: Text | None = None,
+    limit: Number | None = None,
+    channels: tuple[str, ...] | None = None,
+    after: Place | None = None,
+) -> Op[Page]:
+    """List checkpoints, newest first, as many as fit and there is time for. What is null stands for all."""
+    if thread_id is None and (checkpoint_ns is not None or checkpoint_id is not None):
+        raise CheckpointerInputError("checkpoint_ns and checkpoint_id need a thread_id; leave them out")
+    page, errors = _Page(limit, it.fullness()), ErrorCollector()
+    selection = Selection(
+        storage=it.storage,
+        metadata_filter=filter or {},
+        before=before,
+        left=limit,
+        after=None if after is None else Position(after.thread_id, after.checkpoint_ns, after.checkpoint_id),
+        # Even an error names no thread of others.
+        prefix=it.who.prefix,
+        matches=may_match,
+        errors=errors,
+        ends_behind=page.ends_behind,
+    )
+    problem = None
+    try:
+        config = None if thread_id is None else _config(thread_id, checkpoint_ns, checkpoint_id)
+        yield from collected(selection.of(config), page.add)
+        errors.raise_first()
+    except OF_ONE_THREAD as error:
+        if not page.found and page.end is None:
+            raise
+        problem = it.note(error)
+
+    def shown() -> Page:
+        return Page([_shown(it, each, channels, frozenset()) for each in page.found], page.end, problem)
+
+    return (yield from work(shown, page.size_bytes))
+
+
+def _gone_history(arguments: Any) -> History:
+    if arguments.after is None:
+        return History({})
+    # Nothing would be taken for the end of what the pages before had.
+    raise CheckpointNotFoundError(
+        f"thread {arguments.thread_id!r} was deleted while its history was read; retry the call"
+    )
+
+
+@serve("read", name="delta-channel-history", absent=_gone_history)
+def get_delta_channel_history(
+    it: Serving,
+    thread_id: ThreadId,
+    channels: tuple[str, ...],
+    checkpoint_ns: str = "",
+    checkpoint_id: Text | None = None,
+    have: tuple[Digest, ...] = (),
+    after: Text | None = None,
+) -> Op[History]:
+    """Read what delta channels are rebuilt from. `after` is where the last answer stopped."""
+    config = _config(thread_id, checkpoint_ns, checkpoint_id)
+    page = yield from find_history(it.storage, config, channels, after=after, is_full=it.fullness())
+
+    def shown() -> History:
+        value = values_for(frozenset(have), it.limits.answer_bytes)
+        return History(
+            {name: _history(each, page.checkpoint_ids[name], value) for name, each in page.channels.items()},
+            page.after,
+        )
+
+    return (yield from work(shown, it.limits.answer_bytes))
+
+
+def _history(
+    history: Mapping[str, Any], checkpoint_ids: Sequence[str], shown: Callable[[OpaqueValue], Value]
+) -> ChannelHistory:
+    writes = [(task, channel, shown(each)) for task, channel, each in history["writes"]]
+    return ChannelHistory(writes, [*checkpoint_ids], shown(history["seed"]) if "seed" in history else None)
+
+
+# Writing
+
+
+@serve("write", creates="thread_id")
+def put(
+    it: Serving,
+    thread_id: ThreadId,
+    checkpoint: StoredFields,
+    metadata: Object,
+    new_versions: Object,
+    values: dict[str, SentValue],
+    checkpoint_ns: str = "",
+    checkpoint_map: dict[str, str] | None = None,
+    parent_checkpoint_id: Text | None = None,
+    typed_metadata: SentValue | None = None,
+    kept: tuple[str, ...] = (),
+    listed: bool = False,
+    owner: Owner | None = None,
+) -> Op[PutResult]:
+    """Store a checkpoint, unless values are wanted whole.
+
+    `values` are those of the channels in `new_versions`, and `kept` are the other channels that have a value: the
+    parent's. `typed_metadata` is all metadata if JSON cannot hold them.
+    """
+    deltas = {name: each for name, each in values.items() if each.base is not None}
+    it.held(check_deltas(deltas, it.limits.decompressed_bytes_max))
+    partition, storage = items.partition_of(thread_id, checkpoint_ns), it.of(thread_id)
+    if listed or owner is not None or storage.owner is not None:
+        storage = with_owner(storage, items.partition_of(thread_id), owner)
+    given = {name: OpaqueValue(each.type, each.data) for name, each in values.items() if each.base is None}
+    given |= yield from rebuilt(storage, partition, parent_checkpoint_id, deltas)
+    config = _config(thread_id, checkpoint_ns, parent_checkpoint_id)
+    config["configurable"]["checkpoint_map"] = checkpoint_map or {}
+    whole: Any = {**checkpoint, "channel_values": given}
+    stored_metadata: Any = metadata
+    # A delta whose base is not the parent's is as if it had not come.
+    missing = {*kept, *values} - given.keys()
+    taken = snapshot_arguments(storage, config, whole, stored_metadata, new_versions, missing)
+    if typed_metadata is not None:
+        taken = replace(taken, metadata=pack_typed(typed_metadata.type, typed_metadata.data))
+    try:
+        yield from store(storage, taken)
+    except WantedValuesError as error:
+        return PutResult([*error.names])
+    return PutResult([])
+
+
+@serve("write", creates="thread_id")
+def put_writes(
+    it: Serving,
+    thread_id: ThreadId,
+    checkpoint_id: Text,
+    task_id: str,
+    writes: tuple[tuple[str, SentValue], ...],
+    checkpoint_ns: str = "",
+    checkpoint_map: dict[str, str] | None = None,
+    task_path: str = "",
+    order: Number | None = None,
+) -> Op[WritesResult]:
+    """Store a task's writes, pairs of a channel and a value, unless those of a later `order` are there.
+
+    `order` is when the client's call began, in epoch milliseconds; the same in each attempt.
+    """
+    config = _config(thread_id, checkpoint_ns, checkpoint_id)
+    config["configurable"]["checkpoint_map"] = checkpoint_map or {}
+    given = [(channel, OpaqueValue(each.type, each.data)) for channel, each in writes]
+    try:
+        yield from put_writes_.put_writes(it.of(thread_id), config, given, task_id, task_path, order)
+    except put_writes_.LaterWritesError as error:
+        return WritesResult(error.order)
+    return WritesResult(None)
+
+
+# Deleting and copying
+
+
+@serve("administer", absent=lambda _: None)
+def delete_thread(it: Serving, thread_id: ThreadId) -> Op[None]:
+    """Delete a thread."""
+    return delete.delete_thread(it.of(thread_id), thread_id)
+
+
+@serve("administer", is_about_all=lambda who, arguments: not arguments.thread_prefix or who.owner is not None)
+def delete_for_runs(it: Serving, run_ids: IdsOfRuns, thread_prefix: ThreadPrefix = "") -> Op[None]:
+    """Delete the checkpoints of runs, in threads whose ids begin with a prefix."""
+    return delete.delete_for_runs(it.storage, run_ids, thread_prefix)
+
+
+def _no_source(_arguments: Any) -> None:
+    raise CheckpointNotFoundError("the thread has no checkpoint to copy; check its id")
+
+
+@serve("administer", absent=_no_source, creates="target_thread_id")
+def copy_thread(it: Serving, source_thread_id: ThreadId, target_thread_id: ThreadId) -> Op[None]:
+    """Copy a thread."""
+    pin = it.pins.get(source_thread_id)
+    return copy.copy_thread(
+        it.of(target_thread_id),
+        source_thread_id,
+        target_thread_id,
+        source_epoch=None if pin is None else pin.epoch,
+    )
+
+
+@serve("administer", absent=lambda _: None)
+def prune(
+    it: Serving,
+    thread_id: ThreadId,
+    strategy: Strategy = "keep_latest",
+    keep_last: Count | None = None,
+) -> Op[None]:
+    """Remove old checkpoints of a thread."""
+    return delete.prune(it.of(thread_id), [thread_id], strategy, keep_last)
+
+
+# One runner at a time
+
+
+@serve("write")
+def lock(
+    it: Serving,
+    thread_id: ThreadId,
+    action: Literal["acquire", "renew", "release"],
+    token: LockToken,
+    ttl_seconds: LockSeconds = 60,
+) -> Op[LockState]:
+    """Acquire, renew or release the lock of a thread, which may not exist yet. The client waits between its attempts.
+
+    `token` are 8 random bytes of the client's, which tell its hold from others.
+    """
+    holder, hold = TableHolder(it.storage), Hold(items.partition_of(thread_id), ttl_seconds, token)
+    if action == "acquire":
+        attempt = yield from holder.attempt(hold)
+        return LockState(attempt.held_until is not None, attempt.free_in_seconds)
+    if action == "release":
+        yield from holder.release(hold)
+        return LockState(False, 0.0)
+    with suppress(ThreadLockLostError):
+        yield from holder.renew(hold)
+        return LockState(True, 0.0)
+    return LockState(False, 0.0)
+
+
+# The directory
+
+
+@serve("write", creates="thread_id")
+def set_thread(
+    it: Serving,
+    thread_id: ThreadId,
+    owner: Owner | None = None,
+    title: str | None = None,
+    metadata: Object | None = None,
+) -> Op[None]:
+    """Describe a thread. What is null stays as it is."""
+    return directory.set_thread(it.of(thread_id), thread_id, owner, title, metadata)
+
+
+@serve(
+    "read",
+    name="threads",
+    is_about_all=lambda who, arguments: arguments.owner is None and who.owner is None,
+)
+def list_threads(
+    it: Serving,
+    owner: Owner | None = None,
+    status: str | None = None,
+    metadata: Object | None = None,
+    limit: Count = 20,
+    before: Text | None = None,
+    with_status: bool = False,
+    since: Moment | None = None,
+) -> Op[ThreadPage]:
+    """List threads, newest activity first: those of an owner; null: all, or those of the owner you are bound to.
+
+    `since` is in epoch seconds, and `before` the cursor of the page before.
+    """
+    at = None if since is None else datetime.fromtimestamp(since, timezone.utc)
+    query = ThreadQuery(
+        owner=owner,
+        status=status,
+        metadata=metadata,
+        limit=limit,
+        before=before,
+        with_status=with_status,
+        since=at,
+    )
+    return directory.list_threads(it.storage, query)
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The runs of a thread, the newest first."""
+
+    runs: list[RunSummary]
+
+
+@serve("read", name="runs", absent=lambda _: Runs([]))
+def list_runs(it: Serving, thread_id: ThreadId) -> Op[Runs]:
+    """List the runs of a thread."""
+    return Runs((yield from runs.list_runs(it.storage, thread_id)))
+
+
+# Answers
+
+
+@dataclass
+class _Page:
+    """A page of a list: as many checkpoints as are wanted and fit, and as there is time for."""
+
+    count_max: int | None
+    is_over: Callable[[int], bool]
+    found: list[CheckpointTuple] = field(default_factory=list)
+    size_bytes: int = 0
+    end: Place | None = None
+    """Where the next page begins; `None` at the end of the list."""
+
+    def add(self, found: CheckpointTuple) -> bool:
+        """Add a checkpoint, and tell whether the page ends with it."""
+        self.found.append(found)
+        self.size_bytes += size_of(found)
+        if len(self.found) in (self.count_max, _LISTED_MAX) or self.is_over(self.size_bytes):
+            self.end = Place(**{name: found.config["configurable"][name] for name in Place.__annotations__})
+        return self.end is not None
+
+    def ends_behind(self, place: Position) -> bool:
+        """Tell whether the page ends behind a place, since its time is over, however few checkpoints match."""
+        if self.is_over(self.size_bytes):
+            self.end = Place(*place)
+        return self.end is not None
+
+
+def _config(thread_id: str, namespace: str | None, checkpoint_id: str | None) -> RunnableConfig:
+    configurable = {"thread_id": thread_id, "checkpoint_ns": namespace, "checkpoint_id": checkpoint_id}
+    return {"configurable": configurable}
+
+
+def _shown(
+    it: Serving, found: CheckpointTuple, channels: Sequence[str] | None, have: frozenset[bytes]
+) -> Checkpoint:
+    """Return a checkpoint as an answer has it, with the values of some channels, or of all."""
+    shown = values_for(have, it.limits.answer_bytes)
+    configurable, parent = found.config["configurable"], found.parent_config
+    state: Mapping[str, Any] = found.checkpoint["channel_values"]
+    metadata, typed_metadata = shown_metadata(found.metadata)
+    return Checkpoint(
+        configurable["thread_id"],
+        configurable["checkpoint_ns"],
+        configurable["checkpoint_id"],
+        None if parent is None else parent["configurable"]["checkpoint_id"],
+        as_json({name: each for name, each in found.checkpoint.items() if name != "channel_values"}),
+        metadata,
+        typed_metadata,
+        {name: shown(each) for name, each in state.items() if channels is None or name in channels},
+        [(task, channel, shown(each)) for task, channel, each in found.pending_writes or ()],
+    )
