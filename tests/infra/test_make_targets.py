@@ -108,11 +108,17 @@ def test_what_make_deploys_is_tagged_and_imports_from_the_tables_stack(
     Path(f"{package}.zip").write_bytes(b"package")
     built = ["--assume-old", f"{package}.zip", f"GATEWAY_PACKAGE={package}", f"LAMBDA_PACKAGE={package}"]
     told = [word.format(principals=principals) for word in words]
-    _, commands = make(*built, *told, "STACK=blue", "TABLE_STACK=green", "TAGS=team=agents cost=42")
+    access = ["SERVICE_ROLE=the-role", "BOUNDARY=the-boundary"]
+    _, commands = make(*built, *told, *access, "STACK=blue", "TABLE_STACK=green", "TAGS=team=agents cost=42")
     found = deployments(commands)
     assert list(found) == [f"blue{each}" for each in stacks]
     for given in found.values():
         assert given["--tags"] == ["team=agents", "cost=42"]
+        assert given["--role-arn"] == ["the-role"]
+        # Whatever makes roles bounds them, or the service role refuses it.
+        template = load(given["--template-file"][0].removeprefix("infra/"))
+        bounded = "PermissionsBoundaryArn=the-boundary" in given.get("--parameter-overrides", [])
+        assert bounded is any(each["Type"] == "AWS::IAM::Role" for each in template["Resources"].values())
     if words != ["deploy"]:
         assert "TableStackName=green" in found[f"blue{stacks[0]}"]["--parameter-overrides"]
 
