@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from langgraph.checkpoint.dynamodb import protocol
+from langgraph.checkpoint.dynamodb._format.items import Life
 from langgraph.checkpoint.dynamodb._operations import copy as copying
 from langgraph.checkpoint.dynamodb._operations import directory, entries, threads
 from langgraph.checkpoint.dynamodb._operations.entries import ThreadDescription
@@ -25,10 +26,8 @@ def puts_enter_nothing(patch: pytest.MonkeyPatch) -> None:
     """A put neither creates its thread with an entry, nor enters it later."""
     create = protocol.create_thread
 
-    def without_entry(
-        epoch: bytes, ttl_seconds: Any, expires_at: Any, now: float, _entry: Any = None
-    ) -> Change:
-        return create(epoch, ttl_seconds, expires_at, now)
+    def without_entry(epoch: bytes, life: Life, now: float, _entry: Any = None) -> Change:
+        return create(epoch, life, now)
 
     def nothing(*_: Any) -> Any:
         yield from ()

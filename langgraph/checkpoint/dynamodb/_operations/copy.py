@@ -148,11 +148,11 @@ def _begin(
     known = None if found is None else Thread.parse(found)
     if pinned is not None and (known is None or not is_reusable(pinned, known.epoch)):
         raise PinnedEpochError
-    if known is not None and not known.is_pending and known.is_alive(now):
-        if (yield from _has_checkpoints(storage, target)):
-            seen = CachedThread(known.epoch, known.life)
-            thread = yield from use_thread(storage, Use(target, None, None), seen, None)
-            return None if thread is None else _Attempt(seed, thread, is_hidden=False)
+    is_alive = known is not None and not known.is_pending and known.is_alive(now)
+    if known is not None and is_alive and (yield from _has_checkpoints(storage, target)):
+        seen = CachedThread(known.epoch, known.life)
+        thread = yield from use_thread(storage, Use(target, None, None), seen, None)
+        return None if thread is None else _Attempt(seed, thread, is_hidden=False)
     life = protocol.new_life(storage.ttl_seconds, now)
     if known is not None and known.is_being_copied and not known.is_pending:
         is_recent = not expires_before(known.life.kept_until, life.alive_until)

@@ -37,6 +37,7 @@ from langgraph.checkpoint.dynamodb._operations.arguments import (
     started_from,
     target,
 )
+from langgraph.checkpoint.dynamodb._operations.entries import owner_in, with_owner
 from langgraph.checkpoint.dynamodb._operations.item_builder import ItemBuilder, store_segments
 from langgraph.checkpoint.dynamodb._operations.reads import ChangedMeanwhileError, LoadedSegments, lost_parts
 from langgraph.checkpoint.dynamodb._operations.renew import Use, use_thread, was_noted
@@ -97,6 +98,10 @@ def put_writes(
     if not writes:
         return
     root_id = root_of_run(partition, config, checkpoint_id)
+    if storage.owner_from is not None:
+        # They may come before the first put of their thread.
+        owner = owner_in(config, {}, storage.owner_from)
+        storage = with_owner(storage, items.partition_of(partition.thread_id), owner)
     size = sum(rough_bytes(value) for _, value in writes)
     given = yield from work(partial(serialize, storage.codec, tuple(writes), task_path), size)
     yield from _wait_for_put(storage, partition, checkpoint_id, given)

@@ -66,6 +66,12 @@ def threads(
             "--without-owner", help="Only threads that the directory lacks, or has without an owner."
         ),
     ] = False,
+    expired: Annotated[
+        bool,
+        typer.Option(
+            "--expired", help="With --owner or --since: also what expired for readers and is still stored."
+        ),
+    ] = False,
     limit: Limit = 50,
 ) -> None:
     """List threads: last activity and step, waiting or not.
@@ -82,8 +88,11 @@ def threads(
     of_index = owner is not None or since is not None
     if of_index and without_owner:
         raise CommandError(Exit.USAGE, "give --without-owner, or --owner and --since, not both")
+    if expired and not of_index:
+        raise CommandError(Exit.USAGE, "--expired needs --owner or --since")
     if of_index:
-        _list_directory(context, owner, since, "waiting" if waiting else None, limit)
+        listing = of_directory(context, owner, since, "waiting" if waiting else None, for_operators=expired)
+        _list_directory(context, listing, limit)
         return
     listed = _ownerless(context, limit) if without_owner else _newest(context, limit)
     found = listed.thread_ids
@@ -106,11 +115,9 @@ def threads(
         context.output.note(listed.note)
 
 
-def _list_directory(
-    context: CommandContext, owner: str | None, since: timedelta | None, status: str | None, limit: int
-) -> None:
+def _list_directory(context: CommandContext, listing: Iterator[ThreadSummary], limit: int) -> None:
     """Print threads of the directory, and a note on those that it may lack."""
-    found = list(islice(of_directory(context, owner, since, status), limit + 1 if limit else None))
+    found = list(islice(listing, limit + 1 if limit else None))
     shown = found[:limit] if limit else found
     if context.output.as_json:
         context.output.json([summary_as_json(each) for each in shown])
