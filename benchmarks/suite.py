@@ -37,6 +37,7 @@ SECTIONS = (
     "growth",
     "edits",
     "overhead",
+    "cpu",
     "loops",
     "directory",
     "tenants",

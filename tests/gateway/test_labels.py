@@ -225,6 +225,7 @@ async def test_a_batch_needs_the_rights_of_its_operations(send: Send) -> None:
 
 @pytest.mark.parametrize(("op", "says"), [
     (put_of("acme", value="{"), "value of memory 'k' is not JSON"),
+    (put_of("acme", value='{"a": -1e999}'), "the number -1e999 is too large"),
     (put_of("acme", value="[1]"), "value of memory 'k' is a list; give a dict"),
     (put_of("acme", value='{"a": ' + "[" * 300 + "]" * 300 + "}"), "nested deeper than 255"),
     (put_of("acme", value='{"a": ' + "[" * 100 + "1" + "]" * 101 + "}"), "closes more"),
@@ -241,6 +242,7 @@ async def test_a_batch_needs_the_rights_of_its_operations(send: Send) -> None:
     ({"op": "get", "namespace": ["acme", ""], "key": "k"}, "Namespace labels cannot be empty"),
     ({"op": "search", "namespace_prefix": ["acme"], "filter": "["}, "filter is not JSON"),
     ({"op": "search", "namespace_prefix": ["acme"], "filter": "[]"}, "filter is a list"),
+    ({"op": "search", "namespace_prefix": ["acme"], "filter": '{"n": 1e999}'}, "filter is not JSON"),
     ({"op": "search", "namespace_prefix": ["acme"], "filter": '{"n": {"$in": [1]}}'}, "no operator '$in'"),
     ({"op": "search", "namespace_prefix": ["acme"], "after": {
         "namespace": ["acme"], "key": "k", "created_at": "now", "updated_at": "now"}}, "after has a time that is none"),

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 import boto3
 import pytest
 from botocore.args import ClientArgsCreator
+from botocore.config import Config
+from botocore.validate import ParamValidator
 
 from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, DynamoDBSaver
 from langgraph.checkpoint.dynamodb._runtime import clients
@@ -81,6 +83,33 @@ def test_without_a_configuration_both_clients_get_the_same_bounded_one(make_uncl
             assert config.read_timeout <= 30
             assert config.max_pool_connections >= 50
             assert config.retries["mode"] == "standard"
+
+
+@both_sides
+def test_without_a_configuration_requests_cost_less_than_botocores(
+    make_unclosed: MakeSaver, monkeypatch: pytest.MonkeyPatch, side: Side
+) -> None:
+    """They are not checked twice, and their User-Agent is composed once: in the form of botocore's own."""
+    monkeypatch.setattr(ParamValidator, "validate", None)
+    sent: list[str] = []
+
+    def note(request: Any, **_: Any) -> None:
+        header = request.headers["User-Agent"]
+        sent.append(header.decode() if isinstance(header, bytes) else header)
+
+    with make_unclosed() as saver:
+        client = saver.transport.async_client() if side == "async" else saver.transport.client()
+        client.meta.events.register("before-send.dynamodb", note)
+        if side == "async":
+            asyncio.run(saver.aget_tuple(thread_config()))
+        else:
+            saver.get_tuple(thread_config())
+    config: Any = boto3.client("dynamodb", config=Config(retries={"mode": "standard"})).meta.config
+    usual = config.user_agent
+    assert sent[0].startswith("langgraph-dynamodb/")
+    # botocore also notes features of a client, as `m/` and letters.
+    parts = [each for each in usual.split() if not each.startswith(("m/", "Boto3/"))]
+    assert set(parts) <= {*sent[0].split(), *usual.split()[-1:]}
 
 
 PROFILES = """

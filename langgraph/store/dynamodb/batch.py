@@ -257,8 +257,8 @@ class Asked:
 
     @property
     def key(self) -> Hashable:
-        """What is equal for searches that ask for the same."""
-        return self.search.signature, self.search.offset, self.query, self.refresh_ttl
+        """The value that is equal for searches that ask for the same."""
+        return self.search.signature, self.search.offset, self.query, bool(self.refresh_ttl)
 
 
 class Batch:

@@ -32,6 +32,6 @@ class StoreStorage(Storage):
     registered: MutableMapping[str, float] = field(default_factory=dict)
     """When this process has registered a partition, in epoch seconds, by the partition's key."""
     listings: Listings[Any] = field(default_factory=Listings)
-    """What searches have left to the next page."""
+    """The memories that searches have left to the next page."""
     engine: VectorEngine | None = None
     """The engine that compares vectors beside the table, if the store was given one."""

@@ -370,6 +370,19 @@ def test_what_is_no_request_is_refused(field_name: str, value: Any) -> None:
         Pair().ask("put", **crafted(**{field_name: value}))
 
 
+def test_an_order_in_the_far_future_is_refused() -> None:
+    pair = Pair()
+    pair.put(0, {"x": 1})
+    asked: dict[str, Any] = {"thread_id": THREAD, "checkpoint_id": "0", "task_id": "task"}
+    writes = [["__interrupt__", {"type": "null", "data": b""}]]
+    latest = int(pair.storage.clock() * 1000) + 24 * 3600 * 1000
+    with pytest.raises(CheckpointerInputError, match="more than a day from now"):
+        pair.ask("put-writes", **asked, writes=writes, order=latest + 1)
+    assert not pair.harness.items("C#0#W#")
+    assert pair.ask("put-writes", **asked, writes=writes, order=latest) == {"later": None}
+    assert pair.ask("put-writes", **asked, writes=writes, order=latest - 1) == {"later": latest}
+
+
 # Metadata
 
 

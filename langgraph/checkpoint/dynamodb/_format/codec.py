@@ -315,10 +315,23 @@ def _is_json(value: Any) -> bool:
     return kind in (int, bool, type(None)) or (kind is float and math.isfinite(value))
 
 
+def finite(text: str) -> float:
+    """Read a number of JSON text with a fraction or an exponent, for `json.loads`.
+
+    Raises:
+        ValueError: It is too large, and would silently become infinite.
+    """
+    value = float(text)
+    if math.isinf(value):
+        msg = f"the number {text[:20]} is too large"
+        raise ValueError(msg)
+    return value
+
+
 def parse_metadata(item: Item, data: str) -> Any:
     """Read metadata that was stored as JSON."""
     try:
-        metadata = json.loads(data)
+        metadata = json.loads(data, parse_float=finite)
     except (ValueError, RecursionError) as error:
         raise damaged(item, f"its metadata is not JSON ({error})") from error
     if not isinstance(metadata, dict):

@@ -21,7 +21,7 @@ from langgraph.store.base import Item as StoredItem
 from langgraph.store.base import ListNamespacesOp, MatchCondition, PutOp, SearchOp
 from pydantic import Field
 
-from langgraph.checkpoint.dynamodb._format.codec import Codec
+from langgraph.checkpoint.dynamodb._format.codec import Codec, finite
 from langgraph.checkpoint.dynamodb._format.items import Item, damaged, partition_key, sort_key
 from langgraph.checkpoint.dynamodb._format.limits import BATCH_GET_ITEMS_MAX
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
@@ -346,7 +346,7 @@ def _json(text: str, name: str) -> Any:
     # It is a text in a request, and may be nested more deeply than that.
     check_json(text.encode("utf-8", "surrogatepass"), NESTING_MAX)
     try:
-        return json.loads(text)
+        return json.loads(text, parse_float=finite)
     except (ValueError, RecursionError) as error:
         raise CheckpointerInputError(
             f"{name} is not JSON ({error}); send the text of a JSON object"

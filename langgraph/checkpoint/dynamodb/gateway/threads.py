@@ -21,6 +21,7 @@ from langgraph.checkpoint.dynamodb._format.plain import as_json
 from langgraph.checkpoint.dynamodb._operations import copy, delete, directory, runs
 from langgraph.checkpoint.dynamodb._operations import get as get_
 from langgraph.checkpoint.dynamodb._operations import put_writes as put_writes_
+from langgraph.checkpoint.dynamodb._operations.arguments import checked_order
 from langgraph.checkpoint.dynamodb._operations.delta_history import find_history
 from langgraph.checkpoint.dynamodb._operations.directory import ThreadPage, ThreadQuery
 from langgraph.checkpoint.dynamodb._operations.entries import with_owner
@@ -252,8 +253,9 @@ def put_writes(
 ) -> Op[WritesResult]:
     """Store a task's writes, pairs of a channel and a value, unless those of a later `order` are there.
 
-    `order` is when the client's call began, in epoch milliseconds; the same in each attempt.
+    `order` is when the client's call began, in epoch milliseconds; the same in each attempt. It may be a day ahead.
     """
+    checked_order(order, it.storage.clock())
     config = _config(thread_id, checkpoint_ns, checkpoint_id)
     config["configurable"]["checkpoint_map"] = checkpoint_map or {}
     given = [(channel, OpaqueValue(each.type, each.data)) for channel, each in writes]

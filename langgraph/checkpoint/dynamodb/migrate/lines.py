@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from typing import Any, BinaryIO, TypeAlias
 
+from langgraph.checkpoint.dynamodb._format.codec import finite
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointCorruptionError,
     CheckpointerInputError,
@@ -85,7 +86,7 @@ def unexpected(number: int, error: object) -> CheckpointerInputError:
 
 def _parsed(data: bytes, number: int) -> Line:
     try:
-        line = json.loads(data)
+        line = json.loads(data, parse_float=finite)
     except (ValueError, RecursionError) as error:
         raise unexpected(number, error) from error
     if not isinstance(line, dict):
