@@ -28,7 +28,9 @@ BESIDE = {
 }
 DECISIONS = "decisions/index.md"
 # What a search shows after the pages that explain.
-SHOWN_LATER = ("decisions/", "reference/", *(uri for uri in BESIDE.values() if uri != "index.md"))
+SHOWN_LATER = ("decisions/", "reference/", "wire.md", *(uri for uri in BESIDE.values() if uri != "index.md"))
+# Its answers are links, which count after the pages that they lead to.
+QUESTIONS = "questions.md"
 _FENCED = re.compile(r"(^ *```.*?^ *```$)", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 
@@ -108,4 +110,6 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
     del files
     if page.file.src_uri.startswith(SHOWN_LATER):
         page.meta["search"] = {"boost": 0.1}
+    if page.file.src_uri == QUESTIONS:
+        page.meta["search"] = {"boost": 0.5}
     return with_site_links(markdown, page.file.src_uri, config.repo_url or None)

@@ -79,7 +79,7 @@ def test_the_commands_of_the_page_export_and_erase_a_person_of_a_tenant(
     config = {"table_name": own_table, "endpoint_url": engine.endpoint_url}
     text = json.dumps({"checkpointer": {"type": "dynamodb", "config": config}})
     (tmp_path / "agent.yaml").write_text(text, encoding="utf-8")
-    section = PAGE.read_text(encoding="utf-8").split("\n## Export or erase a person's data\n")[1]
+    section = PAGE.read_text(encoding="utf-8").split("\n## Export, erase or delete a user's data\n")[1]
     [block] = re.findall(r"```sh\n(.*?)\n```", section, re.DOTALL)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(  # noqa: S602  # The page's commands; nobody is there to answer the last one.

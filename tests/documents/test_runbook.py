@@ -296,7 +296,7 @@ SCENES: list[tuple[str, Scene]] = [
     ("`ThreadBusyError`", _busy),
     ("`CheckpointCorruptionError`", _damaged_thread),
     ("`CheckpointCorruptionError`", _cut_thread),
-    ("Restore the table", _lost_table),
+    ("Restore the table from a backup (point-in-time recovery)", _lost_table),
     ("Restore a damaged or deleted thread", _answered_wrongly),
 ]
 

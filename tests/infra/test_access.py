@@ -68,7 +68,6 @@ WITHOUT: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "Users": ("iam:*User*",),
         "Groups": ("iam:*Group*",),
     },
-    "AWS::IAM::Role": {"NoBoundaryAnyMore": ("iam:DeleteRolePermissionsBoundary",)},
     "AWS::Lambda::Function": {
         "VpcConfig": ("ec2:*",),
         "FileSystemConfigs": ("elasticfilesystem:*", "s3files:*"),
@@ -111,6 +110,8 @@ BY_OTHERS = {
     "AWS::ElasticLoadBalancingV2::LoadBalancer": ("ec2:DescribeIpamPools",),
     "AWS::WAFv2::WebACLAssociation": (*FIREWALLED, *OTHERS),
     "AWS::EC2::VPCEndpoint": ("vpce:*",),
+    # No stack may take a boundary from a role.
+    "AWS::IAM::Role": ("iam:DeleteRolePermissionsBoundary",),
 }
 
 # What the schemas name and IAM does not know: tags of an API are put and deleted as the rest of it.
