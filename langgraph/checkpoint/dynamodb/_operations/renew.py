@@ -48,7 +48,7 @@ from langgraph.checkpoint.dynamodb._operations.threads import (
     namespace_markers,
     read_thread,
 )
-from langgraph.checkpoint.dynamodb._runtime.cache import RENEWAL, CachedCheckpoint, CachedThread
+from langgraph.checkpoint.dynamodb._runtime.cache import PUT, RENEWAL, CachedCheckpoint, CachedThread
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, Wait, gather
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
@@ -109,12 +109,28 @@ def use_thread(
             noted = yield from _note(storage, use, thread)
     if noted is None or use.checkpoint_id is None:
         return noted
-    if is_due if entry is None else expires_before(entry.life.kept_until, noted.life.kept_until):
+    if (yield from _is_short(storage, use, noted, entry)):
         yield from _renew_point(storage, use, noted)
         if entry is not None:
             entry = replace(entry, life=noted.life)
             storage.cache.remember_checkpoint(use.partition.pk, use.checkpoint_id, entry)
     return noted
+
+
+def _is_short(storage: Storage, use: Use, thread: CachedThread, entry: CachedCheckpoint | None) -> Op[bool]:
+    """Tell whether the checkpoint that a call goes on from is not kept as long as what the call stores."""
+    kept_until = None if entry is None else entry.life.kept_until
+    if entry is None:
+        after = storage.clock() - PUT_WAIT_SECONDS_MAX
+        if storage.cache.under_way(PUT, use.partition.pk, after) is not None:
+            # That stores the checkpoint, or a newer one.
+            return False
+        sk = items.checkpoint_prefix(use.checkpoint_id or "")
+        head = yield from storage.table.get(use.partition.pk, sk)
+        if head is None:
+            return False
+        kept_until = items.expires_at(head)
+    return expires_before(kept_until, thread.life.kept_until)
 
 
 def was_noted(storage: Storage, thread: CachedThread) -> bool:
