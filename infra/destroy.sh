@@ -50,7 +50,9 @@ holders=$(printf '%s' "$holders" | sort -u | sed '/^$/d; /^None$/d')
 if [ -n "$importers$holders" ]; then
     echo "Nothing was deleted. In the way of deleting the stack $stack:"
     for each in $importers; do
-        echo "  the stack $each imports from it: $aws cloudformation delete-stack --stack-name $each"
+        echo "  the stack $each imports from it; the first command is for one that is protected:"
+        echo "    $aws cloudformation update-termination-protection --no-enable-termination-protection --stack-name $each"
+        echo "    $aws cloudformation delete-stack --stack-name $each"
     done
     for each in $holders; do
         echo "  $each has one of its policies: delete the stack that it is of, or detach the policy"

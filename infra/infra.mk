@@ -142,7 +142,6 @@ define DEPLOY_ON_LAMBDA
 	$(DEPLOY) --stack-name $(2) --template-file $(3) \
 		--parameter-overrides TableStackName=$(TABLE_STACK) CodeBucket=$(BUCKET) CodeKey=$$key \
 		Runtime=python$(LAMBDA_PYTHON) $(BOUNDED) $(4)
-	$(PROTECT) $(2) >/dev/null
 	@$(OUTPUTS) 'Stacks[0].Outputs[].[OutputKey,OutputValue]' --stack-name $(2)
 endef
 LAMBDA_SOURCES = $(VENV)/.installed $(shell find langgraph -name '*.py') constraints/aioboto3.txt
@@ -167,6 +166,7 @@ deploy-gateway: $(GATEWAY_PACKAGE).zip
 	@test $$(wc -m < $(PRINCIPALS)) -le 3000 || { echo "$(PRINCIPALS) has more than 3,000 characters, which is what" \
 		"fits beside a function. See \"How many callers fit\" in docs/gateway.md." >&2; exit 1; }
 	$(call DEPLOY_ON_LAMBDA,$<,$(STACK)-gateway,infra/gateway.yaml,"Principals=$$(cat $(PRINCIPALS))" $(GATEWAY_PARAMETERS))
+	$(PROTECT) $(STACK)-gateway >/dev/null
 
 deploy-gateway-ecs:
 	$(if $(GATEWAY_PARAMETERS),,$(error Give GATEWAY_PARAMETERS="Image=... VpcId=... CertificateArn=..."; see docs/gateway.md))

@@ -112,6 +112,11 @@ def test_what_make_deploys_is_tagged_and_imports_from_the_tables_stack(
     _, commands = make(*built, *told, *access, "STACK=blue", "TABLE_STACK=green", "TAGS=team=agents cost=42")
     found = deployments(commands)
     assert list(found) == [f"blue{each}" for each in stacks]
+    protected = [each[-1] for each in commands if "--enable-termination-protection" in each]
+    # Neither tenants nor samples: agents know the address of a gateway.
+    assert protected == [
+        each for each in found if each.endswith(("blue", "-observability", "-gateway", "-gateway-ecs"))
+    ]
     for given in found.values():
         assert given["--tags"] == ["team=agents", "cost=42"]
         assert given["--role-arn"] == ["the-role"]
@@ -254,6 +259,8 @@ def test_destroy_deletes_nothing_while_others_use_the_stack(make: Make) -> None:
     assert changes(commands) == []
     assert output.count("blue-lambda-agent imports from it") == 1
     assert output.count("blue-tenant-acme imports from it") == 1
+    # A gateway's stack is protected as well.
+    assert "--no-enable-termination-protection --stack-name blue-lambda-agent" in output
     assert "blue-observability imports" not in output
     assert "batch-role has one of its policies" in output
     # They are all there is in the way.

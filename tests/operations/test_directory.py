@@ -21,6 +21,7 @@ from langgraph.checkpoint.dynamodb._format.codec import Codec, UnreadableError
 from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
 from langgraph.checkpoint.dynamodb._operations.delete import delete_thread, prune
 from langgraph.checkpoint.dynamodb._operations.directory import (
+    PAGE_LOOKUPS_MAX,
     ThreadPage,
     ThreadQuery,
     list_threads,
@@ -746,6 +747,20 @@ def test_a_thread_that_another_key_encrypts_leaves_the_others_in_the_list(
     # Nobody can read any.
     with pytest.raises(UnreadableError):
         users.page(storage=users.process(codec=Codec(third)))
+
+
+def test_a_page_with_a_status_ends_after_a_number_of_look_ups(users: Users) -> None:
+    users.store("asks")
+    at = thread_config("asks", "", "1")
+    users.harness.run(put_writes(users.storage, at, [("__interrupt__", "?")], "task", ""))
+    for number in range(PAGE_LOOKUPS_MAX + 1):
+        users.harness.now += 1
+        users.store(f"thread {number}")
+    first = users.page(status="waiting")
+    assert first.threads == []
+    last = users.page(status="waiting", before=first.cursor)
+    assert ([each.thread_id for each in last.threads], last.cursor) == (["asks"], None)
+    assert len(users.threads(status="idle", limit=PAGE_LOOKUPS_MAX)) == PAGE_LOOKUPS_MAX
 
 
 def test_a_thread_whose_newest_checkpoint_is_damaged_has_no_status(

@@ -106,7 +106,7 @@ def test_damage_is_found_and_said(harness: Harness, sk: str, how: Damage, said: 
         ("C#2#", "v"),
         ("C#2#", "metadata"),
         ("C#2#", "expires_at"),
-        ("C#2#", "readable_until"),
+        ("C#2#", "alive_until"),
         ("C#2#", "ttl_seconds"),
         *(("C#2#W#task", each) for each in ("writes", "writes_epoch", "special_3", "order", "created_at")),
         ("S#", "created_at"),

@@ -530,10 +530,11 @@ class TableSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
         Args:
             owner: The owner of the threads to list. `None` lists all threads, day by day, for operators.
             status: Only threads that are `idle`, `waiting` for a human or `failed`. It implies `with_status`. If one
-                of several parallel tasks has failed and another waits, the thread is `failed`.
+                of several parallel tasks has failed and another waits, the thread is `failed`. A page ends, full or
+                not, after 200 look-ups, a query each: go on while there is a cursor.
             metadata: Keys and values that a thread's metadata must have. Values are compared as they are stored, so a
                 tuple equals a list, and by `==`, as `list(filter=...)` does: 1 equals `True`. A thread without a key
-                never matches, not even `None`. With it or `status`, the list reads on until the page is full.
+                never matches, not even `None`. With it, the list reads on until the page is full.
             limit: The maximum number of threads of the page, up to 1,000.
             before: The cursor of the page before this one. It may go through a browser: a changed cursor is only
                 another position in the same list.
@@ -576,10 +577,11 @@ class TableSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
         Args:
             owner: The owner of the threads to list. `None` lists all threads, day by day, for operators.
             status: Only threads that are `idle`, `waiting` for a human or `failed`. It implies `with_status`. If one
-                of several parallel tasks has failed and another waits, the thread is `failed`.
+                of several parallel tasks has failed and another waits, the thread is `failed`. A page ends, full or
+                not, after 200 look-ups, a query each: go on while there is a cursor.
             metadata: Keys and values that a thread's metadata must have. Values are compared as they are stored, so a
                 tuple equals a list, and by `==`, as `list(filter=...)` does: 1 equals `True`. A thread without a key
-                never matches, not even `None`. With it or `status`, the list reads on until the page is full.
+                never matches, not even `None`. With it, the list reads on until the page is full.
             limit: The maximum number of threads of the page, up to 1,000.
             before: The cursor of the page before this one. It may go through a browser: a changed cursor is only
                 another position in the same list.

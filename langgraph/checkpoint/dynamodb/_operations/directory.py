@@ -56,6 +56,8 @@ from langgraph.checkpoint.dynamodb.errors import (
 logger = logging.getLogger("langgraph.checkpoint.dynamodb")
 
 PAGE_THREADS_MAX = 1000
+# A page with a status ends, full or not, once so many threads were looked up, a query each.
+PAGE_LOOKUPS_MAX = 200
 # How far back a list of all threads goes if it is not told, and how far it may. Each day is a query, and a page may
 # have to read them all.
 DAYS_LISTED = 30
@@ -317,15 +319,22 @@ class _Listing:
     found: list[tuple[ThreadPosition, ThreadSummary]] = field(default_factory=list)
     has_read: bool = False
     """Whether any entry could be read."""
+    looked_up: int = 0
+    """How many threads were looked up for their status."""
     damage: CheckpointerError | None = None
 
     def page(self, position: ThreadPosition | None) -> Op[ThreadPage]:
-        """Read one thread more than the page has, which tells whether the list goes on, or to its end."""
+        """Read one thread more than the page has, which tells whether the list goes on, or to its end.
+
+        With a status, the page also ends after a number of look-ups, behind the last thread that was looked up.
+        """
         key = None if self.owner is None else owner_key(self.storage, self.owner)
         is_first = position is None
         limit = self.query.limit
         is_last, count = False, min(limit + 1, PAGE_THREADS_MAX)
-        while not is_last and len(self.found) <= limit:
+        while not is_last and len(self.found) <= limit and self.looked_up < PAGE_LOOKUPS_MAX:
+            if self.query.status is not None:
+                count = min(count, PAGE_LOOKUPS_MAX - self.looked_up)
             entries, is_last = yield from _read_entries(self.storage, key, self.since, position, count)
             count = min(2 * count, PAGE_THREADS_MAX)
             position = ThreadPosition.of(entries[-1]) if entries else position
@@ -334,8 +343,11 @@ class _Listing:
             # It may be all entries, and the saver the one that cannot read them.
             raise self.damage
         shown = self.found[:limit]
-        goes_on = len(self.found) > limit
-        return ThreadPage([each for _, each in shown], _cursor_of(shown[-1][0]) if goes_on else None)
+        if len(self.found) > limit:
+            position = shown[-1][0]
+        elif is_last:
+            position = None
+        return ThreadPage([each for _, each in shown], None if position is None else _cursor_of(position))
 
     def _add(self, entries: Sequence[Item]) -> Op[None]:
         """Add the threads among entries of an index that are to be shown."""
@@ -346,6 +358,7 @@ class _Listing:
         ]
         status = self.query.status
         if self.query.with_status or status is not None:
+            self.looked_up += len(new) if status is not None else 0
             newest = yield from gather([self._newest(summary.thread_id) for _, summary in new])
             new = [
                 (position, replace(summary, status=each.status, step=each.step))

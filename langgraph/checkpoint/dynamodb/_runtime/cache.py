@@ -59,7 +59,7 @@ class CachedThread:
 
     epoch: bytes
     life: Life
-    namespaces: Mapping[str, int | None] = field(default_factory=dict)
+    namespaces: dict[str, int | None] = field(default_factory=dict)
     last_active: int | None = None
     """When the directory last noted activity, in epoch seconds; `None` if the thread is not known to be in it."""
 
@@ -248,7 +248,9 @@ class Cache:
         """Cache that a thread's namespace is registered, and when its marker expires."""
         with self._entries.lock:
             entry = self.remember_thread(root, known)
-            self._store(root, replace(entry, namespaces={**entry.namespaces, namespace: expires_at}))
+            # Not in a copy: a thread may have thousands, and each subgraph's call adds one.
+            entry.namespaces[namespace] = expires_at
+            self._store(root, entry)
 
     def segments(self, pk: str, epoch: bytes, ids: Iterable[bytes]) -> dict[bytes, CachedSegment]:
         """Return those of a partition's segments that were cached while the thread had this epoch.
