@@ -295,7 +295,7 @@ def roles(smoke: Smoke) -> str:
     """Each role may do all that it is for, and nothing else."""
     arns, thread_id = smoke.table_outputs(), smoke.thread()
     for name in ROLES:
-        role = _role(smoke, name, arns[f"{name.capitalize()}PolicyArn"])
+        role = made_role(smoke, name, arns[f"{name.capitalize()}PolicyArn"])
         _expect_rights(smoke, role, name, thread_id, POLICIES[name])
     every = set().union(*POLICIES.values())
     told = [f"the {each} {len(POLICIES[each])}, not {min(every - POLICIES[each])}" for each in ROLES]
@@ -312,7 +312,7 @@ def tenants(smoke: Smoke) -> str:
     for stack in (each for each in stacks if each["StackName"].startswith(f"{smoke.stack}-tenant-")):
         given = {each["ParameterKey"]: each["ParameterValue"] for each in stack["Parameters"]}
         tenant = given["Tenant"]
-        role = _role(smoke, f"tenant-{len(checked)}", outputs(stack)["TenantPolicyArn"], agent)
+        role = made_role(smoke, f"tenant-{len(checked)}", outputs(stack)["TenantPolicyArn"], agent)
         _expect_rights(smoke, role, "tenant", f"{tenant}/{smoke.name}", POLICIES["tenant"])
         _expect_rights(smoke, role, "tenant", f"not-{tenant}/{smoke.name}", ())
         checked.append(tenant)
@@ -321,7 +321,7 @@ def tenants(smoke: Smoke) -> str:
     return f"with the agent's policy beside it, refused to {', '.join(checked)} the threads of others"
 
 
-def _role(smoke: Smoke, name: str, *policies: str) -> str:
+def made_role(smoke: Smoke, name: str, *policies: str) -> str:
     """Create a role that whoever runs this may assume; return its ARN."""
     iam, role_name = client("iam"), smoke.resource_name(name)
     trust = {"AWS": client("sts").get_caller_identity()["Account"]}
