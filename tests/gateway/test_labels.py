@@ -83,7 +83,7 @@ def documents(*labels: str) -> Mapping[str, Any]:
                     "after": {**at, **times}, "order": "key",
                 },
                 {"op": "list_namespaces", "match_conditions": [{"match_type": "prefix", "path": [*labels]}]},
-                {"op": "put", **put, "condition": {"revision": None, "token": "0123456789abcdef"}},
+                {"op": "put", **put, "revision": None, "token": "0123456789abcdef"},
                 {"op": "put", **put, "times": {**times, "expires_at": None}},
             ]
         },
@@ -130,7 +130,7 @@ async def test_whoever_has_threads_has_memories(
             assert (await send(who, name, document)).status_code == 200
     assert (await send(who, "store/batch", {"ops": [put_of(*labels)]})).status_code == 200
     listed = (await send(who, "store/batch", {"ops": [{"op": "list_namespaces"}]})).json()["results"]
-    assert listed[0]["namespaces"] == [[*labels, "notes"]]
+    assert listed[0] == [[*labels, "notes"]]
     # One policy covers a tenant's threads and memories.
     if who == "dotted":
         assert {item["PK"]["S"].partition("/")[0] for item in all_items(own_client, table_name)} == {
@@ -175,10 +175,10 @@ async def test_reads_under_a_shorter_prefix_find_ones_own(send: Send) -> None:
             {"op": "list_namespaces", "match_conditions": [{"match_type": "prefix", "path": [*prefix]}]},
         ]
         results = (await send(who, "store/batch", {"ops": ops})).json()["results"]
-        searched = sorted(each["namespace"] for each in results[0]["found"])
+        searched = sorted(each["namespace"] for each in results[0])
         if prefix:
-            assert results[2]["namespaces"] == searched
-        return searched, results[1]["namespaces"]
+            assert results[2] == searched
+        return searched, results[1]
 
     ada, star, bob, other = (
         ["acme", "ada", "notes"], ["acme", "*", "notes"], ["acme", "bob", "notes"], ["other", "notes"],
@@ -236,7 +236,8 @@ async def test_a_batch_needs_the_rights_of_its_operations(send: Send) -> None:
     (put_of("acme", ttl_seconds=0), "ttl_seconds"),
     (put_of("acme", "a.b"), "Namespace labels cannot contain periods"),
     (put_of("acme", key="k" * 2000), "makes a key of"),
-    (put_of("acme", value=None, condition={"revision": None, "token": "0" * 16}), "the revision of the memory"),
+    (put_of("acme", value=None, token="0" * 16), "the revision of the memory"),
+    (put_of("acme", revision="r"), "give a token with the revision"),
     (put_of("acme", value=None, times={"created_at": "", "updated_at": "", "expires_at": None}), "or none"),
     (put_of("acme", times={"created_at": "now", "updated_at": "", "expires_at": None}), "created_at"),
     ({"op": "get", "namespace": ["acme", ""], "key": "k"}, "Namespace labels cannot be empty"),

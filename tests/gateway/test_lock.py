@@ -14,12 +14,12 @@ def test_a_lock_is_held_until_it_is_released_or_lost() -> None:
         document = {"thread_id": "t", "action": action, "token": token.encode() * 8, "ttl_seconds": 60}
         return pair.ask("lock", **document)
 
-    assert ask("acquire", "a")["held"]
+    assert ask("acquire", "a")["held_until"]
     other = ask("acquire", "b")
-    assert not other["held"]
+    assert other["held_until"] is None
     assert other["free_in_seconds"] > 0
-    assert ask("renew", "a")["held"]
-    assert not ask("renew", "b")["held"]
-    assert not ask("release", "a")["held"]
-    assert ask("acquire", "b")["held"]
-    assert not ask("renew", "a")["held"]
+    assert ask("renew", "a")["held_until"]
+    assert not ask("renew", "b")["held_until"]
+    assert not ask("release", "a")["held_until"]
+    assert ask("acquire", "b")["held_until"]
+    assert not ask("renew", "a")["held_until"]

@@ -248,7 +248,7 @@ async def test_a_thread_has_no_owner_of_another_tenant(gateway: Starlette) -> No
 async def test_a_lock_is_taken_before_its_thread_exists(gateway: Starlette) -> None:
     lock = {"thread_id": "acme/1", "action": "acquire", "token": bytes(8)}
     answer = await send(gateway, "ada", "lock", lock)
-    assert answer.json()["held"]
+    assert answer.json()["held_until"]
 
 
 @pytest.mark.parametrize(

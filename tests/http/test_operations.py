@@ -12,7 +12,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langgraph.checkpoint.dynamodb import http
 from langgraph.checkpoint.dynamodb._format.codec import Codec
-from langgraph.checkpoint.dynamodb._operations.thread_lock import hold_on
+from langgraph.checkpoint.dynamodb._operations.thread_lock import Attempt, hold_on
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Work, collected
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointCorruptionError,
@@ -26,7 +26,6 @@ from langgraph.checkpoint.dynamodb.gateway.call import asked_in
 from langgraph.checkpoint.dynamodb.gateway.messages import (
     ChannelHistory,
     History,
-    LockState,
     Page,
     PutResult,
     Value,
@@ -167,7 +166,7 @@ def test_a_value_of_another_serializer_is_named() -> None:
 
 def test_a_lock_that_another_has_is_lost() -> None:
     hold = hold_on("t", 60, 0, bytes(8))
-    answers = {"lock": LockState(False, 1.0)}
+    answers = {"lock": Attempt(None, 1.0)}
     with pytest.raises(ThreadLockLostError):
         _run(GatewayHolder("acme/").renew(hold), answers)
     _, sent = _run(GatewayHolder("acme/").release(hold), answers)

@@ -211,6 +211,12 @@ def answered(storage: Storage, call: Call, limits: Limits = LIMITS) -> Op[Any]:
     return asked.result((yield from content_of(storage, asked.endpoint, asked.body(), limits)))
 
 
+def served(storage: Storage, memories: StoreStorage, cached: CacheStorage, limits: Limits) -> Serving:
+    """What a service gives the function of a call."""
+    within = (limits.answer_bytes, limits.part_seconds, limits.decompressed_bytes_max)
+    return Serving(storage, memories, cached, Principal("all"), *within)
+
+
 def content_of(
     storage: Storage, endpoint: Endpoint[Any], content: bytes, limits: Limits = LIMITS
 ) -> Op[bytes]:
@@ -218,14 +224,13 @@ def content_of(
     if "/" in endpoint.name:
         # An answer has little room, and a deletion stops after each page.
         limits = Limits(body_bytes_max=2 * ANSWER_BYTES, request_seconds_max=1e-9)
-    who = Principal("all")
     memories = StoreStorage(
         codec=Codec(_SERDE), table=storage.table, clock=storage.clock, rng=storage.rng, consistent_read=True
     )
     cached = CacheStorage(codec=Codec(_SERDE), table=storage.table, consistent_read=True, prefix=())
     storage = replace(storage, codec=OpaqueCodec(_SERDE, bytes_max=CHECKPOINT_BYTES_MAX))
-    arguments = endpoint.decoded(content, Reach(who))
-    answer = yield from endpoint.operation(Serving(storage, memories, cached, who, limits), arguments)
+    arguments = endpoint.decoded(content, Reach(Principal("all")))
+    answer = yield from endpoint.operation(served(storage, memories, cached, limits), arguments)
     return endpoint.encoded(answer)
 
 

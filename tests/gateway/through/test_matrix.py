@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -74,6 +75,16 @@ def calls_of(kind: str, type_: str, way: str) -> list[tuple[str, bool]]:
     absent = missing(kind, type_, way)
     blocking = [(name, False) for name in CALLS[kind] if method_of(name) not in absent]
     return blocking + [(name, True) for name, _ in blocking if name not in ONLY_BLOCKING]
+
+
+def test_the_page_says_of_every_method_which_client_has_it() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "gateway.md").read_text()
+    table = page.partition("### What each client has")[2].partition("## Limits")[0]
+    told = {name for row in table.splitlines() for name in re.findall(r"`(\w+)`", row.partition(" | ")[0])}
+    # Those of a client itself ask nobody.
+    own = {"get_next_version", "with_allowlist", "warm_up", "close", "start_ttl_sweeper", "stop_ttl_sweeper"}
+    methods = {method_of(name) for calls in CALLS.values() for name in calls}
+    assert methods - own <= told
 
 
 @pytest.mark.parametrize("kind", CLASSES)

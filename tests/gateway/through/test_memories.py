@@ -147,10 +147,12 @@ def test_a_service_that_ignores_conditions_is_noticed(monkeypatch: pytest.Monkey
     def ignoring(endpoint: Endpoint[Any], it: Any, arguments: Any) -> Op[Any]:
         if endpoint.name != "store/batch":
             return (yield from run(endpoint, it, arguments))
-        plain = [replace(each, condition=None) if each.op == "put" else each for each in arguments.ops]
+        plain = [
+            replace(each, revision=None, token=None) if each.op == "put" else each for each in arguments.ops
+        ]
         answer = yield from run(endpoint, it, arguments.model_copy(update={"ops": plain}))
         for position, each in enumerate(arguments.ops):
-            if getattr(each, "condition", None) is not None:
+            if getattr(each, "token", None) is not None:
                 answer.results[position] = PutRevision("0123456789abcdef")
         return answer
 

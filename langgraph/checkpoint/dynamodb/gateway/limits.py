@@ -59,5 +59,5 @@ class Limits(Options):
 
     @property
     def part_seconds(self) -> float:
-        """After how long the answer to an operation that may take longer says to ask again."""
+        """After how long a page of a list, or a deletion of memories, ends and says where it goes on."""
         return min(PART_SECONDS, self.request_seconds_max / 4)

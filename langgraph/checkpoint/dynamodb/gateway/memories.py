@@ -11,7 +11,7 @@ import json
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from itertools import islice
@@ -31,14 +31,11 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError,
 from langgraph.checkpoint.dynamodb.gateway.call import serve
 from langgraph.checkpoint.dynamodb.gateway.messages import (
     MANY_MAX,
-    FoundMemories,
-    FoundNamespaces,
     Memory,
     MemoryKey,
     MemoryLabels,
     PutRevision,
     Removed,
-    RestOfMemories,
     Seen,
     StoreGet,
     StoreListNamespaces,
@@ -116,7 +113,7 @@ def batch(it: Serving, ops: Annotated[tuple[StoreOp, ...], Field(max_length=MANY
     """Run operations: first the reads, and then the puts, if the results of all reads fit into the answer."""
     for op in ops:
         check_right(it.who, "write" if isinstance(op, StorePut) else "read")
-    reading = _Reading(it.store.counting(it.held), Room(it.limits.answer_bytes))
+    reading = _Reading(it.store.counting(it.held), Room(it.answer_bytes))
     reads_: dict[int, Callable[[], Op[Any]]] = {}
     puts: dict[Any, _Put] = {}
     for position, op in enumerate(ops):
@@ -127,7 +124,7 @@ def batch(it: Serving, ops: Annotated[tuple[StoreOp, ...], Field(max_length=MANY
         elif isinstance(op, StoreSearch):
             reads_[position] = partial(reading.find, _search(op, it.who), op.refresh_ttl)
         elif isinstance(op, StoreListNamespaces):
-            reads_[position] = partial(reading.list, _list(op), it.who.memory_labels)
+            reads_[position] = partial(reading.namespaces, _list(op), it.who.memory_labels)
         else:
             new = yield from _new(op)
             # Of several puts of a memory the last counts, unless they have something to answer.
@@ -175,7 +172,7 @@ def sweep_ttl(it: Serving, namespace_prefix: MemoryLabels, after: MemoryKey | No
 def _removing(
     it: Serving, namespace_prefix: MemoryLabels, after: MemoryKey | None, *, is_erasure: bool
 ) -> Op[Removed]:
-    until = it.store.clock() + it.limits.part_seconds
+    until = it.store.clock() + it.part_seconds
     start = None if after is None else address_of(after.namespace, after.key)
     deleted, end = yield from erase.remove_part(
         it.store, batch_.checked_prefix(namespace_prefix), start, until, is_erasure=is_erasure
@@ -233,23 +230,22 @@ class _Reading:
         self.storage.on_read(sum(map(item_bytes, found)))
         self._read |= dict.fromkeys(group) | {(partition_key(item), sort_key(item)): item for item in found}
 
-    def find(self, wanted: Search, refresh_ttl: bool) -> Op[FoundMemories]:
+    def find(self, wanted: Search, refresh_ttl: bool) -> Op[list[Memory]]:
         """Search."""
         found = yield from search(self.storage, wanted)
         memories: list[Memory] = []
-        rest: list[RestOfMemories] = []
         for loaded, score in found:
             if self.room.is_full():
                 self.has_rest = True
-                rest.append(RestOfMemories(loaded.address.namespace, loaded.address.key, score))
+                memories.append(_shown(loaded, None, score))
             else:
                 memories.append((yield from self._memory(loaded, score, refresh_ttl)))
-        return FoundMemories(memories, rest)
+        return memories
 
-    def list(self, op: ListNamespacesOp, labels: tuple[str, ...]) -> Op[FoundNamespaces]:
+    def namespaces(self, op: ListNamespacesOp, labels: tuple[str, ...]) -> Op[list[tuple[str, ...]]]:
         """List namespaces."""
         found = yield from list_namespaces(self.storage, op, labels)
-        return FoundNamespaces([tuple(each) for each in found])
+        return [tuple(each) for each in found]
 
     def _memory(self, loaded: LoadedMemory, score: float | None, refresh_ttl: bool) -> Op[Memory]:
         size = loaded.segment_bytes or item_bytes(loaded.memory.item)
@@ -264,14 +260,12 @@ class _Reading:
             )
         if refresh_ttl:
             self._renewed.append(loaded.memory)
-        given: dict[str, Any] = {
-            **record_of(loaded),
-            "namespace": loaded.address.namespace,
-            "value": text,
-            "revision": loaded.memory.revision,
-            "score": score,
-        }
-        return Memory(**given)
+        return _shown(loaded, text, score)
+
+
+def _shown(loaded: LoadedMemory, text: str | None, score: float | None) -> Memory:
+    given = {**record_of(loaded), "namespace": loaded.address.namespace, "value": text, "score": score}
+    return Memory(**given, revision=loaded.memory.revision)
 
 
 def _has_result(new: NewMemory) -> bool:
@@ -305,7 +299,7 @@ def _search(op: StoreSearch, who: Principal) -> Search:
     wanted = new_search(
         SearchOp(batch_.checked_prefix(op.namespace_prefix), wanted_filter, op.limit, op.offset),
         order=op.order,
-        after=None if op.after is None else _shown(op.after),
+        after=None if op.after is None else _seen(op.after),
     )
     if op.vector is not None:
         wanted = replace(wanted, similar_to=SimilarityQuery(_compared(op.distance), _numbers(op.vector)))
@@ -315,18 +309,20 @@ def _search(op: StoreSearch, who: Principal) -> Search:
 
 
 def _new(op: StorePut) -> Op[NewMemory]:
-    if op.value is None and (op.times or (op.condition and op.condition.revision is None)):
+    if op.value is None and (op.times or (op.token and op.revision is None)):
         raise CheckpointerInputError(
-            "value is null, which deletes; give a condition with the revision of the memory to delete, or none"
+            "value is null, which deletes; give the revision of the memory to delete with a token, or none of both"
         )
+    if op.revision is not None and op.token is None:
+        raise CheckpointerInputError("give a token with the revision, by which a repeated request is known")
     value = None
     if op.value is not None:
         value = yield from work(partial(_json, op.value, f"value of memory {op.key!r}"), len(op.value))
     new = new_memory(PutOp(batch_.checked_prefix(op.namespace), op.key, value), None)
     new = replace(new, ttl_seconds=op.ttl_seconds)
-    if op.condition is not None:
-        new = replace(new, expected=Expected(op.condition.revision), token=op.condition.token)
-    return new if op.times is None else replace(new, times=times_of(asdict(op.times)))
+    if op.token is not None:
+        new = replace(new, expected=Expected(op.revision), token=op.token)
+    return new if op.times is None else replace(new, times=times_of(op.times))
 
 
 def _packed(given: Sequence[bytes]) -> Sequence[NewVector]:
@@ -375,7 +371,7 @@ def _numbers(data: bytes) -> Sequence[float]:
         raise CheckpointerInputError(str(error)) from None
 
 
-def _shown(at: Seen) -> StoredItem:
+def _seen(at: Seen) -> StoredItem:
     """Return a memory that was read, as far as a search needs it."""
     never = "1970-01-01T00:00:00+00:00"
     try:

@@ -31,6 +31,19 @@ from langgraph.checkpoint.dynamodb._operations.thread_lock import TOKEN_BYTES
 ARGUMENTS = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False, val_json_bytes="base64")
 ANSWERS = ConfigDict(val_json_bytes="base64")
 
+
+class _Argument:
+    """The base of what requests have: an unknown field is refused."""
+
+    __pydantic_config__ = ARGUMENTS
+
+
+class _Answer:
+    """The base of what answers have: a client ignores unknown fields, so answers can grow."""
+
+    __pydantic_config__ = ANSWERS
+
+
 # How many runs one request may name, and how many operations, keys or entries: each may take a request to the table.
 IDS_MAX = 10_000
 MANY_MAX = 250
@@ -134,14 +147,13 @@ NodeLabels: TypeAlias = Annotated[tuple[str, ...], _named("nodes")]
 
 
 @dataclass(frozen=True)
-class SentValue:
+class SentValue(_Argument):
     """A value to store, as LangGraph's serializer returns it.
 
     With a `base`, the digest of the parent's data in the same channel, `data` is the difference to these: a frame of
     zstd whose prefix they are, and which says its size.
     """
 
-    __pydantic_config__ = ARGUMENTS
     type: str
     data: Bytes
     base: Digest | None = None
@@ -157,14 +169,13 @@ class SentValue:
 
 
 @dataclass(frozen=True)
-class Value:
+class Value(_Answer):
     """A value as LangGraph's serializer returned it.
 
     One without `data` is among those that the client has, or did not fit into the answer: the same request brings it,
     with the digests of what came.
     """
 
-    __pydantic_config__ = ANSWERS
     type: str
     data: Bytes | None = None
     digest: Digest | None = None
@@ -188,10 +199,9 @@ StoredFields: TypeAlias = Annotated[CheckpointFields, AfterValidator(_finite)]
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class Checkpoint(_Answer):
     """A checkpoint with its pending writes: the task, the channel and the value of each."""
 
-    __pydantic_config__ = ANSWERS
     thread_id: ThreadId
     checkpoint_ns: str
     checkpoint_id: str
@@ -204,28 +214,25 @@ class Checkpoint:
 
 
 @dataclass(frozen=True)
-class FoundCheckpoint:
+class FoundCheckpoint(_Answer):
     """The checkpoint; null if there is none."""
 
-    __pydantic_config__ = ANSWERS
     checkpoint: Checkpoint | None
 
 
 @dataclass(frozen=True)
-class Place:
+class Place(_Argument):
     """The last checkpoint of a list's page."""
 
-    __pydantic_config__ = ARGUMENTS
     thread_id: Annotated[Text, _named("position")]
     checkpoint_ns: str
     checkpoint_id: Text
 
 
 @dataclass(frozen=True)
-class Page:
+class Page(_Answer):
     """A page of a list, which `after` continues; null: this was the last one."""
 
-    __pydantic_config__ = ANSWERS
     checkpoints: list[Checkpoint]
     after: Place | None = None
     problem: dict[str, Any] | None = None
@@ -233,66 +240,51 @@ class Page:
 
 
 @dataclass(frozen=True)
-class ChannelHistory:
+class ChannelHistory(_Answer):
     """The writes of a delta channel, oldest first, the checkpoint of each, and its stored value."""
 
-    __pydantic_config__ = ANSWERS
     writes: list[Write]
     checkpoint_ids: list[str]
     seed: Value | None = None
 
 
 @dataclass(frozen=True)
-class History:
+class History(_Answer):
     """A page of what delta channels are rebuilt from. With `after`, ask again for the channels without a seed."""
 
-    __pydantic_config__ = ANSWERS
     channels: dict[str, ChannelHistory]
     after: str | None = None
 
 
 @dataclass(frozen=True)
-class PutResult:
+class PutResult(_Answer):
     """The checkpoint is stored, unless channels are wanted, whose values the service needs whole."""
 
-    __pydantic_config__ = ANSWERS
     wanted: list[str]
 
 
 @dataclass(frozen=True)
-class WritesResult:
+class WritesResult(_Answer):
     """The writes are stored, unless those of a later call are there, with this order."""
 
-    __pydantic_config__ = ANSWERS
     later: int | None
-
-
-@dataclass(frozen=True)
-class LockState:
-    """Whether the client holds the lock now. If another one does: in how long that ends, if it has died."""
-
-    __pydantic_config__ = ANSWERS
-    held: bool
-    free_in_seconds: float
 
 
 # Memories
 
 
 @dataclass(frozen=True)
-class MemoryKey:
+class MemoryKey(_Argument):
     """A memory's namespace and key."""
 
-    __pydantic_config__ = ARGUMENTS
     namespace: MemoryLabels
     key: str
 
 
 @dataclass(frozen=True)
-class Seen:
+class Seen(_Argument):
     """A memory, as the page before ended with it. Its time is needed in the order of that time."""
 
-    __pydantic_config__ = ARGUMENTS
     namespace: tuple[str, ...]
     key: str
     created_at: str | None = None
@@ -308,10 +300,9 @@ class StoreGet(MemoryKey):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StoreSearch:
+class StoreSearch(_Argument):
     """Search under a namespace."""
 
-    __pydantic_config__ = ARGUMENTS
     op: Literal["search"]
     namespace_prefix: SearchedLabels
     filter: JsonText | None = None
@@ -324,54 +315,36 @@ class StoreSearch:
     after: Seen | None = None
 
 
-@dataclass(frozen=True)
-class Condition:
-    """The condition under which a put takes effect: the revision that was read; null: there must be no memory.
-
-    The token is 8 random bytes in hexadecimal. A request that is repeated is known by them.
-    """
-
-    __pydantic_config__ = ARGUMENTS
-    revision: Text | None
-    token: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
-
-
-@dataclass(frozen=True)
-class ImportedTimes:
-    """The times of a memory to import, which replaces no newer one. Times are those of ISO 8601."""
-
-    __pydantic_config__ = ARGUMENTS
-    created_at: str
-    updated_at: str
-    expires_at: str | None
-
-
 @dataclass(frozen=True, kw_only=True)
 class StorePut(MemoryKey):
-    """Store a memory, or delete it if the value is null. Without a ttl it never expires."""
+    """Store a memory, or delete it if the value is null. Without a ttl it never expires.
+
+    With a token, 8 random bytes in hexadecimal by which a repeated request is known, it takes effect only if the memory
+    has the revision that was read; null: if there is none. `times` are those of a memory to import, which replaces no
+    newer one.
+    """
 
     op: Literal["put"]
     value: JsonText | None
     vectors: list[Bytes] | None = None
     ttl_seconds: TtlSeconds | None = None
-    condition: Condition | None = None
-    times: ImportedTimes | None = None
+    revision: Text | None = None
+    token: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")] | None = None
+    times: dict[str, str | None] | None = None
 
 
 @dataclass(frozen=True)
-class MatchCondition:
+class MatchCondition(_Argument):
     """A condition on a namespace."""
 
-    __pydantic_config__ = ARGUMENTS
     match_type: Literal["prefix", "suffix"]
     path: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class StoreListNamespaces:
+class StoreListNamespaces(_Argument):
     """List namespaces."""
 
-    __pydantic_config__ = ARGUMENTS
     op: Literal["list_namespaces"]
     match_conditions: list[MatchCondition] | None = None
     max_depth: Number | None = None
@@ -385,13 +358,15 @@ StoreOp: TypeAlias = Annotated[
 
 
 @dataclass(frozen=True)
-class Memory:
-    """A memory. Times are those of ISO 8601. Without a score it was not compared."""
+class Memory(_Answer):
+    """A memory. Times are those of ISO 8601. Without a score it was not compared.
 
-    __pydantic_config__ = ANSWERS
+    One without a value was found, and did not fit. Get it, and compare it with the filter: it may be a new one.
+    """
+
     namespace: tuple[str, ...]
     key: str
-    value: JsonText
+    value: JsonText | None
     created_at: str
     updated_at: str
     ttl_minutes: float | None
@@ -401,57 +376,27 @@ class Memory:
 
 
 @dataclass(frozen=True)
-class RestOfMemories:
-    """A memory that was found, and did not fit. Get it, and compare it with the filter: it may be a new one."""
-
-    __pydantic_config__ = ANSWERS
-    namespace: tuple[str, ...]
-    key: str
-    score: float | None
-
-
-@dataclass(frozen=True)
-class FoundMemories:
-    """The memories that a search found, in order, and those behind them, for which there was no room."""
-
-    __pydantic_config__ = ANSWERS
-    found: list[Memory]
-    rest: list[RestOfMemories]
-
-
-@dataclass(frozen=True)
-class FoundNamespaces:
-    """A list of namespaces."""
-
-    __pydantic_config__ = ANSWERS
-    namespaces: list[tuple[str, ...]]
-
-
-@dataclass(frozen=True)
-class PutRevision:
+class PutRevision(_Answer):
     """The result of a put with a condition or times: the new revision; null: something else came first."""
 
-    __pydantic_config__ = ANSWERS
     revision: str | None
 
 
-StoreResult: TypeAlias = Memory | FoundMemories | FoundNamespaces | PutRevision | None
+StoreResult: TypeAlias = Memory | list[Memory] | list[tuple[str, ...]] | PutRevision | None
 
 
 @dataclass(frozen=True)
-class StoreResults:
+class StoreResults(_Answer):
     """The results, in the order of the operations. `left` are the positions of those that were not run."""
 
-    __pydantic_config__ = ANSWERS
     results: list[StoreResult]
     left: list[int]
 
 
 @dataclass(frozen=True)
-class Removed:
+class Removed(_Answer):
     """How many memories were deleted. With `after`, send the request again; null: this was all."""
 
-    __pydantic_config__ = ANSWERS
     deleted: int
     after: MemoryKey | None = None
 
@@ -460,10 +405,9 @@ class Removed:
 
 
 @dataclass(frozen=True)
-class NodeKey:
+class NodeKey(_Argument):
     """A cached node's namespace and key."""
 
-    __pydantic_config__ = ARGUMENTS
     namespace: NodeLabels
     key: str
 
@@ -478,27 +422,24 @@ class CacheEntry(NodeKey):
 
 
 @dataclass(frozen=True)
-class Refused:
+class Refused(_Answer):
     """Why one of several was not read, or not stored."""
 
-    __pydantic_config__ = ANSWERS
     position: int
     reason: str
 
 
 @dataclass(frozen=True)
-class CachedValues:
+class CachedValues(_Answer):
     """The values in the order of the keys; null where nothing is cached. `left` are the keys that had no room."""
 
-    __pydantic_config__ = ANSWERS
     values: list[Value | None]
     refused: list[Refused]
     left: list[int]
 
 
 @dataclass(frozen=True)
-class CachedEntries:
+class CachedEntries(_Answer):
     """All values are cached but those that are refused."""
 
-    __pydantic_config__ = ANSWERS
     refused: list[Refused]

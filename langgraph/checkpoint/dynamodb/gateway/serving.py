@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 from langgraph.cache.dynamodb.entries import CacheStorage
 from langgraph.checkpoint.dynamodb._format import items
@@ -31,26 +31,6 @@ from langgraph.store.dynamodb.storage import StoreStorage
 Run = Callable[[Op[Any], str], Awaitable[Any]]
 
 
-class RequestLimits(Protocol):
-    """The limits of one request, as far as the functions of calls know them."""
-
-    @property
-    def decompressed_bytes_max(self) -> int:
-        """The most bytes that deltas may describe."""
-
-    @property
-    def request_seconds_max(self) -> float:
-        """How long the request may take."""
-
-    @property
-    def answer_bytes(self) -> int:
-        """After how many bytes of values an answer ends."""
-
-    @property
-    def part_seconds(self) -> float:
-        """After how long a deletion of memories says to ask again."""
-
-
 @dataclass(frozen=True)
 class Serving:
     """All that a function of the service needs to serve one request."""
@@ -59,7 +39,12 @@ class Serving:
     store: StoreStorage
     cache: CacheStorage
     who: Principal
-    limits: RequestLimits
+    answer_bytes: int
+    """After how many bytes of values an answer ends."""
+    part_seconds: float
+    """After how long a part of what takes longer ends."""
+    value_bytes_max: int
+    """How many bytes all values together may have that come as deltas."""
     held: Callable[[int], None] = lambda _size_bytes: None
     """Counts bytes that the request holds in memory; raises if there is no room for them."""
     note: Callable[[Exception], dict[str, Any]] = lambda error: problem_of(error).document("")
@@ -73,9 +58,8 @@ class Serving:
 
     def fullness(self) -> Callable[[int], bool]:
         """Return what tells whether a page of so many bytes ends, since it is full or its time is over."""
-        # Early enough for the last checkpoint that is begun.
-        until = self.storage.clock() + self.limits.request_seconds_max / 4
-        return lambda size_bytes: size_bytes > self.limits.answer_bytes or self.storage.clock() > until
+        until = self.storage.clock() + self.part_seconds
+        return lambda size_bytes: size_bytes > self.answer_bytes or self.storage.clock() > until
 
 
 @dataclass

@@ -6,7 +6,6 @@ docs/wire.md says what arguments and answers mean.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import partial
@@ -29,7 +28,7 @@ from langgraph.checkpoint.dynamodb._operations.error_collector import OF_ONE_THR
 from langgraph.checkpoint.dynamodb._operations.list import Position, Selection
 from langgraph.checkpoint.dynamodb._operations.put import WantedValuesError, snapshot_arguments, store
 from langgraph.checkpoint.dynamodb._operations.runs import RunSummary
-from langgraph.checkpoint.dynamodb._operations.thread_lock import Hold, TableHolder
+from langgraph.checkpoint.dynamodb._operations.thread_lock import Attempt, Hold, TableHolder
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, collected, work
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointerInputError,
@@ -47,7 +46,6 @@ from langgraph.checkpoint.dynamodb.gateway.messages import (
     History,
     IdsOfRuns,
     LockSeconds,
-    LockState,
     LockToken,
     Moment,
     Number,
@@ -176,13 +174,13 @@ def get_delta_channel_history(
     page = yield from find_history(it.storage, config, channels, after=after, is_full=it.fullness())
 
     def shown() -> History:
-        value = values_for(frozenset(have), it.limits.answer_bytes)
+        value = values_for(frozenset(have), it.answer_bytes)
         return History(
             {name: _history(each, page.checkpoint_ids[name], value) for name, each in page.channels.items()},
             page.after,
         )
 
-    return (yield from work(shown, it.limits.answer_bytes))
+    return (yield from work(shown, it.answer_bytes))
 
 
 def _history(
@@ -217,7 +215,7 @@ def put(
     parent's. `typed_metadata` is all metadata if JSON cannot hold them.
     """
     deltas = {name: each for name, each in values.items() if each.base is not None}
-    it.held(check_deltas(deltas, it.limits.decompressed_bytes_max))
+    it.held(check_deltas(deltas, it.value_bytes_max))
     partition, storage = items.partition_of(thread_id, checkpoint_ns), it.of(thread_id)
     if listed or owner is not None or storage.owner is not None:
         storage = with_owner(storage, items.partition_of(thread_id), owner)
@@ -318,22 +316,21 @@ def lock(
     action: Literal["acquire", "renew", "release"],
     token: LockToken,
     ttl_seconds: LockSeconds = 60,
-) -> Op[LockState]:
+) -> Op[Attempt]:
     """Acquire, renew or release the lock of a thread, which may not exist yet. The client waits between its attempts.
 
     `token` are 8 random bytes of the client's, which tell its hold from others.
     """
     holder, hold = TableHolder(it.storage), Hold(items.partition_of(thread_id), ttl_seconds, token)
     if action == "acquire":
-        attempt = yield from holder.attempt(hold)
-        return LockState(attempt.held_until is not None, attempt.free_in_seconds)
+        return (yield from holder.attempt(hold))
     if action == "release":
         yield from holder.release(hold)
-        return LockState(False, 0.0)
-    with suppress(ThreadLockLostError):
-        yield from holder.renew(hold)
-        return LockState(True, 0.0)
-    return LockState(False, 0.0)
+        return Attempt(None)
+    try:
+        return Attempt((yield from holder.renew(hold)))
+    except ThreadLockLostError:
+        return Attempt(None)
 
 
 # The directory
@@ -434,7 +431,7 @@ def _shown(
     it: Serving, found: CheckpointTuple, channels: Sequence[str] | None, have: frozenset[bytes]
 ) -> Checkpoint:
     """Return a checkpoint as an answer has it, with the values of some channels, or of all."""
-    shown = values_for(have, it.limits.answer_bytes)
+    shown = values_for(have, it.answer_bytes)
     configurable, parent = found.config["configurable"], found.parent_config
     state: Mapping[str, Any] = found.checkpoint["channel_values"]
     metadata, typed_metadata = shown_metadata(found.metadata)

@@ -10,7 +10,6 @@ from typing import Literal, TypeAlias
 from langgraph.checkpoint.dynamodb._operations.thread_lock import Attempt, Hold, lost
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, result
 from langgraph.checkpoint.dynamodb.gateway import threads
-from langgraph.checkpoint.dynamodb.gateway.messages import LockState
 from langgraph.checkpoint.dynamodb.http.service import call_to
 
 Action: TypeAlias = Literal["acquire", "renew", "release"]
@@ -58,5 +57,5 @@ class GatewayHolder:
         # The hold begins when the service has the request, which is later.
         held_until = self.clock() + delay_seconds + hold.ttl_seconds
         outcomes = yield (replace(asked, delay_seconds=delay_seconds),)
-        answer: LockState = result(outcomes[0])
-        return held_until if answer.held else None, answer.free_in_seconds
+        answer: Attempt = result(outcomes[0])
+        return None if answer.held_until is None else held_until, answer.free_in_seconds

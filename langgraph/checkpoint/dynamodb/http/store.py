@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, cast
 
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.store.base import ListNamespacesOp, Result, TTLConfig
@@ -22,16 +22,11 @@ from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, gathe
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerError
 from langgraph.checkpoint.dynamodb.gateway import memories
 from langgraph.checkpoint.dynamodb.gateway.messages import (
-    Condition,
-    FoundMemories,
-    FoundNamespaces,
-    ImportedTimes,
     MatchCondition,
     Memory,
     MemoryKey,
     PutRevision,
     Removed,
-    RestOfMemories,
     Seen,
     StoreGet,
     StoreListNamespaces,
@@ -46,7 +41,7 @@ from langgraph.checkpoint.dynamodb.http.transport import TIMEOUT_SECONDS
 from langgraph.store.dynamodb.batch import Asked, Batch
 from langgraph.store.dynamodb.index import Embedded, Embedder, StoreIndexConfig
 from langgraph.store.dynamodb.memory_items import pack_value
-from langgraph.store.dynamodb.put import NewMemory, Times
+from langgraph.store.dynamodb.put import NewMemory
 from langgraph.store.dynamodb.reads import FoundItem, MemoryItem, with_revision
 from langgraph.store.dynamodb.store import TableStore
 from langgraph.store.dynamodb.transfer import times_record
@@ -134,7 +129,7 @@ class HttpStore(ServiceClient, TableStore):
         puts = yield from gather([self._put(each, embedded) for each in batch.puts])
         results = yield from self._results([*reads, *puts])
         positions = [*batch.gets, *batch.searches, *batch.lists]
-        return batch.results(zip(positions, map(_result, results[: len(reads)]), strict=True))
+        return batch.results(zip(positions, map(_result, reads, results[: len(reads)]), strict=True))
 
     @override
     def _put_all(self, new: Sequence[NewMemory], embedded: Embedded) -> Op[list[str | None]]:
@@ -161,12 +156,13 @@ class HttpStore(ServiceClient, TableStore):
         )
         while True:
             [page] = yield from self._results([search])
-            for each in page.found:
-                record = {name: getattr(each, name) for name in _RECORD}
-                yield Emit({**record, "namespace": [*each.namespace], "value": json.loads(each.value)})
-            if page.last is None or page.named < _EXPORTED_AT_ONCE:
+            for each in page:
+                if each.value is not None:
+                    record = {name: getattr(each, name) for name in _RECORD}
+                    yield Emit({**record, "namespace": [*each.namespace], "value": json.loads(each.value)})
+            if len(page) < _EXPORTED_AT_ONCE:
                 return
-            search = replace(search, after=Seen(page.last.namespace, page.last.key))
+            search = replace(search, after=Seen(page[-1].namespace, page[-1].key))
 
     def _results(self, ops: Sequence[StoreOp]) -> Op[list[Any]]:
         """Run operations by as many requests as they need, and read what an answer had no room for."""
@@ -182,27 +178,26 @@ class HttpStore(ServiceClient, TableStore):
                 for position, result in zip(left, answer.results, strict=True):
                     op = ops[position]
                     results[position] = result
-                    if isinstance(op, StoreSearch) and isinstance(result, FoundMemories):
-                        results[position] = yield from self._found(op, result)
+                    if isinstance(op, StoreSearch) and position not in not_run:
+                        results[position] = yield from self._whole(op, result)
                 left = sorted(not_run)
         return results
 
-    def _found(self, search: StoreSearch, found: FoundMemories) -> Op[_Found]:
-        """Return what a search found, with the memories that an answer had no room for."""
-        gets = [
-            StoreGet(each.namespace, each.key, op="get", refresh_ttl=search.refresh_ttl)
-            for each in found.rest
-        ]
-        read = yield from self._results(gets)
+    def _whole(self, search: StoreSearch, found: Any) -> Op[list[Memory]]:
+        """Return what a search found, with the values that an answer had no room for; without those that are gone."""
+        left = [each for each in found if each.value is None]
+        gets = [StoreGet(each.namespace, each.key, op="get", refresh_ttl=search.refresh_ttl) for each in left]
+        read = {(each.namespace, each.key): each for each in (yield from self._results(gets)) if each}
         wanted = None if search.filter is None else json.loads(search.filter)
-        # Whoever has deleted or replaced one meanwhile has done so after the search.
-        rest = [
-            replace(memory, score=each.score)
-            for each, memory in zip(found.rest, read, strict=True)
-            if memory is not None and matches(json.loads(memory.value), wanted)
-        ]
-        places: list[Memory | RestOfMemories] = [*found.found, *found.rest]
-        return _Found([*found.found, *rest], len(places), places[-1] if places else None)
+
+        def whole(found: Memory) -> Memory:
+            new = read.get((found.namespace, found.key))
+            # Whoever has deleted or replaced it meanwhile has done so after the search.
+            if found.value is not None or new is None or not matches(json.loads(new.value or ""), wanted):
+                return found
+            return replace(cast("Memory", new), score=found.score)
+
+        return [whole(each) for each in found]
 
     # Requests
 
@@ -236,29 +231,22 @@ class HttpStore(ServiceClient, TableStore):
             value=(yield from work(partial(_value_text, new), rough_bytes(new.value))),
             vectors=None if index is None else [_packed(index.checked(embedded[text])) for text in new.texts],
             ttl_seconds=new.ttl_seconds,
-            condition=None if expected is None else Condition(expected.revision, secrets.token_hex(8)),
-            times=None if new.times is None else _times(new.times),
+            revision=None if expected is None else expected.revision,
+            token=None if expected is None else secrets.token_hex(8),
+            times=None if new.times is None else times_record(new.times),
         )
-
-
-class _Found(NamedTuple):
-    """The memories of a search; how many it named, and the last one of these."""
-
-    found: list[Memory]
-    named: int
-    last: Memory | RestOfMemories | None
 
 
 def _name_of(op: StoreOp) -> str:
     return f"the {op.op} of {getattr(op, 'key', 'a namespace')!r}"
 
 
-def _result(result: Any) -> Any:
+def _result(op: StoreOp, result: Any) -> Any:
     """Return the result of a read as LangGraph has it."""
-    if isinstance(result, FoundNamespaces):
-        return result.namespaces
-    if isinstance(result, _Found):
-        return [_memory(FoundItem, each, {"score": each.score}) for each in result.found]
+    if isinstance(op, StoreListNamespaces):
+        return result
+    if isinstance(op, StoreSearch):
+        return [_memory(FoundItem, each, {"score": each.score}) for each in result if each.value is not None]
     return None if result is None else _memory(MemoryItem, result, {})
 
 
@@ -266,7 +254,7 @@ def _memory(kind: Any, memory: Memory, more: Mapping[str, Any]) -> Any:
     fields = {
         "namespace": memory.namespace,
         "key": memory.key,
-        "value": json.loads(memory.value),
+        "value": json.loads(memory.value or ""),
         "created_at": datetime.fromisoformat(memory.created_at),
         "updated_at": datetime.fromisoformat(memory.updated_at),
     }
@@ -295,11 +283,6 @@ def _list(wanted: ListNamespacesOp) -> StoreListNamespaces:
         limit=wanted.limit,
         offset=wanted.offset,
     )
-
-
-def _times(times: Times) -> ImportedTimes:
-    record: dict[str, Any] = times_record(times)
-    return ImportedTimes(**record)
 
 
 def _value_text(new: NewMemory) -> str | None:
