@@ -243,11 +243,16 @@ def new_life(ttl_seconds: int | None, now: float) -> Life:
     """Return the life of a thread that begins now."""
     if ttl_seconds is None:
         return Life()
-    return Life(ttl_seconds, int(now) + ttl_seconds, int(now) + KEPT_TTLS * ttl_seconds)
+    return Life(ttl_seconds, int(now) + ttl_seconds, kept_from(ttl_seconds, now))
+
+
+def kept_from(ttl_seconds: int, now: float) -> int:
+    """Return until when everything is kept that is stored after a renewal, or a thread's begin, at some time."""
+    return int(now) + ttl_seconds * KEPT_TENTHS // 10
 
 
 def sure_seconds(ttl_seconds: int) -> int:
-    """Return for how long the state has to be kept for sure when a use is noted; see `KEPT_TTLS`."""
+    """Return for how long the state has to be kept for sure when a use is noted; see `KEPT_TENTHS`."""
     return ttl_seconds * SURE_TENTHS // 10
 
 
@@ -350,14 +355,14 @@ def begin_epoch(thread: Thread, life: Life, now: float, entry: Item | None) -> C
 # A thread's life
 
 
-KEPT_TTLS = 3
-"""For how many ttls everything is kept when a renewal begins.
+KEPT_TENTHS = 32
+"""For how many tenths of the ttl everything is kept when a renewal begins.
 
 Writes that need no confirmation carry a `kept_until` that their process has read up to a tenth of the ttl ago. They
 must outlive the next renewal. It comes with the first use once the state is kept for less than SURE_TENTHS: at the
-latest KEPT_TTLS - SURE_TENTHS / 10 + 1 = 1.9 ttls after them. They are kept for SURE_TENTHS / 10 - 0.1 = 2.0.
+latest KEPT_TENTHS - SURE_TENTHS + 10 = 20 tenths after them. They are kept for SURE_TENTHS - 1 = 21.
 """
-SURE_TENTHS = 21
+SURE_TENTHS = 22
 
 
 def _active(now: float) -> dict[str, Any]:

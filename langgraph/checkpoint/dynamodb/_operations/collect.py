@@ -27,8 +27,8 @@ from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX, RESTAMPS_AT_ONCE
 from langgraph.checkpoint.dynamodb._operations.inventory import Inventory, read_indexes, scan_namespace
+from langgraph.checkpoint.dynamodb._operations.needs import may_replay_parent
 from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
-from langgraph.checkpoint.dynamodb._operations.overview import readable_metadata
 from langgraph.checkpoint.dynamodb._operations.thread_lock import remove_free
 from langgraph.checkpoint.dynamodb._operations.threads import (
     Claim,
@@ -300,16 +300,9 @@ def _cut_parents(storage: Storage, namespace: _Namespace) -> Op[None]:
     for checkpoint_id, head in namespace.before.heads.items():
         if checkpoint_id in namespace.gone or items.text(head, items.PARENT) not in namespace.gone:
             continue
-        if items.text(head, items.REBUILT_FROM) is None and not (yield from _replays_parent(storage, head)):
+        is_root = not namespace.before.partition.namespace
+        if items.text(head, items.REBUILT_FROM) is None and not (is_root and may_replay_parent(head)):
             yield from storage.table.try_update(items.key_of(head), protocol.cut_parent())
-
-
-def _replays_parent(storage: Storage, head: Item) -> Op[bool]:
-    """Tell whether a run from a head needs its parent's id; see `needs.py`. It may if the metadata cannot be read."""
-    if items.parse_partition(items.partition_key(head)).namespace:
-        return False
-    metadata = yield from readable_metadata(storage, head)
-    return metadata is None or metadata.get("source") in {"update", "fork"}
 
 
 def _delete_heads(storage: Storage, namespaces: Sequence[_Namespace]) -> Op[None]:

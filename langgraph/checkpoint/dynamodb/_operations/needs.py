@@ -1,17 +1,27 @@
 """What a run from a checkpoint needs of its thread. Renewals and prunes ask, and know nothing else of LangGraph's runs.
 
 A run goes on with the newest checkpoint of each namespace. One that travels back to a root checkpoint takes, in the
-namespaces of subgraphs, the newest checkpoint before it. If the root checkpoint is an update or a fork, it takes the
-newest one before its parent (LangGraph's `pregel/_loop.py`, where it makes a `ReplayState`). So whatever the source,
-both are needed. The namespace of one call of a subgraph is needed by the root checkpoint from which the call started.
+namespaces of subgraphs, the newest checkpoint before it; or the newest one before its parent, if the root checkpoint is
+an update or a fork (LangGraph's `pregel/_loop.py`, where it makes a `ReplayState`). The namespace of one call of a
+subgraph is needed by the root checkpoint from which the call started.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Item
+
+
+def may_replay_parent(root: Item) -> bool:
+    """Tell whether a run from a root checkpoint may begin where its parent did: sealed metadata do not tell."""
+    readable = items.text(root, items.METADATA)
+    try:
+        return readable is None or json.loads(readable).get("source") in {"update", "fork"}
+    except (ValueError, AttributeError):
+        return True
 
 
 class Needs:
@@ -19,9 +29,10 @@ class Needs:
 
     def __init__(self, roots: Iterable[Item]) -> None:
         """Take the heads of the root checkpoints."""
-        heads = {items.checkpoint_id_of(each): items.text(each, items.PARENT) for each in roots}
-        self._roots = heads.keys()
-        self._bounds = heads.keys() | set(filter(None, heads.values()))
+        heads = list(roots)
+        self._roots = {items.checkpoint_id_of(each) for each in heads}
+        parents = {items.text(each, items.PARENT) for each in heads if may_replay_parent(each)}
+        self._bounds = self._roots | set(filter(None, parents))
 
     def has_call(self, started_from: str | None) -> bool:
         """Tell whether a namespace is needed, given the root checkpoint from which its call started, if it is a call's.

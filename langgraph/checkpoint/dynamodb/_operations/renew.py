@@ -56,7 +56,7 @@ from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
 from langgraph.checkpoint.dynamodb.protocol import Thread
 
 _SHARE = 10
-"""A use is noted once this share of the ttl has passed since the last one. `protocol.KEPT_TTLS` reckons with it."""
+"""A use is noted once this share of the ttl has passed since the last one. `protocol.KEPT_TENTHS` reckons with it."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +109,7 @@ def use_thread(
             noted = yield from _note(storage, use, thread)
     if noted is None or use.checkpoint_id is None:
         return noted
+    entry = storage.cache.checkpoint(use.partition.pk, use.checkpoint_id) or entry
     if (yield from _is_short(storage, use, noted, entry)):
         yield from _renew_point(storage, use, noted)
         if entry is not None:
@@ -191,7 +192,7 @@ def _renew(storage: Storage, use: Use, thread: Thread) -> Op[None]:
     """
     now, until, key = storage.clock(), thread.life.kept_until or 0, items.thread_key(use.partition)
     if thread.kept_before is None:
-        until = int(now) + protocol.KEPT_TTLS * (thread.life.ttl_seconds or 0)
+        until = protocol.kept_from(thread.life.ttl_seconds or 0, now)
         if (yield from storage.table.try_update(key, protocol.begin_renewal(thread, until))) is not None:
             return
     root = items.partition_of(use.partition.thread_id)
@@ -293,6 +294,7 @@ def _renew_namespace(
                 return None
             if not has_newest:
                 newest.append(item)
+                storage.cache.remember_kept(partition.pk, name, until)
                 has_newest = is_short or not passes_kept
             if has_newest and before.is_done:
                 return newest

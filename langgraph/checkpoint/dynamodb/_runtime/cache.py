@@ -197,6 +197,14 @@ class Cache:
         self._store((pk, checkpoint_id), entry)
         self._latest.keep(pk, checkpoint_id, 1)
 
+    def remember_kept(self, pk: str, checkpoint_id: str, kept_until: int) -> None:
+        """Cache until when a checkpoint is kept, if it is cached."""
+        with self._entries.lock:
+            entry = self._entries.get((pk, checkpoint_id))
+            if isinstance(entry, CachedCheckpoint):
+                entry = replace(entry, life=replace(entry.life, kept_until=kept_until))
+                self._store((pk, checkpoint_id), entry)
+
     def latest(self, pk: str) -> str | None:
         """Return the id of that checkpoint of a partition that was cached last, or `None` if it is not cached."""
         latest = self._latest.get(pk)
