@@ -65,7 +65,7 @@ def _state(harness: Harness) -> list[Any]:
 
 
 WHOLE = _state(_stored())
-NOTHING = [None, [], None, None, None, None, None]
+NOTHING: list[Any] = [None, [], None, None, None, None, None]
 IN_CALL = thread_config("t", "call:1", "35")
 IN_CALL["configurable"]["checkpoint_map"] = {"": "30"}
 USES: dict[str, Callable[[Process], Op[Any]]] = {
