@@ -113,7 +113,7 @@ def remove_part(
 def _remove(storage: StoreStorage, item: Item) -> Op[bool]:
     """Delete a memory, also if another put replaces it meanwhile; return whether it lived."""
     now = storage.clock()
-    is_live = not memory_items.is_gone(item, now)
+    is_live = not items.is_expired(item, now)
     is_tombstone = memory_items.VALUE not in item
     if is_tombstone and (items.expires_at(item) or 0) > now:
         return False

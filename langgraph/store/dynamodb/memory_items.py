@@ -86,14 +86,9 @@ class StoredMemory:
     part: Part
 
 
-def is_gone(item: Item, now: float) -> bool:
-    """Tell whether an item is no memory any more: it is a tombstone, or has expired."""
-    return READABLE_UNTIL in item or items.is_expired(item, now)
-
-
 def parse_memory(item: Item, now: float) -> StoredMemory | None:
     """Return the memory in an item; `None` if it has been deleted or has expired."""
-    if is_gone(item, now):
+    if items.is_expired(item, now):
         return None
     items.check_version(item, _required(item, "v"), VERSION)
     part = items.parse_part(item, VALUE)
@@ -281,7 +276,7 @@ def _replaceable(
         values |= {":expected": {"S": expected.revision}, ":seconds": _number(seconds)}
         return f"#revision = :expected AND #updated < :now AND {_LIVE}", False
     values[":seconds"] = _number(seconds)
-    if seen and is_gone(seen, now):
+    if seen and items.is_expired(seen, now):
         # The change is later than it. The memory begins anew, unless another put has begun it or a read has renewed it.
         values[":expected"] = {"S": revision_of(seen)}
         return f"#revision = :expected AND {_EXPIRED}", True

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from langgraph.store.base import ListNamespacesOp, MatchCondition
 
+from langgraph.checkpoint.dynamodb._format.items import is_expired
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
@@ -75,7 +76,7 @@ def _in_partition(storage: StoreStorage, pk: str, prefix: str) -> Op[list[tuple[
     query: Query | None = _keys(storage, pk, prefix, prefix)
     while query is not None and not query.done:
         page = yield from storage.table.query_page(query)
-        live = [each for each in page if not memory_items.is_gone(each, storage.clock())]
+        live = [each for each in page if not is_expired(each, storage.clock())]
         if live:
             namespace = parse_address(live[0]).namespace
             found.append(namespace)

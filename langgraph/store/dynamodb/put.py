@@ -107,7 +107,7 @@ def put(
             own = yield from belongings(storage, conflict)
             yield from remove(storage, [each for each in unused if items.key_of(each) not in own])
             return stored
-        is_live = bool(conflict) and not memory_items.is_gone(conflict, storage.clock())
+        is_live = bool(conflict) and not items.is_expired(conflict, storage.clock())
         if not _may_replace(new, conflict if is_live else None):
             yield from remove(storage, unused)
             return None

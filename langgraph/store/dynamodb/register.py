@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Item
 from langgraph.checkpoint.dynamodb._format.labels import REGISTER_MARK
 from langgraph.checkpoint.dynamodb._format.limits import PAGE_ITEMS_FIRST
@@ -84,6 +85,6 @@ def _is_empty(storage: StoreStorage, pk: str) -> Op[bool]:
     )
     while not query.done:
         page = yield from storage.table.query_page(query)
-        if not all(memory_items.is_gone(each, storage.clock()) for each in page):
+        if not all(items.is_expired(each, storage.clock()) for each in page):
             return False
     return True
