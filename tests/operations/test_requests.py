@@ -149,7 +149,8 @@ def test_writes_into_a_namespace(harness: Harness, *, knows_the_thread: bool) ->
         harness.run(process.put("1", {}))
     update = ["update_item C#1#W#task SET", "get_item T"]
     known = [] if knows_the_thread else ["get_item T"]
-    for registered in ([*known, "put_item N#a"], []):
+    # Its head, which is not cached, tells until when it is kept.
+    for registered in ([*known, "get_item C#1#", "put_item N#a"], ["get_item C#1#"]):
         writes = harness.begin(process.put_writes("1", [("__resume__", 1)], namespace="a"))
         assert _requests(writes) == [*registered, *update]
 
