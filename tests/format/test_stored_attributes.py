@@ -107,8 +107,8 @@ def threads() -> dict[tuple[str, str], Seen]:
     process = observer.harness.process(TTL_SECONDS)
     process = replace(process, storage=replace(process.storage, owner_from="user_id"))
     _converse(observer, process)
-    # Writes keep their checkpoint for longer.
-    observer.harness.now += TTL_SECONDS / 2
+    # Writes keep the state for longer, with the ancestors of delta channels.
+    observer.harness.now += TTL_SECONDS * 0.95
     observer.run(process, process.put_writes("3", [("x", 1)], "late"))
     observer.run(process, set_thread(process.storage, THREAD, "ada", "Trains", None))
     hold = thread_lock.hold_on(THREAD, 60, 0, process.storage.rng.randbytes(thread_lock.TOKEN_BYTES))
@@ -126,7 +126,7 @@ def _converse(observer: Observer, process: Process) -> None:
     more = {"parents": {"": "1"}, **counters}
     for namespace in ("", SUBGRAPH):
         for put in (
-            process.put("1", {"x": LARGE}, namespace=namespace, run_id="run", step=-1),
+            process.put("1", {"x": LARGE}, namespace=namespace, run_id="run", step=-1, parents={"": "1"}),
             process.put("2", {"x": LARGE, "y": 1}, "1", ["y"], namespace=namespace, run_id="other", **more),
             process.put("3", {"x": LARGE, "y": 1}, "2", [], namespace=namespace, text="é" * 200_000, **more),
         ):

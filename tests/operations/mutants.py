@@ -11,7 +11,7 @@ import pytest
 
 from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.items import Expiry, Item, Partition
+from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._operations import (
     collect,
     copy,
@@ -25,6 +25,7 @@ from langgraph.checkpoint.dynamodb._operations import (
     threads,
 )
 from langgraph.checkpoint.dynamodb._operations.inventory import Inventory
+from langgraph.checkpoint.dynamodb._operations.needs import Before, Needs
 from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments, NamespaceReader, StoredCheckpoint
 from langgraph.checkpoint.dynamodb._runtime.cache import CachedThread, SharedReads
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
@@ -102,24 +103,11 @@ def uploads_take_their_time(patch: pytest.MonkeyPatch) -> None:
 def pending_epochs_are_confirmed(patch: pytest.MonkeyPatch) -> None:
     """A put is acknowledged under an epoch that is pending."""
 
-    def confirm(
-        storage: Storage, at: Partition, _epoch: bytes, _ends_at: int | None
-    ) -> Op[CachedThread | None]:
+    def confirm(storage: Storage, at: Partition, _epoch: bytes) -> Op[CachedThread | None]:
         thread = yield from threads.read_thread(storage, at)
-        return None if thread is None else threads._cached(storage, at, thread)
+        return None if thread is None else threads.cached_thread(storage, at, thread)
 
     patch.setattr(put, "confirm_epoch", confirm)
-
-
-def extensions_make_items(patch: pytest.MonkeyPatch) -> None:
-    """To extend a thread item is to create it where it has gone."""
-    extend = protocol.extend_thread
-
-    def extend_or_create(epoch: bytes, expires_at: int | None) -> Change:
-        change = extend(epoch, expires_at)
-        return change._replace(condition=f"{change.condition} OR attribute_not_exists(#epoch)")
-
-    patch.setattr(protocol, "extend_thread", extend_or_create)
 
 
 def segments_that_have_gone_are_ignored(patch: pytest.MonkeyPatch) -> None:
@@ -144,18 +132,6 @@ def the_first_special_write_wins(patch: pytest.MonkeyPatch) -> None:
         return regular, special | serialize(codec, writes[::-1], task_path)[1]
 
     patch.setattr(put_writes, "serialize", first_ones)
-
-
-def later_writes_prolong_a_tasks_item(patch: pytest.MonkeyPatch) -> None:
-    """Each call gives the item of its task a new expiry, whatever that needs."""
-    store_parts = put_writes._store_parts
-
-    def prolong(storage: Storage, task: Any, parts: Any, thread: CachedThread, expiry: Expiry) -> Op[Any]:
-        found = yield from store_parts(storage, task, parts, thread, expiry)
-        yield from threads.extend(storage, task.key, expiry.own)
-        return found
-
-    patch.setattr(put_writes, "_store_parts", prolong)
 
 
 def writes_reuse_across_epochs(patch: pytest.MonkeyPatch) -> None:
@@ -184,14 +160,15 @@ def what_is_remembered_is_trusted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(LoadedSegments, "read_all", read_all)
 
 
-def copies_begin_with_the_oldest_head(patch: pytest.MonkeyPatch) -> None:
-    """A copy stores its heads in the order in which they were put."""
+def copies_end_with_the_newest_head(patch: pytest.MonkeyPatch) -> None:
+    """A copy stores its newest head last."""
     copy_segments_of = copy._Copy._copy_segments_of
 
-    def oldest_first(self: Any, checkpoints: Sequence[Any]) -> Op[list[Any]]:
-        return (yield from copy_segments_of(self, checkpoints))[::-1]
+    def newest_last(self: Any, checkpoints: Sequence[Any]) -> Op[list[Any]]:
+        newest, *others = yield from copy_segments_of(self, checkpoints)
+        return [*others, newest]
 
-    patch.setattr(copy._Copy, "_copy_segments_of", oldest_first)
+    patch.setattr(copy._Copy, "_copy_segments_of", newest_last)
 
 
 def copies_keep_segment_ids(patch: pytest.MonkeyPatch) -> None:
@@ -279,44 +256,44 @@ def a_touch_is_given_up(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(threads, "_touch_kept", lambda *_: iter(()))
 
 
-def renewals_leave_no_note(patch: pytest.MonkeyPatch) -> None:
-    """A renewal does not say at the thread that it is about to extend something."""
+def puts_ignore_renewals(patch: pytest.MonkeyPatch) -> None:
+    """A put does not look whether what is stored in its thread is kept for longer now."""
 
-    def note(*_: Any) -> Op[bool]:
+    def same_epoch(_storage: Storage, thread: CachedThread, seen: CachedThread | None) -> bool:
+        return seen is not None and protocol.is_reusable(thread.epoch, seen.epoch)
+
+    patch.setattr(put, "is_confirmed", same_epoch)
+
+
+def renewals_keep_the_newest_only(patch: pytest.MonkeyPatch) -> None:
+    """What a run from an older root checkpoint needs of a subgraph is not renewed."""
+    patch.setattr(Needs, "before", lambda _: Before())
+
+
+def former_lives_are_shown(patch: pytest.MonkeyPatch) -> None:
+    """Readers see whatever is stored of a thread that is alive."""
+    patch.setattr(reads, "is_committed", lambda *_: True)
+
+
+def dead_threads_go_on(patch: pytest.MonkeyPatch) -> None:
+    """Any call goes on with a dead thread."""
+
+    def goes_on(*_: Any) -> Op[bool]:
         yield from ()
         return True
 
-    patch.setattr(renew, "_note", note)
+    patch.setattr(renew, "_goes_on", goes_on)
 
 
-def puts_ignore_renewals(patch: pytest.MonkeyPatch) -> None:
-    """A put does not look whether something older is about to outlive its checkpoint."""
-    after_put = renew.renew_after_put
+def copies_are_shown_as_they_grow(patch: pytest.MonkeyPatch) -> None:
+    """The thread item of a copy says from the start that it is alive."""
+    begin_copy = protocol.begin_copy
 
-    def ignore(
-        storage: Storage,
-        at: Partition,
-        checkpoint_id: str,
-        ends_at: int,
-        thread: CachedThread,
-        above: Any,
-    ) -> Op[None]:
-        return after_put(storage, at, checkpoint_id, ends_at, replace(thread, kept_until=None), above)
+    def alive(*arguments: Any) -> Change:
+        change = begin_copy(*arguments)
+        return change._replace(expression=change.expression.replace("#alive = :alive", "#alive = :kept"))
 
-    patch.setattr(put, "renew_after_put", ignore)
-
-
-def renewals_pass_over_newer_ones(patch: pytest.MonkeyPatch) -> None:
-    """Only the checkpoint itself is renewed."""
-    needed = renew._needed
-
-    def last(
-        storage: Storage, thread: Thread, place: renew.RenewedCheckpoint
-    ) -> Op[list[StoredCheckpoint] | None]:
-        found = yield from needed(storage, thread, place)
-        return found and found[-1:]
-
-    patch.setattr(renew, "_needed", last)
+    patch.setattr(protocol, "begin_copy", alive)
 
 
 def renewals_trust_what_they_have_read(patch: pytest.MonkeyPatch) -> None:
@@ -327,17 +304,3 @@ def renewals_trust_what_they_have_read(patch: pytest.MonkeyPatch) -> None:
         return unchanged(item, ())
 
     patch.setattr(protocol, "unchanged", exists)
-
-
-def what_has_expired_is_renewed(patch: pytest.MonkeyPatch) -> None:
-    """A renewal extends what DynamoDB has merely not removed yet."""
-    patch.setattr(renew, "_is_renewable", lambda *_: True)
-
-
-def ancestors_are_renewed_for_readers(patch: pytest.MonkeyPatch) -> None:
-    """A renewal extends what is in the table for longer than its second ttl."""
-
-    def in_the_table(head: Item, _thread: Thread, now: float) -> bool:
-        return not items.is_expired(head, now, as_ancestor=True)
-
-    patch.setattr(renew, "_is_renewable", in_the_table)

@@ -117,7 +117,7 @@ def test_a_deleted_state_is_not_read_from_memory_by_a_new_index(harness: Harness
 
 
 def test_namespaces_that_threads_register_at_once_are_all_remembered() -> None:
-    cache, known = Cache(1 << 20), CachedThread(b"epoch", None)
+    cache, known = Cache(1 << 20), CachedThread(b"epoch", items.Life())
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:

@@ -12,6 +12,8 @@ import pytest
 from langgraph.checkpoint.dynamodb import CheckpointerInputError, CheckpointNotFoundError
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Item
+from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS
+from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
 from langgraph.checkpoint.dynamodb._operations.delete import delete_thread, prune
 from langgraph.checkpoint.dynamodb._operations.directory import (
     Newest,
@@ -20,11 +22,11 @@ from langgraph.checkpoint.dynamodb._operations.directory import (
     look_up,
     set_thread,
 )
-from langgraph.checkpoint.dynamodb._operations.entries import carry_entry, enter_thread, tenant_prefix
+from langgraph.checkpoint.dynamodb._operations.entries import enter_thread, tenant_prefix
 from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from tests.support.checkpoints import METADATA, checkpoint_of, thread_config
-from tests.support.harness import Harness
+from tests.support.checkpoints import METADATA, checkpoint_of, noise, thread_config
+from tests.support.harness import Harness, changes_thread, single_effects
 
 DAY = 24 * 3600
 
@@ -87,16 +89,6 @@ def test_a_thread_from_before_is_entered_as_its_newest_checkpoint_says(harness: 
     assert stored(harness, "one") == before
 
 
-def test_a_thread_from_before_is_listed_until_its_newest_checkpoint_expires(harness: Harness) -> None:
-    storage = replace(storage_of(harness), ttl_seconds=40 * DAY)
-    arguments: Any = (checkpoint_of("1ef0a000-0000-6000-8000-000000000000", {"x": 1}), METADATA, {"x": 1})
-    harness.now += 365 * DAY
-    harness.run(put(storage, thread_config("one"), *arguments))
-    harness.run(enter_thread(storage_of(harness), "one", "user_id"))
-    until = items.number(stored(harness, "one"), items.LISTED_UNTIL)
-    assert until == int(harness.now) + 40 * DAY
-
-
 def checkpoint_id_at(minute: int) -> str:
     """Return an id of LangGraph's that was made in a minute of some hour: a UUID of version 6."""
     made = datetime(2024, 5, 4, 12, minute, tzinfo=timezone.utc)
@@ -140,26 +132,58 @@ def test_a_thread_from_before_began_with_its_oldest_checkpoint(harness: Harness,
     assert items.number(stored(harness, "one"), "last_active") == int(active)
 
 
-@pytest.mark.parametrize("how", ["enter", "carry"])
-def test_a_thread_that_is_pruned_before_it_is_entered_is_entered_all_the_same(
-    harness: Harness, how: str
-) -> None:
-    storage, root = storage_of(harness), items.partition_of("one")
-    store(harness, "listed", "ada")
+def test_a_thread_that_is_pruned_before_it_is_entered_is_entered_all_the_same(harness: Harness) -> None:
     for checkpoint_id in ("1", "2", "3"):
         store(harness, "one", checkpoint_id=checkpoint_id, user_id="ada")
-    epoch = items.binary(stored(harness, "one"), items.EPOCH)
-    entering = {
-        "enter": enter_thread(storage, "one", "user_id"),
-        "carry": carry_entry(storage, storage, items.partition_of("listed"), root, epoch, None),
-    }
-    run = harness.begin(entering[how])
+    run = harness.begin(enter_thread(storage_of(harness), "one", "user_id"))
     for keep in (2, 1):
         run.until(lambda call: call.method == "update_item")
         harness.run(prune(storage_of(harness), ["one"], "keep_last", keep))
         run.go_on()
     run.finish()
     assert "one" in listed(harness, "ada")
+
+
+@pytest.mark.parametrize(
+    "first", ["put", "put after a deletion that died", "copy", "copy of one without an entry"]
+)
+def test_whose_a_thread_is_is_known_from_its_first_item_on(harness: Harness, first: str) -> None:
+    """The call that stores it first may die at any request. An erasure finds all that it has left."""
+    storage = replace(storage_of(harness), owner_from="user_id")
+    if first == "put after a deletion that died":
+        deletion = harness.begin(delete_thread(storage_of(harness), "one"))
+        deletion.until(changes_thread(":ended"))
+        deletion.drop()
+    if first.startswith("copy"):
+        owner = "ada" if first == "copy" else None
+        store(harness, "source", owner, user_id="ada", large=noise(60_000).hex())
+    config = thread_config("one")
+    config["configurable"]["user_id"] = "ada"
+    arguments: Any = (checkpoint_of("1", {"x": noise(60_000)}), METADATA, {"x": 1})
+    run = harness.begin(
+        copy_thread(storage, "source", "one")
+        if first.startswith("copy")
+        else put(storage, config, *arguments)
+    )
+    while not run.done:
+        for call in single_effects(run.calls) if run.calls else ():
+            harness.perform(call)
+            left = harness.copy()
+            if left.items("", "one").keys() - {"T"}:
+                erased = [each for each in _erasable(left) if each != "source"]
+                assert erased == ["one"]
+                left.now += CLAIM_SECONDS + 1
+                left.run(delete_thread(storage_of(left), "one"))
+                assert left.items("", "one") == {}
+        run.go_on()
+    assert "one" in listed(harness, "ada")
+
+
+def _erasable(harness: Harness) -> list[str]:
+    """The threads of an owner as an erasure lists them."""
+    query = ThreadQuery(owner="ada")
+    page = harness.run(list_threads(storage_of(harness), query, for_operators=True))
+    return [each.thread_id for each in page.threads]
 
 
 def test_a_thread_that_is_deleted_before_it_is_entered_is_not_entered(harness: Harness) -> None:

@@ -20,6 +20,7 @@ from tests.operations import (
     test_put,
     test_put_writes,
     test_renew,
+    test_renewal_crashes,
     test_threads,
 )
 from tests.operations.mutants import Mutation
@@ -27,26 +28,29 @@ from tests.operations.test_directory import Users
 from tests.runtime import test_requests
 
 CATCHERS: Mapping[Mutation, Callable[..., None]] = {
-    mutants.renewals_leave_no_note: partial(
-        test_renew.test_a_put_beside_a_renewal_lives_as_long,
-        stands_still_before=test_renew.extends_head,
-    ),
     mutants.puts_ignore_renewals: partial(
         test_renew.test_a_put_beside_a_renewal_lives_as_long,
         stands_still_before=test_renew.extends_head,
     ),
-    mutants.renewals_pass_over_newer_ones: (
-        test_renew.test_writes_of_an_older_checkpoint_renew_every_newer_one
+    mutants.renewals_keep_the_newest_only: (
+        test_renew.test_a_call_from_an_older_checkpoint_keeps_what_a_run_from_it_needs
     ),
     mutants.renewals_trust_what_they_have_read: (
         test_renew.test_a_renewal_of_a_thread_that_began_anew_does_nothing
     ),
-    mutants.what_has_expired_is_renewed: partial(
-        test_renew.test_an_older_checkpoint_does_not_come_back, namespace=""
+    mutants.former_lives_are_shown: partial(
+        test_renewal_crashes.test_a_renewal_that_dies_leaves_all_of_the_state_or_nothing,
+        use="put",
+        age=1.5,
+        removes="nothing",
     ),
-    mutants.ancestors_are_renewed_for_readers: (
-        test_renew.test_an_ancestor_that_was_renewed_does_not_come_back
+    mutants.dead_threads_go_on: partial(
+        test_renewal_crashes.test_a_renewal_that_dies_leaves_all_of_the_state_or_nothing,
+        use="put",
+        age=1.5,
+        removes="nothing",
     ),
+    mutants.copies_are_shown_as_they_grow: test_copy.test_a_copy_that_dies_shows_nothing,
     mutants.unprocessed_writes_are_dropped: test_requests.test_a_batch_goes_on_until_nothing_is_unprocessed,
     mutants.new_versions_do_not_matter: (test_put.test_a_new_channel_is_stored_though_its_version_is_old),
     mutants.heads_are_put_without_a_condition: (
@@ -60,7 +64,6 @@ CATCHERS: Mapping[Mutation, Callable[..., None]] = {
     ),
     mutants.uploads_take_their_time: (test_put.test_a_put_that_uploaded_long_ago_begins_again),
     mutants.pending_epochs_are_confirmed: test_put.test_a_put_does_not_rely_on_an_epoch_that_has_not_begun,
-    mutants.extensions_make_items: test_threads.test_a_confirmation_makes_no_thread_item,
     mutants.segments_that_have_gone_are_ignored: (
         test_put.test_a_put_that_finds_a_segment_gone_stores_the_value_again
     ),
@@ -79,9 +82,6 @@ CATCHERS: Mapping[Mutation, Callable[..., None]] = {
     mutants.the_first_special_write_wins: (
         test_put_writes.test_within_a_call_the_last_write_to_a_special_channel_wins
     ),
-    mutants.later_writes_prolong_a_tasks_item: (
-        test_put_writes.test_a_tasks_item_does_not_outlive_its_segments
-    ),
     mutants.writes_reuse_across_epochs: (
         test_put_writes.test_writes_reuse_nothing_that_is_remembered_under_another_epoch
     ),
@@ -91,7 +91,9 @@ CATCHERS: Mapping[Mutation, Callable[..., None]] = {
         stands_still_before="#pending",
     ),
     mutants.what_is_remembered_is_trusted: test_cache.test_a_deleted_state_is_not_read_from_memory,
-    mutants.copies_begin_with_the_oldest_head: test_copy.test_a_copy_that_dies_shows_nothing,
+    mutants.copies_end_with_the_newest_head: (
+        test_copy.test_a_copy_that_dies_hides_nothing_that_its_target_had
+    ),
     mutants.copies_keep_segment_ids: (test_copy.test_a_slow_deletion_takes_nothing_from_a_copy_made_again),
     mutants.abandoned_writes_go_though_their_head_has_come: (
         test_collect.test_a_deletion_leaves_old_writes_whose_checkpoint_came_while_it_ran

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pytest
 
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments, find, hides_namespace
+from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments, find
 from tests.support.checkpoints import noise
 from tests.support.harness import THREAD, Harness, Process
 
@@ -70,11 +70,3 @@ def test_the_cache_serves_what_is_seen_to_be_committed_and_nothing_else(harness:
     other = LoadedSegments(PARTITION.pk, b"another epoch")
     assert harness.begin(other.read_all(process.storage, checkpoint)).trace() != []
     assert not other.is_committed
-
-
-def test_a_namespace_is_hidden_from_the_moment_that_its_newest_head_expires() -> None:
-    harness = Harness()
-    harness.run(harness.process(100).put("1", {"x": 1}))
-    head = harness.items("C#1#")["C#1#"]
-    assert not hides_namespace(head, harness.now + 99)
-    assert hides_namespace(head, harness.now + 101)

@@ -10,7 +10,6 @@ from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.limits import (
     BACKOFF_SECONDS_TOTAL,
     CLAIM_SECONDS,
-    ORPHAN_SECONDS,
     READ_WAIT_SECONDS_MAX,
 )
 from tests.support.checkpoints import noise
@@ -100,19 +99,6 @@ def test_a_deletion_waits_for_another_one_and_then_gives_up(harness: Harness) ->
     with pytest.raises(ThreadBusyError, match="is being deleted or pruned by another call, for over 60 s"):
         second.finish()
     assert BACKOFF_SECONDS_TOTAL < harness.now - begun < 2 * BACKOFF_SECONDS_TOTAL
-
-
-def test_a_deletion_has_its_claim_though_the_thread_item_lives_for_longer(harness: Harness) -> None:
-    """A put renews it after the claim was made and before the claim's own renewal; nothing is waited for."""
-    harness.run(harness.process(TTL_SECONDS).put("1", {"big": BIG}))
-    harness.now += 1.5 * TTL_SECONDS
-    deletion = harness.begin(harness.process().delete_thread())
-    deletion.until(lambda call: "SET #expiry" in call.params.get("UpdateExpression", ""))
-    harness.run(harness.process(10 * ORPHAN_SECONDS).put("2", {"big": BIG}))
-    now = harness.now
-    deletion.finish()
-    assert harness.now == now
-    assert harness.items("C#") == {}
 
 
 def test_a_saver_with_another_ttl_says_once_that_a_thread_keeps_its_own(

@@ -253,7 +253,7 @@ def test_a_whole_one_that_is_not_committed_is_told(harness: Harness) -> None:
     process = conversation(harness)
     run = harness.begin(process.put("3", {"small": 1}, "2"))
     run.until(commits("3"))
-    harness.run(harness.process().prune(2))
+    harness.run(harness.process().prune())
     run.perform()
     found = verified(harness)
     assert found.is_sound
@@ -273,6 +273,9 @@ def test_what_has_expired_is_counted_and_not_checked(harness: Harness) -> None:
     process = harness.process(ttl_seconds=100)
     harness.run(process.put("1", {"a": noise(60_000)}))
     harness.now += 101
+    # It is dead, and may come back.
+    assert (verified(harness).checkpoints, verified(harness).expired) == (1, 0)
+    harness.now += 200
     assert (verified(harness).checkpoints, verified(harness).expired) == (0, 1)
     harness.now += 100
     damage(harness, "C#1#", changed_head)

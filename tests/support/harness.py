@@ -92,6 +92,13 @@ class Harness(Stage):
         )
         return Process(self, storage)
 
+    def copy(self, seconds: float = 0.0) -> Harness:
+        """Return a table with the same items, at a later time. Its processes are new ones."""
+        copy = Harness()
+        copy.model.load(self.model.items())
+        copy.now, copy._processes = self.now + seconds, self._processes
+        return copy
+
     def items(self, begins: str, thread: str = THREAD) -> dict[str, Any]:
         """What a thread has in the table, by those sort keys that begin so."""
         return {

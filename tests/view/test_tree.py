@@ -173,16 +173,17 @@ def test_what_has_expired_is_not_there(
     talk = Conversation(open_saver(table, ttl_seconds=1000), thread)
     first, newest = (talk.put(count=each)["configurable"]["checkpoint_id"] for each in range(2))
     assert asked.rows(thread)[0]["expires_at"]
-    past: Any = {"expires_at": {"N": "1"}, "readable_until": {"N": "1"}}
+    past: Any = {"expires_at": {"N": "1"}}
     raw.change(thread, f"C#{first}#", **past)
     asked.get("thread", thread=thread)
     assert [row["parent"] for row in asked.rows(thread)] == [first]
     with pytest.raises(CheckpointNotFoundError):
         asked.get("state", thread=thread, ns="", checkpoint=first)
-    raw.change(thread, f"C#{first}#", expires_at={"N": "9000000000"}, readable_until={"N": "9000000000"})
-    raw.change(thread, f"C#{newest}#", **past)
+    dead: Any = {"alive_until": {"N": "1"}}
+    raw.change(thread, "T", **dead)
+    raw.change(thread, f"C#{newest}#", **dead)
     asked.get("thread", thread=thread)
-    # An older one never takes the place of the newest.
+    # All of a thread ends at once.
     assert asked.rows(thread) == []
 
 

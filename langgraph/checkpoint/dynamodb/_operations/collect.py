@@ -144,7 +144,10 @@ def _delete(
         yield from gather([read_indexes(storage, each.before) for each in loose])
     has_abandoned = any(abandoned_writes(each.before, claim.claimed_at) for each in namespaces)
     is_empty = not any(each.before.heads for each in namespaces)
-    if not (has_gone or has_abandoned or is_empty or any(map(unneeded, loose))):
+    has_empty = any(
+        each.marker and not (each.before.checkpoint_ids or each.before.segments) for each in namespaces
+    )
+    if not (has_gone or has_abandoned or is_empty or has_empty or any(map(unneeded, loose))):
         return False
     yield from _delete_checkpoints(storage, namespaces)
     thread = yield from end_epoch(storage, claim)

@@ -103,6 +103,7 @@ def use_thread(
         yield (Wait(other, PUT_WAIT_SECONDS_MAX),)
         thread = storage.cache.thread(root, thread.epoch) or thread
         is_due = _is_due(storage, thread)
+        entry = storage.cache.checkpoint(use.partition.pk, use.checkpoint_id or "") or entry
     noted: CachedThread | None = thread
     if is_due:
         with storage.cache.working(RENEWAL, root, storage.clock()):
