@@ -77,7 +77,11 @@ def test_secrets_are_not_shown() -> None:
         assert isinstance(saver, HttpCheckpointSaver)
 
 
-def test_a_file_of_certificates(tmp_path: Path) -> None:
+def test_a_file_of_certificates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "own.pem").write_bytes(Path(certifi.where()).read_bytes())
+    with create_checkpointer(_section(ca_file="~/own.pem")):
+        pass
     assert "ca_file: names a file that cannot be used" in _error(ca_file=str(tmp_path / "none.pem"))
     (tmp_path / "empty.pem").write_text("")
     assert "ca_file: names a file that cannot be used" in _error(ca_file=str(tmp_path / "empty.pem"))

@@ -56,10 +56,6 @@ def test_a_yaml_file_may_have_anything_else(
     assert CheckpointerConfig.load(str(tmp_path / f"agent.{ending}")) == expected
 
 
-def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path: Path) -> None:
-    assert CheckpointerConfig.load(_file(tmp_path, "a.yaml", "\ufeffcheckpointer: {}")).type == "memory"
-
-
 def test_the_environment(monkeypatch: pytest.MonkeyPatch, expected: CheckpointerConfig) -> None:
     for name, text in {
         "TYPE": "dynamodb",

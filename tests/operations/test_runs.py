@@ -60,3 +60,10 @@ def test_a_thread_that_is_not_there_has_none(harness: Harness) -> None:
     assert runs_of(harness, "another") == []
     with pytest.raises(CheckpointerInputError, match="thread_id"):
         runs_of(harness, "")
+
+
+def test_all_of_many_runs_are_listed(harness: Harness) -> None:
+    process = harness.process()
+    for number in range(1001, 1251):
+        harness.run(process.put(f"{number}", {}, run_id=f"run {number}"))
+    assert len(runs_of(harness, THREAD)) == 252

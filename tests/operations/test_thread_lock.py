@@ -53,6 +53,17 @@ def test_the_longest_ttl_holds_a_thread(harness: Harness) -> None:
     assert not _is_free(harness)
 
 
+def test_who_is_told_to_wait_can_have_the_thread_then(harness: Harness) -> None:
+    storage, hold = _runner(harness)
+    harness.run(acquire(storage, hold, 0.0))
+    other, wanted = _runner(harness)
+    told = harness.run(TableHolder(other).attempt(wanted))
+    assert (told.held_until, told.free_in_seconds) == (None, TTL + LOCK_SKEW_SECONDS)
+    for seconds, is_free in ((told.free_in_seconds - 1, False), (2, True)):
+        harness.now += seconds
+        assert _is_free(harness) == is_free
+
+
 def test_a_runner_waits_for_another_one_that_lets_go_in_time(harness: Harness) -> None:
     storage, hold = _runner(harness)
     harness.run(acquire(storage, hold, 0.0))

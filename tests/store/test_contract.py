@@ -333,6 +333,8 @@ FOUND: list[tuple[Any, list[str]]] = [
     ({"flag": None}, ["three", "four"]),
     ({"text": None}, ["three", "four"]),
     ({"n": {"$gt": 1}}, ["two"]),
+    ({"n": {"$gt": 0}}, ["one", "two"]),
+    ({"n": {"$gt": False}}, []),
     ({"n": {"$gte": 1, "$lt": 2.5}}, ["one"]),
     ({"n": {"$lte": 2.5}}, ["one", "two"]),
     ({"n": {"$gt": "1"}}, ["three"]),
