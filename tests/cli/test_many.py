@@ -281,7 +281,7 @@ def test_a_thread_is_copied_from_a_restored_table(
     assert "The thread has ttl_seconds=1000, and the copy has 60." in ended.err
     thread = saver.runner.run(read_thread(saver.storage, partition_of("talk")))
     assert thread is not None
-    assert thread.ttl_seconds == 60
+    assert thread.life.ttl_seconds == 60
 
 
 # Pruning

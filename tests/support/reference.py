@@ -30,10 +30,19 @@ class ReferenceSaver(InMemorySaver):
                 self._remove(thread_id, namespace, {each for each, run in runs.items() if run in run_ids})
 
     def prune_to(self, thread_ids: Sequence[str], keep_last: int) -> None:
-        """Keep the newest checkpoints of each namespace; per-call namespaces have no root to go with here."""
+        """Keep the newest checkpoints of each namespace, and in subgraphs what runs from those of the root begin with.
+
+        Per-call namespaces have no root to go with here.
+        """
         for thread_id in thread_ids:
+            root = self.storage[thread_id][""]
+            roots = sorted(root)[-keep_last:]
+            bounds = {*roots, *(root[each][2] for each in roots if root[each][2] is not None)}
             for namespace, held in list(self.storage[thread_id].items()):
-                self._remove(thread_id, namespace, set(sorted(held)[:-keep_last]))
+                kept = set(sorted(held)[-keep_last:])
+                if namespace:
+                    kept |= {max((each for each in held if each < bound), default="") for bound in bounds}
+                self._remove(thread_id, namespace, held.keys() - kept)
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy a thread's checkpoints over those of the target, and each task's writes over the task's."""
