@@ -37,7 +37,7 @@ class ReferenceSaver(InMemorySaver):
         for thread_id in thread_ids:
             root = self.storage[thread_id][""]
             roots = sorted(root)[-keep_last:]
-            bounds = {*roots, *(root[each][2] for each in roots if root[each][2] is not None)}
+            bounds = {*roots, *(parent for each in roots if (parent := root[each][2]) is not None)}
             for namespace, held in list(self.storage[thread_id].items()):
                 kept = set(sorted(held)[-keep_last:])
                 if namespace:
