@@ -210,21 +210,19 @@ async def test_metrics_count_requests_errors_bytes_and_seconds(
     name, endpoint = "langgraph_dynamodb_gateway", 'endpoint="checkpoints/get-tuple"'
     for line in (
         f"# TYPE {name}_requests_total counter",
-        f'{name}_requests_total{{{endpoint},status="200"}} 1',
-        f'{name}_requests_total{{{endpoint},status="409"}} 1',
-        f'{name}_errors_total{{{endpoint},error="ThreadBusyError"}} 1',
-        f"{name}_in_flight{{{endpoint}}} 0",
-        f'{name}_in_flight{{endpoint="metrics"}} 1',
+        f'{name}_requests_total{{{endpoint},status="200"}} 1.0',
+        f'{name}_requests_total{{{endpoint},status="409"}} 1.0',
+        f'{name}_errors_total{{{endpoint},error="ThreadBusyError"}} 1.0',
+        f"{name}_in_flight{{{endpoint}}} 0.0",
+        f'{name}_in_flight{{endpoint="metrics"}} 1.0',
         f"# TYPE {name}_request_seconds histogram",
-        f'{name}_request_seconds_bucket{{{endpoint},le="+Inf"}} 2',
-        f"{name}_request_seconds_count{{{endpoint}}} 2",
+        f'{name}_request_seconds_bucket{{{endpoint},le="+Inf"}} 2.0',
+        f"{name}_request_seconds_count{{{endpoint}}} 2.0",
     ):
         assert f"{line}\n" in counted
     received = re.search(rf"{name}_received_bytes_total{{{endpoint}}} (\d+)", counted)
     assert received is not None
     assert int(received[1]) == 2 * len(f'{{"thread_id":"{STATE}"}}')
-    buckets = [int(each) for each in re.findall(rf"bucket{{{endpoint},.*}} (\d+)", counted)]
-    assert buckets == sorted(buckets)
 
 
 async def test_what_is_no_request_is_left_to_the_framework(make_app: MakeApp) -> None:
@@ -248,15 +246,16 @@ async def test_requests_are_counted_by_tenant_and_those_of_many_under_one_name(
     counters = metrics.Metrics()
     for tenant in ("acme", "other", "third", None):
         counters.begin("e")
-        counters.end(metrics.RequestRecord("1", "e"), 200, 0.002, tenant)
+        counters.end(metrics.RequestRecord("1", "e", stored_bytes=7), 200, 0.25, tenant)
     text = counters.text({"acme": 2, "other": 1, "third": 3})
     for line in (
-        'tenant_requests_total{tenant="acme",status="200"} 1',
-        'tenant_requests_total{tenant="(other)",status="200"} 2',
-        'tenant_requests_total{tenant="(none)",status="200"} 1',
-        'tenant_milliseconds_total{tenant="(other)"} 4',
-        'waiting{tenant="acme"} 2',
-        'waiting{tenant="(other)"} 4',
+        'tenant_requests_total{status="200",tenant="acme"} 1.0',
+        'tenant_requests_total{status="200",tenant="(other)"} 2.0',
+        'tenant_requests_total{status="200",tenant="(none)"} 1.0',
+        'tenant_seconds_total{tenant="(other)"} 0.5',
+        'tenant_stored_bytes_total{tenant="(other)"} 14.0',
+        'waiting{tenant="acme"} 2.0',
+        'waiting{tenant="(other)"} 4.0',
     ):
         assert f"langgraph_dynamodb_gateway_{line}\n" in text
 
@@ -267,6 +266,6 @@ async def test_a_request_is_counted_and_logged_with_its_tenant(make_client: Make
     client = make_client(authenticate=lambda _: asyncio.sleep(0, next(principals)))
     # The thread is another tenant's.
     await ask(client)
-    assert 'tenant_requests_total{tenant="acme",status="403"} 1' in (await client.get("/metrics")).text
+    assert 'tenant_requests_total{status="403",tenant="acme"} 1.0' in (await client.get("/metrics")).text
     logged = [each.msg["tenant"] for each in lines() if isinstance(each.msg, dict)]
     assert logged == ["acme", None]

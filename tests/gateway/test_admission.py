@@ -203,7 +203,7 @@ async def test_a_request_that_ended_while_it_waited_for_its_place_gives_it_back(
 
 
 async def test_what_is_read_is_counted_and_waits_for_its_turn_if_there_is_no_room() -> None:
-    who, neighbour, memory = Principal("a", "a"), Principal("b", "a"), Shares(2000)
+    who, neighbour, memory = Principal("a", "a"), Principal("b", "a"), Shares(1600)
     held, other = (Held(memory, each, read_bytes_max=400) for each in (who, neighbour))
     await held.take(100, 100)
     held.add(100)
@@ -214,10 +214,10 @@ async def test_what_is_read_is_counted_and_waits_for_its_turn_if_there_is_no_roo
     with pytest.raises(MoreMemory) as more:
         other.add(100)
     other.give_back()
-    # It needs five hundred; of what is not known yet, twice as much as it had may come.
+    # It needs four hundred; of what is not known yet, twice as much as it had may come.
     waiting = asyncio.create_task(other.take(100, more.value.size_bytes))
     await asyncio.sleep(0)
-    assert (more.value.size_bytes, waiting.done()) == (500, False)
+    assert (more.value.size_bytes, waiting.done()) == (400, False)
     held.give_back()
     await waiting
     other.add(100)
@@ -228,7 +228,7 @@ async def test_what_is_read_is_counted_and_waits_for_its_turn_if_there_is_no_roo
     with pytest.raises(ProblemError, match="over 400 bytes"):
         other.add(1)
     other.give_back()
-    assert memory.grow(who, 750)
+    assert memory.grow(who, 800)
 
 
 async def test_requests_wait_for_their_turn_and_are_all_served(make_app: MakeApp, script: Script) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -28,6 +29,7 @@ from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
 from langgraph.checkpoint.dynamodb._operations.threads import PinnedEpochError
 from langgraph.checkpoint.dynamodb._runtime.cache import CachedThread
 from langgraph.checkpoint.dynamodb._runtime.drivers import Runner
+from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.gateway import Principal, create_gateway, serving, threads
 from langgraph.checkpoint.dynamodb.gateway.asking import DEADLINE_HEADER
 from langgraph.checkpoint.dynamodb.gateway.call import endpoints_of
@@ -37,6 +39,7 @@ from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
 from tests.conftest import MakeSaver
 from tests.gateway.conftest import by_token, send_as
 from tests.gateway.requests import example
+from tests.gateway.through.remote import served_on
 from tests.support.checkpoints import METADATA, Conversation, all_items, checkpoint_of, noise, thread_config
 from tests.support.gateway_service import gateway_service
 from tests.support.harness import Harness, Run
@@ -348,6 +351,37 @@ def test_what_was_admitted_for_a_thread_changes_no_other_life_of_it(name: str) -
     # Nothing of it is acknowledged, and the next deletion takes what was written of it.
     assert all(others.harness.items("", "1")[name] == each for name, each in before.items())
     assert others.harness.items("", "copy") == {}
+
+
+@pytest.mark.parametrize("name", ["copy-thread", "prune", "delete-thread"])
+async def test_a_thread_that_becomes_another_s_after_it_was_checked_is_neither_copied_nor_removed(
+    name: str,
+) -> None:
+    others = Others()
+    others.owned("1", "ada")
+    others.harness.run(put_core(others.storage(), thread_config("1"), checkpoint_of("1", {}), {}, {}))
+    taken = list[str]()
+
+    async def run(operation: Op[Any], what: str) -> Any:
+        if what != "check_owner" and not taken:
+            taken.append(what)
+            others.harness.run(delete_thread(others.storage(), "1"))
+            others.owned("1", "bob")
+            again = put_core(others.storage(), thread_config("1"), checkpoint_of("2", {}), {}, {})
+            others.harness.run(again)
+        return others.harness.run(operation)
+
+    content = (
+        {"thread_id": "1"} if name != "copy-thread" else {"source_thread_id": "1", "target_thread_id": "2"}
+    )
+    reach = serving.Reach(Principal("ada", rights=RIGHTS, owner="ada"))
+    arguments = BY_NAME[name].decoded(json.dumps(content).encode(), reach)
+    it = replace(served_on(others.storage()), who=reach.who)
+    with pytest.raises(ProblemError, match="another owner"):
+        await serving.served(BY_NAME[name], arguments, reach.named, it, run)
+    assert taken
+    assert [*others.harness.items("C#", "1")] == ["C#2#"]
+    assert others.harness.items("C#", "2") == {}
 
 
 def test_an_expired_thread_stays_its_owner_s_until_it_is_gone() -> None:

@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, DynamoDBSaver
 from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, configured_gateway
-from langgraph.checkpoint.dynamodb.gateway.settings import GatewayOptions, load_options
+from langgraph.checkpoint.dynamodb.gateway.settings import GatewayOptions, PrincipalsOfFile, load_options
 from tests.gateway.connections import connection
 
 WORD = "a-token-of-128-bits"
@@ -174,3 +174,36 @@ def test_without_principals_it_has_to_be_insecure(everything: Path) -> None:
     assert GatewayOptions().gateway(saver, insecure=True).routes
     with pytest.raises(CheckpointerConfigurationError, match="not both"):
         load_options(everything).gateway(saver, insecure=True)
+
+
+async def test_a_token_is_revoked_by_a_change_of_the_file_without_a_restart(
+    everything: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "langgraph")
+    now = [0.0]
+    authenticate = load_options(everything).principals.authenticate()
+    assert authenticate is not None
+    current = PrincipalsOfFile(authenticate, everything, lambda: now[0])
+
+    def change(content: str, seconds: float) -> None:
+        everything.write_text(content)
+        now[0] = seconds
+
+    async def name_of(word: str = WORD) -> str | None:
+        found = await current(connection(headers={"authorization": f"Bearer {word}"}))
+        return None if found is None else found.name
+
+    assert await name_of() == "acme-agents"
+    other = hashlib.sha256(b"another").hexdigest()
+    for content, seconds, wanted in (
+        (EVERYTHING.replace(HASH, other), 0.5, ("acme-agents", None)),
+        (EVERYTHING.replace(HASH, other), 1.0, (None, "acme-agents")),
+        # A mistake changes nothing, and is told.
+        ("gateway: {principals: {bearer: {a: {sha256: [x]}}}}", 2.0, (None, "acme-agents")),
+        ("gateway: {}", 3.0, (None, None)),
+        (EVERYTHING, 4.0, ("acme-agents", None)),
+    ):
+        change(content, seconds)
+        assert (await name_of(), await name_of("another")) == wanted
+    told = [each.levelname for each in caplog.records if "read again" in each.message]
+    assert told == ["INFO", "ERROR", "INFO", "INFO"]

@@ -211,10 +211,15 @@ def answered(storage: Storage, call: Call, limits: Limits = LIMITS) -> Op[Any]:
     return asked.result((yield from content_of(storage, asked.endpoint, asked.body(), limits)))
 
 
-def served(storage: Storage, memories: StoreStorage, cached: CacheStorage, limits: Limits) -> Serving:
+def served_on(storage: Storage, limits: Limits = LIMITS) -> Serving:
     """What a service gives the function of a call."""
+    memories = StoreStorage(
+        codec=Codec(_SERDE), table=storage.table, clock=storage.clock, rng=storage.rng, consistent_read=True
+    )
+    cached = CacheStorage(codec=Codec(_SERDE), table=storage.table, consistent_read=True, prefix=())
+    opaque = replace(storage, codec=OpaqueCodec(_SERDE, bytes_max=CHECKPOINT_BYTES_MAX))
     within = (limits.answer_bytes, limits.part_seconds, limits.decompressed_bytes_max)
-    return Serving(storage, memories, cached, Principal("all"), *within)
+    return Serving(opaque, memories, cached, Principal("all"), *within)
 
 
 def content_of(
@@ -224,13 +229,8 @@ def content_of(
     if "/" in endpoint.name:
         # An answer has little room, and a deletion stops after each page.
         limits = Limits(body_bytes_max=2 * ANSWER_BYTES, request_seconds_max=1e-9)
-    memories = StoreStorage(
-        codec=Codec(_SERDE), table=storage.table, clock=storage.clock, rng=storage.rng, consistent_read=True
-    )
-    cached = CacheStorage(codec=Codec(_SERDE), table=storage.table, consistent_read=True, prefix=())
-    storage = replace(storage, codec=OpaqueCodec(_SERDE, bytes_max=CHECKPOINT_BYTES_MAX))
     arguments = endpoint.decoded(content, Reach(Principal("all")))
-    answer = yield from endpoint.operation(served(storage, memories, cached, limits), arguments)
+    answer = yield from endpoint.operation(served_on(storage, limits), arguments)
     return endpoint.encoded(answer)
 
 

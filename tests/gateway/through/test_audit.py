@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import httpx
 import pytest
 from botocore.exceptions import ClientError
 
@@ -18,7 +20,7 @@ from langgraph.checkpoint.dynamodb.gateway.shares import Shares, slot
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
 from tests.gateway.conftest import Lines
 from tests.gateway.through.conftest import NO_CERTIFICATES
-from tests.support.checkpoints import store, thread_config
+from tests.support.checkpoints import noise, store, thread_config
 from tests.support.gateway_service import gateway_service
 
 if TYPE_CHECKING:
@@ -68,3 +70,14 @@ async def test_a_request_that_aws_refuses_is_in_the_trail() -> None:
             with pytest.raises(error), asking(place, 60, trail):
                 await patient(clients, 60)(call)
     assert trail.fields() == {"threads": [DIGEST], "aws_request_ids": ["refused"]}
+
+
+@pytest.mark.engines("dynamodb-local")
+def test_what_a_tenant_stores_is_counted(engine: Engine, table_name: str) -> None:
+    saver = DynamoDBSaver(table_name, endpoint_url=engine.endpoint_url, region_name=engine.region_name)
+    with gateway_service(saver) as url, HttpCheckpointSaver(url) as remote:
+        store(remote, thread_config("thread"), "1", {"log": noise(30_000)})
+        remote.get_tuple(thread_config("thread"))
+        counted = httpx.get(f"{url}/metrics").text
+    (stored,) = re.findall(r'tenant_stored_bytes_total\{tenant="\(none\)"\} (.+)', counted)
+    assert 30_000 < float(stored) < 32_000

@@ -17,7 +17,7 @@ from langgraph.checkpoint.dynamodb import (
     DynamoDBSaver,
 )
 from langgraph.checkpoint.dynamodb.gateway import Limits, memories
-from langgraph.checkpoint.dynamodb.gateway.messages import StoreResults
+from langgraph.checkpoint.dynamodb.gateway.memories import StoreResults
 from langgraph.checkpoint.dynamodb.http import HttpStore
 from langgraph.checkpoint.dynamodb.http.transport import GatewayTransport
 from langgraph.store.dynamodb import DynamoDBStore

@@ -97,7 +97,7 @@ class Codec:
         self._on_open: Callable[[int], None] | None = None
 
     def counting(self, on_open: Callable[[int], None]) -> Self:
-        """Return this codec, which tells `on_open` how many bytes it has opened. `on_open` may raise."""
+        """Return this codec, which tells `on_open` how many bytes are opened, and joined. `on_open` may raise."""
         counting = copy.copy(self)
         counting._on_open = on_open  # noqa: SLF001 - of the same class.
         return counting
@@ -141,6 +141,12 @@ class Codec:
                 " If it is really that large, give the saver a larger checkpoint_bytes_max, or keep less in the state."
                 " Otherwise it is damaged: restore it from a backup or point-in-time recovery"
             )
+
+    def check_joined(self, size_bytes: int, item: Item) -> None:
+        """Raise if segments that are about to be joined are too large together. One may be named many times."""
+        self.check_size(size_bytes, item)
+        if self._on_open is not None:
+            self._on_open(size_bytes)
 
     def seal(self, raw: bytes, item: Item, name: str, ids: Ids = ((), ())) -> bytes:
         """Compress content if that helps, encrypt it if there is a cipher, and add a checksum for the item.

@@ -53,7 +53,7 @@ def read_body(codec: Codec, item: Item, contents: Contents) -> Body:
     refs = expand(part.refs, contents)
 
     # A segment that is named several times adds to the size each time.
-    codec.check_size(sum(len(contents.get(each, b"")) for each in refs), item)
+    codec.check_joined(sum(len(contents.get(each, b"")) for each in refs), item)
 
     def body(data: Any) -> Body:
         kind, serialized, rows, metadata, sources, parent = _row(data, str, bytes, list, bytes, dict, bytes)
@@ -222,7 +222,7 @@ def part_content(codec: Codec, item: Item, name: str, part: items.Part, contents
     if not part.own:
         return raw
     pieces = [contents.get(each) for each in expand(part.own, contents)]
-    codec.check_size(sum(len(piece or b"") for piece in pieces), item)
+    codec.check_joined(sum(len(piece or b"") for piece in pieces), item)
     if None in pieces:
         raise items.damaged(item, "segments that it needs are not in the table")
     found = [piece for piece in pieces if piece is not None]

@@ -60,6 +60,10 @@ class TableAccounting:
         named = (partition_labels(pk) or () for pk in _partitions_of(call.params))
         return {name_of(labels[0]) for labels in named if labels}
 
+    def bytes_written(self, call: Call) -> int:
+        """Return how many bytes the items have that a request writes."""
+        return sum(map(item_bytes, _written_by(call.params)))
+
     def count(self, meter: Meter, call: Call, response: Any) -> None:
         """Count units, bytes and segments, and attempts that a client made by itself."""
         if "ConsumedCapacity" in response:

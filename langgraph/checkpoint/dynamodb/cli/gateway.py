@@ -6,7 +6,7 @@ import json
 import logging
 import sys
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -83,7 +83,8 @@ def _application(context: CommandContext, host: str, *, insecure: bool) -> Starl
     if insecure and not is_of_this_machine(host):
         msg = f"--insecure is for {_LOCAL} and localhost; leave --host out, or configure principals"
         raise CommandError(Exit.USAGE, msg)
-    return load_options(context.connection.config).gateway(context.configured_saver, insecure=insecure)
+    source = context.connection.config
+    return load_options(source).gateway(context.configured_saver, insecure=insecure, source=source)
 
 
 def serve(context: CommandContext, application: Starlette, host: str, port: int) -> None:
@@ -92,6 +93,7 @@ def serve(context: CommandContext, application: Starlette, host: str, port: int)
 
     from langgraph.checkpoint.dynamodb.gateway.listening import listen  # noqa: PLC0415
 
+    _raise_limit_of_connections()
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_JsonLines())
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
@@ -111,3 +113,14 @@ def serve(context: CommandContext, application: Starlette, host: str, port: int)
         address = f"http://{socket.getsockname()[0]}:{socket.getsockname()[1]}"
         context.output.note(f"serving table {context.options.table_name} at {address}")
         uvicorn.Server(config).run(sockets=[socket])
+
+
+def _raise_limit_of_connections() -> None:
+    """Allow as many open files as this process may: with 1,024, slow connections of one client keep others out."""
+    try:
+        import resource  # noqa: PLC0415 - not on Windows.
+    except ModuleNotFoundError:
+        return
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -188,7 +188,7 @@ class _Service:
             memory.add,
             lambda error: note(record, error).document(record.request_id),
         )
-        with asking(place, seconds, trail):
+        with asking(place, seconds, trail, record.store):
             running = served(endpoint, arguments, reach.named, it, self._runner.arun)
             # A deletion that waits for another one must not begin after its client has given up and asked again.
             result = await asyncio.wait_for(running, seconds)

@@ -15,7 +15,7 @@ import hashlib
 import hmac
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -110,6 +110,7 @@ class _Asking:
     until: float
     """When to give up, by the monotonic clock."""
     trail: Trail | None
+    on_stored: Callable[[int], None]
     has_read: bool = False
     """Whether a read of the table has succeeded."""
     has_stored: bool = False
@@ -127,6 +128,7 @@ class _Asking:
             self.trail.add(call, response)
         self.has_read |= call.method in READS
         self.has_stored |= call.method not in READS
+        self.on_stored(_ACCOUNTING.bytes_written(call))
         return response
 
     def goes_on(self, call: Call) -> bool:
@@ -142,18 +144,24 @@ _asking: ContextVar[_Asking] = ContextVar("langgraph_dynamodb_asking")
 
 
 @contextmanager
-def asking(place: Slot, seconds: float, trail: Trail | None = None) -> Iterator[None]:
+def asking(
+    place: Slot,
+    seconds: float,
+    trail: Trail | None = None,
+    on_stored: Callable[[int], None] = lambda _size_bytes: None,
+) -> Iterator[None]:
     """Let the requests to the table in the block belong to one request of a client.
 
     Args:
         place: The place of the request.
         seconds: How long its client waits.
         trail: The request's audit trail, if there is one.
+        on_stored: Told how many bytes were stored.
 
     Raises:
         ProblemError: The table throttles, or does not answer.
     """
-    token = _asking.set(_Asking(place, time.monotonic() + seconds - _ANSWER_SECONDS, trail))
+    token = _asking.set(_Asking(place, time.monotonic() + seconds - _ANSWER_SECONDS, trail, on_stored))
     try:
         yield
     except Exception as error:

@@ -49,8 +49,8 @@ class Limits(Options):
 
     @property
     def read_bytes_max(self) -> int:
-        """How many bytes of what is stored one request may have in memory."""
-        return 2 * self.decompressed_bytes_max
+        """How many bytes of what is stored one request may have in memory: as segments, and as values."""
+        return 4 * self.decompressed_bytes_max
 
     @property
     def answer_bytes(self) -> int:

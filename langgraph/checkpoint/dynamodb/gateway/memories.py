@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias
 
 from langgraph.store.base import Item as StoredItem
 from langgraph.store.base import ListNamespacesOp, MatchCondition, PutOp, SearchOp
@@ -23,7 +23,7 @@ from pydantic import Field
 
 from langgraph.checkpoint.dynamodb._format.codec import Codec, finite
 from langgraph.checkpoint.dynamodb._format.items import Item, damaged, partition_key, sort_key
-from langgraph.checkpoint.dynamodb._format.limits import BATCH_GET_ITEMS_MAX
+from langgraph.checkpoint.dynamodb._format.limits import BATCH_GET_ITEMS_MAX, TTL_SECONDS_MAX
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._runtime.failures import is_transient
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
@@ -31,19 +31,12 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError,
 from langgraph.checkpoint.dynamodb.gateway.call import serve
 from langgraph.checkpoint.dynamodb.gateway.messages import (
     MANY_MAX,
-    Memory,
-    MemoryKey,
-    MemoryLabels,
-    PutRevision,
-    Removed,
-    Seen,
-    StoreGet,
-    StoreListNamespaces,
-    StoreOp,
-    StorePut,
-    StoreResult,
-    StoreResults,
-    StoreSearch,
+    Answer,
+    Argument,
+    Bytes,
+    Number,
+    Text,
+    named_by,
 )
 from langgraph.checkpoint.dynamodb.gateway.opaque import inert_serde
 from langgraph.checkpoint.dynamodb.gateway.principals import Principal, check_right
@@ -106,6 +99,146 @@ def store_storage(saver: DynamoDBSaver, search_bytes_max: int) -> StoreStorage:
         search_bytes_max=search_bytes_max,
         registered=Recent(),
     )
+
+
+# Arguments and answers
+
+TtlSeconds: TypeAlias = Annotated[int, Field(ge=1, le=TTL_SECONDS_MAX)]
+# Json, since a value may be nested more deeply than a request, and have larger numbers.
+JsonText: TypeAlias = Annotated[str, Field(description="JSON, as text.")]
+MemoryLabels: TypeAlias = Annotated[tuple[str, ...], named_by("memories")]
+SearchedLabels: TypeAlias = Annotated[tuple[str, ...], named_by("searched")]
+
+
+@dataclass(frozen=True)
+class MemoryKey(Argument):
+    """A memory's namespace and key."""
+
+    namespace: MemoryLabels
+    key: str
+
+
+@dataclass(frozen=True)
+class Seen(Argument):
+    """A memory, as the page before ended with it. Its time is needed in the order of that time."""
+
+    namespace: tuple[str, ...]
+    key: str
+    created_at: str | None = None
+    updated_at: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreGet(MemoryKey):
+    """Read a memory."""
+
+    op: Literal["get"]
+    refresh_ttl: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreSearch(Argument):
+    """Search under a namespace."""
+
+    op: Literal["search"]
+    namespace_prefix: SearchedLabels
+    filter: JsonText | None = None
+    limit: Number = 10
+    offset: Number = 0
+    refresh_ttl: bool = True
+    vector: Bytes | None = None
+    distance: Literal["cosine", "l2", "inner_product"] = "cosine"
+    order: Literal["updated_at", "created_at", "key"] = "updated_at"
+    after: Seen | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StorePut(MemoryKey):
+    """Store a memory, or delete it if the value is null. Without a ttl it never expires.
+
+    With a token, 8 random bytes in hexadecimal by which a repeated request is known, it takes effect only if the memory
+    has the revision that was read; null: if there is none. `times` are those of a memory to import, which replaces no
+    newer one.
+    """
+
+    op: Literal["put"]
+    value: JsonText | None
+    vectors: list[Bytes] | None = None
+    ttl_seconds: TtlSeconds | None = None
+    revision: Text | None = None
+    token: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")] | None = None
+    times: dict[str, str | None] | None = None
+
+
+@dataclass(frozen=True)
+class Condition(Argument):
+    """A condition on a namespace."""
+
+    match_type: Literal["prefix", "suffix"]
+    path: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreListNamespaces(Argument):
+    """List namespaces."""
+
+    op: Literal["list_namespaces"]
+    match_conditions: list[Condition] | None = None
+    max_depth: Number | None = None
+    limit: Number = 100
+    offset: Number = 0
+
+
+StoreOp: TypeAlias = Annotated[
+    StoreGet | StoreSearch | StorePut | StoreListNamespaces, Field(discriminator="op")
+]
+
+
+@dataclass(frozen=True)
+class Memory(Answer):
+    """A memory. Times are those of ISO 8601. Without a score it was not compared.
+
+    One without a value was found, and did not fit. Get it, and compare it with the filter: it may be a new one.
+    """
+
+    namespace: tuple[str, ...]
+    key: str
+    value: JsonText | None
+    created_at: str
+    updated_at: str
+    ttl_minutes: float | None
+    expires_at: str | None
+    revision: str
+    score: float | None = None
+
+
+@dataclass(frozen=True)
+class PutRevision(Answer):
+    """The result of a put with a condition or times: the new revision; null: something else came first."""
+
+    revision: str | None
+
+
+StoreResult: TypeAlias = Memory | list[Memory] | list[tuple[str, ...]] | PutRevision | None
+
+
+@dataclass(frozen=True)
+class StoreResults(Answer):
+    """The results, in the order of the operations. `left` are the positions of those that were not run."""
+
+    results: list[StoreResult]
+    left: list[int]
+
+
+@dataclass(frozen=True)
+class Removed(Answer):
+    """How many memories were deleted. With `after`, send the request again; null: this was all."""
+
+    deleted: int
+    after: MemoryKey | None = None
+
+
+# The calls
 
 
 @serve(None, name="store/batch")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from binascii import b2a_base64
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Protocol, TypeAlias
+from typing import Annotated, Any, Protocol, TypeAlias
 
 from pydantic import (
     AfterValidator,
@@ -32,13 +32,13 @@ ARGUMENTS = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=F
 ANSWERS = ConfigDict(val_json_bytes="base64")
 
 
-class _Argument:
+class Argument:
     """The base of what requests have: an unknown field is refused."""
 
     __pydantic_config__ = ARGUMENTS
 
 
-class _Answer:
+class Answer:
     """The base of what answers have: a client ignores unknown fields, so answers can grow."""
 
     __pydantic_config__ = ANSWERS
@@ -74,7 +74,9 @@ class Names(Protocol):
         """Take a namespace of cached nodes, or what namespaces begin with."""
 
 
-def _named(kind: str) -> AfterValidator:
+def named_by(kind: str) -> AfterValidator:
+    """Tell the `Names` of who decodes arguments each of a kind: thread, owner, memories."""
+
     def told(name: Any, info: ValidationInfo) -> Any:
         return name if info.context is None else getattr(info.context, kind)(name)
 
@@ -128,26 +130,19 @@ Number: TypeAlias = Annotated[int, Field(ge=0, le=COUNT_MAX), _WHOLE]
 Count: TypeAlias = Annotated[int, Field(ge=1, le=COUNT_MAX), _WHOLE]
 # Epoch seconds that have a day: up to the end of the year 9999.
 Moment: TypeAlias = Annotated[float, Field(ge=0, le=253_402_300_799)]
-TtlSeconds: TypeAlias = Annotated[int, Field(ge=1, le=TTL_SECONDS_MAX)]
 LockSeconds: TypeAlias = Annotated[float, Field(ge=LOCK_TTL_SECONDS_MIN, le=TTL_SECONDS_MAX)]
-CacheSeconds: TypeAlias = Annotated[float, Field(ge=0, le=TTL_SECONDS_MAX)]
-# Json, since a value may be nested more deeply than a request, and have larger numbers.
-JsonText: TypeAlias = Annotated[str, Field(description="JSON, as text.")]
 
-ThreadId: TypeAlias = Annotated[Text, _named("thread")]
-ThreadPrefix: TypeAlias = Annotated[str, _named("threads")]
-Owner: TypeAlias = Annotated[Text, _named("owner")]
+ThreadId: TypeAlias = Annotated[Text, named_by("thread")]
+ThreadPrefix: TypeAlias = Annotated[str, named_by("threads")]
+Owner: TypeAlias = Annotated[Text, named_by("owner")]
 IdsOfRuns: TypeAlias = Annotated[list[Text], Field(max_length=IDS_MAX)]
-MemoryLabels: TypeAlias = Annotated[tuple[str, ...], _named("memories")]
-SearchedLabels: TypeAlias = Annotated[tuple[str, ...], _named("searched")]
-NodeLabels: TypeAlias = Annotated[tuple[str, ...], _named("nodes")]
 
 
 # Values
 
 
 @dataclass(frozen=True)
-class SentValue(_Argument):
+class SentValue(Argument):
     """A value to store, as LangGraph's serializer returns it.
 
     With a `base`, the digest of the parent's data in the same channel, `data` is the difference to these: a frame of
@@ -169,7 +164,7 @@ class SentValue(_Argument):
 
 
 @dataclass(frozen=True)
-class Value(_Answer):
+class Value(Answer):
     """A value as LangGraph's serializer returned it.
 
     One without `data` is among those that the client has, or did not fit into the answer: the same request brings it,
@@ -199,7 +194,7 @@ StoredFields: TypeAlias = Annotated[CheckpointFields, AfterValidator(_finite)]
 
 
 @dataclass(frozen=True)
-class Checkpoint(_Answer):
+class Checkpoint(Answer):
     """A checkpoint with its pending writes: the task, the channel and the value of each."""
 
     thread_id: ThreadId
@@ -214,23 +209,23 @@ class Checkpoint(_Answer):
 
 
 @dataclass(frozen=True)
-class FoundCheckpoint(_Answer):
+class FoundCheckpoint(Answer):
     """The checkpoint; null if there is none."""
 
     checkpoint: Checkpoint | None
 
 
 @dataclass(frozen=True)
-class Place(_Argument):
+class Place(Argument):
     """The last checkpoint of a list's page."""
 
-    thread_id: Annotated[Text, _named("position")]
+    thread_id: Annotated[Text, named_by("position")]
     checkpoint_ns: str
     checkpoint_id: Text
 
 
 @dataclass(frozen=True)
-class Page(_Answer):
+class Page(Answer):
     """A page of a list, which `after` continues; null: this was the last one."""
 
     checkpoints: list[Checkpoint]
@@ -240,7 +235,7 @@ class Page(_Answer):
 
 
 @dataclass(frozen=True)
-class ChannelHistory(_Answer):
+class ChannelHistory(Answer):
     """The writes of a delta channel, oldest first, the checkpoint of each, and its stored value."""
 
     writes: list[Write]
@@ -249,7 +244,7 @@ class ChannelHistory(_Answer):
 
 
 @dataclass(frozen=True)
-class History(_Answer):
+class History(Answer):
     """A page of what delta channels are rebuilt from. With `after`, ask again for the channels without a seed."""
 
     channels: dict[str, ChannelHistory]
@@ -257,189 +252,14 @@ class History(_Answer):
 
 
 @dataclass(frozen=True)
-class PutResult(_Answer):
+class PutResult(Answer):
     """The checkpoint is stored, unless channels are wanted, whose values the service needs whole."""
 
     wanted: list[str]
 
 
 @dataclass(frozen=True)
-class WritesResult(_Answer):
+class WritesResult(Answer):
     """The writes are stored, unless those of a later call are there, with this order."""
 
     later: int | None
-
-
-# Memories
-
-
-@dataclass(frozen=True)
-class MemoryKey(_Argument):
-    """A memory's namespace and key."""
-
-    namespace: MemoryLabels
-    key: str
-
-
-@dataclass(frozen=True)
-class Seen(_Argument):
-    """A memory, as the page before ended with it. Its time is needed in the order of that time."""
-
-    namespace: tuple[str, ...]
-    key: str
-    created_at: str | None = None
-    updated_at: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class StoreGet(MemoryKey):
-    """Read a memory."""
-
-    op: Literal["get"]
-    refresh_ttl: bool = True
-
-
-@dataclass(frozen=True, kw_only=True)
-class StoreSearch(_Argument):
-    """Search under a namespace."""
-
-    op: Literal["search"]
-    namespace_prefix: SearchedLabels
-    filter: JsonText | None = None
-    limit: Number = 10
-    offset: Number = 0
-    refresh_ttl: bool = True
-    vector: Bytes | None = None
-    distance: Literal["cosine", "l2", "inner_product"] = "cosine"
-    order: Literal["updated_at", "created_at", "key"] = "updated_at"
-    after: Seen | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class StorePut(MemoryKey):
-    """Store a memory, or delete it if the value is null. Without a ttl it never expires.
-
-    With a token, 8 random bytes in hexadecimal by which a repeated request is known, it takes effect only if the memory
-    has the revision that was read; null: if there is none. `times` are those of a memory to import, which replaces no
-    newer one.
-    """
-
-    op: Literal["put"]
-    value: JsonText | None
-    vectors: list[Bytes] | None = None
-    ttl_seconds: TtlSeconds | None = None
-    revision: Text | None = None
-    token: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")] | None = None
-    times: dict[str, str | None] | None = None
-
-
-@dataclass(frozen=True)
-class MatchCondition(_Argument):
-    """A condition on a namespace."""
-
-    match_type: Literal["prefix", "suffix"]
-    path: tuple[str, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class StoreListNamespaces(_Argument):
-    """List namespaces."""
-
-    op: Literal["list_namespaces"]
-    match_conditions: list[MatchCondition] | None = None
-    max_depth: Number | None = None
-    limit: Number = 100
-    offset: Number = 0
-
-
-StoreOp: TypeAlias = Annotated[
-    StoreGet | StoreSearch | StorePut | StoreListNamespaces, Field(discriminator="op")
-]
-
-
-@dataclass(frozen=True)
-class Memory(_Answer):
-    """A memory. Times are those of ISO 8601. Without a score it was not compared.
-
-    One without a value was found, and did not fit. Get it, and compare it with the filter: it may be a new one.
-    """
-
-    namespace: tuple[str, ...]
-    key: str
-    value: JsonText | None
-    created_at: str
-    updated_at: str
-    ttl_minutes: float | None
-    expires_at: str | None
-    revision: str
-    score: float | None = None
-
-
-@dataclass(frozen=True)
-class PutRevision(_Answer):
-    """The result of a put with a condition or times: the new revision; null: something else came first."""
-
-    revision: str | None
-
-
-StoreResult: TypeAlias = Memory | list[Memory] | list[tuple[str, ...]] | PutRevision | None
-
-
-@dataclass(frozen=True)
-class StoreResults(_Answer):
-    """The results, in the order of the operations. `left` are the positions of those that were not run."""
-
-    results: list[StoreResult]
-    left: list[int]
-
-
-@dataclass(frozen=True)
-class Removed(_Answer):
-    """How many memories were deleted. With `after`, send the request again; null: this was all."""
-
-    deleted: int
-    after: MemoryKey | None = None
-
-
-# Cached nodes
-
-
-@dataclass(frozen=True)
-class NodeKey(_Argument):
-    """A cached node's namespace and key."""
-
-    namespace: NodeLabels
-    key: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class CacheEntry(NodeKey):
-    """A value to cache. Without a ttl it never expires."""
-
-    type: str
-    data: Bytes
-    ttl_seconds: CacheSeconds | None = None
-
-
-@dataclass(frozen=True)
-class Refused(_Answer):
-    """Why one of several was not read, or not stored."""
-
-    position: int
-    reason: str
-
-
-@dataclass(frozen=True)
-class CachedValues(_Answer):
-    """The values in the order of the keys; null where nothing is cached. `left` are the keys that had no room."""
-
-    values: list[Value | None]
-    refused: list[Refused]
-    left: list[int]
-
-
-@dataclass(frozen=True)
-class CachedEntries(_Answer):
-    """All values are cached but those that are refused."""
-
-    refused: list[Refused]

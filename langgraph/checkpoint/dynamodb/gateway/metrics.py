@@ -3,47 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from langgraph.checkpoint.dynamodb.gateway.asking import Trail
 from langgraph.checkpoint.dynamodb.observe.bounded import BoundedTenants
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _PREFIX = "langgraph_dynamodb_gateway"
-# By name: the type and the description, which the parts of a histogram have in common, and the labels.
-_SERIES = {
-    "requests_total": ("counter", "Requests answered.", ("endpoint", "status")),
-    "errors_total": ("counter", "Errors, by class.", ("endpoint", "error")),
-    "received_bytes_total": ("counter", "Bytes of bodies.", ("endpoint",)),
-    "sent_bytes_total": ("counter", "Bytes of answers.", ("endpoint",)),
-    "in_flight": ("gauge", "Requests under way, or waiting.", ("endpoint",)),
-    "tenant_requests_total": ("counter", "Requests answered, by tenant.", ("tenant", "status")),
-    "tenant_milliseconds_total": ("counter", "Milliseconds that requests took, by tenant.", ("tenant",)),
-    "waiting": ("gauge", "Requests that wait for a place.", ("tenant",)),
-    "request_seconds": ("histogram", "Seconds that requests took.", ()),
-    "request_seconds_bucket": ("", "", ("endpoint", "le")),
-    "request_seconds_sum": ("", "", ("endpoint",)),
-    "request_seconds_count": ("", "", ("endpoint",)),
-}
-# The upper bounds of the histogram's buckets, which Prometheus wants in this order.
-_SECONDS = (
-    "0.005",
-    "0.01",
-    "0.025",
-    "0.05",
-    "0.1",
-    "0.25",
-    "0.5",
-    "1.0",
-    "2.5",
-    "5.0",
-    "10.0",
-    "30.0",
-    "60.0",
-    "+Inf",
-)
+# The upper bounds of the histogram's buckets.
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
 
 @dataclass
@@ -57,7 +28,13 @@ class RequestRecord:
     error: str | None = None
     received_bytes: int = 0
     sent_bytes: int = 0
+    stored_bytes: int = 0
+    """The bytes of the items that it put into the table."""
     trail: Trail | None = None
+
+    def store(self, size_bytes: int) -> None:
+        """Count bytes that were stored."""
+        self.stored_bytes += size_bytes
 
 
 class Metrics:
@@ -65,46 +42,58 @@ class Metrics:
 
     def __init__(self) -> None:
         """Start at zero."""
-        self._counts: dict[str, defaultdict[tuple[str, ...], float]]
-        self._counts = {name: defaultdict(int) for name in _SERIES}
+        own = self._registry = CollectorRegistry()
+
+        def counter(name: str, says: str, *labels: str) -> Counter:
+            return Counter(f"{_PREFIX}_{name}", says, labels, registry=own)
+
+        self._requests = counter("requests", "Requests answered.", "endpoint", "status")
+        self._errors = counter("errors", "Errors, by class.", "endpoint", "error")
+        self._received = counter("received_bytes", "Bytes of bodies.", "endpoint")
+        self._sent = counter("sent_bytes", "Bytes of answers.", "endpoint")
+        self._of_tenants = counter("tenant_requests", "Requests answered, by tenant.", "tenant", "status")
+        self._times = counter("tenant_seconds", "Seconds that requests took, by tenant.", "tenant")
+        self._stored = counter("tenant_stored_bytes", "Bytes of items put, by tenant.", "tenant")
+        self._in_flight = Gauge(
+            f"{_PREFIX}_in_flight", "Requests under way, or waiting.", ("endpoint",), registry=own
+        )
+        self._waiting = Gauge(
+            f"{_PREFIX}_waiting", "Requests that wait for their turn.", ("tenant",), registry=own
+        )
+        self._seconds = Histogram(
+            f"{_PREFIX}_request_seconds",
+            "Seconds that requests took.",
+            ("endpoint",),
+            buckets=_SECONDS,
+            registry=own,
+        )
         self._tenants = BoundedTenants()
 
     def begin(self, endpoint: str) -> None:
         """Count a request that has come."""
-        self._counts["in_flight"][endpoint,] += 1
+        self._in_flight.labels(endpoint).inc()
 
     def end(self, record: RequestRecord, status: int, seconds: float, tenant: str | None) -> None:
         """Count a request that was answered, or given up."""
         endpoint, label = record.endpoint, self._tenants.label(tenant)
-        self._counts["tenant_requests_total"][label, str(status)] += 1
-        self._counts["tenant_milliseconds_total"][label,] += round(seconds * 1000)
-        self._counts["in_flight"][endpoint,] -= 1
-        self._counts["requests_total"][endpoint, str(status)] += 1
+        self._of_tenants.labels(label, status).inc()
+        self._times.labels(label).inc(seconds)
+        self._stored.labels(label).inc(record.stored_bytes)
+        self._in_flight.labels(endpoint).dec()
+        self._requests.labels(endpoint, status).inc()
         if record.error is not None:
-            self._counts["errors_total"][endpoint, record.error] += 1
-        self._counts["received_bytes_total"][endpoint,] += record.received_bytes
-        self._counts["sent_bytes_total"][endpoint,] += record.sent_bytes
-        for bound in _SECONDS:
-            self._counts["request_seconds_bucket"][endpoint, bound] += seconds <= float(bound)
-        self._counts["request_seconds_sum"][endpoint,] += seconds
-        self._counts["request_seconds_count"][endpoint,] += 1
+            self._errors.labels(endpoint, record.error).inc()
+        self._received.labels(endpoint).inc(record.received_bytes)
+        self._sent.labels(endpoint).inc(record.sent_bytes)
+        self._seconds.labels(endpoint).observe(seconds)
 
     def text(self, waiting: Mapping[str | None, int]) -> str:
         """Return all metrics in Prometheus format.
 
         Args:
-            waiting: How many requests of each tenant wait for a place.
+            waiting: How many requests of each tenant wait for their turn.
         """
-        self._counts["waiting"].clear()
+        self._waiting.clear()
         for tenant, count in waiting.items():
-            self._counts["waiting"][self._tenants.label(tenant),] += count
-        return "".join(f"{line}\n" for line in self._lines())
-
-    def _lines(self) -> Iterator[str]:
-        for name, (kind, says, labels) in _SERIES.items():
-            if kind:
-                yield f"# HELP {_PREFIX}_{name} {says}"
-                yield f"# TYPE {_PREFIX}_{name} {kind}"
-            for key, value in self._counts[name].items():
-                named = ",".join(f'{label}="{each}"' for label, each in zip(labels, key, strict=True))
-                yield f"{_PREFIX}_{name}{{{named}}} {value}"
+            self._waiting.labels(self._tenants.label(tenant)).inc(count)
+        return generate_latest(self._registry).decode()

@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from pydantic import Field
 
 from langgraph.cache.dynamodb import entries
 from langgraph.cache.dynamodb.entries import CacheStorage, entry_of, store
 from langgraph.checkpoint.dynamodb._format.items import Item, partition_key, sort_key
+from langgraph.checkpoint.dynamodb._format.limits import TTL_SECONDS_MAX
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerError
 from langgraph.checkpoint.dynamodb.gateway.call import serve
 from langgraph.checkpoint.dynamodb.gateway.memories import Recent, Room
-from langgraph.checkpoint.dynamodb.gateway.messages import (
-    MANY_MAX,
-    CachedEntries,
-    CachedValues,
-    CacheEntry,
-    NodeKey,
-    NodeLabels,
-    Refused,
-    Value,
-)
+from langgraph.checkpoint.dynamodb.gateway.messages import MANY_MAX, Answer, Argument, Bytes, Value, named_by
 from langgraph.checkpoint.dynamodb.gateway.opaque import OpaqueValue, opaque_storage
 from langgraph.checkpoint.dynamodb.gateway.serving import Serving
 
@@ -49,6 +41,51 @@ def cache_storage(saver: DynamoDBSaver) -> CacheStorage:
         clock=storage.clock,
         marked=Recent(),
     )
+
+
+NodeLabels: TypeAlias = Annotated[tuple[str, ...], named_by("nodes")]
+CacheSeconds: TypeAlias = Annotated[float, Field(ge=0, le=TTL_SECONDS_MAX)]
+
+
+@dataclass(frozen=True)
+class NodeKey(Argument):
+    """A cached node's namespace and key."""
+
+    namespace: NodeLabels
+    key: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class CacheEntry(NodeKey):
+    """A value to cache. Without a ttl it never expires."""
+
+    type: str
+    data: Bytes
+    ttl_seconds: CacheSeconds | None = None
+
+
+@dataclass(frozen=True)
+class Refused(Answer):
+    """Why one of several was not read, or not stored."""
+
+    position: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class CachedValues(Answer):
+    """The values in the order of the keys; null where nothing is cached. `left` are the keys that had no room."""
+
+    values: list[Value | None]
+    refused: list[Refused]
+    left: list[int]
+
+
+@dataclass(frozen=True)
+class CachedEntries(Answer):
+    """All values are cached but those that are refused."""
+
+    refused: list[Refused]
 
 
 @serve("read", name="cache/get")

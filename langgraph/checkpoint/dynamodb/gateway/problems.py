@@ -17,7 +17,6 @@ from langgraph.store.base import InvalidNamespaceError
 from langgraph.checkpoint.dynamodb import errors
 from langgraph.checkpoint.dynamodb._format.codec import UnreadableError
 from langgraph.checkpoint.dynamodb._runtime.failures import is_transient, throttling
-from langgraph.store.dynamodb.similarity import DimensionsError
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:langgraph-dynamodb:error:"
@@ -93,6 +92,8 @@ class ProblemError(Exception):
 
 def problem_of(error: Exception) -> ProblemError:
     """Return the problem that answers an error."""
+    from langgraph.store.dynamodb.similarity import DimensionsError  # noqa: PLC0415 - a client does not load it.
+
     if isinstance(error, ProblemError):
         return error
     if isinstance(error, InvalidNamespaceError):

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from langgraph.cache.dynamodb.entries import CacheStorage
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Item
 from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
@@ -26,7 +25,11 @@ from langgraph.checkpoint.dynamodb.gateway.call import Endpoint
 from langgraph.checkpoint.dynamodb.gateway.principals import Principal, check_right
 from langgraph.checkpoint.dynamodb.gateway.problems import forbidden, problem_of
 from langgraph.checkpoint.dynamodb.protocol import Thread
-from langgraph.store.dynamodb.storage import StoreStorage
+
+if TYPE_CHECKING:
+    # A client of a saver loads neither the store nor the cache.
+    from langgraph.cache.dynamodb.entries import CacheStorage
+    from langgraph.store.dynamodb.storage import StoreStorage
 
 Run = Callable[[Op[Any], str], Awaitable[Any]]
 

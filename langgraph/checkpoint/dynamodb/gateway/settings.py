@@ -6,12 +6,16 @@ They are in the file that also configures the checkpointer, under `gateway`, or 
 
 from __future__ import annotations
 
+import logging
 import os
+import time
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import yaml
 from pydantic import BeforeValidator, Field, SecretStr, ValidationError
 from starlette.applications import Starlette
+from starlette.requests import HTTPConnection
 
 from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions, make_saver
 from langgraph.checkpoint.dynamodb.config.faults import configuration_error, faults_of
@@ -32,6 +36,8 @@ from langgraph.checkpoint.dynamodb.gateway.jwt import JsonWebTokens, JwtOptions,
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.principals import Principal
 from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
+
+logger = logging.getLogger(__name__)
 
 _SUBJECT = Subject("gateway", is_required=False)
 _UNGUARDED = (
@@ -116,11 +122,18 @@ class GatewayOptions(Options):
         " requests.",
     )
 
-    def gateway(self, saver: DynamoDBSaver, *, insecure: bool = False) -> Starlette:
+    def gateway(
+        self,
+        saver: DynamoDBSaver,
+        *,
+        insecure: bool = False,
+        source: str | os.PathLike[str] | None = None,
+    ) -> Starlette:
         """Make the service.
 
         Args:
             saver: The saver whose table is served.
+            source: The file that these settings are from. When it changes, the principals are read again.
             insecure: Instead of authenticating, let anybody on this machine do anything. For development.
 
         Raises:
@@ -133,10 +146,68 @@ class GatewayOptions(Options):
             )
         return create_gateway(
             saver,
-            authenticate=authenticate or anybody_on_this_machine,
+            authenticate=anybody_on_this_machine if authenticate is None else _current(authenticate, source),
             limits=self.limits,
             audit_key=None if self.audit_key is None else self.audit_key.get_secret_value().encode(),
         )
+
+
+# How soon a change of the file is noticed.
+_LOOK_SECONDS = 1.0
+
+
+def _current(authenticate: Authenticate, source: str | os.PathLike[str] | None) -> Authenticate:
+    """Return what authenticates by the principals that are in a file now; without a file, by those given."""
+    return authenticate if source is None else PrincipalsOfFile(authenticate, source)
+
+
+class PrincipalsOfFile:
+    """Authenticates by the principals in a file, which is read again when it has changed."""
+
+    def __init__(
+        self,
+        authenticate: Authenticate,
+        source: str | os.PathLike[str],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Start with what was read from the file.
+
+        Args:
+            authenticate: Authenticates by the principals that are in the file now.
+            source: The path of the file.
+            clock: Returns the time in seconds.
+        """
+        self._authenticate: Authenticate | None = authenticate
+        self._source = source
+        self._clock = clock
+        self._looked_at = clock()
+        self._state = self._look()
+
+    async def __call__(self, request: HTTPConnection) -> Principal | None:
+        """Return the principal of a request; None if the file has none with its credentials."""
+        if self._clock() - self._looked_at >= _LOOK_SECONDS:
+            self._looked_at = self._clock()
+            state = self._look()
+            if state != self._state:
+                self._state = state
+                self._read()
+        return None if self._authenticate is None else await self._authenticate(request)
+
+    def _look(self) -> object:
+        try:
+            found = os.stat(self._source)
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_ino, found.st_size
+
+    def _read(self) -> None:
+        try:
+            self._authenticate = load_options(self._source).principals.authenticate()
+        except CheckpointerConfigurationError as error:
+            # A mistake locks nobody out, and lets nobody in who was not.
+            logger.error("the principals were not read again, and those before count: %s", error)
+        else:
+            logger.info("the principals were read again")
 
 
 def load_options(source: str | os.PathLike[str] | None = None) -> GatewayOptions:
@@ -179,4 +250,4 @@ def configured_gateway(source: str | os.PathLike[str] | None = None) -> Starlett
     options = load_options(source)
     with config.saying_where():
         saver = make_saver(config.config)
-    return options.gateway(saver)
+    return options.gateway(saver, source=source)

@@ -23,8 +23,8 @@ from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError, overloa
 WAITING_MAX = 1000
 # What a request needs beside its body and what it reads: its connection, its task, its headers and small items.
 REQUEST_BYTES = 64 << 10
-# What is read is in memory several times: as segments, as values, as text, and compressed.
-_TIMES_WHAT_IS_READ = 4
+# What is opened and joined is in memory again as text, as text in JSON, and compressed.
+_TIMES_WHAT_IS_READ = 3
 
 
 @dataclass(eq=False)

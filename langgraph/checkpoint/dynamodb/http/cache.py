@@ -18,7 +18,8 @@ from langgraph.checkpoint.dynamodb._runtime.options import check_ttl
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError
 from langgraph.checkpoint.dynamodb.gateway import nodes
-from langgraph.checkpoint.dynamodb.gateway.messages import CacheEntry, NodeKey, Refused, Value
+from langgraph.checkpoint.dynamodb.gateway.messages import Value
+from langgraph.checkpoint.dynamodb.gateway.nodes import CacheEntry, NodeKey, Refused
 from langgraph.checkpoint.dynamodb.http.options import GatewayKeywords
 from langgraph.checkpoint.dynamodb.http.service import GatewayAccounting, ServiceClient, ask
 from langgraph.checkpoint.dynamodb.http.values import client_serde, codec_of, data_of, dumped, loaded

@@ -21,8 +21,8 @@ from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS
 from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, gather, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerError
 from langgraph.checkpoint.dynamodb.gateway import memories
-from langgraph.checkpoint.dynamodb.gateway.messages import (
-    MatchCondition,
+from langgraph.checkpoint.dynamodb.gateway.memories import (
+    Condition,
     Memory,
     MemoryKey,
     PutRevision,
@@ -275,7 +275,7 @@ def _removed(
 
 
 def _list(wanted: ListNamespacesOp) -> StoreListNamespaces:
-    conditions = [MatchCondition(each.match_type, tuple(each.path)) for each in wanted.match_conditions or ()]
+    conditions = [Condition(each.match_type, tuple(each.path)) for each in wanted.match_conditions or ()]
     return StoreListNamespaces(
         op="list_namespaces",
         match_conditions=conditions,
