@@ -108,7 +108,7 @@ def threads() -> dict[tuple[str, str], Seen]:
     process = replace(process, storage=replace(process.storage, owner_from="user_id"))
     _converse(observer, process)
     # Writes keep the state for longer, with the ancestors of delta channels.
-    observer.harness.now += TTL_SECONDS * 0.95
+    observer.harness.now += TTL_SECONDS * 0.97
     observer.run(process, process.put_writes("3", [("x", 1)], "late"))
     observer.run(process, set_thread(process.storage, THREAD, "ada", "Trains", None))
     hold = thread_lock.hold_on(THREAD, 60, 0, process.storage.rng.randbytes(thread_lock.TOKEN_BYTES))

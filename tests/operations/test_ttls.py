@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from langgraph.checkpoint.dynamodb import ThreadBusyError
+from langgraph.checkpoint.dynamodb import ThreadBusyError, protocol
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from tests.support.checkpoints import noise
@@ -25,7 +25,7 @@ def _remove_expired(harness: Harness, seconds: float) -> None:
 
 def _kept_until(harness: Harness, ttl_seconds: int | None) -> int | None:
     """Until when everything is kept that is stored in a thread that begins now."""
-    return None if ttl_seconds is None else int(harness.now) + 3 * ttl_seconds
+    return None if ttl_seconds is None else protocol.kept_from(ttl_seconds, harness.now)
 
 
 @pytest.mark.parametrize("ttls", TTLS)
@@ -56,7 +56,7 @@ def test_a_thread_that_has_expired_begins_anew(ttls: tuple[int, int | None], rem
     harness = Harness()
     old = harness.process(ttls[0])
     harness.run(old.put("1", {"x": 1}))
-    harness.now += 3 * DAY if removed else DAY
+    harness.now += 3.1 * DAY if removed else DAY
     harness.model.expire()
     harness.run(harness.process(ttls[1]).put("2", {"x": 2}))
     assert items.expires_at(harness.items("C#2#")["C#2#"]) == _kept_until(harness, ttls[1])
@@ -109,7 +109,7 @@ def test_writes_that_expire_while_others_are_added_to_them_are_replaced(harness:
     harness.now += 1.5 * DAY
     adding = harness.begin(harness.process(DAY).put_writes("1", [("__resume__", "yes")]))
     adding.until(_extends("S#"))
-    harness.now += 3 * DAY
+    harness.now += 3.1 * DAY
     harness.model.expire([key for key in harness.model.expired() if key["SK"]["S"].startswith("S#")])
     adding.finish()
     harness.run(harness.process(DAY).put("1", {"x": 0}))
@@ -128,7 +128,7 @@ def test_a_marker_lives_as_long_as_the_longest_that_was_asked_for(harness: Harne
     harness.run(harness.process(DAY).put("0", {"x": 0}))
     late = harness.begin(harness.process(DAY).put("2", {"x": 2}, namespace="inner"))
     late.until(lambda call: call.method == "put_item" and call.params["Item"]["SK"]["S"].startswith("N#"))
-    harness.now += 0.95 * DAY
+    harness.now += 0.97 * DAY
     harness.run(harness.process(DAY).put("1", {"x": 1}, namespace="inner"))
     kept_until = _kept_until(harness, DAY)
     late.go_on()

@@ -248,12 +248,12 @@ def new_life(ttl_seconds: int | None, now: float) -> Life:
 
 def kept_from(ttl_seconds: int, now: float) -> int:
     """Return until when everything is kept that is stored after a renewal, or a thread's begin, at some time."""
-    return int(now) + ttl_seconds * KEPT_TENTHS // 10
+    return int(now) + ttl_seconds * KEPT_PERCENT // 100
 
 
 def sure_seconds(ttl_seconds: int) -> int:
-    """Return for how long the state has to be kept for sure when a use is noted; see `KEPT_TENTHS`."""
-    return ttl_seconds * SURE_TENTHS // 10
+    """Return for how long the state has to be kept for sure when a use is noted; see `KEPT_PERCENT`."""
+    return ttl_seconds * SURE_PERCENT // 100
 
 
 def _times(life: Life) -> dict[str, Any]:
@@ -355,14 +355,14 @@ def begin_epoch(thread: Thread, life: Life, now: float, entry: Item | None) -> C
 # A thread's life
 
 
-KEPT_TENTHS = 32
-"""For how many tenths of the ttl everything is kept when a renewal begins.
+KEPT_PERCENT = 310
+"""For how many percent of the ttl everything is kept when a renewal begins.
 
 Writes that need no confirmation carry a `kept_until` that their process has read up to a tenth of the ttl ago. They
-must outlive the next renewal. It comes with the first use once the state is kept for less than SURE_TENTHS: at the
-latest KEPT_TENTHS - SURE_TENTHS + 10 = 20 tenths after them. They are kept for SURE_TENTHS - 1 = 21.
+must outlive the next renewal. It comes with the first use once the state is kept for less than SURE_PERCENT: at the
+latest KEPT_PERCENT - SURE_PERCENT + 100 = 195 percent after them. They are kept for SURE_PERCENT - 10 = 205.
 """
-SURE_TENTHS = 22
+SURE_PERCENT = 215
 
 
 def _active(now: float) -> dict[str, Any]:

@@ -56,7 +56,7 @@ from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
 from langgraph.checkpoint.dynamodb.protocol import Thread
 
 _SHARE = 10
-"""A use is noted once this share of the ttl has passed since the last one. `protocol.KEPT_TENTHS` reckons with it."""
+"""A use is noted once this share of the ttl has passed since the last one. `protocol.KEPT_PERCENT` reckons with it."""
 
 
 @dataclass(frozen=True)
