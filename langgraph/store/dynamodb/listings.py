@@ -70,6 +70,8 @@ class Listings(Generic[L]):
 
     def keep(self, search: Hashable, returned: int, listing: L, now: float) -> None:
         """Keep what is left of a listing."""
+        if not self._bytes_max:
+            return
         size = max(_LISTING_BYTES_MIN, listing.size_bytes)
         with self._lock:
             self._kept.pop((search, returned), None)
