@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,10 @@ import pytest
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver, ThreadBusyError
 from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._operations import delete_owner
+from langgraph.checkpoint.dynamodb._operations.directory import ThreadSummary
+from langgraph.checkpoint.dynamodb._runtime.steps import Op
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.cli.delete import Person
 from langgraph.checkpoint.dynamodb.cli.memories import parse_labels
 from langgraph.checkpoint.dynamodb.cli.outcome import Exit
@@ -205,22 +210,42 @@ def test_memories_that_are_there_after_it_are_told(run: Run, monkeypatch: pytest
 def test_a_thread_that_an_agent_begins_or_goes_on_with_is_told(
     run: Run, saver: DynamoDBSaver, monkeypatch: pytest.MonkeyPatch, thread: str, what: str
 ) -> None:
-    erase = Person.erase_memories
+    real, looked = delete_owner.owned, list[str]()
 
-    def late(self: Person) -> int:
-        if what == "a title":
-            saver.set_thread(thread, owner="ada%1", title="Still here")
-        else:
-            Conversation(saver, thread).put(said=["still here"])
-        return erase(self)
+    def owned(storage: Storage, owner: str) -> Op[list[ThreadSummary]]:
+        looked.append(owner)
+        if len(looked) == 2:
+            if what == "a title":
+                saver.set_thread(thread, owner="ada%1", title="Still here")
+            else:
+                Conversation(saver, thread).put(said=["still here"])
+        return real(storage, owner)
 
-    monkeypatch.setattr(Person, "erase_memories", late)
+    monkeypatch.setattr(delete_owner, "owned", owned)
     ended = run("delete", "--owner", "ada%1", *MEMORIES, "--yes", "--json")
     assert ended.code == Exit.PROBLEMS
     assert {*ended.json["deleted"]} == {*NAMES, "only a title"} - {thread}
     assert ended.json["failed"] == {
-        thread: "the table has it again, or it was begun meanwhile; stop its agent, and run the command again"
+        thread: "the table has it again, or it was begun meanwhile; stop its agent, and repeat the deletion"
     }
+
+
+def test_what_the_index_still_has_of_an_owner_is_not_deleted_from_another(
+    saver: DynamoDBSaver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = delete_owner.owned
+
+    def owned(storage: Storage, owner: str) -> Op[list[ThreadSummary]]:
+        [bobs] = yield from real(storage, "bob")
+        return [*(yield from real(storage, owner)), replace(bobs, owner=owner)]
+
+    monkeypatch.setattr(delete_owner, "owned", owned)
+    report = saver.delete_owner("ada%1")
+    assert ({*report.deleted}, report.failed) == (
+        {*NAMES, "only a title"},
+        {"of bob": "it is another owner's by now"},
+    )
+    assert stored_values(saver, thread_config("of bob")) == {"said": ["two"]}
 
 
 def test_namespaces_of_a_tenants_user(run: Run, saver: DynamoDBSaver, store: DynamoDBStore) -> None:
@@ -246,13 +271,12 @@ def test_namespaces_under_each_other_are_one(run: Run) -> None:
 def test_a_thread_that_is_busy_is_told_once(
     run: Run, saver: DynamoDBSaver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def busy(self: DynamoDBSaver, thread_id: str) -> None:
-        del self
+    def busy(_: Storage, thread_id: str) -> Op[None]:
         msg = f"{thread_id} is busy"
         raise ThreadBusyError(msg)
 
     with monkeypatch.context() as patch:
-        patch.setattr(DynamoDBSaver, "delete_thread", busy)
+        patch.setattr(delete_owner, "delete_thread", busy)
         ended = run("delete", "--owner", "bob", "--yes", "--json")
     assert ended.code == Exit.PROBLEMS
     assert ended.json["failed"] == {"of bob": "of bob is busy"}

@@ -182,7 +182,9 @@ async def test_every_endpoint_refuses_what_is_another_s_and_nobody_s(
         request = example(BY_NAME[endpoint], thread)
         requests = [request]
         if "owner" in request:
-            owners = ("acme/ada",) if endpoint == "threads" else (None, "acme/ada", "acme/bob")
+            owners = (
+                ("acme/ada",) if endpoint in ("threads", "delete-owner") else (None, "acme/ada", "acme/bob")
+            )
             requests = [request | {"owner": owner} for owner in owners]
         if endpoint == "set-thread":
             requests.append({"thread_id": "acme/mine", "owner": "acme/ada"})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
 from functools import partial
@@ -181,6 +182,26 @@ def test_only_large_work_leaves_the_event_loop_for_a_thread() -> None:
     ((small, large),) = run_async(rounds_of(steps), echo)
     assert small == threading.get_ident()
     assert large != threading.get_ident()
+
+
+@pytest.mark.parametrize(
+    "rounds",
+    [[[Work(lambda: time.sleep(0.006), 0)]] * 3, [calls(*map(str, range(100)))], [[Work(int, 0)] * 100]],
+    ids=["work", "requests", "much work"],
+)
+async def test_other_tasks_have_their_turn_beside_many_steps(rounds: list[list[Step]]) -> None:
+    turns = 0
+
+    async def take_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    other = asyncio.create_task(take_turns())
+    await AsyncDriver(as_coroutine(echo)).run(rounds_of(*rounds))
+    other.cancel()
+    assert turns >= 3
 
 
 # Delays

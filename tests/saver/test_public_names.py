@@ -27,6 +27,7 @@ EXPORTED = {
     "CheckpointerInputError",
     "CheckpointerUnavailableError",
     "DynamoDBSaver",
+    "OwnerDeletion",
     "RunSummary",
     "StoreConfig",
     "ThreadBusyError",

@@ -93,6 +93,7 @@ CALLS: Mapping[str, Mapping[str, MethodCall]] = {
         "delete_for_runs": call("delete runs", [RUN]),
         "prune": call("delete", [THREAD]),
         "delete_thread": call("delete", COPY),
+        "delete_owner": call("delete", OWNER),
         "warm_up": call("warm up"),
         "close": call("none"),
     },

@@ -21,6 +21,7 @@ from langgraph.checkpoint.dynamodb.errors import (
 from langgraph.checkpoint.dynamodb.version import __version__
 
 if TYPE_CHECKING:
+    from langgraph.checkpoint.dynamodb._operations.delete_owner import OwnerDeletion
     from langgraph.checkpoint.dynamodb._operations.directory import ThreadPage, ThreadSummary
     from langgraph.checkpoint.dynamodb._operations.runs import RunSummary
     from langgraph.checkpoint.dynamodb.config import (
@@ -48,6 +49,7 @@ __all__ = [
     "CheckpointerInputError",
     "CheckpointerUnavailableError",
     "DynamoDBSaver",
+    "OwnerDeletion",
     "RunSummary",
     "StoreConfig",
     "ThreadBusyError",
@@ -68,6 +70,7 @@ __all__ = [
 _LATER = {
     "DynamoDBSaver": "saver",
     "RunSummary": "_operations.runs",
+    "OwnerDeletion": "_operations.delete_owner",
     "ThreadPage": "_operations.directory",
     "ThreadSummary": "_operations.directory",
 }

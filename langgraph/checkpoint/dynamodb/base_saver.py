@@ -23,6 +23,7 @@ from langgraph.checkpoint.base import (
 
 from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
 from langgraph.checkpoint.dynamodb._operations.delete import delete_for_runs, delete_thread, prune
+from langgraph.checkpoint.dynamodb._operations.delete_owner import OwnerDeletion, delete_owner
 from langgraph.checkpoint.dynamodb._operations.delta_history import get_delta_channel_history
 from langgraph.checkpoint.dynamodb._operations.directory import (
     ThreadPage,
@@ -381,6 +382,42 @@ class TableSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             ThreadBusyError: Another deletion of a thread did not end in time.
         """
         await self.runner.arun(self._operation(delete_for_runs, run_ids))
+
+    def delete_owner(self, owner: str) -> OwnerDeletion:
+        """Delete all threads of an owner that the directory has, expired ones included.
+
+        It then looks again: a thread that was begun or continued meanwhile counts as failed. Repeat the call until
+        nothing fails. Memories stay: delete them with `delete_namespace` of the store.
+
+        Args:
+            owner: The owner's name.
+
+        Returns:
+            The threads that were deleted, those that failed with the reasons, and where data may be besides.
+
+        Raises:
+            CheckpointerConfigurationError: The owner has no threads, and `owner_key` is not the directory's.
+            CheckpointerInputError: DynamoDB cannot store the name.
+        """
+        return self.runner.run(self._operation(delete_owner, owner))
+
+    async def adelete_owner(self, owner: str) -> OwnerDeletion:
+        """Delete all threads of an owner that the directory has, expired ones included.
+
+        It then looks again: a thread that was begun or continued meanwhile counts as failed. Repeat the call until
+        nothing fails. Memories stay: delete them with `delete_namespace` of the store.
+
+        Args:
+            owner: The owner's name.
+
+        Returns:
+            The threads that were deleted, those that failed with the reasons, and where data may be besides.
+
+        Raises:
+            CheckpointerConfigurationError: The owner has no threads, and `owner_key` is not the directory's.
+            CheckpointerInputError: DynamoDB cannot store the name.
+        """
+        return await self.runner.arun(self._operation(delete_owner, owner))
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy every checkpoint of a thread with its writes. Checkpoints that the target already has stay.

@@ -8,9 +8,9 @@ processes store meanwhile. What this process stores or deletes drops it.
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Hashable, Sequence
 from typing import Generic, Protocol, TypeVar
-from weakref import WeakSet
 
 from langgraph.checkpoint.dynamodb._runtime.fork import start_in_every_process
 
@@ -19,6 +19,8 @@ LISTING_SECONDS = 5.0
 LISTINGS_BYTES_MAX = 32 * 1024 * 1024
 # What a listing counts for at least, which bounds their number.
 _LISTING_BYTES_MIN = 256 * 1024
+# How many changes are remembered. A listing that has seen more is dropped.
+_CHANGES_KEPT = 1_000
 
 
 class Listing(Protocol):
@@ -27,6 +29,8 @@ class Listing(Protocol):
     namespace: Sequence[str]
     read_at: float
     """In epoch seconds."""
+    changes_before: int
+    """How many changes this process had made when it was begun."""
 
     @property
     def size_bytes(self) -> int:
@@ -48,13 +52,14 @@ class Listings(Generic[L]):
         """Start with none; also after a fork."""
         self._lock = threading.Lock()
         self._kept: dict[Hashable, tuple[L, int]] = {}
-        # Those in which nothing was stored since they were begun; also those of searches that are under way.
-        self._current = WeakSet[L]()
+        # How many changes this process has made, and the namespaces of the last ones.
+        self._changes = 0
+        self._changed = deque[Sequence[str]](maxlen=_CHANGES_KEPT)
 
     def begin(self, listing: L) -> L:
         """Note a listing before anything is read for it, and return it."""
         with self._lock:
-            self._current.add(listing)
+            listing.changes_before = self._changes
         return listing
 
     def take(self, search: Hashable, returned: int, now: float) -> L | None:
@@ -65,6 +70,8 @@ class Listings(Generic[L]):
 
     def keep(self, search: Hashable, returned: int, listing: L, now: float) -> None:
         """Keep what is left of a listing."""
+        if not self._bytes_max:
+            return
         size = max(_LISTING_BYTES_MIN, listing.size_bytes)
         with self._lock:
             self._kept.pop((search, returned), None)
@@ -77,16 +84,20 @@ class Listings(Generic[L]):
     def drop(self, namespace: Sequence[str]) -> None:
         """Drop the listings in which something may have been stored or deleted under a namespace."""
         with self._lock:
-            changed = [
-                each
-                for each in self._current
-                if all(one == other for one, other in zip(each.namespace, namespace, strict=False))
-            ]
-            self._current.difference_update(changed)
+            self._changes += 1
+            self._changed.append(namespace)
 
     def _forget_bad(self, now: float) -> None:
-        self._kept = {
-            key: (listing, size)
-            for key, (listing, size) in self._kept.items()
-            if listing in self._current and now - listing.read_at <= LISTING_SECONDS
-        }
+        self._kept = {key: each for key, each in self._kept.items() if self._is_good(each[0], now)}
+
+    def _is_good(self, listing: L, now: float) -> bool:
+        since = self._changes - listing.changes_before
+        if since > len(self._changed) or now - listing.read_at > LISTING_SECONDS:
+            return False
+        changed = list(self._changed)[len(self._changed) - since :]
+        return not any(_overlap(listing.namespace, each) for each in changed)
+
+
+def _overlap(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Tell whether one of two namespaces is under the other."""
+    return all(label == another for label, another in zip(one, other, strict=False))

@@ -118,6 +118,7 @@ class SearchListing(ABC):
         """Start with nothing read."""
         self.namespace = wanted.namespace
         self.read_at = storage.clock()
+        self.changes_before = 0
         self._wanted = wanted
         self._start = wanted.start()
         # Memories that are not opened, in order, and those that are and match.

@@ -37,6 +37,20 @@ def test_all_threads_and_those_of_a_run_are_those_with_the_prefix(
     assert _threads(make_saver()) == ["1", "acme2/1"]
 
 
+def test_an_owner_is_deleted_within_the_prefix(serve: Serve, make_saver: MakeSaver) -> None:
+    saver = make_saver()
+    for thread, owner in {"acme/1": "acme/ada", "acme/2": "acme/bob", "1": "ada"}.items():
+        store(saver, thread_config(thread), "1", {})
+        saver.set_thread(thread, owner=owner)
+    with HttpCheckpointSaver(serve(), thread_prefix="acme/") as remote:
+        report = remote.delete_owner("ada")
+        assert (report.deleted, report.failed) == (["1"], {})
+        assert "memories: `delete_namespace` of the store deletes them" in report.not_looked_at
+        assert remote.delete_owner("ada").deleted == []
+    assert _threads(saver) == ["1", "acme/2"]
+    assert saver.delete_owner("ada").deleted == ["1"]
+
+
 def test_it_is_text() -> None:
     options: dict[str, Any] = {"thread_prefix": 7}
     with pytest.raises(CheckpointerInputError, match=r"^thread_prefix is 7; give text such as"):

@@ -33,6 +33,11 @@ T = TypeVar("T")
 Asend: TypeAlias = Callable[[Call], Awaitable[Any]]
 Sleep: TypeAlias = Callable[[float], Awaitable[None]]
 
+# An event loop turns to other tasks once small pieces of work have held it for so long, and after so many steps of a
+# round have begun: to sign a request takes up to a millisecond.
+_TURN_SECONDS = 0.005
+_STEPS_AT_ONCE = 16
+
 # Every stream of a saver is a list.
 _LIST = "list"
 
@@ -235,6 +240,8 @@ class AsyncDriver:
         """Take functions that make a request, and that wait."""
         self._send = send
         self._sleep = sleep
+        # When it last let other tasks run.
+        self._gave_way_at = 0.0
 
     async def run(self, operation: Op[T]) -> T:
         """Run an operation to its end and return its result."""
@@ -293,14 +300,30 @@ class AsyncDriver:
     async def _perform(self, steps: Sequence[Step], requests: list[asyncio.Future[Outcome]]) -> list[Outcome]:
         if len(steps) == 1:
             return [await self._step(steps[0], requests)]
-        return list(await asyncio.gather(*(self._step(step, requests) for step in steps)))
+        tasks = list[asyncio.Future[Outcome]]()
+        try:
+            for start in range(0, len(steps), _STEPS_AT_ONCE):
+                tasks += (
+                    asyncio.ensure_future(self._step(step, requests))
+                    for step in steps[start : start + _STEPS_AT_ONCE]
+                )
+                if len(tasks) < len(steps):
+                    await asyncio.sleep(0)
+            return list(await asyncio.gather(*tasks))
+        finally:
+            for task in tasks:
+                task.cancel()
 
     async def _step(self, step: Step, requests: list[asyncio.Future[Outcome]]) -> Outcome:
         if isinstance(step, Work):
             # `_work` returns exceptions as outcomes: a future cannot carry every kind of exception.
-            return (
-                await asyncio.to_thread(_work, step) if step.size_bytes > THREADED_WORK_BYTES else _work(step)
-            )
+            if step.size_bytes > THREADED_WORK_BYTES:
+                return await asyncio.to_thread(_work, step)
+            outcome = _work(step)
+            if time.monotonic() > self._gave_way_at + _TURN_SECONDS:
+                await asyncio.sleep(0)
+                self._gave_way_at = time.monotonic()
+            return outcome
         if isinstance(step, Wait):
             return await _await(step)
         if step.delay_seconds:

@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 Outcome: TypeAlias = Literal["began", "ok", "refused", "error", "interrupted"]
 
 # They change more than one item for good, so an event also says that one began: its process may die before it ends.
-DELETIONS = frozenset({"delete_thread", "delete_for_runs", "prune", "store.delete_namespace"})
+DELETIONS = frozenset({"delete_thread", "delete_owner", "delete_for_runs", "prune", "store.delete_namespace"})
 ACQUIRE = "acquire"
 
 

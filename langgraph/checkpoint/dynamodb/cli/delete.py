@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Annotated, Any, TypeAlias
 
 import typer
 
 from langgraph.checkpoint.dynamodb._format.labels import label_of
+from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
+from langgraph.checkpoint.dynamodb._operations.delete_owner import (
+    UNREADABLE,
+    check_owner_keys,
+    delete_owner,
+    not_looked_at,
+    owned,
+)
 from langgraph.checkpoint.dynamodb._operations.directory import ThreadSummary
-from langgraph.checkpoint.dynamodb._operations.overview import is_stored
 from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.many import From, Parallel, Served, ThreadIds, chosen, conclude, serve
 from langgraph.checkpoint.dynamodb.cli.memories import count_memories, labels_text, one_namespace
 from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
-from langgraph.checkpoint.dynamodb.cli.threads import Owner, of_directory
+from langgraph.checkpoint.dynamodb.cli.threads import Owner
 from langgraph.checkpoint.dynamodb.cli.values import counted
-from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
 
 # How many threads of the directory are tried to see whether the keys are right.
 _THREADS_TRIED = 10
@@ -81,10 +86,10 @@ def _delete_person(
         return
     what = f"{counted(len(found), 'thread')} and {counted(memories, 'memory', 'memories')}"
     context.confirm(f"Delete {what} from table {context.options.table_name}?", yes=yes)
-    served = serve(context, "deleting", found, context.saver.delete_thread, parallel=parallel)
     erased = person.erase_memories()
-    person.look_again(served, parallel=parallel)
-    person.note_unreadable(served)
+    with context.output.progress("deleting", None):
+        outcome = context.run(delete_owner(context.storage, person.owner, parallel))
+    served = Served(dict.fromkeys(outcome.deleted), failed=dict(outcome.failed))
     conclude(context, "deleted", served, {"memories": erased}, person.report())
     person.check_no_memory_is_left()
     person.check_has_threads()
@@ -108,10 +113,7 @@ class Person:
 
     def others(self) -> str:
         """Say which threads were not looked at."""
-        return (
-            f"threads that the directory does not have as {self.owner}'s: `langgraph-dynamodb threads"
-            " --without-owner` lists those without an owner"
-        )
+        return not_looked_at(self.owner)[0]
 
     def count_memories(self) -> int:
         """Count the memories of the owner's namespaces."""
@@ -126,37 +128,17 @@ class Person:
                 "memories outside these namespaces"
                 if self.namespaces
                 else "memories; --memories says which namespaces are the owner's",
-                "the node cache",
-                "what agents store while this runs",
-                "backups, exported files and logs",
+                *not_looked_at(self.owner)[2:],
             ],
         }
 
     def note_unreadable(self, served: Served[Any]) -> None:
         """Count threads as failed whose owner cannot be read."""
-        reason = (
-            "its entry in the directory cannot be read; find out whose thread it is, and name it by its id"
-        )
-        served.failed |= dict.fromkeys(self.unreadable, reason)
+        served.failed |= dict.fromkeys(self.unreadable, UNREADABLE)
 
     def erase_memories(self) -> int:
         """Delete the memories of the owner's namespaces; return how many there were."""
         return sum(self.context.store.delete_namespace(each) for each in self.namespaces)
-
-    def look_again(self, served: Served[None], *, parallel: int) -> None:
-        """Count threads as failed that the table has after they were deleted, or that were begun meanwhile."""
-
-        def check(thread_id: str) -> None:
-            # The directory may lag behind a deletion.
-            if self.context.run(is_stored(self.context.storage, thread_id)):
-                msg = "the table has it again, or it was begun meanwhile; stop its agent, and run the command again"
-                raise ThreadBusyError(msg)
-
-        listed = [each.thread_id for each in _threads_of(self.context, self.owner)]
-        wanted = dict.fromkeys([*served.done, *listed]).keys() - served.failed.keys() - {*self.unreadable}
-        looked = serve(self.context, "looking again", sorted(wanted), check, parallel=parallel)
-        served.done = {each: None for each in served.done if each in looked.done}
-        served.failed |= looked.failed
 
     def check_has_threads(self) -> None:
         """Raise if the directory has no thread of the owner: a mistyped name must not look like success.
@@ -192,9 +174,10 @@ def person_of(context: CommandContext, owner: str, memories: Sequence[str] | Non
         CheckpointerConfigurationError: The directory is encrypted, and there is no key.
     """
     namespaces = _outermost([_namespace(owner, each) for each in memories or ()])
-    threads = _threads_of(context, owner)
+    storage = context.read_only_saver.storage
+    threads = context.run(owned(storage, checked_id(owner, "owner")))
     if not threads:
-        _check_keys(context)
+        context.run(check_owner_keys(storage))
     # A thread whose entry can be read is listed only if the entry has this owner.
     readable = [each for each in threads if each.owner is not None]
     unreadable = [each.thread_id for each in threads if each.owner is None]
@@ -204,26 +187,6 @@ def person_of(context: CommandContext, owner: str, memories: Sequence[str] | Non
         " --without-owner` lists them."
     )
     return Person(context, owner, readable, unreadable, namespaces)
-
-
-def _check_keys(context: CommandContext) -> None:
-    """Raise if the configured keys are not those of the directory, so that nobody's threads would be found.
-
-    Without the key that encrypts it, reading an entry raises. With another `owner_key`, no owner has threads.
-    """
-    for each in islice(of_directory(context, None, with_status=False, for_operators=True), _THREADS_TRIED):
-        own = () if each.owner is None else of_directory(context, each.owner, with_status=False)
-        if each.owner is not None and all(one.thread_id != each.thread_id for one in own):
-            msg = (
-                f"thread {each.thread_id!r} is not in the list of its owner, so the threads of others cannot be found"
-                " either: configure the owner_key of the agents, and run `langgraph-dynamodb directory` if they have"
-                " encrypted only since"
-            )
-            raise CommandError(Exit.CONFIGURATION, msg)
-
-
-def _threads_of(context: CommandContext, owner: str) -> list[ThreadSummary]:
-    return list(of_directory(context, owner, with_status=False, for_operators=True))
 
 
 def _outermost(namespaces: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from binascii import b2a_base64
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, Protocol, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import (
     AfterValidator,
@@ -49,36 +50,18 @@ IDS_MAX = 10_000
 MANY_MAX = 250
 
 
-class Names(Protocol):
-    """Takes each name that is received or sent, and returns it, perhaps in another form, or raises."""
-
-    def thread(self, thread_id: str) -> str:
-        """Take the id of a thread."""
-
-    def position(self, thread_id: str) -> str:
-        """Take the id of the thread at which a list stopped, as the list had it."""
-
-    def owner(self, name: str) -> str:
-        """Take the name of an owner."""
-
-    def threads(self, prefix: str) -> str:
-        """Take what the ids of threads begin with."""
-
-    def memories(self, labels: tuple[str, ...]) -> tuple[str, ...]:
-        """Take a namespace of memories, or what namespaces begin with."""
-
-    def searched(self, labels: tuple[str, ...]) -> tuple[str, ...]:
-        """Take the beginning of the namespaces to search, of which only one's own are."""
-
-    def nodes(self, labels: tuple[str, ...]) -> tuple[str, ...]:
-        """Take a namespace of cached nodes, or what namespaces begin with."""
+Kind: TypeAlias = Literal["thread", "position", "threads", "owner", "memories", "searched", "nodes"]
+"""The kinds of names: the id of a thread, the one at which a list stopped, the beginning of ids, an owner, a namespace
+of memories, the beginning of those to search, a namespace of cached nodes."""
+Names: TypeAlias = Callable[[Kind, Any], Any]
+"""Takes each name that is received or sent, with its kind, and returns it, perhaps in another form, or raises."""
 
 
-def named_by(kind: str) -> AfterValidator:
-    """Tell the `Names` of who decodes arguments each of a kind: thread, owner, memories."""
+def named_by(kind: Kind) -> AfterValidator:
+    """Tell the `Names` of who decodes arguments each name of a kind."""
 
     def told(name: Any, info: ValidationInfo) -> Any:
-        return name if info.context is None else getattr(info.context, kind)(name)
+        return name if info.context is None else info.context(kind, name)
 
     return AfterValidator(told)
 

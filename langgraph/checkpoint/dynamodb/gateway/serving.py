@@ -11,6 +11,8 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from typing_extensions import assert_never
+
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Item
 from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
@@ -22,6 +24,7 @@ from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
 from langgraph.checkpoint.dynamodb.gateway.call import Endpoint
+from langgraph.checkpoint.dynamodb.gateway.messages import Kind
 from langgraph.checkpoint.dynamodb.gateway.principals import Principal, check_right
 from langgraph.checkpoint.dynamodb.gateway.problems import forbidden, problem_of
 from langgraph.checkpoint.dynamodb.protocol import Thread
@@ -72,59 +75,33 @@ class Reach:
     who: Principal
     named: list[str] = field(default_factory=list)
 
-    def thread(self, thread_id: str) -> str:
-        """Note a thread, if it is of the principal's tenant.
-
-        Raises:
-            ProblemError: It is not.
-        """
-        self._check(thread_id, "a thread", "thread ids")
-        self.named.append(thread_id)
-        return thread_id
-
-    position = thread
-
-    def threads(self, prefix: str) -> str:
-        """Return what the ids of threads begin with, if they are of the principal's tenant.
-
-        Raises:
-            ProblemError: They are not.
-        """
-        self._check(prefix, "a thread", "thread ids")
-        return prefix
-
-    def owner(self, name: str) -> str:
-        """Return an owner that the principal may name.
+    def __call__(self, kind: Kind, name: Any) -> Any:
+        """Return a name that the principal may use; note a thread.
 
         Raises:
             ProblemError: It may not.
         """
-        self._check(name, "an owner", "owners")
-        if self.who.owner_name not in (None, name):
-            raise forbidden("this names another owner than these credentials are bound to; leave owner out")
+        match kind:
+            case "thread" | "position":
+                self._check(name, "a thread", "thread ids")
+                self.named.append(name)
+            case "threads":
+                self._check(name, "a thread", "thread ids")
+            case "owner":
+                self._check(name, "an owner", "owners")
+                if self.who.owner_name not in (None, name):
+                    says = "this names another owner than these credentials are bound to; leave owner out"
+                    raise forbidden(says)
+            case "memories":
+                self.who.check_memories(name)
+            case "nodes":
+                self.who.check_namespace(name)
+            case "searched":
+                # Only the principal's own are found under it.
+                pass
+            case _:
+                assert_never(kind)
         return name
-
-    def memories(self, labels: tuple[str, ...]) -> tuple[str, ...]:
-        """Return a namespace of memories that the principal may name.
-
-        Raises:
-            ProblemError: It may not.
-        """
-        self.who.check_memories(labels)
-        return labels
-
-    def searched(self, labels: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the beginning of the namespaces to search, of which the principal's own are."""
-        return labels
-
-    def nodes(self, labels: tuple[str, ...]) -> tuple[str, ...]:
-        """Return a namespace of cached nodes that the principal may name.
-
-        Raises:
-            ProblemError: It may not.
-        """
-        self.who.check_namespace(labels)
-        return labels
 
     def _check(self, name: str, kind: str, kinds: str) -> None:
         if not self.who.owns(name):

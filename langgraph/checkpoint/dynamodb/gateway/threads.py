@@ -18,9 +18,11 @@ from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.content import pack_typed
 from langgraph.checkpoint.dynamodb._format.plain import as_json
 from langgraph.checkpoint.dynamodb._operations import copy, delete, directory, runs
+from langgraph.checkpoint.dynamodb._operations import delete_owner as delete_owner_
 from langgraph.checkpoint.dynamodb._operations import get as get_
 from langgraph.checkpoint.dynamodb._operations import put_writes as put_writes_
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_order
+from langgraph.checkpoint.dynamodb._operations.delete_owner import OwnerDeletion
 from langgraph.checkpoint.dynamodb._operations.delta_history import find_history
 from langgraph.checkpoint.dynamodb._operations.directory import ThreadPage, ThreadQuery
 from langgraph.checkpoint.dynamodb._operations.entries import with_owner
@@ -271,6 +273,12 @@ def put_writes(
 def delete_thread(it: Serving, thread_id: ThreadId) -> Op[None]:
     """Delete a thread."""
     return delete.delete_thread(it.of(thread_id), thread_id)
+
+
+@serve("administer")
+def delete_owner(it: Serving, owner: Owner) -> Op[OwnerDeletion]:
+    """Delete all threads of an owner, and look again."""
+    return delete_owner_.delete_owner(it.storage, owner, checks_keys=False)
 
 
 @serve("administer", is_about_all=lambda who, arguments: not arguments.thread_prefix or who.owner is not None)

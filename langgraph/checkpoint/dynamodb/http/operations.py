@@ -33,6 +33,7 @@ from langgraph.checkpoint.dynamodb._format.wire import delta_of, digest_of
 from langgraph.checkpoint.dynamodb._operations import arguments
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
 from langgraph.checkpoint.dynamodb._operations.delete import checked_count
+from langgraph.checkpoint.dynamodb._operations.delete_owner import OwnerDeletion, not_looked_at
 from langgraph.checkpoint.dynamodb._operations.directory import (
     MOMENT_MAX,
     ThreadPage,
@@ -586,6 +587,17 @@ def delete_thread(client: Client, thread_id: str) -> Op[None]:
     checked = client.thread(thread_id)
     client.memory.forget_thread(checked)
     yield from client.ask(threads.delete_thread, checked)
+
+
+def delete_owner(client: Client, owner: str) -> Op[OwnerDeletion]:
+    """Delete the threads of an owner."""
+    client.memory.forget_thread()
+    found = yield from client.ask(threads.delete_owner, checked_id(owner, "owner"))
+    return OwnerDeletion(
+        [each.removeprefix(client.prefix) for each in found.deleted],
+        {each.removeprefix(client.prefix): reason for each, reason in found.failed.items()},
+        not_looked_at(owner),
+    )
 
 
 def delete_for_runs(client: Client, run_ids: Sequence[str]) -> Op[None]:

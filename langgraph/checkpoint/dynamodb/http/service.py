@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from langgraph.checkpoint.dynamodb._format import items
@@ -16,7 +17,7 @@ from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, result
 from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerInputError
 from langgraph.checkpoint.dynamodb.gateway.call import asked_in, call_of, encoded, size_of
-from langgraph.checkpoint.dynamodb.gateway.messages import MANY_MAX
+from langgraph.checkpoint.dynamodb.gateway.messages import MANY_MAX, Kind
 from langgraph.checkpoint.dynamodb.gateway.serving import Serving
 from langgraph.checkpoint.dynamodb.http.options import GatewayKeywords
 from langgraph.checkpoint.dynamodb.http.transport import GatewayTransport
@@ -43,61 +44,26 @@ class Inside:
     named: list[str] = field(default_factory=list)
     tenants: set[str] = field(default_factory=set)
 
-    def thread(self, thread_id: str) -> str:
-        """Return the id of a thread in the table."""
-        inside = self.prefix + thread_id
-        items.partition_of(inside)
-        self.named.append(inside)
-        return inside
-
-    def position(self, thread_id: str) -> str:
-        """Return the id of the thread at which a list stopped."""
-        return thread_id
-
-    def threads(self, prefix: str) -> str:
-        """Return what the ids of threads in the table begin with."""
-        return self.prefix + prefix
-
-    owner = threads
-
-    def memories(self, labels: tuple[str, ...]) -> tuple[str, ...]:
-        """Note the first label, which stands for a tenant."""
-        self.tenants.update(map(name_of, labels[:1]))
-        return labels
-
-    searched = memories
-
-    def nodes(self, labels: tuple[str, ...]) -> tuple[str, ...]:
-        """Note the first label, which is a tenant."""
-        self.tenants.update(labels[:1])
-        return labels
+    def __call__(self, kind: Kind, name: Any) -> Any:
+        """Return a name in the table."""
+        if kind == "thread":
+            name = self.prefix + name
+            items.partition_of(name)
+            self.named.append(name)
+        elif kind in ("threads", "owner"):
+            name = self.prefix + name
+        elif kind in ("memories", "searched"):
+            self.tenants.update(map(name_of, name[:1]))
+        elif kind == "nodes":
+            self.tenants.update(name[:1])
+        return name
 
 
-@dataclass(frozen=True)
-class Outside:
-    """Changes names in the table to those that the agent knows."""
-
-    prefix: str
-
-    def thread(self, thread_id: str) -> str:
-        """Return the id of a thread as the agent knows it; the empty text if it knows none."""
-        return thread_id.removeprefix(self.prefix) if thread_id.startswith(self.prefix) else ""
-
-    def position(self, thread_id: str) -> str:
-        """Return the id of the thread at which a list stopped."""
-        return thread_id
-
-    def owner(self, name: str) -> str:
-        """Return the name of an owner as the agent knows it."""
-        return name.removeprefix(self.prefix)
-
-    threads = owner
-
-    def memories(self, labels: tuple[str, ...]) -> tuple[str, ...]:
-        """Return labels, which are the same."""
-        return labels
-
-    searched = nodes = memories
+def _outside(prefix: str, kind: Kind, name: Any) -> Any:
+    """Return a name of the table as the agent knows it; a thread of another prefix has the empty id."""
+    if kind == "thread":
+        return name.removeprefix(prefix) if name.startswith(prefix) else ""
+    return name.removeprefix(prefix) if kind == "owner" else name
 
 
 def call_to(
@@ -114,7 +80,7 @@ def call_to(
     Raises:
         CheckpointerInputError: The service would refuse the arguments.
     """
-    return call_of(function, (Inside(prefix), Outside(prefix)), *args, **named)
+    return call_of(function, (Inside(prefix), partial(_outside, prefix)), *args, **named)
 
 
 def ask(
