@@ -166,7 +166,8 @@ def entry_of(storage: CacheStorage, full_key: FullKey, value: Any, ttl_seconds: 
     ends = None if ttl_seconds is None else storage.clock() + ttl_seconds
     raw = (0 if ends is None else int(ends * 1_000_000)).to_bytes(_ENDS_BYTES, "big")
     raw += pack_typed(*storage.codec.dumps(value, f"the value of node cache entry {full_key}"))
-    sealed = storage.codec.seal(raw, item_key, items.DATA)
+    beside = item_bytes(items.with_expiry(item_key, None if ends is None else math.ceil(ends)))
+    sealed = storage.codec.seal(raw, item_key, items.DATA, beside=beside + len(items.DATA))
     if len(sealed) > ENTRY_BYTES_MAX:
         msg = f"it has {len(sealed)} bytes, compressed, over the limit of {ENTRY_BYTES_MAX}"
         raise ValueError(msg)

@@ -14,6 +14,7 @@ from typing import Any
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.limits import UPLOAD_SECONDS_MAX
+from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._operations.item_builder import ItemBuilder
 from langgraph.checkpoint.dynamodb._runtime.requests import conflicting_item
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
@@ -26,6 +27,9 @@ from langgraph.store.dynamodb.memory_items import Expected, NewValue
 from langgraph.store.dynamodb.reads import belongings, parts_of
 from langgraph.store.dynamodb.similarity import NewVector
 from langgraph.store.dynamodb.storage import INLINE_VALUE_BYTES_MAX, StoreStorage
+
+# The bytes that a memory has beside its key and value: version, times, revision and the one before, without a ttl.
+_PLAIN_BYTES = 94
 
 
 @dataclass(frozen=True)
@@ -183,7 +187,8 @@ def _compose(
     address, times = new.address, new.times
     belongs = {memory_items.PART_OF: {"S": part_of(address, revision)}}
     builder = ItemBuilder(storage, Partition("", "", address.pk), address.item_key, None, belongs)
-    part = builder.part(memory_items.VALUE, packed, INLINE_VALUE_BYTES_MAX)
+    beside = item_bytes(address.item_key) + _PLAIN_BYTES
+    part = builder.part(memory_items.VALUE, packed, INLINE_VALUE_BYTES_MAX, beside=beside)
     parts = [*builder.segments.values(), *_vectors(storage, address, vectors, revision)]
     expires_at = memory_items.expiry(new.ttl_seconds, now) if new.ttl_seconds else None
     if times is not None and times.expires_at is not None:

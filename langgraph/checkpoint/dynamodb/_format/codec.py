@@ -13,6 +13,7 @@ from __future__ import annotations
 import copy
 import json
 import math
+import secrets
 import struct
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
@@ -38,6 +39,8 @@ from langgraph.checkpoint.dynamodb._format.items import (
 )
 from langgraph.checkpoint.dynamodb._format.limits import (
     CHECKPOINT_BYTES_MAX,
+    PADDING_RANGE_BYTES,
+    PADDING_STEP_BYTES,
     RAW_BYTES_MAX,
     SEGMENT_BYTES_MAX,
 )
@@ -89,6 +92,7 @@ class Codec:
         self._allow_unencrypted = allow_unencrypted
         self.bytes_max = bytes_max
         self._cipher: CipherProtocol | None = None
+        self._overhead_bytes: int | None = None
         if type(serde) is EncryptedSerializer:
             self._serde, self._cipher = serde.serde, serde.cipher
         self.loads_typed = self._serde.loads_typed
@@ -148,7 +152,9 @@ class Codec:
         if self._on_open is not None:
             self._on_open(size_bytes)
 
-    def seal(self, raw: bytes, item: Item, name: str, ids: Ids = ((), ())) -> bytes:
+    def seal(
+        self, raw: bytes, item: Item, name: str, ids: Ids = ((), ()), *, beside: int | None = None
+    ) -> bytes:
         """Compress content if that helps, encrypt it if there is a cipher, and add a checksum for the item.
 
         Args:
@@ -156,12 +162,42 @@ class Codec:
             item: The item's key.
             name: The name of the attribute.
             ids: The segments that the attribute names, index segments expanded. Encrypted content is bound to them.
+            beside: How many bytes the item has beside the sealed ones, if that is known: padding then costs no unit.
         """
         compression, payload = compress(raw)
         if self._cipher is None:
             return _envelope(_UNBOUND, compression, b"", payload, sort_key(item))
-        cipher_name, payload = self._cipher.encrypt(self._binding(compression, item, name, ids) + payload)
+        padded = payload + self._padding(len(payload), beside)
+        cipher_name, payload = self._cipher.encrypt(self._binding(compression, item, name, ids) + padded)
         return _envelope(_BOUND, compression, cipher_name.encode(), payload, sort_key(item))
+
+    def sealed_bytes(self, raw: bytes) -> int:
+        """Return how many bytes content has at most, sealed."""
+        size = len(compress(raw)[1])
+        if self._cipher is None:
+            return _ENVELOPE.size + CHECKSUM_BYTES + size
+        return self._overhead(self._cipher) + size + PADDING_RANGE_BYTES
+
+    def _padding(self, size_bytes: int, beside: int | None) -> bytes:
+        """Return what follows content before it is encrypted: a one, and zeros up to a step.
+
+        The length of content depends on how it compresses: somebody whose text is compressed with a secret, and who
+        sees lengths, could guess the secret piece by piece. Whoever finds where a step ends sees single bytes again, so
+        a random part comes first.
+        """
+        cipher = self._cipher
+        start = 1 + secrets.randbelow(PADDING_RANGE_BYTES)
+        if cipher is None or beside is None:
+            return b"\1" + bytes(start - 1 + -(size_bytes + start) % PADDING_RANGE_BYTES)
+        size_bytes += beside + self._overhead(cipher)
+        return b"\1" + bytes(start - 1 + -(size_bytes + start) % PADDING_STEP_BYTES)
+
+    def _overhead(self, cipher: CipherProtocol) -> int:
+        """Return how many bytes sealing adds to compressed content, without padding."""
+        if self._overhead_bytes is None:
+            cipher_name, empty = cipher.encrypt(bytes(_BINDING_BYTES))
+            self._overhead_bytes = _ENVELOPE.size + len(cipher_name.encode()) + CHECKSUM_BYTES + len(empty)
+        return self._overhead_bytes
 
     def open(self, sealed: bytes, item: Item, name: str, ids: Ids = ((), ())) -> bytes:
         """Verify and open the sealed bytes of an item's attribute: the reverse of `seal`."""
@@ -173,6 +209,7 @@ class Codec:
             cipher_name = header[_ENVELOPE.size :].decode(errors="backslashreplace")
             payload = self._decrypt(cipher_name, payload, item)
             binding, payload = payload[:_BINDING_BYTES], payload[_BINDING_BYTES:]
+            payload = payload.rstrip(b"\0")[:-1]
             if not compare_digest(binding, self._binding(compression, item, name, ids)):
                 raise self._elsewhere(item, name)
         raw = _decompress(compression, payload, item)
@@ -180,9 +217,13 @@ class Codec:
             self._on_open(len(raw))
         return raw
 
-    def seal_between(self, between: bytes, item: Item, name: str, ids: Ids) -> bytes:
+    def seal_between(
+        self, between: bytes, item: Item, name: str, ids: Ids, *, beside: int | None = None
+    ) -> bytes:
         """Seal what lies between the segments of an attribute's content. A cipher authenticates their ids."""
-        return self.seal(between, item, name, ids) if between or self._cipher is not None else b""
+        return (
+            self.seal(between, item, name, ids, beside=beside) if between or self._cipher is not None else b""
+        )
 
     def open_between(self, sealed: bytes, item: Item, name: str, ids: Ids) -> bytes:
         """Open the bytes of `seal_between`; raise if the ids are not of the segments that the content is in."""

@@ -308,7 +308,7 @@ def unpack_ids(data: bytes) -> tuple[bytes, ...]:
     )
 
 
-PARTS = (BODY, SEALED_METADATA, WRITES, *SPECIAL_WRITES.values())
+PARTS = (SEALED_METADATA, BODY, WRITES, *SPECIAL_WRITES.values())
 
 
 def parts_of(item: Item) -> Iterator[tuple[str, Part]]:

@@ -46,6 +46,10 @@ METADATA_BYTES_MAX = 8 * 1024
 WRITES_BYTES_MAX = 64 * 1024
 # The maximum size of one sealed unit before compression. It bounds the memory that a damaged one can make a reader use.
 RAW_BYTES_MAX = 16 * 1024 * 1024
+# What is encrypted is padded so that its item has a multiple of a step, after random padding of at most a range
+# (docs/encrypt.md). The step divides a write unit.
+PADDING_STEP_BYTES = 256
+PADDING_RANGE_BYTES = 16
 # The default for the maximum size of a checkpoint's values together, serialized, or of its writes. Few processes could
 # hold more, and a few small items can name as much.
 CHECKPOINT_BYTES_MAX = 1024 * 1024 * 1024

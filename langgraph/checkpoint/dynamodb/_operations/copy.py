@@ -27,11 +27,12 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     BATCH_WRITE_ITEMS_MAX,
     PARALLEL_REQUESTS,
 )
+from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._format.schema import ALIVE_UNTIL, PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import derived_id, expand, is_index, reach
 from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
 from langgraph.checkpoint.dynamodb._operations.entries import carried_entry
-from langgraph.checkpoint.dynamodb._operations.item_builder import seal_segment
+from langgraph.checkpoint.dynamodb._operations.item_builder import part_bytes, seal_segment, unit_data_bytes
 from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
 from langgraph.checkpoint.dynamodb._operations.reads import (
     ChangedMeanwhileError,
@@ -339,7 +340,8 @@ class _Copy:
         if is_index(segment_id):
             self._indexes[segment_id] = content
             content = b"".join(map(self._new_id, items.unpack_ids(content)))
-        data = seal_segment(self._storage.codec, self._target, self._new_id(segment_id), content)
+        room = unit_data_bytes(self._target, {}, self._storage.clock())
+        data = seal_segment(self._storage.codec, self._target, self._new_id(segment_id), content, room)
         copy = items.segment_item(self._target, self._new_id(segment_id), data)
         return items.with_expiry(items.created(copy, self._storage.clock()), self._attempt.life.kept_until)
 
@@ -377,8 +379,10 @@ class _Copy:
         content = open_part(self._storage.codec, source, name, part, self._indexes)
         own, refs = (tuple(map(self._new_id, ids)) for ids in (part.own, part.refs))
         named = [list(map(self._new_id, expand(ids, self._indexes))) for ids in (part.own, part.refs)]
-        if own:
-            sealed = self._storage.codec.seal_between(content, target, name, (named[0], named[1]))
-        else:
-            sealed = self._storage.codec.seal(content, target, name, (named[0], named[1]))
+        beside: int | None = None
+        if name != items.SEALED_METADATA:
+            rest = {each: value for each, value in target.items() if each != name}
+            beside = item_bytes(rest) + len(name) + part_bytes(own + refs)
+        seal = self._storage.codec.seal_between if own else self._storage.codec.seal
+        sealed = seal(content, target, name, (named[0], named[1]), beside=beside)
         return Part(own, refs, sealed)

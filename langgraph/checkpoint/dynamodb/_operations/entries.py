@@ -151,7 +151,9 @@ def sealed_about(storage: Storage, root: Partition, about: ThreadDescription) ->
     """Return the attribute that tells what a thread is about, without the key of the index."""
     if about == ThreadDescription():
         return {}
-    sealed = storage.codec.seal(_text_of(root, about), items.key(root.pk, items.THREAD), items.ABOUT)
+    sealed = storage.codec.seal(
+        _text_of(root, about), items.key(root.pk, items.THREAD), items.ABOUT, beside=0
+    )
     return {items.ABOUT: {"B": sealed}}
 
 

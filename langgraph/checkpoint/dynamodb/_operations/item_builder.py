@@ -68,6 +68,7 @@ class ItemBuilder:
         self._key = item_key
         self._base = base
         self._beside = beside or {}
+        self.now = storage.clock()
         self._known: Mapping[bytes, Chunk] = {} if base is None else base.chunks
         # Segments for reuse, by digest, index segments apart from others. Other content is stored again, even if equal.
         self._ids = {
@@ -85,10 +86,7 @@ class ItemBuilder:
 
     @cached_property
     def _unit_data_bytes(self) -> int:
-        """Count the bytes that the last write unit of a segment has left beside keys, times and names."""
-        now = self._storage.clock()
-        empty = {**items.segment_item(self._partition, bytes(items.SEGMENT_ID_BYTES), b""), **self._beside}
-        return -item_bytes(items.with_expiry(items.created(empty, now), int(now))) % WRITE_UNIT_BYTES
+        return unit_data_bytes(self._partition, self._beside, self._storage.clock())
 
     def value(self, kind: str, data: bytes, before: StoredValue | None, *, inline: bool) -> StoredValue:
         """Return how to store a serialized value: inline, or in segments that reuse those of the parent's value."""
@@ -126,7 +124,7 @@ class ItemBuilder:
 
     def _sealed_bytes(self, content: bytes) -> int:
         """Return the size of a segment's content, sealed."""
-        return len(self._storage.codec.seal(content, self._key, items.DATA))
+        return self._storage.codec.sealed_bytes(content)
 
     def _laid_out(
         self, head: bytes, pieces: Sequence[Piece], tail: bytes, new_bytes_min: int
@@ -196,6 +194,7 @@ class ItemBuilder:
         bytes_max: int,
         values: Collection[StoredValue] = (),
         before: Sequence[StoredValue] | None = None,
+        beside: int | None = None,
     ) -> Part:
         """Seal content into its item, or move it to segments if it is too large or mostly stored already.
 
@@ -206,6 +205,7 @@ class ItemBuilder:
             values: The values whose segments the content refers to.
             before: Values that may share most of their bytes with the content; empty to try all of the checkpoint's.
                 Shared segments are named and not written again. `None`: it shares nothing.
+            beside: How many bytes the item has beside the part, if that is known.
         """
         self._storage.codec.check_size(len(raw), self._key)
         refs = [each for value in values for each in value.segments]
@@ -214,9 +214,10 @@ class ItemBuilder:
         pieces, tail = list[Piece](), raw
         if before is not None:
             pieces, tail = split(raw, 0, self._chunks_of(before))
+        beside = None if beside is None else beside + part_bytes(named)
         reused = sum(len(each.content) for each in pieces if (False, each.digest) in self._ids)
         if 2 * reused < len(raw) <= RAW_BYTES_MAX:
-            sealed = self._storage.codec.seal(raw, self._key, name, ((), refs))
+            sealed = self._storage.codec.seal(raw, self._key, name, ((), refs), beside=beside)
             if len(sealed) <= bytes_max:
                 return Part((), named, sealed)
         if 2 * reused < len(raw):
@@ -265,7 +266,8 @@ class ItemBuilder:
             segment_id = new_id(self._storage.rng, index=index)
             if index or self._storage.share_equal_pieces:
                 self._ids[known] = segment_id
-            sealed = seal_segment(self._storage.codec, self._partition, segment_id, content.content)
+            room = self._unit_data_bytes
+            sealed = seal_segment(self._storage.codec, self._partition, segment_id, content.content, room)
             self.segments[segment_id] = {
                 **items.segment_item(self._partition, segment_id, sealed),
                 **self._beside,
@@ -276,12 +278,26 @@ class ItemBuilder:
         return segment_id
 
 
-def seal_segment(codec: Codec, partition: Partition, segment_id: bytes, content: bytes) -> bytes:
-    """Seal a segment's content. Index segments are not encrypted, so that deletions need no key."""
+def part_bytes(ids: Sequence[bytes]) -> int:
+    """Return how many bytes a part has beside the sealed ones."""
+    return len(Part((), tuple(ids), b"").attribute("")["B"])
+
+
+def unit_data_bytes(partition: Partition, beside: Item, now: float) -> int:
+    """Count the bytes that the last write unit of a segment has left beside keys, times and names."""
+    empty = {**items.segment_item(partition, bytes(items.SEGMENT_ID_BYTES), b""), **beside}
+    return -item_bytes(items.with_expiry(items.created(empty, now), int(now))) % WRITE_UNIT_BYTES
+
+
+def seal_segment(codec: Codec, partition: Partition, segment_id: bytes, content: bytes, room: int) -> bytes:
+    """Seal a segment's content, which has `room` bytes in its last write unit.
+
+    Index segments are not encrypted, so that deletions need no key.
+    """
     sk = items.segment_sk(segment_id)
     if is_index(segment_id):
         return seal_plain(content, sk)
-    return codec.seal(content, items.key(partition.pk, sk), items.DATA)
+    return codec.seal(content, items.key(partition.pk, sk), items.DATA, beside=-room)
 
 
 def store_segments(

@@ -25,7 +25,7 @@ from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec, metadata_json, rough_bytes
 from langgraph.checkpoint.dynamodb._format.content import delta_counters, pack_body, pack_typed
-from langgraph.checkpoint.dynamodb._format.items import Item, Partition
+from langgraph.checkpoint.dynamodb._format.items import Item, Life, Partition
 from langgraph.checkpoint.dynamodb._format.limits import (
     ATTEMPTS_MAX,
     BODY_BYTES_MAX,
@@ -342,7 +342,8 @@ def _composed(
     values, is_small = _store_values(storage.codec, builder, new, parent, base)
     metadata = _metadata(builder, new)
     sealing = builder.copy()
-    inline = _head(builder, new, parent, values, metadata)
+    beside = _bytes_added_later(storage) if storage.codec.encrypts else None
+    inline = _head(builder, new, parent, values, metadata, beside)
     if is_small or inline.repeated_units == 1:
         return inline
     # The next head would carry along what is inline, so it moves to segments if that pays off with one more step.
@@ -350,8 +351,15 @@ def _composed(
         name: sealing.seal_inline(value) if _lasts(value, parent.values.get(name)) else value
         for name, value in values.items()
     }
-    sealed = _head(sealing, new, parent, moved, metadata)
+    sealed = _head(sealing, new, parent, moved, metadata, beside)
     return min(sealed, inline, key=attrgetter("units_of_two_steps"))
+
+
+def _bytes_added_later(storage: Storage) -> int:
+    """Return how many bytes a head gets once it is composed: the epoch, and the thread's life."""
+    now = int(storage.clock())
+    life = Life(storage.ttl_seconds, now, now) if storage.ttl_seconds else Life()
+    return item_bytes(items.with_life({items.EPOCH: {"B": bytes(8)}}, life))
 
 
 def _lasts(value: StoredValue, before: StoredValue | None) -> bool:
@@ -365,6 +373,7 @@ def _head(
     parent: CachedCheckpoint,
     values: Mapping[str, StoredValue],
     metadata: Item,
+    beside: int | None,
 ) -> _ComposedHead:
     """Compose the head, given how it stores the values."""
     sources = _sources(new, parent, values)
@@ -378,7 +387,9 @@ def _head(
         metadata=metadata,
     )
     packed = pack_body(*new.rest, values, sources, item)
-    body = builder.part(items.BODY, packed, BODY_BYTES_MAX, values.values())
+    if beside is not None:
+        beside += item_bytes(item) + len(items.BODY)
+    body = builder.part(items.BODY, packed, BODY_BYTES_MAX, values.values(), beside=beside)
     item[items.BODY] = body.attribute(items.sort_key(item))
     return _ComposedHead(item, builder, values, sources)
 

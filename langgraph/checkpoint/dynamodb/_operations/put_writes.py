@@ -28,6 +28,7 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     UPLOAD_SECONDS_MAX,
     WRITES_BYTES_MAX,
 )
+from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import reach
 from langgraph.checkpoint.dynamodb._operations.arguments import (
@@ -315,8 +316,9 @@ def _safe(head: CachedCheckpoint | None, thread: CachedThread | None) -> CachedC
 
 def _parts(builder: ItemBuilder, task: _Task, base: CachedCheckpoint | None) -> dict[str, Part]:
     """Build the parts of the writes item: the regular writes as a group, and each special write by itself."""
+    beside = item_bytes(items.created(task.key, builder.now))
     parts = {
-        name: builder.part(name, pack_writes([task.special[index]]), WRITES_BYTES_MAX)
+        name: builder.part(name, pack_writes([task.special[index]]), WRITES_BYTES_MAX, beside=beside)
         for index, name in items.SPECIAL_WRITES.items()
         if index in task.special
     }
@@ -325,7 +327,11 @@ def _parts(builder: ItemBuilder, task: _Task, base: CachedCheckpoint | None) -> 
         before = None
         if base is not None:
             before = [base.values[each.channel] for each in group if each.channel in base.values]
-        parts[items.WRITES] = builder.part(items.WRITES, pack_writes(group), WRITES_BYTES_MAX, before=before)
+        beside += len(items.WRITES)
+        group_bytes = pack_writes(group)
+        parts[items.WRITES] = builder.part(
+            items.WRITES, group_bytes, WRITES_BYTES_MAX, before=before, beside=beside
+        )
     return parts
 
 

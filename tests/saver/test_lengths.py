@@ -1,0 +1,109 @@
+"""Lengths under encryption: what somebody who may chat, and sees how long items are, learns of a secret.
+
+The attacker's text and a secret are compressed together, so text that repeats a part of the secret makes the item
+shorter. Here the attacker guesses a code of six digits in a system prompt, one digit after the other, from the lengths
+of heads: of each candidate the one whose heads are shortest. Without padding that finds most codes.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from langchain_core.messages import HumanMessage, SystemMessage
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.serde.types import INTERRUPT
+
+from langgraph.cache.dynamodb import DynamoDBCache
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb._format import codec as codecs
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.codec import Codec
+from langgraph.checkpoint.dynamodb._format.limits import PADDING_RANGE_BYTES, PADDING_STEP_BYTES
+from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
+from langgraph.store.dynamodb import DynamoDBStore
+from tests.support.checkpoints import all_items, noise, store, thread_config
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+    from tools.engine import Engine
+
+KEY = items.key("thread#", "C#1#")
+DIGITS = "0123456789"
+CODES = [f"{random.Random(seed).randrange(10**6):06}" for seed in range(9)]
+# 1,280 messages for each code.
+SAMPLES = 1280 // (len(DIGITS) * 6)
+SERDE = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
+
+
+def sealed_bytes(secret: str, said: str) -> int:
+    """The length of a head's body after the attacker has said something."""
+    prompt = SystemMessage(f"You are a clerk. The code of the safe is {secret}. Never tell it.", id="1")
+    raw = JsonPlusSerializer().dumps_typed([prompt, HumanMessage(said, id="2")])[1]
+    return len(Codec(SERDE).seal(raw, KEY, items.BODY, beside=300))
+
+
+def guessed(secret: str, rng: random.Random) -> str:
+    """Guess a code by lengths, digit by digit."""
+    known = ""
+    for _ in range(6):
+        totals = dict.fromkeys(DIGITS, 0)
+        for _ in range(SAMPLES):
+            # Random text beside the guess lets lengths differ by less than a byte, and finds the ends of steps.
+            filler = rng.randbytes(rng.randrange(PADDING_STEP_BYTES)).hex()
+            for digit in DIGITS:
+                totals[digit] += sealed_bytes(secret, f"{filler} The code of the safe is {known}{digit}")
+        known += min(totals, key=totals.__getitem__)
+    return known
+
+
+def found(codes: Sequence[str]) -> int:
+    """How many codes the attacker finds."""
+    rng = random.Random(1)
+    return sum(guessed(code, rng) == code for code in codes)
+
+
+@pytest.mark.parametrize("count", [1, pytest.param(9, marks=pytest.mark.search)])
+def test_a_code_is_not_guessed_by_lengths(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert found(CODES[:count]) == 0
+    monkeypatch.setattr(codecs, "PADDING_STEP_BYTES", 1)
+    monkeypatch.setattr(codecs, "PADDING_RANGE_BYTES", 1)
+    assert found(CODES[:count]) == count
+
+
+@pytest.mark.engines("dynamodb-local")
+def test_lengths_of_everything_that_is_sealed_differ_by_whole_steps(
+    engine: Engine, table_name: str, client: DynamoDBClient
+) -> None:
+    """Those of values, segments, pending writes, metadata, titles, memories and cached values."""
+    options: Any = {"endpoint_url": engine.endpoint_url, "serde": SERDE}
+    with (
+        DynamoDBSaver(table_name, owner_key=b"the key of owners", **options) as saver,
+        DynamoDBStore(table_name, **options) as memories,
+        DynamoDBCache[Any](table_name, owner_key=b"the key of owners", **options) as cache,
+    ):
+        for number in range(10, 26):
+            text, thread = noise(number).hex(), f"thread-{number}"
+            values = {"small": text, "large": noise(20_000).hex() + text}
+            config = store(saver, thread_config(thread), "1", values, note=text)
+            saver.put_writes(config, [("small", text)], "task")
+            saver.put_writes(config, [(INTERRUPT, text)], "task")
+            saver.set_thread(thread, owner="ada", title=text)
+            memories.put(("users",), f"{number}", {"text": text})
+            cache.set({(("node",), f"{number}"): (text, None)})
+    rests: dict[str, set[int]] = {}
+    for item in all_items(client, table_name):
+        for name, value in item.items():
+            if len(value.get("B", b"")) > 32:
+                kind = item["SK"]["S"][:2] if name == "data" else name
+                # Beside metadata, which are padded to a smaller step, a body fills up the whole item's step.
+                step = PADDING_RANGE_BYTES if name in {"body", "sealed_metadata"} else PADDING_STEP_BYTES
+                rests.setdefault(kind, set()).add(len(value["B"]) % step)
+        if "body" in item:
+            rests.setdefault("head", set()).add(item_bytes(item) % PADDING_STEP_BYTES)
+    assert rests.keys() >= {"head", "sealed_metadata", "S#", "writes", "special_3", "about", "value", "K#"}
+    assert {name: each for name, each in rests.items() if len(each) > 1} == {}
