@@ -59,8 +59,6 @@ FOUND_BY: Sequence[tuple[Mutation, Configuration]] = (
         Configuration(("prune", "prune"), jumps=CLAIM_PASSES, jumps_anywhere=True),
     ),
     (rules.heads_are_replaced_under_an_epoch_that_ended, Configuration(("put again", "put again", "prune"))),
-    (rules.renewals_leave_no_note, WAITING[5]),
-    (rules.puts_ignore_renewals, WAITING[5]),
     (
         rules.what_took_a_heads_place_is_not_kept,
         Configuration(("put again", "prune"), jumps=HOUR_PASSES, jumps_anywhere=True),

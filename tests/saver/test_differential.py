@@ -261,7 +261,7 @@ class DifferentialMachine(RuleBasedStateMachine):
         expected.checkpoint["id"] = actual.checkpoint["id"] = f"{self.counter:06}"
         place = config["configurable"]
         beside = expected.parent_config or thread_config(place["thread_id"], place["checkpoint_ns"])
-        metadata: CheckpointMetadata = {"source": "fork", "step": 1, "parents": {}}
+        metadata: CheckpointMetadata = {"source": "loop", "step": 1, "parents": {}}
         stored = self._put_both(
             beside, (expected.checkpoint, metadata, {}), (actual.checkpoint, deepcopy(metadata), {})
         )

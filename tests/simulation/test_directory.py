@@ -70,7 +70,7 @@ def copies_enter_nothing(patch: pytest.MonkeyPatch) -> None:
     def nothing(*_: Any) -> Any:
         yield from ()
 
-    patch.setattr(copying, "carry_entry", nothing)
+    patch.setattr(copying, "carried_entry", nothing)
 
 
 MUTANTS: list[Mutation] = [
