@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,11 @@ import pytest
 import langgraph.checkpoint.dynamodb as package
 from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._operations.directory import set_thread
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op
 from langgraph.checkpoint.dynamodb.protocol import Thread
 from tests.support.checkpoints import noise
-from tests.support.harness import TABLE, Harness
+from tests.support.harness import TABLE, THREAD, Harness
 from tools.protocol_tables import TRANSITIONS
 
 FOLDER = Path(package.__file__).parent
@@ -32,7 +34,9 @@ def _comparisons(path: Path) -> Iterator[str]:
         if isinstance(node, ast.Compare):
             sides = [node.left, *node.comparators]
             is_for_none = any(isinstance(each, ast.Constant) and each.value is None for each in sides)
-            if not is_for_none and any(re.search(r"epoch|EPOCH", ast.unparse(each)) for each in sides):
+            is_of_names = any("EPOCH_NAMES" in ast.unparse(each) for each in sides)
+            has_epoch = any(re.search(r"epoch|EPOCH", ast.unparse(each)) for each in sides)
+            if has_epoch and not is_for_none and not is_of_names:
                 yield f"{path.relative_to(FOLDER)}:{node.lineno}: {ast.unparse(node)}"
 
 
@@ -83,22 +87,23 @@ def test_a_part_without_an_epoch_names_no_segment(attribute: bytes | None, is_co
 # The states of a thread item
 
 
-def _state(harness: Harness) -> str:
-    thread = harness.items("T").get("T")
-    if thread is None:
+def _state(harness: Harness, name: str = THREAD) -> str:
+    item = harness.items("T", name).get("T")
+    if item is None:
         return "absent"
-    return "pending" if items.PENDING in thread else "active"
+    thread = Thread.parse(item)
+    return "pending" if thread.is_pending else ("copied" if thread.is_being_copied else "active")
 
 
-def _traced(harness: Harness, *operations: Op[object]) -> set[tuple[str, str]]:
+def _traced(harness: Harness, *operations: Op[object], name: str = THREAD) -> set[tuple[str, str]]:
     """Run operations one after the other; return how the thread item's state changed with each request."""
     seen = set()
     for operation in operations:
         run = harness.begin(operation)
         while not run.done:
-            before = _state(harness)
+            before = _state(harness, name)
             run.go_on()
-            seen.add((before, _state(harness)))
+            seen.add((before, _state(harness, name)))
     return {(before, after) for before, after in seen if before != after}
 
 
@@ -113,6 +118,17 @@ def test_the_thread_item_changes_its_state_as_the_table_says() -> None:
     while _state(harness) != "pending":
         deletion.go_on()
     seen |= _traced(harness, harness.process().put("3", {"x": BIG}))
+    # Copies: to a thread that is not there, has no checkpoint, or is being deleted; and one that dies.
+    harness.run(set_thread(process.storage, "empty", None, "Trains", None))
+    deletion = harness.begin(harness.process().delete_thread("leaving"))
+    while _state(harness, "leaving") != "pending":
+        deletion.go_on()
+    for name in ("new", "empty", "leaving"):
+        seen |= _traced(harness, process.copy_thread(name), name=name)
+    copy = harness.begin(process.copy_thread("half"))
+    while _state(harness, "half") != "copied":
+        copy.go_on()
+    seen |= _traced(harness, harness.process().delete_thread("half"), name="half")
     declared = {(before, each.after or before) for each in TRANSITIONS for before in each.before}
     assert seen == {(before, after) for before, after in declared if before != after}
 
@@ -159,31 +175,32 @@ def test_a_put_and_its_writes_are_sent_in_this_order() -> None:
 
 def _step_of_renewal(call: Call) -> str:
     [key] = _keys(call)
+    if key == "T":
+        return "end renewal" if "REMOVE #before" in call.params["UpdateExpression"] else "announce"
     if "#W#" in key:
-        return "extend writes"
-    heads = "extend heads, the newest first"
-    return {"T": "note at thread", "N#": "register namespace", "S#": "extend segments", "C#": heads}[key[:2]]
+        return "keep writes"
+    return {"N#": "keep marker", "S#": "keep segments", "C#": "keep head"}[key[:2]]
 
 
 def test_a_renewal_is_sent_in_this_order() -> None:
     harness = Harness()
     process = harness.process(1000)
-    harness.run(process.put("1", {"x": BIG}, namespace="a"))
-    harness.run(process.put("2", {"x": BIG}, "1", namespace="a"))
-    harness.run(process.put_writes("2", [("x", MUCH)], "other", namespace="a"))
+    harness.run(process.put("1", {"x": BIG}))
+    harness.run(process.put_writes("1", [("x", MUCH)], "other"))
+    harness.run(process.put("2", {"x": BIG}, namespace="a"))
     harness.now += 990
-    harness.run(process.put("3", {"x": BIG}, "2", namespace="a|b"))
-    harness.now += 900
-    calls = harness.begin(process.put("4", {"x": 1}, "3", namespace="a|b")).trace()
-    confirmed = next(place for place, call in enumerate(calls) if call.method == "get_item")
-    changes = [each for each in calls[confirmed:] if each.method in {"put_item", "update_item"}]
-    assert _steps(list(map(_step_of_renewal, changes))) == [
-        "note at thread",
-        "register namespace",
-        "extend segments",
-        "extend writes",
-        "extend heads, the newest first",
+    calls = harness.begin(process.put_writes("1", [("x", 1)])).trace()
+    changes = [each for each in calls if each.method in {"put_item", "update_item"}]
+    *renewal, last = map(_step_of_renewal, changes)
+    assert _steps(renewal) == [
+        "announce",
+        "keep segments",
+        "keep writes",
+        "keep head",
+        "keep marker",
+        "end renewal",
     ]
+    assert last == "keep writes"
 
 
 def _step_of_deletion(call: Call, has_ended: bool) -> str:
@@ -236,10 +253,10 @@ def test_a_deletion_is_sent_in_this_order() -> None:
 
 
 def _step_of_copy(call: Call) -> str:
-    if call.method == "get_item" and _keys(call) == ["T"]:
-        return "confirm epoch"
-    if call.method == "update_item" and "C#" in _keys(call)[0]:
-        return "show newest head"
+    if call.method == "get_item":
+        return f"read thread {call.params['Key']['PK']['S']}"
+    if _keys(call) == ["T"]:
+        return "begin copy" if "SET #epoch" in call.params["UpdateExpression"] else "end copy"
     if any(key.startswith("C#") for key in _keys(call)):
         return "write writes" if "#W#" in _keys(call)[0] else "put heads"
     return _step_of_put(call)
@@ -251,18 +268,20 @@ def test_a_copy_is_sent_in_this_order() -> None:
     for number in ("1", "2"):
         harness.run(process.put(number, {"x": BIG}, namespace="inner"))
         harness.run(process.put_writes(number, [("x", 1)], namespace="inner"))
-    run, steps = harness.begin(process.copy_thread("copy")), list[str]()
-    run.until(lambda call: call.method == "put_item" and _keys(call) == ["N#inner"])
-    for call in run.trace():
-        if call.method not in ("query", "batch_get_item") and not (
-            call.method == "get_item" and _keys(call)[0].startswith("C#")
-        ):
-            steps.append(_step_of_copy(call))
-    assert _steps(steps) == [
+    calls = [
+        each
+        for each in harness.begin(process.copy_thread("copy")).trace()
+        if each.method not in ("query", "batch_get_item")
+    ]
+    assert [step for step, _ in groupby(map(_step_of_copy, calls))] == [
+        f"read thread {THREAD}#",
+        "read thread copy#",
+        f"read thread {THREAD}#",
+        "begin copy",
         "register namespace",
         "write segments",
         "write writes",
         "put heads",
-        "show newest head",
-        "confirm epoch",
+        f"read thread {THREAD}#",
+        "end copy",
     ]

@@ -24,8 +24,8 @@ class Transition(NamedTuple):
     options: Mapping[str, Any] = {}
 
 
-_ABSENT, _PENDING, _ACTIVE, _DEAD = "absent", "pending", "active", "dead"
-_PRESENT = (_PENDING, _ACTIVE, _DEAD)
+_ABSENT, _PENDING, _ACTIVE, _COPIED = "absent", "pending", "active", "copied"
+_PRESENT = (_PENDING, _ACTIVE, _COPIED)
 _LIFE = Life(1, 1, 1)
 _THREAD = Thread(b"", False, frozenset(), None, None, None, _LIFE, has_ttl=False)
 _PUTS, _WRITES, _LISTED = "put, put_writes, copy", "put, put_writes", "put, put_writes, set_thread, copy"
@@ -34,15 +34,17 @@ _OF_DAMAGED = "deletion of a thread whose item is damaged"
 _SOMETHING, _NOTHING = "deletion that leaves something", "deletion that leaves nothing"
 
 TRANSITIONS: Sequence[Transition] = (
-    Transition(protocol.create_thread, (b"", _LIFE, 0), _PUTS, [_ABSENT, _DEAD], _ACTIVE),
-    Transition(protocol.begin_anew, (b"", b"", _LIFE, 0), _PUTS, [_DEAD], _ACTIVE, {"is_listed": True}),
+    Transition(protocol.create_thread, (b"", _LIFE, 0), _PUTS, [_ABSENT], _ACTIVE),
+    Transition(
+        protocol.begin_anew, (b"", b"", _LIFE, 0), _PUTS, [_PENDING, _ACTIVE], _ACTIVE, {"is_listed": True}
+    ),
     Transition(protocol.create_pending_thread, (b"", 0), "deletion", [_ABSENT], _PENDING),
     Transition(protocol.begin_epoch, (_THREAD, _LIFE, 0, None), _PUTS, [_PENDING], _ACTIVE),
-    Transition(protocol.begin_copy, (b"", b"", _LIFE, None), "copy", [_ABSENT, *_PRESENT], "copied"),
-    Transition(protocol.end_copy, (b"", _LIFE), "copy", ["copied"], _ACTIVE),
-    Transition(protocol.note_use, (_THREAD, 0), _WRITES, [_ACTIVE, _DEAD], _ACTIVE),
-    Transition(protocol.begin_renewal, (_THREAD, 0), _WRITES, [_ACTIVE, _DEAD], None),
-    Transition(protocol.end_renewal, (_THREAD, 10, 0), _WRITES, [_ACTIVE, _DEAD], _ACTIVE),
+    Transition(protocol.begin_copy, (b"", b"", _LIFE, None), "copy", [_ABSENT, *_PRESENT], _COPIED),
+    Transition(protocol.end_copy, (b"", _LIFE), "copy", [_COPIED], _ACTIVE),
+    Transition(protocol.note_use, (_THREAD, 0), _WRITES, [_ACTIVE], None),
+    Transition(protocol.begin_renewal, (_THREAD, 0), _WRITES, [_ACTIVE], None),
+    Transition(protocol.end_renewal, (_THREAD, 10, 0), _WRITES, [_ACTIVE], None),
     Transition(protocol.list_thread, (b"", {}, 0, 0), _LISTED, _PRESENT, None),
     Transition(protocol.touch_thread, (b"", 0, 0), _WRITES, _PRESENT, None),
     Transition(protocol.describe_thread, (b"", {}, {}), "set_thread", _PRESENT, None),

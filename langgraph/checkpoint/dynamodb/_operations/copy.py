@@ -168,9 +168,7 @@ def _begin(
     change = protocol.begin_copy(None if known is None else known.epoch, epoch, life, listed)
     other = yield from storage.table.try_update(items.thread_key(target), change)
     # The request may have taken effect, and its response may have been lost.
-    is_begun = other is None or (
-        items.EPOCH in other and is_reusable(items.binary(other, items.EPOCH), epoch)
-    )
+    is_begun = other is None or (bool(other) and is_reusable(Thread.parse(other).epoch, epoch))
     return _Attempt(seed, CachedThread(epoch, life), is_hidden=True) if is_begun else None
 
 

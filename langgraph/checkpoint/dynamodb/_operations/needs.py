@@ -1,4 +1,4 @@
-"""What a run from a checkpoint needs of its thread. Renewals and prunes ask, and know nothing else of LangGraph's runs.
+"""The needs of a run from a checkpoint. Renewals and prunes ask, and know nothing else of LangGraph's runs.
 
 A run goes on with the newest checkpoint of each namespace. One that travels back to a root checkpoint takes, in the
 namespaces of subgraphs, the newest checkpoint before it; or the newest one before its parent, if the root checkpoint is
@@ -25,7 +25,7 @@ def may_replay_parent(root: Item) -> bool:
 
 
 class Needs:
-    """What runs from some root checkpoints need in the other namespaces."""
+    """The needs of runs from some root checkpoints in the other namespaces."""
 
     def __init__(self, roots: Iterable[Item]) -> None:
         """Take the heads of the root checkpoints."""
