@@ -136,8 +136,8 @@ def _with_value(kind: str, data: bytes) -> Thread:
     """The plain thread, whose newest checkpoint has a value that was serialized to this."""
     thread = threads()["plain"]
     head, part = _newest(thread)
-    *checkpoint, _, digest, sources = ormsgpack.unpackb(PLAIN.open(part.sealed, head, items.BODY))
-    raw = ormsgpack.packb([*checkpoint, [["count", kind, 0, [[0, data]]]], digest, sources])
+    *checkpoint, _, digest, sources, parent = ormsgpack.unpackb(PLAIN.open(part.sealed, head, items.BODY))
+    raw = ormsgpack.packb([*checkpoint, [["count", kind, 0, [[0, data]]]], digest, sources, parent])
     return _with_body(thread, Part((), (), PLAIN.seal(raw, head, items.BODY)))
 
 

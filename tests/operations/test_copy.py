@@ -125,7 +125,7 @@ def test_a_copy_whose_newest_checkpoint_goes_meanwhile(harness: Harness, *, is_a
     for number in ("1", "2", "3"):
         harness.run(process.put(number, {"x": number}, run_id=f"run {number}"))
     copy = harness.begin(harness.process().copy_thread("copy"))
-    copy.until(lambda call: call.method == "batch_write_item" and "C#" in str(call.params))
+    copy.until(lambda call: call.method == "put_item" and "C#" in str(call.params))
     harness.run(harness.process().delete_for_runs("run 3"))
     if is_anew:
         harness.run(harness.process().copy_thread("copy"))

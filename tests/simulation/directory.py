@@ -9,7 +9,7 @@ from langgraph.checkpoint.dynamodb._format.limits import ACTIVITY_SECONDS
 from langgraph.checkpoint.dynamodb._operations.directory import ThreadSummary
 from langgraph.checkpoint.dynamodb._operations.runs import RunSummary
 from langgraph.checkpoint.dynamodb._operations.threads import activity_seconds
-from tests.simulation.history import Copy, History, Put, Record, Violation
+from tests.simulation.history import SKEW_SECONDS_MAX, Copy, History, Put, Record, Violation
 
 OWNERS = ("ada", "bob")
 OWNER_FROM = "user_id"
@@ -79,7 +79,8 @@ class DirectoryHistory:
             if put.thread not in shown:
                 raise Violation(f"{put.thread} has checkpoint {put.checkpoint_id} and is in no list")
             active = shown[put.thread].last_active
-            if active is None or active.timestamp() < int(put.began.seconds) - ACTIVITY_SECONDS:
+            oldest = int(put.began.seconds) - ACTIVITY_SECONDS - 2 * SKEW_SECONDS_MAX
+            if active is None or active.timestamp() < oldest:
                 raise Violation(f"{put.thread} was active at {put.began.seconds}, and its list says {active}")
             titled = put.thread in self.told - self.taken_back and self._is_undisturbed
             if titled and shown[put.thread].title is None:

@@ -27,8 +27,9 @@ from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX, RESTAMPS_AT_ONCE
 from langgraph.checkpoint.dynamodb._operations.inventory import Inventory, read_indexes, scan_namespace
-from langgraph.checkpoint.dynamodb._operations.needs import may_replay_parent
+from langgraph.checkpoint.dynamodb._operations.needs import REPLAYS_PARENT, may_replay_parent
 from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
+from langgraph.checkpoint.dynamodb._operations.overview import readable_metadata
 from langgraph.checkpoint.dynamodb._operations.thread_lock import remove_free
 from langgraph.checkpoint.dynamodb._operations.threads import (
     Claim,
@@ -304,8 +305,19 @@ def _cut_parents(storage: Storage, namespace: _Namespace) -> Op[None]:
         if checkpoint_id in namespace.gone or items.text(head, items.PARENT) not in namespace.gone:
             continue
         is_root = not namespace.before.partition.namespace
-        if items.text(head, items.REBUILT_FROM) is None and not (is_root and may_replay_parent(head)):
-            yield from storage.table.try_update(items.key_of(head), protocol.cut_parent())
+        if items.text(head, items.REBUILT_FROM) is not None or (
+            is_root and (yield from _replays_parent(storage, head))
+        ):
+            continue
+        yield from storage.table.try_update(items.key_of(head), protocol.cut_parent())
+
+
+def _replays_parent(storage: Storage, head: Item) -> Op[bool]:
+    """Tell whether a run from a root checkpoint needs the id of its parent; it may if its metadata cannot be read."""
+    if not may_replay_parent(head):
+        return False
+    metadata = yield from readable_metadata(storage, head)
+    return metadata is None or metadata.get("source") in REPLAYS_PARENT
 
 
 def _delete_heads(storage: Storage, namespaces: Sequence[_Namespace]) -> Op[None]:

@@ -34,6 +34,7 @@ from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
 from langgraph.checkpoint.dynamodb._operations.entries import carried_entry
 from langgraph.checkpoint.dynamodb._operations.item_builder import part_bytes, seal_segment, unit_data_bytes
 from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
+from langgraph.checkpoint.dynamodb._operations.put import put_head
 from langgraph.checkpoint.dynamodb._operations.reads import (
     ChangedMeanwhileError,
     LoadedSegments,
@@ -54,7 +55,7 @@ from langgraph.checkpoint.dynamodb._operations.threads import (
 )
 from langgraph.checkpoint.dynamodb._runtime.cache import CachedThread
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
-from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather, work
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointerInputError,
@@ -154,14 +155,14 @@ def _begin(
         seen = CachedThread(known.epoch, known.life)
         thread = yield from use_thread(storage, Use(target, None, None), seen, None)
         return None if thread is None else _Attempt(seed, thread, is_hidden=False)
-    life = protocol.new_life(storage.ttl_seconds, now)
     if known is not None and known.is_being_copied and not known.is_pending:
-        is_recent = not expires_before(known.life.kept_until, life.alive_until)
-        if is_recent and known.life.ttl_seconds == life.ttl_seconds:
-            # Both store under one epoch, so whatever is stored last is as good.
+        # It has the ttl of who began it. Both store under one epoch, so whatever is stored last is as good.
+        ends_at = protocol.new_life(known.life.ttl_seconds, now).alive_until
+        if not expires_before(known.life.kept_until, ends_at):
             return _Attempt(seed, CachedThread(known.epoch, known.life), is_hidden=True, is_joined=True)
     # What a life that has ended has left must never be seen: the epoch is a new one.
     epoch = known.epoch if known is not None and known.is_alive(now) else storage.rng.randbytes(8)
+    life = protocol.new_life(storage.ttl_seconds, now)
     listed = None
     if known is None or known.last_active is None:
         listed = yield from carried_entry(read, storage, source, target)
@@ -287,10 +288,16 @@ class _Copy:
         size = sum(each.sealed_bytes() for each in checkpoints)
         heads, writes = yield from work(partial(self._heads_and_writes, checkpoints), size)
         yield from self._storage.table.batch_write(puts=writes)
-        if not self._attempt.is_hidden:
-            # A copy that dies half-way must not show an older state as the latest.
-            yield from self._storage.table.batch_write(puts=heads[:1])
-        yield from self._storage.table.batch_write(puts=heads)
+        # A copy that dies half-way in a target that is seen must not show an older state as the latest.
+        first = 0 if self._attempt.is_hidden else 1
+        for some in (heads[:first], heads[first:]):
+            stored = yield from gather([self._put_head(each) for each in some])
+            if not all(stored):
+                raise ChangedMeanwhileError
+
+    def _put_head(self, head: Item) -> Op[bool]:
+        """Store a head; return whether it is stored. A copy that was overtaken must not replace what came later."""
+        return (yield from put_head(self._storage, self._target, head, self._attempt.thread.epoch))
 
     def _remove_stale(self) -> Op[None]:
         """Remove checkpoints that an earlier copy has left and the source does not have any more."""

@@ -214,8 +214,14 @@ def description_of(storage: Storage, root: Partition, owner_from: str | None) ->
         CheckpointerInputError: The owner in the metadata cannot be used.
     """
     item = yield from storage.table.get(root.pk, items.THREAD)
-    is_there = item is not None and not items.is_expired(item, storage.clock())
-    known = read_about(storage.codec, item) if item is not None and is_there else ThreadDescription()
+    return (yield from _description_in(storage, root, owner_from, item or {}))
+
+
+def _description_in(
+    storage: Storage, root: Partition, owner_from: str | None, item: Item
+) -> Op[ThreadDescription]:
+    is_there = not items.is_expired(item, storage.clock())
+    known = read_about(storage.codec, item) if is_there else ThreadDescription()
     if known.owner is not None or owner_from is None:
         return known
     query = Query(root.pk, prefix=items.CHECKPOINTS, consistent=False, first_page=1)
@@ -248,7 +254,8 @@ def carried_entry(
     item = (yield from read.table.get(source.root, items.THREAD)) or {}
     if LAST_ACTIVE not in item and storage.owner_from is None:
         return None
-    about = yield from description_of(read, items.partition_of(source.thread_id), storage.owner_from)
+    root = items.partition_of(source.thread_id)
+    about = yield from _description_in(read, root, storage.owner_from, item)
     if not is_of_tenant(target, about):
         return None
     # An owner's key is the same for every thread, so this needs no key for digests. With one, the copy is listed as

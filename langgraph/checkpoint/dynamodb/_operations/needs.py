@@ -14,12 +14,15 @@ from collections.abc import Iterable
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Item
 
+# The sources of checkpoints whose runs begin where their parents did.
+REPLAYS_PARENT = frozenset({"update", "fork"})
+
 
 def may_replay_parent(root: Item) -> bool:
     """Tell whether a run from a root checkpoint may begin where its parent did: sealed metadata do not tell."""
     readable = items.text(root, items.METADATA)
     try:
-        return readable is None or json.loads(readable).get("source") in {"update", "fork"}
+        return readable is None or json.loads(readable).get("source") in REPLAYS_PARENT
     except (ValueError, AttributeError):
         return True
 

@@ -253,7 +253,7 @@ def _attempt(
     item = items.with_life(head.item, thread.life)
     if protocol.is_too_late(started_at, storage.clock()):
         return False, None
-    if not (yield from _put_head(storage, partition, item, thread.epoch)):
+    if not (yield from put_head(storage, partition, item, thread.epoch)):
         return False, None
     seen = yield from confirm_epoch(storage, partition, thread.epoch)
     if not is_confirmed(storage, thread, seen):
@@ -273,7 +273,7 @@ def _size(new: NewCheckpoint, parent: CachedCheckpoint | None) -> int:
     return rough_bytes(new.values)
 
 
-def _put_head(storage: Storage, partition: Partition, head: Item, epoch: bytes) -> Op[bool]:
+def put_head(storage: Storage, partition: Partition, head: Item, epoch: bytes) -> Op[bool]:
     """Store a head, or replace another head of the same checkpoint, unless the epoch has ended.
 
     Once it has ended, the other head may be committed and all that a deletion has kept of the namespace, while this one
