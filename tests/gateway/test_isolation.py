@@ -90,6 +90,9 @@ async def test_a_request_reaches_its_tenants_partitions_only(
     put = {"op": "put", "namespace": ["other", "notes"], "key": "k", "value": f'{{"a": "{PRIVATE}"}}'}
     assert (await client_of(others).post("/store/batch", json={"ops": [put]})).status_code == 200
     await saver.aput(thread_config("other/1"), checkpoint_of("1", {"log": PRIVATE}), {}, {"log": 1})
+    # The conversation has ended with the deletion of its threads.
+    source = recorded.documents["copy-thread"][-1]["source_thread_id"]
+    await saver.aput(thread_config(source), checkpoint_of("1", {"log": "own"}), {}, {"log": 1})
     client = client_of(recorded.app)
     answered: Counter[str] = Counter()
     for endpoint in ENDPOINTS:

@@ -238,7 +238,7 @@ def test_a_copy(harness: Harness, process: Process) -> None:
     source = ["query t# N#", "query t# C#"]
     begun = ["get_item T", *source, "get_item T", "get_item T", "update_item T SET"]
     copied = ["batch_get_item S# strongly", "batch_write_item PutRequest S#"]
-    heads = ["batch_write_item PutRequest C#1#, PutRequest C#2#"]
+    heads = ["put_item C#2#", "put_item C#1#"]
     requests = _requests(harness.begin(process.copy_thread("copy")))
     assert requests == [*begun, *source, *copied, *heads, "get_item T", "update_item T REMOVE"]
 
