@@ -283,6 +283,13 @@ def test_each_call_has_an_event(make_cache: Callable[..., DynamoDBCache[Any]]) -
     cache.clear()
     told = [(each.operation, each.outcome, each.tenant) for each in events.events]
     assert told == [(f"cache.{name}", "ok", "acme") for name in ("set", "get", "clear")]
+
+
+def test_events_have_units(make_cache: Callable[..., DynamoDBCache[Any]]) -> None:
+    events = Collected()
+    cache = make_cache(on_event=events)
+    cache.set({A: (1, None)})
+    cache.get([A])
     assert events.last("cache.set").write_units is not None
     assert events.last("cache.get").read_units is not None
 

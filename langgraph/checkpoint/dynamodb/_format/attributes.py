@@ -105,7 +105,6 @@ _WITH: Mapping[str, Sequence[tuple[str, Sequence[str]]]] = {
         (items.TTL_SECONDS, (TTL_ATTRIBUTE,)),
         (TTL_ATTRIBUTE, (items.TTL_SECONDS,)),
         (TTL_ATTRIBUTE, (ALIVE_UNTIL,)),
-        (items.SHOWN_UNTIL, (TTL_ATTRIBUTE,)),
     ),
     WRITES: (
         (items.CREATED_AT, (items.WRITES, *_SPECIAL)),

@@ -29,7 +29,15 @@ from langgraph.checkpoint.dynamodb._format.wire import DIGEST_BYTES, described_b
 from langgraph.checkpoint.dynamodb._operations.arguments import COUNT_MAX
 from langgraph.checkpoint.dynamodb._operations.thread_lock import TOKEN_BYTES
 
-ARGUMENTS = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False, val_json_bytes="base64")
+ARGUMENTS = ConfigDict(
+    extra="forbid",
+    frozen=True,
+    strict=True,
+    allow_inf_nan=False,
+    val_json_bytes="base64",
+    # A client makes instances, whose names have to be told too.
+    revalidate_instances="always",
+)
 ANSWERS = ConfigDict(val_json_bytes="base64")
 
 
