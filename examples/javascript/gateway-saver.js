@@ -15,8 +15,12 @@ const WIRE_VERSION = 3;
 const TIMEOUT_MS = 60_000;
 // The service's clock is known to the second.
 const UNSURE_MS = 2_000;
-const ATTEMPTS_MAX = 5;
+const RETRY_SECONDS = 60;
+const WAIT_SECONDS_FIRST = 0.05;
+const WAIT_SECONDS_MAX = 5;
 const MAY_BE_REPEATED = [429, 502, 503, 504];
+// Another attempt changes nothing about these.
+const IS_LASTING = /CERT|SIGNATURE|INVALID_URL/;
 // A smaller body is not worth compressing.
 const GZIP_BYTES_MIN = 1_000;
 // The service wants all values that it does not have at once. A deletion meanwhile may make it want more.
@@ -44,6 +48,8 @@ export class GatewayError extends Error {
 export class GatewaySaver extends BaseCheckpointSaver {
   #url;
   #token;
+  #ownerFrom;
+  #retryMs;
   #about;
   #serviceAheadMs;
 
@@ -51,11 +57,17 @@ export class GatewaySaver extends BaseCheckpointSaver {
    * @param {string} url The gateway's address.
    * @param {{
    *   token?: string | (() => string | Promise<string>),
+   *   ownerFrom?: string,
+   *   retrySeconds?: number,
    *   serde?: import("@langchain/langgraph-checkpoint").SerializerProtocol,
-   * }} [options] The bearer token, or a function that returns one, and the serializer.
+   * }} [options] The bearer token, or a function that returns one; the key of `configurable`, or of the metadata, that
+   *   names the owner of a thread; for how many seconds to retry a request; and the serializer.
    */
-  constructor(url, { token, serde } = {}) {
+  constructor(url, { token, ownerFrom, retrySeconds = RETRY_SECONDS, serde } = {}) {
     super(serde);
+    if (!(retrySeconds >= 0)) throw new Error(`retrySeconds is ${retrySeconds}; give seconds, or 0 for no retries`);
+    this.#ownerFrom = ownerFrom;
+    this.#retryMs = retrySeconds * 1_000;
     this.#url = url.replace(/\/+$/, "");
     this.#token = token;
   }
@@ -103,6 +115,8 @@ export class GatewaySaver extends BaseCheckpointSaver {
       checkpoint_ns,
       parent_checkpoint_id,
       checkpoint: fields,
+      ...above(config),
+      ...this.#entry(config, metadata),
       ...(await this.#metadata(metadata)),
       new_versions: newVersions,
     };
@@ -122,7 +136,7 @@ export class GatewaySaver extends BaseCheckpointSaver {
     if (!checkpoint_id) throw new Error("config.configurable.checkpoint_id is missing; give the id of the checkpoint");
     const serialized = [];
     for (const [channel, value] of writes) serialized.push([channel, await this.#dumps(value)]);
-    const request = { thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, writes: serialized };
+    const request = { thread_id, checkpoint_ns, checkpoint_id, ...above(config), task_id, task_path, writes: serialized };
     for (let order = Date.now(); order !== null; ) {
       const { later } = await this.#ask("put-writes", { ...request, order });
       order = later === null ? null : later + 1;
@@ -131,6 +145,14 @@ export class GatewaySaver extends BaseCheckpointSaver {
 
   async deleteThread(thread_id) {
     await this.#ask("delete-thread", { thread_id });
+  }
+
+  /** What enters a new thread in the directory. */
+  #entry(config, metadata) {
+    if (this.#ownerFrom === undefined) return {};
+    const places = [metadata, config.configurable, config.metadata];
+    const owner = places.map((place) => place?.[this.#ownerFrom]).find((each) => each !== undefined && each !== null);
+    return { listed: true, owner: owner === undefined ? null : String(owner) };
   }
 
   // Values
@@ -250,16 +272,16 @@ export class GatewaySaver extends BaseCheckpointSaver {
   }
 
   async #send(path, request) {
+    const lastMs = Date.now() + this.#retryMs;
     for (let attempt = 1; ; attempt += 1) {
-      const answer = await this.#attempt(path, request).catch((cause) => ({ cause, mayRepeat: true }));
+      const answer = await this.#attempt(path, request);
       if ("value" in answer) return answer.value;
       const { cause, mayRepeat, waitSeconds = 0 } = answer;
-      if (!mayRepeat || attempt === ATTEMPTS_MAX) {
-        if (cause instanceof GatewayError) throw cause;
-        throw new GatewayError(`No answer from ${this.#url}: ${cause.message}`, { cause });
-      }
+      const leftSeconds = (lastMs - Date.now()) / 1_000;
+      if (!mayRepeat || leftSeconds <= 0 || waitSeconds > leftSeconds) throw cause;
+      const backoff = Math.min(WAIT_SECONDS_MAX, WAIT_SECONDS_FIRST * 2 ** attempt) * (0.5 + Math.random() / 2);
       // A little more at random, so that clients that were refused together do not come back together.
-      await sleep(1_000 * waitSeconds + Math.random() * 100 * 2 ** attempt);
+      await sleep(1_000 * Math.max(waitSeconds * (1 + Math.random() / 2), Math.min(backoff, leftSeconds)));
     }
   }
 
@@ -284,18 +306,50 @@ export class GatewaySaver extends BaseCheckpointSaver {
     }
     const signal = AbortSignal.timeout(TIMEOUT_MS);
     const method = body === undefined ? "GET" : "POST";
-    const response = await fetch(this.#url + path, { method, headers, body, signal });
+    let response;
+    let text;
+    try {
+      response = await fetch(this.#url + path, { method, headers, body, signal });
+      text = await response.text();
+    } catch (cause) {
+      const why = cause.cause?.code ?? cause.message;
+      return {
+        cause: new GatewayError(`No answer from ${this.#url}: ${why}`, { cause }),
+        mayRepeat: !IS_LASTING.test(why),
+      };
+    }
+    const { status } = response;
     const now = Date.parse(response.headers.get("Date"));
     if (!Number.isNaN(now)) this.#serviceAheadMs = now - Date.now();
-    if (response.ok) return { value: await response.json() };
-    // A proxy's error may have another form.
-    const problem = await response.json().catch(() => ({ title: `HTTP status ${response.status}` }));
+    const answer = parsed(text);
+    if (response.ok) {
+      if (answer !== undefined) return { value: answer };
+      return { cause: new GatewayError(`${this.#url} is no gateway: its answer is no JSON. Check the address.`) };
+    }
+    // A proxy's error has another form.
+    const isProblem = response.headers.get("Content-Type")?.includes("problem+json") && answer !== undefined;
+    const problem = isProblem ? answer : { title: `HTTP status ${status} from ${this.#url}` };
     return {
-      cause: GatewayError.of({ ...problem, status: response.status }),
-      mayRepeat: MAY_BE_REPEATED.includes(response.status),
-      waitSeconds: Number(response.headers.get("Retry-After")) || 0,
+      cause: GatewayError.of({ ...problem, status }),
+      mayRepeat: MAY_BE_REPEATED.includes(status) || (status === 500 && !isProblem),
+      // If the table throttles, the service has waited already.
+      waitSeconds: problem.throttled ? 0 : Number(response.headers.get("Retry-After")) || 0,
     };
   }
+}
+
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The checkpoints of the graphs above a subgraph's. */
+function above({ configurable }) {
+  const { checkpoint_map } = configurable;
+  return checkpoint_map && Object.keys(checkpoint_map).length > 0 ? { checkpoint_map } : {};
 }
 
 function placeOf(config) {

@@ -3,7 +3,7 @@
 import { createServer } from "node:http";
 import { gunzipSync } from "node:zlib";
 
-import { GatewaySaver } from "./gateway-saver.js";
+import { GatewayError, GatewaySaver } from "./gateway-saver.js";
 
 describe("the requests of a checkpointer", () => {
   const config = { configurable: { thread_id: "t", checkpoint_ns: "" } };
@@ -21,7 +21,7 @@ describe("the requests of a checkpointer", () => {
   };
 
   /** Runs a service that gives these answers, each a document, or a status with headers; returns what it was asked. */
-  async function served(answers, use) {
+  async function served(answers, use, options = {}) {
     const asked = [];
     const server = createServer(async (request, response) => {
       const chunks = await request.toArray();
@@ -34,7 +34,7 @@ describe("the requests of a checkpointer", () => {
     });
     await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
     try {
-      await use(new GatewaySaver(`http://127.0.0.1:${server.address().port}/`, { token: () => "secret" }));
+      await use(new GatewaySaver(`http://127.0.0.1:${server.address().port}/`, { token: () => "secret", ...options }));
     } finally {
       server.closeAllConnections();
       server.close();
@@ -49,13 +49,38 @@ describe("the requests of a checkpointer", () => {
     return found;
   }
 
-  it("are sent again while the service is busy", async () => {
-    const busy = { status: 503, headers: { "Retry-After": "0" } };
-    const asked = await served([about, busy, { status: 502, text: "<html>" }, { checkpoint: null }], async (saver) => {
+  it("are sent again while the service is busy, or restarts", async () => {
+    const failed = [429, 500, 502, 503, 504].map((status) => ({ status, headers: { "Retry-After": "0" }, text: "<html>" }));
+    const asked = await served([about, ...failed, { checkpoint: null }], async (saver) => {
       expect(await saver.getTuple(config)).toBeUndefined();
     });
     const [, ...tried] = asked.map(({ path }) => path);
-    expect(tried).toEqual(Array(3).fill("/checkpoints/get-tuple"));
+    expect(tried).toEqual(Array(6).fill("/checkpoints/get-tuple"));
+  }, 60_000);
+
+  it.each([
+    ["an error of the service", { status: 500, title: "Oh", headers: { "Content-Type": "application/problem+json" } }, {}],
+    ["no JSON", { text: "<html>" }, {}],
+    ["any error, without retries", { status: 503 }, { retrySeconds: 0 }],
+    ["a longer wait than is left", { status: 503, headers: { "Retry-After": "9" } }, { retrySeconds: 5 }],
+  ])("are sent once if the answer is %s", async (_, answer, options) => {
+    await served([about, answer], (saver) => expect(saver.getTuple(config)).rejects.toThrow(GatewayError), options);
+  });
+
+  it("say above which checkpoints a subgraph's is, and whose the thread is", async () => {
+    const checkpoint_map = { "": "1" };
+    const inside = { configurable: { thread_id: "t", checkpoint_ns: "sub", checkpoint_id: "1", checkpoint_map, user_id: 7 } };
+    const checkpoint = { v: 4, id: "2", channel_values: {}, channel_versions: {} };
+    const use = async (saver) => {
+      await saver.put(inside, checkpoint, {}, {});
+      await saver.putWrites(inside, [], "task");
+    };
+    const answers = [about, { wanted: [] }, { later: null }];
+    const [, put, writes] = await served([...answers], use, { ownerFrom: "user_id" });
+    expect(put.body).toMatchObject({ checkpoint_map, listed: true, owner: "7" });
+    expect(writes.body).toMatchObject({ checkpoint_map });
+    const [, unlisted] = await served([...answers], use);
+    expect(unlisted.body).not.toHaveProperty("listed");
   });
 
   it("say who sends them, for which thread and until when", async () => {
@@ -153,9 +178,10 @@ describe("the requests of a checkpointer", () => {
 
   it("name a service that does not answer", async () => {
     let gone;
-    await served([], async (saver) => {
+    const use = async (saver) => {
       gone = saver;
-    });
+    };
+    await served([], use, { retrySeconds: 0 });
     await expect(gone.getTuple(config)).rejects.toThrow("No answer from");
   });
 });

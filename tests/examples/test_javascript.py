@@ -97,6 +97,49 @@ def test_the_agent_asks_and_resumes_in_another_process_and_was_recorded_as_it_is
         assert shapes(recorded(action, tmp_path)) == shapes(recorded(action))
 
 
+USE = """
+import { MessagesAnnotation, START, StateGraph } from "@langchain/langgraph";
+import { GatewaySaver } from "langgraph-dynamodb-javascript";
+
+declare const process: { argv: [string, string, string] };
+const checkpointer = new GatewaySaver(process.argv[2], { token: async () => "t", ownerFrom: "user_id" });
+const graph = new StateGraph(MessagesAnnotation)
+  .addNode("reply", () => ({ messages: ["Hello."] }))
+  .addEdge(START, "reply")
+  .compile({ checkpointer });
+const config = { configurable: { thread_id: "t", user_id: "ann" } };
+await graph.invoke({ messages: ["Hi"] }, config);
+const found = await checkpointer.getTuple(config);
+console.log((found?.checkpoint.channel_values.messages as unknown[]).length);
+"""
+COMPILER_OPTIONS = {"module": "nodenext", "target": "es2022", "strict": True, "skipLibCheck": True}
+
+
+def test_its_package_runs_in_an_empty_project_with_types_and_enters_threads_in_the_directory(
+    make_saver: MakeSaver, tmp_path: Path
+) -> None:
+    (tmp_path / "use.mts").write_text(USE)
+    (tmp_path / "tsconfig.json").write_text(json.dumps({"compilerOptions": COMPILER_OPTIONS}))
+    (tmp_path / "package.json").write_text("{}")
+
+    def run(*command: str, cwd: Path = tmp_path) -> str:
+        done = subprocess.run(  # noqa: S603  # Our own example.
+            command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout
+        return done.stdout
+
+    package = run("npm", "pack", "--silent", "--pack-destination", str(tmp_path), cwd=EXAMPLE).strip()
+    developed = json.loads((EXAMPLE / "package.json").read_text())["devDependencies"]
+    others = [f"{name}@{developed[name]}" for name in ("@langchain/langgraph", "@langchain/core")]
+    run("npm", "install", "--silent", "--no-audit", "--no-fund", "--prefer-offline", f"./{package}", *others)
+    run(str(EXAMPLE / "node_modules" / ".bin" / "tsc"))
+    with gateway_service(make_saver()) as address:
+        assert run("node", "use.mjs", address) == "2\n"
+    [thread] = make_saver().threads(owner="ann").threads
+    assert thread.thread_id == "t"
+
+
 def shapes(requests: list[Any]) -> list[Any]:
     """Return requests without what is new in each run: ids and times."""
     return [_shape(each) for each in requests]
