@@ -128,6 +128,9 @@ def test_a_thread_that_cannot_be_exported_is_told_and_the_others_are_written(
     run("export", "--owner", "ada%1", *folder).fails(Exit.NOT_CONFIRMED, "is not empty. Replace")
     run("export", "--owner", "ad", "--to", str(tmp_path / "none")).fails(Exit.NOT_FOUND, "no thread of ad;")
     assert not (tmp_path / "none").exists()
+    assert run("export", "--owner", "bob", "--to", str(tmp_path / "bob")).code == 0
+    file = str(tmp_path / "new" / "ada" / "threads.json")
+    run("export", "--owner", "ada%1", "--to", file).fails(Exit.USAGE, "cannot be a folder")
     for words in (["--owner", "ada%1"], ["x", "--owner", "ada%1", *folder], ["x", *folder], []):
         run("export", *words).fails(Exit.USAGE, "give a thread, or --owner with --to")
 
@@ -284,7 +287,7 @@ def test_a_thread_that_is_busy_is_told_once(
 
 
 def test_a_thread_whose_entry_is_damaged_is_told(
-    run: Run, own_table: str, saver: DynamoDBSaver, client: DynamoDBClient
+    run: Run, own_table: str, saver: DynamoDBSaver, client: DynamoDBClient, tmp_path: Path
 ) -> None:
     """Nobody can say whether it is Ada's, so it is neither erased nor passed over."""
     key = items.thread_key(items.partition_of("only a title"))
@@ -295,8 +298,8 @@ def test_a_thread_whose_entry_is_damaged_is_told(
         UpdateExpression="SET about = :about",
         ExpressionAttributeValues={":about": {"B": about[:-1]}},
     )
-    for arguments in (("delete", "--owner", "ada%1", "--dry-run"), ("delete", "--owner", "ada%1", "--yes")):
-        ended = run(*arguments, "--json")
+    for arguments in (("export", "--to", str(tmp_path)), ("delete", "--dry-run"), ("delete", "--yes")):
+        ended = run(*arguments, "--owner", "ada%1", "--json")
         assert ended.code == Exit.PROBLEMS
         [(name, reason)] = ended.json["failed"].items()
         assert name == "only a title"

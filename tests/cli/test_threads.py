@@ -210,7 +210,9 @@ def test_an_owners_threads_need_no_scan(
     assert len(ended.out.splitlines()) == 4
     assert "Talk" in ended.out
     assert "Listed: the newest 3; --limit 0 lists all." in ended.err
-    assert len(run("threads", "--owner", "ada", "--limit", "0", "--json").json) == 5
+    for also in ((), ("--expired",)):
+        assert len(run("threads", "--owner", "ada", "--limit", "0", "--json", *also).json) == 5
+    run("threads", "--expired").fails(2, "--expired needs --owner or --since")
 
 
 def _newest(saver: DynamoDBSaver, thread: str) -> str:

@@ -24,7 +24,7 @@ globals().update(
     {
         name: each
         for name, each in vars(test_cache).items()
-        # A table that is missing is the gateway's, an entry that is too large is refused there, and so are units counted.
+        # A missing table is the gateway's, an entry that is too large is refused there, and it counts the units.
         if name.startswith("test_")
         and name not in {"test_what_is_logged_is_the_error_of_an_event", "test_events_have_units"}
     }

@@ -32,6 +32,7 @@ from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_othe
 from langgraph.checkpoint.dynamodb._operations.overview import readable_metadata
 from langgraph.checkpoint.dynamodb._operations.thread_lock import remove_free
 from langgraph.checkpoint.dynamodb._operations.threads import (
+    BegunAnewError,
     Claim,
     acquire_claim,
     check_claim,
@@ -111,10 +112,18 @@ def _collect(
     """Run the eight steps, given functions that choose the checkpoints and the segments to delete."""
     root, token = items.partition_of(thread_id), storage.rng.randbytes(8)
     try:
-        claim = yield from acquire_claim(storage, root, token, resets=deletes_all)
-        check_pinned(storage, claim.thread.epoch)
-        is_empty = yield from _delete(storage, claim, choose, unneeded, with_indexes=not deletes_all)
-        yield from release(storage, root, token, is_empty=is_empty)
+        for _ in range(ATTEMPTS_MAX):
+            claim = yield from acquire_claim(storage, root, token, resets=deletes_all)
+            check_pinned(storage, claim.thread.epoch)
+            try:
+                is_empty = yield from _delete(storage, claim, choose, unneeded, with_indexes=not deletes_all)
+            except BegunAnewError:
+                continue
+            yield from release(storage, root, token, is_empty=is_empty)
+            return
+        raise ThreadBusyError(
+            f"thread {thread_id!r} began anew {ATTEMPTS_MAX} times while it was being deleted; retry the call"
+        )
     except GeneratorExit:
         # The generator was closed: no driver is left to make requests.
         raise

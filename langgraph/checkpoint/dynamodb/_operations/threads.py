@@ -37,6 +37,10 @@ class PinnedEpochError(Exception):
     """The epoch of a thread has ended to which an operation is pinned, so it may not store anything more."""
 
 
+class BegunAnewError(Exception):
+    """A dead thread has begun anew, or a copy has, since a deletion read it. The deletion still has its claim."""
+
+
 def check_pinned(storage: Storage, epoch: bytes) -> None:
     """Raise if an operation is pinned to another epoch than a thread has.
 
@@ -432,10 +436,10 @@ def end_epoch(storage: Storage, claim: Claim) -> Op[Thread]:
     if item is None:
         return claim.thread.ended(new)
     thread = Thread.parse_for_deletion(item) if item else None
-    if thread is None or not thread.was_ended(claim.token, claim.thread.epoch):
-        raise _claim_lost(claim.root)
-    # The request took effect, but its response was lost and it was sent again.
-    return thread
+    if thread is not None and thread.was_ended(claim.token, claim.thread.epoch):
+        # The request took effect, but its response was lost and it was sent again.
+        return thread
+    raise _overtaken(claim, item)
 
 
 def finalize(storage: Storage, claim: Claim, thread: Thread, *, is_empty: bool) -> Op[None]:
@@ -446,13 +450,17 @@ def finalize(storage: Storage, claim: Claim, thread: Thread, *, is_empty: bool) 
     """
     stays_pending = is_empty or not thread.has_ttl
     change = protocol.finalize(claim.token, thread.epoch, stays_pending=stays_pending)
-    if (yield from storage.table.try_update(items.thread_key(claim.root), change)) is not None:
-        raise _claim_lost(claim.root)
+    item = yield from storage.table.try_update(items.thread_key(claim.root), change)
+    if item is not None:
+        raise _overtaken(claim, item)
 
 
-def _claim_lost(root: Partition) -> ThreadBusyError:
+def _overtaken(claim: Claim, item: Item) -> Exception:
+    """Return the error for a deletion whose change the thread item, which is given, did not take."""
+    if item and Thread.parse_for_deletion(item).claim == claim.token:
+        return BegunAnewError()
     msg = (
-        f"deleting from thread {root.thread_id!r} took longer than its claim of {CLAIM_SECONDS} s, and another"
+        f"deleting from thread {claim.root.thread_id!r} took longer than its claim of {CLAIM_SECONDS} s, and another"
         " deletion took over. The checkpoints are deleted; what only they needed goes with the next prune or"
         " deletion of the thread."
     )

@@ -7,6 +7,7 @@ import logging
 import sys
 import time
 from contextlib import closing, suppress
+from importlib import import_module
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -117,10 +118,8 @@ def serve(context: CommandContext, application: Starlette, host: str, port: int)
 
 def _raise_limit_of_connections() -> None:
     """Allow as many open files as this process may: with 1,024, slow connections of one client keep others out."""
-    try:
-        import resource  # noqa: PLC0415 - not on Windows.
-    except ModuleNotFoundError:
-        return
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with suppress(ValueError, OSError):
+    # Windows has no such module, and no such limit.
+    with suppress(ModuleNotFoundError, ValueError, OSError):
+        resource = import_module("resource")
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, PendingWrite
@@ -156,9 +156,12 @@ class SaverEndpoint:
         return None
 
     def describe(self, thread_id: str, about: ThreadDescription) -> None:
-        """Set the owner, title and metadata of a thread, which need not have a checkpoint yet."""
-        if isinstance(self.saver, TableSaver):
-            self.saver.set_thread(thread_id, owner=about.owner, title=about.title, metadata=about.metadata)
+        """Set the owner, title and metadata of a thread, which need not have a checkpoint yet.
+
+        The saver has to have a directory.
+        """
+        saver = cast("TableSaver", self.saver)
+        saver.set_thread(thread_id, owner=about.owner, title=about.title, metadata=about.metadata)
 
     # Versions
 
