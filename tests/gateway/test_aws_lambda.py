@@ -7,12 +7,15 @@ import base64
 import hashlib
 import importlib
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import boto3
 import pytest
+from moto import mock_aws
 
 from tools.engine import Engine
 
@@ -86,6 +89,22 @@ def test_events_are_served_one_after_the_other_on_one_event_loop(invoke: Invoke)
     assert refused["statusCode"] == 413
     assert refused["headers"]["content-type"] == "application/problem+json"
     assert json.loads(refused["body"])["status"] == 413
+
+
+@pytest.mark.engines("dynamodb-local")
+def test_the_audit_key_is_read_from_the_secret_that_the_template_names(
+    table_name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del table_name  # It is made where `invoke` finds it, not in what stands in for the secrets.
+    with mock_aws():
+        secrets = boto3.client("secretsmanager", region_name="eu-west-1")
+        arn = secrets.create_secret(Name="audit", SecretString="k" * 32)["ARN"]
+        monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+        monkeypatch.setenv("AUDIT_KEY_SECRET_ARN", arn)
+        # What the module sets is to be taken back.
+        monkeypatch.setenv("LANGGRAPH_GATEWAY_AUDIT_KEY", "")
+        request.getfixturevalue("invoke")
+    assert os.environ["LANGGRAPH_GATEWAY_AUDIT_KEY"] == "k" * 32
 
 
 @pytest.mark.engines("dynamodb-local")

@@ -313,6 +313,20 @@ def test_a_thread_that_becomes_another_s_in_between_is_refused(owner: str | None
         request.finish()
 
 
+def test_a_thread_that_is_deleted_as_often_as_it_is_created_is_not_waited_for_for_ever() -> None:
+    others = Others()
+    request = others.begin()
+
+    def go_on() -> None:
+        while not request.done:
+            request.go_on()
+            if others.harness.items("T", "1"):
+                others.harness.run(delete_thread(others.storage(), "1"))
+
+    with pytest.raises(PinnedEpochError):
+        go_on()
+
+
 def test_what_is_stored_is_stored_under_the_thread_that_was_checked() -> None:
     others = Others()
     others.owned("1", "ada")

@@ -185,8 +185,11 @@ async def test_a_token_is_revoked_by_a_change_of_the_file_without_a_restart(
     assert authenticate is not None
     current = PrincipalsOfFile(authenticate, everything, lambda: now[0])
 
-    def change(content: str, seconds: float) -> None:
-        everything.write_text(content)
+    def change(content: str | None, seconds: float) -> None:
+        if content is None:
+            everything.unlink()
+        else:
+            everything.write_text(content)
         now[0] = seconds
 
     async def name_of(word: str = WORD) -> str | None:
@@ -194,16 +197,19 @@ async def test_a_token_is_revoked_by_a_change_of_the_file_without_a_restart(
         return None if found is None else found.name
 
     assert await name_of() == "acme-agents"
+    now[0] = 1.0
+    assert await name_of() == "acme-agents"
     other = hashlib.sha256(b"another").hexdigest()
     for content, seconds, wanted in (
-        (EVERYTHING.replace(HASH, other), 0.5, ("acme-agents", None)),
-        (EVERYTHING.replace(HASH, other), 1.0, (None, "acme-agents")),
-        # A mistake changes nothing, and is told.
-        ("gateway: {principals: {bearer: {a: {sha256: [x]}}}}", 2.0, (None, "acme-agents")),
-        ("gateway: {}", 3.0, (None, None)),
-        (EVERYTHING, 4.0, ("acme-agents", None)),
+        (EVERYTHING.replace(HASH, other), 1.5, ("acme-agents", None)),
+        (EVERYTHING.replace(HASH, other), 2.0, (None, "acme-agents")),
+        # A mistake changes nothing, and is told; so is a file that is gone.
+        ("gateway: {principals: {bearer: {a: {sha256: [x]}}}}", 3.0, (None, "acme-agents")),
+        (None, 4.0, (None, "acme-agents")),
+        ("gateway: {}", 5.0, (None, None)),
+        (EVERYTHING, 6.0, ("acme-agents", None)),
     ):
         change(content, seconds)
         assert (await name_of(), await name_of("another")) == wanted
     told = [each.levelname for each in caplog.records if "read again" in each.message]
-    assert told == ["INFO", "ERROR", "INFO", "INFO"]
+    assert told == ["INFO", "ERROR", "ERROR", "INFO", "INFO"]

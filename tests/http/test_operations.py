@@ -34,7 +34,7 @@ from langgraph.checkpoint.dynamodb.gateway.messages import (
 from langgraph.checkpoint.dynamodb.http import operations
 from langgraph.checkpoint.dynamodb.http.lock import GatewayHolder
 from langgraph.checkpoint.dynamodb.http.memory import KnownCheckpoints
-from langgraph.checkpoint.dynamodb.http.service import Service, ask
+from langgraph.checkpoint.dynamodb.http.service import Inside, Service, ask
 from langgraph.checkpoint.dynamodb.http.values import loaded
 from tests.support.checkpoints import checkpoint_of, thread_config
 
@@ -162,6 +162,14 @@ def test_a_value_of_another_serializer_is_named() -> None:
         CheckpointerConfigurationError, match=r"channel 'x' is intact, but .* read its 'another' data"
     ):
         loaded(Codec(JsonPlusSerializer()), value, "channel 'x'")
+    with pytest.raises(CheckpointerConfigurationError, match="the answer has no data of it"):
+        loaded(Codec(JsonPlusSerializer()), Value("msgpack", None), "channel 'x'")
+
+
+def test_a_place_in_a_list_of_the_table_goes_back_as_it_came() -> None:
+    inside = Inside("acme/")
+    assert (inside("thread", "t"), inside("position", "acme/t")) == ("acme/t", "acme/t")
+    assert inside.named == ["acme/t"]
 
 
 def test_a_lock_that_another_has_is_lost() -> None:

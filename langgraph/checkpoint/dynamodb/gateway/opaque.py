@@ -7,7 +7,6 @@ small and not encrypted.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -166,11 +165,9 @@ def size_of(found: CheckpointTuple) -> int:
 
 def shown_metadata(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], Value | None]:
     """Return metadata as an answer has them, and their typed bytes if not all of them can be sent as they are."""
-    sent = {name: each for name, each in as_json(metadata).items() if _fits({name: each})}
+    sent = as_json(metadata)
     if isinstance(metadata, OpaqueMetadata):
-        return sent, Value(*metadata.typed)
-    if len(sent) < len(metadata):
-        return sent, Value("json", json.dumps(metadata).encode())
+        return {name: each for name, each in sent.items() if _fits({name: each})}, Value(*metadata.typed)
     return sent, None
 
 

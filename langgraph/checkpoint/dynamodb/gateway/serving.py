@@ -11,8 +11,6 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from typing_extensions import assert_never
-
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Item
 from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
@@ -94,13 +92,11 @@ class Reach:
                     raise forbidden(says)
             case "memories":
                 self.who.check_memories(name)
-            case "nodes":
-                self.who.check_namespace(name)
             case "searched":
                 # Only the principal's own are found under it.
                 pass
             case _:
-                assert_never(kind)
+                self.who.check_namespace(name)
         return name
 
     def _check(self, name: str, kind: str, kinds: str) -> None:

@@ -525,12 +525,9 @@ def _sent(
 
 def _metadata(client: Client, metadata: CheckpointMetadata) -> tuple[dict[str, Any], SentValue | None]:
     """Return metadata as requests have it: typed as well if JSON in UTF-8 cannot hold all of it."""
-    readable, text = _plain_part(metadata), metadata_json(metadata)
+    readable = _plain_part(metadata)
     if len(readable) == len(metadata):
         return readable, None
-    if text is not None:
-        # All of it is JSON, with half a surrogate pair.
-        return readable, SentValue("json", text.encode())
     return readable, dumped(client.codec, metadata, "the metadata", "metadata")
 
 
