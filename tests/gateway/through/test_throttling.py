@@ -164,6 +164,19 @@ def now_and_then() -> Throttles:
     return lambda _: rng.random() < 0.25
 
 
+def writes_but_the_first() -> Throttles:
+    """Return what throttles all writes but one, so that a request has stored something when it has to wait."""
+    first: list[Call] = []
+
+    def throttles(call: Call) -> bool:
+        if is_write(call) and not first:
+            first.append(call)
+            return False
+        return is_write(call)
+
+    return throttles
+
+
 async def error_of(saver: Any, puts: int = 1) -> Exception | None:
     """Put checkpoints; return the error that ends this."""
     try:
@@ -228,14 +241,18 @@ def test_a_hot_thread_does_not_delay_another_one_of_its_principal(
     assert run(main) < 0.2
 
 
+@pytest.mark.parametrize("throttles", [lambda: is_write, writes_but_the_first])
 def test_a_copy_outlasts_a_table_that_throttles_for_longer_than_a_request(
-    run: Run[int], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    throttles: Callable[[], Throttles],
+    run: Run[int],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def copied(saver: Any, endpoint: Endpoint) -> int:
         for number in range(3):
             await put(saver, number)
         # For longer than one request may take.
-        endpoint.throttle(is_write, 40)
+        endpoint.throttle(throttles(), 40)
         await saver.acopy_thread("t", "copy")
         return sum(not is_write(call) for call in endpoint.requests)
 
