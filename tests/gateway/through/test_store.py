@@ -230,6 +230,24 @@ def test_a_value_over_the_limits_is_refused_by_name(make_store: MakeStore, asked
     assert asked == ["about", "store/batch"]
 
 
+def test_what_is_deleted_while_it_is_exported_is_left_out(
+    make_store: MakeStore, make_direct: MakeDirect, asked: Asked
+) -> None:
+    store, direct = make_store(body_bytes_max=30_000), make_direct()
+    for number in range(9):
+        store.put(NAMESPACE, f"{number}", {"text": f"{number} " * 2000, "n": number})
+    asked.clear()
+
+    def delete() -> None:
+        # The first answer had no room for the last one, which is asked for now.
+        if len(asked) == 2:
+            direct.delete(NAMESPACE, "8")
+
+    asked.before = delete
+    assert [each["key"] for each in store.export_items(NAMESPACE)] == [f"{number}" for number in range(8)]
+    assert len(asked) >= 2
+
+
 def test_a_memory_that_no_answer_can_hold_is_named(make_store: MakeStore, make_direct: MakeDirect) -> None:
     make_direct().put(NAMESPACE, "large", {"text": "x" * 50_000})
     store = make_store(body_bytes_max=10_000)
