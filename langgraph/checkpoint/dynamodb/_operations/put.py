@@ -243,7 +243,7 @@ def _attempt(
     # A value that cannot be serialized raises here, before anything is stored.
     compose = partial(_composed, storage, new, parent, None if thread is None else thread.epoch)
     head = yield from work(compose, _size(new, parent))
-    use = Use(partition, new.parent_id, new.root_id)
+    use = Use(partition, new.parent_id, new.root_id, is_put=True)
     thread = yield from use_thread(storage, use, thread, parent)
     if thread is None:
         return False, None

@@ -22,6 +22,7 @@ the state when something was stored is kept at least as long as that: a checkpoi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
 from langgraph.checkpoint.dynamodb import protocol
@@ -68,6 +69,7 @@ class Use:
     """The checkpoint of the namespace: a put's parent, or the one that writes belong to."""
     root_id: str | None
     """The root checkpoint that the run is at."""
+    is_put: bool = False
 
     @property
     def begins(self) -> bool:
@@ -96,14 +98,12 @@ def use_thread(
         thread = yield from (ensure_epoch if use.begins else find_epoch)(storage, use.partition)
     if thread.life.ttl_seconds is None:
         return thread
-    root, is_due = use.partition.root, _is_due(storage, thread)
-    other = storage.cache.under_way(RENEWAL, root, storage.clock() - PUT_WAIT_SECONDS_MAX) if is_due else None
-    if other is not None:
+    root = use.partition.root
+    for other in _others(storage, use, thread):
         # Many tasks may end at once. What one of them notes need not be noted by the others.
         yield (Wait(other, PUT_WAIT_SECONDS_MAX),)
         thread = storage.cache.thread(root, thread.epoch) or thread
-        is_due = _is_due(storage, thread)
-        entry = storage.cache.checkpoint(use.partition.pk, use.checkpoint_id or "") or entry
+    is_due = _is_due(storage, thread)
     noted: CachedThread | None = thread
     if is_due:
         with storage.cache.working(RENEWAL, root, storage.clock()):
@@ -133,6 +133,22 @@ def _is_short(storage: Storage, use: Use, thread: CachedThread, entry: CachedChe
             return False
         kept_until = items.expires_at(head)
     return expires_before(kept_until, thread.life.kept_until)
+
+
+def _others(storage: Storage, use: Use, thread: CachedThread) -> list[Future[None]]:
+    """Return what this process is doing in a thread that has to end before a use is noted, if that is due.
+
+    If the thread is dead, that is a put in the root. It may be that of the root checkpoint that the call names, which
+    LangGraph puts in the background: what is stored tells whether the call goes on with the thread.
+    """
+    if not _is_due(storage, thread):
+        return []
+    root, now = use.partition.root, storage.clock()
+    kinds = [RENEWAL]
+    if (thread.life.alive_until or 0) <= now and not (use.is_put and not use.partition.namespace):
+        kinds.insert(0, PUT)
+    found = [storage.cache.under_way(kind, root, now - PUT_WAIT_SECONDS_MAX) for kind in kinds]
+    return [each for each in found if each is not None]
 
 
 def was_noted(storage: Storage, thread: CachedThread) -> bool:

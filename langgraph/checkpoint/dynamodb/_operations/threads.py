@@ -439,7 +439,7 @@ def end_epoch(storage: Storage, claim: Claim) -> Op[Thread]:
     if thread is not None and thread.was_ended(claim.token, claim.thread.epoch):
         # The request took effect, but its response was lost and it was sent again.
         return thread
-    raise _overtaken(claim, item)
+    raise _overtaken(storage, claim, item)
 
 
 def finalize(storage: Storage, claim: Claim, thread: Thread, *, is_empty: bool) -> Op[None]:
@@ -452,12 +452,14 @@ def finalize(storage: Storage, claim: Claim, thread: Thread, *, is_empty: bool) 
     change = protocol.finalize(claim.token, thread.epoch, stays_pending=stays_pending)
     item = yield from storage.table.try_update(items.thread_key(claim.root), change)
     if item is not None:
-        raise _overtaken(claim, item)
+        raise _overtaken(storage, claim, item)
 
 
-def _overtaken(claim: Claim, item: Item) -> Exception:
+def _overtaken(storage: Storage, claim: Claim, item: Item) -> Exception:
     """Return the error for a deletion whose change the thread item, which is given, did not take."""
-    if item and Thread.parse_for_deletion(item).claim == claim.token:
+    # One that stood still for longer must not delete what has come since.
+    is_held = storage.clock() - claim.claimed_at <= CLAIM_SECONDS
+    if item and is_held and Thread.parse_for_deletion(item).claim == claim.token:
         return BegunAnewError()
     msg = (
         f"deleting from thread {claim.root.thread_id!r} took longer than its claim of {CLAIM_SECONDS} s, and another"
