@@ -124,7 +124,7 @@ def slept(saver: Saver, advance: Advance) -> Any:
     graph.invoke({"ask": "!nuts"}, CONFIG)
     graph.invoke({"ask": "hello"}, CONFIG)
     naps.append(1.05 * HOUR)
-    graph.invoke({"ask": "!vegan"}, CONFIG)
+    graph.invoke({"ask": "!vegan"}, CONFIG, durability="sync")
     return [each.values for each in graph.get_state_history(CONFIG)], graph.invoke({"ask": "!eggs"}, CONFIG)
 
 
