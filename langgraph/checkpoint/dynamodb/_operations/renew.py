@@ -192,11 +192,7 @@ def _goes_on(storage: Storage, use: Use, thread: Thread, now: float) -> Op[bool]
     if use.root_id is None or not thread.may_live_on(now):
         return False
     head = yield from storage.table.get(use.partition.root, items.checkpoint_prefix(use.root_id))
-    return (
-        head is not None
-        and not items.is_expired(head, now)
-        and protocol.is_committed(head, items.BODY, thread)
-    )
+    return head is not None and _is_there(storage, head, thread)
 
 
 # Renewing
