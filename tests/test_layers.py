@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from importlib.util import resolve_name
 from pathlib import Path
 
 import pytest
@@ -44,11 +45,30 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 # What is beside the checkpoint package uses its core, and neither the saver nor what is above it.
 BESIDE = {name: FOLDER.parents[1] / name / "dynamodb" for name in ("store", "cache")}
 
+BESIDE_MODULES = [path for folder in BESIDE.values() for path in sorted(folder.rglob("*.py"))]
+
 
 def _layer(parts: tuple[str, ...]) -> int:
     if parts[:1] == ("gateway",) and len(parts) > 1 and parts[1].removesuffix(".py") in CALLS:
         return LAYERS.index("calls")
     return LAYERS.index(parts[0].removesuffix(".py") if parts else "__init__")
+
+
+def _source(path: Path, node: ast.ImportFrom) -> str:
+    """Return the full name of the module that a statement imports from."""
+    if not node.level:
+        return str(node.module)
+    room = path.relative_to(FOLDER.parents[2]).parent
+    return resolve_name("." * node.level + (node.module or ""), ".".join(room.parts))
+
+
+@pytest.mark.parametrize(
+    "path", MODULES + BESIDE_MODULES, ids=lambda path: str(path.relative_to(FOLDER.parents[1]))
+)
+def test_imports_within_a_package_are_relative(path: Path) -> None:
+    own = ".".join(path.relative_to(FOLDER.parents[2]).parts[:3])
+    nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
+    assert not [node.module for node in nodes if not node.level and (node.module or "").startswith(own)]
 
 
 def _imports(path: Path) -> set[tuple[str, ...]]:
@@ -57,8 +77,7 @@ def _imports(path: Path) -> set[tuple[str, ...]]:
     for node in ast.walk(ast.parse(path.read_text())):
         names = [alias.name for alias in node.names] if isinstance(node, (ast.Import, ast.ImportFrom)) else []
         if isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: a relative import"
-            names = [f"{node.module}.{name}" for name in names]
+            names = [f"{_source(path, node)}.{name}" for name in names]
         found |= {tuple(name.split(".")[3:]) for name in names if name.startswith(f"{PACKAGE}.")}
     return found
 
@@ -107,8 +126,9 @@ def _imported(path: Path, modules: dict[str, Path]) -> set[str]:
     found: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and id(node) not in within:
-            names = {f"{node.module}.{name.name}" for name in node.names}
-            found |= names if names <= modules.keys() else {*names, str(node.module)}
+            source = _source(path, node)
+            names = {f"{source}.{name.name}" for name in node.names}
+            found |= names if names <= modules.keys() else {*names, source}
         if isinstance(node, ast.Import) and id(node) not in within:
             found |= {name.name for name in node.names}
     return found & modules.keys()

@@ -13,7 +13,7 @@ import pytest
 import langgraph.checkpoint.dynamodb as package
 from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._operations.directory import set_thread
+from langgraph.checkpoint.dynamodb._operations.threads import set_thread
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op
 from langgraph.checkpoint.dynamodb.protocol import Thread
 from tests.support.checkpoints import noise

@@ -20,7 +20,7 @@ from benchmarks.meter import Meter
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.items import partition_of
 from langgraph.checkpoint.dynamodb._format.moments import stored_at
-from langgraph.checkpoint.dynamodb._operations.threads import read_thread
+from langgraph.checkpoint.dynamodb._operations.thread_item import read_thread
 from langgraph.checkpoint.dynamodb.cli import prune, values
 from langgraph.checkpoint.dynamodb.cli.outcome import Exit
 from langgraph.checkpoint.dynamodb.cli.output import Output

@@ -17,7 +17,7 @@ import pytest
 from langgraph.checkpoint.dynamodb import DynamoDBSaver, ThreadBusyError
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._operations import delete_owner
-from langgraph.checkpoint.dynamodb._operations.directory import ThreadSummary
+from langgraph.checkpoint.dynamodb._operations.threads import ThreadSummary
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.cli.delete import Person

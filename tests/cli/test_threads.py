@@ -12,7 +12,7 @@ import pytest
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
-from langgraph.checkpoint.dynamodb._operations.directory import set_thread
+from langgraph.checkpoint.dynamodb._operations.threads import set_thread
 from langgraph.checkpoint.dynamodb.cli.output import Output
 from langgraph.store.dynamodb import DynamoDBStore
 from tests.cli.conftest import OpenSaver, Run, Terminal

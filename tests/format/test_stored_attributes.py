@@ -16,8 +16,8 @@ from langgraph.checkpoint.dynamodb._format import items, schema
 from langgraph.checkpoint.dynamodb._format.attributes import TYPES, kind_of
 from langgraph.checkpoint.dynamodb._format.items import Item
 from langgraph.checkpoint.dynamodb._operations import thread_lock
-from langgraph.checkpoint.dynamodb._operations.directory import set_thread
 from langgraph.checkpoint.dynamodb._operations.entries import enter_thread
+from langgraph.checkpoint.dynamodb._operations.threads import set_thread
 from langgraph.checkpoint.dynamodb._operations.verify import Verification, verify_thread
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.store.dynamodb import DynamoDBStore, keys, memory_items

@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 
 from langgraph.checkpoint.dynamodb import errors
 from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
-from langgraph.checkpoint.dynamodb._operations.threads import PinnedEpochError
+from langgraph.checkpoint.dynamodb._operations.thread_item import PinnedEpochError
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError
 from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, metrics
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError, problem_of

@@ -23,10 +23,10 @@ from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Life
 from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
 from langgraph.checkpoint.dynamodb._operations.delete import delete_thread, prune
-from langgraph.checkpoint.dynamodb._operations.directory import set_thread
 from langgraph.checkpoint.dynamodb._operations.put import put as put_core
 from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
-from langgraph.checkpoint.dynamodb._operations.threads import PinnedEpochError
+from langgraph.checkpoint.dynamodb._operations.thread_item import PinnedEpochError
+from langgraph.checkpoint.dynamodb._operations.threads import set_thread
 from langgraph.checkpoint.dynamodb._runtime.cache import CachedThread
 from langgraph.checkpoint.dynamodb._runtime.drivers import Runner
 from langgraph.checkpoint.dynamodb._runtime.steps import Op

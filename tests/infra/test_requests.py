@@ -17,7 +17,7 @@ import pytest
 from langgraph.cache.dynamodb import DynamoDBCache
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.schema import INDEXES, table_schema
-from langgraph.checkpoint.dynamodb._operations import threads
+from langgraph.checkpoint.dynamodb._operations import thread_item
 from langgraph.store.dynamodb import DynamoDBStore
 from tests.infra.authorization import HASH_KEYS, Gate, Request, actions_of, is_allowed
 from tests.infra.conftest import for_table
@@ -49,7 +49,7 @@ Recorded: TypeAlias = dict[Kind, list[Request]]
 @pytest.fixture
 def recorded(engine: Engine, table_name: str, monkeypatch: pytest.MonkeyPatch) -> Recorded:
     """Give the requests of each kind of calls, which are made in the order of a thread's life."""
-    monkeypatch.setattr(threads, "ACTIVITY_SECONDS", 0)
+    monkeypatch.setattr(thread_item, "ACTIVITY_SECONDS", 0)
     found: Recorded = {each: [] for each in get_args(Kind)}
     gate, session = Gate([EVERYTHING]), boto3.Session()
     gate.guard(session)

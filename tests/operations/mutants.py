@@ -22,7 +22,7 @@ from langgraph.checkpoint.dynamodb._operations import (
     put_writes,
     reads,
     renew,
-    threads,
+    thread_item,
 )
 from langgraph.checkpoint.dynamodb._operations.inventory import Inventory
 from langgraph.checkpoint.dynamodb._operations.needs import Before, Needs
@@ -104,15 +104,15 @@ def pending_epochs_are_confirmed(patch: pytest.MonkeyPatch) -> None:
     """A put is acknowledged under an epoch that is pending."""
 
     def confirm(storage: Storage, at: Partition, _epoch: bytes) -> Op[CachedThread | None]:
-        thread = yield from threads.read_thread(storage, at)
-        return None if thread is None else threads.cached_thread(storage, at, thread)
+        thread = yield from thread_item.read_thread(storage, at)
+        return None if thread is None else thread_item.cached_thread(storage, at, thread)
 
     patch.setattr(put, "confirm_epoch", confirm)
 
 
 def segments_that_have_gone_are_ignored(patch: pytest.MonkeyPatch) -> None:
     """What is reused is extended where it is there, and named all the same."""
-    extend_segments = threads.extend_segments
+    extend_segments = thread_item.extend_segments
 
     def extend(
         storage: Storage, at: Partition, ids: Iterable[bytes], expires_at: int | None
@@ -141,10 +141,10 @@ def writes_reuse_across_epochs(patch: pytest.MonkeyPatch) -> None:
 
 def anybody_releases(patch: pytest.MonkeyPatch) -> None:
     """A release takes any claim, whose ever it is."""
-    release = threads.release
+    release = thread_item.release
 
     def release_any(storage: Storage, root: Partition, claim: bytes, **options: bool) -> Op[None]:
-        thread = yield from threads.read_thread(storage, root)
+        thread = yield from thread_item.read_thread(storage, root)
         yield from release(storage, root, claim if thread is None else thread.claim or claim, **options)
 
     patch.setattr("langgraph.checkpoint.dynamodb._operations.collect.release", release_any)
@@ -240,7 +240,7 @@ def reads_that_were_sent_are_shared(patch: pytest.MonkeyPatch) -> None:
 
 def a_cached_activity_counts(patch: pytest.MonkeyPatch) -> None:
     """A thread is taken for active because another operation of the process is about to note that."""
-    touched = threads._touched
+    touched = thread_item._touched
 
     def touched_by_cache(storage: Storage, partition: Partition, epoch: bytes, thread: Any) -> Any:
         known = storage.cache.thread(partition.root)
@@ -248,12 +248,12 @@ def a_cached_activity_counts(patch: pytest.MonkeyPatch) -> None:
             thread = replace(thread, last_active=known.last_active)
         return touched(storage, partition, epoch, thread)
 
-    patch.setattr(threads, "_touched", touched_by_cache)
+    patch.setattr(thread_item, "_touched", touched_by_cache)
 
 
 def a_touch_is_given_up(patch: pytest.MonkeyPatch) -> None:
     """A put that a deletion overtakes does not touch the thread that the deletion keeps."""
-    patch.setattr(threads, "_touch_kept", lambda *_: iter(()))
+    patch.setattr(thread_item, "_touch_kept", lambda *_: iter(()))
 
 
 def puts_ignore_renewals(patch: pytest.MonkeyPatch) -> None:

@@ -15,15 +15,15 @@ from langgraph.checkpoint.dynamodb._format.items import Item
 from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS
 from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
 from langgraph.checkpoint.dynamodb._operations.delete import delete_thread, prune
-from langgraph.checkpoint.dynamodb._operations.directory import (
+from langgraph.checkpoint.dynamodb._operations.entries import enter_thread, tenant_prefix
+from langgraph.checkpoint.dynamodb._operations.put import put
+from langgraph.checkpoint.dynamodb._operations.threads import (
     Newest,
     ThreadQuery,
     list_threads,
     look_up,
     set_thread,
 )
-from langgraph.checkpoint.dynamodb._operations.entries import enter_thread, tenant_prefix
-from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from tests.support.checkpoints import METADATA, checkpoint_of, noise, thread_config
 from tests.support.harness import Harness, changes_thread, single_effects

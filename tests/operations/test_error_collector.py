@@ -16,7 +16,7 @@ from langgraph.checkpoint.dynamodb import (
 )
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec, UnreadableError
-from langgraph.checkpoint.dynamodb._operations import threads
+from langgraph.checkpoint.dynamodb._operations import thread_item
 from langgraph.checkpoint.dynamodb._operations.delete import prune
 from langgraph.checkpoint.dynamodb._operations.error_collector import ErrorCollector
 from langgraph.checkpoint.dynamodb._operations.list import list_checkpoints
@@ -67,7 +67,9 @@ def test_of_several_damaged_threads_the_error_names_all_and_others_are_deleted_f
 def test_a_thread_that_is_being_deleted_does_not_keep_others_from_it(
     harness: Harness, process: Process, delete: Callable[[Process], Op[None]]
 ) -> None:
-    harness.run(threads.acquire_claim(process.storage, items.partition_of("b"), b"somebody", resets=False))
+    harness.run(
+        thread_item.acquire_claim(process.storage, items.partition_of("b"), b"somebody", resets=False)
+    )
     with pytest.raises(ThreadBusyError, match=r"[Tt]hread 'b'"):
         harness.run(delete(process))
     assert _untouched(harness) == ["b"]

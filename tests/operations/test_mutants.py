@@ -15,16 +15,16 @@ from tests.operations import (
     test_collect,
     test_copy,
     test_delta_expiry,
-    test_directory,
     test_get,
     test_put,
     test_put_writes,
     test_renew,
     test_renewal_crashes,
+    test_thread_item,
     test_threads,
 )
 from tests.operations.mutants import Mutation
-from tests.operations.test_directory import Users
+from tests.operations.test_threads import Users
 from tests.runtime import test_requests
 
 CATCHERS: Mapping[Mutation, Callable[..., None]] = {
@@ -68,13 +68,13 @@ CATCHERS: Mapping[Mutation, Callable[..., None]] = {
         test_put.test_a_put_that_finds_a_segment_gone_stores_the_value_again
     ),
     mutants.reads_that_were_sent_are_shared: (
-        test_threads.test_a_confirmation_uses_no_answer_from_before_its_commit
+        test_thread_item.test_a_confirmation_uses_no_answer_from_before_its_commit
     ),
     mutants.a_cached_activity_counts: partial(
-        test_directory.test_a_put_does_not_rely_on_another_one_that_was_to_enter_the_thread, users=Users()
+        test_threads.test_a_put_does_not_rely_on_another_one_that_was_to_enter_the_thread, users=Users()
     ),
     mutants.a_touch_is_given_up: partial(
-        test_directory.test_a_thread_that_is_pruned_between_confirmation_and_touch_is_touched,
+        test_threads.test_a_thread_that_is_pruned_between_confirmation_and_touch_is_touched,
         users=Users(),
         is_listed=True,
         prunes=1,
@@ -86,7 +86,7 @@ CATCHERS: Mapping[Mutation, Callable[..., None]] = {
         test_put_writes.test_writes_reuse_nothing_that_is_remembered_under_another_epoch
     ),
     mutants.anybody_releases: partial(
-        test_threads.test_a_deletion_that_lost_its_claim_does_not_release_another_ones,
+        test_thread_item.test_a_deletion_that_lost_its_claim_does_not_release_another_ones,
         deletion="prune",
         stands_still_before="#pending",
     ),

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._operations.directory import look_up
 from langgraph.checkpoint.dynamodb._operations.overview import (
     is_stored,
     lines,
     threads_of_run,
 )
 from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
+from langgraph.checkpoint.dynamodb._operations.threads import look_up
 from langgraph.checkpoint.dynamodb._runtime.steps import collected
 from tests.support.checkpoints import noise, thread_config
 from tests.support.harness import THREAD, Harness

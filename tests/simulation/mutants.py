@@ -14,11 +14,11 @@ from langgraph.checkpoint.dynamodb._operations import (
     item_builder,
     put,
     put_writes,
-    threads,
+    thread_item,
 )
 from langgraph.checkpoint.dynamodb._operations.collect import _Namespace
 from langgraph.checkpoint.dynamodb._operations.inventory import Inventory
-from langgraph.checkpoint.dynamodb._operations.threads import Claim
+from langgraph.checkpoint.dynamodb._operations.thread_item import Claim
 from langgraph.checkpoint.dynamodb._runtime.cache import CachedThread
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
@@ -29,7 +29,7 @@ Mutation: TypeAlias = Callable[[pytest.MonkeyPatch], None]
 
 def head_first(patch: pytest.MonkeyPatch) -> None:
     """A put commits its head before what the head names is stored."""
-    store, confirm = item_builder.store_segments, threads.confirm_epoch
+    store, confirm = item_builder.store_segments, thread_item.confirm_epoch
     left: dict[Storage, Any] = {}
 
     def store_nothing(storage: Storage, *arguments: Any) -> Op[bool]:
@@ -99,8 +99,8 @@ def reread_before_the_epoch_ends(patch: pytest.MonkeyPatch) -> None:
 def no_exclusion(patch: pytest.MonkeyPatch) -> None:
     """All deletions of a thread take the same claim, so that none keeps another one out."""
     anyone = b"anyone"
-    acquire, end, finalize = threads.acquire_claim, threads.end_epoch, threads.finalize
-    release = threads.release
+    acquire, end, finalize = thread_item.acquire_claim, thread_item.end_epoch, thread_item.finalize
+    release = thread_item.release
 
     def acquire_any(
         storage: Storage, root: Partition, _token: bytes = anyone, *, resets: bool = False

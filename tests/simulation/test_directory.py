@@ -10,7 +10,7 @@ import pytest
 from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format.items import Life
 from langgraph.checkpoint.dynamodb._operations import copy as copying
-from langgraph.checkpoint.dynamodb._operations import directory, entries, threads
+from langgraph.checkpoint.dynamodb._operations import entries, thread_item, threads
 from langgraph.checkpoint.dynamodb._operations.entries import ThreadDescription
 from langgraph.checkpoint.dynamodb.protocol import Change
 from tests.simulation.history import Violation
@@ -34,12 +34,12 @@ def puts_enter_nothing(patch: pytest.MonkeyPatch) -> None:
         return None
 
     patch.setattr(protocol, "create_thread", without_entry)
-    patch.setattr(threads, "_touch", nothing)
+    patch.setattr(thread_item, "_touch", nothing)
 
 
 def nothing_is_touched(patch: pytest.MonkeyPatch) -> None:
     """A thread's last activity stays that of its first put."""
-    patch.setattr(threads, "activity_seconds", lambda *_: 10**9)
+    patch.setattr(thread_item, "activity_seconds", lambda *_: 10**9)
 
 
 def the_last_put_owns(patch: pytest.MonkeyPatch) -> None:
@@ -49,19 +49,19 @@ def the_last_put_owns(patch: pytest.MonkeyPatch) -> None:
     def enter_again(*listed: Any) -> Change:
         return enter(*listed)._replace(condition="#epoch = :epoch")
 
-    activity = threads._activity  # noqa: SLF001 - a mutant changes what nobody else may.
+    activity = thread_item._activity  # noqa: SLF001 - a mutant changes what nobody else may.
 
     def activity_anew(storage: Any, partition: Any, thread: Any) -> Any:
         return activity(storage, partition, replace(thread, last_active=None) if storage.entry else thread)
 
     patch.setattr(protocol, "list_thread", enter_again)
-    patch.setattr(threads, "_activity", activity_anew)
+    patch.setattr(thread_item, "_activity", activity_anew)
 
 
 def a_description_drops_the_rest(patch: pytest.MonkeyPatch) -> None:
     """A title replaces the owner."""
     described = entries.described
-    patch.setattr(directory, "described", lambda _about, *asked: described(ThreadDescription(), *asked))
+    patch.setattr(threads, "described", lambda _about, *asked: described(ThreadDescription(), *asked))
 
 
 def copies_enter_nothing(patch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.checkpoint.dynamodb import _format, _operations
 from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
-from langgraph.checkpoint.dynamodb._operations.directory import ThreadQuery, ThreadSummary
+from langgraph.checkpoint.dynamodb._operations.threads import ThreadQuery, ThreadSummary
 from langgraph.checkpoint.dynamodb._operations.verify import Verification, repair_thread, verify_thread
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, Wait, collected
 from langgraph.checkpoint.dynamodb.errors import (

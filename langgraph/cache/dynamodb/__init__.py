@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from langgraph.cache.dynamodb.cache import DynamoDBCache
+from .cache import DynamoDBCache
 
 __all__ = ["DynamoDBCache"]

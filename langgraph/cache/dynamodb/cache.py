@@ -12,7 +12,6 @@ from langgraph.cache.base import BaseCache, FullKey, Namespace, ValueT
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from typing_extensions import Unpack
 
-from langgraph.cache.dynamodb.entries import CacheStorage, Values, checked_owner_key, clear, get, put
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import (
     CACHE_CONNECT_SECONDS,
@@ -25,6 +24,8 @@ from langgraph.checkpoint.dynamodb._runtime.options import check_flag, check_own
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
+
+from .entries import CacheStorage, Values, checked_owner_key, clear, get, put
 
 
 class TableCache(TransportOwner, BaseCache[ValueT], ABC):

@@ -6,7 +6,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from langgraph.checkpoint.dynamodb.errors import (
+from .errors import (
     CheckpointCorruptionError,
     CheckpointerConfigurationError,
     CheckpointerError,
@@ -18,13 +18,13 @@ from langgraph.checkpoint.dynamodb.errors import (
     ThreadBusyError,
     ThreadLockLostError,
 )
-from langgraph.checkpoint.dynamodb.version import __version__
+from .version import __version__
 
 if TYPE_CHECKING:
-    from langgraph.checkpoint.dynamodb._operations.delete_owner import OwnerDeletion
-    from langgraph.checkpoint.dynamodb._operations.directory import ThreadPage, ThreadSummary
-    from langgraph.checkpoint.dynamodb._operations.runs import RunSummary
-    from langgraph.checkpoint.dynamodb.config import (
+    from ._operations.delete_owner import OwnerDeletion
+    from ._operations.runs import RunSummary
+    from ._operations.threads import ThreadPage, ThreadSummary
+    from .config import (
         CacheConfig,
         CheckpointerConfig,
         StoreConfig,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         open_checkpointer,
         open_store,
     )
-    from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
+    from .saver import DynamoDBSaver
 
 __all__ = [
     "CacheConfig",
@@ -71,8 +71,8 @@ _LATER = {
     "DynamoDBSaver": "saver",
     "RunSummary": "_operations.runs",
     "OwnerDeletion": "_operations.delete_owner",
-    "ThreadPage": "_operations.directory",
-    "ThreadSummary": "_operations.directory",
+    "ThreadPage": "_operations.threads",
+    "ThreadSummary": "_operations.threads",
 }
 
 

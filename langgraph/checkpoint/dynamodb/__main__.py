@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from langgraph.checkpoint.dynamodb.cli.printed import main
+from .cli.printed import main
 
 if __name__ == "__main__":
     main()

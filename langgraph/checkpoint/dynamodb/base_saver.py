@@ -21,23 +21,18 @@ from langgraph.checkpoint.base import (
     DeltaChannelHistory,
 )
 
-from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
-from langgraph.checkpoint.dynamodb._operations.delete import delete_for_runs, delete_thread, prune
-from langgraph.checkpoint.dynamodb._operations.delete_owner import OwnerDeletion, delete_owner
-from langgraph.checkpoint.dynamodb._operations.delta_history import get_delta_channel_history
-from langgraph.checkpoint.dynamodb._operations.directory import (
-    ThreadPage,
-    ThreadQuery,
-    list_threads,
-    set_thread,
-)
-from langgraph.checkpoint.dynamodb._operations.get import get_tuple
-from langgraph.checkpoint.dynamodb._operations.list import list_checkpoints
-from langgraph.checkpoint.dynamodb._operations.put import put
-from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
-from langgraph.checkpoint.dynamodb._operations.runs import RunSummary, list_runs
-from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
+from ._operations.copy import copy_thread
+from ._operations.delete import delete_for_runs, delete_thread, prune
+from ._operations.delete_owner import OwnerDeletion, delete_owner
+from ._operations.delta_history import get_delta_channel_history
+from ._operations.get import get_tuple
+from ._operations.list import list_checkpoints
+from ._operations.put import put
+from ._operations.put_writes import put_writes
+from ._operations.runs import RunSummary, list_runs
+from ._operations.threads import ThreadPage, ThreadQuery, list_threads, set_thread
+from ._runtime.storage import Storage
+from ._runtime.transport_owner import TransportOwner
 
 P = ParamSpec("P")
 T = TypeVar("T")

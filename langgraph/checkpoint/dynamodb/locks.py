@@ -21,10 +21,10 @@ from typing import Any
 
 from typing_extensions import Self
 
-from langgraph.checkpoint.dynamodb._operations.thread_lock import TOKEN_BYTES, Hold, Holder, acquire, hold_on
-from langgraph.checkpoint.dynamodb._runtime.drivers import Runner
-from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, ThreadLockLostError
+from ._operations.thread_lock import TOKEN_BYTES, Hold, Holder, acquire, hold_on
+from ._runtime.drivers import Runner
+from ._runtime.steps import Op
+from .errors import CheckpointerInputError, ThreadLockLostError
 
 logger = logging.getLogger(__name__)
 

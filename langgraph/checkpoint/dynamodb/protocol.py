@@ -50,23 +50,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
-from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.items import Item, Life
-from langgraph.checkpoint.dynamodb._format.limits import (
-    CLAIM_SECONDS,
-    ORPHAN_SECONDS,
-    OWNER_KEPT_SECONDS,
-    UPLOAD_SECONDS_MAX,
-)
-from langgraph.checkpoint.dynamodb._format.schema import (
-    ACTIVE_DAY,
-    ALIVE_UNTIL,
-    LAST_ACTIVE,
-    OWNER,
-    PARTITION_KEY,
-    TTL_ATTRIBUTE,
-)
-from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError
+from ._format import items
+from ._format.items import Item, Life
+from ._format.limits import CLAIM_SECONDS, ORPHAN_SECONDS, OWNER_KEPT_SECONDS, UPLOAD_SECONDS_MAX
+from ._format.schema import ACTIVE_DAY, ALIVE_UNTIL, LAST_ACTIVE, OWNER, PARTITION_KEY, TTL_ATTRIBUTE
+from .errors import CheckpointCorruptionError
 
 # The thread item
 

@@ -9,22 +9,16 @@ from typing import Any, Concatenate
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from typing_extensions import Unpack, override
 
-from langgraph.checkpoint.dynamodb._format.codec import Codec
-from langgraph.checkpoint.dynamodb._format.limits import CHECKPOINT_BYTES_MAX, RETRY_SECONDS
-from langgraph.checkpoint.dynamodb._operations.table_owner import TableOwner
-from langgraph.checkpoint.dynamodb._operations.thread_lock import TableHolder
-from langgraph.checkpoint.dynamodb._runtime.cache import Cache
-from langgraph.checkpoint.dynamodb._runtime.connection import TableKeywords, connect
-from langgraph.checkpoint.dynamodb._runtime.options import (
-    check_bytes,
-    check_flag,
-    check_owner_options,
-    check_serde,
-    check_thread_ttl,
-)
-from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.checkpoint.dynamodb.base_saver import CACHE_BYTES, P, T, TableSaver
-from langgraph.checkpoint.dynamodb.locks import ThreadLocks
+from ._format.codec import Codec
+from ._format.limits import CHECKPOINT_BYTES_MAX, RETRY_SECONDS
+from ._operations.table_owner import TableOwner
+from ._operations.thread_lock import TableHolder
+from ._runtime.cache import Cache
+from ._runtime.connection import TableKeywords, connect
+from ._runtime.options import check_bytes, check_flag, check_owner_options, check_serde, check_thread_ttl
+from ._runtime.storage import Storage
+from .base_saver import CACHE_BYTES, P, T, TableSaver
+from .locks import ThreadLocks
 
 
 class DynamoDBSaver(TableOwner, ThreadLocks, TableSaver):

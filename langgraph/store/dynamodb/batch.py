@@ -27,17 +27,18 @@ from langgraph.checkpoint.dynamodb._format.limits import TTL_SECONDS_MAX
 from langgraph.checkpoint.dynamodb._operations.arguments import shortened
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
-from langgraph.store.dynamodb import reads
-from langgraph.store.dynamodb.index import Embedded, Embedder, Index
-from langgraph.store.dynamodb.keys import Address, address_of
-from langgraph.store.dynamodb.memory_items import Expected, pack_value
-from langgraph.store.dynamodb.namespaces import list_namespaces
-from langgraph.store.dynamodb.put import NewMemory, Times, put
-from langgraph.store.dynamodb.register import register, stay_registered
-from langgraph.store.dynamodb.search import ORDERS, Order, Search, search
-from langgraph.store.dynamodb.similarity import NewVector
-from langgraph.store.dynamodb.storage import VALUE_BYTES_MAX, StoreStorage
-from langgraph.store.dynamodb.values import check_filter, plain
+
+from . import reads
+from .index import Embedded, Embedder, Index
+from .keys import Address, address_of
+from .memory_items import Expected, pack_value
+from .namespaces import list_namespaces
+from .put import NewMemory, Times, put
+from .register import register, stay_registered
+from .search import ORDERS, Order, Search, search
+from .similarity import NewVector
+from .storage import VALUE_BYTES_MAX, StoreStorage
+from .values import check_filter, plain
 
 _TTL_MINUTES_MAX = TTL_SECONDS_MAX // 60
 

@@ -9,9 +9,10 @@ from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
 from langgraph.checkpoint.dynamodb.errors import SearchLimitError
-from langgraph.store.dynamodb import keys
-from langgraph.store.dynamodb.register import partitions_under
-from langgraph.store.dynamodb.storage import StoreStorage
+
+from . import keys
+from .register import partitions_under
+from .storage import StoreStorage
 
 
 class Budget:

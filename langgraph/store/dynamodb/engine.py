@@ -11,12 +11,13 @@ from langgraph.checkpoint.dynamodb._format.items import Item, key, partition_key
 from langgraph.checkpoint.dynamodb._format.labels import MEMORIES_MARK
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
-from langgraph.store.dynamodb.budget import Budget
-from langgraph.store.dynamodb.keys import VECTORS, Address, is_vector_under, parse_vector
-from langgraph.store.dynamodb.reads import LoadedMemory
-from langgraph.store.dynamodb.similarity import Candidates, NewVector, Scored, best_scores
-from langgraph.store.dynamodb.storage import StoreStorage
-from langgraph.store.dynamodb.vector_engine import Vector, VectorEngine
+
+from .budget import Budget
+from .keys import VECTORS, Address, is_vector_under, parse_vector
+from .reads import LoadedMemory
+from .similarity import Candidates, NewVector, Scored, best_scores
+from .storage import StoreStorage
+from .vector_engine import Vector, VectorEngine
 
 # The engine's calls are blocking, so a driver moves them off its event loop.
 _OFF_THE_LOOP = 1 << 30

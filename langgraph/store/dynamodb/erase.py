@@ -21,9 +21,10 @@ from langgraph.checkpoint.dynamodb._format.items import Item
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
-from langgraph.store.dynamodb import memory_items
-from langgraph.store.dynamodb.engine import remove
-from langgraph.store.dynamodb.keys import (
+
+from . import memory_items
+from .engine import remove
+from .keys import (
     MEMORIES,
     VECTORS,
     Address,
@@ -33,12 +34,12 @@ from langgraph.store.dynamodb.keys import (
     partition_of,
     path_prefix,
 )
-from langgraph.store.dynamodb.keys import after as end_of
-from langgraph.store.dynamodb.memory_items import TOMBSTONE_SECONDS
-from langgraph.store.dynamodb.put import NewMemory, put
-from langgraph.store.dynamodb.reads import belongings
-from langgraph.store.dynamodb.register import partitions_under, unregister
-from langgraph.store.dynamodb.storage import LEFTOVER_SECONDS, StoreStorage
+from .keys import after as end_of
+from .memory_items import TOMBSTONE_SECONDS
+from .put import NewMemory, put
+from .reads import belongings
+from .register import partitions_under, unregister
+from .storage import LEFTOVER_SECONDS, StoreStorage
 
 Part: TypeAlias = tuple[int, Address | None]
 

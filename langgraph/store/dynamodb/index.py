@@ -13,9 +13,10 @@ from langgraph.store.base import IndexConfig, ensure_embeddings, get_text_at_pat
 
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerInputError
 from langgraph.checkpoint.dynamodb.version import requirement
-from langgraph.store.dynamodb.engine import EngineVectors
-from langgraph.store.dynamodb.similarity import DISTANCES, Distance, NewVector, SimilarityQuery, Vectors
-from langgraph.store.dynamodb.vector_engine import VectorEngine
+
+from .engine import EngineVectors
+from .similarity import DISTANCES, Distance, NewVector, SimilarityQuery, Vectors
+from .vector_engine import VectorEngine
 
 Embedded: TypeAlias = Mapping[str, Sequence[float]]
 """Embeddings, by text."""

@@ -10,10 +10,11 @@ from langgraph.checkpoint.dynamodb._format.items import is_expired
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
-from langgraph.store.dynamodb import memory_items
-from langgraph.store.dynamodb.keys import MEMORIES, after, parse_address, path_prefix
-from langgraph.store.dynamodb.register import partitions_under
-from langgraph.store.dynamodb.storage import StoreStorage
+
+from . import memory_items
+from .keys import MEMORIES, after, parse_address, path_prefix
+from .register import partitions_under
+from .storage import StoreStorage
 
 _ANY = "*"
 

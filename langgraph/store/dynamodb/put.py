@@ -20,13 +20,14 @@ from langgraph.checkpoint.dynamodb._runtime.requests import conflicting_item
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
 from langgraph.checkpoint.dynamodb.protocol import Change
-from langgraph.store.dynamodb import memory_items
-from langgraph.store.dynamodb.engine import keep, remove
-from langgraph.store.dynamodb.keys import Address, part_of, vector_sk
-from langgraph.store.dynamodb.memory_items import Expected, NewValue
-from langgraph.store.dynamodb.reads import belongings, parts_of
-from langgraph.store.dynamodb.similarity import NewVector
-from langgraph.store.dynamodb.storage import INLINE_VALUE_BYTES_MAX, StoreStorage
+
+from . import memory_items
+from .engine import keep, remove
+from .keys import Address, part_of, vector_sk
+from .memory_items import Expected, NewValue
+from .reads import belongings, parts_of
+from .similarity import NewVector
+from .storage import INLINE_VALUE_BYTES_MAX, StoreStorage
 
 # The bytes that a memory has beside its key and value: version, times, revision and the one before, without a ttl.
 _PLAIN_BYTES = 94

@@ -19,13 +19,14 @@ from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY
 from langgraph.checkpoint.dynamodb._format.segments import reach
 from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments
-from langgraph.checkpoint.dynamodb._operations.threads import extend
+from langgraph.checkpoint.dynamodb._operations.thread_item import extend
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather, work
-from langgraph.store.dynamodb import memory_items
-from langgraph.store.dynamodb.keys import Address, parse_address, part_of, vector_sk, vectors_prefix
-from langgraph.store.dynamodb.memory_items import StoredMemory
-from langgraph.store.dynamodb.storage import StoreStorage
+
+from . import memory_items
+from .keys import Address, parse_address, part_of, vector_sk, vectors_prefix
+from .memory_items import StoredMemory
+from .storage import StoreStorage
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 # A read renews a ttl once this share of it has gone: each renewal is a write of the item's size.

@@ -19,8 +19,9 @@ from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY
 from langgraph.checkpoint.dynamodb._operations.listed_partitions import ensure_listed, listed_items
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.store.dynamodb import keys, memory_items
-from langgraph.store.dynamodb.storage import StoreStorage
+
+from . import keys, memory_items
+from .storage import StoreStorage
 
 
 def register(storage: StoreStorage, partitions: Iterable[str]) -> Op[None]:

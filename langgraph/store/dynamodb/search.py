@@ -22,16 +22,17 @@ from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.errors import SearchLimitError
-from langgraph.store.dynamodb import keys
-from langgraph.store.dynamodb.budget import Budget, read_under
-from langgraph.store.dynamodb.keys import Address
-from langgraph.store.dynamodb.listings import Listings
-from langgraph.store.dynamodb.memory_items import StoredMemory, parse_memory
-from langgraph.store.dynamodb.reads import LoadedMemory, in_microseconds, load
-from langgraph.store.dynamodb.register import partitions_under
-from langgraph.store.dynamodb.similarity import Candidates, Scored, SimilarityQuery
-from langgraph.store.dynamodb.storage import StoreStorage
-from langgraph.store.dynamodb.values import matches
+
+from . import keys
+from .budget import Budget, read_under
+from .keys import Address
+from .listings import Listings
+from .memory_items import StoredMemory, parse_memory
+from .reads import LoadedMemory, in_microseconds, load
+from .register import partitions_under
+from .similarity import Candidates, Scored, SimilarityQuery
+from .storage import StoreStorage
+from .values import matches
 
 Order: TypeAlias = Literal["updated_at", "created_at", "key"]
 ORDERS: Sequence[Order] = ("updated_at", "created_at", "key")

@@ -12,9 +12,10 @@ from typing import Literal, Protocol, TypeAlias
 
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
-from langgraph.store.dynamodb.budget import Budget
-from langgraph.store.dynamodb.reads import LoadedMemory
-from langgraph.store.dynamodb.storage import StoreStorage
+
+from .budget import Budget
+from .reads import LoadedMemory
+from .storage import StoreStorage
 
 Scored: TypeAlias = tuple[LoadedMemory, float | None]
 """A memory and its score."""

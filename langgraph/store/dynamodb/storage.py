@@ -9,8 +9,9 @@ from typing import Any
 from langgraph.checkpoint.dynamodb._format.limits import SEARCH_BYTES_MAX
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.store.dynamodb.listings import Listings
-from langgraph.store.dynamodb.vector_engine import VectorEngine
+
+from .listings import Listings
+from .vector_engine import VectorEngine
 
 # A value that is larger, sealed, is kept in segments.
 INLINE_VALUE_BYTES_MAX = 100 * 1024

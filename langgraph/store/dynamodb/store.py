@@ -39,7 +39,8 @@ from langgraph.checkpoint.dynamodb._runtime.steps import Op as Operation
 from langgraph.checkpoint.dynamodb._runtime.steps import Stream
 from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
-from langgraph.store.dynamodb.batch import (
+
+from .batch import (
     Batch,
     check_root_label,
     checked_prefix,
@@ -50,15 +51,15 @@ from langgraph.store.dynamodb.batch import (
     texts_of,
     ttl_seconds,
 )
-from langgraph.store.dynamodb.erase import delete_namespace, sweep_ttl
-from langgraph.store.dynamodb.index import Embedded, Embedder, Index, StoreIndexConfig
-from langgraph.store.dynamodb.listings import LISTINGS_BYTES_MAX, Listings
-from langgraph.store.dynamodb.memory_items import Expected
-from langgraph.store.dynamodb.put import NewMemory
-from langgraph.store.dynamodb.reads import FoundItem, FoundItems, MemoryItem
-from langgraph.store.dynamodb.search import Order
-from langgraph.store.dynamodb.storage import StoreStorage
-from langgraph.store.dynamodb.transfer import IMPORTED_AT_ONCE, export_items, imported
+from .erase import delete_namespace, sweep_ttl
+from .index import Embedded, Embedder, Index, StoreIndexConfig
+from .listings import LISTINGS_BYTES_MAX, Listings
+from .memory_items import Expected
+from .put import NewMemory
+from .reads import FoundItem, FoundItems, MemoryItem
+from .search import Order
+from .storage import StoreStorage
+from .transfer import IMPORTED_AT_ONCE, export_items, imported
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings

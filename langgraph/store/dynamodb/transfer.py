@@ -11,13 +11,14 @@ from langgraph.store.base import PutOp
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Stream
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
-from langgraph.store.dynamodb.batch import new_memory
-from langgraph.store.dynamodb.index import Embedder
-from langgraph.store.dynamodb.keys import MEMORIES, path_prefix
-from langgraph.store.dynamodb.put import NewMemory, Times
-from langgraph.store.dynamodb.reads import LoadedMemory, in_microseconds, load, moment
-from langgraph.store.dynamodb.register import partitions_under
-from langgraph.store.dynamodb.storage import StoreStorage
+
+from .batch import new_memory
+from .index import Embedder
+from .keys import MEMORIES, path_prefix
+from .put import NewMemory, Times
+from .reads import LoadedMemory, in_microseconds, load, moment
+from .register import partitions_under
+from .storage import StoreStorage
 
 # How many memories are imported side by side, and embedded by one call.
 IMPORTED_AT_ONCE = 100

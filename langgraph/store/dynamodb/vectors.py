@@ -20,18 +20,12 @@ from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
-from langgraph.store.dynamodb.budget import Budget, read_under
-from langgraph.store.dynamodb.keys import VECTORS, parse_vector, vectors_prefix
-from langgraph.store.dynamodb.reads import LoadedMemory, get
-from langgraph.store.dynamodb.similarity import (
-    Candidates,
-    DimensionsError,
-    Distance,
-    NewVector,
-    Scored,
-    best_scores,
-)
-from langgraph.store.dynamodb.storage import StoreStorage
+
+from .budget import Budget, read_under
+from .keys import VECTORS, parse_vector, vectors_prefix
+from .reads import LoadedMemory, get
+from .similarity import Candidates, DimensionsError, Distance, NewVector, Scored, best_scores
+from .storage import StoreStorage
 
 _DIRECTION = np.dtype("<f2")
 _LENGTH = struct.Struct("<f")

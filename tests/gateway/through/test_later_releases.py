@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from langgraph.checkpoint.dynamodb._operations.directory import ThreadQuery
+from langgraph.checkpoint.dynamodb._operations.threads import ThreadQuery
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, collected
 from langgraph.checkpoint.dynamodb.gateway.call import asked_in
 from langgraph.checkpoint.dynamodb.http import operations

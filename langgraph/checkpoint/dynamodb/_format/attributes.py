@@ -10,16 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.items import Item
-from langgraph.checkpoint.dynamodb._format.schema import (
-    ACTIVE_DAY,
-    ALIVE_UNTIL,
-    LAST_ACTIVE,
-    OWNER,
-    RUN_ID,
-    TTL_ATTRIBUTE,
-)
+from . import items
+from .items import Item
+from .schema import ACTIVE_DAY, ALIVE_UNTIL, LAST_ACTIVE, OWNER, RUN_ID, TTL_ATTRIBUTE
 
 HEAD = "head"
 WRITES = "writes of a task"

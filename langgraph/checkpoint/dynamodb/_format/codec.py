@@ -25,8 +25,9 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from typing_extensions import Self
 
-from langgraph.checkpoint.dynamodb._format.compression import compress, decompress
-from langgraph.checkpoint.dynamodb._format.items import (
+from ..errors import CheckpointCorruptionError, CheckpointerConfigurationError, CheckpointSerializationError
+from .compression import compress, decompress
+from .items import (
     CHECKSUM_BYTES,
     SEGMENTS,
     Item,
@@ -37,19 +38,14 @@ from langgraph.checkpoint.dynamodb._format.items import (
     partition_key,
     sort_key,
 )
-from langgraph.checkpoint.dynamodb._format.limits import (
+from .limits import (
     CHECKPOINT_BYTES_MAX,
     PADDING_RANGE_BYTES,
     PADDING_STEP_BYTES,
     RAW_BYTES_MAX,
     SEGMENT_BYTES_MAX,
 )
-from langgraph.checkpoint.dynamodb._format.unserializable import unserializable_part
-from langgraph.checkpoint.dynamodb.errors import (
-    CheckpointCorruptionError,
-    CheckpointerConfigurationError,
-    CheckpointSerializationError,
-)
+from .unserializable import unserializable_part
 
 _ENVELOPE = struct.Struct(">BBB")
 # The versions of a unit: not encrypted; and encrypted, with a digest of its place in front of the content.

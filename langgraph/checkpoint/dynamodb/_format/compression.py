@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from langgraph.checkpoint.dynamodb._format.dictionary import DICTIONARY
-from langgraph.checkpoint.dynamodb._format.limits import RAW_BYTES_MAX
+from .dictionary import DICTIONARY
+from .limits import RAW_BYTES_MAX
 
 if sys.version_info >= (3, 14):
     from compression import zstd

@@ -10,11 +10,11 @@ from typing import Any, TypeVar, cast
 import ormsgpack
 from langgraph.checkpoint.base import CheckpointMetadata, PendingWrite, writes_sort_key
 
-from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.codec import Codec, UnreadableError, parse_metadata
-from langgraph.checkpoint.dynamodb._format.items import Item
-from langgraph.checkpoint.dynamodb._format.segments import Inline, StoredValue, expand, join
-from langgraph.checkpoint.dynamodb.errors import CheckpointSerializationError
+from ..errors import CheckpointSerializationError
+from . import items
+from .codec import Codec, UnreadableError, parse_metadata
+from .items import Item
+from .segments import Inline, StoredValue, expand, join
 
 T = TypeVar("T")
 Contents = Mapping[bytes, bytes]

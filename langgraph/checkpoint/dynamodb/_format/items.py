@@ -24,23 +24,9 @@ from typing import Any, TypeAlias
 
 from langgraph.checkpoint.base import WRITES_IDX_MAP
 
-from langgraph.checkpoint.dynamodb._format.limits import (
-    PARTITION_KEY_BYTES_MAX,
-    SORT_KEY_BYTES_MAX,
-    TTL_SECONDS_MAX,
-)
-from langgraph.checkpoint.dynamodb._format.schema import (
-    ALIVE_UNTIL,
-    PARTITION_KEY,
-    RUN_ID,
-    SORT_KEY,
-    TTL_ATTRIBUTE,
-)
-from langgraph.checkpoint.dynamodb.errors import (
-    CheckpointCorruptionError,
-    CheckpointerInputError,
-    CheckpointFormatError,
-)
+from ..errors import CheckpointCorruptionError, CheckpointerInputError, CheckpointFormatError
+from .limits import PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX, TTL_SECONDS_MAX
+from .schema import ALIVE_UNTIL, PARTITION_KEY, RUN_ID, SORT_KEY, TTL_ATTRIBUTE
 
 Item: TypeAlias = dict[str, dict[str, Any]]
 """A DynamoDB item in the low-level client's form: typed values by attribute name."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from langgraph.checkpoint.dynamodb._format.items import escape, unescape
+from .items import escape, unescape
 
 # Memories of the store, its register of partitions, and entries of the node cache.
 MEMORIES_MARK = "%M#"

@@ -10,7 +10,7 @@ from typing import Any
 from langgraph.checkpoint.base import WRITES_IDX_MAP, PendingWrite
 from langgraph.checkpoint.serde.types import INTERRUPT
 
-from langgraph.checkpoint.dynamodb._format.inert import Stored
+from .inert import Stored
 
 
 def as_json(value: Any) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from langgraph.checkpoint.dynamodb._format.items import Item
+from .items import Item
 
 WRITE_UNIT_BYTES = 1024
 WRITE_UNIT_DOLLARS = 0.625 / 1e6

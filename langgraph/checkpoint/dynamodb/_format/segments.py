@@ -15,15 +15,15 @@ from dataclasses import dataclass
 from hashlib import blake2b, sha256
 from typing import NamedTuple, TypeAlias
 
-from langgraph.checkpoint.dynamodb._format.items import SEGMENT_ID_BYTES, segment_sk, unpack_ids
-from langgraph.checkpoint.dynamodb._format.limits import (
+from ..errors import CheckpointCorruptionError
+from .items import SEGMENT_ID_BYTES, segment_sk, unpack_ids
+from .limits import (
     CUT_RANGE_BYTES,
     INDEX_GROUP,
     LARGE_SEGMENT_BYTES_MIN,
     LARGE_SEGMENTS_MIN,
     SEGMENT_BYTES_MIN,
 )
-from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError
 
 # A cut may follow one of these bytes. They are few enough to make the test below cheap, and spread so that every usual
 # encoding (text in any alphabet, digits, base64, binary) has some. A run of them is one candidate.

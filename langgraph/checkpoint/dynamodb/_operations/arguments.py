@@ -12,9 +12,9 @@ from uuid import UUID
 
 from langchain_core.runnables import RunnableConfig
 
-from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.items import Partition
-from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
+from .._format import items
+from .._format.items import Partition
+from ..errors import CheckpointerInputError
 
 # The largest whole number that readers of JSON in every language agree on (RFC 8259, section 6).
 COUNT_MAX = (1 << 53) - 1

@@ -22,16 +22,19 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
-from langgraph.checkpoint.dynamodb import protocol
-from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.items import Item, Partition
-from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX, RESTAMPS_AT_ONCE
-from langgraph.checkpoint.dynamodb._operations.inventory import Inventory, read_indexes, scan_namespace
-from langgraph.checkpoint.dynamodb._operations.needs import REPLAYS_PARENT, may_replay_parent
-from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
-from langgraph.checkpoint.dynamodb._operations.overview import readable_metadata
-from langgraph.checkpoint.dynamodb._operations.thread_lock import remove_free
-from langgraph.checkpoint.dynamodb._operations.threads import (
+from .. import protocol
+from .._format import items
+from .._format.items import Item, Partition
+from .._format.limits import ATTEMPTS_MAX, RESTAMPS_AT_ONCE
+from .._runtime.steps import Op, gather
+from .._runtime.storage import Storage
+from ..errors import ThreadBusyError
+from ..protocol import Thread
+from .inventory import Inventory, read_indexes, scan_namespace
+from .needs import REPLAYS_PARENT, may_replay_parent
+from .other_savers import look_for_other_savers
+from .overview import readable_metadata
+from .thread_item import (
     BegunAnewError,
     Claim,
     acquire_claim,
@@ -44,10 +47,7 @@ from langgraph.checkpoint.dynamodb._operations.threads import (
     release,
     unregister_namespace,
 )
-from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
-from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
-from langgraph.checkpoint.dynamodb.protocol import Thread
+from .thread_lock import remove_free
 
 Choice = Mapping[str, set[str]]
 """The checkpoints of a thread to delete, by partition key."""

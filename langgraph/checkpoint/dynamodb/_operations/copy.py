@@ -18,24 +18,26 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from langgraph.checkpoint.dynamodb import protocol
-from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.content import open_part
-from langgraph.checkpoint.dynamodb._format.items import Item, Life, Part, Partition, expires_before
-from langgraph.checkpoint.dynamodb._format.limits import (
-    ATTEMPTS_MAX,
-    BATCH_WRITE_ITEMS_MAX,
-    PARALLEL_REQUESTS,
-)
-from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
-from langgraph.checkpoint.dynamodb._format.schema import ALIVE_UNTIL, PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE
-from langgraph.checkpoint.dynamodb._format.segments import derived_id, expand, is_index, reach
-from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
-from langgraph.checkpoint.dynamodb._operations.entries import carried_entry
-from langgraph.checkpoint.dynamodb._operations.item_builder import part_bytes, seal_segment, unit_data_bytes
-from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
-from langgraph.checkpoint.dynamodb._operations.put import put_head
-from langgraph.checkpoint.dynamodb._operations.reads import (
+from .. import protocol
+from .._format import items
+from .._format.content import open_part
+from .._format.items import Item, Life, Part, Partition, expires_before
+from .._format.limits import ATTEMPTS_MAX, BATCH_WRITE_ITEMS_MAX, PARALLEL_REQUESTS
+from .._format.pricing import item_bytes
+from .._format.schema import ALIVE_UNTIL, PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE
+from .._format.segments import derived_id, expand, is_index, reach
+from .._runtime.cache import CachedThread
+from .._runtime.requests import Query
+from .._runtime.steps import Op, gather, work
+from .._runtime.storage import Storage
+from ..errors import CheckpointerInputError, CheckpointNotFoundError, ThreadBusyError
+from ..protocol import Thread, is_reusable
+from .arguments import checked_id
+from .entries import carried_entry
+from .item_builder import part_bytes, seal_segment, unit_data_bytes
+from .other_savers import look_for_other_savers
+from .put import put_head
+from .reads import (
     ChangedMeanwhileError,
     LoadedSegments,
     NamespaceReader,
@@ -43,8 +45,8 @@ from langgraph.checkpoint.dynamodb._operations.reads import (
     load,
     open_segment,
 )
-from langgraph.checkpoint.dynamodb._operations.renew import Use, use_thread
-from langgraph.checkpoint.dynamodb._operations.threads import (
+from .renew import Use, use_thread
+from .thread_item import (
     PinnedEpochError,
     confirm_epoch,
     is_confirmed,
@@ -53,16 +55,6 @@ from langgraph.checkpoint.dynamodb._operations.threads import (
     read_thread,
     register_namespace,
 )
-from langgraph.checkpoint.dynamodb._runtime.cache import CachedThread
-from langgraph.checkpoint.dynamodb._runtime.requests import Query
-from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather, work
-from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.checkpoint.dynamodb.errors import (
-    CheckpointerInputError,
-    CheckpointNotFoundError,
-    ThreadBusyError,
-)
-from langgraph.checkpoint.dynamodb.protocol import Thread, is_reusable
 
 # How many segments are in memory at a time: as many as one round of requests writes.
 _SEGMENTS_AT_ONCE = PARALLEL_REQUESTS * BATCH_WRITE_ITEMS_MAX

@@ -6,19 +6,19 @@ from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.pricing import read_units, write_units
-from langgraph.checkpoint.dynamodb._format.schema import RUN_ID
-from langgraph.checkpoint.dynamodb._operations.arguments import COUNT_MAX, checked_id, checked_ids
-from langgraph.checkpoint.dynamodb._operations.collect import Choice, collect, collect_all
-from langgraph.checkpoint.dynamodb._operations.error_collector import ErrorCollector
-from langgraph.checkpoint.dynamodb._operations.inventory import Inventory, read_indexes, scan_namespace
-from langgraph.checkpoint.dynamodb._operations.needs import Needs
-from langgraph.checkpoint.dynamodb._operations.overview import threads_of_run
-from langgraph.checkpoint.dynamodb._operations.threads import namespaces, read_thread
-from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
-from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
+from .._format import items
+from .._format.pricing import read_units, write_units
+from .._format.schema import RUN_ID
+from .._runtime.steps import Op, gather
+from .._runtime.storage import Storage
+from ..errors import CheckpointerInputError
+from .arguments import COUNT_MAX, checked_id, checked_ids
+from .collect import Choice, collect, collect_all
+from .error_collector import ErrorCollector
+from .inventory import Inventory, read_indexes, scan_namespace
+from .needs import Needs
+from .overview import threads_of_run
+from .thread_item import namespaces, read_thread
 
 Age = Callable[[str], bool]
 """Tells by a checkpoint's id whether it is old."""

@@ -10,20 +10,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.schema import OWNER
-from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
-from langgraph.checkpoint.dynamodb._operations.delete import delete_thread
-from langgraph.checkpoint.dynamodb._operations.directory import ThreadQuery, ThreadSummary, list_threads
-from langgraph.checkpoint.dynamodb._operations.entries import owner_keys
-from langgraph.checkpoint.dynamodb._operations.error_collector import OF_ONE_THREAD
-from langgraph.checkpoint.dynamodb._operations.overview import is_stored
-from langgraph.checkpoint.dynamodb._operations.threads import PinnedEpochError
-from langgraph.checkpoint.dynamodb._runtime.cache import CachedThread
-from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
-from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
-from langgraph.checkpoint.dynamodb.protocol import Thread
+from .._format import items
+from .._format.schema import OWNER
+from .._runtime.cache import CachedThread
+from .._runtime.steps import Op, gather
+from .._runtime.storage import Storage
+from ..errors import CheckpointerConfigurationError
+from ..protocol import Thread
+from .arguments import checked_id
+from .delete import delete_thread
+from .entries import owner_keys
+from .error_collector import OF_ONE_THREAD
+from .overview import is_stored
+from .thread_item import PinnedEpochError
+from .threads import ThreadQuery, ThreadSummary, list_threads
 
 _PAGE_THREADS = 100
 # How many threads are deleted in parallel.

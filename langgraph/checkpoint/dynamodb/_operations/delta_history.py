@@ -15,31 +15,17 @@ from functools import partial
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointMetadata, DeltaChannelHistory, PendingWrite
 
-from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.codec import Codec
-from langgraph.checkpoint.dynamodb._format.content import (
-    Body,
-    Contents,
-    delta_counters,
-    pending_writes,
-    read_body,
-    read_metadata,
-)
-from langgraph.checkpoint.dynamodb._format.items import Item, Partition
-from langgraph.checkpoint.dynamodb._format.limits import PAGE_ITEMS_FIRST
-from langgraph.checkpoint.dynamodb._operations.arguments import checked_channels, checkpoint_id_in, target
-from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
-from langgraph.checkpoint.dynamodb._operations.reads import (
-    AncestorReader,
-    ChangedMeanwhileError,
-    LoadedSegments,
-    StoredCheckpoint,
-    find,
-    load,
-)
-from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
-from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
+from .._format import items
+from .._format.codec import Codec
+from .._format.content import Body, Contents, delta_counters, pending_writes, read_body, read_metadata
+from .._format.items import Item, Partition
+from .._format.limits import PAGE_ITEMS_FIRST
+from .._runtime.steps import Op, work
+from .._runtime.storage import Storage
+from ..errors import CheckpointNotFoundError
+from .arguments import checked_channels, checkpoint_id_in, target
+from .other_savers import look_for_other_savers
+from .reads import AncestorReader, ChangedMeanwhileError, LoadedSegments, StoredCheckpoint, find, load
 
 
 def _steps_since(metadata: CheckpointMetadata, channels: AbstractSet[str]) -> int:

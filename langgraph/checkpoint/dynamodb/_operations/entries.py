@@ -21,25 +21,21 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointMetadata, get_checkpoint_metadata
 
-from langgraph.checkpoint.dynamodb import protocol
-from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.codec import Codec, metadata_json
-from langgraph.checkpoint.dynamodb._format.items import Item, Partition
-from langgraph.checkpoint.dynamodb._format.limits import ABOUT_BYTES_MAX, ATTEMPTS_MAX
-from langgraph.checkpoint.dynamodb._format.moments import stored_at
-from langgraph.checkpoint.dynamodb._format.schema import LAST_ACTIVE, OWNER
-from langgraph.checkpoint.dynamodb._operations.arguments import checked_id, checked_text
-from langgraph.checkpoint.dynamodb._operations.overview import readable_metadata
-from langgraph.checkpoint.dynamodb._operations.reads import NamespaceReader
-from langgraph.checkpoint.dynamodb._operations.threads import began_at, find_epoch
-from langgraph.checkpoint.dynamodb._runtime.requests import Query
-from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.checkpoint.dynamodb.errors import (
-    CheckpointerConfigurationError,
-    CheckpointerInputError,
-    CheckpointNotFoundError,
-)
+from .. import protocol
+from .._format import items
+from .._format.codec import Codec, metadata_json
+from .._format.items import Item, Partition
+from .._format.limits import ABOUT_BYTES_MAX, ATTEMPTS_MAX
+from .._format.moments import stored_at
+from .._format.schema import LAST_ACTIVE, OWNER
+from .._runtime.requests import Query
+from .._runtime.steps import Op
+from .._runtime.storage import Storage
+from ..errors import CheckpointerConfigurationError, CheckpointerInputError, CheckpointNotFoundError
+from .arguments import checked_id, checked_text
+from .overview import readable_metadata
+from .reads import NamespaceReader
+from .thread_item import began_at, find_epoch
 
 _DIGEST_BYTES = 16
 

@@ -5,13 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from langgraph.checkpoint.dynamodb._format.codec import UnreadableError
-from langgraph.checkpoint.dynamodb.errors import (
-    CheckpointCorruptionError,
-    CheckpointerError,
-    CheckpointFormatError,
-    ThreadBusyError,
-)
+from .._format.codec import UnreadableError
+from ..errors import CheckpointCorruptionError, CheckpointerError, CheckpointFormatError, ThreadBusyError
 
 OF_ONE_THREAD = (CheckpointCorruptionError, CheckpointFormatError, ThreadBusyError, UnreadableError)
 """Errors that concern one thread and do not keep others from being served."""

@@ -9,25 +9,18 @@ from typing import Any, cast
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple
 
-from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.codec import Codec
-from langgraph.checkpoint.dynamodb._format.content import Body, pending_writes, read_body, read_metadata
-from langgraph.checkpoint.dynamodb._format.items import Partition
-from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
-from langgraph.checkpoint.dynamodb._operations.arguments import checkpoint_id_in, config_of, target
-from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
-from langgraph.checkpoint.dynamodb._operations.reads import (
-    ChangedMeanwhileError,
-    LoadedSegments,
-    StoredCheckpoint,
-    find,
-    find_newest,
-    load,
-)
-from langgraph.checkpoint.dynamodb._runtime.cache import CachedCheckpoint
-from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
-from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
+from .._format import items
+from .._format.codec import Codec
+from .._format.content import Body, pending_writes, read_body, read_metadata
+from .._format.items import Partition
+from .._format.limits import ATTEMPTS_MAX
+from .._runtime.cache import CachedCheckpoint
+from .._runtime.steps import Op, work
+from .._runtime.storage import Storage
+from ..errors import CheckpointNotFoundError
+from .arguments import checkpoint_id_in, config_of, target
+from .other_savers import look_for_other_savers
+from .reads import ChangedMeanwhileError, LoadedSegments, StoredCheckpoint, find, find_newest, load
 
 
 def _entry_of(checkpoint: StoredCheckpoint, body: Body, loaded: LoadedSegments) -> CachedCheckpoint:

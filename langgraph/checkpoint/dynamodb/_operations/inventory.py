@@ -6,22 +6,16 @@ from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.items import Item, Partition
-from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
-from langgraph.checkpoint.dynamodb._format.schema import (
-    ALIVE_UNTIL,
-    PARTITION_KEY,
-    RUN_ID,
-    SORT_KEY,
-    TTL_ATTRIBUTE,
-)
-from langgraph.checkpoint.dynamodb._format.segments import reach
-from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments
-from langgraph.checkpoint.dynamodb._runtime.requests import Query
-from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.checkpoint.dynamodb.protocol import Thread, is_committed
+from .._format import items
+from .._format.items import Item, Partition
+from .._format.pricing import item_bytes
+from .._format.schema import ALIVE_UNTIL, PARTITION_KEY, RUN_ID, SORT_KEY, TTL_ATTRIBUTE
+from .._format.segments import reach
+from .._runtime.requests import Query
+from .._runtime.steps import Op
+from .._runtime.storage import Storage
+from ..protocol import Thread, is_committed
+from .reads import LoadedSegments
 
 # Everything but the data of segments, which is most of a thread's bytes.
 _ATTRIBUTES = (

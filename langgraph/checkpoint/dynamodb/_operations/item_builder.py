@@ -7,11 +7,11 @@ from copy import copy
 from functools import cached_property
 from itertools import groupby
 
-from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.codec import Codec, seal_plain
-from langgraph.checkpoint.dynamodb._format.content import pack_inline
-from langgraph.checkpoint.dynamodb._format.items import Item, Part, Partition, expires_before
-from langgraph.checkpoint.dynamodb._format.limits import (
+from .._format import items
+from .._format.codec import Codec, seal_plain
+from .._format.content import pack_inline
+from .._format.items import Item, Part, Partition, expires_before
+from .._format.limits import (
     HEAD_IDS_MAX,
     INDEX_GROUP,
     NEW_BYTES_INLINE_MAX,
@@ -21,22 +21,12 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     SEGMENT_BYTES_MAX,
     SEGMENT_BYTES_MIN,
 )
-from langgraph.checkpoint.dynamodb._format.pricing import WRITE_UNIT_BYTES, item_bytes
-from langgraph.checkpoint.dynamodb._format.segments import (
-    Chunk,
-    Inline,
-    Piece,
-    StoredValue,
-    fold,
-    is_index,
-    new_id,
-    piece,
-    split,
-)
-from langgraph.checkpoint.dynamodb._operations.threads import ensure_registered, extend_segments
-from langgraph.checkpoint.dynamodb._runtime.cache import CachedCheckpoint, CachedSegment, CachedThread
-from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb._runtime.storage import Storage
+from .._format.pricing import WRITE_UNIT_BYTES, item_bytes
+from .._format.segments import Chunk, Inline, Piece, StoredValue, fold, is_index, new_id, piece, split
+from .._runtime.cache import CachedCheckpoint, CachedSegment, CachedThread
+from .._runtime.steps import Op
+from .._runtime.storage import Storage
+from .thread_item import ensure_registered, extend_segments
 
 
 class ItemBuilder:

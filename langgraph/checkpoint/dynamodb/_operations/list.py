@@ -10,40 +10,21 @@ from typing import Any, NamedTuple, TypeAlias, cast
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple
 
-from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.content import read_metadata
-from langgraph.checkpoint.dynamodb._format.items import Partition
-from langgraph.checkpoint.dynamodb._format.limits import (
-    INDEX_GROUP,
-    LARGE_SEGMENT_BYTES_MIN,
-    PAGE_ITEMS_FIRST,
-    PAGE_ITEMS_MAX,
-)
-from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, RUN_ID, RUN_INDEX, SORT_KEY
-from langgraph.checkpoint.dynamodb._format.segments import is_index
-from langgraph.checkpoint.dynamodb._operations.arguments import (
-    checked_before,
-    checked_filter,
-    checked_limit,
-    checkpoint_id_in,
-    listed_config,
-    target,
-)
-from langgraph.checkpoint.dynamodb._operations.error_collector import ErrorCollector
-from langgraph.checkpoint.dynamodb._operations.get import decoded
-from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
-from langgraph.checkpoint.dynamodb._operations.reads import (
-    ChangedMeanwhileError,
-    LoadedSegments,
-    NamespaceReader,
-    StoredCheckpoint,
-    find,
-    load,
-)
-from langgraph.checkpoint.dynamodb._operations.threads import namespaces
-from langgraph.checkpoint.dynamodb._runtime.requests import Pages, Query
-from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, gather, work
-from langgraph.checkpoint.dynamodb._runtime.storage import Storage
+from .._format import items
+from .._format.content import read_metadata
+from .._format.items import Partition
+from .._format.limits import INDEX_GROUP, LARGE_SEGMENT_BYTES_MIN, PAGE_ITEMS_FIRST, PAGE_ITEMS_MAX
+from .._format.schema import PARTITION_KEY, RUN_ID, RUN_INDEX, SORT_KEY
+from .._format.segments import is_index
+from .._runtime.requests import Pages, Query
+from .._runtime.steps import Emit, Op, Stream, gather, work
+from .._runtime.storage import Storage
+from .arguments import checked_before, checked_filter, checked_limit, checkpoint_id_in, listed_config, target
+from .error_collector import ErrorCollector
+from .get import decoded
+from .other_savers import look_for_other_savers
+from .reads import ChangedMeanwhileError, LoadedSegments, NamespaceReader, StoredCheckpoint, find, load
+from .thread_item import namespaces
 
 # Sorts before every id that LangGraph makes.
 _OLDEST = "\x01"

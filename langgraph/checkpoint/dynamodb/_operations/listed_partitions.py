@@ -8,10 +8,10 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterable, MutableMapping
 
-from langgraph.checkpoint.dynamodb._format.items import Item, partition_key
-from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, RUN_ID, RUN_INDEX, SORT_KEY
-from langgraph.checkpoint.dynamodb._runtime.requests import Query, Table
-from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
+from .._format.items import Item, partition_key
+from .._format.schema import PARTITION_KEY, RUN_ID, RUN_INDEX, SORT_KEY
+from .._runtime.requests import Query, Table
+from .._runtime.steps import Op, gather
 
 LISTED_SECONDS = 3600
 # No single value of the index's key takes every write.

@@ -11,8 +11,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.items import Item
+from .._format import items
+from .._format.items import Item
 
 # The sources of checkpoints whose runs begin where their parents did.
 REPLAYS_PARENT = frozenset({"update", "fork"})

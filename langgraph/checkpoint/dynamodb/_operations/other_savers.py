@@ -9,22 +9,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.items import Partition
-from langgraph.checkpoint.dynamodb._format.limits import PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX
-from langgraph.checkpoint.dynamodb._format.schema import (
-    DOCS_COMMAND,
-    PARTITION_KEY,
-    RUN_ID,
-    RUN_INDEX,
-    SORT_KEY,
-    TEMPLATE_COMMAND,
-)
-from langgraph.checkpoint.dynamodb._runtime.failures import error_code
-from langgraph.checkpoint.dynamodb._runtime.requests import Query
-from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op
-from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
+from .._format import items
+from .._format.items import Partition
+from .._format.limits import PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX
+from .._format.schema import DOCS_COMMAND, PARTITION_KEY, RUN_ID, RUN_INDEX, SORT_KEY, TEMPLATE_COMMAND
+from .._runtime.failures import error_code
+from .._runtime.requests import Query
+from .._runtime.steps import Call, Op
+from .._runtime.storage import Storage
+from ..errors import CheckpointerConfigurationError
 
 # No run has this id: the query only tells whether the index exists.
 _NO_RUN = "-"

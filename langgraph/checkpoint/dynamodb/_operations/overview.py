@@ -9,19 +9,19 @@ from dataclasses import dataclass
 from langgraph.checkpoint.base import WRITES_IDX_MAP, CheckpointMetadata
 from langgraph.checkpoint.serde.types import ERROR, INTERRUPT, RESUME
 
-from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.content import read_metadata
-from langgraph.checkpoint.dynamodb._format.items import Item, Partition
-from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
-from langgraph.checkpoint.dynamodb._format.schema import LAST_ACTIVE, PARTITION_KEY, RUN_ID, RUN_INDEX
-from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
-from langgraph.checkpoint.dynamodb._operations.list import heads_of_table
-from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments, NamespaceReader
-from langgraph.checkpoint.dynamodb._runtime.failures import error_code
-from langgraph.checkpoint.dynamodb._runtime.requests import Pages, Query
-from langgraph.checkpoint.dynamodb._runtime.steps import Call, Emit, Op, Stream, gather
-from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
+from .._format import items
+from .._format.content import read_metadata
+from .._format.items import Item, Partition
+from .._format.pricing import item_bytes
+from .._format.schema import LAST_ACTIVE, PARTITION_KEY, RUN_ID, RUN_INDEX
+from .._runtime.failures import error_code
+from .._runtime.requests import Pages, Query
+from .._runtime.steps import Call, Emit, Op, Stream, gather
+from .._runtime.storage import Storage
+from ..errors import CheckpointerConfigurationError
+from .arguments import checked_id
+from .list import heads_of_table
+from .reads import LoadedSegments, NamespaceReader
 
 # How many parts of a table are scanned in parallel. Each returns a page of up to 1 MB per round.
 SCAN_SEGMENTS = 8

@@ -21,45 +21,33 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata, get_checkpoint_metadata
 
-from langgraph.checkpoint.dynamodb import protocol
-from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.codec import Codec, metadata_json, rough_bytes
-from langgraph.checkpoint.dynamodb._format.content import delta_counters, pack_body, pack_typed
-from langgraph.checkpoint.dynamodb._format.items import Item, Life, Partition
-from langgraph.checkpoint.dynamodb._format.limits import (
+from .. import protocol
+from .._format import items
+from .._format.codec import Codec, metadata_json, rough_bytes
+from .._format.content import delta_counters, pack_body, pack_typed
+from .._format.items import Item, Life, Partition
+from .._format.limits import (
     ATTEMPTS_MAX,
     BODY_BYTES_MAX,
     INLINE_STATE_BYTES_MAX,
     MERGE_ATTEMPTS_MAX,
     METADATA_BYTES_MAX,
 )
-from langgraph.checkpoint.dynamodb._format.pricing import item_bytes, write_units
-from langgraph.checkpoint.dynamodb._format.schema import RUN_ID
-from langgraph.checkpoint.dynamodb._format.segments import StoredValue, bytes_of, is_index
-from langgraph.checkpoint.dynamodb._operations.arguments import (
-    checkpoint_id_in,
-    config_of,
-    id_of,
-    root_of_run,
-    started_from,
-    target,
-)
-from langgraph.checkpoint.dynamodb._operations.entries import owner_in, with_owner
-from langgraph.checkpoint.dynamodb._operations.get import read_entry
-from langgraph.checkpoint.dynamodb._operations.item_builder import ItemBuilder, store_segments
-from langgraph.checkpoint.dynamodb._operations.reads import NamespaceReader
-from langgraph.checkpoint.dynamodb._operations.renew import Use, use_thread
-from langgraph.checkpoint.dynamodb._operations.threads import (
-    PinnedEpochError,
-    confirm_epoch,
-    is_confirmed,
-    read_thread,
-)
-from langgraph.checkpoint.dynamodb._runtime.cache import PUT, CachedCheckpoint, CachedThread
-from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
-from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
-from langgraph.checkpoint.dynamodb.protocol import is_reusable
+from .._format.pricing import item_bytes, write_units
+from .._format.schema import RUN_ID
+from .._format.segments import StoredValue, bytes_of, is_index
+from .._runtime.cache import PUT, CachedCheckpoint, CachedThread
+from .._runtime.steps import Op, work
+from .._runtime.storage import Storage
+from ..errors import ThreadBusyError
+from ..protocol import is_reusable
+from .arguments import checkpoint_id_in, config_of, id_of, root_of_run, started_from, target
+from .entries import owner_in, with_owner
+from .get import read_entry
+from .item_builder import ItemBuilder, store_segments
+from .reads import NamespaceReader
+from .renew import Use, use_thread
+from .thread_item import PinnedEpochError, confirm_epoch, is_confirmed, read_thread
 
 # What a checkpoint without a parent is composed from.
 _NO_PARENT = CachedCheckpoint(epoch=b"", versions={}, values={}, chunks={}, sources={})

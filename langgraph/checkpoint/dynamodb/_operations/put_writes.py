@@ -16,33 +16,32 @@ from typing import Any, TypeAlias
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import WRITES_IDX_MAP
 
-from langgraph.checkpoint.dynamodb import protocol
-from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.codec import Codec, rough_bytes
-from langgraph.checkpoint.dynamodb._format.content import Write, pack_writes, read_writes
-from langgraph.checkpoint.dynamodb._format.items import Item, Part, Partition, expires_before
-from langgraph.checkpoint.dynamodb._format.limits import (
+from .. import protocol
+from .._format import items
+from .._format.codec import Codec, rough_bytes
+from .._format.content import Write, pack_writes, read_writes
+from .._format.items import Item, Part, Partition, expires_before
+from .._format.limits import (
     INLINE_STATE_BYTES_MAX,
     MERGE_ATTEMPTS_MAX,
     PUT_WAIT_SECONDS_MAX,
     UPLOAD_SECONDS_MAX,
     WRITES_BYTES_MAX,
 )
-from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
-from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
-from langgraph.checkpoint.dynamodb._format.segments import reach
-from langgraph.checkpoint.dynamodb._operations.arguments import (
-    checked_text,
-    checkpoint_id_in,
-    root_of_run,
-    started_from,
-    target,
-)
-from langgraph.checkpoint.dynamodb._operations.entries import owner_in, with_owner
-from langgraph.checkpoint.dynamodb._operations.item_builder import ItemBuilder, store_segments
-from langgraph.checkpoint.dynamodb._operations.reads import ChangedMeanwhileError, LoadedSegments, lost_parts
-from langgraph.checkpoint.dynamodb._operations.renew import Use, use_thread, was_noted
-from langgraph.checkpoint.dynamodb._operations.threads import (
+from .._format.pricing import item_bytes
+from .._format.schema import TTL_ATTRIBUTE
+from .._format.segments import reach
+from .._runtime.cache import PUT, Cache, CachedCheckpoint, CachedThread
+from .._runtime.steps import Op, Wait, work
+from .._runtime.storage import Storage
+from ..errors import CheckpointerInputError, ThreadBusyError
+from ..protocol import is_reusable
+from .arguments import checked_text, checkpoint_id_in, root_of_run, started_from, target
+from .entries import owner_in, with_owner
+from .item_builder import ItemBuilder, store_segments
+from .reads import ChangedMeanwhileError, LoadedSegments, lost_parts
+from .renew import Use, use_thread, was_noted
+from .thread_item import (
     PinnedEpochError,
     cached_thread,
     confirm_epoch,
@@ -51,11 +50,6 @@ from langgraph.checkpoint.dynamodb._operations.threads import (
     is_confirmed,
     read_thread,
 )
-from langgraph.checkpoint.dynamodb._runtime.cache import PUT, Cache, CachedCheckpoint, CachedThread
-from langgraph.checkpoint.dynamodb._runtime.steps import Op, Wait, work
-from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, ThreadBusyError
-from langgraph.checkpoint.dynamodb.protocol import is_reusable
 
 Serialized: TypeAlias = tuple[dict[int, Write], dict[int, Write]]
 """The writes of one call: regular ones and special ones, by their index."""

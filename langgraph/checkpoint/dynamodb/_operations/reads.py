@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
-from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.codec import Codec, open_plain
-from langgraph.checkpoint.dynamodb._format.items import Item, Partition
-from langgraph.checkpoint.dynamodb._format.limits import (
+from .._format import items
+from .._format.codec import Codec, open_plain
+from .._format.items import Item, Partition
+from .._format.limits import (
     INDEX_GROUP,
     PAGE_ITEMS_FIRST,
     PAGE_ITEMS_GROWTH,
@@ -23,14 +23,14 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     QUERIED_SEGMENTS_MIN,
     SEGMENT_BYTES_USUAL,
 )
-from langgraph.checkpoint.dynamodb._format.schema import ALIVE_UNTIL, TTL_ATTRIBUTE
-from langgraph.checkpoint.dynamodb._format.segments import Chunk, expand, is_index, piece
-from langgraph.checkpoint.dynamodb._runtime.cache import CachedSegment
-from langgraph.checkpoint.dynamodb._runtime.requests import Query, Table
-from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather, work
-from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError
-from langgraph.checkpoint.dynamodb.protocol import Thread, is_committed, is_reusable
+from .._format.schema import ALIVE_UNTIL, TTL_ATTRIBUTE
+from .._format.segments import Chunk, expand, is_index, piece
+from .._runtime.cache import CachedSegment
+from .._runtime.requests import Query, Table
+from .._runtime.steps import Op, gather, work
+from .._runtime.storage import Storage
+from ..errors import CheckpointCorruptionError
+from ..protocol import Thread, is_committed, is_reusable
 
 
 class ChangedMeanwhileError(Exception):

@@ -25,20 +25,21 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
-from langgraph.checkpoint.dynamodb import protocol
-from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.items import Item, Partition, expires_before
-from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX, PAGE_ITEMS_FIRST, PUT_WAIT_SECONDS_MAX
-from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
-from langgraph.checkpoint.dynamodb._format.segments import reach
-from langgraph.checkpoint.dynamodb._operations.needs import Before, Needs
-from langgraph.checkpoint.dynamodb._operations.reads import (
-    AncestorReader,
-    LoadedSegments,
-    StoredCheckpoint,
-    segment_items,
-)
-from langgraph.checkpoint.dynamodb._operations.threads import (
+from .. import protocol
+from .._format import items
+from .._format.items import Item, Partition, expires_before
+from .._format.limits import ATTEMPTS_MAX, PAGE_ITEMS_FIRST, PUT_WAIT_SECONDS_MAX
+from .._format.schema import TTL_ATTRIBUTE
+from .._format.segments import reach
+from .._runtime.cache import PUT, RENEWAL, CachedCheckpoint, CachedThread
+from .._runtime.requests import Query
+from .._runtime.steps import Op, Wait, gather
+from .._runtime.storage import Storage
+from ..errors import ThreadBusyError
+from ..protocol import Thread
+from .needs import Before, Needs
+from .reads import AncestorReader, LoadedSegments, StoredCheckpoint, segment_items
+from .thread_item import (
     cached_thread,
     checked_thread,
     ensure_epoch,
@@ -49,12 +50,6 @@ from langgraph.checkpoint.dynamodb._operations.threads import (
     namespace_markers,
     read_thread,
 )
-from langgraph.checkpoint.dynamodb._runtime.cache import PUT, RENEWAL, CachedCheckpoint, CachedThread
-from langgraph.checkpoint.dynamodb._runtime.requests import Query
-from langgraph.checkpoint.dynamodb._runtime.steps import Op, Wait, gather
-from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
-from langgraph.checkpoint.dynamodb.protocol import Thread
 
 _SHARE = 10
 """A use is noted once this share of the ttl has passed since the last one. `protocol.KEPT_PERCENT` reckons with it."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.schema import RUN_ID
-from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
-from langgraph.checkpoint.dynamodb._operations.overview import status_of
-from langgraph.checkpoint.dynamodb._operations.reads import NamespaceReader
-from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb._runtime.storage import Storage
+from .._format import items
+from .._format.schema import RUN_ID
+from .._runtime.steps import Op
+from .._runtime.storage import Storage
+from .arguments import checked_id
+from .overview import status_of
+from .reads import NamespaceReader
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from langgraph.checkpoint.dynamodb._format.schema import INDEX_REMEDY, INDEXES, TTL_ATTRIBUTE, table_schema
-from langgraph.checkpoint.dynamodb._runtime.failures import error_code
-from langgraph.checkpoint.dynamodb._runtime.requests import Table
-from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op
-from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
+from .._format.schema import INDEX_REMEDY, INDEXES, TTL_ATTRIBUTE, table_schema
+from .._runtime.failures import error_code
+from .._runtime.requests import Table
+from .._runtime.steps import Call, Op
+from ..errors import CheckpointerConfigurationError
 
 _POLL_SECONDS = 0.5
 _POLLS_MAX = 240

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from langgraph.checkpoint.dynamodb._format.items import key
-from langgraph.checkpoint.dynamodb._operations.setup import setup
-from langgraph.checkpoint.dynamodb._runtime.clients import Clients
-from langgraph.checkpoint.dynamodb._runtime.connection import Connection
-from langgraph.checkpoint.dynamodb._runtime.requests import Table
-from langgraph.checkpoint.dynamodb._runtime.steps import Call
-from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
+from .._format.items import key
+from .._runtime.clients import Clients
+from .._runtime.connection import Connection
+from .._runtime.requests import Table
+from .._runtime.steps import Call
+from .._runtime.transport_owner import TransportOwner
+from .setup import setup
 
 
 class TableOwner(TransportOwner):

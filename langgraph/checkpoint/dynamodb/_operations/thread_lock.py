@@ -14,21 +14,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.items import Item, Partition
-from langgraph.checkpoint.dynamodb._format.limits import (
-    LOCK_KEPT_SECONDS,
-    LOCK_SKEW_SECONDS,
-    LOCK_TTL_SECONDS_MIN,
-)
-from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
-from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
-from langgraph.checkpoint.dynamodb._runtime.attempts import backoff_seconds
-from langgraph.checkpoint.dynamodb._runtime.options import check_seconds, check_ttl
-from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.checkpoint.dynamodb.errors import ThreadBusyError, ThreadLockLostError
-from langgraph.checkpoint.dynamodb.protocol import Change
+from .._format import items
+from .._format.items import Item, Partition
+from .._format.limits import LOCK_KEPT_SECONDS, LOCK_SKEW_SECONDS, LOCK_TTL_SECONDS_MIN
+from .._format.schema import TTL_ATTRIBUTE
+from .._runtime.attempts import backoff_seconds
+from .._runtime.options import check_seconds, check_ttl
+from .._runtime.steps import Op
+from .._runtime.storage import Storage
+from ..errors import ThreadBusyError, ThreadLockLostError
+from ..protocol import Change
+from .arguments import checked_id
 
 TOKEN_BYTES = 8
 _NAMES = {"#holder": items.HOLDER, "#until": items.HELD_UNTIL}

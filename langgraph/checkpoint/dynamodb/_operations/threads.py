@@ -1,560 +1,481 @@
-"""Thread-level state: the epoch, the life, a deletion's claim, and the namespace markers.
+"""`set_thread` and `threads`: describe a thread, and list threads by their last activity.
 
-These operations send the changes of `protocol.py`, which says what they mean and why they are safe.
+The entry of a thread is its thread item, which two sparse indexes show: by owner, and by the day of its last activity
+(docs/decisions/0011). `entries.py` seals and opens what it says. No list scans the table.
 """
 
 from __future__ import annotations
 
+import base64
+import json
 import logging
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta, timezone
+from typing import Any
 
-from langgraph.checkpoint.dynamodb import protocol
-from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.items import Item, Partition, expires_before
-from langgraph.checkpoint.dynamodb._format.limits import (
-    ACTIVITY_SECONDS,
-    ATTEMPTS_MAX,
-    BACKOFF_SECONDS_TOTAL,
-    CLAIM_SECONDS,
-    ORPHAN_SECONDS,
-    READ_WAIT_SECONDS_MAX,
+from .. import protocol
+from .._format import items
+from .._format.codec import UnreadableError, metadata_json
+from .._format.items import Item, Partition
+from .._format.limits import ATTEMPTS_MAX, PARTITION_KEY_BYTES_MAX, SKEW_SECONDS
+from .._format.moments import in_epoch_seconds
+from .._format.schema import (
+    ACTIVE_DAY,
+    ALIVE_UNTIL,
+    DAY_INDEX,
+    LAST_ACTIVE,
+    OWNER,
+    OWNER_INDEX,
+    PARTITION_KEY,
+    SORT_KEY,
 )
-from langgraph.checkpoint.dynamodb._format.moments import stored_at
-from langgraph.checkpoint.dynamodb._format.schema import OWNER, PARTITION_KEY, SORT_KEY
-from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
-from langgraph.checkpoint.dynamodb._runtime.cache import CachedThread, Facts
-from langgraph.checkpoint.dynamodb._runtime.requests import Query
-from langgraph.checkpoint.dynamodb._runtime.steps import Op, Wait, gather
-from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError, ThreadBusyError
-from langgraph.checkpoint.dynamodb.protocol import Thread
+from .._runtime.requests import Pages
+from .._runtime.steps import Op, gather
+from .._runtime.storage import Storage
+from ..errors import CheckpointCorruptionError, CheckpointerError, CheckpointerInputError, ThreadBusyError
+from .arguments import checked_filter, checked_id, shortened
+from .entries import ThreadDescription, described, entry_of, is_of_tenant, owner_key, read_about
+from .error_collector import OF_ONE_THREAD
+from .overview import readable_metadata, status_of
+from .reads import NamespaceReader
+from .thread_item import began_at, check_pinned, ensure_epoch
 
 logger = logging.getLogger("langgraph.checkpoint.dynamodb")
 
+PAGE_THREADS_MAX = 1000
+# A page with a status ends, full or not, once so many threads were looked up, a query each.
+PAGE_LOOKUPS_MAX = 200
+# How far back a list of all threads goes if it is not told, and how far it may. Each day is a query, and a page may
+# have to read them all.
+DAYS_LISTED = 30
+_DAYS_MAX = 366
+# The last second that has a day.
+MOMENT_MAX = 253_402_300_799
+# A cursor names a thread. JSON writes a byte of its key in up to three, as \u00e9 for the two of é, and Base64 makes
+# three bytes four. The rest is the time.
+_CURSOR_CHARACTERS_MAX = 4 * (3 * PARTITION_KEY_BYTES_MAX + 64) // 3
+STATUSES = ("idle", "waiting", "failed")
 
-class PinnedEpochError(Exception):
-    """The epoch of a thread has ended to which an operation is pinned, so it may not store anything more."""
+
+@dataclass(frozen=True)
+class ThreadSummary:
+    """A thread in a list."""
+
+    thread_id: str
+    owner: str | None
+    """The owner; `None` if nobody named one."""
+    title: str | None
+    metadata: Mapping[str, Any]
+    """The metadata that `set_thread` was given."""
+    created_at: datetime | None
+    """When the thread began: with its first put, or with the oldest checkpoint that the table had when the thread was
+    entered later."""
+    last_active: datetime | None
+    """When it was last active, up to `ACTIVITY_SECONDS` too old."""
+    status: str | None = None
+    """`idle`, `waiting` for a human or `failed`, as of the newest checkpoint.
+
+    `None` if it was not looked up, or cannot be read.
+    """
+    step: int | None = None
+    """The newest checkpoint's step."""
 
 
-class BegunAnewError(Exception):
-    """A dead thread has begun anew, or a copy has, since a deletion read it. The deletion still has its claim."""
+@dataclass(frozen=True)
+class ThreadPage:
+    """A page of a list of threads."""
+
+    threads: Sequence[ThreadSummary]
+    cursor: str | None
+    """Continues the list, as `before`; `None` at its end. It names a position in this list and nothing else."""
 
 
-def check_pinned(storage: Storage, epoch: bytes) -> None:
-    """Raise if an operation is pinned to another epoch than a thread has.
+# Describing a thread
+
+
+def set_thread(
+    storage: Storage, thread_id: str, owner: Any, title: Any, metadata: Mapping[str, Any] | None
+) -> Op[None]:
+    """Set a thread's owner, title and metadata. Arguments that are `None` change nothing.
 
     Raises:
-        PinnedEpochError: It is.
+        PinnedEpochError: The epoch has ended that the storage is pinned to.
     """
-    if storage.pinned is not None and not protocol.is_reusable(storage.pinned.epoch, epoch):
-        raise PinnedEpochError
-
-
-def read_thread(storage: Storage, partition: Partition) -> Op[Thread | None]:
-    """Read the thread item of a namespace's thread, strongly consistent."""
-    item = yield from storage.table.get(partition.root, items.THREAD)
-    return None if item is None else Thread.parse(item)
-
-
-# The epoch
-
-
-def ensure_epoch(storage: Storage, partition: Partition) -> Op[CachedThread]:
-    """Return the thread for a call to build on that goes on with nothing: it begins a thread that is not there or dead.
-
-    The thread gets this saver's ttl and its directory entry in the same request. A pending epoch becomes active.
-    Another saver's thread is not created a second time, so this looks for one first.
-
-    Raises:
-        CheckpointerConfigurationError: The thread is another saver's.
-        ThreadBusyError: The thread was deleted at every attempt, or is a copy that is not complete.
-    """
-    yield from look_for_other_savers(storage, partition)
-    key = items.thread_key(partition)
+    root = items.partition_of(checked_id(thread_id, "thread_id"))
+    # Refuse what cannot be stored before the thread is created for it.
+    new = entry_of(storage, root, described(ThreadDescription(storage.owner), root, owner, title, metadata))
+    entry, old = new, None
     for _ in range(ATTEMPTS_MAX):
-        # A new one each time: an epoch that ended must never confirm what was stored under it.
-        epoch, now = storage.rng.randbytes(8), storage.clock()
-        life = protocol.new_life(storage.ttl_seconds, now)
-        entry = None if storage.entry is None else storage.entry()
-        item = yield from storage.table.try_update(key, protocol.create_thread(epoch, life, now, entry))
-        if item is None:
-            if entry is not None:
-                _tell_of_missing_owner(storage, partition, entry)
-            seen = CachedThread(epoch, life, last_active=None if entry is None else int(now))
-            return storage.cache.remember_thread(partition.root, seen)
-        thread = checked_thread(partition, Thread.parse(item))
-        if not thread.is_alive(now):
-            is_listed = thread.last_active is not None
-            begin = protocol.begin_anew(thread.epoch, epoch, life, now, is_listed=is_listed)
-        elif thread.is_pending:
-            begin = protocol.begin_epoch(thread, life, now, entry)
-        else:
-            return cached_thread(storage, partition, thread)
-        begun = yield from storage.table.changed(key, begin)
-        if begun is not None:
-            return cached_thread(storage, partition, Thread.parse(begun))
+        old = yield from _describe(storage, root, entry, old)
+        if old is None:
+            return
+        if LAST_ACTIVE not in old:
+            entry, old = new, None
+            continue
+        check_pinned(storage, items.binary(old, items.EPOCH))
+        known = read_about(storage.codec, old)
+        about = described(known, root, owner, title, metadata)
+        entry = entry_of(storage, root, about)
+        # The key of the index is another one once the saver encrypts.
+        if about == known and old.get(OWNER) == entry.get(OWNER):
+            return
     raise ThreadBusyError(
-        f"thread {partition.thread_id!r} was deleted {ATTEMPTS_MAX} times while something was stored in it; retry the"
+        f"thread {thread_id!r} was changed or deleted {ATTEMPTS_MAX} times while its owner or title was set; retry the"
         " call"
     )
 
 
-def checked_thread(partition: Partition, thread: Thread) -> Thread:
-    """Return a thread that something may be stored in.
-
-    Raises:
-        ThreadBusyError: It is a copy that is not complete.
-    """
-    if thread.is_being_copied:
-        raise ThreadBusyError(
-            f"thread {partition.thread_id!r} is a copy that is not complete; wait for copy_thread, or if it has died,"
-            " repeat it or delete the thread"
-        )
-    return thread
-
-
-def find_epoch(storage: Storage, partition: Partition) -> Op[CachedThread]:
-    """Return the thread, which may be dead, for a call to build on; create it if it is not there.
-
-    The thread of writes exists in most cases, and a read costs a fifth of the conditional write of `ensure_epoch`.
-    """
-    thread = yield from read_thread(storage, partition)
-    if thread is None or thread.is_pending:
-        return (yield from ensure_epoch(storage, partition))
-    return cached_thread(storage, partition, checked_thread(partition, thread))
-
-
-def confirm_epoch(storage: Storage, partition: Partition, epoch: bytes) -> Op[CachedThread | None]:
-    """Read the thread after a put or writes were stored under an epoch.
-
-    They are acknowledged if it still has the epoch, and if they are kept as long as what is stored in it now.
-
-    Returns:
-        The thread as it is now; `None` if nothing can be built on it.
-
-    Raises:
-        ThreadBusyError: A copy of another thread has begun to fill it.
-    """
-    thread = yield from _read_and_touch(storage, partition, epoch)
-    if thread is None or thread.is_pending:
-        return None
-    return cached_thread(storage, partition, checked_thread(partition, thread))
-
-
-def is_confirmed(storage: Storage, thread: CachedThread, seen: CachedThread | None) -> bool:
-    """Tell whether what was stored under a thread as it was known may be acknowledged, given how it is seen now.
-
-    A thread may have died meanwhile.
-    """
-    return (
-        seen is not None
-        and (seen.life.alive_until is None or seen.life.alive_until > storage.clock())
-        and protocol.is_reusable(thread.epoch, seen.epoch)
-        and not expires_before(thread.life.kept_until, seen.life.kept_until)
-    )
-
-
-def cached_thread(storage: Storage, partition: Partition, thread: Thread) -> CachedThread:
-    """Cache a thread and return its entry; log once if its ttl is not this saver's."""
-    cache, ttl_seconds = storage.cache, thread.life.ttl_seconds
-    if ttl_seconds != storage.ttl_seconds and not cache.facts.has_told_of_ttl:
-        cache.facts.has_told_of_ttl = True
-        logger.warning(
-            "Thread %r was created with ttl_seconds=%s and keeps it; this saver has ttl_seconds=%s. A copy of the"
-            " thread would take the saver's. This is logged once.",
-            partition.thread_id,
-            ttl_seconds,
-            storage.ttl_seconds,
-        )
-    seen = CachedThread(thread.epoch, thread.life, last_active=thread.last_active)
-    return cache.remember_thread(partition.root, seen)
-
-
-# The directory
-
-
-def _read_and_touch(storage: Storage, partition: Partition, epoch: bytes) -> Op[Thread | None]:
-    """Read the thread item after a commit, and note in the directory that the thread is active, if that is due.
-
-    A process that knows when the thread was active last needs no further request: the update returns the item.
-    Otherwise operations of this process share one request: the answer is good for each commit that was acknowledged
-    before the request was sent.
-    """
-    reads, root = storage.cache.thread_reads, partition.root
-    known = storage.cache.thread(root)
-    if known is not None and known.last_active is not None and protocol.is_reusable(known.epoch, epoch):
-        change = _due_touch(storage, known, known.last_active)
-        touched = None if change is None else (yield from _touch(storage, partition, known, change))
-        if touched is not None:
-            return touched
-    now = storage.clock()
-    read, leads, last = reads.join(root, now, now - READ_WAIT_SECONDS_MAX)
-    if not leads:
-        yield (Wait(read, READ_WAIT_SECONDS_MAX),)
-        answers = read.result() if read.done() else ()
-        if not answers:
-            return (yield from _read_touched(storage, partition, epoch))
-        return (yield from _touched(storage, partition, epoch, answers[0]))
-    answer = list[Thread | None]()
-    try:
-        if last is not None:
-            yield (Wait(last, READ_WAIT_SECONDS_MAX),)
-        reads.send(root, read)
-        answer.append((yield from _read_touched(storage, partition, epoch)))
-        return answer[0]
-    finally:
-        reads.end(root, read, answer)
-
-
-def _read_touched(storage: Storage, partition: Partition, epoch: bytes) -> Op[Thread | None]:
-    thread = yield from read_thread(storage, partition)
-    return (yield from _touched(storage, partition, epoch, thread))
-
-
-def _touched(
-    storage: Storage, partition: Partition, epoch: bytes, thread: Thread | None
-) -> Op[Thread | None]:
-    """Note in the directory that a thread is active, if that is due by its item, and return the item as it is then.
-
-    What is cached does not count: it may be what another operation is about to note, and that may fail.
-    """
-    if thread is None or not thread.confirms(epoch):
-        return thread
-    change = yield from _activity(storage, partition, thread)
-    if change is None:
-        return thread
-    touched = yield from _touch(storage, partition, thread, change)
-    if touched is None:
-        yield from _touch_kept(storage, partition, thread.epoch)
-    return touched or thread
-
-
-def _activity(storage: Storage, partition: Partition, thread: Thread) -> Op[protocol.Change | None]:
-    """Return the change that enters a thread in the directory, or notes that it is active; `None` if none is due."""
-    if thread.last_active is not None:
-        return _due_touch(storage, thread, thread.last_active)
-    if storage.entry is None:
-        return None
-    entry, now = storage.entry(), storage.clock()
-    _tell_of_missing_owner(storage, partition, entry)
-    began = yield from began_at(storage, partition)
-    return protocol.list_thread(thread.epoch, entry, now, now if began is None else began)
-
-
-def _due_touch(storage: Storage, thread: CachedThread | Thread, last_active: int) -> protocol.Change | None:
-    """Return the change that notes that a thread in the directory is active; `None` if none is due."""
-    now = storage.clock()
-    due = now - activity_seconds(thread.life.ttl_seconds)
-    return None if last_active > due else protocol.touch_thread(thread.epoch, now, due)
-
-
-def began_at(storage: Storage, partition: Partition) -> Op[float | None]:
-    """Return when a thread's oldest checkpoint was made, in epoch seconds.
-
-    Return `None` if the thread has no checkpoint, or if LangGraph did not make the id, which tells the time. A time in
-    the future is now.
-    """
-    root = items.partition_of(partition.thread_id)
-    query = Query(
-        root.pk,
-        prefix=items.CHECKPOINTS,
-        consistent=False,
-        first_page=1,
-        attributes=(PARTITION_KEY, SORT_KEY),
-    )
-    oldest = yield from storage.table.query_page(query)
-    made = stored_at(items.checkpoint_id_of(oldest[0])) if oldest else None
-    return None if made is None else min(made.timestamp(), storage.clock())
-
-
-def _tell_of_missing_owner(storage: Storage, partition: Partition, entry: Item) -> None:
-    if OWNER not in entry:
-        tell_of_missing_owner(storage.cache.facts, partition.thread_id, storage.owner_from)
-
-
-def tell_of_missing_owner(facts: Facts, thread_id: str, owner_from: str | None) -> None:
-    """Log once that a thread enters the directory without an owner though the saver looks for one."""
-    if owner_from is None or facts.has_told_of_missing_owner:
-        return
-    facts.has_told_of_missing_owner = True
-    logger.warning(
-        "Thread %r enters the directory without an owner: neither `configurable` nor the metadata of its checkpoint has"
-        " the key %r, which owner_from names. `threads(owner=...)` and `delete --owner` do not find it. Name the owner"
-        " with set_thread(owner=...); `langgraph-dynamodb threads --without-owner` lists such threads. This is logged"
-        " once.",
-        thread_id,
-        owner_from,
-    )
-
-
-def _touch(
-    storage: Storage, partition: Partition, thread: CachedThread | Thread, change: protocol.Change
-) -> Op[Thread | None]:
-    """Change a thread in the directory; return its item, or `None` if another call has changed it meanwhile."""
-    # Other puts of this process, side by side with this one, need not touch the thread too.
-    now = CachedThread(thread.epoch, thread.life, last_active=int(storage.clock()))
-    storage.cache.remember_thread(partition.root, now)
-    item = yield from storage.table.changed(items.thread_key(partition), change)
-    return None if item is None else Thread.parse(item)
-
-
-def _touch_kept(storage: Storage, partition: Partition, epoch: bytes) -> Op[None]:
-    """Touch a thread whose epoch a deletion has ended since it was read: the deletion may keep what was committed."""
-    for _ in range(ATTEMPTS_MAX):
-        thread = yield from read_thread(storage, partition)
-        if thread is None or protocol.is_reusable(epoch, thread.epoch):
-            return
-        epoch = thread.epoch
-        change = yield from _activity(storage, partition, thread)
-        if (
-            change is None
-            or (yield from storage.table.try_update(items.thread_key(partition), change)) is None
-        ):
-            return
-
-
-def activity_seconds(ttl_seconds: int | None) -> int:
-    """Return how old a thread's last activity may be in the directory before a put renews it."""
-    return ACTIVITY_SECONDS if ttl_seconds is None else min(ACTIVITY_SECONDS, ttl_seconds // 10)
-
-
-# A deletion's claim
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A deletion's claim on a thread, with the thread as it was when it was claimed."""
-
-    root: Partition
-    token: bytes
-    thread: Thread
-    claimed_at: float
-    """In epoch seconds."""
-
-
-def acquire_claim(storage: Storage, root: Partition, token: bytes, *, resets: bool) -> Op[Claim]:
-    """Claim the thread for a deletion, waiting for one that is under way.
+def _describe(storage: Storage, root: Partition, entry: Item, old: Item | None) -> Op[Item | None]:
+    """Enter a thread in the directory, or replace the entry that it has.
 
     Args:
         storage: The storage.
         root: The thread.
-        token: The token of the claim.
-        resets: Whether to give a thread item whose epoch or claim is damaged new ones. Only the deletion of the whole
-            thread may: what is committed is not known then.
+        entry: The new entry.
+        old: The thread item whose entry is replaced; `None` enters a thread that is not in the directory.
+
+    Returns:
+        `None` if it was done. Otherwise the thread item, empty if there is none: it has another entry than `old`.
 
     Raises:
-        CheckpointCorruptionError: The thread item is damaged.
-        ThreadBusyError: Another deletion did not end in time.
+        ThreadBusyError: The thread was deleted at every attempt.
     """
-    waited, attempt = 0.0, 0
-    while waited <= BACKOFF_SECONDS_TOTAL:
-        delay = storage.table.backoff(attempt)
-        waited += delay
-        attempt += 1
-        claimed_at = storage.clock()
-        thread = yield from _try_claim(storage, root, token, delay, resets=resets)
-        if thread is not None:
-            return Claim(root, token, thread, claimed_at)
-    raise ThreadBusyError(
-        f"thread {root.thread_id!r} is being deleted or pruned by another call, for over"
-        f" {BACKOFF_SECONDS_TOTAL:.0f} s; retry later, since a call that died releases it after {CLAIM_SECONDS} s"
+    if old is None:
+        thread = yield from ensure_epoch(replace(storage, entry=lambda: entry), root)
+        found = yield from storage.table.get(root.pk, items.THREAD)
+        if found is None or LAST_ACTIVE in found:
+            return found or {}
+        now, began = storage.clock(), (yield from began_at(storage, root))
+        change = protocol.list_thread(thread.epoch, entry, now, now if began is None else began)
+    else:
+        change = protocol.describe_thread(items.binary(old, items.EPOCH), entry, old)
+    return (yield from storage.table.try_update(items.thread_key(root), change))
+
+
+# Reading entries in the order in which lists show them
+
+
+@dataclass(frozen=True)
+class ThreadPosition:
+    """The place of a thread in a list."""
+
+    last_active: int
+    thread_id: str
+
+    @classmethod
+    def of(cls, entry: Item) -> ThreadPosition:
+        """Return the place of an entry."""
+        thread_id = items.parse_partition(items.partition_key(entry)).thread_id
+        return cls(items.number(entry, LAST_ACTIVE) or 0, thread_id)
+
+
+def _read_entries(
+    storage: Storage, owner: str | None, since: int, before: ThreadPosition | None, count: int
+) -> Op[tuple[Sequence[Item], bool]]:
+    """Read entries until there are as many as wanted, or to the end of the list.
+
+    Args:
+        storage: The storage.
+        owner: The owner's key in the index; `None` for all threads, by one query for each day.
+        since: The last activity at which the list ends, in epoch seconds.
+        before: The entry behind which to begin; `None` for the newest.
+        count: How many entries are wanted. There may be more, by up to a page.
+
+    Returns:
+        The entries as they are stored, newest activity first, and whether the list ends with them.
+
+    Raises:
+        CheckpointerInputError: A list of all threads would go back too many days.
+    """
+    if before is not None and before.last_active < since:
+        # DynamoDB refuses a query that would begin behind its end.
+        return [], True
+    if owner is None and since < storage.clock() - _DAYS_MAX * 24 * 3600:
+        raise CheckpointerInputError(
+            f"since is more than {_DAYS_MAX} days ago; each day is a query, so give a later time, or an owner"
+        )
+    found: list[Item] = []
+    start = before
+    for index, hash_name, hash_key in _partitions(storage, owner, since, before):
+        pages = _pages((index, hash_name, hash_key), since, start, count)
+        start = None
+        while not pages.done:
+            response = yield from storage.table.send("query", **pages.params())
+            pages.advance(response)
+            found += response["Items"]
+            if len(found) >= count:
+                # All threads may have older days.
+                is_last = owner is not None and "LastEvaluatedKey" not in response
+                return found, is_last
+    return found, True
+
+
+def _partitions(
+    storage: Storage, owner: str | None, since: int, before: ThreadPosition | None
+) -> Iterator[tuple[str, str, str]]:
+    """Yield the index, hash attribute and hash key of each query: one for an owner, one a day for all threads."""
+    if owner is not None:
+        yield OWNER_INDEX, OWNER, owner
+        return
+    # A position may come from anywhere. No thread was active a day after now.
+    latest = storage.clock() + 24 * 3600
+    # By a clock that is ahead, one may have been active tomorrow already.
+    at = storage.clock() + SKEW_SECONDS if before is None else min(before.last_active, latest)
+    day = datetime.fromtimestamp(at, timezone.utc).date()
+    while day.isoformat() >= protocol.day_of(since):
+        yield DAY_INDEX, ACTIVE_DAY, day.isoformat()
+        day -= timedelta(days=1)
+
+
+def _pages(partition: tuple[str, str, str], since: int, start: ThreadPosition | None, count: int) -> Pages:
+    index, hash_name, hash_key = partition
+    params: dict[str, Any] = {
+        "IndexName": index,
+        "KeyConditionExpression": "#hash = :hash AND #active >= :since",
+        "ExpressionAttributeNames": {"#hash": hash_name, "#active": LAST_ACTIVE},
+        "ExpressionAttributeValues": {":hash": {"S": hash_key}, ":since": {"N": str(since)}},
+        "ScanIndexForward": False,
+    }
+    if start is not None:
+        params["ExclusiveStartKey"] = {
+            hash_name: {"S": hash_key},
+            LAST_ACTIVE: {"N": str(start.last_active)},
+            PARTITION_KEY: {"S": items.partition_of(start.thread_id).pk},
+            SORT_KEY: {"S": items.THREAD},
+        }
+    return Pages(params, count)
+
+
+@dataclass(frozen=True)
+class Newest:
+    """The newest checkpoint of a thread."""
+
+    status: str | None
+    """`idle`, `waiting` for a human or `failed`; `None` if it cannot be read."""
+    step: int | None = None
+    checkpoint_id: str | None = None
+    """Its id; `None` if the thread has none."""
+
+
+def look_up(storage: Storage, thread_id: str) -> Op[Newest]:
+    """Read the status, step and id of a thread's newest checkpoint."""
+    found = yield from NamespaceReader(storage, items.partition_of(thread_id), consistent=False).page()
+    if not found:
+        return Newest("idle")
+    metadata = yield from readable_metadata(storage, found[0].head)
+    return Newest(status_of(found[0].writes), (metadata or {}).get("step"), found[0].checkpoint_id)
+
+
+# Listing
+
+
+def _cursor_of(position: ThreadPosition) -> str:
+    text = json.dumps([position.last_active, position.thread_id], separators=(",", ":"))
+    return base64.urlsafe_b64encode(text.encode()).decode()
+
+
+def _unpacked(cursor: Any) -> Any:
+    if len(cursor) > _CURSOR_CHARACTERS_MAX:
+        raise ValueError("it is longer than any cursor")
+    return json.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
+
+
+def _parse_cursor(cursor: Any) -> ThreadPosition:
+    try:
+        last_active, thread_id = _unpacked(cursor)
+        items.partition_of(thread_id)
+        if type(last_active) is int and 0 <= last_active <= MOMENT_MAX:
+            return ThreadPosition(last_active, thread_id)
+    except (TypeError, AttributeError, ValueError, RecursionError):
+        pass
+    raise CheckpointerInputError(
+        f"before is {shortened(cursor)}; give the cursor of an earlier page of this list, or None"
     )
 
 
-def _try_claim(
-    storage: Storage, root: Partition, token: bytes, delay_seconds: float, *, resets: bool
-) -> Op[Thread | None]:
-    """Claim the thread item and return it.
+@dataclass
+class _Listing:
+    """The arguments of a list, and the threads found so far."""
 
-    Return `None` if another deletion holds it, or if it had to be created or reset.
-    """
-    now = storage.clock()
-    claim = protocol.claim_thread(token, now)
-    item = yield from storage.table.changed(items.thread_key(root), claim, delay_seconds=delay_seconds)
-    if item is None:
-        found = yield from storage.table.get(root.pk, items.THREAD)
-        if found is None:
-            create = protocol.create_pending_thread(storage.rng.randbytes(8), now)
-            yield from storage.table.try_update(items.thread_key(root), create)
-        else:
-            yield from _parsed_or_reset(storage, root, found, resets=resets)
-        return None
-    thread = yield from _parsed_or_reset(storage, root, item, resets=resets)
-    if thread is None:
-        return None
-    if expires_before(thread.expires_at, int(now) + ORPHAN_SECONDS):
-        # DynamoDB would remove it while the deletion runs, and the claim with it.
-        extend = protocol.extend_claimed_thread(token, now + ORPHAN_SECONDS)
-        other = yield from storage.table.try_update(items.thread_key(root), extend)
-        if other is not None and (not other or Thread.parse_for_deletion(other).claim != token):
+    storage: Storage
+    query: ThreadQuery
+    owner: str | None
+    metadata: Mapping[str, Any]
+    since: int
+    for_operators: bool
+    found: list[tuple[ThreadPosition, ThreadSummary]] = field(default_factory=list)
+    has_read: bool = False
+    """Whether any entry could be read."""
+    looked_up: int = 0
+    """How many threads were looked up for their status."""
+    damage: CheckpointerError | None = None
+
+    def page(self, position: ThreadPosition | None) -> Op[ThreadPage]:
+        """Read one thread more than the page has, which tells whether the list goes on, or to its end.
+
+        With a status, the page also ends after a number of look-ups, behind the last thread that was looked up.
+        """
+        key = None if self.owner is None else owner_key(self.storage, self.owner)
+        is_first = position is None
+        limit = self.query.limit
+        is_last, count = False, min(limit + 1, PAGE_THREADS_MAX)
+        while not is_last and len(self.found) <= limit and self.looked_up < PAGE_LOOKUPS_MAX:
+            if self.query.status is not None:
+                count = min(count, PAGE_LOOKUPS_MAX - self.looked_up)
+            entries, is_last = yield from _read_entries(self.storage, key, self.since, position, count)
+            count = min(2 * count, PAGE_THREADS_MAX)
+            position = ThreadPosition.of(entries[-1]) if entries else position
+            yield from self._add(entries)
+        if is_first and self.damage is not None and not self.has_read:
+            # It may be all entries, and the saver the one that cannot read them.
+            raise self.damage
+        shown = self.found[:limit]
+        if len(self.found) > limit:
+            position = shown[-1][0]
+        elif is_last:
+            position = None
+        return ThreadPage([each for _, each in shown], None if position is None else _cursor_of(position))
+
+    def _add(self, entries: Sequence[Item]) -> Op[None]:
+        """Add the threads among entries of an index that are to be shown."""
+        new = [
+            (ThreadPosition.of(each), summary)
+            for each in entries
+            if (summary := self._summary(each)) is not None
+        ]
+        status = self.query.status
+        if self.query.with_status or status is not None:
+            self.looked_up += len(new) if status is not None else 0
+            newest = yield from gather([self._newest(summary.thread_id) for _, summary in new])
+            new = [
+                (position, replace(summary, status=each.status, step=each.step))
+                for (position, summary), each in zip(new, newest, strict=True)
+            ]
+        self.found += [each for each in new if status is None or each[1].status == status]
+
+    def _newest(self, thread_id: str) -> Op[Newest]:
+        """Look up a thread, and log what is wrong with it: one thread hides no other."""
+        try:
+            return (yield from look_up(self.storage, thread_id))
+        except OF_ONE_THREAD as error:
+            logger.warning("A list of threads does not know the status of thread %r: %s", thread_id, error)
+            return Newest(None)
+
+    def _summary(self, item: Item) -> ThreadSummary | None:
+        """Return a thread as its entry tells it; `None` if it is not to be shown."""
+        root = items.parse_partition(items.partition_key(item))
+        last_active = items.number(item, LAST_ACTIVE) or 0
+        if not self.for_operators and _has_expired(item, self.storage.clock()):
             return None
-    return thread
-
-
-def _parsed_or_reset(storage: Storage, root: Partition, item: Item, *, resets: bool) -> Op[Thread | None]:
-    """Parse a thread item for a deletion, or reset it if it is damaged and may be reset: return `None` then."""
-    try:
-        return Thread.parse_for_deletion(item)
-    except CheckpointCorruptionError as error:
-        if not resets:
-            raise
-        logger.warning("%s. Thread %r is deleted all the same.", error, root.thread_id)
-    reset = protocol.reset_thread(item, storage.rng.randbytes(8))
-    yield from storage.table.try_update(items.thread_key(root), reset)
-    return None
-
-
-def check_claim(storage: Storage, claim: Claim) -> Op[None]:
-    """Make sure that no other deletion has ended an epoch since the thread was claimed.
-
-    If one has, what this deletion considers committed may not be. Makes no request while the claim cannot have run
-    out, whatever clock one goes by.
-
-    Raises:
-        ThreadBusyError: Another deletion has taken over.
-    """
-    if storage.clock() - claim.claimed_at <= CLAIM_SECONDS / 2:
-        return
-    item = yield from storage.table.get(claim.root.pk, items.THREAD)
-    if item is None or Thread.parse_for_deletion(item).claim != claim.token:
-        raise ThreadBusyError(
-            f"deleting from thread {claim.root.thread_id!r} took longer than its claim of {CLAIM_SECONDS} s, and"
-            " another deletion took over before anything was deleted; retry the call"
+        try:
+            about = read_about(self.storage.codec, item)
+        except OF_ONE_THREAD as error:
+            # Its owner is not known: somebody may have forged the entry, or has another key.
+            if self.for_operators:
+                # Damage does not keep them from the thread, but the wrong key does.
+                self.damage = self.damage or (error if isinstance(error, UnreadableError) else None)
+                return ThreadSummary(root.thread_id, None, None, {}, None, in_epoch_seconds(last_active))
+            logger.warning("Thread %r is left out of a list: %s", root.thread_id, error)
+            self.damage = self.damage or error
+            return None
+        self.has_read = True
+        if not is_of_tenant(root, about) or (self.owner is not None and about.owner != self.owner):
+            return None
+        if not _has(about.metadata, self.metadata):
+            return None
+        return ThreadSummary(
+            root.thread_id,
+            about.owner,
+            about.title,
+            about.metadata,
+            in_epoch_seconds(_readable(items.number, item, items.CREATED_AT)),
+            in_epoch_seconds(last_active),
         )
 
 
-def end_epoch(storage: Storage, claim: Claim) -> Op[Thread]:
-    """End the thread's epoch and extend the claim; return the thread with its new, pending epoch.
+def _readable(read: Callable[..., int | None], *arguments: Any) -> int | None:
+    """Read a number of an entry; return `None` if it is damaged."""
+    try:
+        return read(*arguments)
+    except CheckpointCorruptionError as error:
+        logger.warning("A list of threads shows what can be read of an entry: %s", error)
+        return None
 
-    Raises:
-        ThreadBusyError: Another deletion has taken over.
+
+def _has_expired(item: Item, now: float) -> bool:
+    """Tell whether readers do not see a thread any more, or a copy not yet.
+
+    One whose life is damaged is shown, so that it can be deleted.
     """
-    new, now = storage.rng.randbytes(8), storage.clock()
-    change = protocol.end_epoch(claim.token, claim.thread.epoch, new, now)
-    item = yield from storage.table.try_update(items.thread_key(claim.root), change)
-    if item is None:
-        return claim.thread.ended(new)
-    thread = Thread.parse_for_deletion(item) if item else None
-    if thread is not None and thread.was_ended(claim.token, claim.thread.epoch):
-        # The request took effect, but its response was lost and it was sent again.
-        return thread
-    raise _overtaken(storage, claim, item)
+    alive_until = _readable(items.number, item, ALIVE_UNTIL)
+    return alive_until is not None and alive_until <= now
 
 
-def finalize(storage: Storage, claim: Claim, thread: Thread, *, is_empty: bool) -> Op[None]:
-    """Finalize: from here on only the new epoch says what is committed. Comes before any segment is deleted.
+def _wanted(metadata: Any) -> dict[str, Any]:
+    """Return the metadata that listed threads must have as the directory stores them: a tuple is a list."""
+    wanted = checked_filter(metadata)
+    text = metadata_json(wanted)
+    if text is None:
+        raise CheckpointerInputError(
+            f"metadata is {shortened(wanted)}, which no thread can have; give a dict that JSON can represent"
+        )
+    return dict(json.loads(text))
 
-    Raises:
-        ThreadBusyError: Another deletion has taken over.
+
+def _has(metadata: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    return all(name in metadata and metadata[name] == value for name, value in wanted.items())
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThreadQuery:
+    """The arguments of a list of threads, as `threads` of a saver takes them."""
+
+    owner: str | None = None
+    status: str | None = None
+    metadata: Mapping[str, Any] | None = None
+    limit: int = 20
+    before: str | None = None
+    with_status: bool = False
+    since: datetime | None = None
+
+    def wanted_metadata(self) -> dict[str, Any]:
+        """Check the arguments, and return the metadata that the threads must have.
+
+        Raises:
+            CheckpointerInputError: One of them cannot be used; the message names it.
+        """
+        limit: Any = self.limit
+        since: Any = self.since
+        if self.status is not None and self.status not in STATUSES:
+            raise CheckpointerInputError(
+                f"status is {self.status!r}; give {', '.join(map(repr, STATUSES))}, or None for all"
+            )
+        if type(limit) is not int or not 1 <= limit <= PAGE_THREADS_MAX:
+            raise CheckpointerInputError(
+                f"limit is {limit!r}; give a whole number from 1 to {PAGE_THREADS_MAX:,}"
+            )
+        if since is not None and (not isinstance(since, datetime) or since.tzinfo is None):
+            raise CheckpointerInputError(f"since is {since!r}; give a datetime with a time zone, or None")
+        if self.before is not None:
+            _parse_cursor(self.before)
+        return _wanted(self.metadata)
+
+
+def list_threads(storage: Storage, query: ThreadQuery, *, for_operators: bool = False) -> Op[ThreadPage]:
+    """List the threads of an owner, or all threads, newest activity first. Arguments are checked at the first step.
+
+    Users do not see threads whose entry is damaged. Operators who erase a person's data need them; they have no owner.
     """
-    stays_pending = is_empty or not thread.has_ttl
-    change = protocol.finalize(claim.token, thread.epoch, stays_pending=stays_pending)
-    item = yield from storage.table.try_update(items.thread_key(claim.root), change)
-    if item is not None:
-        raise _overtaken(storage, claim, item)
+    name = storage.owner if query.owner is None else checked_id(query.owner, "owner")
+    wanted = query.wanted_metadata()
+    since = _oldest(storage, name, query.since)
+    listing = _Listing(storage, query, name, wanted, since, for_operators)
+    return (yield from listing.page(None if query.before is None else _parse_cursor(query.before)))
 
 
-def _overtaken(storage: Storage, claim: Claim, item: Item) -> Exception:
-    """Return the error for a deletion whose change the thread item, which is given, did not take."""
-    # One that stood still for longer must not delete what has come since.
-    is_held = storage.clock() - claim.claimed_at <= CLAIM_SECONDS
-    if item and is_held and Thread.parse_for_deletion(item).claim == claim.token:
-        return BegunAnewError()
-    msg = (
-        f"deleting from thread {claim.root.thread_id!r} took longer than its claim of {CLAIM_SECONDS} s, and another"
-        " deletion took over. The checkpoints are deleted; what only they needed goes with the next prune or"
-        " deletion of the thread."
-    )
-    return ThreadBusyError(msg)
-
-
-def release(storage: Storage, root: Partition, token: bytes, *, is_empty: bool) -> Op[None]:
-    """Release the claim. If the thread is empty, remove its item instead, unless a put has begun its epoch."""
-    if (
-        is_empty
-        and (yield from storage.table.try_delete(items.thread_key(root), protocol.remove_thread(token)))
-        is None
-    ):
-        return
-    yield from storage.table.try_update(items.thread_key(root), protocol.release_thread(token))
-
-
-# Namespaces
-
-
-def namespace_markers(storage: Storage, partition: Partition) -> Op[list[Item]]:
-    """Read the markers of a thread's namespaces. The root namespace has none."""
-    return (yield from storage.table.query_all(Query(partition.root, prefix=items.NAMESPACES)))
-
-
-def namespaces(storage: Storage, partition: Partition) -> Op[list[Partition]]:
-    """Read the namespaces of a thread, the root first."""
-    markers = yield from namespace_markers(storage, partition)
-    return [items.partition_of(partition.thread_id), *(marked_namespace(partition, each) for each in markers)]
-
-
-def marked_namespace(partition: Partition, marker: Item) -> Partition:
-    """Return the namespace that a marker stands for."""
-    return items.partition_of(partition.thread_id, items.namespace_of(marker))
-
-
-def ensure_registered(
-    storage: Storage, partition: Partition, thread: CachedThread, started_from: str | None
-) -> Op[None]:
-    """Register a namespace, unless this process has done so under the thread's epoch.
-
-    Comes before anything is stored in the namespace: a deletion finds it only through its marker.
-    """
-    if not partition.namespace:
-        return
-    kept_until = thread.life.kept_until
-    known = storage.cache.thread(partition.root, thread.epoch)
-    if known is None or expires_before(known.namespaces.get(partition.namespace, 0), kept_until):
-        expires_at = yield from register_namespace(storage, partition, kept_until, started_from)
-        storage.cache.remember_namespace(partition.root, thread, partition.namespace, expires_at)
-
-
-def register_namespace(
-    storage: Storage, partition: Partition, expires_at: int | None, started_from: str | None
-) -> Op[int | None]:
-    """Create or refresh a namespace's marker and return its expiry. Never shortens an existing expiry.
-
-    Raises:
-        ThreadBusyError: Other processes kept refreshing it.
-    """
-    for _ in range(ATTEMPTS_MAX):
-        marker = items.namespace_item(partition, storage.rng, expires_at, started_from)
-        other = yield from storage.table.try_put(marker, protocol.register(expires_at))
-        if other is None:
-            return expires_at
-        # The other marker lives longer. Take over its expiry.
-        expires_at = items.expires_at(other)
-    raise ThreadBusyError(
-        f"namespace {partition.namespace!r} of thread {partition.thread_id!r} is being registered by other processes"
-        f" ({ATTEMPTS_MAX} attempts); retry the call"
-    )
-
-
-def unregister_namespace(storage: Storage, marker: Item) -> Op[None]:
-    """Delete a namespace's marker, unless the namespace has been registered again."""
-    yield from storage.table.try_delete(items.key_of(marker), protocol.unregister(marker))
-
-
-# Expiry
-
-
-def extend(storage: Storage, item_key: Item, expires_at: int | None) -> Op[bool]:
-    """Extend an item's expiry, never shortening it; return whether the item exists."""
-    other = yield from storage.table.try_update(item_key, protocol.extend(expires_at))
-    return other is None or bool(other)
-
-
-def extend_segments(
-    storage: Storage, partition: Partition, ids: Iterable[bytes], expires_at: int | None
-) -> Op[set[bytes]]:
-    """Extend the expiry of segments; return the ids of those that no longer exist."""
-    wanted = sorted(ids)
-    keys = [items.key(partition.pk, items.segment_sk(each)) for each in wanted]
-    extended = yield from gather([extend(storage, key, expires_at) for key in keys])
-    return {each for each, is_there in zip(wanted, extended, strict=True) if not is_there}
+def _oldest(storage: Storage, owner: str | None, since: datetime | None) -> int:
+    """Return the time in epoch seconds at which a list ends."""
+    if since is None:
+        return 0 if owner is not None else int(storage.clock()) - DAYS_LISTED * 24 * 3600
+    return min(max(0, int(since.timestamp())), MOMENT_MAX)

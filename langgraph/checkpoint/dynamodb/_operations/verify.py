@@ -17,37 +17,25 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.attributes import check_attributes
-from langgraph.checkpoint.dynamodb._format.codec import Codec, UnreadableError
-from langgraph.checkpoint.dynamodb._format.content import read_body, read_metadata, read_writes
-from langgraph.checkpoint.dynamodb._format.items import Item, Partition, later
-from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
-from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, TTL_ATTRIBUTE
-from langgraph.checkpoint.dynamodb._format.segments import is_index, reach
-from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
-from langgraph.checkpoint.dynamodb._operations.collect import Choice, abandoned_writes, collect
-from langgraph.checkpoint.dynamodb._operations.inventory import Inventory
-from langgraph.checkpoint.dynamodb._operations.overview import SCAN_SEGMENTS
-from langgraph.checkpoint.dynamodb._operations.reads import (
-    ChangedMeanwhileError,
-    LoadedSegments,
-    StoredCheckpoint,
-    find,
-    load,
-    open_segment,
-)
-from langgraph.checkpoint.dynamodb._operations.threads import (
-    marked_namespace,
-    namespace_markers,
-    read_thread,
-    register_namespace,
-)
-from langgraph.checkpoint.dynamodb._runtime.requests import Pages, Query
-from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, work
-from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError, CheckpointFormatError
-from langgraph.checkpoint.dynamodb.protocol import Thread, is_orphan
+from .._format import items
+from .._format.attributes import check_attributes
+from .._format.codec import Codec, UnreadableError
+from .._format.content import read_body, read_metadata, read_writes
+from .._format.items import Item, Partition, later
+from .._format.pricing import item_bytes
+from .._format.schema import PARTITION_KEY, TTL_ATTRIBUTE
+from .._format.segments import is_index, reach
+from .._runtime.requests import Pages, Query
+from .._runtime.steps import Emit, Op, Stream, work
+from .._runtime.storage import Storage
+from ..errors import CheckpointCorruptionError, CheckpointFormatError
+from ..protocol import Thread, is_orphan
+from .arguments import checked_id
+from .collect import Choice, abandoned_writes, collect
+from .inventory import Inventory
+from .overview import SCAN_SEGMENTS
+from .reads import ChangedMeanwhileError, LoadedSegments, StoredCheckpoint, find, load, open_segment
+from .thread_item import marked_namespace, namespace_markers, read_thread, register_namespace
 
 # How many flaws of a thread have a message; all are counted.
 _FLAWS_SHOWN = 20

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.items import Item
-from langgraph.checkpoint.dynamodb._format.labels import name_of, partition_labels
-from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
-from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY
-from langgraph.checkpoint.dynamodb._runtime.events import Meter
-from langgraph.checkpoint.dynamodb._runtime.steps import Call
+from .._format import items
+from .._format.items import Item
+from .._format.labels import name_of, partition_labels
+from .._format.pricing import item_bytes
+from .._format.schema import PARTITION_KEY
+from .events import Meter
+from .steps import Call
 
 READS = frozenset({"batch_get_item", "get_item", "query", "scan"})
 _WRITES = frozenset({"batch_write_item", "delete_item", "put_item", "update_item"})

@@ -12,13 +12,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from langgraph.checkpoint.dynamodb._format.limits import (
+from .._format.limits import (
     BACKOFF_SECONDS_FIRST,
     BACKOFF_SECONDS_MAX,
     RETRY_SECONDS_QUIET,
     RETRY_WORDS_SECONDS,
 )
-from langgraph.checkpoint.dynamodb._runtime.events import running_meter
+from .events import running_meter
 
 logger = logging.getLogger(__name__)
 

@@ -15,11 +15,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
-from langgraph.checkpoint.dynamodb._format.items import Life
-from langgraph.checkpoint.dynamodb._format.segments import Chunk, StoredValue, inline_bytes
-from langgraph.checkpoint.dynamodb._runtime.events import running_meter
-from langgraph.checkpoint.dynamodb._runtime.fork import start_in_every_process
-from langgraph.checkpoint.dynamodb.protocol import Thread, is_reusable
+from .._format.items import Life
+from .._format.segments import Chunk, StoredValue, inline_bytes
+from ..protocol import Thread, is_reusable
+from .events import running_meter
+from .fork import start_in_every_process
 
 
 @dataclass(frozen=True)

@@ -19,19 +19,14 @@ from typing import Any
 
 from typing_extensions import override
 
-from langgraph.checkpoint.dynamodb._format.limits import (
-    CONNECT_SECONDS,
-    POOL_CONNECTIONS,
-    READ_SECONDS,
-    RETRY_SECONDS,
-)
-from langgraph.checkpoint.dynamodb._runtime.attempts import Attempts
-from langgraph.checkpoint.dynamodb._runtime.failures import is_transient, locating, misfit, outage_remedy
-from langgraph.checkpoint.dynamodb._runtime.fork import without_forks
-from langgraph.checkpoint.dynamodb._runtime.loops import Connections, LoopConnections
-from langgraph.checkpoint.dynamodb._runtime.steps import Call
-from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerUnavailableError
-from langgraph.checkpoint.dynamodb.version import __version__, requirement
+from .._format.limits import CONNECT_SECONDS, POOL_CONNECTIONS, READ_SECONDS, RETRY_SECONDS
+from ..errors import CheckpointerConfigurationError, CheckpointerUnavailableError
+from ..version import __version__, requirement
+from .attempts import Attempts
+from .failures import is_transient, locating, misfit, outage_remedy
+from .fork import without_forks
+from .loops import Connections, LoopConnections
+from .steps import Call
 
 logger = logging.getLogger(__name__)
 
@@ -221,7 +216,7 @@ class Clients(Connections):
         """
         with self._making, without_forks():
             if self._native_client is None:
-                from langgraph.checkpoint.dynamodb._runtime import native  # noqa: PLC0415 - optional.
+                from . import native  # noqa: PLC0415 - optional.
 
                 self._native_client = native.make_client(_SERVICE, self.session(), self._options.arguments())
         return self._native_client

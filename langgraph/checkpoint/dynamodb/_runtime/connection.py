@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from langgraph.checkpoint.dynamodb._format.limits import CONNECT_SECONDS, READ_SECONDS
-from langgraph.checkpoint.dynamodb._runtime.accounting import TableAccounting
-from langgraph.checkpoint.dynamodb._runtime.clients import ClientOptions, Clients
-from langgraph.checkpoint.dynamodb._runtime.events import Events, Observer, OnEvent
-from langgraph.checkpoint.dynamodb._runtime.options import (
+from .._format.limits import CONNECT_SECONDS, READ_SECONDS
+from .accounting import TableAccounting
+from .clients import ClientOptions, Clients
+from .events import Events, Observer, OnEvent
+from .options import (
     check_connection,
     check_flag,
     check_on_event,
@@ -22,7 +22,7 @@ from langgraph.checkpoint.dynamodb._runtime.options import (
     check_table_name,
     refuse_unknown,
 )
-from langgraph.checkpoint.dynamodb._runtime.requests import Table
+from .requests import Table
 
 if TYPE_CHECKING:
     import boto3

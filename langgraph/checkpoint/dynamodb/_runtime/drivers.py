@@ -14,19 +14,9 @@ from contextvars import copy_context
 from functools import partial
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-from langgraph.checkpoint.dynamodb._format.limits import ENDING_SECONDS_MAX, THREADED_WORK_BYTES
-from langgraph.checkpoint.dynamodb._runtime.events import Observer
-from langgraph.checkpoint.dynamodb._runtime.steps import (
-    Call,
-    Emit,
-    Op,
-    Outcome,
-    Step,
-    Stream,
-    Wait,
-    Work,
-    interrupted,
-)
+from .._format.limits import ENDING_SECONDS_MAX, THREADED_WORK_BYTES
+from .events import Observer
+from .steps import Call, Emit, Op, Outcome, Step, Stream, Wait, Work, interrupted
 
 T = TypeVar("T")
 

@@ -15,10 +15,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
-from langgraph.checkpoint.dynamodb._format.limits import EVENT_SECONDS_QUIET
-from langgraph.checkpoint.dynamodb._runtime.failures import THROTTLED, error_code
-from langgraph.checkpoint.dynamodb._runtime.steps import Call
-from langgraph.checkpoint.dynamodb.errors import CheckpointerUnavailableError, ThreadBusyError
+from .._format.limits import EVENT_SECONDS_QUIET
+from ..errors import CheckpointerUnavailableError, ThreadBusyError
+from .failures import THROTTLED, error_code
+from .steps import Call
 
 logger = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
-from langgraph.checkpoint.dynamodb._format.schema import DOCS_COMMAND
+from .._format.schema import DOCS_COMMAND
 
 THROTTLED = frozenset(
     {
@@ -113,10 +113,7 @@ def text_of(error: Exception) -> str:
 
 def has_no_response(error: Exception) -> bool:
     """Tell whether a request failed because no server answered it."""
-    from botocore.exceptions import (  # noqa: PLC0415 - importing the saver should cost little.
-        ConnectionError,
-        HTTPClientError,
-    )
+    from botocore.exceptions import ConnectionError, HTTPClientError  # noqa: PLC0415 - importing the saver should cost little.
 
     return isinstance(error, (ConnectionError, HTTPClientError))
 

@@ -16,8 +16,8 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import closing
 from typing import Any, Protocol, TypeVar
 
-from langgraph.checkpoint.dynamodb._format.limits import PARALLEL_REQUESTS
-from langgraph.checkpoint.dynamodb._runtime.fork import start_in_every_process
+from .._format.limits import PARALLEL_REQUESTS
+from .fork import start_in_every_process
 
 T = TypeVar("T")
 

@@ -17,7 +17,7 @@ from aiobotocore.session import get_session
 from botocore.credentials import RefreshableCredentials
 from botocore.httpsession import create_urllib3_context, get_cert_path
 
-from langgraph.checkpoint.dynamodb._runtime.loops import run_apart
+from .loops import run_apart
 
 # What a session of boto3 calls its profile if it has none.
 _NO_PROFILE = "default"

@@ -16,12 +16,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import urlsplit
 
-from langgraph.checkpoint.dynamodb._format.limits import TTL_SECONDS_MAX
-from langgraph.checkpoint.dynamodb._runtime.events import Events
-from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
+from .._format.limits import TTL_SECONDS_MAX
+from ..errors import CheckpointerInputError
+from .events import Events
 
 if TYPE_CHECKING:
-    from langgraph.checkpoint.dynamodb._runtime.clients import ClientOptions
+    from .clients import ClientOptions
 
 _TABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{3,255}|arn:.+")
 

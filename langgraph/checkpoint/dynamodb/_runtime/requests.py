@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeVar
 
-from langgraph.checkpoint.dynamodb._format.items import Item, key, key_of
-from langgraph.checkpoint.dynamodb._format.limits import (
+from .._format.items import Item, key, key_of
+from .._format.limits import (
     BATCH_GET_ITEMS_MAX,
     BATCH_WRITE_BYTES_MAX,
     BATCH_WRITE_ITEMS_MAX,
@@ -21,22 +21,13 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     PAGE_ITEMS_MAX,
     RETRY_SECONDS,
 )
-from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
-from langgraph.checkpoint.dynamodb._format.schema import (
-    INDEX_REMEDY,
-    PARTITION_KEY,
-    SORT_KEY,
-    TEMPLATE_COMMAND,
-)
-from langgraph.checkpoint.dynamodb._runtime.attempts import backoff_seconds
-from langgraph.checkpoint.dynamodb._runtime.failures import account_remedy, error_code, located, text_of
-from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op
-from langgraph.checkpoint.dynamodb.errors import (
-    CheckpointerConfigurationError,
-    CheckpointerError,
-    CheckpointerUnavailableError,
-)
-from langgraph.checkpoint.dynamodb.protocol import Change
+from .._format.pricing import item_bytes
+from .._format.schema import INDEX_REMEDY, PARTITION_KEY, SORT_KEY, TEMPLATE_COMMAND
+from ..errors import CheckpointerConfigurationError, CheckpointerError, CheckpointerUnavailableError
+from ..protocol import Change
+from .attempts import backoff_seconds
+from .failures import account_remedy, error_code, located, text_of
+from .steps import Call, Op
 
 T = TypeVar("T")
 

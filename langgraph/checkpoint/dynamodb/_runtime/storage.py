@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 
 from typing_extensions import Self
 
-from langgraph.checkpoint.dynamodb._format.codec import Codec
-from langgraph.checkpoint.dynamodb._format.items import Item
-from langgraph.checkpoint.dynamodb._runtime.cache import Cache, CachedThread
-from langgraph.checkpoint.dynamodb._runtime.requests import Table
-from langgraph.checkpoint.dynamodb.errors import CheckpointerUnavailableError
+from .._format.codec import Codec
+from .._format.items import Item
+from ..errors import CheckpointerUnavailableError
+from .cache import Cache, CachedThread
+from .requests import Table
 
 
 def _nothing(_size_bytes: int) -> None:

@@ -6,10 +6,10 @@ import logging
 
 from typing_extensions import Self
 
-from langgraph.checkpoint.dynamodb._runtime.drivers import Runner, Transport
-from langgraph.checkpoint.dynamodb._runtime.events import Observer
-from langgraph.checkpoint.dynamodb._runtime.failures import error_code
-from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op
+from .drivers import Runner, Transport
+from .events import Observer
+from .failures import error_code
+from .steps import Call, Op
 
 logger = logging.getLogger(__name__)
 

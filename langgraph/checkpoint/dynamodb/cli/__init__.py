@@ -10,8 +10,8 @@ from __future__ import annotations
 import sys
 from io import TextIOWrapper
 
-from langgraph.checkpoint.dynamodb.cli.outcome import interruptible
-from langgraph.checkpoint.dynamodb.version import requirement
+from ..version import requirement
+from .outcome import interruptible
 
 _EXTRA = ("typer", "rich")
 # These need neither the extra nor a saver, and are printed at once.
@@ -25,13 +25,13 @@ def main() -> None:
             # A terminal or pipe that lacks a character gets its number instead.
             stream.reconfigure(errors="backslashreplace")
     if sys.argv[1:2] and sys.argv[1] in _PRINTED:
-        from langgraph.checkpoint.dynamodb.cli import printed  # noqa: PLC0415 - is not always needed.
+        from . import printed  # noqa: PLC0415 - is not always needed.
 
         printed.main()
         return
     try:
         with interruptible():
-            from langgraph.checkpoint.dynamodb.cli.app import app  # noqa: PLC0415 - may not be installed.
+            from .app import app  # noqa: PLC0415 - may not be installed.
         app()
     except ModuleNotFoundError as error:
         if error.name not in _EXTRA:

@@ -15,9 +15,9 @@ import typer
 from typer.core import TyperCommand
 from typer.main import get_command
 
-from langgraph.checkpoint.dynamodb.cli import printed
-from langgraph.checkpoint.dynamodb.cli.outcome import Exit, interruptible
-from langgraph.checkpoint.dynamodb.version import __version__
+from ..version import __version__
+from . import printed
+from .outcome import Exit, interruptible
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,12 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from langgraph.checkpoint.dynamodb._operations.arguments import COUNT_MAX
-from langgraph.checkpoint.dynamodb._runtime.failures import error_code
-from langgraph.checkpoint.dynamodb.cli.connection import ConnectionArguments
-from langgraph.checkpoint.dynamodb.cli.context import CommandContext
-from langgraph.checkpoint.dynamodb.cli.outcome import Exit
-from langgraph.checkpoint.dynamodb.cli.output import Output
+from .._operations.arguments import COUNT_MAX
+from .._runtime.failures import error_code
+from .connection import ConnectionArguments
+from .context import CommandContext
+from .outcome import Exit
+from .output import Output
 
 Yes: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Change things without asking.")]
 DryRun: TypeAlias = Annotated[
@@ -90,7 +90,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
             context.output.note("interrupted")
             raise typer.Exit(Exit.INTERRUPTED) from None
         except Exception as error:
-            from langgraph.checkpoint.dynamodb.cli.explanations import explained  # noqa: PLC0415 - is seldom needed.
+            from .explanations import explained  # noqa: PLC0415 - is seldom needed.
 
             end = explained(error, context.table_name)
             if end is None:

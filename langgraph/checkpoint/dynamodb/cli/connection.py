@@ -11,20 +11,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from langgraph.checkpoint.dynamodb._format.inert import inert
-from langgraph.checkpoint.dynamodb.config.dynamodb import (
-    DynamoDBStoreOptions,
-    TableOptions,
-    make_saver,
-    make_store,
-)
-from langgraph.checkpoint.dynamodb.config.faults import Key, Locate, dotted
-from langgraph.checkpoint.dynamodb.config.fields import made_object
-from langgraph.checkpoint.dynamodb.config.model import CheckpointerConfig, ComponentConfig, StoreConfig
-from langgraph.checkpoint.dynamodb.config.serde import made_serde
-from langgraph.checkpoint.dynamodb.config.sources import CHECKPOINTER, STORE, Section, read
-from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
-from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
+from .._format.inert import inert
+from ..config.dynamodb import DynamoDBStoreOptions, TableOptions, make_saver, make_store
+from ..config.faults import Key, Locate, dotted
+from ..config.fields import made_object
+from ..config.model import CheckpointerConfig, ComponentConfig, StoreConfig
+from ..config.serde import made_serde
+from ..config.sources import CHECKPOINTER, STORE, Section, read
+from ..errors import CheckpointerConfigurationError
+from ..saver import DynamoDBSaver
 
 if TYPE_CHECKING:
     from langgraph.store.dynamodb import DynamoDBStore

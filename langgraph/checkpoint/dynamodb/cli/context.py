@@ -8,26 +8,21 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
-from langgraph.checkpoint.dynamodb._format.inert import inert
-from langgraph.checkpoint.dynamodb._format.items import key
-from langgraph.checkpoint.dynamodb._format.pricing import READ_UNIT_DOLLARS, read_units
-from langgraph.checkpoint.dynamodb._operations.overview import Extent, extent
-from langgraph.checkpoint.dynamodb._runtime.failures import has_no_response, not_dynamodb
-from langgraph.checkpoint.dynamodb._runtime.steps import Op, Stream
-from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
-from langgraph.checkpoint.dynamodb.cli.connection import (
-    ConnectionArguments,
-    in_options,
-    open_saver,
-    open_store,
-)
-from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
-from langgraph.checkpoint.dynamodb.cli.output import Output
-from langgraph.checkpoint.dynamodb.cli.values import CENT, counted, priced, sized
-from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions
-from langgraph.checkpoint.dynamodb.config.model import CheckpointerConfig, ComponentConfig
-from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
+from .._format.inert import inert
+from .._format.items import key
+from .._format.pricing import READ_UNIT_DOLLARS, read_units
+from .._operations.overview import Extent, extent
+from .._runtime.failures import has_no_response, not_dynamodb
+from .._runtime.steps import Op, Stream
+from .._runtime.storage import Storage
+from .._runtime.transport_owner import TransportOwner
+from ..config.dynamodb import DynamoDBOptions
+from ..config.model import CheckpointerConfig, ComponentConfig
+from ..saver import DynamoDBSaver
+from .connection import ConnectionArguments, in_options, open_saver, open_store
+from .outcome import CommandError, Exit
+from .output import Output
+from .values import CENT, counted, priced, sized
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -7,16 +7,16 @@ from typing import Annotated
 
 import typer
 
-from langgraph.checkpoint.dynamodb._format.items import Partition
-from langgraph.checkpoint.dynamodb._operations.copy import checked_places, copy_thread
-from langgraph.checkpoint.dynamodb._operations.overview import is_stored
-from langgraph.checkpoint.dynamodb._operations.threads import read_thread
-from langgraph.checkpoint.dynamodb._runtime.cache import Cache
-from langgraph.checkpoint.dynamodb._runtime.options import is_table_name
-from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
-from langgraph.checkpoint.dynamodb.cli.context import CommandContext
-from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
+from .._format.items import Partition
+from .._operations.copy import checked_places, copy_thread
+from .._operations.overview import is_stored
+from .._operations.thread_item import read_thread
+from .._runtime.cache import Cache
+from .._runtime.options import is_table_name
+from .._runtime.storage import Storage
+from .command import DryRun, Yes
+from .context import CommandContext
+from .outcome import CommandError, Exit
 
 
 def copy(

@@ -8,23 +8,17 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from langgraph.checkpoint.dynamodb._format.labels import label_of
-from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
-from langgraph.checkpoint.dynamodb._operations.delete_owner import (
-    UNREADABLE,
-    check_owner_keys,
-    delete_owner,
-    not_looked_at,
-    owned,
-)
-from langgraph.checkpoint.dynamodb._operations.directory import ThreadSummary
-from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
-from langgraph.checkpoint.dynamodb.cli.context import CommandContext
-from langgraph.checkpoint.dynamodb.cli.many import From, Parallel, Served, ThreadIds, chosen, conclude, serve
-from langgraph.checkpoint.dynamodb.cli.memories import count_memories, labels_text, one_namespace
-from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
-from langgraph.checkpoint.dynamodb.cli.threads import Owner
-from langgraph.checkpoint.dynamodb.cli.values import counted
+from .._format.labels import label_of
+from .._operations.arguments import checked_id
+from .._operations.delete_owner import UNREADABLE, check_owner_keys, delete_owner, not_looked_at, owned
+from .._operations.threads import ThreadSummary
+from .command import DryRun, Yes
+from .context import CommandContext
+from .many import From, Parallel, Served, ThreadIds, chosen, conclude, serve
+from .memories import count_memories, labels_text, one_namespace
+from .outcome import CommandError, Exit
+from .threads import Owner
+from .values import counted
 
 # How many threads of the directory are tried to see whether the keys are right.
 _THREADS_TRIED = 10

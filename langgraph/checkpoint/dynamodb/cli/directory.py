@@ -6,21 +6,13 @@ from typing import Annotated
 
 import typer
 
-from langgraph.checkpoint.dynamodb._format.pricing import WRITE_UNIT_DOLLARS
-from langgraph.checkpoint.dynamodb._operations.entries import enter_thread
-from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
-from langgraph.checkpoint.dynamodb.cli.context import CommandContext
-from langgraph.checkpoint.dynamodb.cli.many import (
-    From,
-    Parallel,
-    ThreadIds,
-    check_owned,
-    chosen,
-    conclude,
-    serve,
-)
-from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
-from langgraph.checkpoint.dynamodb.cli.values import counted, priced
+from .._format.pricing import WRITE_UNIT_DOLLARS
+from .._operations.entries import enter_thread
+from .command import DryRun, Yes
+from .context import CommandContext
+from .many import From, Parallel, ThreadIds, check_owned, chosen, conclude, serve
+from .outcome import CommandError, Exit
+from .values import counted, priced
 
 # The thread item and its entries in two indexes.
 _WRITE_UNITS = 3

@@ -11,22 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
-from langgraph.checkpoint.dynamodb._format.items import key, partition_of
-from langgraph.checkpoint.dynamodb._format.schema import (
-    INDEX_REMEDY,
-    RUN_INDEX,
-    TEMPLATE_COMMAND,
-    TTL_ATTRIBUTE,
-    table_schema,
-)
-from langgraph.checkpoint.dynamodb._operations.setup import differences
-from langgraph.checkpoint.dynamodb._runtime.failures import error_code, has_no_response, misfit
-from langgraph.checkpoint.dynamodb.cli.context import CommandContext
-from langgraph.checkpoint.dynamodb.cli.findings import Finding, Verdict, asked, failed, is_denied
-from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
-from langgraph.checkpoint.dynamodb.cli.rights import rights, try_actions
-from langgraph.checkpoint.dynamodb.cli.values import counted
-from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions
+from .._format.items import key, partition_of
+from .._format.schema import INDEX_REMEDY, RUN_INDEX, TEMPLATE_COMMAND, TTL_ATTRIBUTE, table_schema
+from .._operations.setup import differences
+from .._runtime.failures import error_code, has_no_response, misfit
+from ..config.dynamodb import DynamoDBOptions
+from .context import CommandContext
+from .findings import Finding, Verdict, asked, failed, is_denied
+from .outcome import CommandError, Exit
+from .rights import rights, try_actions
+from .values import counted
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -6,11 +6,11 @@ from errno import ENOSPC
 
 from langgraph.store.base import InvalidNamespaceError
 
-from langgraph.checkpoint.dynamodb._format.codec import UnreadableError
-from langgraph.checkpoint.dynamodb._runtime.failures import account_remedy, is_transient, outage_remedy
-from langgraph.checkpoint.dynamodb.cli.connection import in_options
-from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
-from langgraph.checkpoint.dynamodb.errors import (
+from langgraph.store.dynamodb import SearchLimitError
+
+from .._format.codec import UnreadableError
+from .._runtime.failures import account_remedy, is_transient, outage_remedy
+from ..errors import (
     CheckpointCorruptionError,
     CheckpointerConfigurationError,
     CheckpointerError,
@@ -19,7 +19,8 @@ from langgraph.checkpoint.dynamodb.errors import (
     CheckpointNotFoundError,
     CheckpointSerializationError,
 )
-from langgraph.store.dynamodb import SearchLimitError
+from .connection import in_options
+from .outcome import CommandError, Exit
 
 _CODES: tuple[tuple[type[Exception], Exit], ...] = (
     (CheckpointerInputError, Exit.USAGE),

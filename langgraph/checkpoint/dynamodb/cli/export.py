@@ -10,18 +10,18 @@ from typing import Annotated
 
 import typer
 
-from langgraph.checkpoint.dynamodb.cli.command import Yes
-from langgraph.checkpoint.dynamodb.cli.context import CommandContext
-from langgraph.checkpoint.dynamodb.cli.delete import person_of
-from langgraph.checkpoint.dynamodb.cli.files import PIPE, Written, written_file
-from langgraph.checkpoint.dynamodb.cli.many import Served, conclude, serve
-from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
-from langgraph.checkpoint.dynamodb.cli.threads import Owner, summary_as_json
-from langgraph.checkpoint.dynamodb.cli.values import counted, sized
-from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
-from langgraph.checkpoint.dynamodb.migrate import Exported, TableEndpoint, export_thread
-from langgraph.checkpoint.dynamodb.view.page_file import page_file
-from langgraph.checkpoint.dynamodb.view.thread_view import Session
+from ..errors import CheckpointNotFoundError
+from ..migrate import Exported, TableEndpoint, export_thread
+from ..view.page_file import page_file
+from ..view.thread_view import Session
+from .command import Yes
+from .context import CommandContext
+from .delete import person_of
+from .files import PIPE, Written, written_file
+from .many import Served, conclude, serve
+from .outcome import CommandError, Exit
+from .threads import Owner, summary_as_json
+from .values import counted, sized
 
 # The file of an owner's folder that says whose the others are.
 LIST = "threads.json"

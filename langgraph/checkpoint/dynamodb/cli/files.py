@@ -13,12 +13,12 @@ from typing import Annotated, BinaryIO, TypeAlias
 
 import typer
 
-from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
-from langgraph.checkpoint.dynamodb.cli.context import CommandContext
-from langgraph.checkpoint.dynamodb.cli.many import check_owned
-from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
-from langgraph.checkpoint.dynamodb.cli.values import counted
-from langgraph.checkpoint.dynamodb.migrate import FileEndpoint, Status, TableEndpoint, migrate
+from ..migrate import FileEndpoint, Status, TableEndpoint, migrate
+from .command import DryRun, Yes
+from .context import CommandContext
+from .many import check_owned
+from .outcome import CommandError, Exit
+from .values import counted
 
 PIPE = Path("-")
 Written: TypeAlias = Annotated[

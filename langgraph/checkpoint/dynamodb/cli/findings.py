@@ -6,14 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from langgraph.checkpoint.dynamodb._format.schema import DOCS_COMMAND
-from langgraph.checkpoint.dynamodb._runtime.failures import (
-    account_remedy,
-    error_code,
-    is_transient,
-    outage_remedy,
-)
-from langgraph.checkpoint.dynamodb.cli.connection import in_options
+from .._format.schema import DOCS_COMMAND
+from .._runtime.failures import account_remedy, error_code, is_transient, outage_remedy
+from .connection import in_options
 
 _DENIED = ("AccessDenied", "AccessDeniedException")
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from langgraph.checkpoint.dynamodb.cli.context import CommandContext
-from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
-from langgraph.checkpoint.dynamodb.version import requirement
+from ..version import requirement
+from .context import CommandContext
+from .outcome import CommandError, Exit
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -74,10 +74,8 @@ def gateway(
 
 def _application(context: CommandContext, host: str, *, insecure: bool) -> Starlette:
     try:
-        from langgraph.checkpoint.dynamodb.gateway.authentication import (  # noqa: PLC0415 - an extra.
-            is_of_this_machine,
-        )
-        from langgraph.checkpoint.dynamodb.gateway.settings import load_options  # noqa: PLC0415
+        from ..gateway.authentication import is_of_this_machine  # noqa: PLC0415 - an extra.
+        from ..gateway.settings import load_options  # noqa: PLC0415
     except ModuleNotFoundError as error:
         msg = f"{error.name} is not installed; pip install {requirement('gateway')}"
         raise CommandError(Exit.CONFIGURATION, msg) from error
@@ -92,7 +90,7 @@ def serve(context: CommandContext, application: Starlette, host: str, port: int)
     """Serve an application until the process is told to end. Requests under way are then answered."""
     import uvicorn  # noqa: PLC0415 - an extra.
 
-    from langgraph.checkpoint.dynamodb.gateway.listening import listen  # noqa: PLC0415
+    from ..gateway.listening import listen  # noqa: PLC0415
 
     _raise_limit_of_connections()
     handler = logging.StreamHandler(sys.stderr)

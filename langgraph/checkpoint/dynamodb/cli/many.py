@@ -11,17 +11,14 @@ from typing import Annotated, Any, Generic, TypeAlias, TypeVar
 
 import typer
 
-from langgraph.checkpoint.dynamodb._operations.arguments import COUNT_MAX
-from langgraph.checkpoint.dynamodb._operations.error_collector import OF_ONE_THREAD
-from langgraph.checkpoint.dynamodb._operations.overview import is_stored
-from langgraph.checkpoint.dynamodb.cli.context import CommandContext
-from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
-from langgraph.checkpoint.dynamodb.cli.threads import all_threads
-from langgraph.checkpoint.dynamodb.cli.values import counted, total
-from langgraph.checkpoint.dynamodb.errors import (
-    CheckpointerInputError,
-    CheckpointNotFoundError,
-)
+from .._operations.arguments import COUNT_MAX
+from .._operations.error_collector import OF_ONE_THREAD
+from .._operations.overview import is_stored
+from ..errors import CheckpointerInputError, CheckpointNotFoundError
+from .context import CommandContext
+from .outcome import CommandError, Exit
+from .threads import all_threads
+from .values import counted, total
 
 T = TypeVar("T")
 

@@ -16,15 +16,16 @@ from urllib.parse import unquote
 import typer
 from langgraph.store.base import InvalidNamespaceError, Item, SearchOp, validate_op_namespace
 
-from langgraph.checkpoint.dynamodb._operations.arguments import COUNT_MAX
-from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
-from langgraph.checkpoint.dynamodb.cli.context import CommandContext
-from langgraph.checkpoint.dynamodb.cli.files import PIPE, Written, readable_file, written_file
-from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
-from langgraph.checkpoint.dynamodb.cli.values import brief, counted, moment
-from langgraph.checkpoint.dynamodb.migrate import ENDPOINTS, MovedMemories, move_memories, open_memories
-from langgraph.checkpoint.dynamodb.migrate.memories import read_memories, write_memories
 from langgraph.store.dynamodb.transfer import imported
+
+from .._operations.arguments import COUNT_MAX
+from ..migrate import ENDPOINTS, MovedMemories, move_memories, open_memories
+from ..migrate.memories import read_memories, write_memories
+from .command import DryRun, Yes
+from .context import CommandContext
+from .files import PIPE, Written, readable_file, written_file
+from .outcome import CommandError, Exit
+from .values import brief, counted, moment
 
 HELP = "Labels with slashes between them, such as users/ada. Write a slash in a label as %2F, and % as %25"
 Labels: TypeAlias = Annotated[str, typer.Argument(metavar="NAMESPACE", help=f"{HELP}.")]

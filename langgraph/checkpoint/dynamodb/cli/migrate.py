@@ -11,21 +11,13 @@ from typing import Annotated
 
 import typer
 
-from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
-from langgraph.checkpoint.dynamodb.cli.context import CommandContext
-from langgraph.checkpoint.dynamodb.cli.many import From, Parallel, ThreadIds, check_owned, chosen
-from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
-from langgraph.checkpoint.dynamodb.cli.values import counted
-from langgraph.checkpoint.dynamodb.migrate import (
-    ENDPOINTS,
-    SaverEndpoint,
-    Source,
-    Status,
-    TableEndpoint,
-    ThreadReport,
-    open_endpoint,
-)
-from langgraph.checkpoint.dynamodb.migrate import migrate as migrate_threads
+from ..migrate import ENDPOINTS, SaverEndpoint, Source, Status, TableEndpoint, ThreadReport, open_endpoint
+from ..migrate import migrate as migrate_threads
+from .command import DryRun, Yes
+from .context import CommandContext
+from .many import From, Parallel, ThreadIds, check_owned, chosen
+from .outcome import CommandError, Exit
+from .values import counted
 
 _FROM, _TO = "LANGGRAPH_MIGRATE_FROM", "LANGGRAPH_MIGRATE_TO"
 _DONE = (Status.MOVED, Status.COMPLETE, Status.AHEAD)

@@ -16,8 +16,8 @@ from rich.prompt import Confirm
 from rich.table import Table
 from rich.text import Text
 
-from langgraph.checkpoint.dynamodb._format.plain import as_json
-from langgraph.checkpoint.dynamodb.cli.values import readable
+from .._format.plain import as_json
+from .values import readable
 
 # Nobody looks at a pipe, so its lines may have any length, and no id is cut.
 _PIPE_COLUMNS = 100_000

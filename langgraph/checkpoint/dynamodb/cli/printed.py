@@ -6,9 +6,9 @@ import argparse
 import sys
 from collections.abc import Mapping, Sequence
 
-from langgraph.checkpoint.dynamodb._format.schema import TEMPLATE_COMMAND
-from langgraph.checkpoint.dynamodb.cli.shipped import TABLE_ARN, document, print_template
-from langgraph.checkpoint.dynamodb.version import __version__
+from .._format.schema import TEMPLATE_COMMAND
+from ..version import __version__
+from .shipped import TABLE_ARN, document, print_template
 
 COMMANDS = {
     "template": "Print a CloudFormation template, or a policy as JSON.",

@@ -10,27 +10,12 @@ from typing import Annotated
 
 import typer
 
-from langgraph.checkpoint.dynamodb._format.moments import stored_at
-from langgraph.checkpoint.dynamodb._operations.delete import (
-    Forecast,
-    foresee_prune,
-    is_of_any_age,
-    prune_thread,
-)
-from langgraph.checkpoint.dynamodb.cli.command import DryRun, Yes
-from langgraph.checkpoint.dynamodb.cli.context import CommandContext
-from langgraph.checkpoint.dynamodb.cli.many import (
-    AllThreads,
-    From,
-    KeepLast,
-    Parallel,
-    ThreadIds,
-    check_all_or_named,
-    chosen,
-    conclude,
-    serve,
-)
-from langgraph.checkpoint.dynamodb.cli.values import counted, parse_age
+from .._format.moments import stored_at
+from .._operations.delete import Forecast, foresee_prune, is_of_any_age, prune_thread
+from .command import DryRun, Yes
+from .context import CommandContext
+from .many import AllThreads, From, KeepLast, Parallel, ThreadIds, check_all_or_named, chosen, conclude, serve
+from .values import counted, parse_age
 
 
 def prune(

@@ -6,19 +6,11 @@ import secrets
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from langgraph.checkpoint.dynamodb._format.items import key, partition_of
-from langgraph.checkpoint.dynamodb._format.schema import (
-    ACTIVE_DAY,
-    DAY_INDEX,
-    OWNER,
-    OWNER_INDEX,
-    PARTITION_KEY,
-    RUN_ID,
-    RUN_INDEX,
-)
-from langgraph.checkpoint.dynamodb._runtime.failures import error_code
-from langgraph.checkpoint.dynamodb._runtime.requests import CONDITION_FAILED, Query
-from langgraph.checkpoint.dynamodb.cli.findings import Finding, asked, is_denied
+from .._format.items import key, partition_of
+from .._format.schema import ACTIVE_DAY, DAY_INDEX, OWNER, OWNER_INDEX, PARTITION_KEY, RUN_ID, RUN_INDEX
+from .._runtime.failures import error_code
+from .._runtime.requests import CONDITION_FAILED, Query
+from .findings import Finding, asked, is_denied
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

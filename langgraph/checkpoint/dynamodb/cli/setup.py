@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from langgraph.checkpoint.dynamodb._format.schema import TEMPLATE_COMMAND
-from langgraph.checkpoint.dynamodb.cli.command import Yes
-from langgraph.checkpoint.dynamodb.cli.context import CommandContext
+from .._format.schema import TEMPLATE_COMMAND
+from .command import Yes
+from .context import CommandContext
 
 _PRODUCTION = f"""\
 This makes a table without recovery, deletion protection, policies or alarms. For anything but development deploy it:

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import yaml
 
-from langgraph.checkpoint.dynamodb._format.schema import DOCS_COMMAND, TEMPLATE_COMMAND
+from .._format.schema import DOCS_COMMAND, TEMPLATE_COMMAND
 
 _PACKAGE = Path(__file__).parents[1]
 

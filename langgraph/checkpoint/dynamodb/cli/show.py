@@ -10,17 +10,17 @@ import typer
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.serde.types import ERROR
 
-from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.content import delta_counters
-from langgraph.checkpoint.dynamodb._format.inert import Stored
-from langgraph.checkpoint.dynamodb._format.moments import stored_at
-from langgraph.checkpoint.dynamodb._format.plain import asked, interrupts_in
-from langgraph.checkpoint.dynamodb._operations.overview import Line, lines
-from langgraph.checkpoint.dynamodb._operations.threads import namespaces
-from langgraph.checkpoint.dynamodb.cli.command import Limit, Namespace, ThreadId
-from langgraph.checkpoint.dynamodb.cli.context import CommandContext
-from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
-from langgraph.checkpoint.dynamodb.cli.values import brief, counted, moment
+from .._format import items
+from .._format.content import delta_counters
+from .._format.inert import Stored
+from .._format.moments import stored_at
+from .._format.plain import asked, interrupts_in
+from .._operations.overview import Line, lines
+from .._operations.thread_item import namespaces
+from .command import Limit, Namespace, ThreadId
+from .context import CommandContext
+from .outcome import CommandError, Exit
+from .values import brief, counted, moment
 
 _CUT = 500
 

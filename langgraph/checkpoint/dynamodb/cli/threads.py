@@ -11,23 +11,18 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.moments import stored_at
-from langgraph.checkpoint.dynamodb._format.schema import OWNER
-from langgraph.checkpoint.dynamodb._operations.directory import (
-    ThreadQuery,
-    ThreadSummary,
-    list_threads,
-    look_up,
-)
-from langgraph.checkpoint.dynamodb._operations.error_collector import OF_ONE_THREAD
-from langgraph.checkpoint.dynamodb._operations.overview import ScannedPage, scan_threads
-from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
-from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.checkpoint.dynamodb.cli.command import Limit
-from langgraph.checkpoint.dynamodb.cli.context import CommandContext
-from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
-from langgraph.checkpoint.dynamodb.cli.values import counted, moment, parse_age
+from .._format import items
+from .._format.moments import stored_at
+from .._format.schema import OWNER
+from .._operations.error_collector import OF_ONE_THREAD
+from .._operations.overview import ScannedPage, scan_threads
+from .._operations.threads import ThreadQuery, ThreadSummary, list_threads, look_up
+from .._runtime.steps import Op, gather
+from .._runtime.storage import Storage
+from .command import Limit
+from .context import CommandContext
+from .outcome import CommandError, Exit
+from .values import counted, moment, parse_age
 
 # How many threads of the directory are read at a time. Each is looked up for its status.
 _PAGE_THREADS = 100

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from langgraph.checkpoint.dynamodb._format.inert import Stored
-from langgraph.checkpoint.dynamodb._format.plain import as_json
+from .._format.inert import Stored
+from .._format.plain import as_json
 
 # Line ends and tabs stay. Everything else that a terminal may obey, or that reverses text, is spelled out.
 _COMMANDS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")

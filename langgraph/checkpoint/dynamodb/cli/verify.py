@@ -8,16 +8,12 @@ from typing import Annotated
 
 import typer
 
-from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._operations.verify import (
-    Verification,
-    repair_thread,
-    scan_partitions,
-    verify_thread,
-)
-from langgraph.checkpoint.dynamodb.cli.command import Yes
-from langgraph.checkpoint.dynamodb.cli.context import CommandContext
-from langgraph.checkpoint.dynamodb.cli.many import (
+from .._format import items
+from .._operations.verify import Verification, repair_thread, scan_partitions, verify_thread
+from ..errors import CheckpointNotFoundError
+from .command import Yes
+from .context import CommandContext
+from .many import (
     NO_SUCH_THREAD,
     AllThreads,
     From,
@@ -29,9 +25,8 @@ from langgraph.checkpoint.dynamodb.cli.many import (
     chosen,
     serve,
 )
-from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
-from langgraph.checkpoint.dynamodb.cli.values import counted, sized
-from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
+from .outcome import CommandError, Exit
+from .values import counted, sized
 
 
 def verify(

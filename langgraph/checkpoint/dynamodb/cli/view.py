@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from langgraph.checkpoint.dynamodb.cli.context import CommandContext
-from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
-from langgraph.checkpoint.dynamodb.version import requirement
-from langgraph.checkpoint.dynamodb.view.responses import Responses
-from langgraph.checkpoint.dynamodb.view.thread_view import Session
+from ..version import requirement
+from ..view.responses import Responses
+from ..view.thread_view import Session
+from .context import CommandContext
+from .outcome import CommandError, Exit
 
 _EXTRA = ("starlette", "uvicorn")
 
@@ -36,7 +36,7 @@ def view(
     token can open it. It needs the reader's policy, and changes nothing. Nothing that a value names is imported or run.
     """
     try:
-        from langgraph.checkpoint.dynamodb.view.server import PageServer  # noqa: PLC0415 - may not be installed.
+        from ..view.server import PageServer  # noqa: PLC0415 - may not be installed.
     except ModuleNotFoundError as error:
         if error.name not in _EXTRA:
             raise

@@ -5,7 +5,7 @@ loads none of it. It reads and checks everything before it opens anything. A mes
 key and what may stand there, but never a value, since any value may be a secret.
 """
 
-from langgraph.checkpoint.dynamodb.config.creation import (
+from .creation import (
     create_cache,
     create_checkpointer,
     create_store,
@@ -13,7 +13,7 @@ from langgraph.checkpoint.dynamodb.config.creation import (
     open_checkpointer,
     open_store,
 )
-from langgraph.checkpoint.dynamodb.config.model import CacheConfig, CheckpointerConfig, StoreConfig
+from .model import CacheConfig, CheckpointerConfig, StoreConfig
 
 __all__ = [
     "CacheConfig",

@@ -9,25 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-from contextlib import (
-    AbstractAsyncContextManager,
-    AbstractContextManager,
-    AsyncExitStack,
-    ExitStack,
-)
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack, ExitStack
 from typing import Any, TypeVar
 
 from langgraph.cache.base import BaseCache
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore
 
-from langgraph.checkpoint.dynamodb.config.model import (
-    CacheConfig,
-    CheckpointerConfig,
-    ComponentConfig,
-    Source,
-    StoreConfig,
-)
+from .model import CacheConfig, CheckpointerConfig, ComponentConfig, Source, StoreConfig
 
 Opened = TypeVar("Opened")
 

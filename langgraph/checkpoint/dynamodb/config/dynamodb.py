@@ -7,30 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field
 
-from langgraph.checkpoint.dynamodb._format.limits import (
-    CACHE_RETRY_SECONDS,
-    CHECKPOINT_BYTES_MAX,
-    RETRY_SECONDS,
-    SEARCH_BYTES_MAX,
-)
-from langgraph.checkpoint.dynamodb._runtime.options import OTHER_NAMES, without_password
-from langgraph.checkpoint.dynamodb.base_saver import CACHE_BYTES
-from langgraph.checkpoint.dynamodb.config.fields import (
-    Address,
-    NotNegative,
-    Positive,
-    Reference,
-    SecondsOrZero,
-    Ttl,
-    made_function,
-    made_object,
-)
-from langgraph.checkpoint.dynamodb.config.keys import EncryptionKey, read_key
-from langgraph.checkpoint.dynamodb.config.serde import Serde, made_serde
-from langgraph.checkpoint.dynamodb.config.storage import CachePrefix, OnEvent, OwnerFrom
-from langgraph.checkpoint.dynamodb.config.stores import DistanceIndexOptions, StoreOptions
-from langgraph.checkpoint.dynamodb.config.types import ComponentType, Options
-from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
+from .._format.limits import CACHE_RETRY_SECONDS, CHECKPOINT_BYTES_MAX, RETRY_SECONDS, SEARCH_BYTES_MAX
+from .._runtime.options import OTHER_NAMES, without_password
+from ..base_saver import CACHE_BYTES
+from ..saver import DynamoDBSaver
+from .fields import Address, NotNegative, Positive, Reference, SecondsOrZero, Ttl, made_function, made_object
+from .keys import EncryptionKey, read_key
+from .serde import Serde, made_serde
+from .storage import CachePrefix, OnEvent, OwnerFrom
+from .stores import DistanceIndexOptions, StoreOptions
+from .types import ComponentType, Options
 
 if TYPE_CHECKING:
     from langgraph.cache.dynamodb import DynamoDBCache

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pydantic import BaseModel, ValidationError
 
-from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
+from ..errors import CheckpointerConfigurationError
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo

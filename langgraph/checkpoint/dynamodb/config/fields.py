@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from langgraph.checkpoint.dynamodb._format.limits import TTL_SECONDS_MAX
-from langgraph.checkpoint.dynamodb.config.types import OptionError, Options
+from .._format.limits import TTL_SECONDS_MAX
+from .types import OptionError, Options
 
 # An object in a module.
 _NAME = "^[^:]+:[^:]+$"

@@ -10,30 +10,18 @@ from typing import Any, ClassVar
 
 from pydantic import Field, SecretStr
 
-from langgraph.checkpoint.dynamodb._format.limits import CACHE_RETRY_SECONDS, RETRY_SECONDS
-from langgraph.checkpoint.dynamodb.base_saver import CACHE_BYTES
-from langgraph.checkpoint.dynamodb.config.fields import (
-    Address,
-    NotNegative,
-    Seconds,
-    SecondsOrZero,
-    made_function,
-)
-from langgraph.checkpoint.dynamodb.config.serde import Serde, made_serde
-from langgraph.checkpoint.dynamodb.config.storage import CachePrefix, OnEvent, OwnerFrom
-from langgraph.checkpoint.dynamodb.config.stores import DistanceIndexOptions, StoreOptions
-from langgraph.checkpoint.dynamodb.config.types import (
-    Alternatives,
-    ComponentType,
-    Made,
-    OptionError,
-    Options,
-)
-from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
-from langgraph.checkpoint.dynamodb.http import HttpCache, HttpCheckpointSaver, HttpStore
-from langgraph.checkpoint.dynamodb.http.cache import CACHE_TIMEOUT_SECONDS
-from langgraph.checkpoint.dynamodb.http.transport import TIMEOUT_SECONDS
-from langgraph.checkpoint.dynamodb.version import requirement
+from .._format.limits import CACHE_RETRY_SECONDS, RETRY_SECONDS
+from ..base_saver import CACHE_BYTES
+from ..errors import CheckpointerInputError
+from ..http import HttpCache, HttpCheckpointSaver, HttpStore
+from ..http.cache import CACHE_TIMEOUT_SECONDS
+from ..http.transport import TIMEOUT_SECONDS
+from ..version import requirement
+from .fields import Address, NotNegative, Seconds, SecondsOrZero, made_function
+from .serde import Serde, made_serde
+from .storage import CachePrefix, OnEvent, OwnerFrom
+from .stores import DistanceIndexOptions, StoreOptions
+from .types import Alternatives, ComponentType, Made, OptionError, Options
 
 
 class AuthOptions(Alternatives):

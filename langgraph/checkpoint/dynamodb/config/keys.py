@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from langgraph.checkpoint.dynamodb._runtime.fork import without_forks
-from langgraph.checkpoint.dynamodb.config.types import Alternatives, OptionError
+from .._runtime.fork import without_forks
+from .types import Alternatives, OptionError
 
 if TYPE_CHECKING:
     import boto3

@@ -8,8 +8,8 @@ from langgraph.cache.memory import InMemoryCache
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
-from langgraph.checkpoint.dynamodb.config.stores import IndexedOptions
-from langgraph.checkpoint.dynamodb.config.types import ComponentType, Options
+from .stores import IndexedOptions
+from .types import ComponentType, Options
 
 
 class MemoryOptions(Options):

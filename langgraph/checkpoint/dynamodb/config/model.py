@@ -20,19 +20,12 @@ from pydantic import (
 from pydantic.functional_validators import ModelWrapValidatorHandler
 from typing_extensions import Self
 
-from langgraph.checkpoint.dynamodb._runtime.fork import without_forks
-from langgraph.checkpoint.dynamodb.config.faults import (
-    Fault,
-    Locate,
-    configuration_error,
-    did_you_mean,
-    dotted,
-    faults_of,
-)
-from langgraph.checkpoint.dynamodb.config.sources import CACHE, CHECKPOINTER, STORE, Subject, read
-from langgraph.checkpoint.dynamodb.config.types import ComponentType, OptionError
-from langgraph.checkpoint.dynamodb.config.variables import Variables
-from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
+from .._runtime.fork import without_forks
+from ..errors import CheckpointerInputError
+from .faults import Fault, Locate, configuration_error, did_you_mean, dotted, faults_of
+from .sources import CACHE, CHECKPOINTER, STORE, Subject, read
+from .types import ComponentType, OptionError
+from .variables import Variables
 
 # Everything that a configuration may be read from.
 Source: TypeAlias = "ComponentConfig | Mapping[str, Any] | str | os.PathLike[str] | None"

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, SecretStr
 
-from langgraph.checkpoint.dynamodb.config.stores import DistanceIndexOptions, StoreOptions
-from langgraph.checkpoint.dynamodb.config.types import ComponentType, Made, OptionError, Options
+from .stores import DistanceIndexOptions, StoreOptions
+from .types import ComponentType, Made, OptionError, Options
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.postgres import PostgresSaver

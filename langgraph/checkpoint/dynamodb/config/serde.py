@@ -8,9 +8,9 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
-from langgraph.checkpoint.dynamodb.config.fields import Name, Reference, kind_of, made_object, split
-from langgraph.checkpoint.dynamodb.config.keys import EncryptionKey, read_key
-from langgraph.checkpoint.dynamodb.config.types import OptionError, Options
+from .fields import Name, Reference, kind_of, made_object, split
+from .keys import EncryptionKey, read_key
+from .types import OptionError, Options
 
 
 class SerdeOptions(Options):

@@ -11,15 +11,8 @@ from typing import Any, NoReturn
 
 import yaml
 
-from langgraph.checkpoint.dynamodb.config.faults import (
-    Fault,
-    Key,
-    Locate,
-    configuration_error,
-    did_you_mean,
-    dotted,
-)
-from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
+from ..errors import CheckpointerConfigurationError
+from .faults import Fault, Key, Locate, configuration_error, did_you_mean, dotted
 
 _ENDINGS = (".yaml", ".yml")
 

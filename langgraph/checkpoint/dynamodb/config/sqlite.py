@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from langgraph.checkpoint.dynamodb.config.stores import StoreOptions
-from langgraph.checkpoint.dynamodb.config.types import ComponentType, OptionError, Options
+from .stores import StoreOptions
+from .types import ComponentType, OptionError, Options
 
 if TYPE_CHECKING:
     from langgraph.cache.sqlite import SqliteCache

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from langgraph.checkpoint.dynamodb.config.fields import Reference, split
+from .fields import Reference, split
 
 OnEvent = Annotated[
     Reference | None,

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from langgraph.checkpoint.dynamodb.config.fields import Positive, Reference, TtlMinutes, made_function, split
-from langgraph.checkpoint.dynamodb.config.types import Alternatives, Options
+from .fields import Positive, Reference, TtlMinutes, made_function, split
+from .types import Alternatives, Options
 
 
 class IndexOptions(Alternatives):

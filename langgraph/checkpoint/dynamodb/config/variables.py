@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from langgraph.checkpoint.dynamodb.config.faults import Fault, Key
+from .faults import Fault, Key
 
 _REFERENCE = re.compile(
     r"\$(?:(?P<escaped>\$\{)|\{(?P<name>[A-Za-z_]\w*)(?::-(?P<default>[^}]*))?\}|(?P<broken>\{))"

@@ -11,13 +11,13 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from langgraph.checkpoint.dynamodb.gateway.principals import Principal
+from .principals import Principal
 
 if TYPE_CHECKING:
-    from langgraph.checkpoint.dynamodb.gateway.app import create_gateway
-    from langgraph.checkpoint.dynamodb.gateway.authentication import Authenticate, anybody_on_this_machine
-    from langgraph.checkpoint.dynamodb.gateway.limits import Limits
-    from langgraph.checkpoint.dynamodb.gateway.settings import configured_gateway
+    from .app import create_gateway
+    from .authentication import Authenticate, anybody_on_this_machine
+    from .limits import Limits
+    from .settings import configured_gateway
 
 __all__ = [
     "Authenticate",

@@ -18,9 +18,9 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from langgraph.checkpoint.dynamodb.gateway import problems
-from langgraph.checkpoint.dynamodb.gateway.asking import Trail
-from langgraph.checkpoint.dynamodb.gateway.metrics import Metrics, RequestRecord
+from . import problems
+from .asking import Trail
+from .metrics import Metrics, RequestRecord
 
 access = logging.getLogger(f"{__name__}.access")
 logger = logging.getLogger(__name__)

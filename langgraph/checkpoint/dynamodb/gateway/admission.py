@@ -11,11 +11,11 @@ from anyio.lowlevel import checkpoint
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from langgraph.checkpoint.dynamodb.gateway.authentication import Authenticate
-from langgraph.checkpoint.dynamodb.gateway.bodies import patience_seconds
-from langgraph.checkpoint.dynamodb.gateway.principals import Principal
-from langgraph.checkpoint.dynamodb.gateway.problems import unauthenticated
-from langgraph.checkpoint.dynamodb.gateway.shares import REQUEST_BYTES, Shares
+from .authentication import Authenticate
+from .bodies import patience_seconds
+from .principals import Principal
+from .problems import unauthenticated
+from .shares import REQUEST_BYTES, Shares
 
 # An answer is handed to the server in pieces, so that little of it is left in a buffer when its reader has gone.
 _PIECE_BYTES = 64 << 10

@@ -15,24 +15,24 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from langgraph.checkpoint.dynamodb._format.wire import WIRE_VERSION
-from langgraph.checkpoint.dynamodb.gateway import bodies, call, memories, metrics, nodes, threads
-from langgraph.checkpoint.dynamodb.gateway.access_log import AccessLog, answer, let_go, note
-from langgraph.checkpoint.dynamodb.gateway.admission import Admission, principal_of
-from langgraph.checkpoint.dynamodb.gateway.asking import Trail, asking, patient, seconds_left, sleep
-from langgraph.checkpoint.dynamodb.gateway.authentication import Authenticate
-from langgraph.checkpoint.dynamodb.gateway.call import Endpoint
-from langgraph.checkpoint.dynamodb.gateway.limits import Limits
-from langgraph.checkpoint.dynamodb.gateway.memories import store_storage
-from langgraph.checkpoint.dynamodb.gateway.nodes import cache_storage
-from langgraph.checkpoint.dynamodb.gateway.opaque import opaque_storage
-from langgraph.checkpoint.dynamodb.gateway.openapi import FEATURES, describe
-from langgraph.checkpoint.dynamodb.gateway.principals import check_right
-from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError, forbidden
-from langgraph.checkpoint.dynamodb.gateway.readiness import Readiness
-from langgraph.checkpoint.dynamodb.gateway.serving import Reach, Serving, check_all, served
-from langgraph.checkpoint.dynamodb.gateway.shares import REQUEST_BYTES, Held, MoreMemory, Shares, Slot, slot
-from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
+from .._format.wire import WIRE_VERSION
+from ..saver import DynamoDBSaver
+from . import bodies, call, memories, metrics, nodes, threads
+from .access_log import AccessLog, answer, let_go, note
+from .admission import Admission, principal_of
+from .asking import Trail, asking, patient, seconds_left, sleep
+from .authentication import Authenticate
+from .call import Endpoint
+from .limits import Limits
+from .memories import store_storage
+from .nodes import cache_storage
+from .opaque import opaque_storage
+from .openapi import FEATURES, describe
+from .principals import check_right
+from .problems import ProblemError, forbidden
+from .readiness import Readiness
+from .serving import Reach, Serving, check_all, served
+from .shares import REQUEST_BYTES, Held, MoreMemory, Shares, Slot, slot
 
 ENDPOINTS = call.endpoints_of(threads, memories, nodes)
 _DESCRIPTION = "/openapi.json"

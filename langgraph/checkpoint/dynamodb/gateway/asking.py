@@ -23,15 +23,15 @@ from typing import Any
 
 from starlette.datastructures import Headers
 
-from langgraph.checkpoint.dynamodb._runtime.accounting import READS, TableAccounting
-from langgraph.checkpoint.dynamodb._runtime.attempts import Attempts
-from langgraph.checkpoint.dynamodb._runtime.clients import Clients
-from langgraph.checkpoint.dynamodb._runtime.drivers import Asend
-from langgraph.checkpoint.dynamodb._runtime.failures import is_transient, outage_remedy
-from langgraph.checkpoint.dynamodb._runtime.steps import Call
-from langgraph.checkpoint.dynamodb.errors import CheckpointerError
-from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError, unanswered
-from langgraph.checkpoint.dynamodb.gateway.shares import Slot
+from .._runtime.accounting import READS, TableAccounting
+from .._runtime.attempts import Attempts
+from .._runtime.clients import Clients
+from .._runtime.drivers import Asend
+from .._runtime.failures import is_transient, outage_remedy
+from .._runtime.steps import Call
+from ..errors import CheckpointerError
+from .problems import ProblemError, unanswered
+from .shares import Slot
 
 DEADLINE_HEADER = "X-Deadline"
 # What is left of the client's time for the answer.

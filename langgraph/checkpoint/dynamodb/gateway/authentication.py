@@ -14,8 +14,8 @@ from typing import TypeAlias
 
 from starlette.requests import HTTPConnection
 
-from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS, Principal
-from langgraph.checkpoint.dynamodb.gateway.problems import forbidden, unauthenticated
+from .principals import RIGHTS, Principal
+from .problems import forbidden, unauthenticated
 
 Authenticate: TypeAlias = Callable[[HTTPConnection], Awaitable[Principal | None]]
 """Returns the principal of a request, or None if it has no credentials of this kind."""

@@ -16,9 +16,9 @@ import boto3
 from mangum import Mangum
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from langgraph.checkpoint.dynamodb.gateway.access_log import REQUEST_ID_HEADER, answer
-from langgraph.checkpoint.dynamodb.gateway.problems import MEDIA_TYPE, ProblemError
-from langgraph.checkpoint.dynamodb.gateway.settings import configured_gateway
+from .access_log import REQUEST_ID_HEADER, answer
+from .problems import MEDIA_TYPE, ProblemError
+from .settings import configured_gateway
 
 # Of 6 MB for a response, in base64 and beside headers.
 _ANSWER_BYTES_MAX = 4_600_000

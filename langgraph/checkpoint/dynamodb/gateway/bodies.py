@@ -18,12 +18,12 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 
-from langgraph.checkpoint.dynamodb._format.wire import described_bytes
-from langgraph.checkpoint.dynamodb.gateway.limits import Limits
-from langgraph.checkpoint.dynamodb.gateway.principals import Principal
-from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
-from langgraph.checkpoint.dynamodb.gateway.shares import Shares
-from langgraph.checkpoint.dynamodb.gateway.size_limits import check_json
+from .._format.wire import described_bytes
+from .limits import Limits
+from .principals import Principal
+from .problems import ProblemError
+from .shares import Shares
+from .size_limits import check_json
 
 if sys.version_info >= (3, 14):
     from compression import zstd

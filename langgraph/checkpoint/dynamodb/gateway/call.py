@@ -20,10 +20,10 @@ import pydantic.dataclasses  # noqa: F401 - pydantic loads it during a call, whe
 from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
 from pydantic_core import PydanticSerializationError, to_json
 
-from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op
-from langgraph.checkpoint.dynamodb.errors import CheckpointerError, CheckpointerInputError
-from langgraph.checkpoint.dynamodb.gateway.messages import ARGUMENTS, Names
-from langgraph.checkpoint.dynamodb.gateway.principals import Principal, Right
+from .._runtime.steps import Call, Op
+from ..errors import CheckpointerError, CheckpointerInputError
+from .messages import ARGUMENTS, Names
+from .principals import Principal, Right
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -9,18 +9,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
-from langgraph.checkpoint.dynamodb._format.items import Partition
-from langgraph.checkpoint.dynamodb._format.segments import StoredValue
-from langgraph.checkpoint.dynamodb._format.wire import digest_of, value_of
-from langgraph.checkpoint.dynamodb._operations.get import read_entry
-from langgraph.checkpoint.dynamodb._operations.reads import open_cached
-from langgraph.checkpoint.dynamodb._runtime.cache import CachedCheckpoint
-from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
-from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
-from langgraph.checkpoint.dynamodb.gateway.messages import SentValue
-from langgraph.checkpoint.dynamodb.gateway.opaque import OpaqueValue
-from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
+from .._format.items import Partition
+from .._format.segments import StoredValue
+from .._format.wire import digest_of, value_of
+from .._operations.get import read_entry
+from .._operations.reads import open_cached
+from .._runtime.cache import CachedCheckpoint
+from .._runtime.steps import Op, work
+from .._runtime.storage import Storage
+from ..errors import CheckpointerInputError
+from .messages import SentValue
+from .opaque import OpaqueValue
+from .problems import ProblemError
 
 
 def check_deltas(deltas: Mapping[str, SentValue], bytes_max: int) -> int:

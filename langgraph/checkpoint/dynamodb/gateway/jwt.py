@@ -16,13 +16,13 @@ from anyio import to_thread
 from pydantic import BeforeValidator, Field
 from starlette.requests import HTTPConnection
 
-from langgraph.checkpoint.dynamodb._format.limits import TENANT_PATTERN
-from langgraph.checkpoint.dynamodb.config.fields import split
-from langgraph.checkpoint.dynamodb.config.types import Options
-from langgraph.checkpoint.dynamodb.errors import CheckpointerError, CheckpointerInputError
-from langgraph.checkpoint.dynamodb.gateway.authentication import bearer_token
-from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS, Principal, Right
-from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
+from .._format.limits import TENANT_PATTERN
+from ..config.fields import split
+from ..config.types import Options
+from ..errors import CheckpointerError, CheckpointerInputError
+from .authentication import bearer_token
+from .principals import RIGHTS, Principal, Right
+from .problems import ProblemError
 
 logger = logging.getLogger(__name__)
 

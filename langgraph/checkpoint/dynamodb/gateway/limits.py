@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from langgraph.checkpoint.dynamodb.config.fields import Positive, Seconds
-from langgraph.checkpoint.dynamodb.config.types import Options
+from ..config.fields import Positive, Seconds
+from ..config.types import Options
 
 # Well below the timeouts of clients and of API Gateway: the last checkpoint, or thread, that is begun takes longer.
 PART_SECONDS = 8.0

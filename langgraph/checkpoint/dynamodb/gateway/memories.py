@@ -21,27 +21,6 @@ from langgraph.store.base import Item as StoredItem
 from langgraph.store.base import ListNamespacesOp, MatchCondition, PutOp, SearchOp
 from pydantic import Field
 
-from langgraph.checkpoint.dynamodb._format.codec import Codec, finite
-from langgraph.checkpoint.dynamodb._format.items import Item, damaged, partition_key, sort_key
-from langgraph.checkpoint.dynamodb._format.limits import BATCH_GET_ITEMS_MAX, TTL_SECONDS_MAX
-from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
-from langgraph.checkpoint.dynamodb._runtime.failures import is_transient
-from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
-from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerInputError
-from langgraph.checkpoint.dynamodb.gateway.call import serve
-from langgraph.checkpoint.dynamodb.gateway.messages import (
-    MANY_MAX,
-    Answer,
-    Argument,
-    Bytes,
-    Number,
-    Text,
-    named_by,
-)
-from langgraph.checkpoint.dynamodb.gateway.opaque import inert_serde
-from langgraph.checkpoint.dynamodb.gateway.principals import Principal, check_right
-from langgraph.checkpoint.dynamodb.gateway.serving import Serving
-from langgraph.checkpoint.dynamodb.gateway.size_limits import check_json
 from langgraph.store.dynamodb import batch as batch_
 from langgraph.store.dynamodb import erase, reads
 from langgraph.store.dynamodb.batch import check_list, new_memory, new_search, put_all
@@ -57,8 +36,22 @@ from langgraph.store.dynamodb.storage import StoreStorage
 from langgraph.store.dynamodb.transfer import record_of, times_of
 from langgraph.store.dynamodb.values import NESTING_MAX
 
+from .._format.codec import Codec, finite
+from .._format.items import Item, damaged, partition_key, sort_key
+from .._format.limits import BATCH_GET_ITEMS_MAX, TTL_SECONDS_MAX
+from .._format.pricing import item_bytes
+from .._runtime.failures import is_transient
+from .._runtime.steps import Op, work
+from ..errors import CheckpointerConfigurationError, CheckpointerInputError
+from .call import serve
+from .messages import MANY_MAX, Answer, Argument, Bytes, Number, Text, named_by
+from .opaque import inert_serde
+from .principals import Principal, check_right
+from .serving import Serving
+from .size_limits import check_json
+
 if TYPE_CHECKING:
-    from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
+    from ..saver import DynamoDBSaver
 
 # What a memory's document has beside its value.
 _MEMORY_BYTES = 300

@@ -24,10 +24,10 @@ from pydantic import (
 )
 from typing_extensions import NotRequired, TypedDict
 
-from langgraph.checkpoint.dynamodb._format.limits import LOCK_TTL_SECONDS_MIN, TTL_SECONDS_MAX
-from langgraph.checkpoint.dynamodb._format.wire import DIGEST_BYTES, described_bytes
-from langgraph.checkpoint.dynamodb._operations.arguments import COUNT_MAX
-from langgraph.checkpoint.dynamodb._operations.thread_lock import TOKEN_BYTES
+from .._format.limits import LOCK_TTL_SECONDS_MIN, TTL_SECONDS_MAX
+from .._format.wire import DIGEST_BYTES, described_bytes
+from .._operations.arguments import COUNT_MAX
+from .._operations.thread_lock import TOKEN_BYTES
 
 ARGUMENTS = ConfigDict(
     extra="forbid",

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from langgraph.checkpoint.dynamodb.gateway.asking import Trail
-from langgraph.checkpoint.dynamodb.observe.bounded import BoundedTenants
+from ..observe.bounded import BoundedTenants
+from .asking import Trail
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _PREFIX = "langgraph_dynamodb_gateway"

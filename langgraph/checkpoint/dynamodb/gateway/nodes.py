@@ -11,19 +11,20 @@ from pydantic import Field
 
 from langgraph.cache.dynamodb import entries
 from langgraph.cache.dynamodb.entries import CacheStorage, entry_of, store
-from langgraph.checkpoint.dynamodb._format.items import Item, partition_key, sort_key
-from langgraph.checkpoint.dynamodb._format.limits import TTL_SECONDS_MAX
-from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
-from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
-from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerError
-from langgraph.checkpoint.dynamodb.gateway.call import serve
-from langgraph.checkpoint.dynamodb.gateway.memories import Recent, Room
-from langgraph.checkpoint.dynamodb.gateway.messages import MANY_MAX, Answer, Argument, Bytes, Value, named_by
-from langgraph.checkpoint.dynamodb.gateway.opaque import OpaqueValue, opaque_storage
-from langgraph.checkpoint.dynamodb.gateway.serving import Serving
+
+from .._format.items import Item, partition_key, sort_key
+from .._format.limits import TTL_SECONDS_MAX
+from .._format.pricing import item_bytes
+from .._runtime.steps import Op, work
+from ..errors import CheckpointerConfigurationError, CheckpointerError
+from .call import serve
+from .memories import Recent, Room
+from .messages import MANY_MAX, Answer, Argument, Bytes, Value, named_by
+from .opaque import OpaqueValue, opaque_storage
+from .serving import Serving
 
 if TYPE_CHECKING:
-    from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
+    from ..saver import DynamoDBSaver
 
 # An entry has up to 390 KB, and what does not fit into an answer is read, and paid for, again.
 _READ_AT_ONCE = 16

@@ -17,20 +17,20 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from pydantic_core import PydanticSerializationError, to_json
 from typing_extensions import override
 
-from langgraph.checkpoint.dynamodb._format.codec import Codec, rough_bytes
-from langgraph.checkpoint.dynamodb._format.inert import LookingSerializer, Stored
-from langgraph.checkpoint.dynamodb._format.items import Item
-from langgraph.checkpoint.dynamodb._format.plain import as_json
-from langgraph.checkpoint.dynamodb._format.wire import digest_of
-from langgraph.checkpoint.dynamodb._operations.list import has_values
-from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
-from langgraph.checkpoint.dynamodb.gateway.messages import Value
-from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
-from langgraph.checkpoint.dynamodb.gateway.size_limits import check_json, count_msgpack
+from .._format.codec import Codec, rough_bytes
+from .._format.inert import LookingSerializer, Stored
+from .._format.items import Item
+from .._format.plain import as_json
+from .._format.wire import digest_of
+from .._operations.list import has_values
+from .._runtime.storage import Storage
+from ..errors import CheckpointerConfigurationError
+from .messages import Value
+from .problems import ProblemError
+from .size_limits import check_json, count_msgpack
 
 if TYPE_CHECKING:
-    from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
+    from ..saver import DynamoDBSaver
 
 # Larger typed metadata is not read: a byte of it can become a list of 56 bytes in memory.
 _METADATA_BYTES_MAX = 64 << 10

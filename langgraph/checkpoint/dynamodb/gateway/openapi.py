@@ -11,10 +11,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter
 
-from langgraph.checkpoint.dynamodb.gateway import metrics, problems
-from langgraph.checkpoint.dynamodb.gateway.call import Endpoint
-from langgraph.checkpoint.dynamodb.gateway.limits import Limits
-from langgraph.checkpoint.dynamodb.version import __version__
+from ..version import __version__
+from . import metrics, problems
+from .call import Endpoint
+from .limits import Limits
 
 FEATURES: tuple[str, ...] = ()
 """The fields of requests that came after the first release of this version. A client sends one only if it is named."""

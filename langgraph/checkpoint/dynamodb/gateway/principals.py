@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
-from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.labels import label_of
-from langgraph.checkpoint.dynamodb._format.limits import TENANT_PATTERN
-from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
-from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
-from langgraph.checkpoint.dynamodb.gateway.problems import forbidden
+from .._format import items
+from .._format.labels import label_of
+from .._format.limits import TENANT_PATTERN
+from .._operations.arguments import checked_id
+from ..errors import CheckpointerInputError
+from .problems import forbidden
 
 Right: TypeAlias = Literal["read", "write", "administer"]
 RIGHTS: frozenset[Right] = frozenset(get_args(Right))

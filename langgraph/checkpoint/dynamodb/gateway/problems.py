@@ -14,9 +14,9 @@ from typing import Any
 
 from langgraph.store.base import InvalidNamespaceError
 
-from langgraph.checkpoint.dynamodb import errors
-from langgraph.checkpoint.dynamodb._format.codec import UnreadableError
-from langgraph.checkpoint.dynamodb._runtime.failures import is_transient, throttling
+from .. import errors
+from .._format.codec import UnreadableError
+from .._runtime.failures import is_transient, throttling
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:langgraph-dynamodb:error:"

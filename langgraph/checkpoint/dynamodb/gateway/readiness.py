@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 from langchain_core.runnables import RunnableConfig
 
-from langgraph.checkpoint.dynamodb.errors import CheckpointerError
-from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
-from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
+from ..errors import CheckpointerError
+from ..saver import DynamoDBSaver
+from .problems import ProblemError
 
 logger = logging.getLogger(__name__)
 

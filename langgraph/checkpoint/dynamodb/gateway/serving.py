@@ -11,21 +11,21 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.items import Item
-from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
-from langgraph.checkpoint.dynamodb._format.schema import OWNER
-from langgraph.checkpoint.dynamodb._operations.entries import owner_keys, with_owner
-from langgraph.checkpoint.dynamodb._operations.threads import PinnedEpochError, ensure_epoch
-from langgraph.checkpoint.dynamodb._runtime.cache import CachedThread
-from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
-from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
-from langgraph.checkpoint.dynamodb.gateway.call import Endpoint
-from langgraph.checkpoint.dynamodb.gateway.messages import Kind
-from langgraph.checkpoint.dynamodb.gateway.principals import Principal, check_right
-from langgraph.checkpoint.dynamodb.gateway.problems import forbidden, problem_of
-from langgraph.checkpoint.dynamodb.protocol import Thread
+from .._format import items
+from .._format.items import Item
+from .._format.limits import ATTEMPTS_MAX
+from .._format.schema import OWNER
+from .._operations.entries import owner_keys, with_owner
+from .._operations.thread_item import PinnedEpochError, ensure_epoch
+from .._runtime.cache import CachedThread
+from .._runtime.steps import Op, gather
+from .._runtime.storage import Storage
+from ..errors import ThreadBusyError
+from ..protocol import Thread
+from .call import Endpoint
+from .messages import Kind
+from .principals import Principal, check_right
+from .problems import forbidden, problem_of
 
 if TYPE_CHECKING:
     # A client of a saver loads neither the store nor the cache.

@@ -17,25 +17,20 @@ from pydantic import BeforeValidator, Field, SecretStr, ValidationError
 from starlette.applications import Starlette
 from starlette.requests import HTTPConnection
 
-from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions, make_saver
-from langgraph.checkpoint.dynamodb.config.faults import configuration_error, faults_of
-from langgraph.checkpoint.dynamodb.config.fields import split
-from langgraph.checkpoint.dynamodb.config.model import CheckpointerConfig
-from langgraph.checkpoint.dynamodb.config.sources import Subject, read
-from langgraph.checkpoint.dynamodb.config.types import Options
-from langgraph.checkpoint.dynamodb.config.variables import Variables
-from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
-from langgraph.checkpoint.dynamodb.gateway.app import create_gateway
-from langgraph.checkpoint.dynamodb.gateway.authentication import (
-    Authenticate,
-    BearerTokens,
-    any_of,
-    anybody_on_this_machine,
-)
-from langgraph.checkpoint.dynamodb.gateway.jwt import JsonWebTokens, JwtOptions, Rights, Tenant
-from langgraph.checkpoint.dynamodb.gateway.limits import Limits
-from langgraph.checkpoint.dynamodb.gateway.principals import Principal
-from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
+from ..config.dynamodb import DynamoDBOptions, make_saver
+from ..config.faults import configuration_error, faults_of
+from ..config.fields import split
+from ..config.model import CheckpointerConfig
+from ..config.sources import Subject, read
+from ..config.types import Options
+from ..config.variables import Variables
+from ..errors import CheckpointerConfigurationError
+from ..saver import DynamoDBSaver
+from .app import create_gateway
+from .authentication import Authenticate, BearerTokens, any_of, anybody_on_this_machine
+from .jwt import JsonWebTokens, JwtOptions, Rights, Tenant
+from .limits import Limits
+from .principals import Principal
 
 logger = logging.getLogger(__name__)
 

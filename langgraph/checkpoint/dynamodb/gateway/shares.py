@@ -16,8 +16,8 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
-from langgraph.checkpoint.dynamodb.gateway.principals import Principal
-from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError, overloaded
+from .principals import Principal
+from .problems import ProblemError, overloaded
 
 # A request that waits takes memory, and time to find out whose turn is next.
 WAITING_MAX = 1000

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from itertools import accumulate
 
-from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
+from .problems import ProblemError
 
 NESTING_MAX = 32
 """How deeply lists and mappings may be nested."""

@@ -14,32 +14,29 @@ from typing import Any, Literal, TypeAlias
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple
 
-from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.content import pack_typed
-from langgraph.checkpoint.dynamodb._format.plain import as_json
-from langgraph.checkpoint.dynamodb._operations import copy, delete, directory, runs
-from langgraph.checkpoint.dynamodb._operations import delete_owner as delete_owner_
-from langgraph.checkpoint.dynamodb._operations import get as get_
-from langgraph.checkpoint.dynamodb._operations import put_writes as put_writes_
-from langgraph.checkpoint.dynamodb._operations.arguments import checked_order
-from langgraph.checkpoint.dynamodb._operations.delete_owner import OwnerDeletion
-from langgraph.checkpoint.dynamodb._operations.delta_history import find_history
-from langgraph.checkpoint.dynamodb._operations.directory import ThreadPage, ThreadQuery
-from langgraph.checkpoint.dynamodb._operations.entries import with_owner
-from langgraph.checkpoint.dynamodb._operations.error_collector import OF_ONE_THREAD, ErrorCollector
-from langgraph.checkpoint.dynamodb._operations.list import Position, Selection
-from langgraph.checkpoint.dynamodb._operations.put import WantedValuesError, snapshot_arguments, store
-from langgraph.checkpoint.dynamodb._operations.runs import RunSummary
-from langgraph.checkpoint.dynamodb._operations.thread_lock import Attempt, Hold, TableHolder
-from langgraph.checkpoint.dynamodb._runtime.steps import Op, collected, work
-from langgraph.checkpoint.dynamodb.errors import (
-    CheckpointerInputError,
-    CheckpointNotFoundError,
-    ThreadLockLostError,
-)
-from langgraph.checkpoint.dynamodb.gateway.call import serve
-from langgraph.checkpoint.dynamodb.gateway.deltas import check_deltas, rebuilt
-from langgraph.checkpoint.dynamodb.gateway.messages import (
+from .._format import items
+from .._format.content import pack_typed
+from .._format.plain import as_json
+from .._operations import copy, delete, runs
+from .._operations import delete_owner as delete_owner_
+from .._operations import get as get_
+from .._operations import put_writes as put_writes_
+from .._operations import threads as threads_
+from .._operations.arguments import checked_order
+from .._operations.delete_owner import OwnerDeletion
+from .._operations.delta_history import find_history
+from .._operations.entries import with_owner
+from .._operations.error_collector import OF_ONE_THREAD, ErrorCollector
+from .._operations.list import Position, Selection
+from .._operations.put import WantedValuesError, snapshot_arguments, store
+from .._operations.runs import RunSummary
+from .._operations.thread_lock import Attempt, Hold, TableHolder
+from .._operations.threads import ThreadPage, ThreadQuery
+from .._runtime.steps import Op, collected, work
+from ..errors import CheckpointerInputError, CheckpointNotFoundError, ThreadLockLostError
+from .call import serve
+from .deltas import check_deltas, rebuilt
+from .messages import (
     ChannelHistory,
     Checkpoint,
     Count,
@@ -64,15 +61,9 @@ from langgraph.checkpoint.dynamodb.gateway.messages import (
     Value,
     WritesResult,
 )
-from langgraph.checkpoint.dynamodb.gateway.opaque import (
-    OpaqueValue,
-    may_match,
-    shown_metadata,
-    size_of,
-    values_for,
-)
-from langgraph.checkpoint.dynamodb.gateway.principals import Principal
-from langgraph.checkpoint.dynamodb.gateway.serving import Serving
+from .opaque import OpaqueValue, may_match, shown_metadata, size_of, values_for
+from .principals import Principal
+from .serving import Serving
 
 Strategy: TypeAlias = Literal["keep_latest", "keep_last", "delete", "delete_all"]
 # How many checkpoints a page of a list has at most.
@@ -353,7 +344,7 @@ def set_thread(
     metadata: Object | None = None,
 ) -> Op[None]:
     """Describe a thread. What is null stays as it is."""
-    return directory.set_thread(it.of(thread_id), thread_id, owner, title, metadata)
+    return threads_.set_thread(it.of(thread_id), thread_id, owner, title, metadata)
 
 
 @serve(
@@ -385,7 +376,7 @@ def list_threads(
         with_status=with_status,
         since=at,
     )
-    return directory.list_threads(it.storage, query)
+    return threads_.list_threads(it.storage, query)
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from langgraph.checkpoint.dynamodb.http.saver import HttpCheckpointSaver
+from .saver import HttpCheckpointSaver
 
 if TYPE_CHECKING:
-    from langgraph.checkpoint.dynamodb.http.cache import HttpCache
-    from langgraph.checkpoint.dynamodb.http.store import HttpStore
+    from .cache import HttpCache
+    from .store import HttpStore
 
 __all__ = ["HttpCache", "HttpCheckpointSaver", "HttpStore"]
 

@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Callable, Generator
 
 import httpx
 
-from langgraph.checkpoint.dynamodb.http.options import Auth, checked_token
+from .options import Auth, checked_token
 
 
 def authorization(auth: Auth) -> httpx.Auth | None:

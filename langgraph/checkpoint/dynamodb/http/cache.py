@@ -12,17 +12,18 @@ from typing_extensions import Unpack, override
 
 from langgraph.cache.dynamodb.cache import TableCache
 from langgraph.cache.dynamodb.entries import Values, attempt, entry_key
-from langgraph.checkpoint.dynamodb._format.codec import rough_bytes
-from langgraph.checkpoint.dynamodb._format.limits import CACHE_RETRY_SECONDS
-from langgraph.checkpoint.dynamodb._runtime.options import check_ttl
-from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
-from langgraph.checkpoint.dynamodb.errors import CheckpointerError
-from langgraph.checkpoint.dynamodb.gateway import nodes
-from langgraph.checkpoint.dynamodb.gateway.messages import Value
-from langgraph.checkpoint.dynamodb.gateway.nodes import CacheEntry, NodeKey, Refused
-from langgraph.checkpoint.dynamodb.http.options import GatewayKeywords
-from langgraph.checkpoint.dynamodb.http.service import GatewayAccounting, ServiceClient, ask
-from langgraph.checkpoint.dynamodb.http.values import client_serde, codec_of, data_of, dumped, loaded
+
+from .._format.codec import rough_bytes
+from .._format.limits import CACHE_RETRY_SECONDS
+from .._runtime.options import check_ttl
+from .._runtime.steps import Op, work
+from ..errors import CheckpointerError
+from ..gateway import nodes
+from ..gateway.messages import Value
+from ..gateway.nodes import CacheEntry, NodeKey, Refused
+from .options import GatewayKeywords
+from .service import GatewayAccounting, ServiceClient, ask
+from .values import client_serde, codec_of, data_of, dumped, loaded
 
 # Running the node is better than waiting for its cache.
 CACHE_TIMEOUT_SECONDS = 2.0

@@ -17,13 +17,13 @@ from hashlib import sha256
 from http import HTTPStatus
 from typing import Any
 
-from langgraph.checkpoint.dynamodb._runtime.attempts import Attempts
-from langgraph.checkpoint.dynamodb._runtime.steps import Call
-from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerError
-from langgraph.checkpoint.dynamodb.gateway.call import asked_in
-from langgraph.checkpoint.dynamodb.http import documents
-from langgraph.checkpoint.dynamodb.http.documents import Reply
-from langgraph.checkpoint.dynamodb.http.problems import REQUEST_ID, TurnedAwayError, failure_of
+from .._runtime.attempts import Attempts
+from .._runtime.steps import Call
+from ..errors import CheckpointerConfigurationError, CheckpointerError
+from ..gateway.call import asked_in
+from . import documents
+from .documents import Reply
+from .problems import REQUEST_ID, TurnedAwayError, failure_of
 
 _ABOUT = "about"
 # Processes of a service share nothing but the table. Proxies send requests with the same value to the same process.

@@ -7,10 +7,10 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
-from langgraph.checkpoint.dynamodb._operations.thread_lock import Attempt, Hold, lost
-from langgraph.checkpoint.dynamodb._runtime.steps import Op, result
-from langgraph.checkpoint.dynamodb.gateway import threads
-from langgraph.checkpoint.dynamodb.http.service import call_to
+from .._operations.thread_lock import Attempt, Hold, lost
+from .._runtime.steps import Op, result
+from ..gateway import threads
+from .service import call_to
 
 Action: TypeAlias = Literal["acquire", "renew", "release"]
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from langgraph.checkpoint.dynamodb._format.items import Partition
-from langgraph.checkpoint.dynamodb._runtime.cache import LruCache
-from langgraph.checkpoint.dynamodb.gateway.messages import SentValue
+from .._format.items import Partition
+from .._runtime.cache import LruCache
+from ..gateway.messages import SentValue
 
 # What an entry takes, and each of its values, beside the bytes of the values.
 _ENTRY_BYTES = 1000

@@ -24,43 +24,34 @@ from langgraph.checkpoint.base import (
     get_checkpoint_metadata,
 )
 
-from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.codec import Codec, UnreadableError, metadata_json, rough_bytes
-from langgraph.checkpoint.dynamodb._format.content import no_metadata
-from langgraph.checkpoint.dynamodb._format.items import Partition
-from langgraph.checkpoint.dynamodb._format.unserializable import unserializable_part
-from langgraph.checkpoint.dynamodb._format.wire import delta_of, digest_of
-from langgraph.checkpoint.dynamodb._operations import arguments
-from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
-from langgraph.checkpoint.dynamodb._operations.delete import checked_count
-from langgraph.checkpoint.dynamodb._operations.delete_owner import OwnerDeletion, not_looked_at
-from langgraph.checkpoint.dynamodb._operations.directory import (
-    MOMENT_MAX,
-    ThreadPage,
-    ThreadQuery,
-)
-from langgraph.checkpoint.dynamodb._operations.entries import (
-    ThreadDescription,
-    checked_owner,
-    described,
-    owner_in,
-)
-from langgraph.checkpoint.dynamodb._operations.error_collector import ErrorCollector
-from langgraph.checkpoint.dynamodb._operations.list import has_values
-from langgraph.checkpoint.dynamodb._operations.put_writes import checked_task
-from langgraph.checkpoint.dynamodb._operations.runs import RunSummary
-from langgraph.checkpoint.dynamodb._operations.threads import tell_of_missing_owner
-from langgraph.checkpoint.dynamodb._runtime.cache import Facts
-from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, work
-from langgraph.checkpoint.dynamodb.errors import (
+from .._format import items
+from .._format.codec import Codec, UnreadableError, metadata_json, rough_bytes
+from .._format.content import no_metadata
+from .._format.items import Partition
+from .._format.unserializable import unserializable_part
+from .._format.wire import delta_of, digest_of
+from .._operations import arguments
+from .._operations.arguments import checked_id
+from .._operations.delete import checked_count
+from .._operations.delete_owner import OwnerDeletion, not_looked_at
+from .._operations.entries import ThreadDescription, checked_owner, described, owner_in
+from .._operations.error_collector import ErrorCollector
+from .._operations.list import has_values
+from .._operations.put_writes import checked_task
+from .._operations.runs import RunSummary
+from .._operations.thread_item import tell_of_missing_owner
+from .._operations.threads import MOMENT_MAX, ThreadPage, ThreadQuery
+from .._runtime.cache import Facts
+from .._runtime.steps import Emit, Op, Stream, work
+from ..errors import (
     CheckpointCorruptionError,
     CheckpointerError,
     CheckpointerInputError,
     CheckpointSerializationError,
 )
-from langgraph.checkpoint.dynamodb.gateway import threads
-from langgraph.checkpoint.dynamodb.gateway.call import encoded, size_of
-from langgraph.checkpoint.dynamodb.gateway.messages import (
+from ..gateway import threads
+from ..gateway.call import encoded, size_of
+from ..gateway.messages import (
     ChannelHistory,
     CheckpointFields,
     FoundCheckpoint,
@@ -69,12 +60,12 @@ from langgraph.checkpoint.dynamodb.gateway.messages import (
     Value,
     Write,
 )
-from langgraph.checkpoint.dynamodb.gateway.messages import Checkpoint as Shown
-from langgraph.checkpoint.dynamodb.gateway.serving import Serving
-from langgraph.checkpoint.dynamodb.http.memory import Known, KnownCheckpoints
-from langgraph.checkpoint.dynamodb.http.problems import failure_in
-from langgraph.checkpoint.dynamodb.http.service import Service, ask
-from langgraph.checkpoint.dynamodb.http.values import data_of, dumped, loaded
+from ..gateway.messages import Checkpoint as Shown
+from ..gateway.serving import Serving
+from .memory import Known, KnownCheckpoints
+from .problems import failure_in
+from .service import Service, ask
+from .values import data_of, dumped, loaded
 
 # A service that wants values wants all of them at once. A deletion meanwhile may make it want more.
 _PUT_ATTEMPTS_MAX = 4

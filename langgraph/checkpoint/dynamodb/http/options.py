@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 from urllib.parse import SplitResult, urlsplit
 
-from langgraph.checkpoint.dynamodb._runtime.fork import without_forks
-from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
+from .._runtime.fork import without_forks
+from ..errors import CheckpointerInputError
 
 if TYPE_CHECKING:
     import httpx
 
-    from langgraph.checkpoint.dynamodb._runtime.events import Events, OnEvent
+    from .._runtime.events import Events, OnEvent
 
 Auth: TypeAlias = "str | Callable[[], str] | httpx.Auth | None"
 """A bearer token, a function that returns one, or an httpx authorization."""

@@ -14,11 +14,11 @@ from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from langgraph.checkpoint.dynamodb import errors
-from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerError
+from .. import errors
+from ..errors import CheckpointerConfigurationError, CheckpointerError
 
 if TYPE_CHECKING:
-    from langgraph.checkpoint.dynamodb.http.documents import Reply
+    from .documents import Reply
 
 REQUEST_ID = "X-Request-Id"
 

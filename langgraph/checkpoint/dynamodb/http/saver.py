@@ -8,20 +8,20 @@ from typing import Concatenate
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from typing_extensions import Unpack, override
 
-from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS
-from langgraph.checkpoint.dynamodb._runtime.cache import Facts
-from langgraph.checkpoint.dynamodb._runtime.options import check_bytes, check_owner_options
-from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.checkpoint.dynamodb.base_saver import CACHE_BYTES, P, T, TableSaver
-from langgraph.checkpoint.dynamodb.http import operations
-from langgraph.checkpoint.dynamodb.http.lock import GatewayHolder
-from langgraph.checkpoint.dynamodb.http.memory import KnownCheckpoints
-from langgraph.checkpoint.dynamodb.http.operations import Client
-from langgraph.checkpoint.dynamodb.http.options import GatewayKeywords, check_prefix
-from langgraph.checkpoint.dynamodb.http.service import GatewayAccounting, ServiceClient
-from langgraph.checkpoint.dynamodb.http.transport import TIMEOUT_SECONDS
-from langgraph.checkpoint.dynamodb.http.values import client_serde, codec_of
-from langgraph.checkpoint.dynamodb.locks import ThreadLocks
+from .._format.limits import RETRY_SECONDS
+from .._runtime.cache import Facts
+from .._runtime.options import check_bytes, check_owner_options
+from .._runtime.storage import Storage
+from ..base_saver import CACHE_BYTES, P, T, TableSaver
+from ..locks import ThreadLocks
+from . import operations
+from .lock import GatewayHolder
+from .memory import KnownCheckpoints
+from .operations import Client
+from .options import GatewayKeywords, check_prefix
+from .service import GatewayAccounting, ServiceClient
+from .transport import TIMEOUT_SECONDS
+from .values import client_serde, codec_of
 
 
 class HttpCheckpointSaver(ServiceClient, ThreadLocks, TableSaver):

@@ -7,20 +7,20 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.labels import name_of
-from langgraph.checkpoint.dynamodb._format.wire import WIRE_VERSION
-from langgraph.checkpoint.dynamodb._runtime.events import Meter, Observer
-from langgraph.checkpoint.dynamodb._runtime.options import check_on_event, refuse_unknown
-from langgraph.checkpoint.dynamodb._runtime.requests import grouped
-from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, result
-from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
-from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerInputError
-from langgraph.checkpoint.dynamodb.gateway.call import asked_in, call_of, encoded, size_of
-from langgraph.checkpoint.dynamodb.gateway.messages import MANY_MAX, Kind
-from langgraph.checkpoint.dynamodb.gateway.serving import Serving
-from langgraph.checkpoint.dynamodb.http.options import GatewayKeywords
-from langgraph.checkpoint.dynamodb.http.transport import GatewayTransport
+from .._format import items
+from .._format.labels import name_of
+from .._format.wire import WIRE_VERSION
+from .._runtime.events import Meter, Observer
+from .._runtime.options import check_on_event, refuse_unknown
+from .._runtime.requests import grouped
+from .._runtime.steps import Call, Op, result
+from .._runtime.transport_owner import TransportOwner
+from ..errors import CheckpointerConfigurationError, CheckpointerInputError
+from ..gateway.call import asked_in, call_of, encoded, size_of
+from ..gateway.messages import MANY_MAX, Kind
+from ..gateway.serving import Serving
+from .options import GatewayKeywords
+from .transport import GatewayTransport
 
 P = ParamSpec("P")
 T = TypeVar("T")

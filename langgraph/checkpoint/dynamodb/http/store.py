@@ -16,12 +16,21 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.store.base import ListNamespacesOp, Result, TTLConfig
 from typing_extensions import Unpack, override
 
-from langgraph.checkpoint.dynamodb._format.codec import Codec, rough_bytes
-from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS
-from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, gather, work
-from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerError
-from langgraph.checkpoint.dynamodb.gateway import memories
-from langgraph.checkpoint.dynamodb.gateway.memories import (
+from langgraph.store.dynamodb.batch import Asked, Batch
+from langgraph.store.dynamodb.index import Embedded, Embedder, StoreIndexConfig
+from langgraph.store.dynamodb.memory_items import pack_value
+from langgraph.store.dynamodb.put import NewMemory
+from langgraph.store.dynamodb.reads import FoundItem, MemoryItem, with_revision
+from langgraph.store.dynamodb.store import TableStore
+from langgraph.store.dynamodb.transfer import times_record
+from langgraph.store.dynamodb.values import matches
+
+from .._format.codec import Codec, rough_bytes
+from .._format.limits import RETRY_SECONDS
+from .._runtime.steps import Emit, Op, Stream, gather, work
+from ..errors import CheckpointerConfigurationError, CheckpointerError
+from ..gateway import memories
+from ..gateway.memories import (
     Condition,
     Memory,
     MemoryKey,
@@ -34,18 +43,10 @@ from langgraph.checkpoint.dynamodb.gateway.memories import (
     StorePut,
     StoreSearch,
 )
-from langgraph.checkpoint.dynamodb.gateway.serving import Serving
-from langgraph.checkpoint.dynamodb.http.options import GatewayKeywords
-from langgraph.checkpoint.dynamodb.http.service import GatewayAccounting, ServiceClient, ask
-from langgraph.checkpoint.dynamodb.http.transport import TIMEOUT_SECONDS
-from langgraph.store.dynamodb.batch import Asked, Batch
-from langgraph.store.dynamodb.index import Embedded, Embedder, StoreIndexConfig
-from langgraph.store.dynamodb.memory_items import pack_value
-from langgraph.store.dynamodb.put import NewMemory
-from langgraph.store.dynamodb.reads import FoundItem, MemoryItem, with_revision
-from langgraph.store.dynamodb.store import TableStore
-from langgraph.store.dynamodb.transfer import times_record
-from langgraph.store.dynamodb.values import matches
+from ..gateway.serving import Serving
+from .options import GatewayKeywords
+from .service import GatewayAccounting, ServiceClient, ask
+from .transport import TIMEOUT_SECONDS
 
 # As a store on the table, with a serializer that can write every number.
 _CODEC = Codec(JsonPlusSerializer(pickle_fallback=True))

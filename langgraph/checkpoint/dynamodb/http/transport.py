@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from typing_extensions import override
 
-from langgraph.checkpoint.dynamodb._format.limits import POOL_CONNECTIONS, RETRY_SECONDS, THREADED_WORK_BYTES
-from langgraph.checkpoint.dynamodb._runtime.fork import without_forks
-from langgraph.checkpoint.dynamodb._runtime.loops import Connections, LoopConnections
-from langgraph.checkpoint.dynamodb._runtime.options import check_flag, check_seconds
-from langgraph.checkpoint.dynamodb._runtime.steps import Call
-from langgraph.checkpoint.dynamodb.gateway.call import asked_in, size_of
-from langgraph.checkpoint.dynamodb.http import options
-from langgraph.checkpoint.dynamodb.http.documents import Reply
-from langgraph.checkpoint.dynamodb.http.exchange import Exchange, ServiceClock
+from .._format.limits import POOL_CONNECTIONS, RETRY_SECONDS, THREADED_WORK_BYTES
+from .._runtime.fork import without_forks
+from .._runtime.loops import Connections, LoopConnections
+from .._runtime.options import check_flag, check_seconds
+from .._runtime.steps import Call
+from ..gateway.call import asked_in, size_of
+from . import options
+from .documents import Reply
+from .exchange import Exchange, ServiceClock
 
 if TYPE_CHECKING:
     import httpx
@@ -205,7 +205,7 @@ class GatewayTransport(Connections):
             import httpx  # noqa: PLC0415 - importing the saver should cost little.
 
             # This module loads httpx.
-            from langgraph.checkpoint.dynamodb.http.authorization import authorization  # noqa: PLC0415
+            from .authorization import authorization  # noqa: PLC0415
 
             given = {"trust_env": True, "verify": True, **self._client_options}
             given["verify"] = httpx.create_ssl_context(given["verify"], trust_env=given["trust_env"])

@@ -7,10 +7,10 @@ from typing import Any
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from langgraph.checkpoint.dynamodb._format.codec import Codec, UnreadableError
-from langgraph.checkpoint.dynamodb._runtime.options import check_serde
-from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
-from langgraph.checkpoint.dynamodb.gateway.messages import SentValue, Value
+from .._format.codec import Codec, UnreadableError
+from .._runtime.options import check_serde
+from ..errors import CheckpointerConfigurationError
+from ..gateway.messages import SentValue, Value
 
 
 def client_serde(serde: SerializerProtocol | None) -> SerializerProtocol:

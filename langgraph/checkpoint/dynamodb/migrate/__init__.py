@@ -16,17 +16,12 @@ Example:
     ```
 """
 
-from langgraph.checkpoint.dynamodb.migrate.endpoints import ENDPOINTS, endpoint_of, open_endpoint
-from langgraph.checkpoint.dynamodb.migrate.file import Exported, FileEndpoint, export_thread
-from langgraph.checkpoint.dynamodb.migrate.memories import (
-    MovedMemories,
-    memories_of,
-    move_memories,
-    open_memories,
-)
-from langgraph.checkpoint.dynamodb.migrate.move import Source, Status, ThreadReport, migrate
-from langgraph.checkpoint.dynamodb.migrate.saver_endpoint import SaverEndpoint
-from langgraph.checkpoint.dynamodb.migrate.table import TableEndpoint
+from .endpoints import ENDPOINTS, endpoint_of, open_endpoint
+from .file import Exported, FileEndpoint, export_thread
+from .memories import MovedMemories, memories_of, move_memories, open_memories
+from .move import Source, Status, ThreadReport, migrate
+from .saver_endpoint import SaverEndpoint
+from .table import TableEndpoint
 
 __all__ = [
     "ENDPOINTS",

@@ -6,8 +6,8 @@ import copy
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from langgraph.checkpoint.dynamodb.migrate.record import Ref, WritePosition
-from langgraph.checkpoint.dynamodb.migrate.saver_endpoint import SaverEndpoint, each_once
+from .record import Ref, WritePosition
+from .saver_endpoint import SaverEndpoint, each_once
 
 _CHECKPOINTS = "CHECKPOINT_"
 _WRITES = "WRITES_"

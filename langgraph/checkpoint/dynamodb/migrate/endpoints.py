@@ -10,10 +10,10 @@ from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
-from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerInputError
-from langgraph.checkpoint.dynamodb.migrate.saver_endpoint import SaverEndpoint
-from langgraph.checkpoint.dynamodb.migrate.table import TableEndpoint
-from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
+from ..errors import CheckpointerConfigurationError, CheckpointerInputError
+from ..saver import DynamoDBSaver
+from .saver_endpoint import SaverEndpoint
+from .table import TableEndpoint
 
 ENDPOINTS = """\
 postgresql://user:password@host/database    a database of LangGraph's PostgresSaver or PostgresStore
@@ -55,12 +55,12 @@ def open_endpoint(endpoint: str, *, parallel: int = 1, as_target: bool = False) 
         found: SaverEndpoint
         try:
             if kind == "sqlite":
-                from langgraph.checkpoint.dynamodb.migrate.sqlite import open_sqlite  # noqa: PLC0415
+                from .sqlite import open_sqlite  # noqa: PLC0415
 
                 # Both a path, and the address form that others write for it.
                 found = open_sqlite(rest.removeprefix("//"), as_target=as_target)
             else:
-                from langgraph.checkpoint.dynamodb.migrate.postgres import open_postgres  # noqa: PLC0415
+                from .postgres import open_postgres  # noqa: PLC0415
 
                 found = open_postgres(endpoint, connections=parallel, as_target=as_target)
         except ImportError as error:
@@ -127,15 +127,15 @@ def endpoint_of(saver: BaseCheckpointSaver[Any]) -> SaverEndpoint:
         raise CheckpointerConfigurationError(msg)
     home = type(saver).__module__
     if home.startswith("langgraph.checkpoint.postgres") and name == "PostgresSaver":
-        from langgraph.checkpoint.dynamodb.migrate.postgres import PostgresEndpoint  # noqa: PLC0415
+        from .postgres import PostgresEndpoint  # noqa: PLC0415
 
         return PostgresEndpoint(saver)
     if home.startswith("langgraph.checkpoint.sqlite") and name == "SqliteSaver":
-        from langgraph.checkpoint.dynamodb.migrate.sqlite import SqliteEndpoint  # noqa: PLC0415
+        from .sqlite import SqliteEndpoint  # noqa: PLC0415
 
         return SqliteEndpoint(saver)
     if home.startswith("langgraph_checkpoint_aws.checkpoint.dynamodb"):
-        from langgraph.checkpoint.dynamodb.migrate.amazon import AmazonEndpoint  # noqa: PLC0415
+        from .amazon import AmazonEndpoint  # noqa: PLC0415
 
         return AmazonEndpoint(saver)
     return SaverEndpoint(saver)

@@ -15,15 +15,15 @@ from typing import Annotated, Any, BinaryIO, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError
 
-from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.limits import SEGMENT_BYTES_MIN
-from langgraph.checkpoint.dynamodb._format.segments import cut_pieces
-from langgraph.checkpoint.dynamodb._operations.entries import ThreadDescription, is_of_tenant
-from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointNotFoundError
-from langgraph.checkpoint.dynamodb.migrate.lines import Line, LineWriter, read_lines, unexpected
-from langgraph.checkpoint.dynamodb.migrate.passthrough import KINDS
-from langgraph.checkpoint.dynamodb.migrate.record import Record, Ref, WritePosition, WriteRecord
-from langgraph.checkpoint.dynamodb.migrate.saver_endpoint import SaverEndpoint
+from .._format import items
+from .._format.limits import SEGMENT_BYTES_MIN
+from .._format.segments import cut_pieces
+from .._operations.entries import ThreadDescription, is_of_tenant
+from ..errors import CheckpointerConfigurationError, CheckpointNotFoundError
+from .lines import Line, LineWriter, read_lines, unexpected
+from .passthrough import KINDS
+from .record import Record, Ref, WritePosition, WriteRecord
+from .saver_endpoint import SaverEndpoint
 
 FORMAT = "langgraph-thread"
 _PIECE_DIGITS = 32

@@ -10,12 +10,8 @@ from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from typing import Any, BinaryIO, TypeAlias
 
-from langgraph.checkpoint.dynamodb._format.codec import finite
-from langgraph.checkpoint.dynamodb.errors import (
-    CheckpointCorruptionError,
-    CheckpointerInputError,
-    CheckpointFormatError,
-)
+from .._format.codec import finite
+from ..errors import CheckpointCorruptionError, CheckpointerInputError, CheckpointFormatError
 
 Line: TypeAlias = dict[str, Any]
 

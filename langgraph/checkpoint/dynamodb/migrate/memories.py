@@ -18,15 +18,12 @@ from typing import Any, BinaryIO, TypeAlias
 
 from langgraph.store.base import BaseStore, GetOp, InvalidNamespaceError, Item
 
-from langgraph.checkpoint.dynamodb.errors import (
-    CheckpointerConfigurationError,
-    CheckpointerInputError,
-    CheckpointSerializationError,
-)
-from langgraph.checkpoint.dynamodb.migrate.endpoints import made_by_function, parse_endpoint
-from langgraph.checkpoint.dynamodb.migrate.lines import LineWriter, read_lines
 from langgraph.store.dynamodb import DynamoDBStore
 from langgraph.store.dynamodb.transfer import IMPORTED_AT_ONCE, imported
+
+from ..errors import CheckpointerConfigurationError, CheckpointerInputError, CheckpointSerializationError
+from .endpoints import made_by_function, parse_endpoint
+from .lines import LineWriter, read_lines
 
 Records: TypeAlias = Iterator[dict[str, Any]]
 
@@ -87,7 +84,7 @@ def _postgres(connection_string: str) -> Iterator[Records]:
         import psycopg  # noqa: PLC0415 - an extra that not everybody installs.
         from psycopg.rows import dict_row  # noqa: PLC0415
 
-        from langgraph.checkpoint.dynamodb.config.postgres import is_connection_string, without_values  # noqa: PLC0415
+        from ..config.postgres import is_connection_string, without_values  # noqa: PLC0415
     except ImportError as error:
         msg = f'{error}; install what reads Postgres: pip install "psycopg[binary]"'
         raise CheckpointerConfigurationError(msg) from error

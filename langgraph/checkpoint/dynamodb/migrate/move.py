@@ -16,13 +16,13 @@ from functools import partial
 from itertools import islice
 from typing import Any, TypeAlias
 
-from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
-from langgraph.checkpoint.dynamodb._operations.entries import ThreadDescription
-from langgraph.checkpoint.dynamodb.errors import CheckpointerError, CheckpointerInputError
-from langgraph.checkpoint.dynamodb.migrate.file import FileEndpoint
-from langgraph.checkpoint.dynamodb.migrate.record import WRITES_DIFFER, Comparison, Record, Ref, own_writes
-from langgraph.checkpoint.dynamodb.migrate.saver_endpoint import SaverEndpoint, each_once
-from langgraph.checkpoint.dynamodb.migrate.versions import kind_of_versions, translated
+from .._operations.arguments import checked_id
+from .._operations.entries import ThreadDescription
+from ..errors import CheckpointerError, CheckpointerInputError
+from .file import FileEndpoint
+from .record import WRITES_DIFFER, Comparison, Record, Ref, own_writes
+from .saver_endpoint import SaverEndpoint, each_once
+from .versions import kind_of_versions, translated
 
 Source: TypeAlias = SaverEndpoint | FileEndpoint
 """An endpoint that threads can be moved from."""

@@ -10,9 +10,9 @@ from langgraph.checkpoint.postgres import PostgresSaver
 from psycopg.rows import DictRow
 from psycopg_pool import ConnectionPool
 
-from langgraph.checkpoint.dynamodb.config.postgres import connection_options, connection_problem
-from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
-from langgraph.checkpoint.dynamodb.migrate.sql import SqlEndpoint
+from ..config.postgres import connection_options, connection_problem
+from ..errors import CheckpointerConfigurationError
+from .sql import SqlEndpoint
 
 _CONNECT_SECONDS = 10
 

@@ -13,17 +13,10 @@ from typing import Any, cast
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, PendingWrite
 
-from langgraph.checkpoint.dynamodb._operations.entries import ThreadDescription
-from langgraph.checkpoint.dynamodb.base_saver import TableSaver
-from langgraph.checkpoint.dynamodb.migrate.passthrough import can_pass_through, passthrough, unencrypted
-from langgraph.checkpoint.dynamodb.migrate.record import (
-    Record,
-    Ref,
-    WritePosition,
-    calls_of,
-    guessed_positions,
-    record_of,
-)
+from .._operations.entries import ThreadDescription
+from ..base_saver import TableSaver
+from .passthrough import can_pass_through, passthrough, unencrypted
+from .record import Record, Ref, WritePosition, calls_of, guessed_positions, record_of
 
 # How often a checkpoint is read again because its writes seem to be arriving.
 _ATTEMPTS_MAX = 3

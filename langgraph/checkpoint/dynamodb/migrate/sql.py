@@ -6,8 +6,8 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from langgraph.checkpoint.dynamodb.migrate.record import Ref, WritePosition
-from langgraph.checkpoint.dynamodb.migrate.saver_endpoint import SaverEndpoint
+from .record import Ref, WritePosition
+from .saver_endpoint import SaverEndpoint
 
 _PAGE_THREADS = 1000
 # In pages by primary key, since the ids of millions of threads do not fit into one answer.

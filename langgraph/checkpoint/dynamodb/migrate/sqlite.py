@@ -10,8 +10,8 @@ from typing import Any
 
 from langgraph.checkpoint.sqlite import SqliteSaver
 
-from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
-from langgraph.checkpoint.dynamodb.migrate.sql import SqlEndpoint
+from ..errors import CheckpointerConfigurationError
+from .sql import SqlEndpoint
 
 _TABLES = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('checkpoints', 'writes')"
 

@@ -6,20 +6,16 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import product
 
-from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.codec import Codec
-from langgraph.checkpoint.dynamodb._format.content import Write, read_writes
-from langgraph.checkpoint.dynamodb._format.items import Partition
-from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
-from langgraph.checkpoint.dynamodb._operations import put_writes
-from langgraph.checkpoint.dynamodb._operations.entries import (
-    ThreadDescription,
-    description_of,
-    is_of_tenant,
-)
-from langgraph.checkpoint.dynamodb._operations.get import decoded
-from langgraph.checkpoint.dynamodb._operations.overview import scan_threads
-from langgraph.checkpoint.dynamodb._operations.reads import (
+from .._format import items
+from .._format.codec import Codec
+from .._format.content import Write, read_writes
+from .._format.items import Partition
+from .._format.limits import ATTEMPTS_MAX
+from .._operations import put_writes
+from .._operations.entries import ThreadDescription, description_of, is_of_tenant
+from .._operations.get import decoded
+from .._operations.overview import scan_threads
+from .._operations.reads import (
     ChangedMeanwhileError,
     LoadedSegments,
     NamespaceReader,
@@ -27,13 +23,13 @@ from langgraph.checkpoint.dynamodb._operations.reads import (
     find,
     load,
 )
-from langgraph.checkpoint.dynamodb._operations.threads import namespaces
-from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
-from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
-from langgraph.checkpoint.dynamodb.migrate.record import Record, Ref, WritePosition, record_of
-from langgraph.checkpoint.dynamodb.migrate.saver_endpoint import SaverEndpoint
-from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
+from .._operations.thread_item import namespaces
+from .._runtime.steps import Op, work
+from .._runtime.storage import Storage
+from ..errors import CheckpointNotFoundError
+from ..saver import DynamoDBSaver
+from .record import Record, Ref, WritePosition, record_of
+from .saver_endpoint import SaverEndpoint
 
 # The checkpoints of a namespace share segments, so up to this many bytes of them are kept.
 _SEGMENT_BYTES_KEPT = 64 * 1024 * 1024

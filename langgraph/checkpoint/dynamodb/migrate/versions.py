@@ -15,7 +15,7 @@ from typing import Any
 
 from langgraph.checkpoint.base import Checkpoint
 
-from langgraph.checkpoint.dynamodb.migrate.record import Dumps, Record
+from .record import Dumps, Record
 
 # The end of a version whose value is not in the checkpoint: the channel is empty, or a node has seen an older version.
 _NO_VALUE = "0" * 16

@@ -3,8 +3,8 @@
 `observe.otel` is apart, since it needs the extra `otel`.
 """
 
-from langgraph.checkpoint.dynamodb._runtime.events import Event, Events
-from langgraph.checkpoint.dynamodb.observe.cloudwatch import EmbeddedMetrics
-from langgraph.checkpoint.dynamodb.observe.logs import LogEvents
+from .._runtime.events import Event, Events
+from .cloudwatch import EmbeddedMetrics
+from .logs import LogEvents
 
 __all__ = ["EmbeddedMetrics", "Event", "Events", "LogEvents"]

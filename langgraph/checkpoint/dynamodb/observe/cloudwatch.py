@@ -13,8 +13,8 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from langgraph.checkpoint.dynamodb._runtime.events import DELETIONS, Event
-from langgraph.checkpoint.dynamodb.observe.bounded import OTHER, TENANTS_MAX, BoundedTenants
+from .._runtime.events import DELETIONS, Event
+from .bounded import OTHER, TENANTS_MAX, BoundedTenants
 
 NAMESPACE = "langgraph-dynamodb"
 

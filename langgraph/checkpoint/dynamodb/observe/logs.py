@@ -7,7 +7,7 @@ import logging
 import re
 from dataclasses import asdict
 
-from langgraph.checkpoint.dynamodb._runtime.events import Event
+from .._runtime.events import Event
 
 logger = logging.getLogger(__name__)
 

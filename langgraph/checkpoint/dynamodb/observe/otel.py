@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from opentelemetry import metrics, trace
 from opentelemetry.trace import SpanKind, StatusCode
 
-from langgraph.checkpoint.dynamodb._runtime.events import DELETIONS, Event
-from langgraph.checkpoint.dynamodb.observe.bounded import TENANTS_MAX, BoundedTenants
+from .._runtime.events import DELETIONS, Event
+from .bounded import TENANTS_MAX, BoundedTenants
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider

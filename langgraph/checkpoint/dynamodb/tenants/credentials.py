@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from botocore.credentials import ReadOnlyCredentials
 from typing_extensions import Self
 
-from langgraph.checkpoint.dynamodb._format.limits import TENANT_PATTERN
-from langgraph.checkpoint.dynamodb._runtime.fork import start_in_every_process, without_forks
-from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerInputError
+from .._format.limits import TENANT_PATTERN
+from .._runtime.fork import start_in_every_process, without_forks
+from ..errors import CheckpointerConfigurationError, CheckpointerInputError
 
 if TYPE_CHECKING:
     import boto3

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from langgraph.checkpoint.dynamodb._runtime.fork import start_in_every_process, without_forks
+from .._runtime.fork import start_in_every_process, without_forks
 
 # AWS allows no more for a role that a role assumes.
 DURATION_SECONDS = 3600

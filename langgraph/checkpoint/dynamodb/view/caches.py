@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-from langgraph.checkpoint.dynamodb._runtime.cache import LruCache
+from .._runtime.cache import LruCache
 
 # Bytes of segments' plaintexts, and of serialized values. Decoded values take several times as much memory.
 _SEGMENT_BYTES_MAX = 256 * 1024 * 1024

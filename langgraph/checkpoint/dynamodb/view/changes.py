@@ -9,24 +9,17 @@ from difflib import SequenceMatcher
 from itertools import islice
 from typing import Any, Literal
 
-from langgraph.checkpoint.dynamodb._format.inert import Stored
-from langgraph.checkpoint.dynamodb._format.plain import labelled
-from langgraph.checkpoint.dynamodb._operations.reads import StoredCheckpoint
-from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb.errors import CheckpointerError
-from langgraph.checkpoint.dynamodb.view import documents
-from langgraph.checkpoint.dynamodb.view.documents import ChangeDocument, Changes, ChannelChanges
-from langgraph.checkpoint.dynamodb.view.namespace_view import NamespaceView
-from langgraph.checkpoint.dynamodb.view.nodes import TEXT_MAX, Shower
-from langgraph.checkpoint.dynamodb.view.plain import (
-    LISTS,
-    Steps,
-    fingerprint,
-    inside,
-    message_fields,
-    size_bytes,
-)
-from langgraph.checkpoint.dynamodb.view.state import channel_value, channel_versions
+from .._format.inert import Stored
+from .._format.plain import labelled
+from .._operations.reads import StoredCheckpoint
+from .._runtime.steps import Op
+from ..errors import CheckpointerError
+from . import documents
+from .documents import ChangeDocument, Changes, ChannelChanges
+from .namespace_view import NamespaceView
+from .nodes import TEXT_MAX, Shower
+from .plain import LISTS, Steps, fingerprint, inside, message_fields, size_bytes
+from .state import channel_value, channel_versions
 
 _CHANGES_MAX = 200
 # Deeper differences are reported as one.

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from langgraph.checkpoint.dynamodb._operations.directory import (
-    ThreadQuery,
-    ThreadSummary,
-    list_threads,
-    look_up,
-)
-from langgraph.checkpoint.dynamodb._operations.error_collector import OF_ONE_THREAD
-from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
-from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.checkpoint.dynamodb.view.documents import Directory, ListedThread
+from .._operations.error_collector import OF_ONE_THREAD
+from .._operations.threads import ThreadQuery, ThreadSummary, list_threads, look_up
+from .._runtime.steps import Op, gather
+from .._runtime.storage import Storage
+from .documents import Directory, ListedThread
 
 PAGE_THREADS = 20
 # A title is sealed, so DynamoDB cannot look for it. A search reads this many threads at a time, and in one request.

@@ -36,7 +36,7 @@ from typing import Literal, TypeAlias
 
 from typing_extensions import TypedDict
 
-from langgraph.checkpoint.dynamodb.view.node import Node
+from .node import Node
 
 Path: TypeAlias = "list[str | int]"
 """The path of a value; see above."""

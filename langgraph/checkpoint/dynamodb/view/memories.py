@@ -6,10 +6,11 @@ from urllib.parse import unquote
 
 from langgraph.store.base import InvalidNamespaceError
 
-from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
-from langgraph.checkpoint.dynamodb.view.documents import MemoriesDocument, MemoryDocument
-from langgraph.checkpoint.dynamodb.view.nodes import Shower
 from langgraph.store.dynamodb import DynamoDBStore
+
+from ..errors import CheckpointerInputError
+from .documents import MemoriesDocument, MemoryDocument
+from .nodes import Shower
 
 _PAGE_MEMORIES = 20
 

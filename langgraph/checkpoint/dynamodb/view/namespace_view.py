@@ -12,21 +12,16 @@ from typing import Any
 
 from langgraph.checkpoint.base import CheckpointMetadata
 
-from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.content import Body, Write, read_body, read_metadata, read_writes
-from langgraph.checkpoint.dynamodb._format.items import Item, Partition
-from langgraph.checkpoint.dynamodb._format.segments import StoredValue, expand, inline_bytes, is_index
-from langgraph.checkpoint.dynamodb._operations.reads import (
-    LifeOfThread,
-    StoredCheckpoint,
-    open_segment,
-    segment_items,
-)
-from langgraph.checkpoint.dynamodb._runtime.requests import Query
-from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError, CheckpointFormatError
-from langgraph.checkpoint.dynamodb.view.caches import Caches
+from .._format import items
+from .._format.content import Body, Write, read_body, read_metadata, read_writes
+from .._format.items import Item, Partition
+from .._format.segments import StoredValue, expand, inline_bytes, is_index
+from .._operations.reads import LifeOfThread, StoredCheckpoint, open_segment, segment_items
+from .._runtime.requests import Query
+from .._runtime.steps import Op
+from .._runtime.storage import Storage
+from ..errors import CheckpointCorruptionError, CheckpointFormatError
+from .caches import Caches
 
 
 @dataclass(frozen=True)

@@ -8,17 +8,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, TypeVar
 
-from langgraph.checkpoint.dynamodb._format.inert import Stored
-from langgraph.checkpoint.dynamodb._format.plain import labelled
-from langgraph.checkpoint.dynamodb.view.node import Entry, Node, ToolCall, Usage
-from langgraph.checkpoint.dynamodb.view.plain import (
-    BYTES,
-    LISTS,
-    inside,
-    message_fields,
-    number_text,
-    size_bytes,
-)
+from .._format.inert import Stored
+from .._format.plain import labelled
+from .node import Entry, Node, ToolCall, Usage
+from .plain import BYTES, LISTS, inside, message_fields, number_text, size_bytes
 
 T = TypeVar("T")
 # The bounds of one document's values. The page requests more if it needs it.

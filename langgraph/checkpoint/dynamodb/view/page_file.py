@@ -13,17 +13,17 @@ from collections.abc import Collection, Iterator
 from pathlib import PurePath
 from typing import Any
 
-from langgraph.checkpoint.dynamodb._operations.reads import StoredCheckpoint
-from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, CheckpointNotFoundError
-from langgraph.checkpoint.dynamodb.view import STATIC, documents
-from langgraph.checkpoint.dynamodb.view.changes import changes
-from langgraph.checkpoint.dynamodb.view.namespace_view import NamespaceView
-from langgraph.checkpoint.dynamodb.view.nodes import Shower
-from langgraph.checkpoint.dynamodb.view.state import pending, state
-from langgraph.checkpoint.dynamodb.view.thread_view import Session, ThreadView
-from langgraph.checkpoint.dynamodb.view.threads import thread_document
-from langgraph.checkpoint.dynamodb.view.tree import tree
+from .._operations.reads import StoredCheckpoint
+from .._runtime.steps import Op
+from ..errors import CheckpointerInputError, CheckpointNotFoundError
+from . import STATIC, documents
+from .changes import changes
+from .namespace_view import NamespaceView
+from .nodes import Shower
+from .state import pending, state
+from .thread_view import Session, ThreadView
+from .threads import thread_document
+from .tree import tree
 
 _TEXT_MAX = 256 * 1024
 _PARTS_MAX = 1000

@@ -11,9 +11,9 @@ from typing import Any, TypeAlias
 
 import ormsgpack
 
-from langgraph.checkpoint.dynamodb._format.inert import Stored
-from langgraph.checkpoint.dynamodb._format.plain import labelled
-from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
+from .._format.inert import Stored
+from .._format.plain import labelled
+from ..errors import CheckpointNotFoundError
 
 # All types that the serializer returns for a list.
 LISTS = (list, tuple, set, frozenset)

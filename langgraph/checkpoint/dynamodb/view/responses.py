@@ -7,22 +7,23 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, Json, NonNegativeInt, StrictInt, StrictStr, ValidationError, validate_call
 
-from langgraph.checkpoint.dynamodb._operations.overview import threads_of_run
-from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, CheckpointNotFoundError
-from langgraph.checkpoint.dynamodb.view import documents
-from langgraph.checkpoint.dynamodb.view.changes import changes
-from langgraph.checkpoint.dynamodb.view.directory import directory
-from langgraph.checkpoint.dynamodb.view.memories import memories
-from langgraph.checkpoint.dynamodb.view.namespace_view import NamespaceView
-from langgraph.checkpoint.dynamodb.view.node import Node
-from langgraph.checkpoint.dynamodb.view.nodes import PARTS_MAX, Shower
-from langgraph.checkpoint.dynamodb.view.search import search
-from langgraph.checkpoint.dynamodb.view.state import pending, state, value_at
-from langgraph.checkpoint.dynamodb.view.thread_view import Session
-from langgraph.checkpoint.dynamodb.view.threads import thread_document
-from langgraph.checkpoint.dynamodb.view.tree import ROWS, ROWS_MAX, tree
 from langgraph.store.dynamodb import DynamoDBStore
+
+from .._operations.overview import threads_of_run
+from .._runtime.steps import Op
+from ..errors import CheckpointerInputError, CheckpointNotFoundError
+from . import documents
+from .changes import changes
+from .directory import directory
+from .memories import memories
+from .namespace_view import NamespaceView
+from .node import Node
+from .nodes import PARTS_MAX, Shower
+from .search import search
+from .state import pending, state, value_at
+from .thread_view import Session
+from .threads import thread_document
+from .tree import ROWS, ROWS_MAX, tree
 
 T = TypeVar("T")
 _DOCUMENTS = "start directory memories threads thread tree state part changes search pending"

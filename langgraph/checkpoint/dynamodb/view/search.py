@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from langgraph.checkpoint.dynamodb._operations.reads import StoredCheckpoint
-from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb.errors import CheckpointerError
-from langgraph.checkpoint.dynamodb.view.documents import Hit, SearchDocument
-from langgraph.checkpoint.dynamodb.view.namespace_view import NamespaceView
-from langgraph.checkpoint.dynamodb.view.plain import Steps, size_bytes, texts
-from langgraph.checkpoint.dynamodb.view.thread_view import ThreadView
-from langgraph.checkpoint.dynamodb.view.tree import CheckpointFacts, know, node_of, stored
+from .._operations.reads import StoredCheckpoint
+from .._runtime.steps import Op
+from ..errors import CheckpointerError
+from .documents import Hit, SearchDocument
+from .namespace_view import NamespaceView
+from .plain import Steps, size_bytes, texts
+from .thread_view import ThreadView
+from .tree import CheckpointFacts, know, node_of, stored
 
 # How far one request goes: this many checkpoints, or this many bytes of values.
 _LOOKED_AT_MAX = 500

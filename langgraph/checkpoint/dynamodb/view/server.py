@@ -30,15 +30,15 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from typing_extensions import Self
 
-from langgraph.checkpoint.dynamodb._runtime.failures import account_remedy
-from langgraph.checkpoint.dynamodb.errors import (
+from .._runtime.failures import account_remedy
+from ..errors import (
     CheckpointerError,
     CheckpointerInputError,
     CheckpointerUnavailableError,
     CheckpointNotFoundError,
 )
-from langgraph.checkpoint.dynamodb.view import STATIC
-from langgraph.checkpoint.dynamodb.view.responses import Responses
+from . import STATIC
+from .responses import Responses
 
 HEADERS = {
     "Content-Security-Policy": (

@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from langgraph.checkpoint.dynamodb._format.content import Write, delta_counters
-from langgraph.checkpoint.dynamodb._format.inert import Stored
-from langgraph.checkpoint.dynamodb._operations.reads import StoredCheckpoint
-from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb.errors import (
-    CheckpointerError,
-    CheckpointerInputError,
-    CheckpointNotFoundError,
-)
-from langgraph.checkpoint.dynamodb.view import documents
-from langgraph.checkpoint.dynamodb.view.documents import Channel, Pending, StateDocument
-from langgraph.checkpoint.dynamodb.view.namespace_view import NamespaceView, Task
-from langgraph.checkpoint.dynamodb.view.nodes import Shower
-from langgraph.checkpoint.dynamodb.view.plain import REBUILT, part_at
-from langgraph.checkpoint.dynamodb.view.tree import Sent, know, next_nodes, node_of, task_document, versions
+from .._format.content import Write, delta_counters
+from .._format.inert import Stored
+from .._operations.reads import StoredCheckpoint
+from .._runtime.steps import Op
+from ..errors import CheckpointerError, CheckpointerInputError, CheckpointNotFoundError
+from . import documents
+from .documents import Channel, Pending, StateDocument
+from .namespace_view import NamespaceView, Task
+from .nodes import Shower
+from .plain import REBUILT, part_at
+from .tree import Sent, know, next_nodes, node_of, task_document, versions
 
 
 def state(namespace: NamespaceView, checkpoint: StoredCheckpoint, shower: Shower) -> Op[StateDocument]:

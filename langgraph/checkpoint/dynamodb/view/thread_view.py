@@ -8,19 +8,19 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import TypeVar
 
-from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.inert import inert
-from langgraph.checkpoint.dynamodb._operations.arguments import checked_id
-from langgraph.checkpoint.dynamodb._operations.entries import ThreadDescription, is_of_tenant, read_about
-from langgraph.checkpoint.dynamodb._operations.reads import StoredCheckpoint
-from langgraph.checkpoint.dynamodb._operations.threads import namespaces
-from langgraph.checkpoint.dynamodb._runtime.cache import LruCache
-from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
-from langgraph.checkpoint.dynamodb.saver import DynamoDBSaver
-from langgraph.checkpoint.dynamodb.view.caches import Caches
-from langgraph.checkpoint.dynamodb.view.namespace_view import NamespaceView
+from .._format import items
+from .._format.inert import inert
+from .._operations.arguments import checked_id
+from .._operations.entries import ThreadDescription, is_of_tenant, read_about
+from .._operations.reads import StoredCheckpoint
+from .._operations.thread_item import namespaces
+from .._runtime.cache import LruCache
+from .._runtime.steps import Op
+from .._runtime.storage import Storage
+from ..errors import CheckpointNotFoundError
+from ..saver import DynamoDBSaver
+from .caches import Caches
+from .namespace_view import NamespaceView
 
 T = TypeVar("T")
 # How many threads are cached. Others are read again when they are requested.

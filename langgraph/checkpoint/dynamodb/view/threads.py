@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from langgraph.checkpoint.dynamodb._operations.entries import ThreadDescription
-from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb.errors import CheckpointerError
-from langgraph.checkpoint.dynamodb.view.documents import Lane, ThreadDocument
-from langgraph.checkpoint.dynamodb.view.node import Node
-from langgraph.checkpoint.dynamodb.view.nodes import Shower
-from langgraph.checkpoint.dynamodb.view.thread_view import ThreadView
+from .._operations.entries import ThreadDescription
+from .._runtime.steps import Op
+from ..errors import CheckpointerError
+from .documents import Lane, ThreadDocument
+from .node import Node
+from .nodes import Shower
+from .thread_view import ThreadView
 
 
 def thread_document(thread: ThreadView, shower: Shower) -> Op[ThreadDocument]:

@@ -11,21 +11,21 @@ from typing import Any, NamedTuple
 from langgraph.checkpoint.base import CheckpointMetadata
 from langgraph.checkpoint.serde.types import ERROR, INTERRUPT, RESUME, TASKS
 
-from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.content import Body, Write
-from langgraph.checkpoint.dynamodb._format.inert import Stored
-from langgraph.checkpoint.dynamodb._format.moments import in_epoch_seconds, stored_at
-from langgraph.checkpoint.dynamodb._format.plain import asked
-from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
-from langgraph.checkpoint.dynamodb._format.schema import RUN_ID
-from langgraph.checkpoint.dynamodb._operations.reads import StoredCheckpoint
-from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb.errors import CheckpointerError
-from langgraph.checkpoint.dynamodb.view import documents
-from langgraph.checkpoint.dynamodb.view.documents import Row
-from langgraph.checkpoint.dynamodb.view.namespace_view import NamespaceView, Task
-from langgraph.checkpoint.dynamodb.view.nodes import Shower
-from langgraph.checkpoint.dynamodb.view.plain import LISTS, inside
+from .._format import items
+from .._format.content import Body, Write
+from .._format.inert import Stored
+from .._format.moments import in_epoch_seconds, stored_at
+from .._format.plain import asked
+from .._format.pricing import item_bytes
+from .._format.schema import RUN_ID
+from .._operations.reads import StoredCheckpoint
+from .._runtime.steps import Op
+from ..errors import CheckpointerError
+from . import documents
+from .documents import Row
+from .namespace_view import NamespaceView, Task
+from .nodes import Shower
+from .plain import LISTS, inside
 
 ROWS = 500
 ROWS_MAX = 5000
