@@ -14,7 +14,7 @@ from langgraph.types import CachePolicy
 
 from langgraph.cache.dynamodb import DynamoDBCache
 from langgraph.checkpoint.dynamodb._format.limits import TTL_SECONDS_MAX
-from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerInputError
+from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 from tests.support.observed import Collected
 from tests.support.traffic import Traffic
 from tools.engine import Engine
@@ -248,23 +248,6 @@ async def test_a_node_runs_once_for_the_same_input(make_cache: Callable[..., Dyn
         await cache.aclear()
         await graph.ainvoke({"seen": [1]})
         assert runs == [1, 2, 1]
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"prefix": "acme"},
-        {"prefix": ("",)},
-        {"prefix": (1,)},
-        {"prefix": None},
-        {"serde": 1},
-        {"bound_to": ""},
-    ],
-    ids=str,
-)
-def test_options_that_cannot_be_used_are_refused(options: Any) -> None:
-    with pytest.raises(CheckpointerInputError):
-        DynamoDBCache("table", **options)
 
 
 def test_a_cache_that_encrypts_needs_a_key_for_its_digests() -> None:

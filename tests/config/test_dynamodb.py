@@ -40,37 +40,6 @@ def _error(**options: Any) -> str:
     return str(caught.value)
 
 
-def test_what_is_given_is_what_the_constructor_gets(monkeypatch: pytest.MonkeyPatch) -> None:
-    given: dict[str, Any] = {}
-
-    def init(self: DynamoDBSaver, **options: Any) -> None:
-        del self
-        given.update(options)
-
-    monkeypatch.setattr(DynamoDBSaver, "__init__", init)
-    monkeypatch.setattr(DynamoDBSaver, "__exit__", lambda *_: None)
-    values = {
-        "region_name": "eu-west-1",
-        "endpoint_url": "http://localhost:8000",
-        "retry_seconds": 5,
-        "ttl_seconds": 60,
-        "share_equal_pieces": False,
-        "allow_unencrypted": True,
-        "bound_to": "other",
-        "checkpoint_bytes_max": 10,
-        "cache_bytes": 0,
-        "owner_from": "user_id",
-    }
-    _make(**values)
-    objects = {"session", "client", "client_config", "serde", "on_event"}
-    assert {name: value for name, value in given.items() if value is not None} == {
-        "table_name": "threads",
-        **values,
-    }
-    assert given.keys() - values.keys() - {"table_name"} == objects
-    assert set(DynamoDBOptions.model_fields) == given.keys() | {"encryption_key", "owner_key", "setup"}
-
-
 # Objects
 
 

@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from langgraph.checkpoint.dynamodb import create_cache, create_checkpointer, create_store
 from langgraph.checkpoint.dynamodb.http import HttpStore
+from tests.support.options import right
 from tools import options
-from tools.options import CLASSES, model_of, parameters
+from tools.options import CLASSES, COMPONENTS, model_of, parameters
 
 EACH_CLASS = pytest.mark.parametrize(
     "kind", [kind for kinds in CLASSES.values() for kind in kinds], ids=lambda kind: kind.__name__
@@ -33,6 +35,23 @@ def test_a_constructor_has_the_options_of_its_configuration_with_the_same_defaul
     for name, default in named.items():
         if name in fields and default not in (None, ...):
             assert fields[name].is_required() or fields[name].default == default
+
+
+@EACH_CLASS
+def test_what_is_given_is_what_the_constructor_gets(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = {name: right(kind, name) for name in parameters(kind)}
+    got: dict[str, Any] = {}
+    monkeypatch.setattr(kind, "__init__", lambda _, **given: got.update(given))
+    monkeypatch.setattr(kind, "__exit__", lambda *_: None)
+    monkeypatch.setenv("OWNER_KEY", "0123456789abcdef")
+    # Only a part of them is an option of a configuration.
+    config = {"headers" if name == "client_options" else name: each[0] for name, each in values.items()}
+    create: dict[str, Any] = dict(
+        zip(COMPONENTS, (create_checkpointer, create_store, create_cache), strict=True)
+    )
+    of = next(name for name, each in zip(COMPONENTS, CLASSES[_type_of(kind)], strict=True) if each is kind)
+    with create[of]({"type": _type_of(kind), "config": config}):
+        assert got == {name: each[1] for name, each in values.items()}
 
 
 @EACH_CLASS

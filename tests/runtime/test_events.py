@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable, Generator, Iterator
+from collections.abc import AsyncGenerator, Generator, Iterator
 from functools import partial
 from queue import SimpleQueue
 from typing import Any, cast
@@ -14,14 +14,11 @@ from typing import Any, cast
 import boto3
 import pytest
 
-from langgraph.cache.dynamodb import DynamoDBCache
 from langgraph.checkpoint.dynamodb import CheckpointerInputError, DynamoDBSaver, ThreadBusyError
 from langgraph.checkpoint.dynamodb._runtime import attempts
 from langgraph.checkpoint.dynamodb._runtime.events import Event, Events
 from langgraph.checkpoint.dynamodb._runtime.options import check_on_event
-from langgraph.checkpoint.dynamodb.http import HttpCache, HttpCheckpointSaver, HttpStore
 from langgraph.checkpoint.dynamodb.observe import EmbeddedMetrics
-from langgraph.store.dynamodb import DynamoDBStore
 from tests.conftest import MakeSaver
 from tests.support.checkpoints import Conversation, noise, thread_config
 from tests.support.observed import Collected
@@ -342,64 +339,6 @@ def test_a_span_is_current_while_its_operation_runs(make_saver: MakeSaver, own_c
     make_saver(client=own_client, on_event=tracer).get_tuple(thread_config())
     assert tracer.seen[:3] == ["begin", "current", "Query"]
     assert tracer.seen[-3:] == ["left", "event", "end"]
-
-
-class Waits:
-    """A receiver whose call is a coroutine."""
-
-    async def __call__(self, event: Event) -> None:
-        """Do nothing."""
-
-    async def receive(self, event: Event) -> None:
-        """Do nothing."""
-
-
-async def _receive(event: Event) -> None:
-    """Do nothing."""
-
-
-async def _receive_one_by_one(event: Event) -> AsyncGenerator[Event]:
-    yield event
-
-
-def _yields(event: Event) -> Iterator[Event]:
-    yield event
-
-
-NO_FUNCTION = r"^on_event is .*; give a function"
-NOBODY_AWAITS = r"^(on_event|tenant_of) is .*; give a plain function"
-A_CLASS = r"^on_event is the class .*; .* Collected\(\)"
-WRONG = {
-    NO_FUNCTION: [1, "print", [print], Events(cast("Any", 1))],
-    NOBODY_AWAITS: [
-        _receive,
-        _receive_one_by_one,
-        _yields,
-        partial(_receive),
-        Waits(),
-        Waits().receive,
-        partial(Waits()),
-        asyncio.Queue[Event]().put,
-        Events(_receive),
-        Events(print, tenant_of=cast("Any", _receive)),
-    ],
-    A_CLASS: [Collected, partial(Collected), Events(cast("Any", Collected))],
-}
-
-
-@pytest.mark.parametrize(
-    ("make", "where"),
-    [(each, "threads") for each in (DynamoDBSaver, DynamoDBStore, DynamoDBCache)]
-    + [(each, "http://h") for each in (HttpCheckpointSaver, HttpStore, HttpCache)],
-)
-@pytest.mark.parametrize(
-    ("said", "on_event"), [(said, each) for said, some in WRONG.items() for each in some]
-)
-def test_what_would_lose_events_is_refused(
-    make: Callable[..., Any], where: str, said: str, on_event: object
-) -> None:
-    with pytest.raises(CheckpointerInputError, match=said):
-        make(where, on_event=on_event)
 
 
 @pytest.mark.parametrize(

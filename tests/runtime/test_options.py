@@ -1,21 +1,19 @@
-"""The constructor refuses what it could only fail on later, or would take for something else, and says what to give."""
+"""Constructors hand on what they get, and refuse what they could only fail on later, or take for something else."""
 
 from __future__ import annotations
 
 import inspect
+import re
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import aioboto3
-import aiobotocore.session
 import boto3
-import botocore.session
 import langgraph_checkpoint_aws
 import pytest
 from aiobotocore.config import AioConfig
 from botocore.config import Config
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langgraph.cache.dynamodb import DynamoDBCache
 from langgraph.checkpoint.dynamodb import (
@@ -24,108 +22,61 @@ from langgraph.checkpoint.dynamodb import (
     CheckpointerInputError,
     DynamoDBSaver,
 )
-from langgraph.checkpoint.dynamodb._format.limits import TTL_SECONDS_MAX
 from langgraph.checkpoint.dynamodb._runtime.connection import connect
-from langgraph.checkpoint.dynamodb._runtime.options import _METHODS, OTHER_NAMES
+from langgraph.checkpoint.dynamodb._runtime.options import OTHER_NAMES
 from langgraph.store.dynamodb import DynamoDBStore
+from tests.support.options import EACH_OPTION, PRIVATE, REGION, URL, WRONG, ClientOfMine, boto3_client, right
 from tools.options import parameters
 
-REGION: dict[str, Any] = {"region_name": "us-east-1"}
-
-
-class Plain:
-    """A class that has nothing to do with AWS."""
-
-
-def _boto3_client(service: str = "dynamodb") -> Any:
-    return boto3.Session().client(cast("Any", service), **REGION)
-
-
-def _boto3_table() -> Any:
-    return boto3.resource("dynamodb", **REGION).Table("the-table")
-
-
-# For each option values that it cannot have, and what is said of them. Partials make the value when the test runs.
-WRONG: list[tuple[str, list[Any], str]] = [
-    (
-        "table_name",
-        ["", None, 1, ["the-table"], b"the-table", str],
-        "give the table's name, of 3 to 255 .* or its ARN",
-    ),
-    (
-        "table_name",
-        ["mm", "a" * 256, "the table", "tables/one", "arn:"],
-        "give the table's name, of 3 to 255",
-    ),
-    ("region_name", ["", 1, ["eu-west-1"]], "give the name of a region"),
-    (
-        "endpoint_url",
-        ["", "localhost:8000", "http://", 8000, b"http://localhost"],
-        'begin it with http:// or https://, such as "http',
-    ),
-    ("session", [boto3.Session], "the class boto3.session.Session; give a boto3.Session"),
-    (
-        "session",
-        [aioboto3.Session(), aiobotocore.session.get_session()],
-        "give .* async methods use its credentials",
-    ),
-    ("session", [botocore.session.Session()], r"give a boto3.Session\(botocore_session="),
-    ("session", ["default", {}, Plain(), partial(_boto3_client)], "give a boto3.Session"),
-    ("client", [Plain], "the class .*Plain; give boto3.client"),
-    ("client", [partial(_boto3_client, "s3")], r"a botocore.client.S3; give boto3.client\(\"dynamodb\"\)"),
-    ("client", [partial(_boto3_client, "dynamodbstreams"), "dynamodb", boto3, Plain()], "give boto3.client"),
-    (
-        "client",
-        [partial(boto3.resource, "dynamodb", **REGION), partial(_boto3_table)],
-        "give its meta.client",
-    ),
-    (
-        "client_config",
-        [{"connect_timeout": 1}, {}, Config, "standard", Plain()],
-        "give a botocore.config.Config",
-    ),
-    (
-        "retry_seconds",
-        [-1, "5", True, None, float("inf"), float("nan")],
-        "give a number of seconds, 0 or more",
-    ),
-    ("serde", ["msgpack", {}, Plain(), JsonPlusSerializer], "give an object with dumps_typed"),
-    (
-        "ttl_seconds",
-        [0, -1, 1.5, True, "60", float("inf"), float("nan"), TTL_SECONDS_MAX + 1, 10**400],
-        "give a whole number of seconds from 1 to 31,622,400,000, or None",
-    ),
-    ("cache_bytes", [-1, 1.5, True, "1", None], "give a whole number of bytes"),
-    ("share_equal_pieces", ["false", 1, 0, ""], "give True or False"),
-    ("allow_unencrypted", ["false", 1, None], "give True or False"),
-    ("bound_to", ["", 1, b"table"], "give the table's name"),
-    ("checkpoint_bytes_max", [0, -1, True, "1", 1.5, None], "give a whole number of bytes, 1 or more"),
-]
-EACH_WRONG = [(name, value, said) for name, values, said in WRONG for value in values]
-
-
-def test_each_option_is_tried_with_a_wrong_value() -> None:
-    # tests/runtime/test_events.py and tests/operations/test_directory.py try the others.
-    elsewhere = {"on_event", "owner_from", "owner_key"}
-    assert {name for name, _, _ in WRONG} == parameters(DynamoDBSaver).keys() - elsewhere
-
-
-@pytest.mark.parametrize(("name", "value", "said"), EACH_WRONG, ids=map(str, range(len(EACH_WRONG))))
-def test_an_option_of_the_wrong_kind_is_named_with_what_to_give(name: str, value: Any, said: str) -> None:
-    made = value() if isinstance(value, partial) else value
-    with pytest.raises(CheckpointerInputError, match=rf"^{name} is .*{said}"):
-        DynamoDBSaver(**{"table_name": "the-table", name: made})
-
-
-@pytest.mark.parametrize(
-    "address", ["http://ada:hunter2@127.0.0.1:1", "ada:hunter2@127.0.0.1:1", "http://[hunter2@"]
+# What an error names instead of the option: a part of it.
+PARTS = {
+    "auth": "the token of auth",
+    "client_options": "proxy",
+    "on_event": "tenant_of",
+    "ttl": "refresh_on_read",
+}
+EACH = pytest.mark.parametrize(
+    ("kind", "name"), EACH_OPTION, ids=lambda each: getattr(each, "__name__", each)
 )
-def test_an_endpoint_with_a_password_is_refused_without_showing_it(address: str) -> None:
-    with pytest.raises(
-        CheckpointerInputError, match=r"^endpoint_url has a user or a password in it; remove"
-    ) as caught:
-        DynamoDBSaver("the-table", endpoint_url=address)
-    assert "hunter2" not in str(caught.value)
+
+
+def _state(made: Any) -> Any:
+    """Return what an object and those of this package in it hold: plain values, and the types of all others."""
+    if isinstance(made, (str, bytes, int, float, type(None))):
+        return made
+    if isinstance(made, (list, tuple)):
+        return [_state(each) for each in made]
+    if isinstance(made, dict):
+        return {str(name): _state(each) for name, each in made.items()}
+    kind = f"{type(made).__module__}.{type(made).__qualname__}"
+    return [kind, _state(vars(made))] if hasattr(made, "__dict__") and kind.startswith("langgraph.") else kind
+
+
+def _made(kind: Any, name: str, **given: Any) -> Any:
+    """Return the state of an object with options, or the error of its constructor."""
+    where = {"table_name": "threads"} if "table_name" in parameters(kind) else {"url": URL}
+    if name == "allow_http":
+        where = {"url": "http://gateway.internal", "auth": PRIVATE}
+    try:
+        return _state(kind(**where | given))
+    except CheckpointerInputError as error:
+        return str(error)
+
+
+@EACH
+def test_an_option_that_is_given_is_handed_on(kind: type, name: str) -> None:
+    value = right(kind, name)[1]
+    assert _made(kind, name, **{name: value}) != _made(kind, name), f"{kind.__name__} drops the option {name}"
+
+
+@EACH
+def test_an_option_of_the_wrong_kind_is_named_with_what_to_give(kind: type, name: str) -> None:
+    assert name in WRONG, f"{kind.__name__} has the option {name}, which has no row in WRONG"
+    for values, said in WRONG[name]:
+        for value in values:
+            error = _made(kind, "", **{name: value() if isinstance(value, partial) else value})
+            assert re.match(rf"({name}|{PARTS.get(name, name)})\b.*{said}", str(error)), (value, error)
+            assert PRIVATE not in str(error)
 
 
 async def test_an_asyncio_client_is_refused() -> None:
@@ -137,12 +88,19 @@ async def test_an_asyncio_client_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [REGION, {"endpoint_url": "http://localhost:8000"}, {"client_config": Config()}], ids=",".join
+    "options",
+    [
+        REGION,
+        {"endpoint_url": "http://localhost:8000"},
+        {"client_config": Config()},
+        {"session": boto3.Session()},
+    ],
+    ids=",".join,
 )
 def test_what_would_have_no_effect_beside_a_client_is_refused(options: dict[str, Any]) -> None:
     (name,) = options
     with pytest.raises(CheckpointerInputError, match=rf"{name} has no effect on client="):
-        DynamoDBSaver("the-table", client=_boto3_client(), **options)
+        DynamoDBSaver("the-table", client=boto3_client(), **options)
 
 
 def test_the_region_of_an_arn_is_compared_without_a_request() -> None:
@@ -152,11 +110,6 @@ def test_the_region_of_an_arn_is_compared_without_a_request() -> None:
         CheckpointerInputError, match=r"region_name is 'us-east-1', but the ARN .* 'eu-west-1'"
     ):
         DynamoDBSaver(arn, region_name="us-east-1")
-
-
-def test_a_session_beside_a_client_is_refused() -> None:
-    with pytest.raises(CheckpointerInputError, match="session has no effect on client="):
-        DynamoDBSaver("the-table", client=_boto3_client(), session=boto3.Session())
 
 
 class SessionOfMine:
@@ -179,22 +132,16 @@ class FirstSerializer:
         return data
 
 
-ClientOfMine = type("ClientOfMine", (), dict.fromkeys(_METHODS, print))
-
-
 @pytest.mark.parametrize(
     "options",
     [
         {"region_name": "eu-west-1", "endpoint_url": "https://vpce-1.dynamodb.eu-west-1.vpce.amazonaws.com"},
-        {"session": boto3.Session()},
         {"session": SessionOfMine()},
         {"client": ClientOfMine()},
-        {"client_config": Config()},
         {"client_config": AioConfig()},
         {"serde": FirstSerializer()},
-        {"ttl_seconds": 1, "cache_bytes": 0, "share_equal_pieces": False},
     ],
-    ids=map(str, range(8)),
+    ids=",".join,
 )
 def test_what_can_be_used_is_taken(options: dict[str, Any]) -> None:
     DynamoDBSaver("the-table", **options)

@@ -775,17 +775,6 @@ async def test_everything_has_an_async_side(make_store: Callable[..., DynamoDBSt
         assert len(store.search((), limit=99)) == 19
 
 
-@pytest.mark.parametrize("options", [
-    {"ttl": {"default_ttl": -1}}, {"ttl": {"ttl": 1}}, {"ttl": {"refresh_on_read": "no"}}, {"search_bytes_max": 0},
-    {"index": {"dims": 3}}, {"index": {"embed": len}}, {"index": {"dims": 3, "embed": len, "metric": "l2"}},
-    {"ttl": {"default_ttl": 1e9}}, {"ttl": {"default_ttl": float("inf")}},
-    {"consistent_read": 1}, {"serde": 3}, {"bound_to": ""}, {"retry_seconds": -1}, {"ttl": 60}, {"index": 3},
-], ids=str)  # fmt: skip
-def test_options_that_cannot_be_used_are_refused(options: Any) -> None:
-    with pytest.raises(CheckpointerInputError):
-        DynamoDBStore("table", **options)
-
-
 def test_there_is_no_sweeper_to_start_since_dynamodb_sweeps(
     make_store: Callable[..., DynamoDBStore],
 ) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from langgraph.store.base import GetOp, PutOp
 
-from langgraph.checkpoint.dynamodb import CheckpointerInputError
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.store.dynamodb import DynamoDBStore
 from tests.support.checkpoints import noise
@@ -115,9 +114,3 @@ def test_nothing_is_asked_of_dynamodb_without_them(watched: DynamoDBStore, traff
     watched.get(ADA, "food")
     assert traffic.requests
     assert not [each for each in traffic.requests if "ReturnConsumedCapacity" in each.params]
-
-
-def test_what_cannot_be_called_is_refused() -> None:
-    wrong: dict[str, Any] = {"on_event": "print"}
-    with pytest.raises(CheckpointerInputError, match=r"^on_event is 'print'; give a function"):
-        DynamoDBStore("table", **wrong)

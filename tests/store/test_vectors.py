@@ -209,20 +209,6 @@ def test_a_store_tells_its_index(
     assert make_store().embeddings is None
 
 
-@pytest.mark.parametrize(("options", "message"), [
-    ({"dims": 0}, "index has dims=0"), ({"embed": None}, 'index has no "embed"'),
-    ({"text_fields": []}, "index has no option 'text_fields'"),
-    ({"distance_type": "hamming"}, "index has distance_type='hamming'"),
-    ({"search": "approximate"}, "index has search='approximate'"),
-    ({"fields": "text"}, "index has fields='text'"), ({"fields": [1]}, r"index has fields=\[1\]"),
-], ids=str)  # fmt: skip
-def test_an_index_that_cannot_be_used_is_refused(
-    make_store: Callable[..., DynamoDBStore], options: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(CheckpointerInputError, match=message):
-        make_store(index={"dims": 3, "embed": lambda _: [[1.0]]} | options)
-
-
 def test_vectors_and_their_store_without_numpy_say_what_to_install(
     make_store: Callable[..., DynamoDBStore], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -51,12 +51,6 @@ def test_an_owner_is_deleted_within_the_prefix(serve: Serve, make_saver: MakeSav
     assert saver.delete_owner("ada").deleted == ["1"]
 
 
-def test_it_is_text() -> None:
-    options: dict[str, Any] = {"thread_prefix": 7}
-    with pytest.raises(CheckpointerInputError, match=r"^thread_prefix is 7; give text such as"):
-        HttpCheckpointSaver("https://gateway.example", **options)
-
-
 @pytest.mark.parametrize(
     "config", [None, {}, {"configurable": None}, {"configurable": {}}, {"configurable": {"thread_id": ""}}]
 )

@@ -86,9 +86,10 @@ def connect(
     """
     refuse_unknown(kind, options.keys() - TableKeywords.__annotations__.keys(), TableKeywords)
     check_table_name(table_name)
-    of_clients: dict[str, Any] = {
-        name: value for name, value in options.items() if name in ClientOptions.__annotations__
-    }
+    of_clients: dict[str, Any] = {**options}
+    allow_unencrypted = of_clients.pop("allow_unencrypted", False)
+    bound_to = of_clients.pop("bound_to", None)
+    on_event = of_clients.pop("on_event", None)
     client_options = ClientOptions(
         **of_clients,
         retry_seconds=retry_seconds,
@@ -98,11 +99,9 @@ def connect(
     check_connection(client_options)
     check_region(table_name, client_options.region_name)
     check_seconds("retry_seconds", retry_seconds, at_least=0)
-    allow_unencrypted, bound_to = options.get("allow_unencrypted", False), options.get("bound_to")
     check_flag("allow_unencrypted", allow_unencrypted)
     if bound_to is not None:
         check_table_name(bound_to, "bound_to")
-    on_event = options.get("on_event")
     check_on_event(on_event)
     # A table's ARN ends in its name.
     bound_name = (table_name if bound_to is None else bound_to).rpartition("/")[2]

@@ -206,16 +206,10 @@ class ServiceClient(TransportOwner):
             TypeError: The constructor does not have an option.
         """
         refuse_unknown(type(self), options.keys() - GatewayKeywords.__annotations__.keys(), GatewayKeywords)
-        on_event = options.get("on_event")
+        of_transport: dict[str, Any] = {**options}
+        on_event = of_transport.pop("on_event", None)
         check_on_event(on_event)
-        transport = GatewayTransport(
-            url,
-            auth=options.get("auth"),
-            timeout=timeout,
-            retry_seconds=retry_seconds,
-            allow_http=options.get("allow_http", False),
-            client_options=options.get("client_options"),
-        )
+        transport = GatewayTransport(url, timeout=timeout, retry_seconds=retry_seconds, **of_transport)
         self._own(
             transport, None if on_event is None else Observer(on_event, accounting, None, events_prefix)
         )
