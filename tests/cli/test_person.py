@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,17 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from langgraph.checkpoint.dynamodb import DynamoDBSaver, ThreadBusyError
+from langgraph.checkpoint.dynamodb import CheckpointerInputError, DynamoDBSaver, ThreadBusyError
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._operations import delete_owner
 from langgraph.checkpoint.dynamodb._operations.threads import ThreadSummary
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.checkpoint.dynamodb.cli.delete import Person
 from langgraph.checkpoint.dynamodb.cli.memories import parse_labels
 from langgraph.checkpoint.dynamodb.cli.outcome import Exit
 from langgraph.store.dynamodb import DynamoDBStore, label_of
 from tests.cli.conftest import OpenSaver, Run, encrypting
+from tests.support.change import change_storage
 from tests.support.checkpoints import Conversation, all_items, stored_values, thread_config
 
 if TYPE_CHECKING:
@@ -196,15 +197,54 @@ def test_nobody_is_erased_without_the_keys_of_the_directory(
 def test_a_report_says_that_memories_were_not_looked_at(run: Run, store: DynamoDBStore) -> None:
     ended = run("delete", "--owner", "ada%1", "--yes")
     assert ended.out.startswith("deleted: 4 threads, 0 memories\n")
-    assert "memories; --memories says which namespaces are the owner's" in ended.out
+    assert "memories: no namespace of theirs was given" in ended.out
     assert len(store.search(("users", "ada%1"))) == 2
 
 
-def test_memories_that_are_there_after_it_are_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Person, "erase_memories", lambda _: 0)
-    run("delete", "--owner", "ada%1", *MEMORIES, "--yes").fails(
-        Exit.PROBLEMS, "memories were put under users/ada%251, profiles/ada%251 meanwhile"
-    )
+def test_memories_that_are_put_meanwhile_are_deleted_too_and_told(
+    run: Run, store: DynamoDBStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, looked = DynamoDBStore.delete_namespace, list[tuple[str, ...]]()
+
+    def delete_namespace(self: DynamoDBStore, namespace: tuple[str, ...]) -> int:
+        deleted = real(self, namespace)
+        looked.append(namespace)
+        if looked == [("users", "ada%1")]:
+            store.put(namespace, "late", {"likes": "tea"})
+        return deleted
+
+    monkeypatch.setattr(DynamoDBStore, "delete_namespace", delete_namespace)
+    ended = run("delete", "--owner", "ada%1", *MEMORIES, "--yes", "--json")
+    ended.fails(Exit.PROBLEMS, "memories were put under users/ada%251 meanwhile; stop the agent")
+    assert ended.json["memories"] == 4
+    assert store.search(("users", "ada%1")) == []
+
+
+async def test_the_method_does_what_the_command_does(
+    saver: DynamoDBSaver, store: DynamoDBStore, open_own: OpenSaver
+) -> None:
+    """Threads that have expired for readers, which DynamoDB may be days late to remove, included."""
+    then = time.time() - 3600
+    past = open_own(ttl_seconds=60)
+    change_storage(past, clock=lambda: then)
+    Conversation(past, "expired").put(said=["long ago"])
+    past.set_thread("expired", owner="ada%1")
+    assert saver.get_tuple(thread_config("expired")) is None
+    with pytest.raises(CheckpointerInputError, match="memories needs store=, the store that has them"):
+        saver.delete_owner("ada%1", memories=[("users", "{owner}")])
+    for wrong in [("users",), ("users", "ada%11"), "ada%1"]:
+        with pytest.raises(CheckpointerInputError, match=r"of memories has no label 'ada%1'; give one"):
+            saver.delete_owner("ada%1", memories=[wrong], store=store)
+    with pytest.raises(CheckpointerInputError, match=r"^parallel is 0; give a whole number, 1 or more$"):
+        saver.delete_owner("ada%1", parallel=0)
+    report = await saver.adelete_owner("ada%1", memories=[("users", "{owner}")], store=store)
+    assert ({*report.deleted}, report.failed) == ({*NAMES, "only a title", "expired"}, {})
+    assert (report.memories, report.namespaces, report.put_meanwhile) == (2, [("users", "ada%1")], [])
+    assert "memories outside these namespaces" in report.not_looked_at
+    assert sorted(each.namespace[-1] for each in store.search(())) == ["ada%1", "ada%11", "bob"]
+    report = saver.delete_owner("ada%1", memories=[("profiles", "ada%1")], store=store)
+    assert (report.deleted, report.memories) == ([], 1)
+    assert saver.delete_owner("bob").not_looked_at[1] == "memories: no namespace of theirs was given"
 
 
 @pytest.mark.parametrize(
@@ -252,13 +292,19 @@ def test_what_the_index_still_has_of_an_owner_is_not_deleted_from_another(
 
 
 def test_namespaces_of_a_tenants_user(run: Run, saver: DynamoDBSaver, store: DynamoDBStore) -> None:
-    for namespace in ("acme/users/eve", "acme/users/acme%2Feve"):
+    for given, namespace in {
+        "acme/users/eve": "acme/users/eve",
+        "acme/{owner}": "acme/eve",
+        "acme/users/acme%2Feve": "acme/users/acme%2Feve",
+    }.items():
         saver.set_thread("acme/trip", owner="acme/eve")
         store.put(parse_labels(namespace), "food", {})
-        ended = run("delete", "--owner", "acme/eve", "--memories", namespace, "--yes", "--json").json
+        ended = run("delete", "--owner", "acme/eve", "--memories", given, "--yes", "--json").json
         assert (ended["namespaces"], ended["memories"]) == ([namespace], 1)
-    run("delete", "--owner", "acme/eve", "--memories", "acme/users").fails(Exit.USAGE, "has no label 'eve'")
-    run("delete", "--owner", "eve.l", "--memories", "users").fails(Exit.USAGE, "for example users/eve%252El")
+    run("delete", "--owner", "acme/eve", "--memories", "acme/users").fails(
+        Exit.USAGE, "of memories has no label 'eve'; give one"
+    )
+    run("delete", "--owner", "eve.l", "--memories", "users").fails(Exit.USAGE, "has no label 'eve%2El'")
     store.put(("users", label_of("eve.l")), "food", {})
     saver.set_thread("dotted", owner="eve.l")
     ended = run("delete", "--owner", "eve.l", "--memories", "users/eve%252El", "--yes", "--json").json

@@ -23,7 +23,13 @@ from langgraph.checkpoint.base import (
 
 from ._operations.copy import copy_thread
 from ._operations.delete import delete_for_runs, delete_thread, prune
-from ._operations.delete_owner import OwnerDeletion, delete_owner
+from ._operations.delete_owner import (
+    AT_ONCE,
+    MemoryStore,
+    OwnerDeletion,
+    OwnerMemories,
+    delete_owner,
+)
 from ._operations.delta_history import get_delta_channel_history
 from ._operations.get import get_tuple
 from ._operations.list import list_checkpoints
@@ -378,41 +384,83 @@ class TableSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
         """
         await self.runner.arun(self._operation(delete_for_runs, run_ids))
 
-    def delete_owner(self, owner: str) -> OwnerDeletion:
-        """Delete all threads of an owner that the directory has, expired ones included.
+    def delete_owner(
+        self,
+        owner: str,
+        *,
+        memories: Sequence[Sequence[str]] = (),
+        store: MemoryStore | None = None,
+        parallel: int = AT_ONCE,
+    ) -> OwnerDeletion:
+        """Delete all threads of an owner that the directory has, expired ones included, and memories.
 
         It then looks again: a thread that was begun or continued meanwhile counts as failed. Repeat the call until
-        nothing fails. Memories stay: delete them with `delete_namespace` of the store.
+        nothing fails, and nothing was put meanwhile.
 
         Args:
             owner: The owner's name.
+            memories: The namespaces of the owner's memories. A label `"{owner}"` stands for the name, without the
+                tenant. One of the labels has to be the owner's, or else the namespace would be everybody's.
+            store: The store that has these memories.
+            parallel: How many threads to delete side by side. A gateway decides that itself.
 
         Returns:
-            The threads that were deleted, those that failed with the reasons, and where data may be besides.
+            What was deleted, the threads that failed with the reasons, and where data may be besides.
 
         Raises:
             CheckpointerConfigurationError: The owner has no threads, and `owner_key` is not the directory's.
-            CheckpointerInputError: DynamoDB cannot store the name.
+            CheckpointerInputError: DynamoDB cannot store the name, or `memories` may be of others, or has no store.
         """
-        return self.runner.run(self._operation(delete_owner, owner))
+        stored = OwnerMemories(owner, memories, store)
+        threads = self.runner.run(self._operation(delete_owner, owner, parallel))
+        return stored.report(threads, self._erased(stored))
 
-    async def adelete_owner(self, owner: str) -> OwnerDeletion:
-        """Delete all threads of an owner that the directory has, expired ones included.
+    async def adelete_owner(
+        self,
+        owner: str,
+        *,
+        memories: Sequence[Sequence[str]] = (),
+        store: MemoryStore | None = None,
+        parallel: int = AT_ONCE,
+    ) -> OwnerDeletion:
+        """Delete all threads of an owner that the directory has, expired ones included, and memories.
 
         It then looks again: a thread that was begun or continued meanwhile counts as failed. Repeat the call until
-        nothing fails. Memories stay: delete them with `delete_namespace` of the store.
+        nothing fails, and nothing was put meanwhile.
 
         Args:
             owner: The owner's name.
+            memories: The namespaces of the owner's memories. A label `"{owner}"` stands for the name, without the
+                tenant. One of the labels has to be the owner's, or else the namespace would be everybody's.
+            store: The store that has these memories.
+            parallel: How many threads to delete side by side. A gateway decides that itself.
 
         Returns:
-            The threads that were deleted, those that failed with the reasons, and where data may be besides.
+            What was deleted, the threads that failed with the reasons, and where data may be besides.
 
         Raises:
             CheckpointerConfigurationError: The owner has no threads, and `owner_key` is not the directory's.
-            CheckpointerInputError: DynamoDB cannot store the name.
+            CheckpointerInputError: DynamoDB cannot store the name, or `memories` may be of others, or has no store.
         """
-        return await self.runner.arun(self._operation(delete_owner, owner))
+        stored = OwnerMemories(owner, memories, store)
+        threads = await self.runner.arun(self._operation(delete_owner, owner, parallel))
+        return stored.report(threads, await self._aerased(stored))
+
+    def _erased(self, memories: OwnerMemories) -> Sequence[tuple[int, int]]:
+        """Delete memories; return how many each namespace had, and how many more when it was looked at again."""
+        if (store := memories.store) is None:
+            return []
+        first = [store.delete_namespace(each) for each in memories.namespaces]
+        again = [store.delete_namespace(each) for each in memories.namespaces]
+        return list(zip(first, again, strict=True))
+
+    async def _aerased(self, memories: OwnerMemories) -> Sequence[tuple[int, int]]:
+        """Delete memories; return how many each namespace had, and how many more when it was looked at again."""
+        if (store := memories.store) is None:
+            return []
+        first = [await store.adelete_namespace(each) for each in memories.namespaces]
+        again = [await store.adelete_namespace(each) for each in memories.namespaces]
+        return list(zip(first, again, strict=True))
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy every checkpoint of a thread with its writes. Checkpoints that the target already has stay.

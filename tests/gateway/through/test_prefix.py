@@ -9,7 +9,7 @@ import pytest
 from langgraph.checkpoint.dynamodb import (
     CheckpointerInputError,
 )
-from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
+from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver, HttpStore
 from tests.conftest import MakeSaver
 from tests.gateway.through.conftest import Serve
 from tests.support.checkpoints import store, thread_config
@@ -42,10 +42,13 @@ def test_an_owner_is_deleted_within_the_prefix(serve: Serve, make_saver: MakeSav
     for thread, owner in {"acme/1": "acme/ada", "acme/2": "acme/bob", "1": "ada"}.items():
         store(saver, thread_config(thread), "1", {})
         saver.set_thread(thread, owner=owner)
-    with HttpCheckpointSaver(serve(), thread_prefix="acme/") as remote:
-        report = remote.delete_owner("ada")
-        assert (report.deleted, report.failed) == (["1"], {})
-        assert "memories: `delete_namespace` of the store deletes them" in report.not_looked_at
+    url = serve()
+    with HttpCheckpointSaver(url, thread_prefix="acme/") as remote:
+        with HttpStore(url) as memories:
+            memories.put(("users", "ada"), "food", {"likes": "pizza"})
+            report = remote.delete_owner("ada", memories=[("users", "{owner}")], store=memories)
+            assert memories.search(()) == []
+        assert (report.deleted, report.failed, report.memories) == (["1"], {}, 1)
         assert remote.delete_owner("ada").deleted == []
     assert _threads(saver) == ["1", "acme/2"]
     assert saver.delete_owner("ada").deleted == ["1"]

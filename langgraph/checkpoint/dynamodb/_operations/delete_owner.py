@@ -1,21 +1,24 @@
-"""`delete_owner`: delete all threads of an owner, those that have expired for readers included.
+"""`delete_owner`: delete all threads of an owner, those that have expired for readers included, and memories.
 
-The directory's index has them, and lags a little: so it is read again at the end, and each deleted thread is looked
-for.
+The directory's index has the threads, and lags a little: so it is read again at the end, and each deleted thread is
+looked for. Memories are deleted by their store, which may have another table, and twice, to see whether some were put
+meanwhile.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import Protocol
 
 from .._format import items
+from .._format.labels import label_of
 from .._format.schema import OWNER
 from .._runtime.cache import CachedThread
 from .._runtime.steps import Op, gather
 from .._runtime.storage import Storage
-from ..errors import CheckpointerConfigurationError
+from ..errors import CheckpointerConfigurationError, CheckpointerInputError
 from ..protocol import Thread
 from .arguments import checked_id
 from .delete import delete_thread
@@ -32,30 +35,56 @@ AT_ONCE = 4
 _THREADS_TRIED = 10
 UNREADABLE = "its entry in the directory cannot be read; find out whose thread it is, and name it by its id"
 _ANOTHERS = "it is another owner's by now"
+# The label of a namespace that stands for the owner's name, without the tenant.
+_OWNER = "{owner}"
 _AGAIN = "the table has it again, or it was begun meanwhile; stop its agent, and repeat the deletion"
 
 
+class MemoryStore(Protocol):
+    """A store whose memories can be deleted by their namespaces, such as `DynamoDBStore` and `HttpStore`."""
+
+    def delete_namespace(self, namespace_prefix: Sequence[str]) -> int:
+        """Delete every memory under a namespace; return how many there were."""
+
+    async def adelete_namespace(self, namespace_prefix: Sequence[str]) -> int:
+        """Delete every memory under a namespace; return how many there were."""
+
+
 @dataclass(frozen=True)
-class OwnerDeletion:
-    """The outcome of `delete_owner`."""
+class DeletedThreads:
+    """The outcome of `delete_owner` for threads."""
 
     deleted: Sequence[str]
     """The threads that were deleted."""
     failed: dict[str, str]
     """The threads that may still be there, with the reason for each."""
+
+
+@dataclass(frozen=True)
+class OwnerDeletion(DeletedThreads):
+    """The outcome of `delete_owner`."""
+
+    memories: int
+    """How many memories were deleted."""
+    namespaces: Sequence[tuple[str, ...]]
+    """Where they were."""
+    put_meanwhile: Sequence[tuple[str, ...]]
+    """The namespaces in which an agent put memories while they were deleted, and may still put some."""
     not_looked_at: Sequence[str]
     """Where the owner's data may be besides."""
 
 
 def delete_owner(
-    storage: Storage, owner: str, at_once: int = AT_ONCE, *, checks_keys: bool = True
-) -> Op[OwnerDeletion]:
+    storage: Storage, owner: str, parallel: int = AT_ONCE, *, checks_keys: bool = True
+) -> Op[DeletedThreads]:
     """Delete the threads of an owner. Without threads, `checks_keys` looks into those of others.
 
     Raises:
         CheckpointerConfigurationError: There are none, and the keys are not those of the directory.
     """
     name = checked_id(owner, "owner")
+    if type(parallel) is not int or parallel < 1:
+        raise CheckpointerInputError(f"parallel is {parallel!r}; give a whole number, 1 or more")
     listed = yield from owned(storage, name)
     if not listed and checks_keys:
         yield from check_owner_keys(storage)
@@ -63,25 +92,63 @@ def delete_owner(
     failed = {each.thread_id: UNREADABLE for each in listed if each.owner is None}
     readable = [each.thread_id for each in listed if each.owner is not None]
     done = list[str]()
-    for some in _groups(readable, at_once):
+    for some in _groups(readable, parallel):
         errors = yield from gather([_deleted(storage, name, each) for each in some])
         done += [each for each, error in zip(some, errors, strict=True) if error is None]
         failed |= {each: error for each, error in zip(some, errors, strict=True) if error is not None}
     again = [each.thread_id for each in (yield from owned(storage, name))]
     left = list(dict.fromkeys([*done, *again]).keys() - failed.keys())
-    for some in _groups(sorted(left), at_once):
+    for some in _groups(sorted(left), parallel):
         there = yield from gather([is_stored(storage, each) for each in some])
         failed |= {each: _AGAIN for each, is_there in zip(some, there, strict=True) if is_there}
     deleted = [each for each in done if each not in failed]
-    return OwnerDeletion(deleted, failed, not_looked_at(name))
+    return DeletedThreads(deleted, failed)
 
 
-def not_looked_at(owner: str) -> list[str]:
-    """Return where data of an owner may be besides the threads that the directory has."""
+class OwnerMemories:
+    """The namespaces of an owner's memories: each of them once, and none that is under another one."""
+
+    def __init__(self, owner: str, memories: Iterable[Sequence[str]], store: MemoryStore | None) -> None:
+        """Put the owner into the place of a template's label.
+
+        Raises:
+            CheckpointerInputError: The owner is no name, a namespace has no label that is the owner's, so that it may
+                have the memories of others, or there is no store to delete them.
+        """
+        # An owner of a tenant begins with the tenant's name and a slash.
+        label = label_of(checked_id(owner, "owner").partition("/")[2] or owner)
+        found = dict[tuple[str, ...], None]()
+        for labels in memories:
+            each = tuple(label if name == _OWNER else name for name in labels)
+            if isinstance(labels, str) or not {label_of(owner), label} & {*each}:
+                msg = f"namespace {labels!r} of memories has no label {label!r}; give one such as ('users', '{_OWNER}')"
+                raise CheckpointerInputError(msg)
+            found[each] = None
+        if found and store is None:
+            raise CheckpointerInputError("memories needs store=, the store that has them")
+        self.owner = owner
+        self.store = store
+        self.namespaces = [each for each in found if not any(each[:end] in found for end in range(len(each)))]
+
+    def report(self, threads: DeletedThreads, counts: Sequence[tuple[int, int]]) -> OwnerDeletion:
+        """Return the outcome, given how many memories of each namespace went at first, and when looked at again."""
+        again = [each for each, (_, count) in zip(self.namespaces, counts, strict=True) if count]
+        return OwnerDeletion(
+            threads.deleted,
+            threads.failed,
+            sum(map(sum, counts)),
+            self.namespaces,
+            again,
+            not_looked_at(self.owner, self.namespaces),
+        )
+
+
+def not_looked_at(owner: str, namespaces: Collection[tuple[str, ...]]) -> list[str]:
+    """Return where data of an owner may be besides the threads that the directory has, and these memories."""
     return [
         f"threads that the directory does not have as {owner}'s: `langgraph-dynamodb threads --without-owner` lists"
         " those without an owner",
-        "memories: `delete_namespace` of the store deletes them",
+        "memories outside these namespaces" if namespaces else "memories: no namespace of theirs was given",
         "the node cache",
         "what agents store while this runs",
         "backups, exported files and logs",

@@ -8,10 +8,10 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from .._format.labels import label_of
 from .._operations.arguments import checked_id
-from .._operations.delete_owner import UNREADABLE, check_owner_keys, delete_owner, not_looked_at, owned
+from .._operations.delete_owner import UNREADABLE, OwnerMemories, check_owner_keys, not_looked_at, owned
 from .._operations.threads import ThreadSummary
+from ..errors import CheckpointerInputError
 from .command import DryRun, Yes
 from .context import CommandContext
 from .many import From, Parallel, Served, ThreadIds, chosen, conclude, serve
@@ -20,14 +20,13 @@ from .outcome import CommandError, Exit
 from .threads import Owner
 from .values import counted
 
-# How many threads of the directory are tried to see whether the keys are right.
-_THREADS_TRIED = 10
 Memories: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         "--memories",
         metavar="NAMESPACE",
-        help="With --owner: a namespace of the owner's memories, such as users/ada; may be given several times.",
+        help="With --owner: a namespace of the owner's memories, such as users/ada or users/{owner}. May be given"
+        " several times.",
     ),
 ]
 
@@ -54,8 +53,7 @@ def delete(
     if memories and owner is None:
         raise CommandError(Exit.USAGE, "--memories needs --owner; `memories delete` deletes a namespace")
     if owner is not None:
-        person = person_of(context, owner, memories)
-        _delete_person(context, person, parallel=parallel, yes=yes, dry_run=dry_run)
+        _delete_person(context, owner, memories, parallel=parallel, yes=yes, dry_run=dry_run)
         return
     found = chosen(context, thread_ids, file)
     if not dry_run:
@@ -69,70 +67,69 @@ def delete(
 
 
 def _delete_person(
-    context: CommandContext, person: Person, *, parallel: int, yes: bool, dry_run: bool
+    context: CommandContext,
+    owner: str,
+    memories: Sequence[str] | None,
+    *,
+    parallel: int,
+    yes: bool,
+    dry_run: bool,
 ) -> None:
-    found, memories = person.thread_ids, person.count_memories()
+    store = context.store if memories else None
+    try:
+        namespaces = OwnerMemories(owner, map(one_namespace, memories or ()), store).namespaces
+    except CheckpointerInputError as error:
+        raise CommandError(Exit.USAGE, f"--memories: {error}") from error
+    person = person_of(context, owner)
+    count = sum(count_memories(context, each) for each in namespaces)
     if dry_run:
-        served = Served(dict.fromkeys(found))
+        served = Served(dict.fromkeys(person.thread_ids))
         person.note_unreadable(served)
-        conclude(context, "would delete", served, {"memories": memories}, person.report())
+        _conclude(context, "would delete", served, count, namespaces, not_looked_at(owner, namespaces))
         person.check_has_threads()
         return
-    what = f"{counted(len(found), 'thread')} and {counted(memories, 'memory', 'memories')}"
+    what = f"{counted(len(person.thread_ids), 'thread')} and {counted(count, 'memory', 'memories')}"
     context.confirm(f"Delete {what} from table {context.options.table_name}?", yes=yes)
-    erased = person.erase_memories()
     with context.output.progress("deleting", None):
-        outcome = context.run(delete_owner(context.storage, person.owner, parallel))
-    served = Served(dict.fromkeys(outcome.deleted), failed=dict(outcome.failed))
-    conclude(context, "deleted", served, {"memories": erased}, person.report())
-    person.check_no_memory_is_left()
+        done = context.saver.delete_owner(owner, memories=namespaces, store=store, parallel=parallel)
+    served = Served(dict.fromkeys(done.deleted), failed=dict(done.failed))
+    _conclude(context, "deleted", served, done.memories, namespaces, done.not_looked_at)
+    if done.put_meanwhile:
+        names = ", ".join(map(labels_text, done.put_meanwhile))
+        msg = f"memories were put under {names} meanwhile; stop the agent, and run the same command again"
+        raise CommandError(Exit.PROBLEMS, msg)
     person.check_has_threads()
+
+
+def _conclude(
+    context: CommandContext,
+    verb: str,
+    served: Served[Any],
+    memories: int,
+    namespaces: Sequence[tuple[str, ...]],
+    others: Sequence[str],
+) -> None:
+    report = {"namespaces": [labels_text(each) for each in namespaces], "not_looked_at": others}
+    conclude(context, verb, served, {"memories": memories}, report)
 
 
 @dataclass
 class Person:
-    """An owner's threads and memories, as the directory and the store have them."""
+    """An owner's threads, as the directory has them."""
 
-    context: CommandContext
     owner: str
     threads: Sequence[ThreadSummary]
     unreadable: Sequence[str]
     """The threads that the index has as the owner's, and whose entry in the directory cannot be read."""
-    namespaces: Sequence[tuple[str, ...]]
 
     @property
     def thread_ids(self) -> list[str]:
         """The threads whose entry can be read."""
         return [each.thread_id for each in self.threads]
 
-    def others(self) -> str:
-        """Say which threads were not looked at."""
-        return not_looked_at(self.owner)[0]
-
-    def count_memories(self) -> int:
-        """Count the memories of the owner's namespaces."""
-        return sum(count_memories(self.context, each) for each in self.namespaces)
-
-    def report(self) -> dict[str, Any]:
-        """Return what was looked at, and what was not."""
-        return {
-            "namespaces": [labels_text(each) for each in self.namespaces],
-            "not_looked_at": [
-                self.others(),
-                "memories outside these namespaces"
-                if self.namespaces
-                else "memories; --memories says which namespaces are the owner's",
-                *not_looked_at(self.owner)[2:],
-            ],
-        }
-
     def note_unreadable(self, served: Served[Any]) -> None:
         """Count threads as failed whose owner cannot be read."""
         served.failed |= dict.fromkeys(self.unreadable, UNREADABLE)
-
-    def erase_memories(self) -> int:
-        """Delete the memories of the owner's namespaces; return how many there were."""
-        return sum(self.context.store.delete_namespace(each) for each in self.namespaces)
 
     def check_has_threads(self) -> None:
         """Raise if the directory has no thread of the owner: a mistyped name must not look like success.
@@ -144,30 +141,13 @@ class Person:
             msg = f"the directory has no thread of {self.owner}; if there was one, check the name"
             raise CommandError(Exit.NOT_FOUND, msg)
 
-    def check_no_memory_is_left(self) -> None:
-        """Raise if memories were put while the others were deleted.
 
-        Raises:
-            CommandError: There is one.
-        """
-        left = [
-            labels_text(each)
-            for each in self.namespaces
-            if self.context.store.search(each, order="key", limit=1, refresh_ttl=False)
-        ]
-        if left:
-            msg = f"memories were put under {', '.join(left)} meanwhile; run the same command again to delete them"
-            raise CommandError(Exit.PROBLEMS, msg)
-
-
-def person_of(context: CommandContext, owner: str, memories: Sequence[str] | None) -> Person:
+def person_of(context: CommandContext, owner: str) -> Person:
     """Look up what the table has of an owner, and say so.
 
     Raises:
-        CommandError: A namespace cannot be used, or the configured `owner_key` is not the directory's.
-        CheckpointerConfigurationError: The directory is encrypted, and there is no key.
+        CheckpointerConfigurationError: The directory is encrypted, and there is no key, or not its `owner_key`.
     """
-    namespaces = _outermost([_namespace(owner, each) for each in memories or ()])
     storage = context.read_only_saver.storage
     threads = context.run(owned(storage, checked_id(owner, "owner")))
     if not threads:
@@ -180,23 +160,4 @@ def person_of(context: CommandContext, owner: str, memories: Sequence[str] | Non
         f"The directory has {count} of {owner}. Threads without an owner are not looked at; `langgraph-dynamodb threads"
         " --without-owner` lists them."
     )
-    return Person(context, owner, readable, unreadable, namespaces)
-
-
-def _outermost(namespaces: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Return namespaces, each of them once, without those under another one, whose memories are the other's too."""
-    unique = list(dict.fromkeys(namespaces))
-    return [
-        each for each in unique if not any(each != other and each[: len(other)] == other for other in unique)
-    ]
-
-
-def _namespace(owner: str, text: str) -> tuple[str, ...]:
-    labels = one_namespace(text)
-    # An owner of a tenant begins with the tenant's name and a slash.
-    user = owner.partition("/")[2] or owner
-    if not {label_of(owner), label_of(user)} & {*labels}:
-        # Otherwise one word too few would name everybody's memories.
-        msg = f"--memories {text} has no label {user!r}; write for example users/{labels_text((label_of(user),))}"
-        raise CommandError(Exit.USAGE, msg)
-    return labels
+    return Person(owner, readable, unreadable)

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from .._operations.delete_owner import not_looked_at
 from ..errors import CheckpointNotFoundError
 from ..migrate import Exported, TableEndpoint, export_thread
 from ..view.page_file import page_file
@@ -113,7 +114,7 @@ def file_name(thread_id: str) -> str:
 
 
 def _export_owner(context: CommandContext, owner: str, folder: Path, *, yes: bool) -> None:
-    person = person_of(context, owner, None)
+    person = person_of(context, owner)
     if not person.unreadable:
         person.check_has_threads()
     _prepare(context, folder, yes=yes)
@@ -140,7 +141,7 @@ def _export_owner(context: CommandContext, owner: str, folder: Path, *, yes: boo
     person.note_unreadable(served)
     conclude(context, "exported", served, _totals(served), {
         "folder": str(folder),
-        "not_looked_at": [person.others(), "memories: `langgraph-dynamodb memories export` writes them"],
+        "not_looked_at": [not_looked_at(owner, ())[0], "memories: `langgraph-dynamodb memories export` writes them"],
     })  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from .._operations import get as get_
 from .._operations import put_writes as put_writes_
 from .._operations import threads as threads_
 from .._operations.arguments import checked_order
-from .._operations.delete_owner import OwnerDeletion
+from .._operations.delete_owner import DeletedThreads
 from .._operations.delta_history import find_history
 from .._operations.entries import with_owner
 from .._operations.error_collector import OF_ONE_THREAD, ErrorCollector
@@ -267,7 +267,7 @@ def delete_thread(it: Serving, thread_id: ThreadId) -> Op[None]:
 
 
 @serve("administer")
-def delete_owner(it: Serving, owner: Owner) -> Op[OwnerDeletion]:
+def delete_owner(it: Serving, owner: Owner) -> Op[DeletedThreads]:
     """Delete all threads of an owner, and look again."""
     return delete_owner_.delete_owner(it.storage, owner, checks_keys=False)
 

@@ -33,7 +33,7 @@ from .._format.wire import delta_of, digest_of
 from .._operations import arguments
 from .._operations.arguments import checked_id
 from .._operations.delete import checked_count
-from .._operations.delete_owner import OwnerDeletion, not_looked_at
+from .._operations.delete_owner import AT_ONCE, DeletedThreads
 from .._operations.entries import ThreadDescription, checked_owner, described, owner_in
 from .._operations.error_collector import ErrorCollector
 from .._operations.list import has_values
@@ -577,14 +577,14 @@ def delete_thread(client: Client, thread_id: str) -> Op[None]:
     yield from client.ask(threads.delete_thread, checked)
 
 
-def delete_owner(client: Client, owner: str) -> Op[OwnerDeletion]:
+def delete_owner(client: Client, owner: str, parallel: int = AT_ONCE) -> Op[DeletedThreads]:
     """Delete the threads of an owner."""
+    del parallel
     client.memory.forget_thread()
     found = yield from client.ask(threads.delete_owner, checked_id(owner, "owner"))
-    return OwnerDeletion(
+    return DeletedThreads(
         [each.removeprefix(client.prefix) for each in found.deleted],
         {each.removeprefix(client.prefix): reason for each, reason in found.failed.items()},
-        not_looked_at(owner),
     )
 
 
