@@ -13,7 +13,7 @@ from langgraph.cache.dynamodb import DynamoDBCache
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.http import HttpCache, HttpCheckpointSaver, HttpStore
 from langgraph.store.dynamodb import DynamoDBStore
-from tests.support.checkpoints import checkpoint_of, noise, thread_config
+from tests.support.checkpoints import METADATA, checkpoint_of, noise, thread_config
 
 # On the table, and through the gateway.
 CLASSES: Mapping[str, tuple[Any, Any]] = {
@@ -32,6 +32,12 @@ MEMORIES, NODE = (TENANT, "ada"), ((TENANT, "node"), "key")
 # A checkpoint keeps its value in segments, and the store this memory.
 _VALUE, _LARGE = noise(30_000).hex(), {"text": noise(150_000).hex()}
 _CONFIG, _AT = thread_config(THREAD), thread_config(THREAD, checkpoint_id="1")
+_NEWEST = thread_config(THREAD, checkpoint_id="2")
+_CHILD, _OTHER = thread_config(THREAD, "child:1"), thread_config(f"{TENANT}/other")
+_FIRST = checkpoint_of("1", {"n": _VALUE})
+# Its channel is rebuilt from the writes of the first one.
+_DELTA: Any = {**checkpoint_of("2", {}), "channel_versions": {"n": 2}}
+_COUNTED: Any = {**METADATA, "run_id": RUN, "counters_since_delta_snapshot": {"n": [1, 1]}}
 _TIMES = dict.fromkeys(("created_at", "updated_at"), "2026-01-01T00:00:00+00:00")
 _RECORD = {"namespace": MEMORIES, "key": "imported", "value": {}, **_TIMES}
 
@@ -74,23 +80,28 @@ def call(kind: Kind, *args: Any, **options: Any) -> MethodCall:
 CALLS: Mapping[str, Mapping[str, MethodCall]] = {
     "checkpointer": {
         "setup": call("none"),
-        "put": call("write", _CONFIG, checkpoint_of("1", {"n": _VALUE}), {"run_id": RUN}, {"n": 1}),
+        "put": call("write", _CONFIG, _FIRST, {"run_id": RUN}, {"n": 1}),
         "put_writes": call("write", _AT, [("n", _VALUE)], "task"),
+        "put of a delta": call("write", _AT, _DELTA, _COUNTED, {"n": 2}),
+        "put_writes of it": call("write", _NEWEST, [("n", 1), ("__interrupt__", "why")], "task"),
+        "put of a subgraph": call("write", _CHILD, _FIRST, {"run_id": RUN, "parents": {"": "2"}}, {"n": 1}),
+        "put of another": call("write", _OTHER, _FIRST, {"run_id": "run-2"}, {"n": 1}),
         "get": call("read", _CONFIG),
         "get_tuple": call("read", _CONFIG),
         "list": call("read", _CONFIG),
         "list of a run": call("read a run", None, filter={"run_id": RUN}),
         "list of all": call("scan", None),
-        "get_delta_channel_history": call("read", config=_AT, channels=["n"]),
+        "get_delta_channel_history": call("read", config=_NEWEST, channels=["n"]),
         "copy_thread": call("write", THREAD, COPY),
         "set_thread": call("write", THREAD, owner=OWNER, title="Trains"),
+        "set_thread of another": call("write", f"{TENANT}/other", owner=f"{TENANT}/bob", metadata={"n": 1}),
         "threads of an owner": call("read an owner's", owner=OWNER),
         "threads of all": call("read all threads"),
         "runs": call("read", THREAD),
         "thread_lock": call("write", THREAD),
         "get_next_version": call("none", None, None),
         "with_allowlist": call("none", []),
-        "delete_for_runs": call("delete runs", [RUN]),
+        "delete_for_runs": call("delete runs", ["run-2"]),
         "prune": call("delete", [THREAD]),
         "delete_thread": call("delete", COPY),
         "delete_owner": call("delete", OWNER),
@@ -145,10 +156,10 @@ async def called(made: Any, component: str, name: str, *, is_async: bool = False
     result = getattr(made, f"a{method}" if is_async else method)(*row.args, **row.options)
     if method == "thread_lock" and is_async:
         async with result as lock:
-            return await lock.check()
+            return await lock.check() is None
     if method == "thread_lock":
         with result as lock:
-            return lock.check()
+            return lock.check() is None
     if isinstance(result, AsyncIterator):
         return [each async for each in result]
     if isinstance(result, Iterator):
