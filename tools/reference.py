@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import Any
@@ -21,7 +22,7 @@ from langgraph.checkpoint.dynamodb.cli.app import Listed, app
 from langgraph.checkpoint.dynamodb.cli.outcome import Exit
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError
 from langgraph.checkpoint.dynamodb.gateway.problems import TYPE_PREFIX
-from tools.protocol_tables import transitions
+from langgraph.checkpoint.dynamodb.protocol import NAMES, TRANSITIONS
 
 # The packages whose `__all__` is the public API, as an agent's developer comes to them.
 PACKAGES = (
@@ -140,7 +141,13 @@ def stored_format() -> Iterator[str]:
     yield "## Table\n"
     yield f"```json\n{json.dumps(table_schema('langgraph-checkpoints'), indent=2)}\n```\n"
     yield "## Changes of a thread item\n"
-    yield from transitions()
+    yield "`:read_x` is what the attribute was when it was read: if it was absent, it has to be absent.\n"
+    yield _head("change", "by", "from", "to", "condition")
+    for each in TRANSITIONS:
+        condition = re.sub(r"#\w+", lambda match: NAMES[match[0]], each.condition)
+        yield _row(
+            f"`{each.change}`", each.by, ", ".join(each.before), each.after or "as before", f"`{condition}`"
+        )
 
 
 # What builds each page, by its address in the site.

@@ -62,7 +62,7 @@ def test_a_prune_keeps_what_counts_though_deletions_in_a_row_took_what_was_newes
     assert harness.process().get("2") is not None
 
 
-@pytest.mark.parametrize("request_", ["SET #epoch = :new", "REMOVE #previous"])
+@pytest.mark.parametrize("request_", [":ended", "REMOVE #previous"])
 @pytest.mark.parametrize("carried_out", [True, False])
 def test_what_a_dead_deletion_left_counts(harness: Harness, request_: str, carried_out: bool) -> None:
     """Another one that takes what was newest, and a prune, keep what was acknowledged."""

@@ -96,7 +96,7 @@ def test_a_deletion_that_died_after_it_reset_the_item_is_repeated(damage: Any) -
     harness = _stored()
     _damage(harness, damage)
     deletion = harness.begin(harness.process().delete_thread())
-    deletion.until(changes_thread("#previous, #expiry"))
+    deletion.until(changes_thread("#previous, #ttl"))
     deletion.go_on()
     deletion.drop()
     assert items.EPOCH in harness.items("T")["T"]
@@ -111,7 +111,7 @@ def test_an_item_that_was_restored_meanwhile_is_not_reset() -> None:
     whole = harness.items("T")["T"]
     _damage(harness, {"epoch": {"S": "text"}})
     deletion = harness.begin(harness.process().delete_thread())
-    deletion.until(changes_thread("#previous, #expiry"))
+    deletion.until(changes_thread("#previous, #ttl"))
     harness.change(whole)
     deletion.go_on()
     assert harness.items("T")["T"] == whole

@@ -32,8 +32,8 @@ So a head is **committed** if no deletion can still remove a segment of it:
 Anything else was never acknowledged to a caller. Readers pass it over if a segment of it is missing.
 
 A new epoch is *pending* until somebody builds on it, and *active* from then on. A deletion that leaves nothing removes
-the thread item only while its epoch is pending: a put that has begun the epoch relies on the item. The docstrings of
-the changes name these states in capital letters.
+the thread item only while its epoch is pending: a put that has begun the epoch relies on the item. `TRANSITIONS` says
+who changes the state of a thread item, and on which condition.
 
 One thread has one life, which its thread item tells. Readers see the thread until `alive_until`, and everything that is
 stored in it is kept until `kept_until`, both of which only rise. From `alive_until` on the thread is *dead*. A run that
@@ -45,7 +45,7 @@ says what a use does.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Any, NamedTuple
@@ -190,19 +190,17 @@ class Change(NamedTuple):
     values: Mapping[str, Any]
 
 
-_NAMES = {
+NAMES = {f"#{each}": each for each in (*items.EPOCHS, *items.PARTS)} | {
     "#about": items.ABOUT,
     "#active": LAST_ACTIVE,
+    "#alive": ALIVE_UNTIL,
+    "#before": items.KEPT_BEFORE,
     "#claim": items.CLAIM,
     "#claimed_until": items.CLAIMED_UNTIL,
     "#created": items.CREATED_AT,
     "#day": ACTIVE_DAY,
-    "#epoch": items.EPOCH,
     "#expiry": TTL_ATTRIBUTE,
-    "#alive": ALIVE_UNTIL,
     "#kept": items.KEPT_UNTIL,
-    "#before": items.KEPT_BEFORE,
-    "#shown": items.SHOWN_UNTIL,
     "#order": items.ORDER,
     "#owner": OWNER,
     "#parent": items.PARENT,
@@ -210,17 +208,141 @@ _NAMES = {
     "#pk": PARTITION_KEY,
     "#previous": items.PREVIOUS,
     "#registered": items.REGISTERED,
+    "#shown": items.SHOWN_UNTIL,
     "#ttl": items.TTL_SECONDS,
-    "#writes": items.WRITES,
 }
 _PLACEHOLDER = re.compile(r"#\w+")
-# What a deletion has to read in a thread item.
-_HELD = ("epoch", "claim", "claimed_until")
+_AS_READ = re.compile(r"(#\w+) = (:read_\w+)")
 
 
-def _change(expression: str, condition: str, **values: Any) -> Change:
-    names = {each: _NAMES[each] for each in _PLACEHOLDER.findall(f"{expression} {condition}")}
-    return Change(expression, condition, names, {f":{name}": value for name, value in values.items()})
+def _change(expression: str, condition: str, read: Item | None = None, **values: Any) -> Change:
+    """Build a change. `#x = :read_x` in its condition: the attribute is as it was `read`, or still absent."""
+    told = {f":{name}": value for name, value in values.items()}
+
+    def as_read(match: re.Match[str]) -> str:
+        value = (read or {}).get(NAMES[match[1]])
+        if value is None:
+            return f"attribute_not_exists({match[1]})"
+        told[match[2]] = value
+        return match[0]
+
+    condition = _AS_READ.sub(as_read, condition)
+    names = {each: NAMES[each] for each in _PLACEHOLDER.findall(f"{expression} {condition}")}
+    return Change(expression, condition, names, told)
+
+
+def _set(names: Iterable[str]) -> str:
+    return "SET " + ", ".join(f"#{each} = :{each}" for each in names)
+
+
+def _replace(values: Mapping[str, Any], others: Iterable[str]) -> str:
+    """Set the attributes that have a value, and remove the others."""
+    removed = [f"#{each}" for each in others if each not in values]
+    parts = [_set(values)] if values else []
+    return " ".join(parts + ([f"REMOVE {', '.join(removed)}"] if removed else []))
+
+
+# The states of a thread item, and what changes them
+
+# One that is there is pending if its epoch is, and otherwise copied if it is a copy that is not complete.
+ABSENT, PENDING, ACTIVE, COPIED = "absent", "pending", "active", "copied"
+
+
+class Transition(NamedTuple):
+    """A change of a thread item: who sends it, from which states to which it leads, and its condition."""
+
+    change: str
+    by: str
+    before: Sequence[str]
+    after: str | None
+    """`None`: as before."""
+    condition: str
+
+
+_PRESENT, _LIVING = (PENDING, ACTIVE, COPIED), (PENDING, ACTIVE)
+_PUTS, _USES, _DELETION = "put, put_writes, copy", "put, put_writes", "deletion"
+_SOMETHING, _NOTHING = "deletion that leaves something", "deletion that leaves nothing"
+_IS_DEAD = "#alive BETWEEN :one AND :now"
+
+# fmt: off
+TRANSITIONS: Sequence[Transition] = (
+    Transition("create_thread", _PUTS, (ABSENT, *_LIVING), ACTIVE,
+        f"attribute_not_exists(#epoch) OR ({_IS_DEAD} AND attribute_not_exists(#owner))"),
+    Transition("begin_anew", _PUTS, _LIVING, ACTIVE,
+        f"#epoch = :old AND {_IS_DEAD}"),
+    Transition("create_pending_thread", _DELETION, (ABSENT,), PENDING,
+        "attribute_not_exists(#epoch)"),
+    Transition("begin_epoch", _PUTS, (PENDING,), ACTIVE,
+        "#epoch = :epoch AND attribute_exists(#pending)"),
+    Transition("begin_copy", "copy", (ABSENT, *_PRESENT), COPIED,
+        "#epoch = :read_epoch"),
+    Transition("end_copy", "copy", (COPIED,), ACTIVE,
+        "#epoch = :epoch AND #alive = :zero AND attribute_not_exists(#pending)"),
+    Transition("note_use", _USES, _LIVING, None,
+        "#epoch = :epoch AND #alive BETWEEN :one AND :below AND attribute_not_exists(#before)"),
+    Transition("begin_renewal", _USES, _PRESENT, None,
+        "#epoch = :epoch AND #kept = :old AND attribute_not_exists(#before)"),
+    Transition("end_renewal", _USES, _LIVING, None,
+        "#epoch = :epoch AND #kept = :kept AND attribute_exists(#before) AND #alive BETWEEN :one AND :alive"),
+    Transition("list_thread", f"{_PUTS}, set_thread", _PRESENT, None,
+        "#epoch = :epoch AND attribute_not_exists(#active)"),
+    Transition("touch_thread", _USES, _PRESENT, None,
+        "#epoch = :epoch AND #active <= :due"),
+    Transition("describe_thread", "set_thread", _PRESENT, None,
+        "#epoch = :epoch AND attribute_exists(#active) AND #about = :read_about"),
+    # The claim is there already if the request took effect, its response was lost and it is sent again.
+    Transition("claim_thread", _DELETION, _PRESENT, None,
+        "attribute_exists(#epoch)"
+        " AND (attribute_not_exists(#claim) OR #claimed_until < :now OR #claim = :claim)"),
+    Transition("extend_claimed_thread", _DELETION, _PRESENT, None,
+        "#claim = :claim AND #expiry < :expiry"),
+    Transition("reset_thread", "deletion of a thread whose item is damaged", _PRESENT, PENDING,
+        "attribute_exists(#pk) AND #epoch = :read_epoch AND #claim = :read_claim"
+        " AND #claimed_until = :read_claimed_until"),
+    Transition("end_epoch", _DELETION, _PRESENT, PENDING,
+        "#claim = :claim AND #epoch = :old"),
+    Transition("finalize", _SOMETHING, _PRESENT, ACTIVE,
+        "#claim = :claim AND #epoch = :epoch"),
+    Transition("finalize_pending", f"{_NOTHING}, or before any put", _PRESENT, None,
+        "#claim = :claim AND #epoch = :epoch"),
+    Transition("release_thread", _DELETION, _PRESENT, None,
+        "#claim = :claim"),
+    Transition("remove_thread", _NOTHING, (PENDING,), ABSENT,
+        "#claim = :claim AND attribute_exists(#pending)"),
+)
+# fmt: on
+_ROWS = {each.change: each for each in TRANSITIONS}
+
+
+def _transition(
+    change: str,
+    values: Mapping[str, Any],
+    removed: Sequence[str] = (),
+    also: str = "",
+    read: Item | None = None,
+    **told: Any,
+) -> Change:
+    """Build a change of a thread item: set and remove attributes, and what makes its state the next one.
+
+    Args:
+        change: Its name in the table.
+        values: The attributes to set, by the names of their placeholders.
+        removed: Those to remove, unless they are set.
+        also: What else to do.
+        read: The item, if the condition asks for attributes as they were read.
+        told: Further values of the condition.
+    """
+    row = _ROWS[change]
+    if row.after == ABSENT:
+        return _change("", row.condition, **told)
+    if row.after == PENDING:
+        values = {**values, "pending": {"BOOL": True}}
+    elif row.after is not None:
+        removed = (*removed, "pending")
+    if row.after == COPIED:
+        values = {**values, "alive": _seconds(0)}
+    update = f"{_replace(values, removed)} {also}".strip()
+    return _change(update, row.condition, read, **values, **told)
 
 
 def _seconds(value: float) -> dict[str, str]:
@@ -260,38 +382,30 @@ def _times(life: Life) -> dict[str, Any]:
 
 _LIFE = ("alive", "kept", "before", "expiry")
 _ENTRY = ("active", "day", "created", "owner", "about")
-# Whether a thread is dead, and no copy.
-_IS_DEAD = "#alive BETWEEN :one AND :now"
 
 
 def create_thread(epoch: bytes, life: Life, now: float, entry: Item | None = None) -> Change:
-    """Create the thread item, by the first call that stores: ABSENT, or dead without an owner → ACTIVE.
+    """Create the thread item, by the first call that stores, or begin a dead thread without an owner anew.
 
     With an `entry`, which may be empty, the thread is in the directory from the start. A claim is left as it is, since
     the policy of agents that may not delete refuses requests that name it. With another epoch it can end nothing.
     """
     values = {"epoch": {"B": epoch}, **_times(life), **_begun(entry, now)}
-    absent = f"(attribute_not_exists(#epoch) OR ({_IS_DEAD} AND attribute_not_exists(#owner)))"
-    update = _replace(values, ("pending", "previous", *_LIFE, *_ENTRY))
-    return _change(update, absent, now=_seconds(now), one=_seconds(1), **values)
+    removed = ("previous", *_LIFE, *_ENTRY)
+    return _transition("create_thread", values, removed, now=_seconds(now), one=_seconds(1))
 
 
 def begin_anew(old: bytes, epoch: bytes, life: Life, now: float, *, is_listed: bool) -> Change:
-    """Begin a dead thread that has an owner anew: ACTIVE or PENDING → ACTIVE. It stays that owner's."""
-    values = {"epoch": {"B": epoch}, **_times(life)}
-    if is_listed:
-        values |= _active(now)
-    condition = f"#epoch = :old AND {_IS_DEAD}"
-    update = _replace(values, ("pending", "previous", *_LIFE))
-    return _change(update, condition, old={"B": old}, now=_seconds(now), one=_seconds(1), **values)
+    """Begin a dead thread that has an owner anew. It stays that owner's."""
+    values = {"epoch": {"B": epoch}, **_times(life), **(_active(now) if is_listed else {})}
+    removed = ("previous", *_LIFE)
+    return _transition("begin_anew", values, removed, old={"B": old}, now=_seconds(now), one=_seconds(1))
 
 
 def begin_copy(
     old: bytes | None, epoch: bytes, life: Life, listed: tuple[Item, float, float] | None
 ) -> Change:
-    """Begin a thread that a copy fills, or hide one that is empty: ABSENT, ACTIVE or PENDING → ACTIVE.
-
-    Readers do not see it before `end_copy`.
+    """Begin a thread that a copy fills, or hide one that is empty. Readers do not see it before `end_copy`.
 
     Args:
         old: The epoch of the thread that is there; `None` if none is.
@@ -300,44 +414,32 @@ def begin_copy(
         listed: The entry, last activity and creation, in epoch seconds, with which it enters the directory; `None` if
             it is there, or is not to be.
     """
-    values = {"epoch": {"B": epoch}, **_times(replace(life, alive_until=0))}
-    if listed is not None:
-        values |= _listed(*listed)
-    update = _replace(values, ("pending", "previous", *_LIFE, *(() if listed is None else _ENTRY)))
-    if old is None:
-        return _change(update, "attribute_not_exists(#epoch)", **values)
-    return _change(update, "#epoch = :old", old={"B": old}, **values)
+    values = {"epoch": {"B": epoch}, **_times(life), **({} if listed is None else _listed(*listed))}
+    removed = ("previous", *_LIFE, *(() if listed is None else _ENTRY))
+    return _transition("begin_copy", values, removed, read={} if old is None else {items.EPOCH: {"B": old}})
 
 
 def end_copy(epoch: bytes, life: Life) -> Change:
     """Let a complete copy live, with all that was stored in it."""
-    condition = "#epoch = :epoch AND #alive = :zero AND attribute_not_exists(#pending)"
     values = {} if life.alive_until is None else {"alive": _seconds(life.alive_until)}
-    return _change(_replace(values, ("alive",)), condition, epoch={"B": epoch}, zero=_seconds(0), **values)
+    return _transition("end_copy", values, ("alive",), epoch={"B": epoch}, zero=_seconds(0))
 
 
 def create_pending_thread(epoch: bytes, now: float) -> Change:
-    """Create the thread item, by a deletion: ABSENT → PENDING. The put that begins the epoch gives it a life."""
-    return _change(
-        "SET #epoch = :epoch, #pending = :true, #expiry = :expiry",
-        "attribute_not_exists(#epoch)",
-        epoch={"B": epoch},
-        true={"BOOL": True},
-        expiry=_seconds(now + ORPHAN_SECONDS),
-    )
+    """Create the thread item, by a deletion. The put that begins the epoch gives it a life."""
+    values = {"epoch": {"B": epoch}, "expiry": _seconds(now + ORPHAN_SECONDS)}
+    return _transition("create_pending_thread", values)
 
 
 def begin_epoch(thread: Thread, life: Life, now: float, entry: Item | None) -> Change:
-    """Begin a pending epoch, by a call that is about to build on it: PENDING → ACTIVE.
+    """Begin a pending epoch, by a call that is about to build on it.
 
     If a deletion has created the item, this is the first call, which gives the thread its life and its entry.
     """
     if thread.has_ttl:
-        return _change("REMOVE #pending", "#epoch = :epoch", epoch={"B": thread.epoch})
+        return _transition("begin_epoch", {}, epoch={"B": thread.epoch})
     values = {**_times(life), **({} if thread.last_active is not None else _begun(entry, now))}
-    condition = "#epoch = :epoch AND attribute_not_exists(#ttl)"
-    update = _replace(values, ("pending", *_LIFE))
-    return _change(update, condition, epoch={"B": thread.epoch}, **values)
+    return _transition("begin_epoch", values, _LIFE, epoch={"B": thread.epoch})
 
 
 # A thread's life
@@ -360,9 +462,8 @@ def _active(now: float) -> dict[str, Any]:
 def note_use(thread: Thread, now: float) -> Change:
     """Note that a thread with a ttl is used, before anything is stored in it. Fails while a renewal is under way."""
     values = _used(thread, now)
-    condition = "#epoch = :epoch AND #alive BETWEEN :one AND :below AND attribute_not_exists(#before)"
     below = _seconds(int(values["alive"]["N"]) - 1)
-    return _change(_set(values), condition, epoch={"B": thread.epoch}, one=_seconds(1), below=below, **values)
+    return _transition("note_use", values, epoch={"B": thread.epoch}, one=_seconds(1), below=below)
 
 
 def _used(thread: Thread, now: float) -> dict[str, Any]:
@@ -373,110 +474,81 @@ def _used(thread: Thread, now: float) -> dict[str, Any]:
 
 def begin_renewal(thread: Thread, kept_until: int) -> Change:
     """Announce until when the state is about to be kept. What is stored from now on is kept as long."""
-    old = thread.life.kept_until or 0
+    old = _seconds(thread.life.kept_until or 0)
     values = {
         "kept": _seconds(kept_until),
-        "before": _seconds(old),
+        "before": old,
         "expiry": _seconds(kept_until + OWNER_KEPT_SECONDS),
     }
-    condition = "#epoch = :epoch AND attribute_not_exists(#before) AND #kept = :old"
-    return _change(_set(values), condition, epoch={"B": thread.epoch}, old=_seconds(old), **values)
+    return _transition("begin_renewal", values, epoch={"B": thread.epoch}, old=old)
 
 
 def end_renewal(thread: Thread, kept_until: int, now: float) -> Change:
     """End a renewal: all of the state is kept until then. Note the use, if that is long enough for it."""
-    condition = "#epoch = :epoch AND #kept = :kept AND attribute_exists(#before)"
-    told = {"epoch": {"B": thread.epoch}, "kept": _seconds(kept_until)}
-    if kept_until < int(now) + sure_seconds(thread.life.ttl_seconds or 0):
-        return _change("REMOVE #before", condition, **told)
     values = _used(thread, now)
-    condition += " AND #alive BETWEEN :one AND :alive"
-    return _change(_replace(values, ("before",)), condition, one=_seconds(1), **told, **values)
+    if kept_until < int(now) + sure_seconds(thread.life.ttl_seconds or 0):
+        values = {"alive": _seconds(thread.life.alive_until or 0)}
+    kept = _seconds(kept_until)
+    return _transition(
+        "end_renewal", values, ("before",), epoch={"B": thread.epoch}, kept=kept, one=_seconds(1)
+    )
+
+
+# A deletion's claim, and the epochs that it ends
 
 
 def claim_thread(token: bytes, now: float) -> Change:
-    """Claim the thread, by a deletion, if it is free or another claim has run out: FREE → CLAIMED.
-
-    The last alternative is true if the request took effect, its response was lost and it is sent again.
-    """
-    return _change(
-        "SET #claim = :claim, #claimed_until = :until",
-        "attribute_exists(#epoch)"
-        " AND (attribute_not_exists(#claim) OR #claimed_until < :now OR #claim = :claim)",
-        claim={"B": token},
-        until=_seconds(now + CLAIM_SECONDS),
-        now=_seconds(now),
-    )
+    """Claim the thread, by a deletion, if it is free or another claim has run out."""
+    values = {"claim": {"B": token}, "claimed_until": _seconds(now + CLAIM_SECONDS)}
+    return _transition("claim_thread", values, now=_seconds(now))
 
 
 def extend_claimed_thread(token: bytes, expires_at: float) -> Change:
-    """Extend a CLAIMED item that expires while the deletion runs: the claim would be removed with it."""
-    return _change(
-        "SET #expiry = :expiry",
-        "#claim = :claim AND #expiry < :expiry",
-        claim={"B": token},
-        expiry=_seconds(expires_at),
-    )
+    """Extend a claimed item that expires while the deletion runs: the claim would be removed with it."""
+    return _transition("extend_claimed_thread", {"expiry": _seconds(expires_at)}, claim={"B": token})
 
 
 def reset_thread(item: Item, epoch: bytes) -> Change:
-    """Replace a damaged epoch and claim, by the deletion of the whole thread: ACTIVE or PENDING → PENDING.
+    """Replace a damaged epoch and claim, by the deletion of the whole thread.
 
     Whoever relied on them fails at its next condition, as if the item had been removed. The thread stays in the
     directory, and does not expire, so somebody finds it if this deletion dies.
     """
-    read = {f"old_{name}": item[_NAMES[f"#{name}"]] for name in _HELD if _NAMES[f"#{name}"] in item}
-    same = (
-        f"#{name} = :old_{name}" if f"old_{name}" in read else f"attribute_not_exists(#{name})"
-        for name in _HELD
-    )
-    return _change(
-        "SET #epoch = :epoch, #pending = :true"
-        " REMOVE #claim, #claimed_until, #previous, #expiry, #ttl, #alive, #kept, #before",
-        " AND ".join(same),
-        epoch={"B": epoch},
-        true={"BOOL": True},
-        **read,
-    )
+    removed = ("claim", "claimed_until", "previous", "ttl", *_LIFE)
+    return _transition("reset_thread", {"epoch": {"B": epoch}}, removed, read=item)
 
 
 def end_epoch(token: bytes, epoch: bytes, new: bytes, now: float) -> Change:
-    """End the epoch: CLAIMED, ACTIVE or PENDING → PENDING. It moves to `previous`, and a new one replaces it.
+    """End the epoch of a claimed thread. It moves to `previous`, and a new one replaces it.
 
     The same request sets the new one. Otherwise a `create_thread` that is sent again after its response was lost would
     bring the old one back.
     """
-    return _change(
-        "SET #epoch = :new, #pending = :true, #claimed_until = :until ADD #previous :ended",
-        "#claim = :claim AND #epoch = :epoch",
-        claim={"B": token},
-        epoch={"B": epoch},
-        new={"B": new},
-        true={"BOOL": True},
-        until=_seconds(now + CLAIM_SECONDS),
-        ended={"BS": [epoch]},
+    values = {"epoch": {"B": new}, "claimed_until": _seconds(now + CLAIM_SECONDS)}
+    ended = {"BS": [epoch]}
+    return _transition(
+        "end_epoch", values, also="ADD #previous :ended", claim={"B": token}, old={"B": epoch}, ended=ended
     )
 
 
 def finalize(token: bytes, epoch: bytes, *, stays_pending: bool) -> Change:
-    """Finalize a CLAIMED thread: from here on only the new epoch says what is committed, so segments may be removed.
+    """Finalize a claimed thread: from here on only the new epoch says what is committed, so segments may be removed.
 
     The epoch becomes active if something is left, which builds on it. It stays pending if no put has decided on the
     thread's ttl: the put that begins it does.
     """
-    removed = "#previous" if stays_pending else "#previous, #pending"
-    held = "#claim = :claim AND #epoch = :epoch"
-    return _change(f"REMOVE {removed}", held, claim={"B": token}, epoch={"B": epoch})
+    name = "finalize_pending" if stays_pending else "finalize"
+    return _transition(name, {}, ("previous",), claim={"B": token}, epoch={"B": epoch})
 
 
 def release_thread(token: bytes) -> Change:
-    """Release the claim: CLAIMED → FREE."""
-    return _change("REMOVE #claim, #claimed_until", "#claim = :claim", claim={"B": token})
+    """Release the claim."""
+    return _transition("release_thread", {}, ("claim", "claimed_until"), claim={"B": token})
 
 
 def remove_thread(token: bytes) -> Change:
-    """Remove the item, by a deletion that left nothing: CLAIMED, PENDING → ABSENT. Fails if a put began the epoch."""
-    return _change("", "#claim = :claim AND attribute_exists(#pending)", claim={"B": token})
+    """Remove the item, by a deletion that left nothing. Fails if a put began the epoch."""
+    return _transition("remove_thread", {}, claim={"B": token})
 
 
 # The directory: attributes of the thread item, by which two sparse indexes list threads
@@ -502,39 +574,19 @@ def _entered(entry: Item) -> dict[str, Any]:
     return {names[name]: value for name, value in entry.items()}
 
 
-def _set(names: Iterable[str]) -> str:
-    return "SET " + ", ".join(f"#{each} = :{each}" for each in names)
-
-
-def _replace(values: Mapping[str, Any], others: Iterable[str]) -> str:
-    """Set the attributes that have a value, and remove the others."""
-    removed = [f"#{each}" for each in others if each not in values]
-    parts = [_set(values)] if values else []
-    return " ".join(parts + ([f"REMOVE {', '.join(removed)}"] if removed else []))
-
-
 def list_thread(epoch: bytes, entry: Item, last_active: float, created_at: float) -> Change:
     """Enter a thread in the directory, unless it is there. Never changes an owner."""
-    values = _listed(entry, last_active, created_at)
-    condition = "#epoch = :epoch AND attribute_not_exists(#active)"
-    return _change(_set(values), condition, epoch={"B": epoch}, **values)
+    return _transition("list_thread", _listed(entry, last_active, created_at), epoch={"B": epoch})
 
 
 def touch_thread(epoch: bytes, now: float, due: float) -> Change:
     """Note that a thread in the directory is active, if the last note is no later than `due`."""
-    values = _active(now)
-    condition = "#epoch = :epoch AND #active <= :due"
-    return _change(_set(values), condition, epoch={"B": epoch}, due=_seconds(due), **values)
+    return _transition("touch_thread", _active(now), epoch={"B": epoch}, due=_seconds(due))
 
 
 def describe_thread(epoch: bytes, entry: Item, old: Item) -> Change:
     """Replace the owner, title and metadata of a thread in the directory, if they are as they were read."""
-    values = _entered(entry)
-    known = {"old": old[items.ABOUT]} if items.ABOUT in old else {}
-    same = "#about = :old" if known else "attribute_not_exists(#about)"
-    condition = f"#epoch = :epoch AND attribute_exists(#active) AND {same}"
-    update = _replace(values, ("owner", "about"))
-    return _change(update, condition, epoch={"B": epoch}, **values, **known)
+    return _transition("describe_thread", _entered(entry), ("owner", "about"), read=old, epoch={"B": epoch})
 
 
 # Heads
@@ -566,9 +618,8 @@ def restamp(item: Item, thread: Thread) -> Change | None:
     ]
     if not stale:
         return None
-    condition, names, values = unchanged(item, (*stale, *items.PARTS))
-    sets = ", ".join(f"#a{position} = :new" for position in range(len(stale)))
-    return Change(f"SET {sets}", condition, names, {**values, ":new": {"B": thread.epoch}})
+    update = "SET " + ", ".join(f"#{each} = :new" for each in stale)
+    return _change(update, _unchanged(*stale, *items.PARTS), item, new={"B": thread.epoch})
 
 
 def _epoch(item: Item, attribute: str) -> bytes:
@@ -580,17 +631,9 @@ def cut_parent() -> Change:
     return _change("REMOVE #parent", "attribute_exists(#pk)")
 
 
-def unchanged(item: Item, attributes: Iterable[str]) -> tuple[str, dict[str, str], Item]:
-    """Build the condition that attributes, `#a0` and so on, are as they were read, with its names and values."""
-    names, values, conditions = {"#pk": PARTITION_KEY}, Item(), ["attribute_exists(#pk)"]
-    for position, name in enumerate(attributes):
-        names[f"#a{position}"] = name
-        if name in item:
-            conditions.append(f"#a{position} = :a{position}")
-            values[f":a{position}"] = item[name]
-        else:
-            conditions.append(f"attribute_not_exists(#a{position})")
-    return " AND ".join(conditions), names, values
+def _unchanged(*names: str) -> str:
+    """Return the condition that an item's attributes are as they were read."""
+    return " AND ".join(["attribute_exists(#pk)", *(f"#{each} = :read_{each}" for each in names)])
 
 
 def is_too_late(started_at: float, now: float) -> bool:
@@ -621,14 +664,19 @@ def set_writes(attributes: Item, old: Item, *, kept_until: int | None, order: in
         conditions = ["(attribute_not_exists(#pk) OR #expiry = :expiry)"]
         values[":expiry"] = _seconds(kept_until)
     if items.WRITES in attributes:
-        is_there = items.WRITES in old
-        conditions.append("#writes = :old" if is_there else "attribute_not_exists(#writes)")
-        values |= {":old": old[items.WRITES]} if is_there else {}
+        conditions.append("#writes = :read_writes")
     if order is not None:
         conditions.append("(attribute_not_exists(#order) OR #order < :order)")
         values[":order"] = {"N": str(order)}
-    update = _change("SET " + ", ".join(sets[len(attributes) :]), " AND ".join(conditions))
-    return Change("SET " + ", ".join(sets), update.condition, {**names, **update.names}, values)
+    update = _change("SET " + ", ".join(sets[len(attributes) :]), " AND ".join(conditions), old)
+    return Change(
+        "SET " + ", ".join(sets), update.condition, {**names, **update.names}, {**values, **update.values}
+    )
+
+
+def replace_writes(old: Item) -> Change:
+    """Put a task's writes, in the place of an item that has expired."""
+    return _change("", _unchanged("expiry", "created"), old)
 
 
 def touch_writes(now: float) -> Change:
@@ -638,10 +686,7 @@ def touch_writes(now: float) -> Change:
 
 def delete_untouched(writes: Item) -> Change:
     """Delete writes without a head, unless they have been changed since they were read."""
-    created_at = writes.get(items.CREATED_AT)
-    if created_at is None:
-        return _change("", "attribute_not_exists(#created)")
-    return _change("", "#created = :created", created=created_at)
+    return _change("", "#created = :read_created", writes)
 
 
 def is_orphan(item: Item, now: float) -> bool:
@@ -661,8 +706,7 @@ def register(expires_at: int | None) -> Change:
 
 def unregister(marker: Item) -> Change:
     """Delete a marker, unless the namespace has been registered again since it was read."""
-    registered = {"B": items.binary(marker, items.REGISTERED)}
-    return _change("", "#registered = :registered", registered=registered)
+    return _change("", "#registered = :read_registered", marker)
 
 
 # Expiry
@@ -690,11 +734,9 @@ def renew(item: Item, kept_until: int) -> Change:
 
     What has replaced them may name segments that expire earlier, and may belong to a thread that began anew.
     """
-    condition, names, values = unchanged(item, (*items.EPOCHS, *items.PARTS))
-    update = _change(
+    return _change(
         "SET #expiry = :expiry REMOVE #shown",
-        "(#expiry < :expiry OR attribute_exists(#shown))",
+        f"{_unchanged(*items.EPOCHS, *items.PARTS)} AND (#expiry < :expiry OR attribute_exists(#shown))",
+        item,
         expiry=_seconds(kept_until),
     )
-    condition = f"{condition} AND {update.condition}"
-    return Change(update.expression, condition, {**names, **update.names}, {**values, **update.values})

@@ -29,7 +29,6 @@ from .._format.limits import (
     WRITES_BYTES_MAX,
 )
 from .._format.pricing import item_bytes
-from .._format.schema import TTL_ATTRIBUTE
 from .._format.segments import reach
 from .._runtime.cache import PUT, Cache, CachedCheckpoint, CachedThread
 from .._runtime.steps import Op, Wait, work
@@ -352,10 +351,8 @@ def _store_parts(
     if not task.replaces:
         change = protocol.set_writes(attributes, task.old, kept_until=kept_until, order=order)
         return (yield from storage.table.try_update(task.key, change))
-    told = [name for name in (TTL_ATTRIBUTE, items.CREATED_AT) if name in task.old]
-    condition, names, values = protocol.unchanged(task.old, told)
     item = items.with_expiry({**task.key, **attributes}, kept_until)
-    return (yield from storage.table.try_put(item, protocol.Change("", condition, names, values)))
+    return (yield from storage.table.try_put(item, protocol.replace_writes(task.old)))
 
 
 def _touch(storage: Storage, task: _Task) -> Op[Item | None]:
