@@ -11,6 +11,7 @@ from langgraph.store.base import PutOp, SearchItem, SearchOp
 from langgraph.checkpoint.dynamodb.observe import Event
 from langgraph.store.dynamodb import DynamoDBStore
 from langgraph.store.dynamodb import listings as bounds
+from langgraph.store.dynamodb.store import TableStore
 from tests.store.conftest import DIMS, CountedEmbeddings
 
 pytestmark = pytest.mark.engines("dynamodb-local")
@@ -18,7 +19,8 @@ pytestmark = pytest.mark.engines("dynamodb-local")
 FILES = ("agent", "files")
 
 
-def _fill(store: DynamoDBStore, count: int, **more: Any) -> None:
+def fill(store: TableStore, count: int, **more: Any) -> None:
+    """Put so many small memories."""
     for start in range(0, count, 500):
         numbers = range(start, min(count, start + 500))
         store.batch(
@@ -29,7 +31,7 @@ def _fill(store: DynamoDBStore, count: int, **more: Any) -> None:
         )
 
 
-def _pages(store: DynamoDBStore, limit: int, **options: Any) -> Iterator[list[str]]:
+def pages_of(store: TableStore, limit: int, **options: Any) -> Iterator[list[str]]:
     """Read as deepagents' `StoreBackend` does."""
     offset, page = 0, ["a first page"]
     while page:
@@ -45,20 +47,20 @@ def events() -> list[Event]:
 
 
 @pytest.fixture
-def store(
+def paged(
     make_store: Callable[..., DynamoDBStore], embeddings: CountedEmbeddings, events: list[Event]
 ) -> DynamoDBStore:
     """Give a store that embeds texts."""
     return make_store(index={"dims": DIMS, "embed": embeddings, "fields": ["text"]}, on_event=events.append)
 
 
-def test_all_pages_cost_what_one_search_does(store: DynamoDBStore, events: list[Event]) -> None:
-    _fill(store, 600)
+def test_all_pages_cost_what_one_search_does(paged: TableStore, events: list[Event]) -> None:
+    fill(paged, 600)
     events.clear()
-    keys = [each.key for each in store.search(FILES, limit=3_000)]
+    keys = [each.key for each in paged.search(FILES, limit=3_000)]
     [search] = events
     events.clear()
-    assert [key for page in _pages(store, 100) for key in page] == keys
+    assert [key for page in pages_of(paged, 100) for key in page] == keys
     assert sum(each.read_units or 0 for each in events) == search.read_units
     assert sum(each.requests for each in events) == search.requests
 
@@ -75,20 +77,20 @@ def test_all_pages_cost_what_one_search_does(store: DynamoDBStore, events: list[
         {"order": "created_at"},
     ],
 )
-def test_pages_are_those_of_one_search(store: DynamoDBStore, options: dict[str, Any]) -> None:
-    _fill(store, 300)
-    whole = [each.key for each in store.search(FILES, limit=1_000, **options)]
+def test_pages_are_those_of_one_search(paged: TableStore, options: dict[str, Any]) -> None:
+    fill(paged, 300)
+    whole = [each.key for each in paged.search(FILES, limit=1_000, **options)]
     for limit in (7, 100, 150):
-        assert [key for page in _pages(store, limit, **options) for key in page] == whole
+        assert [key for page in pages_of(paged, limit, **options) for key in page] == whole
 
 
 def test_a_put_of_another_process_between_two_pages_moves_nothing(
     make_store: Callable[..., DynamoDBStore],
 ) -> None:
     store, other = make_store(), make_store()
-    _fill(store, 30)
+    fill(store, 30)
     whole = [each.key for each in store.search(FILES, limit=100)]
-    pages = _pages(store, 10)
+    pages = pages_of(store, 10)
     read = [*next(pages)]
     other.put(FILES, whole[-1], {"text": "new"})
     other.put(FILES, "another", {"text": "new"})
@@ -98,51 +100,51 @@ def test_a_put_of_another_process_between_two_pages_moves_nothing(
 @pytest.mark.parametrize(
     "change", ["put", "delete", "put_if", "batch", "delete_namespace", "a shorter prefix"]
 )
-def test_a_page_has_what_this_process_changed(store: DynamoDBStore, change: str) -> None:
-    _fill(store, 30)
-    whole = store.search(FILES, limit=100)
-    pages = _pages(store, 10)
+def test_a_page_has_what_this_process_changed(paged: TableStore, change: str) -> None:
+    fill(paged, 30)
+    whole = paged.search(FILES, limit=100)
+    pages = pages_of(paged, 10)
     next(pages)
     found = whole[15]
     changes: dict[str, Callable[[], object]] = {
-        "put": lambda: store.put(FILES, found.key, {"text": "new"}),
-        "delete": lambda: store.delete(FILES, found.key),
-        "put_if": lambda: store.put_if(FILES, found.key, {"text": "new"}, revision=found.revision),
-        "batch": lambda: store.batch([PutOp(FILES, found.key, None)]),
-        "delete_namespace": lambda: store.delete_namespace(FILES),
-        "a shorter prefix": lambda: store.delete_namespace(("agent",)),
+        "put": lambda: paged.put(FILES, found.key, {"text": "new"}),
+        "delete": lambda: paged.delete(FILES, found.key),
+        "put_if": lambda: paged.put_if(FILES, found.key, {"text": "new"}, revision=found.revision),
+        "batch": lambda: paged.batch([PutOp(FILES, found.key, None)]),
+        "delete_namespace": lambda: paged.delete_namespace(FILES),
+        "a shorter prefix": lambda: paged.delete_namespace(("agent",)),
     }
     changes[change]()
-    now = [each.key for each in store.search(FILES, limit=100)]
+    now = [each.key for each in paged.search(FILES, limit=100)]
     assert next(pages) == now[10:20]
     assert now[10:20] != [each.key for each in whole[10:20]]
 
 
 @pytest.mark.parametrize("why", ["too old", "too large", "another limit", "another filter"])
 def test_what_cannot_go_on_reads_again(
-    store: DynamoDBStore, events: list[Event], monkeypatch: pytest.MonkeyPatch, why: str
+    paged: TableStore, events: list[Event], monkeypatch: pytest.MonkeyPatch, why: str
 ) -> None:
-    _fill(store, 30)
+    fill(paged, 30)
     if why == "too old":
         monkeypatch.setattr(bounds, "LISTING_SECONDS", -1.0)
     if why == "too large":
         monkeypatch.setattr(bounds, "_LISTING_BYTES_MIN", bounds.LISTINGS_BYTES_MAX + 1)
-    whole = [each.key for each in store.search(FILES, limit=100)]
-    store.search(FILES, limit=10)
+    whole = [each.key for each in paged.search(FILES, limit=100)]
+    paged.search(FILES, limit=10)
     events.clear()
     limit = 9 if why == "another limit" else 10
     wanted = {"even": {"$ne": "neither"}} if why == "another filter" else None
-    found = store.search(FILES, limit=limit, offset=10, filter=wanted)
+    found = paged.search(FILES, limit=limit, offset=10, filter=wanted)
     assert [each.key for each in found] == whole[10 : 10 + limit]
     assert events[-1].requests
 
 
-def test_equal_searches_of_a_batch_are_read_once(store: DynamoDBStore, events: list[Event]) -> None:
-    _fill(store, 3)
+def test_equal_searches_of_a_batch_are_read_once(paged: TableStore, events: list[Event]) -> None:
+    fill(paged, 3)
     events.clear()
     one, other, another = (
         cast("list[SearchItem]", each)
-        for each in store.batch([SearchOp(FILES), SearchOp(FILES), SearchOp(FILES, limit=2)])
+        for each in paged.batch([SearchOp(FILES), SearchOp(FILES), SearchOp(FILES, limit=2)])
     )
     assert events[-1].requests == 2
     assert one == other
@@ -152,14 +154,14 @@ def test_equal_searches_of_a_batch_are_read_once(store: DynamoDBStore, events: l
 
 
 def test_a_search_by_similarity_with_a_filter_that_matches_rarely_reads_memories_once(
-    store: DynamoDBStore, events: list[Event]
+    paged: TableStore, events: list[Event]
 ) -> None:
-    _fill(store, 300)
-    store.put(FILES, "rare", {"text": "z", "even": None})
+    fill(paged, 300)
+    paged.put(FILES, "rare", {"text": "z", "even": None})
     events.clear()
-    assert [each.key for each in store.search(FILES, query="ab", filter={"even": None})] == ["rare"]
-    store.search(FILES, query="ab", limit=1)
-    store.search(FILES, limit=2_000)
+    assert [each.key for each in paged.search(FILES, query="ab", filter={"even": None})] == ["rare"]
+    paged.search(FILES, query="ab", limit=1)
+    paged.search(FILES, limit=2_000)
     rare, vectors, memories = events
     # Two groups of 64 by their keys, one unit each.
     assert (rare.read_units or 0) <= (vectors.read_units or 0) + (memories.read_units or 0) + 128

@@ -157,11 +157,8 @@ def put_all(
     packed = yield from gather([_packed(storage, each) for each in new])
     yield from register(storage, [each.address.pk for each in new if each.value is not None])
     puts = [guard(put(storage, each, raw, own)) for each, raw, own in zip(new, packed, vectors, strict=True)]
-    try:
+    with storage.listings.changing([each.address.namespace for each in new]):
         outcomes = yield from gather(puts)
-    finally:
-        for each in new:
-            storage.listings.drop(each.address.namespace)
     stored = {
         each.address.pk: position
         for position, (each, outcome) in enumerate(zip(new, outcomes, strict=True))
@@ -257,9 +254,9 @@ class Asked:
     refresh_ttl: bool
 
     @property
-    def key(self) -> Hashable:
-        """The value that is equal for searches that ask for the same."""
-        return self.search.signature, self.search.offset, self.query, bool(self.refresh_ttl)
+    def listing(self) -> Hashable:
+        """The value that is equal for searches that ask for pages of one list."""
+        return self.search.signature, self.query, bool(self.refresh_ttl)
 
 
 class Batch:
@@ -306,7 +303,7 @@ class Batch:
             if query is not None and self._index is None:
                 self.ignores_query, query = True, None
             asked = Asked(wanted, query, op.refresh_ttl)
-            first = self._firsts.setdefault(asked.key, position)
+            first = self._firsts.setdefault((asked.listing, wanted.offset), position)
             if first == position:
                 self.searches[position] = asked
             else:

@@ -46,19 +46,15 @@ Part: TypeAlias = tuple[int, Address | None]
 
 def delete_namespace(storage: StoreStorage, namespace: Sequence[str]) -> Op[int]:
     """Delete every memory under a namespace, and what calls that died left; return how many memories there were."""
-    try:
+    with storage.listings.changing([namespace]):
         removed, _ = yield from remove_part(storage, namespace, is_erasure=True)
-    finally:
-        storage.listings.drop(namespace)
     return removed
 
 
 def sweep_ttl(storage: StoreStorage, namespace: Sequence[str]) -> Op[int]:
     """Delete memories under a namespace that have expired; return how many there were."""
-    try:
+    with storage.listings.changing([namespace]):
         removed, _ = yield from remove_part(storage, namespace, is_erasure=False)
-    finally:
-        storage.listings.drop(namespace)
     return removed
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Generic, Protocol, TypeVar
 
 from langgraph.checkpoint.dynamodb._runtime.fork import start_in_every_process
@@ -81,11 +82,16 @@ class Listings(Generic[L]):
             while sum(each for _, each in self._kept.values()) > self._bytes_max:
                 del self._kept[next(iter(self._kept))]
 
-    def drop(self, namespace: Sequence[str]) -> None:
-        """Drop the listings in which something may have been stored or deleted under a namespace."""
-        with self._lock:
-            self._changes += 1
-            self._changed.append(namespace)
+    @contextmanager
+    def changing(self, namespaces: Iterable[Sequence[str]]) -> Iterator[None]:
+        """Drop the listings in which the block may have stored or deleted something, under one of some namespaces."""
+        try:
+            yield
+        finally:
+            with self._lock:
+                for each in namespaces:
+                    self._changes += 1
+                    self._changed.append(each)
 
     def _forget_bad(self, now: float) -> None:
         self._kept = {key: each for key, each in self._kept.items() if self._is_good(each[0], now)}

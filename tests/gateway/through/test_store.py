@@ -24,8 +24,9 @@ from langgraph.store.dynamodb import DynamoDBStore
 from langgraph.store.dynamodb.storage import StoreStorage
 from tests.conftest import MakeSaver
 from tests.gateway.through.conftest import NO_CERTIFICATES, Serve
-from tests.store import test_contract, test_events, test_vectors
+from tests.store import test_contract, test_events, test_paging, test_vectors
 from tests.store.conftest import DictEngine, embeddings
+from tests.store.test_paging import FILES, events, fill, paged, pages_of
 from tests.store.test_vectors import indexed
 from tests.support.observed import Collected
 from tests.support.traffic import Traffic
@@ -33,7 +34,12 @@ from tests.support.traffic import Traffic
 pytestmark = pytest.mark.engines("dynamodb-local")
 
 # numpy is the service's, which says what to install: test_labels.py. A client is told neither units nor what is stored.
+# The service keeps nothing between two pages.
 OF_THE_TABLE = (
+    "test_all_pages_cost_what_one_search_does",
+    "test_a_put_of_another_process_between_two_pages_moves_nothing",
+    "test_equal_searches_of_a_batch_are_read_once",
+    "test_a_search_by_similarity_with_a_filter_that_matches_rarely_reads_memories_once",
     "test_vectors_and_their_store_without_numpy_say_what_to_install",
     "test_units_and_bytes_are_told",
     "test_all_that_is_written_counts",
@@ -42,12 +48,12 @@ OF_THE_TABLE = (
 globals().update(
     {
         name: each
-        for module in (test_contract, test_events, test_vectors)
+        for module in (test_contract, test_events, test_paging, test_vectors)
         for name, each in vars(module).items()
         if name.startswith("test_") and name not in OF_THE_TABLE
     }
 )
-__all__ = ["embeddings", "indexed"]
+__all__ = ["embeddings", "events", "indexed", "paged"]
 
 MakeStore = Callable[..., HttpStore]
 MakeDirect = Callable[..., DynamoDBStore]
@@ -149,6 +155,45 @@ def test_the_gateway_compares_vectors() -> None:
     index: Any = {"dims": 3, "embed": lambda _: [[1.0]], "search": DictEngine()}
     with pytest.raises(CheckpointerConfigurationError, match="the gateway compares vectors exactly"):
         HttpStore("https://gateway.example", index=index)
+
+
+# Pages
+
+
+def _read_units(client: Any) -> list[float]:
+    """Return the read units of all that a client asks from now on."""
+    units = list[float]()
+    hooks = client.meta.events
+    hooks.register("provide-client-params", lambda params, **_: {**params, "ReturnConsumedCapacity": "TOTAL"})
+    hooks.register(
+        "after-call", lambda parsed, **_: units.append(parsed["ConsumedCapacity"]["CapacityUnits"])
+    )
+    return units
+
+
+def test_all_pages_of_small_memories_cost_two_searches(
+    make_store: MakeStore, own_client: Any, asked: Asked
+) -> None:
+    store = make_store(client=own_client)
+    fill(store, 2_000)
+    asked.clear()
+    units = _read_units(own_client)
+    assert len({key for page in pages_of(store, 100) for key in page}) == 2_000
+    assert (sum(units) <= 200, len(units) <= 25, len(asked) <= 5) == (True, True, True)
+
+
+def test_pages_of_large_memories_read_no_more_than_a_page(make_store: MakeStore, asked: Asked) -> None:
+    """What does not fit into the answer beside a page is left for the next one, or is read without what follows."""
+    store = make_store(body_bytes_max=30_000)
+    for number in range(30):
+        size = 10 if number >= 10 else 40_000 if number < 5 else 9_000
+        store.put(FILES, f"{number:02}", {"text": "x" * size})
+    pages, read = pages_of(store, 5), list[str]()
+    for _ in range(5):
+        read += next(pages)
+    assert read == [f"{number:02}" for number in range(29, 4, -1)]
+    with pytest.raises(CheckpointerInputError, match=r"value of memory '04' has 40\d* bytes"):
+        next(pages)
 
 
 # Many operations, and large ones

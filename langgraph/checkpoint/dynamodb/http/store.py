@@ -6,10 +6,12 @@ import array
 import json
 import secrets
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
+from itertools import takewhile
 from typing import Any, cast
 
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
@@ -18,6 +20,7 @@ from typing_extensions import Unpack, override
 
 from langgraph.store.dynamodb.batch import Asked, Batch
 from langgraph.store.dynamodb.index import Embedded, Embedder, StoreIndexConfig
+from langgraph.store.dynamodb.listings import LISTINGS_BYTES_MAX, Listings
 from langgraph.store.dynamodb.memory_items import pack_value
 from langgraph.store.dynamodb.put import NewMemory
 from langgraph.store.dynamodb.reads import FoundItem, MemoryItem, with_revision
@@ -27,8 +30,14 @@ from langgraph.store.dynamodb.values import matches
 
 from .._format.codec import Codec, rough_bytes
 from .._format.limits import RETRY_SECONDS
+from .._operations.arguments import COUNT_MAX
 from .._runtime.steps import Emit, Op, Stream, gather, work
-from ..errors import CheckpointerConfigurationError, CheckpointerError
+from ..errors import (
+    CheckpointerConfigurationError,
+    CheckpointerError,
+    CheckpointerInputError,
+    SearchLimitError,
+)
 from ..gateway import memories
 from ..gateway.memories import (
     Condition,
@@ -51,7 +60,33 @@ from .transport import TIMEOUT_SECONDS
 # As a store on the table, with a serializer that can write every number.
 _CODEC = Codec(JsonPlusSerializer(pickle_fallback=True))
 _EXPORTED_AT_ONCE = 16
+# What a search that goes on behind a full page asks for at once, and what a memory takes beside its value.
+_AHEAD_BYTES = 4_000_000
+_MEMORY_BYTES = 1_000
 _RECORD = ("namespace", "key", "created_at", "updated_at", "ttl_minutes", "expires_at")
+
+
+@dataclass
+class _Listing:
+    """What the service has returned of a search behind its pages."""
+
+    namespace: Sequence[str]
+    read_at: float
+    changes_before: int = 0
+    found: list[Memory] = field(default_factory=list)
+    is_whole: bool = False
+    """Whether nothing else follows."""
+    ahead: int = 0
+    """How many memories to ask for next, at least."""
+
+    @property
+    def size_bytes(self) -> int:
+        """The estimated memory that it takes, in bytes."""
+        return _size_of(self.found)
+
+
+def _size_of(found: Iterable[Memory]) -> int:
+    return sum(_MEMORY_BYTES + len(each.value or "") for each in found)
 
 
 class HttpStore(ServiceClient, TableStore):
@@ -109,6 +144,7 @@ class HttpStore(ServiceClient, TableStore):
             )
             raise CheckpointerConfigurationError(msg)
         super().__init__(self._index, ttl)
+        self._listings = Listings[_Listing](LISTINGS_BYTES_MAX)
         self._connect(
             url,
             options,
@@ -120,6 +156,10 @@ class HttpStore(ServiceClient, TableStore):
 
     @override
     def _batch(self, batch: Batch, embedded: Embedded, queries: Embedded) -> Op[list[Result]]:
+        if batch.count == len(batch.searches) == 1:
+            [asked] = batch.searches.values()
+            page = yield from self._page(asked, self._search(asked, queries))
+            return [_found(page)]
         gets = [
             StoreGet(each.address.namespace, each.address.key, op="get", refresh_ttl=each.refresh_ttl)
             for each in batch.gets.values()
@@ -128,23 +168,27 @@ class HttpStore(ServiceClient, TableStore):
         # The reads come first, also if there are several requests.
         reads: list[StoreOp] = [*gets, *searches, *map(_list, batch.lists.values())]
         puts = yield from gather([self._put(each, embedded) for each in batch.puts])
-        results = yield from self._results([*reads, *puts])
+        with self._listings.changing([each.address.namespace for each in batch.puts]):
+            results = yield from self._results([*reads, *puts])
         positions = [*batch.gets, *batch.searches, *batch.lists]
         return batch.results(zip(positions, map(_result, reads, results[: len(reads)]), strict=True))
 
     @override
     def _put_all(self, new: Sequence[NewMemory], embedded: Embedded) -> Op[list[str | None]]:
         puts = yield from gather([self._put(each, embedded) for each in new])
-        results = yield from self._results(puts)
+        with self._listings.changing([each.address.namespace for each in new]):
+            results = yield from self._results(puts)
         return [each.revision for each in results if isinstance(each, PutRevision)]
 
     @override
     def _delete_namespace(self, namespace_prefix: tuple[str, ...]) -> Op[int]:
-        return _removed(memories.delete_namespace, namespace_prefix)
+        with self._listings.changing([namespace_prefix]):
+            return (yield from _removed(memories.delete_namespace, namespace_prefix))
 
     @override
     def _sweep_ttl(self, namespace_prefix: tuple[str, ...]) -> Op[int]:
-        return _removed(memories.sweep_ttl, namespace_prefix)
+        with self._listings.changing([namespace_prefix]):
+            return (yield from _removed(memories.sweep_ttl, namespace_prefix))
 
     @override
     def _export_items(self, namespace_prefix: tuple[str, ...]) -> Stream[dict[str, Any]]:
@@ -165,8 +209,42 @@ class HttpStore(ServiceClient, TableStore):
                 return
             search = replace(search, after=Seen(page[-1].namespace, page[-1].key))
 
-    def _results(self, ops: Sequence[StoreOp]) -> Op[list[Any]]:
-        """Run operations by as many requests as they need, and read what an answer had no room for."""
+    def _page(self, asked: Asked, search: StoreSearch) -> Op[list[Memory]]:
+        """Return what a search finds. If it goes on behind a full page, ask for what follows, too, and keep that."""
+        wanted, now = asked.search, time.time()
+        listing = self._listings.take(asked.listing, wanted.offset, now)
+        if listing is None:
+            listing = self._listings.begin(_Listing(wanted.namespace, now))
+        needed = wanted.limit - len(listing.found)
+        if needed > 0 and not listing.is_whole:
+            search = replace(search, offset=wanted.offset + len(listing.found), limit=needed)
+            yield from self._read_on(listing, search)
+        page = listing.found[: wanted.limit]
+        del listing.found[: wanted.limit]
+        if len(page) == wanted.limit > 0:
+            self._listings.keep(asked.listing, wanted.needed, listing, now)
+        return page
+
+    def _read_on(self, listing: _Listing, search: StoreSearch) -> Op[None]:
+        """Read what a search finds, and what follows as far as it fits into one answer."""
+        needed, limit = search.limit, max(search.limit, listing.ahead)
+        try:
+            [found] = yield from self._results([replace(search, limit=limit)], needed)
+        except (CheckpointerInputError, SearchLimitError):
+            # What was asked for beyond the page may be what is too much.
+            limit = needed
+            [found] = yield from self._results([search])
+        read = [*found[:needed], *takewhile(lambda each: each.value is not None, found[needed:])]
+        listing.found += read
+        listing.is_whole = len(read) == len(found) < limit
+        if found:
+            listing.ahead = min(COUNT_MAX, _AHEAD_BYTES * len(found) // _size_of(found))
+
+    def _results(self, ops: Sequence[StoreOp], needed: int | None = None) -> Op[list[Any]]:
+        """Run operations by as many requests as they need, and read what an answer had no room for.
+
+        Of what a search finds, only so many `needed` ones are read.
+        """
         results: list[Any] = [None] * len(ops)
         groups = self._service.groups(dict(enumerate(ops)), lambda position: _name_of(ops[position]))
         for left in (yield from groups):
@@ -180,13 +258,13 @@ class HttpStore(ServiceClient, TableStore):
                     op = ops[position]
                     results[position] = result
                     if isinstance(op, StoreSearch) and position not in not_run:
-                        results[position] = yield from self._whole(op, result)
+                        results[position] = yield from self._whole(op, result, needed)
                 left = sorted(not_run)
         return results
 
-    def _whole(self, search: StoreSearch, found: Any) -> Op[list[Memory]]:
+    def _whole(self, search: StoreSearch, found: Any, needed: int | None) -> Op[list[Memory]]:
         """Return what a search found, with the values that an answer had no room for; without those that are gone."""
-        left = [each for each in found if each.value is None]
+        left = [each for each in found[:needed] if each.value is None]
         gets = [StoreGet(each.namespace, each.key, op="get", refresh_ttl=search.refresh_ttl) for each in left]
         read = {(each.namespace, each.key): each for each in (yield from self._results(gets)) if each}
         wanted = None if search.filter is None else json.loads(search.filter)
@@ -247,8 +325,12 @@ def _result(op: StoreOp, result: Any) -> Any:
     if isinstance(op, StoreListNamespaces):
         return result
     if isinstance(op, StoreSearch):
-        return [_memory(FoundItem, each, {"score": each.score}) for each in result if each.value is not None]
+        return _found(result)
     return None if result is None else _memory(MemoryItem, result, {})
+
+
+def _found(page: Sequence[Memory]) -> list[Any]:
+    return [_memory(FoundItem, each, {"score": each.score}) for each in page if each.value is not None]
 
 
 def _memory(kind: Any, memory: Memory, more: Mapping[str, Any]) -> Any:
