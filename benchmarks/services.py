@@ -27,9 +27,9 @@ from starlette.routing import Mount, Route
 from benchmarks.meter import Meter, Tally, total
 from benchmarks.resident import peak_bytes
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb.cli.gateway import listen
 from langgraph.checkpoint.dynamodb.gateway import Principal, create_gateway
-from langgraph.checkpoint.dynamodb.gateway.listening import listen
-from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS
+from langgraph.checkpoint.dynamodb.gateway.serving import RIGHTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -38,8 +38,7 @@ LAYERS = (
     "version",
 )
 # What the service and its clients share: the functions that describe calls, and what these need.
-CALLS = {"call", "messages", "serving", "threads", "memories", "nodes", "deltas", "opaque"}
-CALLS |= {"principals", "problems", "size_limits"}
+CALLS = {"call", "serving", "thread_calls", "memory_calls", "node_calls", "opaque", "problems"}
 MODULES = sorted(FOLDER.rglob("*.py"))
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 # What is beside the checkpoint package uses its core, and neither the saver nor what is above it.

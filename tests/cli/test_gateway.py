@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import IO, TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ from starlette.applications import Starlette
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.cli import gateway
+from langgraph.checkpoint.dynamodb.cli.gateway import listen
 from langgraph.checkpoint.dynamodb.version import requirement
 from tests.cli.conftest import Run
 
@@ -131,3 +132,17 @@ def test_a_file_for_the_gateway_alone_is_enough_beside_a_table(
 def test_without_the_extra_it_says_what_to_install(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "langgraph.checkpoint.dynamodb.gateway.authentication", None)
     run("gateway", "--table", "threads", "--insecure").fails(4, f"pip install {requirement('gateway')}")
+
+
+async def _application(scope: object, receive: object, send: object) -> None:
+    """Never called: nothing serves."""
+
+
+def test_whoever_connects_before_the_server_is_up_waits_for_it_and_for_nothing_else() -> None:
+    with (
+        closing(listen(uvicorn.Config(_application, port=0))) as listener,
+        socket.create_connection(listener.getsockname(), timeout=5),
+    ):
+        accepted, _ = listener.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from langgraph.checkpoint.dynamodb.gateway.principals import Principal
+from langgraph.checkpoint.dynamodb.gateway.serving import Principal
 from tests.infra.conftest import contents
 from tests.support.gateway_service import gateway_service
 from tools import evening as program

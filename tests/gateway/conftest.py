@@ -15,7 +15,8 @@ from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, Wait
 from langgraph.checkpoint.dynamodb.gateway import Principal, anybody_on_this_machine, create_gateway
 from langgraph.checkpoint.dynamodb.gateway.call import Endpoint
-from langgraph.checkpoint.dynamodb.gateway.messages import Checkpoint, FoundCheckpoint, Value
+from langgraph.checkpoint.dynamodb.gateway.opaque import Value
+from langgraph.checkpoint.dynamodb.gateway.thread_calls import Checkpoint, FoundCheckpoint
 
 MakeApp = Callable[..., Starlette]
 MakeClient = Callable[..., httpx.AsyncClient]

@@ -11,7 +11,7 @@ from pydantic_core import to_json
 
 from langgraph.checkpoint.dynamodb._format.wire import delta_of
 from langgraph.checkpoint.dynamodb.gateway import Limits
-from langgraph.checkpoint.dynamodb.gateway.size_limits import VALUES_MAX
+from langgraph.checkpoint.dynamodb.gateway.call import VALUES_MAX
 
 LIMITS = Limits()
 

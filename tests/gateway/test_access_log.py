@@ -14,7 +14,7 @@ from langgraph.checkpoint.dynamodb import errors
 from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
 from langgraph.checkpoint.dynamodb._operations.thread_item import PinnedEpochError
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError
-from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, metrics
+from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, access_log
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError, problem_of
 from langgraph.checkpoint.dynamodb.observe.bounded import BoundedTenants
 from tests.gateway.conftest import Lines, MakeApp, MakeClient, Script, found_bytes
@@ -242,11 +242,11 @@ async def test_what_is_no_request_is_left_to_the_framework(make_app: MakeApp) ->
 async def test_requests_are_counted_by_tenant_and_those_of_many_under_one_name(
     make_client: MakeClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(metrics, "BoundedTenants", lambda: BoundedTenants(1))
-    counters = metrics.Metrics()
+    monkeypatch.setattr(access_log, "BoundedTenants", lambda: BoundedTenants(1))
+    counters = access_log.Metrics()
     for tenant in ("acme", "other", "third", None):
         counters.begin("e")
-        counters.end(metrics.RequestRecord("1", "e", stored_bytes=7), 200, 0.25, tenant)
+        counters.end(access_log.RequestRecord("1", "e", stored_bytes=7), 200, 0.25, tenant)
     text = counters.text({"acme": 2, "other": 1, "third": 3})
     for line in (
         'tenant_requests_total{status="200",tenant="acme"} 1.0',

@@ -10,8 +10,8 @@ import pytest
 
 from langgraph.checkpoint.dynamodb._runtime.steps import Wait
 from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, app
+from langgraph.checkpoint.dynamodb.gateway.limits import Held, MoreMemory, Shares, Slot
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
-from langgraph.checkpoint.dynamodb.gateway.shares import Held, MoreMemory, Shares, Slot
 from tests.gateway.conftest import MakeApp, Script, client_of
 
 

@@ -12,19 +12,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import ormsgpack
 import pytest
 
 from langgraph.checkpoint.dynamodb.gateway import Limits
 from langgraph.checkpoint.dynamodb.gateway.bodies import decompressed
-from langgraph.checkpoint.dynamodb.gateway.messages import FoundCheckpoint
-from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
-from langgraph.checkpoint.dynamodb.gateway.size_limits import (
+from langgraph.checkpoint.dynamodb.gateway.call import (
     MARKS_MAX,
     NESTING_MAX,
     VALUES_MAX,
-    count_msgpack,
 )
+from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
+from langgraph.checkpoint.dynamodb.gateway.thread_calls import FoundCheckpoint
 from tests.gateway.conftest import MakeClient, Script, found_bytes
 
 if sys.version_info >= (3, 14):
@@ -347,24 +345,6 @@ async def test_half_a_surrogate_pair_in_an_answer_is_replaced(
     script.answer = FoundCheckpoint(replace(found, checkpoint={"id": "1", "text": stored}))
     answer = await make_client().post("/checkpoints/get-tuple", json=MESSAGE)
     assert answer.json()["checkpoint"]["checkpoint"] == {"id": "1", "text": shown}
-
-
-def in_objects(content: bytes, depth: int) -> bytes:
-    """Put msgpack into so many objects, each in the next one, as LangGraph's serializer does."""
-    return in_objects(ormsgpack.packb(ormsgpack.Ext(0, content)), depth - 1) if depth else content
-
-
-@pytest.mark.parametrize(
-    ("body", "says"),
-    [
-        (ormsgpack.packb([1]) + b"\x01", "something follows the end"),
-        (in_objects(ormsgpack.packb(bytes(100_000)), 5), "too many objects in each other"),
-    ],
-)
-def test_msgpack_is_one_value_and_is_not_copied_many_times(body: bytes, says: str) -> None:
-    assert count_msgpack(ormsgpack.packb([1])) == 2
-    with pytest.raises(ProblemError, match=says):
-        count_msgpack(body)
 
 
 async def test_large_bodies_are_read_in_a_thread_and_mean_the_same(

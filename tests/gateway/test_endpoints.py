@@ -11,9 +11,8 @@ from jsonschema import Draft202012Validator
 
 from langgraph.checkpoint.dynamodb._format.wire import WIRE_VERSION
 from langgraph.checkpoint.dynamodb.gateway import Limits, Principal
-from langgraph.checkpoint.dynamodb.gateway.app import ENDPOINTS
+from langgraph.checkpoint.dynamodb.gateway.app import ENDPOINTS, Readiness
 from langgraph.checkpoint.dynamodb.gateway.call import Endpoint
-from langgraph.checkpoint.dynamodb.gateway.readiness import Readiness
 from langgraph.checkpoint.dynamodb.gateway.serving import Reach
 from tests.gateway.conftest import MakeClient
 from tests.gateway.requests import ODD, example, places_of_values, replaced

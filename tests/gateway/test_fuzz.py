@@ -23,7 +23,7 @@ from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, create_gate
 from langgraph.checkpoint.dynamodb.gateway.app import ENDPOINTS
 from langgraph.checkpoint.dynamodb.gateway.bodies import compressed
 from langgraph.checkpoint.dynamodb.gateway.call import Endpoint
-from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS
+from langgraph.checkpoint.dynamodb.gateway.serving import RIGHTS
 from langgraph.checkpoint.dynamodb.http import HttpCache, HttpCheckpointSaver, HttpStore
 from tests.conftest import MakeSaver
 from tests.gateway.conftest import always, client_of

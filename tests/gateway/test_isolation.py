@@ -15,7 +15,7 @@ from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.schema import OWNER, OWNER_INDEX, PARTITION_KEY, SORT_KEY
 from langgraph.checkpoint.dynamodb.gateway import Principal, create_gateway
 from langgraph.checkpoint.dynamodb.gateway.app import ENDPOINTS
-from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS
+from langgraph.checkpoint.dynamodb.gateway.serving import RIGHTS
 from langgraph.checkpoint.dynamodb.http import HttpCache, HttpCheckpointSaver, HttpStore
 from tests.gateway.conftest import always, client_of
 from tests.gateway.recorded import Recorded, call_all, connecting, converse

@@ -13,9 +13,9 @@ import pytest
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, create_gateway, memories, nodes
+from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, create_gateway, memory_calls, node_calls
 from langgraph.checkpoint.dynamodb.gateway.call import endpoints_of
-from langgraph.checkpoint.dynamodb.gateway.memories import Recent
+from langgraph.checkpoint.dynamodb.gateway.memory_calls import Recent
 from langgraph.store.dynamodb import DynamoDBStore
 from tests.conftest import MakeSaver
 from tests.gateway.conftest import by_token, send_as
@@ -38,7 +38,7 @@ PRINCIPALS = {
     "all": Principal("all"),
     "admin": Principal("admin", rights=frozenset({"read", "write", "administer"})),
 }
-ENDPOINTS = {each.name: each for each in endpoints_of(memories, nodes)}
+ENDPOINTS = {each.name: each for each in endpoints_of(memory_calls, node_calls)}
 VECTOR = struct.pack("<3f", 1, 0, 0)
 
 Send = Callable[..., Any]
@@ -294,7 +294,7 @@ async def test_what_a_search_reads_counts_as_memory_of_its_principal(make_send: 
 
 
 def test_what_was_listed_is_remembered_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memories, "_LISTED_MAX", 3)
+    monkeypatch.setattr(memory_calls, "_LISTED_MAX", 3)
     recent = Recent()
     for number in range(5):
         recent[f"{number}"] = 1.0

@@ -30,11 +30,11 @@ from langgraph.checkpoint.dynamodb._operations.threads import set_thread
 from langgraph.checkpoint.dynamodb._runtime.cache import CachedThread
 from langgraph.checkpoint.dynamodb._runtime.drivers import Runner
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb.gateway import Principal, create_gateway, serving, threads
+from langgraph.checkpoint.dynamodb.gateway import Principal, create_gateway, serving, thread_calls
 from langgraph.checkpoint.dynamodb.gateway.asking import DEADLINE_HEADER
 from langgraph.checkpoint.dynamodb.gateway.call import endpoints_of
-from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
+from langgraph.checkpoint.dynamodb.gateway.serving import RIGHTS
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
 from tests.conftest import MakeSaver
 from tests.gateway.conftest import by_token, send_as
@@ -48,7 +48,7 @@ from tests.support.traffic import Traffic
 
 pytestmark = pytest.mark.engines("dynamodb-local")
 
-ENDPOINTS = endpoints_of(threads)
+ENDPOINTS = endpoints_of(thread_calls)
 BY_NAME = {each.name: each for each in ENDPOINTS}
 # Without an owner, a principal has the threads of its tenant.
 PRINCIPALS = {

@@ -10,7 +10,7 @@ import pytest
 from starlette.applications import Starlette
 
 from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError
-from langgraph.checkpoint.dynamodb.gateway.messages import Page
+from langgraph.checkpoint.dynamodb.gateway.thread_calls import Page
 from tests.gateway.conftest import MakeApp, Script
 from tests.gateway.connections import connection
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb.gateway import anybody_on_this_machine, create_gateway, readiness
+from langgraph.checkpoint.dynamodb.gateway import anybody_on_this_machine, app, create_gateway
+from langgraph.checkpoint.dynamodb.gateway.app import Readiness
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
-from langgraph.checkpoint.dynamodb.gateway.readiness import Readiness
 from tests.conftest import MakeSaver
 from tests.gateway.conftest import always, client_of
 from tests.support.change import change_storage
@@ -48,7 +48,7 @@ async def test_many_who_ask_within_a_second_are_one_request(monkeypatch: pytest.
     assert len(asked) == 1
     assert asked[0].startswith("gateway-ready-")
     now += 1
-    monkeypatch.setattr(readiness, "_ANSWER_SECONDS", 0.01)
+    monkeypatch.setattr(app, "_ANSWER_SECONDS", 0.01)
     answers.clear()
     results = await asyncio.gather(*(ready.check() for _ in range(10)), return_exceptions=True)
     assert {type(each) for each in results} == {ProblemError}

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
-from langgraph.checkpoint.dynamodb.gateway import Principal, threads
+from langgraph.checkpoint.dynamodb.gateway import Principal, thread_calls
 from langgraph.checkpoint.dynamodb.gateway.call import Endpoint, endpoints_of
-from langgraph.checkpoint.dynamodb.gateway.principals import RIGHTS
+from langgraph.checkpoint.dynamodb.gateway.serving import RIGHTS
 from tests.gateway.conftest import MakeClient, Script
 from tests.gateway.requests import example, paths_of_texts, replaced
 
-ENDPOINTS = endpoints_of(threads)
+ENDPOINTS = endpoints_of(thread_calls)
 MINE, OTHERS = "acme/1", ("other/1", "acme2/1", "acme", "Acme/1", "/acme/1")
 ACME = Principal("acme-agents", "acme", RIGHTS)
 

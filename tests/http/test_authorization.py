@@ -11,8 +11,7 @@ import httpx
 import pytest
 
 from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, CheckpointerInputError
-from langgraph.checkpoint.dynamodb.http.authorization import authorization
-from langgraph.checkpoint.dynamodb.http.transport import GatewayTransport
+from langgraph.checkpoint.dynamodb.http.transport import GatewayTransport, authorization
 from tests.http.conftest import call
 from tests.support.http_stand_in import Answer, StandIn
 

@@ -9,8 +9,8 @@ import httpx
 import pytest
 
 from langgraph.checkpoint.dynamodb._runtime import attempts
-from langgraph.checkpoint.dynamodb.http.cache import CACHE_TIMEOUT_SECONDS
 from langgraph.checkpoint.dynamodb.http.exchange import DEADLINE, Exchange, ServiceClock
+from langgraph.checkpoint.dynamodb.http.node_cache import CACHE_TIMEOUT_SECONDS
 from tests.http.conftest import call
 
 

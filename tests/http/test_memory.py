@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from langgraph.checkpoint.dynamodb._format.items import partition_of
-from langgraph.checkpoint.dynamodb.gateway.messages import SentValue
-from langgraph.checkpoint.dynamodb.http.memory import Known, KnownCheckpoints
+from langgraph.checkpoint.dynamodb.gateway.opaque import SentValue
+from langgraph.checkpoint.dynamodb.http.operations import Known, KnownCheckpoints
 from tests.support.forks import in_a_child, needs_fork
 
 pytestmark = needs_fork

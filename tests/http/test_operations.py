@@ -21,21 +21,20 @@ from langgraph.checkpoint.dynamodb.errors import (
     CheckpointerInputError,
     ThreadLockLostError,
 )
-from langgraph.checkpoint.dynamodb.gateway import threads
+from langgraph.checkpoint.dynamodb.gateway import thread_calls
 from langgraph.checkpoint.dynamodb.gateway.call import asked_in
-from langgraph.checkpoint.dynamodb.gateway.messages import (
+from langgraph.checkpoint.dynamodb.gateway.opaque import Value
+from langgraph.checkpoint.dynamodb.gateway.thread_calls import (
     ChannelHistory,
     History,
     Page,
     PutResult,
-    Value,
     WritesResult,
 )
 from langgraph.checkpoint.dynamodb.http import operations
-from langgraph.checkpoint.dynamodb.http.lock import GatewayHolder
-from langgraph.checkpoint.dynamodb.http.memory import KnownCheckpoints
-from langgraph.checkpoint.dynamodb.http.service import Inside, Service, ask
-from langgraph.checkpoint.dynamodb.http.values import loaded
+from langgraph.checkpoint.dynamodb.http.operations import KnownCheckpoints
+from langgraph.checkpoint.dynamodb.http.saver import GatewayHolder
+from langgraph.checkpoint.dynamodb.http.service import Inside, Service, ask, loaded
 from tests.support.checkpoints import checkpoint_of, thread_config
 
 T = TypeVar("T")
@@ -196,6 +195,6 @@ def test_the_package_has_no_other_names() -> None:
 def test_arguments_are_checked_as_the_service_would_before_anything_is_sent() -> None:
     unchecked: Any = "keep_some"
     with pytest.raises(CheckpointerInputError, match="strategy: Input should be 'keep_latest'"):
-        _run(ask(threads.prune, "", "t", unchecked))
+        _run(ask(thread_calls.prune, "", "t", unchecked))
     with pytest.raises(CheckpointerInputError, match="makes a key of"):
-        _run(ask(threads.list_runs, "acme/", "t" * 2045))
+        _run(ask(thread_calls.list_runs, "acme/", "t" * 2045))

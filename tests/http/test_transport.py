@@ -21,7 +21,7 @@ from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, Checkp
 from langgraph.checkpoint.dynamodb._runtime import attempts
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb.http import transport as module
-from langgraph.checkpoint.dynamodb.http.documents import compressed
+from langgraph.checkpoint.dynamodb.http.exchange import compressed
 from langgraph.checkpoint.dynamodb.http.transport import GatewayTransport
 from tests.http.conftest import QUICK, Send, call
 from tests.support.http_stand_in import (

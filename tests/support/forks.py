@@ -156,7 +156,7 @@ others.submit(may_fork).result()
 sys.meta_path.insert(0, Finder)
 count = len(sys.modules)
 ask_all(side, saver, "thread-1")
-print(len(sys.modules) - count > 50, late)
+print(len(sys.modules) - count > 10, late)
 """
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import uvicorn
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb.cli.gateway import listen
 from langgraph.checkpoint.dynamodb.gateway import anybody_on_this_machine, create_gateway
-from langgraph.checkpoint.dynamodb.gateway.listening import listen
 
 
 @contextlib.contextmanager

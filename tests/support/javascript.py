@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb.gateway import threads
+from langgraph.checkpoint.dynamodb.gateway import thread_calls
 from langgraph.checkpoint.dynamodb.gateway.call import endpoints_of
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
-from langgraph.checkpoint.dynamodb.gateway.memories import store_storage
-from langgraph.checkpoint.dynamodb.gateway.nodes import cache_storage
+from langgraph.checkpoint.dynamodb.gateway.memory_calls import store_storage
+from langgraph.checkpoint.dynamodb.gateway.node_calls import cache_storage
 from langgraph.checkpoint.dynamodb.gateway.opaque import opaque_storage
-from langgraph.checkpoint.dynamodb.gateway.principals import Principal
-from langgraph.checkpoint.dynamodb.gateway.serving import Reach, Serving
+from langgraph.checkpoint.dynamodb.gateway.serving import Principal, Reach, Serving
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "javascript"
@@ -29,7 +28,7 @@ RECORDED = ROOT / "tests" / "fixtures" / "javascript"
 RECORDER = Path(__file__).with_name("record_requests.mjs")
 # The agent's actions: it asks, and it gets the answer.
 ACTIONS = ("start", "yes")
-_ENDPOINTS = {each.name: each for each in endpoints_of(threads)}
+_ENDPOINTS = {each.name: each for each in endpoints_of(thread_calls)}
 
 
 def recorded(action: str, folder: Path = RECORDED) -> list[Any]:

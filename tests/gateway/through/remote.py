@@ -27,10 +27,9 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.gateway.call import Endpoint, asked_in
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.opaque import OpaqueCodec
-from langgraph.checkpoint.dynamodb.gateway.principals import Principal
-from langgraph.checkpoint.dynamodb.gateway.serving import Reach, Serving
+from langgraph.checkpoint.dynamodb.gateway.serving import Principal, Reach, Serving
 from langgraph.checkpoint.dynamodb.http import operations
-from langgraph.checkpoint.dynamodb.http.memory import KnownCheckpoints
+from langgraph.checkpoint.dynamodb.http.operations import KnownCheckpoints
 from langgraph.checkpoint.dynamodb.http.service import Service
 from langgraph.store.dynamodb.storage import StoreStorage
 from tests.simulation.history import Violation

@@ -16,7 +16,7 @@ from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb.gateway import Principal
 from langgraph.checkpoint.dynamodb.gateway.asking import Trail, asking, patient
-from langgraph.checkpoint.dynamodb.gateway.shares import Shares, slot
+from langgraph.checkpoint.dynamodb.gateway.limits import Shares, slot
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
 from tests.gateway.conftest import Lines
 from tests.gateway.through.conftest import NO_CERTIFICATES

@@ -10,7 +10,7 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
 from langgraph.cache.dynamodb.entries import CacheStorage
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb.gateway import Limits, nodes
+from langgraph.checkpoint.dynamodb.gateway import Limits, node_calls
 from langgraph.checkpoint.dynamodb.http import HttpCache
 from tests.cache import test_cache
 from tests.cache.test_cache import A
@@ -43,7 +43,7 @@ async def make_cache(
         storages.append(CacheStorage(**fields))
         return storages[-1]
 
-    monkeypatch.setattr(nodes, "CacheStorage", storage)
+    monkeypatch.setattr(node_calls, "CacheStorage", storage)
 
     def make(**options: Any) -> Any:
         if "client" in options:

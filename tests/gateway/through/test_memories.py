@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.gateway.call import Endpoint
-from langgraph.checkpoint.dynamodb.gateway.memories import PutRevision
+from langgraph.checkpoint.dynamodb.gateway.memory_calls import PutRevision
 from langgraph.checkpoint.dynamodb.http import HttpStore
 from langgraph.store.dynamodb.batch import Batch, new_memory
 from langgraph.store.dynamodb.memory_items import Expected

@@ -16,8 +16,8 @@ from langgraph.checkpoint.dynamodb import (
     CheckpointerInputError,
     DynamoDBSaver,
 )
-from langgraph.checkpoint.dynamodb.gateway import Limits, memories
-from langgraph.checkpoint.dynamodb.gateway.memories import StoreResults
+from langgraph.checkpoint.dynamodb.gateway import Limits, memory_calls
+from langgraph.checkpoint.dynamodb.gateway.memory_calls import StoreResults
 from langgraph.checkpoint.dynamodb.http import HttpStore
 from langgraph.checkpoint.dynamodb.http.transport import GatewayTransport
 from langgraph.store.dynamodb import DynamoDBStore
@@ -73,7 +73,7 @@ def storages(monkeypatch: pytest.MonkeyPatch) -> list[StoreStorage]:
         made.append(StoreStorage(**fields))
         return made[-1]
 
-    monkeypatch.setattr(memories, "StoreStorage", make)
+    monkeypatch.setattr(memory_calls, "StoreStorage", make)
     return made
 
 

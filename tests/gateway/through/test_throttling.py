@@ -27,7 +27,7 @@ from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb.gateway import Limits, anybody_on_this_machine, create_gateway
 from langgraph.checkpoint.dynamodb.gateway.problems import overloaded
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver, HttpStore
-from langgraph.checkpoint.dynamodb.http.documents import Reply
+from langgraph.checkpoint.dynamodb.http.exchange import Reply
 from langgraph.checkpoint.dynamodb.http.transport import TIMEOUT_SECONDS
 from langgraph.store.dynamodb import DynamoDBStore
 from tests.support.checkpoints import checkpoint_of, thread_config

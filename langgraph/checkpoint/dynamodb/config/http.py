@@ -14,7 +14,7 @@ from .._format.limits import CACHE_RETRY_SECONDS, RETRY_SECONDS
 from ..base_saver import CACHE_BYTES
 from ..errors import CheckpointerInputError
 from ..http import HttpCache, HttpCheckpointSaver, HttpStore
-from ..http.cache import CACHE_TIMEOUT_SECONDS
+from ..http.node_cache import CACHE_TIMEOUT_SECONDS
 from ..http.transport import TIMEOUT_SECONDS
 from ..version import requirement
 from .fields import Address, NotNegative, Seconds, SecondsOrZero, made_function

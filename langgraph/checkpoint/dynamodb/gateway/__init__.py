@@ -1,9 +1,8 @@
 """The HTTP service for agents without AWS access. It owns the table and runs the saver's operations for its clients.
 
-A package above the saver, with the extra `gateway`. The client serializes values; the service owns keys, write order,
-epochs, expiry and recovery. The service never opens what it stores. `threads`, `memories` and `nodes` have the calls,
-each described by its function alone; `call` makes the rest of it. The clients use the same functions, so importing
-them does not load the web framework. The other modules authenticate callers, enforce limits, and build responses.
+The functions of `thread_calls`, `memory_calls` and `node_calls` are the only description of what it serves, and `call`
+makes the rest of them. The clients use the same functions, so importing them does not load the web framework. The other
+modules authenticate callers, enforce limits and build responses. The service never opens the values that it stores.
 """
 
 from __future__ import annotations
@@ -11,12 +10,11 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from .principals import Principal
-
 if TYPE_CHECKING:
     from .app import create_gateway
     from .authentication import Authenticate, anybody_on_this_machine
     from .limits import Limits
+    from .serving import Principal
     from .settings import configured_gateway
 
 __all__ = [
@@ -31,6 +29,7 @@ __all__ = [
 _LATER = {
     "Authenticate": "authentication",
     "Limits": "limits",
+    "Principal": "serving",
     "anybody_on_this_machine": "authentication",
     "configured_gateway": "settings",
     "create_gateway": "app",

@@ -3,38 +3,163 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import logging
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
+import anyio
+from anyio.lowlevel import checkpoint
+from langchain_core.runnables import RunnableConfig
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .._format.wire import WIRE_VERSION
+from ..errors import CheckpointerError
 from ..saver import DynamoDBSaver
-from . import bodies, call, memories, metrics, nodes, threads
-from .access_log import AccessLog, answer, let_go, note
-from .admission import Admission, principal_of
+from . import bodies, call, memory_calls, node_calls, thread_calls
+from .access_log import METRICS_TYPE, AccessLog, Metrics, let_go, note, problem_response
 from .asking import Trail, asking, patient, seconds_left, sleep
 from .authentication import Authenticate
+from .bodies import patience_seconds
 from .call import Endpoint
-from .limits import Limits
-from .memories import store_storage
-from .nodes import cache_storage
+from .limits import REQUEST_BYTES, Held, Limits, MoreMemory, Shares, Slot, slot
+from .memory_calls import store_storage
+from .node_calls import cache_storage
 from .opaque import opaque_storage
 from .openapi import FEATURES, describe
-from .principals import check_right
-from .problems import ProblemError, forbidden
-from .readiness import Readiness
-from .serving import Reach, Serving, check_all, served
-from .shares import REQUEST_BYTES, Held, MoreMemory, Shares, Slot, slot
+from .problems import ProblemError, forbidden, unauthenticated
+from .serving import Principal, Reach, Serving, check_all, check_right, served
 
-ENDPOINTS = call.endpoints_of(threads, memories, nodes)
+# An answer is handed to the server in pieces, so that little of it is left in a buffer when its reader has gone.
+_PIECE_BYTES = 64 << 10
+# The answer as it is, and as the server has it in its buffers.
+_TIMES_AN_ANSWER = 2
+
+
+@dataclass(frozen=True)
+class Admission:
+    """The middleware before everything that reads a body. It admits requests of known principals.
+
+    Args:
+        app: The application.
+        authenticate: Returns a request's principal.
+        sending: The bytes of answers that are not yet read.
+        open_paths: The paths that need no credentials.
+    """
+
+    app: ASGIApp
+    authenticate: Authenticate
+    sending: Shares
+    open_paths: Collection[str]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Authenticate a request, and serve it."""
+        if scope["type"] != "http" or scope["path"] in self.open_paths:
+            await self.app(scope, receive, send)
+            return
+        principal = await self.authenticate(HTTPConnection(scope))
+        if principal is None:
+            raise unauthenticated()
+        async with AsyncExitStack() as held:
+            scope["state"] |= {"principal": principal, "held": held}
+            await self.app(scope, receive, self._timed(principal, send, held))
+
+    def _timed(self, principal: Principal, send: Send, held: AsyncExitStack) -> Send:
+        """Return a `send` that waits for its turn, lets go what the request held, and fails if the client is slow."""
+        begun = list[Message]()
+
+        async def timed_send(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                # Held back until it is the answer's turn, since no other status can be sent after this one.
+                begun.append(message)
+                return
+            body = message.get("body", b"")
+            patience = patience_seconds(len(body))
+            async with AsyncExitStack() as sending:
+                with anyio.fail_after(patience):
+                    await sending.enter_async_context(
+                        self.sending.turn(principal, REQUEST_BYTES + _TIMES_AN_ANSWER * len(body))
+                    )
+                await held.aclose()
+                with anyio.fail_after(patience):
+                    while begun:
+                        await send(begun.pop())
+                    last = max(len(body) - 1, 0) // _PIECE_BYTES * _PIECE_BYTES
+                    for start in range(0, last, _PIECE_BYTES):
+                        piece = body[start : start + _PIECE_BYTES]
+                        await send({**message, "body": piece, "more_body": True})
+                    await send({**message, "body": body[last:]})
+            # After a client disconnects, a server's `send` returns at once. This is where the request can be cancelled.
+            await checkpoint()
+
+        return timed_send
+
+
+def principal_of(connection: HTTPConnection) -> Principal:
+    """Return the principal of an admitted request."""
+    principal: Principal = connection.state.principal
+    return principal
+
+
+logger = logging.getLogger(__name__)
+
+_KEPT_SECONDS = 1
+# A load balancer waits no longer; the saver itself would retry for a minute.
+_ANSWER_SECONDS = 4
+
+
+class Readiness:
+    """Asks the table, once for all callers within a second."""
+
+    def __init__(self, saver: DynamoDBSaver, clock: Callable[[], float] = time.monotonic) -> None:
+        """Store the saver.
+
+        Args:
+            saver: The saver whose table is asked.
+            clock: Returns the time in seconds.
+        """
+        self._saver = saver
+        self._clock = clock
+        self._asked_at = float("-inf")
+        self._asking: asyncio.Future[bool]
+
+    async def check(self) -> None:
+        """Return if the table has answered.
+
+        Raises:
+            ProblemError: It has not; a 503.
+        """
+        if self._clock() - self._asked_at >= _KEPT_SECONDS:
+            self._asked_at = self._clock()
+            self._asking = asyncio.ensure_future(self._ask())
+        # Who gives up leaves the others their answer.
+        if not await asyncio.shield(self._asking):
+            msg = "the table does not answer, or cannot be used; the gateway's log says why"
+            raise ProblemError(503, msg, CheckpointerError, retry_seconds=_KEPT_SECONDS)
+
+    async def _ask(self) -> bool:
+        """Read a checkpoint that cannot exist: one query that finds nothing."""
+        config: RunnableConfig = {"configurable": {"thread_id": f"gateway-ready-{uuid.uuid4().hex}"}}
+        try:
+            await asyncio.wait_for(self._saver.aget_tuple(config), _ANSWER_SECONDS)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the table cannot be used.
+            # The query names nobody's thread, so the message reveals nothing.
+            logger.warning("the table cannot be used: %s: %s", type(error).__name__, error)
+            return False
+        return True
+
+
+ENDPOINTS = call.endpoints_of(thread_calls, memory_calls, node_calls)
 _DESCRIPTION = "/openapi.json"
 _OPEN_PATHS = ("/health", "/ready", _DESCRIPTION)
 
@@ -91,7 +216,7 @@ class _Service:
         self._store = store_storage(saver, limits.search_bytes_max)
         self._cache = cache_storage(saver)
         self._readiness = Readiness(saver)
-        self._metrics = metrics.Metrics()
+        self._metrics = Metrics()
         self._workers = bodies.Workers()
         # A request waits for these in this order, so none of them waits for one before it.
         self._receiving = Shares(limits.wire_bytes, waiting_max=0)
@@ -194,7 +319,7 @@ class _Service:
             result = await asyncio.wait_for(running, seconds)
         accepted = request.headers.get("accept-encoding", "")
         encode = partial(endpoint.encoded, result)
-        return await bodies.answer(encode, accepted, self._workers, principal, memory.read_bytes)
+        return await bodies.respond(encode, accepted, self._workers, principal, memory.read_bytes)
 
     async def _about(self, request: Request) -> Response:
         return _json(
@@ -228,7 +353,7 @@ class _Service:
                 "metrics are about all tenants, and these credentials are for one tenant or owner"
             )
         return PlainTextResponse(
-            self._metrics.text(self._memory.waiting() + self._places.waiting()), media_type=metrics.MEDIA_TYPE
+            self._metrics.text(self._memory.waiting() + self._places.waiting()), media_type=METRICS_TYPE
         )
 
 
@@ -241,4 +366,4 @@ async def _unknown(request: Request, error: Any) -> Response:
     record = request.state.record
     says = f"there is no such endpoint, or it takes another method; see {_DESCRIPTION}"
     problem = ProblemError(error.status_code, says, headers=dict(error.headers or {}))
-    return answer(record, note(record, problem))
+    return problem_response(record, note(record, problem))

@@ -30,8 +30,8 @@ from .._runtime.drivers import Asend
 from .._runtime.failures import is_transient, outage_remedy
 from .._runtime.steps import Call
 from ..errors import CheckpointerError
+from .limits import Slot
 from .problems import ProblemError, unanswered
-from .shares import Slot
 
 DEADLINE_HEADER = "X-Deadline"
 # What is left of the client's time for the answer.

@@ -16,7 +16,7 @@ import boto3
 from mangum import Mangum
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .access_log import REQUEST_ID_HEADER, answer
+from .access_log import REQUEST_ID_HEADER, problem_response
 from .problems import MEDIA_TYPE, ProblemError
 from .settings import configured_gateway
 
@@ -66,7 +66,7 @@ class Bounded:
             " time, or run the gateway on ECS",
             headers={REQUEST_ID_HEADER: record.request_id},
         )
-        await answer(record, problem)(scope, receive, send)
+        await problem_response(record, problem)(scope, receive, send)
 
 
 # With a lifespan, Mangum would end the application after each event, which closes the saver.

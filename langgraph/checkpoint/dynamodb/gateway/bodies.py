@@ -19,11 +19,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from .._format.wire import described_bytes
-from .limits import Limits
-from .principals import Principal
+from .limits import Limits, Shares
 from .problems import ProblemError
-from .shares import Shares
-from .size_limits import check_json
+from .serving import Principal
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -76,9 +74,7 @@ class RequestBody:
         return await workers.run(who, self.size_bytes, partial(self._read, decode))
 
     def _read(self, decode: Callable[[bytes], T]) -> T:
-        content = decompressed(self.data, self.encoding, self.size_bytes)
-        check_json(content)
-        return decode(content)
+        return decode(decompressed(self.data, self.encoding, self.size_bytes))
 
 
 class Workers:
@@ -184,7 +180,7 @@ def _check_media_type(content_type: str) -> None:
         )
 
 
-async def answer(
+async def respond(
     encode: Callable[[], bytes], accept_encoding: str, workers: Workers, who: Principal, size_bytes: int
 ) -> Response:
     """Return the response with what is encoded, of about this size, compressed if the client accepts that."""

@@ -2,32 +2,38 @@
 
 The ordinary operations run with this codec: they cut, compress, encrypt and read values as always, and only the
 serializer is missing. Metadata is the exception: lists filter by it, so it is read as inert data, as far as it is
-small and not encrypted.
+small, JSON can hold it, and it is not encrypted.
+
+A value may come as a delta, its difference to the one of the parent checkpoint. A few bytes can describe gigabytes, so
+`check_deltas` bounds what they describe before anything is built.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
-from pydantic_core import PydanticSerializationError, to_json
 from typing_extensions import override
 
-from .._format.codec import Codec, rough_bytes
-from .._format.inert import LookingSerializer, Stored
-from .._format.items import Item
-from .._format.plain import as_json
-from .._format.wire import digest_of
+from .._format.codec import Codec, metadata_json, rough_bytes
+from .._format.inert import LookingSerializer
+from .._format.items import Item, Partition
+from .._format.segments import StoredValue
+from .._format.wire import described_bytes, digest_of, value_of
+from .._operations.get import read_entry
 from .._operations.list import has_values
+from .._operations.reads import open_cached
+from .._runtime.cache import CachedCheckpoint
+from .._runtime.steps import Op, work
 from .._runtime.storage import Storage
-from ..errors import CheckpointerConfigurationError
-from .messages import Value
+from ..errors import CheckpointerConfigurationError, CheckpointerInputError
+from .call import Argument, Bytes, Digest, Response
 from .problems import ProblemError
-from .size_limits import check_json, count_msgpack
 
 if TYPE_CHECKING:
     from ..saver import DynamoDBSaver
@@ -45,13 +51,49 @@ class OpaqueValue(NamedTuple):
 
 
 class OpaqueMetadata(dict[str, Any]):
-    """Metadata that JSON could not represent: its typed bytes, and what could be read of it as inert data."""
+    """Metadata that a client has serialized: the typed bytes, and the same as data, if JSON can hold them."""
 
-    def __init__(self, typed: OpaqueValue, readable: Mapping[str, Any] | None) -> None:
-        """Take the bytes, and the inert data; `None` if they cannot be read."""
+    def __init__(self, typed: OpaqueValue) -> None:
+        """Take the bytes."""
+        readable = _inert_metadata(*typed)
         super().__init__(readable or {})
         self.typed = typed
         self.is_readable = readable is not None
+
+
+@dataclass(frozen=True)
+class SentValue(Argument):
+    """A value to store, as LangGraph's serializer returns it.
+
+    With a `base`, the digest of the parent's data in the same channel, `data` is the difference to these: a frame of
+    zstd whose prefix they are, and which says its size.
+    """
+
+    type: str
+    data: Bytes
+    base: Digest | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of the whole value. A few bytes can describe gigabytes.
+
+        Raises:
+            ValueError: A delta does not say it.
+        """
+        return len(self.data) if self.base is None else described_bytes(self.data)
+
+
+@dataclass(frozen=True)
+class Value(Response):
+    """A value as LangGraph's serializer returned it.
+
+    One without `data` is among those that the client has, or did not fit into the response: the same request brings it,
+    with the digests of what came.
+    """
+
+    type: str
+    data: Bytes | None = None
+    digest: Digest | None = None
 
 
 class OpaqueCodec(Codec):
@@ -70,39 +112,24 @@ class OpaqueCodec(Codec):
 
     @override
     def loads_metadata(self, kind: str, data: bytes, item: Item) -> Any:
-        return OpaqueMetadata(OpaqueValue(kind, data), _inert_metadata(kind, data))
+        return OpaqueMetadata(OpaqueValue(kind, data))
 
 
 def _inert_metadata(kind: str, data: bytes) -> Mapping[str, Any] | None:
-    """Return metadata as inert data; `None` if it is not LangGraph's, encrypted, too large or too deep."""
+    """Return metadata as JSON data; `None` if it is not LangGraph's, encrypted, too large, or has objects in it."""
     if len(data) > _METADATA_BYTES_MAX:
         return None
     try:
-        if kind == "msgpack":
-            count_msgpack(data)
-        elif kind == "json":
-            check_json(data)
         found = _LOOKING.loads_typed((kind, data))
-    except (ProblemError, ValueError, RecursionError):
+    except (ValueError, RecursionError):
         return None
-    is_object = isinstance(found, dict) and all(isinstance(each, str) for each in found)
-    return found if is_object else None
+    return found if isinstance(found, dict) and metadata_json(found) is not None else None
 
 
 def may_match(metadata: Mapping[str, Any], metadata_filter: Mapping[str, Any]) -> bool:
     """Tell whether metadata has the values of a filter. What only its client can read, its client has to compare."""
-    if not isinstance(metadata, OpaqueMetadata):
-        return has_values(metadata, metadata_filter)
-    # An object may equal anything: the client's serializer makes it.
-    compared = {name: each for name, each in metadata_filter.items() if not _has_objects(metadata.get(name))}
-    return not metadata.is_readable or has_values(metadata, compared)
-
-
-def _has_objects(value: Any) -> bool:
-    """Tell whether inert data has an object in it."""
-    if isinstance(value, (dict, list, tuple)):
-        return any(map(_has_objects, value.values() if isinstance(value, dict) else value))
-    return isinstance(value, Stored)
+    is_unreadable = isinstance(metadata, OpaqueMetadata) and not metadata.is_readable
+    return is_unreadable or has_values(metadata, metadata_filter)
 
 
 def opaque_storage(saver: DynamoDBSaver) -> Storage:
@@ -163,18 +190,76 @@ def size_of(found: CheckpointTuple) -> int:
     return rough_bytes(metadata) + sum(len(each.data) for each in values)
 
 
-def shown_metadata(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], Value | None]:
-    """Return metadata as an answer has them, and their typed bytes if not all of them can be sent as they are."""
-    sent = as_json(metadata)
-    if isinstance(metadata, OpaqueMetadata):
-        return {name: each for name, each in sent.items() if _fits({name: each})}, Value(*metadata.typed)
-    return sent, None
+# Deltas
 
 
-def _fits(entry: dict[str, Any]) -> bool:
-    """Tell whether UTF-8 can hold an entry: no half a surrogate pair."""
+def check_deltas(deltas: Mapping[str, SentValue], bytes_max: int) -> int:
+    """Return how many bytes deltas describe.
+
+    Raises:
+        CheckpointerInputError: One does not say how large its value is.
+        ProblemError: More than a body may have; a 413.
+    """
     try:
-        to_json(entry)
-    except PydanticSerializationError:
-        return False
-    return True
+        size = sum(each.size_bytes for each in deltas.values())
+    except ValueError as error:
+        raise CheckpointerInputError(
+            f"a delta cannot be read ({error}); send it as a frame of zstd with its content size"
+        ) from None
+    if size > bytes_max:
+        msg = (
+            f"the deltas of values describe {size:,} bytes, and {bytes_max:,} are allowed; keep"
+            " less in the state, or raise decompressed_bytes_max in the gateway's limits"
+        )
+        raise ProblemError(413, msg)
+    return size
+
+
+def rebuilt(
+    storage: Storage, partition: Partition, parent_id: str | None, deltas: Mapping[str, SentValue]
+) -> Op[Mapping[str, OpaqueValue]]:
+    """Return the values that came as deltas, as far as the parent has what they are based on.
+
+    Raises:
+        CheckpointerInputError: A delta is damaged.
+    """
+    if not deltas or parent_id is None:
+        return {}
+    entry = storage.cache.checkpoint(partition.pk, parent_id)
+    if entry is None:
+        entry = yield from read_entry(storage, partition, parent_id)
+        if entry is None:
+            return {}
+        # The put needs it, too.
+        storage.cache.remember_checkpoint(partition.pk, parent_id, replace(entry, contents={}))
+    size = sum(each.size_bytes for each in deltas.values())
+    return (yield from work(partial(_rebuilt, storage, partition, deltas, entry), size))
+
+
+def _rebuilt(
+    storage: Storage, partition: Partition, deltas: Mapping[str, SentValue], entry: CachedCheckpoint
+) -> dict[str, OpaqueValue]:
+    found: dict[str, OpaqueValue] = {}
+    for name, delta in deltas.items():
+        stored = entry.values.get(name)
+        base = None if stored is None else _base(storage, partition, entry, stored)
+        if base is not None and digest_of(base) == delta.base:
+            found[name] = OpaqueValue(delta.type, _applied(delta, base, name))
+    return found
+
+
+def _base(
+    storage: Storage, partition: Partition, entry: CachedCheckpoint, stored: StoredValue
+) -> bytes | None:
+    """Return a value of the parent, from what was just read or from cached segments; `None` if some are not cached."""
+    contents = entry.contents or open_cached(storage, partition, entry.epoch, stored.segments)
+    return stored.join(contents) if contents.keys() >= set(stored.segments) else None
+
+
+def _applied(delta: SentValue, base: bytes, name: str) -> bytes:
+    try:
+        return value_of(base, delta.data)
+    except ValueError as error:
+        raise CheckpointerInputError(
+            f"the delta of channel {name!r} is damaged ({error}); send the value whole"
+        ) from error

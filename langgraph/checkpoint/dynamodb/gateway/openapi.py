@@ -12,7 +12,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter
 
 from ..version import __version__
-from . import metrics, problems
+from . import problems
+from .access_log import METRICS_TYPE
 from .call import Endpoint
 from .limits import Limits
 
@@ -66,7 +67,7 @@ def describe(endpoints: Iterable[Endpoint[Any]]) -> dict[str, Any]:
     schemas, definitions = TypeAdapter.json_schemas(
         [(name, "validation", each) for name, each in models.items()], ref_template=_REFERENCES
     )
-    text = {metrics.MEDIA_TYPE: {"schema": {"type": "string"}}}
+    text = {METRICS_TYPE: {"schema": {"type": "string"}}}
     paths = {
         "/about": {"get": _operation("about", _content("About"), security=_SECURITY)},
         "/health": {"get": _operation("health", _content("ServiceStatus"))},

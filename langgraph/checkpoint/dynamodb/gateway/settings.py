@@ -27,10 +27,18 @@ from ..config.variables import Variables
 from ..errors import CheckpointerConfigurationError
 from ..saver import DynamoDBSaver
 from .app import create_gateway
-from .authentication import Authenticate, BearerTokens, any_of, anybody_on_this_machine
-from .jwt import JsonWebTokens, JwtOptions, Rights, Tenant
+from .authentication import (
+    Authenticate,
+    BearerTokens,
+    JsonWebTokens,
+    JwtOptions,
+    Rights,
+    Tenant,
+    any_of,
+    anybody_on_this_machine,
+)
 from .limits import Limits
-from .principals import Principal
+from .serving import Principal
 
 logger = logging.getLogger(__name__)
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 from .saver import HttpCheckpointSaver
 
 if TYPE_CHECKING:
-    from .cache import HttpCache
+    from .node_cache import HttpCache
     from .store import HttpStore
 
 __all__ = ["HttpCache", "HttpCheckpointSaver", "HttpStore"]
 
 # An agent that uses neither does not load them.
-_LATER = {"HttpCache": "cache", "HttpStore": "store"}
+_LATER = {"HttpCache": "node_cache", "HttpStore": "store"}
 
 
 def __getattr__(name: str) -> Any:

@@ -7,29 +7,199 @@ from __future__ import annotations
 
 import json
 import ssl
+import sys
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from functools import cached_property
 from hashlib import sha256
 from http import HTTPStatus
 from typing import Any
 
+import httpx
+
+from .. import errors
 from .._runtime.attempts import Attempts
 from .._runtime.steps import Call
 from ..errors import CheckpointerConfigurationError, CheckpointerError
 from ..gateway.call import asked_in
-from . import documents
-from .documents import Reply
-from .problems import REQUEST_ID, TurnedAwayError, failure_of
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+
+MEDIA_TYPE = "application/json"
+ENCODING = "zstd"
+
+_ZSTD_LEVEL = 3
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A response as it was received."""
+
+    status_code: int
+    headers: Mapping[str, str]
+    body: bytes
+    """Compressed as its Content-Encoding says: with zstd, or not at all."""
+
+    @property
+    def content(self) -> bytes:
+        """The decompressed body.
+
+        Raises:
+            CutOffError: The body is not complete.
+            BadDocumentError: It is compressed in another way.
+        """
+        encoding = self.headers.get("Content-Encoding", "").strip().lower()
+        if encoding in ("", "identity"):
+            return self.body
+        if encoding != ENCODING:
+            raise BadDocumentError(f"it is compressed as {encoding}")
+        try:
+            return zstd.decompress(self.body)
+        except zstd.ZstdError as error:
+            raise CutOffError(f"its compressed body is not complete ({error})") from error
+
+
+class BadDocumentError(ValueError):
+    """The received bytes are not an answer."""
+
+
+class CutOffError(BadDocumentError):
+    """The received bytes are only a part of the response."""
+
+
+def compressed(data: bytes) -> bytes:
+    """Compress a body for the service."""
+    return zstd.compress(data, _ZSTD_LEVEL)
+
+
+REQUEST_ID = "X-Request-Id"
+
+# Statuses of a gateway, or of a proxy in front of it, that cannot serve a request at the moment.
+_PASSING = frozenset({429, 502, 503, 504})
+# API Gateway's status if Lambda has no room for an invocation. A gateway's own has a problem, and stays.
+_PASSING_WITHOUT_PROBLEM = 500
+_WORDS_MAX = 1000
+
+
+class TurnedAwayError(Exception):
+    """The gateway does not serve a request at the moment."""
+
+    def __init__(self, failure: CheckpointerError, problem: Mapping[str, Any], after_seconds: float) -> None:
+        """Take the error to raise if retries do not help, the problem, and how many seconds the gateway asks to wait.
+
+        If the gateway's table throttles, a client waits by itself, as a saver on the table does.
+        """
+        super().__init__(str(failure))
+        self.failure = failure
+        is_throttled = problem.get("throttled") is True
+        self.after_seconds = 0.0 if is_throttled else after_seconds
+        # By this, events count it as DynamoDB's own error.
+        self.response = {"Error": {"Code": "ThrottlingException"}} if is_throttled else {}
+
+
+def failure_of(response: Reply, url: str, request_id: str) -> Exception:
+    """Return the exception for an error response.
+
+    Args:
+        response: The response.
+        url: The gateway's address.
+        request_id: The request's id.
+    """
+    failure = _failure(response, url, request_id)
+    problem, status = _problem(response), response.status_code
+    if status in _PASSING or (status == _PASSING_WITHOUT_PROBLEM and not problem):
+        return TurnedAwayError(failure, problem, _after_seconds(response))
+    return failure
+
+
+def failure_in(problem: Mapping[str, Any]) -> CheckpointerError:
+    """Return the exception for a problem in a document, also for one that only a newer gateway knows."""
+    return _named_error(problem) or CheckpointerError(f"the gateway says: {_words(problem)}")
+
+
+def _failure(response: Reply, url: str, request_id: str) -> CheckpointerError:
+    problem, status = _problem(response), response.status_code
+    phrase = httpx.codes.get_reason_phrase(status) or "(an unknown status)"
+    says = f"{status} {_words(problem) or phrase}"
+    if status == HTTPStatus.UNAUTHORIZED:
+        msg = f"the gateway at {url} refused the credentials ({says}); pass auth=, or a token that has not expired"
+        return CheckpointerConfigurationError(msg)
+    if status == HTTPStatus.FORBIDDEN:
+        msg = f"the gateway at {url} does not allow this ({says}); check auth=, or ask its operator for the right"
+        return CheckpointerConfigurationError(msg)
+    if 300 <= status < 400:
+        msg = f"the gateway at {url} redirects ({says}), which this client does not follow; check url"
+        return CheckpointerConfigurationError(msg)
+    if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE and not problem:
+        msg = (
+            f"a proxy in front of the gateway at {url} refuses a body of this size ({says}); let it accept the"
+            " gateway's body_bytes_max, 64 MiB by default (nginx: client_max_body_size 64m), or keep less in the state"
+        )
+        return CheckpointerConfigurationError(msg)
+    request_id = response.headers.get(REQUEST_ID) or request_id
+    named = _named_error(problem)
+    if named is not None:
+        if sys.version_info >= (3, 11):
+            named.add_note(f"The gateway at {url} gave this answer to request {request_id}.")
+        return named
+    remedy = (
+        ""
+        if problem
+        else "; the gateway itself does not answer like this: check url, and any proxy in front of the gateway"
+    )
+    return CheckpointerError(f"the gateway at {url} answered {says} (request id {request_id}){remedy}")
+
+
+def _problem(response: Reply) -> Mapping[str, Any]:
+    """Return the problem in a response's body; empty if there is none."""
+    if "problem+json" not in response.headers.get("Content-Type", ""):
+        return {}
+    try:
+        problem = json.loads(response.content)
+    except ValueError:
+        return {}
+    return problem if isinstance(problem, dict) else {}
+
+
+def _named_error(problem: Mapping[str, Any]) -> CheckpointerError | None:
+    """Return the exception that a problem's type names, with its message; `None` if it names none of ours."""
+    name = str(problem.get("type", "")).replace(":", "/").replace("#", "/").rpartition("/")[2]
+    kind = getattr(errors, name, None)
+    if isinstance(kind, type) and issubclass(kind, CheckpointerError) and "detail" in problem:
+        return kind(_words(problem))
+    return None
+
+
+def _words(problem: Mapping[str, Any]) -> str:
+    return str(problem.get("detail") or problem.get("title") or "")[:_WORDS_MAX]
+
+
+def _after_seconds(response: Reply) -> float:
+    """Return how many seconds to wait before the next attempt, by the header, which has seconds or a date."""
+    text = response.headers.get("Retry-After", "")
+    if text.isdecimal():
+        return float(text)
+    try:
+        until = parsedate_to_datetime(text)
+    except ValueError:
+        return 0.0
+    return max(0.0, (until.astimezone(timezone.utc) - datetime.now(timezone.utc)).total_seconds())
+
 
 _ABOUT = "about"
 # Processes of a service share nothing but the table. Proxies send requests with the same value to the same process.
 _THREAD = "X-Thread"
 _THREAD_CHARACTERS = 16
-_HEADERS = {"Accept-Encoding": documents.ENCODING, "User-Agent": "langgraph-dynamodb"}
+_HEADERS = {"Accept-Encoding": ENCODING, "User-Agent": "langgraph-dynamodb"}
 # Until when the client waits, by the service's clock. The service does not carry out a request that arrives later.
 DEADLINE = "X-Deadline"
 # The clocks of a service's processes differ by a little.
@@ -83,11 +253,11 @@ class Exchange:
         self._request: dict[str, Any] = {"method": "GET", "url": f"{url}/{_ABOUT}", "headers": headers}
         if self._asked is not None:
             content = self._asked.body()
-            headers["Content-Type"] = documents.MEDIA_TYPE
+            headers["Content-Type"] = MEDIA_TYPE
             headers |= _affinity(self._asked.inside.named)
             if len(content) >= _COMPRESSED_BYTES_MIN:
-                content = documents.compressed(content)
-                headers["Content-Encoding"] = documents.ENCODING
+                content = compressed(content)
+                headers["Content-Encoding"] = ENCODING
             path = self._asked.endpoint.path
             self._request |= {"method": "POST", "url": f"{url}{path}", "content": content}
 
@@ -108,7 +278,7 @@ class Exchange:
         try:
             return json.loads(content) if self._asked is None else self._asked.result(content)
         except (ValueError, RecursionError) as error:
-            raise documents.BadDocumentError("it is not one of this release") from error
+            raise BadDocumentError("it is not one of this release") from error
 
     def _check(self, response: Reply) -> None:
         """Raise the exception for a response that is none of the gateway's."""
@@ -116,7 +286,7 @@ class Exchange:
         if response.status_code != HTTPStatus.OK:
             raise failure_of(response, self._url, self.request_id)
         media_type = response.headers.get("Content-Type", "")
-        if media_type.partition(";")[0].strip().lower() != documents.MEDIA_TYPE:
+        if media_type.partition(";")[0].strip().lower() != MEDIA_TYPE:
             msg = (
                 f"the server at {self._url} is not a gateway of this release: it sent {media_type or 'no media type'};"
                 " check url, and any proxy in front of the gateway"
@@ -134,15 +304,13 @@ class Exchange:
 
     def _told(self, error: Exception) -> Exception:
         """Return the exception that the caller gets for one of ours or of httpx."""
-        import httpx  # noqa: PLC0415 - it is loaded by now.
-
         if isinstance(error, TurnedAwayError):
             return error.failure
-        if isinstance(error, documents.CutOffError):
+        if isinstance(error, CutOffError):
             return CheckpointerError(
                 f"the answer of the gateway at {self._url} broke off: {error}; retry the call"
             )
-        if isinstance(error, documents.BadDocumentError):
+        if isinstance(error, BadDocumentError):
             return CheckpointerError(f"the answer of the gateway at {self._url} cannot be read: {error}")
         if isinstance(error, httpx.RequestError):
             return CheckpointerError(
@@ -162,9 +330,7 @@ def _affinity(thread_ids: Sequence[str]) -> Mapping[str, str]:
 
 def _is_transient(error: Exception) -> bool:
     """Tell whether the same request may succeed later."""
-    import httpx  # noqa: PLC0415 - it is loaded by now.
-
-    if isinstance(error, (TurnedAwayError, documents.CutOffError)):
+    if isinstance(error, (TurnedAwayError, CutOffError)):
         return True
     ours = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)
     return (

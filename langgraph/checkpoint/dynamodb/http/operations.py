@@ -41,7 +41,7 @@ from .._operations.put_writes import checked_task
 from .._operations.runs import RunSummary
 from .._operations.thread_item import tell_of_missing_owner
 from .._operations.threads import MOMENT_MAX, ThreadPage, ThreadQuery
-from .._runtime.cache import Facts
+from .._runtime.cache import Facts, LruCache
 from .._runtime.steps import Emit, Op, Stream, work
 from ..errors import (
     CheckpointCorruptionError,
@@ -49,23 +49,52 @@ from ..errors import (
     CheckpointerInputError,
     CheckpointSerializationError,
 )
-from ..gateway import threads
+from ..gateway import thread_calls
 from ..gateway.call import encoded, size_of
-from ..gateway.messages import (
-    ChannelHistory,
-    CheckpointFields,
-    FoundCheckpoint,
-    History,
-    SentValue,
-    Value,
-    Write,
-)
-from ..gateway.messages import Checkpoint as Shown
+from ..gateway.opaque import SentValue, Value
 from ..gateway.serving import Serving
-from .memory import Known, KnownCheckpoints
-from .problems import failure_in
-from .service import Service, ask
-from .values import data_of, dumped, loaded
+from ..gateway.thread_calls import ChannelHistory, CheckpointFields, FoundCheckpoint, History, Write
+from ..gateway.thread_calls import Checkpoint as Shown
+from .exchange import failure_in
+from .service import Service, ask, data_of, dumped, loaded
+
+# What an entry takes, and each of its values, beside the bytes of the values.
+_ENTRY_BYTES = 1000
+_VALUE_BYTES = 300
+
+
+@dataclass(frozen=True)
+class Known:
+    """A checkpoint that the service has acknowledged or returned: its values, as the service has them."""
+
+    checkpoint_id: str = ""
+    versions: Mapping[str, Any] = field(default_factory=dict)
+    values: Mapping[str, SentValue] = field(default_factory=dict)
+    """By channel, as requests have them."""
+
+    @property
+    def size_bytes(self) -> int:
+        """The estimated memory of the entry, in bytes."""
+        return _ENTRY_BYTES + sum(_VALUE_BYTES + len(each.data) for each in self.values.values())
+
+
+class KnownCheckpoints(LruCache[Partition, Known]):
+    """The newest known checkpoint of each namespace, up to a total size."""
+
+    def newest(self, partition: Partition) -> Known:
+        """Return the newest known checkpoint of a namespace; one without values if none is known."""
+        return self.get(partition) or Known()
+
+    def remember(self, partition: Partition, known: Known) -> None:
+        """Keep a checkpoint instead of the one before."""
+        self.keep(partition, known, known.size_bytes)
+
+    def forget_thread(self, thread_id: str | None = None) -> None:
+        """Forget a thread, or all."""
+        for partition in self.keys():
+            if thread_id in (None, partition.thread_id):
+                self.forget(partition)
+
 
 # A service that wants values wants all of them at once. A deletion meanwhile may make it want more.
 _PUT_ATTEMPTS_MAX = 4
@@ -158,7 +187,7 @@ def get_tuple(client: Client, config: RunnableConfig) -> Op[CheckpointTuple | No
     have = {digest_of(data): data for data in known if len(data) >= _HAVE_BYTES_MIN}
     place = (partition.thread_id, partition.namespace, checkpoint_id)
     while True:
-        first = (yield from client.ask(threads.get_tuple, *place, have=tuple(have))).checkpoint
+        first = (yield from client.ask(thread_calls.get_tuple, *place, have=tuple(have))).checkpoint
         if first is None:
             return None
         found = yield from _all_of_checkpoint(client, first, have)
@@ -178,7 +207,7 @@ def _all_of_checkpoint(client: Client, found: Shown, have: Mapping[bytes, bytes]
     place = (found.thread_id, found.checkpoint_ns, found.checkpoint_id)
 
     def again(have: Sequence[bytes]) -> Op[Shown | None]:
-        answer: FoundCheckpoint = yield from client.ask(threads.get_tuple, *place, have=tuple(have))
+        answer: FoundCheckpoint = yield from client.ask(thread_calls.get_tuple, *place, have=tuple(have))
         return answer.checkpoint
 
     def filled(found: Shown, full: Full) -> Shown:
@@ -306,7 +335,7 @@ def _list(
     first = _PAGE_FIRST if limit is None and "thread_id" in wanted else _PAGE_MAX
     after, count, errors = None, first if limit is None else min(limit, first), ErrorCollector()
     while left:
-        page = yield from client.ask(threads.list_checkpoints, **wanted, limit=count, after=after)
+        page = yield from client.ask(thread_calls.list_checkpoints, **wanted, limit=count, after=after)
         for each in page.checkpoints:
             name = f"namespace {each.checkpoint_ns!r} of thread {each.thread_id!r}"
             # One of another prefix has no id for this agent. What is older than what cannot be read is left out, too:
@@ -396,7 +425,7 @@ def _history_page(
 
     def again(have: Sequence[bytes]) -> Op[History]:
         return client.ask(
-            threads.get_delta_channel_history,
+            thread_calls.get_delta_channel_history,
             partition.thread_id,
             tuple(channels),
             partition.namespace,
@@ -450,7 +479,7 @@ def put(
         sent = yield from work(describing, sum(len(values[name].data) for name in changed))
         yield from client.service.check_fit(sent, what)
         answer = yield from client.ask(
-            threads.put,
+            thread_calls.put,
             partition.thread_id,
             cast("CheckpointFields", sent_fields),
             readable,
@@ -563,7 +592,7 @@ def put_writes(
     # A service may still carry out a request that we gave up. Only we know that this call is still waited for.
     order: int | None = int(client.clock() * 1000)
     while order is not None:
-        later = (yield from client.ask(threads.put_writes, *task, order)).later
+        later = (yield from client.ask(thread_calls.put_writes, *task, order)).later
         order = None if later is None else later + 1
 
 
@@ -574,14 +603,14 @@ def delete_thread(client: Client, thread_id: str) -> Op[None]:
     """Delete a thread."""
     checked = client.thread(thread_id)
     client.memory.forget_thread(checked)
-    yield from client.ask(threads.delete_thread, checked)
+    yield from client.ask(thread_calls.delete_thread, checked)
 
 
 def delete_owner(client: Client, owner: str, parallel: int = AT_ONCE) -> Op[DeletedThreads]:
     """Delete the threads of an owner."""
     del parallel
     client.memory.forget_thread()
-    found = yield from client.ask(threads.delete_owner, checked_id(owner, "owner"))
+    found = yield from client.ask(thread_calls.delete_owner, checked_id(owner, "owner"))
     return DeletedThreads(
         [each.removeprefix(client.prefix) for each in found.deleted],
         {each.removeprefix(client.prefix): reason for each, reason in found.failed.items()},
@@ -592,7 +621,7 @@ def delete_for_runs(client: Client, run_ids: Sequence[str]) -> Op[None]:
     """Delete the checkpoints of runs."""
     checked = arguments.checked_ids(run_ids, "run_ids")
     client.memory.forget_thread()
-    yield from client.ask(threads.delete_for_runs, checked, thread_prefix="")
+    yield from client.ask(thread_calls.delete_for_runs, checked, thread_prefix="")
 
 
 def prune(client: Client, thread_ids: Sequence[str], strategy: str, keep_last: int | None) -> Op[None]:
@@ -603,7 +632,9 @@ def prune(client: Client, thread_ids: Sequence[str], strategy: str, keep_last: i
     for each in checked:
         client.memory.forget_thread(each)
         with collector.capture(f"thread {each!r}"):
-            yield from client.ask(threads.prune, each, cast("threads.Strategy", strategy), keep_last)
+            yield from client.ask(
+                thread_calls.prune, each, cast("thread_calls.Strategy", strategy), keep_last
+            )
     collector.raise_first()
 
 
@@ -614,7 +645,7 @@ def copy_thread(client: Client, source_thread_id: str, target_thread_id: str) ->
     if source == to:
         msg = f"source and target are both thread {source!r}; give another id for the copy"
         raise CheckpointerInputError(msg)
-    yield from client.ask(threads.copy_thread, source, to)
+    yield from client.ask(thread_calls.copy_thread, source, to)
 
 
 # The directory
@@ -630,13 +661,13 @@ def set_thread(
     inside = items.partition_of(client.prefix + checked)
     described(ThreadDescription(), inside, None if named is None else client.prefix + named, title, metadata)
     told = None if metadata is None else _as_json(metadata, "metadata")
-    yield from client.ask(threads.set_thread, checked, named, title, told)
+    yield from client.ask(thread_calls.set_thread, checked, named, title, told)
 
 
 def list_threads(client: Client, query: ThreadQuery) -> Op[ThreadPage]:
     """List the threads of an owner, or all threads with the prefix, newest activity first."""
     page = yield from client.ask(
-        threads.list_threads,
+        thread_calls.list_threads,
         None if query.owner is None else checked_id(query.owner, "owner"),
         query.status,
         query.wanted_metadata() or None,
@@ -660,4 +691,4 @@ def list_threads(client: Client, query: ThreadQuery) -> Op[ThreadPage]:
 
 def list_runs(client: Client, thread_id: str) -> Op[list[RunSummary]]:
     """List the runs of a thread."""
-    return (yield from client.ask(threads.list_runs, client.thread(thread_id))).runs
+    return (yield from client.ask(thread_calls.list_runs, client.thread(thread_id))).runs

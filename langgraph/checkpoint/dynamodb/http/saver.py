@@ -2,26 +2,76 @@
 
 from __future__ import annotations
 
+import random
+import time
 from collections.abc import Callable
-from typing import Concatenate
+from dataclasses import dataclass, field, replace
+from typing import Concatenate, Literal, TypeAlias
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from typing_extensions import Unpack, override
 
 from .._format.limits import RETRY_SECONDS
+from .._operations.thread_lock import Attempt, Hold, lost
 from .._runtime.cache import Facts
 from .._runtime.options import check_bytes, check_owner_options
+from .._runtime.steps import Op, result
 from .._runtime.storage import Storage
 from ..base_saver import CACHE_BYTES, P, T, TableSaver
+from ..gateway import thread_calls
 from ..locks import ThreadLocks
 from . import operations
-from .lock import GatewayHolder
-from .memory import KnownCheckpoints
-from .operations import Client
-from .options import GatewayKeywords, check_prefix
-from .service import GatewayAccounting, ServiceClient
-from .transport import TIMEOUT_SECONDS
-from .values import client_serde, codec_of
+from .operations import Client, KnownCheckpoints
+from .service import GatewayAccounting, ServiceClient, call_to, client_serde, codec_of
+from .transport import TIMEOUT_SECONDS, GatewayKeywords, check_prefix
+
+Action: TypeAlias = Literal["acquire", "renew", "release"]
+
+
+@dataclass(frozen=True)
+class GatewayHolder:
+    """Reaches the holds on threads through a gateway."""
+
+    prefix: str
+    """The beginning of thread ids in the table, which the agent does not know."""
+    rng: random.Random = field(default_factory=random.SystemRandom)
+
+    def clock(self) -> float:
+        """Return the time in epoch seconds, by this process's clock."""
+        return time.time()
+
+    def attempt(self, hold: Hold, delay_seconds: float) -> Op[Attempt]:
+        """Try to acquire a hold after a delay."""
+        held_until, free_in_seconds = yield from self._asked("acquire", hold, delay_seconds)
+        return Attempt(held_until, free_in_seconds)
+
+    def renew(self, hold: Hold) -> Op[float]:
+        """Renew a hold; return when it ends.
+
+        Raises:
+            ThreadLockLostError: Another runner has acquired the thread, or the hold has been released.
+        """
+        held_until, _ = yield from self._asked("renew", hold)
+        if held_until is None:
+            raise lost(hold)
+        return held_until
+
+    def release(self, hold: Hold, after: BaseException | None = None) -> Op[None]:
+        """Release a hold."""
+        del after
+        yield from self._asked("release", hold)
+
+    def _asked(
+        self, action: Action, hold: Hold, delay_seconds: float = 0.0
+    ) -> Op[tuple[float | None, float]]:
+        asked = call_to(
+            thread_calls.lock, self.prefix, hold.root.thread_id, action, hold.token, float(hold.ttl_seconds)
+        )
+        # The hold begins when the service has the request, which is later.
+        held_until = self.clock() + delay_seconds + hold.ttl_seconds
+        outcomes = yield (replace(asked, delay_seconds=delay_seconds),)
+        answer: Attempt = result(outcomes[0])
+        return None if answer.held_until is None else held_until, answer.free_in_seconds
 
 
 class HttpCheckpointSaver(ServiceClient, ThreadLocks, TableSaver):

@@ -7,20 +7,86 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
 from .._format import items
+from .._format.codec import Codec, UnreadableError
 from .._format.labels import name_of
 from .._format.wire import WIRE_VERSION
 from .._runtime.events import Meter, Observer
-from .._runtime.options import check_on_event, refuse_unknown
+from .._runtime.options import check_on_event, check_serde, refuse_unknown
 from .._runtime.requests import grouped
 from .._runtime.steps import Call, Op, result
 from .._runtime.transport_owner import TransportOwner
 from ..errors import CheckpointerConfigurationError, CheckpointerInputError
-from ..gateway.call import asked_in, call_of, encoded, size_of
-from ..gateway.messages import MANY_MAX, Kind
+from ..gateway.call import MANY_MAX, Kind, asked_in, call_of, encoded, size_of
+from ..gateway.opaque import SentValue, Value
 from ..gateway.serving import Serving
-from .options import GatewayKeywords
-from .transport import GatewayTransport
+from .transport import GatewayKeywords, GatewayTransport
+
+
+def client_serde(serde: SerializerProtocol | None) -> SerializerProtocol:
+    """Return the serializer of a client: by default LangGraph's in strict mode, since others may write what it reads.
+
+    Raises:
+        CheckpointerInputError: It is no serializer.
+        CheckpointerConfigurationError: It is an `EncryptedSerializer`.
+    """
+    check_serde(serde)
+    serde = JsonPlusSerializer(allowed_msgpack_modules=None) if serde is None else serde
+    codec_of(serde)
+    return serde
+
+
+def codec_of(serde: SerializerProtocol) -> Codec:
+    """Return the codec of a client's serializer.
+
+    Raises:
+        CheckpointerConfigurationError: It is an `EncryptedSerializer`.
+    """
+    codec = Codec(serde)
+    if codec.encrypts:
+        msg = (
+            f"serde is a {type(serde).__name__}, and a client of the gateway cannot encrypt: all of a value would be"
+            " new to the service whenever a part of it changes. Give the key to the service, as encryption_key of its"
+            " checkpointer (`langgraph-dynamodb docs encrypt`), and the client a serde without a cipher"
+        )
+        raise CheckpointerConfigurationError(msg)
+    return codec
+
+
+def dumped(codec: Codec, value: Any, what: str, path: str = "value") -> SentValue:
+    """Serialize a value, and return it as requests have it.
+
+    Raises:
+        CheckpointSerializationError: The serializer cannot write it; the message says what it is.
+    """
+    return SentValue(*codec.dumps(value, what, path))
+
+
+def loaded(codec: Codec, value: Value | SentValue, what: str) -> Any:
+    """Deserialize a value of an answer.
+
+    Raises:
+        UnreadableError: The serializer cannot read it; the message says what it is.
+    """
+    try:
+        return codec.loads_typed((value.type, data_of(value)))
+    except Exception as error:
+        msg = (
+            f"{what} is intact, but the saver's serde cannot read its {value.type!r} data ({error}); give the"
+            " saver the serde that it was written with"
+        )
+        raise UnreadableError(msg) from error
+
+
+def data_of(value: Value | SentValue) -> bytes:
+    """Return the data of a value that is complete."""
+    if value.data is None:
+        raise ValueError("the answer has no data of it")
+    return value.data
+
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -38,8 +38,8 @@ from ..errors import (
     CheckpointerInputError,
     SearchLimitError,
 )
-from ..gateway import memories
-from ..gateway.memories import (
+from ..gateway import memory_calls
+from ..gateway.memory_calls import (
     Condition,
     Memory,
     MemoryKey,
@@ -53,9 +53,8 @@ from ..gateway.memories import (
     StoreSearch,
 )
 from ..gateway.serving import Serving
-from .options import GatewayKeywords
 from .service import GatewayAccounting, ServiceClient, ask
-from .transport import TIMEOUT_SECONDS
+from .transport import TIMEOUT_SECONDS, GatewayKeywords
 
 # As a store on the table, with a serializer that can write every number.
 _CODEC = Codec(JsonPlusSerializer(pickle_fallback=True))
@@ -183,12 +182,12 @@ class HttpStore(ServiceClient, TableStore):
     @override
     def _delete_namespace(self, namespace_prefix: tuple[str, ...]) -> Op[int]:
         with self._listings.changing([namespace_prefix]):
-            return (yield from _removed(memories.delete_namespace, namespace_prefix))
+            return (yield from _removed(memory_calls.delete_namespace, namespace_prefix))
 
     @override
     def _sweep_ttl(self, namespace_prefix: tuple[str, ...]) -> Op[int]:
         with self._listings.changing([namespace_prefix]):
-            return (yield from _removed(memories.sweep_ttl, namespace_prefix))
+            return (yield from _removed(memory_calls.sweep_ttl, namespace_prefix))
 
     @override
     def _export_items(self, namespace_prefix: tuple[str, ...]) -> Stream[dict[str, Any]]:
@@ -249,7 +248,7 @@ class HttpStore(ServiceClient, TableStore):
         groups = self._service.groups(dict(enumerate(ops)), lambda position: _name_of(ops[position]))
         for left in (yield from groups):
             while left:
-                answer = yield from ask(memories.batch, "", tuple(ops[each] for each in left))
+                answer = yield from ask(memory_calls.batch, "", tuple(ops[each] for each in left))
                 not_run = {left[each] for each in answer.left}
                 if len(not_run) == len(left):
                     msg = "the gateway ran no operation of a batch; retry the call with fewer operations"

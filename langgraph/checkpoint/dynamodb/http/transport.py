@@ -3,21 +3,26 @@
 The drivers run operations over it as they do over boto3: an operation's `Call` names an endpoint and has its arguments.
 Operations are idempotent, so a request whose response was lost may be sent again.
 
-There is one httpx client for blocking calls and one for each event loop, made when first needed. httpx and its
-certificates are loaded with the first one, in an OS thread if there is an event loop.
+There is one httpx client for blocking calls and one for each event loop, made when first needed. The first one loads
+the certificates, in an OS thread if there is an event loop.
+
+The options are checked here before anything is opened. Messages say what to pass instead, and show no secret.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import os
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from contextvars import Context
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar
+from urllib.parse import SplitResult, urlsplit
 
+import httpx
 from typing_extensions import override
 
 from .._format.limits import POOL_CONNECTIONS, RETRY_SECONDS, THREADED_WORK_BYTES
@@ -25,13 +30,181 @@ from .._runtime.fork import without_forks
 from .._runtime.loops import Connections, LoopConnections
 from .._runtime.options import check_flag, check_seconds
 from .._runtime.steps import Call
+from ..errors import CheckpointerInputError
 from ..gateway.call import asked_in, size_of
-from . import options
-from .documents import Reply
-from .exchange import Exchange, ServiceClock
+from .exchange import Exchange, Reply, ServiceClock
 
 if TYPE_CHECKING:
-    import httpx
+    from .._runtime.events import Events, OnEvent
+
+Auth: TypeAlias = str | Callable[[], str] | httpx.Auth | None
+"""A bearer token, a function that returns one, or an httpx authorization."""
+
+
+class GatewayKeywords(TypedDict, total=False):
+    """The options that the constructors of the gateway's clients hand on. `config/http.py` describes them."""
+
+    auth: Auth
+    allow_http: bool
+    client_options: Mapping[str, Any] | None
+    on_event: OnEvent | Events | None
+
+
+# The keyword arguments of httpx's clients that callers may set.
+_PROXY_SCHEMES = ("http", "https", "socks5", "socks5h")
+_CLIENT_OPTIONS = ("headers", "http2", "proxy", "trust_env", "verify")
+
+
+def checked_url(value: Any, *, has_auth: bool, allow_http: bool) -> str:
+    """Return the gateway's address without a trailing slash; raise if it is not one, or would expose a secret."""
+    parts = _parts(value)
+    if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
+        raise CheckpointerInputError(
+            'url is not the address of a gateway; begin it with https://, such as "https://gateway.example"'
+        )
+    # Parsing drops these, and the address would still have them.
+    if not value.isprintable() or value != value.strip():
+        msg = "url has spaces around it or characters that cannot be sent; if it comes from a file, strip it"
+        raise CheckpointerInputError(msg)
+    # A query may be empty, and endpoints would still come behind it.
+    if parts.username is not None or "?" in value or "#" in value:
+        msg = "url has a user, a password, a query or a fragment in it; remove them, and pass credentials as auth="
+        raise CheckpointerInputError(msg)
+    if has_auth and parts.scheme == "http" and not allow_http and not _is_here(parts.hostname):
+        msg = (
+            f"url is {value}, where everybody on the way could read what auth= gives; use https, or pass"
+            " allow_http=True where the network is your own"
+        )
+        raise CheckpointerInputError(msg)
+    return str(value).rstrip("/")
+
+
+def _parts(value: Any) -> SplitResult | None:
+    if not isinstance(value, str):
+        return None
+    try:
+        parts = urlsplit(value)
+        # The port is parsed only when it is accessed, and the name is encoded only when it is looked up.
+        _ = parts.port, (parts.hostname or "").encode("idna")
+    except ValueError:
+        return None
+    return parts
+
+
+def _is_here(host: str) -> bool:
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def check_prefix(value: Any) -> None:
+    """Raise if a value cannot be the prefix of threads."""
+    if not isinstance(value, str):
+        msg = f'thread_prefix is {value!r}; give text such as "acme/", or "" for none'
+        raise CheckpointerInputError(msg)
+
+
+def check_auth(value: Any) -> None:
+    """Raise if a value is not a kind of authorization."""
+    if isinstance(value, str):
+        checked_token(value)
+        return
+    if value is None or isinstance(value, httpx.Auth):
+        return
+    if isinstance(value, type) or not callable(value):
+        msg = f"auth is a {type(value).__name__}; give a token, a function that returns one, or an httpx.Auth"
+        raise CheckpointerInputError(msg)
+
+
+def checked_token(value: Any) -> str:
+    """Return a token; raise if it cannot be part of a header, without showing it."""
+    if not isinstance(value, str) or not value or not all("!" <= each <= "~" for each in value):
+        msg = (
+            "the token of auth= cannot be sent: it must be ASCII text without spaces or line breaks; if it comes from a"
+            " file, strip it"
+        )
+        raise CheckpointerInputError(msg)
+    return value
+
+
+def checked_client_options(value: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return keyword arguments for httpx's clients; raise if one is unknown or cannot be set here."""
+    options = dict(value or {})
+    for name in options:
+        if name not in _CLIENT_OPTIONS:
+            msg = f"client_options has no option {name!r}; use one of {', '.join(_CLIENT_OPTIONS)}"
+            raise CheckpointerInputError(msg)
+    for name, text in dict(options.get("headers") or {}).items():
+        # httpx would show the header's value in its own error.
+        if not isinstance(text, str) or not (text.isascii() and text.isprintable()):
+            msg = f"client_options has a header {name!r} with characters that are not allowed; use printable ASCII"
+            raise CheckpointerInputError(msg)
+    if options.get("proxy") is not None and not _is_proxy(options["proxy"]):
+        # httpx would show the address, with the password in it.
+        msg = (
+            "proxy is not the address of a proxy; give one such as http://user:password@proxy.example:8080, with"
+            " special characters of the password percent-encoded"
+        )
+        raise CheckpointerInputError(msg)
+    return options
+
+
+def _is_proxy(value: Any) -> bool:
+    """Tell whether httpx can use a value as a proxy: an address, or an object of its own."""
+    if isinstance(value, httpx.Proxy):
+        value = value.url
+    try:
+        url = httpx.URL(value)
+    except (httpx.InvalidURL, TypeError, ValueError):
+        return False
+    # What follows the port may be the rest of a password, and a proxy has nothing there.
+    has_end = url.raw_path != b"/" or bool(url.fragment)
+    return url.scheme in _PROXY_SCHEMES and url.host != "" and (url.port or 0) <= 65_535 and not has_end
+
+
+def authorization(auth: Auth) -> httpx.Auth | None:
+    """Return the httpx authorization for the constructor's `auth`, which has been checked."""
+    return auth if auth is None or isinstance(auth, httpx.Auth) else _Bearer(auth)
+
+
+class _Bearer(httpx.Auth):
+    """A token, or a function that returns one, which is called again when the gateway rejects the token.
+
+    Of many requests with the old token, only the first one that is rejected calls the function.
+    """
+
+    def __init__(self, token: str | Callable[[], str]) -> None:
+        self._token: str | None = None
+        self._give: Callable[[], str] = (lambda: token) if isinstance(token, str) else token
+
+    def sync_auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        token = self._token or self._ask()
+        response = yield _with_token(request, token)
+        if response.status_code == httpx.codes.UNAUTHORIZED:
+            new = self._ask() if self._token == token else self._token
+            if new != token:
+                yield _with_token(request, new)
+
+    async def async_auth_flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
+        token = self._token or await asyncio.to_thread(self._ask)
+        response = yield _with_token(request, token)
+        if response.status_code == httpx.codes.UNAUTHORIZED:
+            new = await asyncio.to_thread(self._ask) if self._token == token else self._token
+            if new != token:
+                yield _with_token(request, new)
+
+    def _ask(self) -> str:
+        self._token = checked_token(self._give())
+        return self._token
+
+
+def _with_token(request: httpx.Request, token: str | None) -> httpx.Request:
+    request.headers["Authorization"] = f"Bearer {token}"
+    return request
+
 
 T = TypeVar("T")
 
@@ -63,7 +236,7 @@ class GatewayTransport(Connections):
         self,
         url: str,
         *,
-        auth: options.Auth = None,
+        auth: Auth = None,
         timeout: float = TIMEOUT_SECONDS,
         retry_seconds: float = RETRY_SECONDS,
         allow_http: bool = False,
@@ -71,15 +244,15 @@ class GatewayTransport(Connections):
     ) -> None:
         """Check the options. Nothing is opened before the first request."""
         check_flag("allow_http", allow_http)
-        options.check_auth(auth)
-        self._url = options.checked_url(url, has_auth=auth is not None, allow_http=allow_http)
+        check_auth(auth)
+        self._url = checked_url(url, has_auth=auth is not None, allow_http=allow_http)
         check_seconds("timeout", timeout, at_least=0.001)
         check_seconds("retry_seconds", retry_seconds, at_least=0)
         self._retry_seconds = retry_seconds
         self._auth = auth
         self._clock = ServiceClock(timeout)
         self._timeout = timeout
-        self._client_options = options.checked_client_options(client_options)
+        self._client_options = checked_client_options(client_options)
         super().__init__()
 
     @override
@@ -133,8 +306,6 @@ class GatewayTransport(Connections):
         with self._lock:
             if self._client is None:
                 with without_forks():
-                    import httpx  # noqa: PLC0415 - importing the saver should cost little.
-
                     self._client = httpx.Client(**self._prepared())
                 self._end = weakref.finalize(self, _end, self._client, os.getpid())
             return self._client
@@ -181,8 +352,6 @@ class GatewayTransport(Connections):
                     raise
 
     def _opened(self, loop: asyncio.AbstractEventLoop) -> LoopConnections:
-        import httpx  # noqa: PLC0415 - it is loaded by now.
-
         client = httpx.AsyncClient(**self._prepared())
         return LoopConnections(loop, client, client.aclose, POOL_CONNECTIONS)
 
@@ -202,10 +371,7 @@ class GatewayTransport(Connections):
     def _prepared(self) -> dict[str, Any]:
         """Return the arguments of every client, with the certificates, whose loading takes longest."""
         if self._arguments is None:
-            import httpx  # noqa: PLC0415 - importing the saver should cost little.
-
             # This module loads httpx.
-            from .authorization import authorization  # noqa: PLC0415
 
             given = {"trust_env": True, "verify": True, **self._client_options}
             given["verify"] = httpx.create_ssl_context(given["verify"], trust_env=given["trust_env"])

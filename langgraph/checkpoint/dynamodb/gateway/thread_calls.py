@@ -9,13 +9,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple
+from pydantic import AfterValidator, ConfigDict, Field, with_config
+from typing_extensions import NotRequired, TypedDict
 
 from .._format import items
 from .._format.content import pack_typed
+from .._format.limits import LOCK_TTL_SECONDS_MIN, TTL_SECONDS_MAX
 from .._format.plain import as_json
 from .._operations import copy, delete, runs
 from .._operations import delete_owner as delete_owner_
@@ -34,40 +37,130 @@ from .._operations.thread_lock import Attempt, Hold, TableHolder
 from .._operations.threads import ThreadPage, ThreadQuery
 from .._runtime.steps import Op, collected, work
 from ..errors import CheckpointerInputError, CheckpointNotFoundError, ThreadLockLostError
-from .call import serve
-from .deltas import check_deltas, rebuilt
-from .messages import (
-    ChannelHistory,
-    Checkpoint,
+from .call import (
+    IDS_MAX,
+    Argument,
     Count,
     Digest,
-    FoundCheckpoint,
-    History,
-    IdsOfRuns,
-    LockSeconds,
     LockToken,
-    Moment,
     Number,
     Object,
     Owner,
-    Page,
-    Place,
-    PutResult,
-    SentValue,
-    StoredFields,
+    Response,
     Text,
     ThreadId,
-    ThreadPrefix,
-    Value,
-    WritesResult,
+    finite_json,
+    named_by,
+    serve,
 )
-from .opaque import OpaqueValue, may_match, shown_metadata, size_of, values_for
-from .principals import Principal
-from .serving import Serving
+from .opaque import (
+    OpaqueMetadata,
+    OpaqueValue,
+    SentValue,
+    Value,
+    check_deltas,
+    may_match,
+    rebuilt,
+    size_of,
+    values_for,
+)
+from .serving import Principal, Serving
 
 Strategy: TypeAlias = Literal["keep_latest", "keep_last", "delete", "delete_all"]
 # How many checkpoints a page of a list has at most.
 _LISTED_MAX = 1000
+Write: TypeAlias = tuple[str, str, Value]
+ThreadPrefix: TypeAlias = Annotated[str, named_by("threads")]
+IdsOfRuns: TypeAlias = Annotated[list[Text], Field(max_length=IDS_MAX)]
+# Epoch seconds that have a day: up to the end of the year 9999.
+Moment: TypeAlias = Annotated[float, Field(ge=0, le=253_402_300_799)]
+LockSeconds: TypeAlias = Annotated[float, Field(ge=LOCK_TTL_SECONDS_MIN, le=TTL_SECONDS_MAX)]
+
+
+# Arguments and responses
+
+
+@with_config(ConfigDict(extra="allow", strict=True))
+class CheckpointFields(TypedDict):
+    """A checkpoint without its channel_values. It may have more fields, which are stored with it."""
+
+    id: Text
+    channel_versions: NotRequired[dict[str, Any]]
+
+
+StoredFields: TypeAlias = Annotated[CheckpointFields, AfterValidator(finite_json)]
+
+
+@dataclass(frozen=True)
+class Checkpoint(Response):
+    """A checkpoint with its pending writes: the task, the channel and the value of each."""
+
+    thread_id: ThreadId
+    checkpoint_ns: str
+    checkpoint_id: str
+    parent_checkpoint_id: str | None
+    checkpoint: dict[str, Any]
+    metadata: dict[str, Any]
+    typed_metadata: Value | None
+    values: dict[str, Value]
+    pending_writes: list[Write]
+
+
+@dataclass(frozen=True)
+class FoundCheckpoint(Response):
+    """The checkpoint; null if there is none."""
+
+    checkpoint: Checkpoint | None
+
+
+@dataclass(frozen=True)
+class Place(Argument):
+    """The last checkpoint of a list's page."""
+
+    thread_id: Annotated[Text, named_by("position")]
+    checkpoint_ns: str
+    checkpoint_id: Text
+
+
+@dataclass(frozen=True)
+class Page(Response):
+    """A page of a list, which `after` continues; null: this was the last one."""
+
+    checkpoints: list[Checkpoint]
+    after: Place | None = None
+    problem: dict[str, Any] | None = None
+    """The problem with a thread, as in a problem body. The list goes on without it."""
+
+
+@dataclass(frozen=True)
+class ChannelHistory(Response):
+    """The writes of a delta channel, oldest first, the checkpoint of each, and its stored value."""
+
+    writes: list[Write]
+    checkpoint_ids: list[str]
+    seed: Value | None = None
+
+
+@dataclass(frozen=True)
+class History(Response):
+    """A page of what delta channels are rebuilt from. With `after`, ask again for the channels without a seed."""
+
+    channels: dict[str, ChannelHistory]
+    after: str | None = None
+
+
+@dataclass(frozen=True)
+class PutResult(Response):
+    """The checkpoint is stored, unless channels are wanted, whose values the service needs whole."""
+
+    wanted: list[str]
+
+
+@dataclass(frozen=True)
+class WritesResult(Response):
+    """The writes are stored, unless those of a later call are there, with this order."""
+
+    later: int | None
 
 
 # Reading
@@ -433,7 +526,7 @@ def _shown(
     shown = values_for(have, it.answer_bytes)
     configurable, parent = found.config["configurable"], found.parent_config
     state: Mapping[str, Any] = found.checkpoint["channel_values"]
-    metadata, typed_metadata = shown_metadata(found.metadata)
+    metadata: Any = found.metadata
     return Checkpoint(
         configurable["thread_id"],
         configurable["checkpoint_ns"],
@@ -441,7 +534,7 @@ def _shown(
         None if parent is None else parent["configurable"]["checkpoint_id"],
         as_json({name: each for name, each in found.checkpoint.items() if name != "channel_values"}),
         metadata,
-        typed_metadata,
+        Value(*metadata.typed) if isinstance(metadata, OpaqueMetadata) else None,
         {name: shown(each) for name, each in state.items() if channels is None or name in channels},
         [(task, channel, shown(each)) for task, channel, each in found.pending_writes or ()],
     )

@@ -16,8 +16,10 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import boto3
 import pytest
 from langgraph.graph import START, MessagesState, StateGraph
+from moto import mock_aws
 
 from langgraph.checkpoint.dynamodb import (
     CheckpointerConfigurationError,
@@ -25,7 +27,7 @@ from langgraph.checkpoint.dynamodb import (
     DynamoDBSaver,
     ThreadLockLostError,
 )
-from langgraph.checkpoint.dynamodb.tenants import TenantCredentials
+from langgraph.checkpoint.dynamodb.tenants import AssumeTenantRole, TenantCredentials
 from tests.support.checkpoints import noise, store, thread_config
 from tests.support.forks import exit_statuses, fork, forking
 from tests.support.operations import Side, both_sides
@@ -315,7 +317,7 @@ async def test_a_slow_tenant_takes_one_thread_and_delays_no_other() -> None:
 
 
 async def test_many_tenants_at_once_take_a_bounded_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("langgraph.checkpoint.dynamodb.tenants.credentials._THREADS_MAX", 3)
+    monkeypatch.setattr("langgraph.checkpoint.dynamodb.tenants._THREADS_MAX", 3)
     broker = HeldBroker(*TENANTS)
     credentials = TenantCredentials(broker, clock=lambda: broker.now)
     asking = []
@@ -453,3 +455,36 @@ def _hold(lock: threading.Lock, is_held: threading.Event, until: threading.Event
     with lock:
         is_held.set()
         until.wait(60)
+
+
+ROLE = "arn:aws:iam::123456789012:role/tenants"
+
+
+@pytest.mark.parametrize("tenant", ["acme", "a", "A.b-c_d", "x" * 128])
+def test_the_role_is_assumed_with_the_tenant_as_its_tag(tenant: str) -> None:
+    requests: list[dict[str, Any]] = []
+    with mock_aws():
+        client = boto3.client("sts", region_name="us-east-1")
+        client.meta.events.register(
+            "before-parameter-build.sts", lambda params, **_: requests.append({**params})
+        )
+        credentials = TenantCredentials(AssumeTenantRole(ROLE, client=client, duration_seconds=900))
+        with credentials.tenant(tenant):
+            current = credentials.current()
+    (asked,) = requests
+    assert asked["RoleArn"] == ROLE
+    assert asked["Tags"] == [{"Key": "tenant", "Value": tenant}]
+    assert asked["DurationSeconds"] == 900
+    assert re.fullmatch(r"[\w+=,.@-]{2,64}", asked["RoleSessionName"])
+    assert str(current.access_key).startswith("ASIA")
+    assert current.token
+    assert current.account_id == "123456789012"
+
+
+def test_a_client_is_made_once_when_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    with mock_aws():
+        assume = AssumeTenantRole(ROLE)
+        for tenant in ("a", "b"):
+            answer = assume(tenant)
+            assert answer["Expiration"] > datetime.datetime.now(datetime.timezone.utc)

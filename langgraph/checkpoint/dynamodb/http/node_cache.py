@@ -18,12 +18,11 @@ from .._format.limits import CACHE_RETRY_SECONDS
 from .._runtime.options import check_ttl
 from .._runtime.steps import Op, work
 from ..errors import CheckpointerError
-from ..gateway import nodes
-from ..gateway.messages import Value
-from ..gateway.nodes import CacheEntry, NodeKey, Refused
-from .options import GatewayKeywords
-from .service import GatewayAccounting, ServiceClient, ask
-from .values import client_serde, codec_of, data_of, dumped, loaded
+from ..gateway import node_calls
+from ..gateway.node_calls import CacheEntry, NodeKey, Refused
+from ..gateway.opaque import Value
+from .service import GatewayAccounting, ServiceClient, ask, client_serde, codec_of, data_of, dumped, loaded
+from .transport import GatewayKeywords
 
 # Running the node is better than waiting for its cache.
 CACHE_TIMEOUT_SECONDS = 2.0
@@ -100,7 +99,7 @@ class HttpCache(ServiceClient, TableCache[ValueT]):
         for group in (yield from self._service.groups(wanted, _name_of)):
             left = group
             while left:
-                answer = yield from ask(nodes.get, "", tuple(wanted[each] for each in left))
+                answer = yield from ask(node_calls.get, "", tuple(wanted[each] for each in left))
                 for full_key, value in zip(left, answer.values, strict=True):
                     if value is not None:
                         yield from attempt(self._open(full_key, value, found), "read", full_key)
@@ -124,16 +123,16 @@ class HttpCache(ServiceClient, TableCache[ValueT]):
 
     def _store(self, new: Mapping[FullKey, CacheEntry]) -> Op[None]:
         for group in (yield from self._service.groups(new, _name_of)):
-            answer = yield from ask(nodes.set_entries, "", tuple(new[each] for each in group))
+            answer = yield from ask(node_calls.set_entries, "", tuple(new[each] for each in group))
             for each in answer.refused:
                 yield from attempt(_refused(each), "store", group[each.position])
 
     @override
     def _clear(self, namespaces: Sequence[Namespace] | None) -> Op[None]:
         if namespaces is None:
-            yield from ask(nodes.clear, "", prefix=self._prefix)
+            yield from ask(node_calls.clear, "", prefix=self._prefix)
         else:
-            yield from ask(nodes.clear, "", tuple((*self._prefix, *each) for each in namespaces))
+            yield from ask(node_calls.clear, "", tuple((*self._prefix, *each) for each in namespaces))
 
     def _place(self, full_key: FullKey) -> NodeKey:
         """Return how a request names an entry; raise `CheckpointerInputError` if there can be none."""

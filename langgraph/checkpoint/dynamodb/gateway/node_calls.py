@@ -17,10 +17,9 @@ from .._format.limits import TTL_SECONDS_MAX
 from .._format.pricing import item_bytes
 from .._runtime.steps import Op, work
 from ..errors import CheckpointerConfigurationError, CheckpointerError
-from .call import serve
-from .memories import Recent, Room
-from .messages import MANY_MAX, Answer, Argument, Bytes, Value, named_by
-from .opaque import OpaqueValue, opaque_storage
+from .call import MANY_MAX, Argument, Bytes, Response, named_by, serve
+from .memory_calls import Recent, Room
+from .opaque import OpaqueValue, Value, opaque_storage
 from .serving import Serving
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ class CacheEntry(NodeKey):
 
 
 @dataclass(frozen=True)
-class Refused(Answer):
+class Refused(Response):
     """Why one of several was not read, or not stored."""
 
     position: int
@@ -74,7 +73,7 @@ class Refused(Answer):
 
 
 @dataclass(frozen=True)
-class CachedValues(Answer):
+class CachedValues(Response):
     """The values in the order of the keys; null where nothing is cached. `left` are the keys that had no room."""
 
     values: list[Value | None]
@@ -83,7 +82,7 @@ class CachedValues(Answer):
 
 
 @dataclass(frozen=True)
-class CachedEntries(Answer):
+class CachedEntries(Response):
     """All values are cached but those that are refused."""
 
     refused: list[Refused]

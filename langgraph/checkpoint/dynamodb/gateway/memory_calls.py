@@ -43,12 +43,9 @@ from .._format.pricing import item_bytes
 from .._runtime.failures import is_transient
 from .._runtime.steps import Op, work
 from ..errors import CheckpointerConfigurationError, CheckpointerInputError
-from .call import serve
-from .messages import MANY_MAX, Answer, Argument, Bytes, Number, Text, named_by
+from .call import MANY_MAX, Argument, Bytes, Number, Response, Text, check_json, named_by, serve
 from .opaque import inert_serde
-from .principals import Principal, check_right
-from .serving import Serving
-from .size_limits import check_json
+from .serving import Principal, Serving, check_right
 
 if TYPE_CHECKING:
     from ..saver import DynamoDBSaver
@@ -188,7 +185,7 @@ StoreOp: TypeAlias = Annotated[
 
 
 @dataclass(frozen=True)
-class Memory(Answer):
+class Memory(Response):
     """A memory. Times are those of ISO 8601. Without a score it was not compared.
 
     One without a value was found, and did not fit. Get it, and compare it with the filter: it may be a new one.
@@ -206,7 +203,7 @@ class Memory(Answer):
 
 
 @dataclass(frozen=True)
-class PutRevision(Answer):
+class PutRevision(Response):
     """The result of a put with a condition or times: the new revision; null: something else came first."""
 
     revision: str | None
@@ -216,7 +213,7 @@ StoreResult: TypeAlias = Memory | list[Memory] | list[tuple[str, ...]] | PutRevi
 
 
 @dataclass(frozen=True)
-class StoreResults(Answer):
+class StoreResults(Response):
     """The results, in the order of the operations. `left` are the positions of those that were not run."""
 
     results: list[StoreResult]
@@ -224,7 +221,7 @@ class StoreResults(Answer):
 
 
 @dataclass(frozen=True)
-class Removed(Answer):
+class Removed(Response):
     """How many memories were deleted. With `after`, send the request again; null: this was all."""
 
     deleted: int
