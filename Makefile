@@ -153,13 +153,13 @@ lint: $(VENV)/.installed
 	$(BIN)/python -m tools.prose
 	$(BIN)/python -m tools.async_halves --check
 	$(BIN)/python -m tools.options --check
-	$(BIN)/python -m tools.wire_tables --check
+	$(BIN)/python -m tools.page_tables --check
 	$(BIN)/zizmor --quiet --offline .github/workflows
 
 format: $(VENV)/.installed
 	$(BIN)/python -m tools.async_halves
 	$(BIN)/python -m tools.options
-	$(BIN)/python -m tools.wire_tables
+	$(BIN)/python -m tools.page_tables
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 

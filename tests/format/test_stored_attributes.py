@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
 from langgraph.cache.dynamodb import DynamoDBCache
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format import items, schema
-from langgraph.checkpoint.dynamodb._format.attributes import TYPES, kind_of
+from langgraph.checkpoint.dynamodb._format.attributes import ATTRIBUTES, Holds, kind_of
 from langgraph.checkpoint.dynamodb._format.items import Item
 from langgraph.checkpoint.dynamodb._operations import thread_lock
 from langgraph.checkpoint.dynamodb._operations.entries import enter_thread
@@ -21,7 +23,7 @@ from langgraph.checkpoint.dynamodb._operations.threads import set_thread
 from langgraph.checkpoint.dynamodb._operations.verify import Verification, verify_thread
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.store.dynamodb import DynamoDBStore, keys, memory_items
-from tests.support.checkpoints import all_items, noise
+from tests.support.checkpoints import all_items, checkpoint_of, noise, thread_config
 from tests.support.harness import ENCRYPTED, TABLE, THREAD, Harness, Process
 
 if TYPE_CHECKING:
@@ -46,13 +48,15 @@ def documented(heading: str) -> dict[str, set[str]]:
     return {kind.strip(): set(re.findall(r"`([a-z_0-9]+)`", attributes)) for kind, _, _, attributes in rows}
 
 
-def kind_in_store(item: Item) -> str:
-    """Return what docs/design.md calls an item of a memory or of a cached node."""
-    sk = items.sort_key(item)
+def kind_in(item: Item) -> str:
+    """Return what `ATTRIBUTES` calls an item of any table."""
+    pk, sk = items.partition_key(item), items.sort_key(item)
+    if not pk.endswith(("%M#", "%N#", "%K#")):
+        return str(kind_of(item))
     if sk.startswith("M#"):
         return "memory" if "value" in item else "tombstone"
     kinds = {
-        "S#": "segment",
+        "S#": "segment of a memory",
         "V#": "vector",
         "P#": "partition entry",
         "K#": "cache entry",
@@ -143,12 +147,12 @@ def _copy(observer: Observer, process: Process) -> None:
 
 def test_a_thread_has_the_attributes_of_the_design_and_of_the_code() -> None:
     found = by_kind(threads())
-    assert found == {kind: {*types} for kind, types in TYPES.items()}
+    assert found == {kind: {*ATTRIBUTES[kind]} for kind in found}
     assert found == documented("Items")
 
 
 def test_the_indexes_of_the_directory_hold_what_a_thread_item_has() -> None:
-    assert set(schema.DIRECTORY_ATTRIBUTES) <= TYPES["thread item"].keys()
+    assert set(schema.DIRECTORY_ATTRIBUTES) <= ATTRIBUTES["thread item"].keys()
 
 
 def test_each_attribute_that_has_a_constant_has_a_row() -> None:
@@ -159,7 +163,7 @@ def test_each_attribute_that_has_a_constant_has_a_row() -> None:
         for name, value in vars(items).items()
         if re.fullmatch("[A-Z][A-Z_]*", name) and type(value) is str and name not in prefixes
     }
-    rows = {name for types in TYPES.values() for name in types}
+    rows = {name for each in ATTRIBUTES.values() for name in each}
     assert constants - {schema.PARTITION_KEY, schema.SORT_KEY} <= rows
 
 
@@ -184,14 +188,55 @@ def test_memories_and_cached_nodes_have_the_attributes_of_their_page(
     with cache:
         cache.set({(("nodes", "answer"), "key"): (1, 60)})
     found = by_kind(
-        (kind_in_store(item), name)
+        (kind_in(item), name)
         for item in all_items(client, table_name)
         for name in item.keys() - {schema.PARTITION_KEY, schema.SORT_KEY}
     )
     documents = documented("Memories and cached nodes")
     # "As a thread's", and more.
-    documents["segment"] |= documented("Items")["segment"]
-    assert found == documents
+    documents["segment of a memory"] = documents.pop("segment") | documented("Items")["segment"]
+    assert found == documents == {kind: {*ATTRIBUTES[kind]} for kind in found}
+    # Together with those of threads, these are all.
+    assert {*found} == {*ATTRIBUTES} - {*documented("Items")}
+
+
+def test_what_is_encrypted_shows_in_no_attribute_and_ids_show_in_theirs(
+    engine: Engine, client: DynamoDBClient, table_name: str, sessions: dict[str, Any]
+) -> None:
+    """What repeats compresses, so the marks look random."""
+    secret, known = "zX7qLmP0vRtY3kWc9sHf", "bN4gJ8dTe6QaU1iOp2Ky"
+    options: Any = {
+        "endpoint_url": engine.endpoint_url,
+        "session": sessions["session"],
+        "serde": EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef"),
+    }
+    digests: Any = {**options, "owner_key": b"0123456789abcdef"}
+    with DynamoDBSaver(table_name, owner_from="user_id", ttl_seconds=60, **digests) as saver:
+        for parent, name in ((None, known), (known, f"{known}-2")):
+            config = thread_config(known, known, parent)
+            config["configurable"]["user_id"] = secret
+            checkpoint = checkpoint_of(name, {secret: secret, "large": LARGE.hex() + secret})
+            metadata: Any = {"source": secret, secret: secret, "parents": {"": known}, "run_id": known}
+            config = saver.put(config, checkpoint, metadata, checkpoint["channel_versions"])
+            saver.put_writes(config, [(secret, secret), ("large", LARGE)], known)
+            saver.put_writes(config, [("__interrupt__", secret), ("__error__", secret)], f"{known}-2")
+        saver.set_thread(known, owner=secret, title=secret, metadata={secret: secret})
+    index: Any = {"dims": 2, "embed": lambda texts: [[1.0, 2.0] for _ in texts]}
+    with DynamoDBStore(table_name, index=index, **options) as store:
+        store.put((known, known, known), known, {secret: secret}, ttl=60)
+        store.put((known, known, known), "large", {secret: LARGE.hex() + secret})
+        store.delete((known, known, known), known)
+    cache = DynamoDBCache[str](table_name, **digests)
+    with cache:
+        cache.set({((known,), secret): (secret, 60)})
+    for item in all_items(client, table_name):
+        row = ATTRIBUTES[kind_in(item)]
+        for name in item.keys() - {schema.PARTITION_KEY, schema.SORT_KEY}:
+            assert name in row, f"{kind_in(item)} has the attribute {name}, which has no row in ATTRIBUTES"
+            shown = f"attribute {name} of {kind_in(item)}: {item[name]}"
+            assert secret not in shown
+            assert known not in shown or row[name][1] is Holds.ID, shown
+            assert row[name][1] is not Holds.READABLE, shown
 
 
 def verified(seen: Seen, changed: Item) -> Verification:
@@ -207,7 +252,7 @@ def verified(seen: Seen, changed: Item) -> Verification:
 
 @pytest.mark.parametrize(
     ("kind", "name"),
-    [(kind, name) for kind, types in TYPES.items() for name in types if name not in INDEX_KEYS],
+    [(kind, name) for kind in documented("Items") for name in ATTRIBUTES[kind] if name not in INDEX_KEYS],
 )
 def test_verify_checks_each_attribute(kind: str, name: str) -> None:
     seen = threads()[kind, name]

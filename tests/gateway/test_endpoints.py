@@ -16,7 +16,7 @@ from langgraph.checkpoint.dynamodb.gateway.call import Endpoint
 from langgraph.checkpoint.dynamodb.gateway.serving import Reach
 from tests.gateway.conftest import MakeClient
 from tests.gateway.requests import ODD, example, places_of_values, replaced
-from tools import wire_tables
+from tools import page_tables
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ async def test_the_description_has_every_endpoint_with_its_model(make_client: Ma
 def test_the_page_of_the_wire_and_the_description_that_is_kept_have_every_endpoint(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert wire_tables.main(["--check"]) == 0, capsys.readouterr().out
+    assert page_tables.main(["--check"]) == 0, capsys.readouterr().out
 
 
 def _references(schema: Any) -> set[str]:

@@ -1,18 +1,29 @@
-"""The attributes of each kind of item of a thread, with their types, and those it must have, which `verify` checks.
+"""What the table holds: the attributes of each kind of item, each with its type and with what it holds.
 
-docs/design.md lists them.
-
-A new attribute needs a row here and in that table of items; `tests/format/test_stored_attributes.py` compares both with
-what operations store.
+`verify` checks a thread's items by it, and docs/encrypt.md says by it what shows without the key. A new attribute needs
+a row here and in a table of items in docs/design.md; `tests/format/test_stored_attributes.py` compares both with what
+operations store, and looks for secrets in what is not sealed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
 
 from . import items
 from .items import Item
 from .schema import ACTIVE_DAY, ALIVE_UNTIL, LAST_ACTIVE, OWNER, RUN_ID, TTL_ATTRIBUTE
+
+
+class Holds(Enum):
+    """What an attribute holds, as docs/encrypt.md says it."""
+
+    ID = "an id, or random bytes"
+    TIME = "a time"
+    SIZE = "a size, a count or a state"
+    SEALED = "content, which is encrypted"
+    READABLE = "content, only without encryption"
+
 
 HEAD = "head"
 WRITES = "writes of a task"
@@ -22,51 +33,55 @@ _KINDS = {
     items.THREAD: "thread item",
     items.LOCK: "lock",
 }
-# By the kind of item, and by the attribute's name: the type as DynamoDB's low-level interface names it.
-TYPES: Mapping[str, Mapping[str, str]] = {
+_ID, _TIME, _COUNT = ("S", Holds.ID), ("N", Holds.TIME), ("N", Holds.SIZE)
+_TOKEN, _SEALED = ("B", Holds.ID), ("B", Holds.SEALED)
+_SEGMENT = {items.DATA: _SEALED, items.CREATED_AT: _TIME, TTL_ATTRIBUTE: _TIME}
+_TOMBSTONE = {
+    **dict.fromkeys(("revision", "replaced"), _ID),
+    **dict.fromkeys(("updated_us", "buried_us", TTL_ATTRIBUTE, items.SHOWN_UNTIL), _TIME),
+}
+# By the kind of item and the attribute's name: the type as DynamoDB's low-level interface names it, and what it holds.
+ATTRIBUTES: Mapping[str, Mapping[str, tuple[str, Holds]]] = {
     HEAD: {
-        items.FORMAT: "N",
-        items.PARENT: "S",
-        items.REBUILT_FROM: "S",
-        items.METADATA: "S",
-        items.SEALED_METADATA: "B",
-        items.BODY: "B",
-        items.EPOCH: "B",
-        RUN_ID: "S",
-        items.TTL_SECONDS: "N",
-        TTL_ATTRIBUTE: "N",
-        ALIVE_UNTIL: "N",
-        items.SHOWN_UNTIL: "N",
+        items.FORMAT: _COUNT,
+        **dict.fromkeys((items.PARENT, items.REBUILT_FROM, RUN_ID), _ID),
+        items.METADATA: ("S", Holds.READABLE),
+        **dict.fromkeys((items.SEALED_METADATA, items.BODY), _SEALED),
+        items.EPOCH: _TOKEN,
+        **dict.fromkeys((items.TTL_SECONDS, TTL_ATTRIBUTE, ALIVE_UNTIL, items.SHOWN_UNTIL), _TIME),
     },
     WRITES: {
-        items.WRITES: "B",
-        items.EPOCH_NAMES[items.WRITES]: "B",
-        **dict.fromkeys(items.SPECIAL_WRITES.values(), "B"),
-        **{items.EPOCH_NAMES[each]: "B" for each in items.SPECIAL_WRITES.values()},
-        items.ORDER: "N",
-        items.CREATED_AT: "N",
-        TTL_ATTRIBUTE: "N",
+        **dict.fromkeys((items.WRITES, *items.SPECIAL_WRITES.values()), _SEALED),
+        **{items.EPOCH_NAMES[each]: _TOKEN for each in (items.WRITES, *items.SPECIAL_WRITES.values())},
+        **dict.fromkeys((items.ORDER, items.CREATED_AT, TTL_ATTRIBUTE), _TIME),
     },
-    "segment": {items.DATA: "B", items.CREATED_AT: "N", TTL_ATTRIBUTE: "N"},
-    "namespace marker": {items.REGISTERED: "B", items.STARTED_FROM: "S", TTL_ATTRIBUTE: "N"},
+    "segment": _SEGMENT,
+    "namespace marker": {items.REGISTERED: _TOKEN, items.STARTED_FROM: _ID, TTL_ATTRIBUTE: _TIME},
     "thread item": {
-        items.EPOCH: "B",
-        items.PENDING: "BOOL",
-        items.PREVIOUS: "BS",
-        items.CLAIM: "B",
-        items.CLAIMED_UNTIL: "N",
-        items.TTL_SECONDS: "N",
-        TTL_ATTRIBUTE: "N",
-        ALIVE_UNTIL: "N",
-        items.KEPT_UNTIL: "N",
-        items.KEPT_BEFORE: "N",
-        LAST_ACTIVE: "N",
-        ACTIVE_DAY: "S",
-        items.CREATED_AT: "N",
-        OWNER: "S",
-        items.ABOUT: "B",
+        items.EPOCH: _TOKEN,
+        items.PENDING: ("BOOL", Holds.SIZE),
+        items.PREVIOUS: ("BS", Holds.ID),
+        items.CLAIM: _TOKEN,
+        **dict.fromkeys((items.CLAIMED_UNTIL, items.TTL_SECONDS, TTL_ATTRIBUTE, ALIVE_UNTIL), _TIME),
+        **dict.fromkeys((items.KEPT_UNTIL, items.KEPT_BEFORE, LAST_ACTIVE, items.CREATED_AT), _TIME),
+        ACTIVE_DAY: ("S", Holds.TIME),
+        OWNER: _ID,
+        items.ABOUT: _SEALED,
     },
-    "lock": {items.HOLDER: "B", items.HELD_UNTIL: "N", TTL_ATTRIBUTE: "N"},
+    "lock": {items.HOLDER: _TOKEN, **dict.fromkeys((items.HELD_UNTIL, TTL_ATTRIBUTE), _TIME)},
+    # Those of memories and cached nodes.
+    "memory": {
+        **{name: each for name, each in _TOMBSTONE.items() if name != items.SHOWN_UNTIL},
+        **dict.fromkeys((items.FORMAT, "vectors"), _COUNT),
+        "value": _SEALED,
+        **dict.fromkeys(("created_us", items.TTL_SECONDS, "parts_until"), _TIME),
+    },
+    "tombstone": _TOMBSTONE,
+    "vector": _SEGMENT,
+    "segment of a memory": {**_SEGMENT, "part_of": _ID},
+    "partition entry": {"registered_at": _TIME, RUN_ID: _ID, "leaving": _TOKEN},
+    "cache entry": {items.DATA: _SEALED, TTL_ATTRIBUTE: _TIME},
+    "cache marker": {RUN_ID: _ID},
 }
 
 
@@ -124,7 +139,7 @@ def check_attributes(item: Item) -> None:
         CheckpointCorruptionError: One of them is missing, has another type, or is a number out of range.
     """
     kind = kind_of(item) or ""
-    for name, type_name in TYPES.get(kind, {}).items():
+    for name, (type_name, _) in ATTRIBUTES.get(kind, {}).items():
         if name not in item:
             continue
         if type_name not in item[name]:

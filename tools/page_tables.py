@@ -1,4 +1,6 @@
-"""`python -m tools.wire_tables`: writes the table of endpoints in `docs/wire.md`, and the API description that is kept.
+"""`python -m tools.page_tables`: writes tables of pages that follow from the code, and the tests' API description.
+
+`docs/wire.md` has the endpoints, and `docs/encrypt.md` what each stored attribute shows.
 
 `--check` writes nothing, and fails if they would change.
 """
@@ -6,24 +8,37 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pydantic.fields import FieldInfo
 
+from langgraph.checkpoint.dynamodb._format.attributes import ATTRIBUTES, Holds
 from langgraph.checkpoint.dynamodb.gateway.app import ENDPOINTS
 from langgraph.checkpoint.dynamodb.gateway.openapi import describe
 from tools.generated import ROOT, write_or_check
 
-PAGE = ROOT / "docs" / "wire.md"
+WIRE, ENCRYPT = ROOT / "docs" / "wire.md", ROOT / "docs" / "encrypt.md"
 # The signatures of the functions are the wire: whoever changes one sees here what a client has to do otherwise.
 STORED = ROOT / "tests" / "fixtures" / "openapi.json"
-_COMMAND = "python -m tools.wire_tables"
-_START, _END = "<!-- endpoints -->", "<!-- end -->"
+_COMMAND = "python -m tools.page_tables"
+_END = "<!-- end -->"
 
 
-def _table() -> Iterator[str]:
+def _attributes() -> Iterator[str]:
+    """Yield a row for each kind of attributes: what its attributes hold, and their names."""
+    yield "| what it holds | attributes |"
+    yield "|---|---|"
+    for each in Holds:
+        names = (name for row in ATTRIBUTES.values() for name, (_, holds) in row.items() if holds is each)
+        # There are four special writes.
+        found = {re.sub(r"_\d", "_1", name) for name in names}
+        yield f"| {each.value} | {_names(sorted(found))} |"
+
+
+def _endpoints() -> Iterator[str]:
     """Yield a row for each endpoint: the right that it needs, and the fields of its messages."""
     yield "| endpoint | right | request | response |"
     yield "|---|---|---|---|"
@@ -43,14 +58,20 @@ def _names(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
+def _with_table(page: Path, name: str, rows: Iterable[str]) -> str:
+    """Return a page with the table between its markers as it should be."""
+    text, start, table = page.read_text(encoding="utf-8"), f"<!-- {name} -->", "\n".join(rows)
+    begin = text.index(start) + len(start)
+    return f"{text[:begin]}\n\n{table}\n\n{text[text.index(_END, begin) :]}"
+
+
 def files() -> dict[Path, str]:
     """Return the files as they should be."""
-    page, table = PAGE.read_text(encoding="utf-8"), "\n".join(_table())
-    start = page.index(_START) + len(_START)
     # The version of a release is no part of the wire.
     described = describe(ENDPOINTS) | {"info": {}}
     return {
-        PAGE: f"{page[:start]}\n\n{table}\n\n{page[page.index(_END, start) :]}",
+        WIRE: _with_table(WIRE, "endpoints", _endpoints()),
+        ENCRYPT: _with_table(ENCRYPT, "attributes", _attributes()),
         STORED: json.dumps(described, indent=1, sort_keys=True) + "\n",
     }
 
@@ -58,7 +79,7 @@ def files() -> dict[Path, str]:
 def main(arguments: Sequence[str]) -> int:
     """Write the page, or say that it would change."""
     description = __doc__.partition("\n")[0]
-    return write_or_check(_COMMAND, description, "the wire has changed", files, arguments)
+    return write_or_check(_COMMAND, description, "the wire or the attributes have changed", files, arguments)
 
 
 if __name__ == "__main__":
