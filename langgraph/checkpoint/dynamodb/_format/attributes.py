@@ -1,4 +1,4 @@
-"""What the table holds: the attributes of each kind of item, each with its type and with what it holds.
+"""The attributes of each kind of item, each with its type and with what it holds.
 
 `verify` checks a thread's items by it, and docs/encrypt.md says by it what shows without the key. A new attribute needs
 a row here and in a table of items in docs/design.md; `tests/format/test_stored_attributes.py` compares both with what
@@ -16,7 +16,7 @@ from .schema import ACTIVE_DAY, ALIVE_UNTIL, LAST_ACTIVE, OWNER, RUN_ID, TTL_ATT
 
 
 class Holds(Enum):
-    """What an attribute holds, as docs/encrypt.md says it."""
+    """The kinds of content of attributes, as docs/encrypt.md says it."""
 
     ID = "an id, or random bytes"
     TIME = "a time"
