@@ -14,6 +14,7 @@ import pytest
 import langgraph.checkpoint.dynamodb as package
 from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.items import Part
 from langgraph.checkpoint.dynamodb._operations.threads import set_thread
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op
@@ -64,11 +65,10 @@ LATEST, BEFORE, LONG_AGO = b"now", b"before", b"long ago"
         (LATEST, True, True, False),
         (BEFORE, False, True, False),
         (LONG_AGO, False, False, False),
-        (None, False, False, False),
     ],
 )
 def test_what_is_committed_and_what_is_confirmed(
-    epoch: bytes | None, is_pending: bool, commits: bool, confirms: bool
+    epoch: bytes, is_pending: bool, commits: bool, confirms: bool
 ) -> None:
     item: items.Item = {items.EPOCH: {"B": LATEST}, items.PREVIOUS: {"BS": [BEFORE]}}
     thread = Thread.parse({**item, items.PENDING: {"BOOL": True}} if is_pending else item)
@@ -83,6 +83,54 @@ def test_a_part_without_an_epoch_names_no_segment(attribute: bytes | None, is_co
     writes: items.Item = {} if attribute is None else {"writes_epoch": {"B": attribute}}
     assert protocol.is_committed(writes, items.WRITES, thread) == is_committed
     assert protocol.is_committed(writes, items.WRITES, None) == (attribute is None)
+
+
+LIFE_OF_NOW, OTHER_LIFE = b"a life..", b"another."
+FIRST = protocol.first_epoch(LIFE_OF_NOW)
+SECOND = protocol.next_epoch(FIRST)
+THIRD, MARK = protocol.next_epoch(SECOND), protocol.mark_of(FIRST, b"a token.")
+NAMES_NOTHING, NAMES_A_SEGMENT = Part((), (), b"sealed"), Part((bytes(8),), (), b"sealed")
+
+
+@pytest.mark.parametrize(
+    ("epoch", "part", "committed", "restamped", "as_next_parent"),
+    [
+        (THIRD, NAMES_A_SEGMENT, True, None, None),
+        (SECOND, NAMES_A_SEGMENT, True, LIFE_OF_NOW, THIRD),
+        (SECOND, NAMES_NOTHING, True, None, THIRD),
+        (FIRST, NAMES_A_SEGMENT, False, None, None),
+        (FIRST, NAMES_NOTHING, True, None, THIRD),
+        (LIFE_OF_NOW, NAMES_A_SEGMENT, True, None, None),
+        (LIFE_OF_NOW, NAMES_NOTHING, True, None, None),
+        (MARK, NAMES_A_SEGMENT, True, LIFE_OF_NOW, LIFE_OF_NOW),
+        (MARK, NAMES_NOTHING, True, LIFE_OF_NOW, LIFE_OF_NOW),
+        (OTHER_LIFE, NAMES_A_SEGMENT, False, None, None),
+        (protocol.first_epoch(OTHER_LIFE), NAMES_NOTHING, False, None, None),
+    ],
+)
+@pytest.mark.parametrize("names", [items.BODY, items.SEALED_METADATA, items.REBUILT_FROM])
+def test_what_a_deletion_settles(
+    epoch: bytes,
+    part: Part,
+    committed: bool,
+    restamped: bytes | None,
+    as_next_parent: bytes | None,
+    names: str,
+) -> None:
+    """A head depends on the segments of either part, and on the ancestors from which it is rebuilt."""
+    head = typed({"epoch": epoch})
+    head |= {each: NAMES_NOTHING.attribute("C#1#") for each in (items.BODY, items.SEALED_METADATA)}
+    if names != items.REBUILT_FROM:
+        head[names] = part.attribute("C#1#")
+    elif part is NAMES_A_SEGMENT:
+        head[names] = {"S": "0"}
+    thread = Thread.parse(typed({"epoch": THIRD, "previous": [SECOND]}))
+    assert protocol.is_committed(head, items.BODY, thread) == committed
+    for is_next_parent, expected in ((False, restamped), (True, as_next_parent)):
+        change = protocol.restamp(head, thread, is_next_parent=is_next_parent)
+        assert (change and change.values[":new_epoch"]) == (expected and {"B": expected})
+    is_left = protocol.is_settled(epoch) or part is NAMES_NOTHING
+    assert protocol.is_passed_over(head, THIRD) == (is_left and protocol.is_of_one_life(epoch, THIRD))
 
 
 # Each change of `protocol.py`, on each state of an item, and just before, at and just after each bound
@@ -464,9 +512,17 @@ DELETING = Thread.parse(typed({**HELD, "epoch": b"new", "previous": [b"epoch", b
 
 OF_OTHERS = [
     Case("put_head", lambda: protocol.put_head(b"epoch"), {}, {}, "other-epoch", is_put=True),
+    Case("put_head", protocol.put_head, None, STORED, " ".join({*STORED_ITEMS} - {"no-epoch"}), is_put=True),
+    Case(
+        "mark_head",
+        lambda: protocol.mark_head(typed(STORED), b"mark"),
+        {},
+        {"epoch": b"mark"},
+        f"{OF_EPOCH} no-epoch {PARTS}",
+    ),
     Case(
         "restamp",
-        lambda: protocol.restamp(typed(STORED), DELETING),
+        lambda: protocol.restamp(typed(STORED), DELETING, is_next_parent=False),
         {},
         {"epoch": b"new", "writes_epoch": b"new"},
         f"{OF_EPOCH} no-epoch other-writes-epoch {PARTS}",

@@ -31,7 +31,7 @@ from langgraph.checkpoint.dynamodb._runtime.cache import CachedThread, SharedRea
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.checkpoint.dynamodb.protocol import Change, Thread
+from langgraph.checkpoint.dynamodb.protocol import Change
 
 Mutation: TypeAlias = Callable[[pytest.MonkeyPatch], None]
 
@@ -87,12 +87,24 @@ class _Current:
 def what_took_a_heads_place_is_not_kept(patch: pytest.MonkeyPatch) -> None:
     """A deletion restamps what it has read, and does not care for what it is now."""
 
-    def once(storage: Storage, _inventory: object, item: Item, thread: Thread) -> Op[None]:
-        change = protocol.restamp(item, thread)
+    def once(
+        storage: Storage, _inventory: object, item: Item, change_of: Callable[[Item], Change | None]
+    ) -> Op[None]:
+        change = change_of(item)
         if change is not None:
             yield from storage.table.try_update(items.key_of(item), change)
 
     patch.setattr(collect, "_restamp_item", once)
+
+
+def settled_heads_are_replaced_at_once(patch: pytest.MonkeyPatch) -> None:
+    """A put replaces a head without a mark that deletions pass over."""
+    patch.setattr(protocol, "is_passed_over", lambda _head, _epoch: False)
+
+
+def settled_heads_are_of_any_life(patch: pytest.MonkeyPatch) -> None:
+    """A head that was settled is committed in each later life of its thread."""
+    patch.setattr(protocol, "is_of_one_life", lambda _epoch, _other: True)
 
 
 def uploads_take_their_time(patch: pytest.MonkeyPatch) -> None:

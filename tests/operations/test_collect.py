@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -11,10 +12,12 @@ from langgraph.checkpoint.dynamodb import ThreadBusyError
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS, ORPHAN_SECONDS
 from langgraph.checkpoint.dynamodb._operations.inventory import read_indexes, scan_namespace
+from langgraph.checkpoint.dynamodb._runtime.steps import collected
 from tests.simulation.world import use_small_limits
 from tests.support.checkpoints import noise, thread_config
 from tests.support.harness import (
     THREAD,
+    TTL_SECONDS,
     Harness,
     Process,
     Run,
@@ -224,7 +227,9 @@ def test_a_deletion_keeps_what_replaced_a_head_that_it_had_read(harness: Harness
     put.until(commits("2"))
     put.go_on()
     harness.run(harness.process().prune())
-    # Its epoch has ended, so it stores everything again, and stands still for an hour.
+    # Its epoch has ended, so it stores everything again, meets its own head, and stands still for an hour.
+    put.until(commits("2"))
+    put.go_on()
     put.until(commits("2"))
     harness.now += ORPHAN_SECONDS + 1
     deletion = harness.begin(harness.process().prune())
@@ -232,3 +237,82 @@ def test_a_deletion_keeps_what_replaced_a_head_that_it_had_read(harness: Harness
     put.go_on()
     deletion.finish()
     assert harness.process().values() == {"big": noise(40_000, 1)}
+
+
+def _units_of_pruning_one(
+    harness: Harness, checkpoints: int, values: Callable[[int], dict[str, Any]]
+) -> list[int]:
+    """Put so many checkpoints, and prune the oldest twice, one at a time; return what each prune writes."""
+    process, parent = harness.process(), None
+    for each in range(checkpoints):
+        harness.run(process.put(f"{each:04}", values(each), parent))
+        parent = f"{each:04}"
+    counts = []
+    for kept in (checkpoints - 1, checkpoints - 2):
+        calls = harness.begin(harness.process().prune(kept)).trace()
+        single = [call for call in calls if call.method in ("put_item", "update_item", "delete_item")]
+        counts.append(len(single) + len(list(single_effects(calls))))
+    return counts
+
+
+@pytest.mark.parametrize("bytes_shared", [10, 60_000], ids=["small", "segments"])
+def test_a_deletion_costs_what_it_deletes(bytes_shared: int) -> None:
+    """What it keeps, and what depends on segments, it writes once, when it sees it for the first time."""
+
+    def values(number: int) -> dict[str, Any]:
+        return {"number": number, "shared": noise(bytes_shared)}
+
+    few, many = (_units_of_pruning_one(Harness(), checkpoints, values) for checkpoints in (10, 60))
+    assert few[1] == many[1] <= 8
+    assert (few[0] == many[0]) == (bytes_shared == 10)
+
+
+def test_a_slow_put_does_not_replace_what_a_deletion_has_settled(harness: Harness) -> None:
+    """A deletion restamps it no more, so the put marks it first, and the next deletion takes the mark away."""
+    _of_own_runs(harness.process())
+    harness.run(harness.process().prune(3))
+    settled = harness.items("C#3#")["C#3#"]
+    slow = harness.begin(harness.process().put("3", {"big": noise(60_000, 9)}))
+    slow.until(commits("3"))
+    slow.go_on()
+    slow.until(commits("3"))
+    # What it has uploaded nobody names for an hour.
+    harness.now += ORPHAN_SECONDS + 1
+    harness.run(harness.process().prune(2))
+    slow.perform()
+    slow.drop()
+    left = harness.items("C#3#")["C#3#"]
+    assert (left["epoch"], left["body"]) == (settled["epoch"], settled["body"])
+    assert harness.process().values("3") == {"big": noise(60_000, 3), "shared": noise(60_000)}
+
+
+def test_a_put_reuses_what_a_settled_parent_has(harness: Harness) -> None:
+    """Though it no longer tells under which epoch its segments are safe."""
+    _of_own_runs(harness.process())
+    harness.run(harness.process().prune(3))
+    fork = harness.process()
+    fork.get("3")
+    before = len(harness.items("S#"))
+    harness.run(fork.put("5", {"big": noise(60_000, 3), "shared": noise(60_000)}, "3", []))
+    assert len(harness.items("S#")) <= before + 1
+    harness.run(harness.process().prune())
+    assert harness.process().values() == {"big": noise(60_000, 3), "shared": noise(60_000)}
+
+
+def test_a_put_reuses_nothing_of_a_settled_parent_that_has_gone(harness: Harness) -> None:
+    _of_own_runs(harness.process())
+    harness.run(harness.process().prune(3))
+    fork = harness.process()
+    fork.get("3")
+    harness.run(harness.process().prune())
+    harness.run(fork.put("5", {"big": noise(60_000, 3), "shared": noise(60_000)}, "3", []))
+    assert harness.process().values() == {"big": noise(60_000, 3), "shared": noise(60_000)}
+
+
+def test_what_was_settled_is_not_of_a_life_that_begins_anew(harness: Harness) -> None:
+    process = harness.process(TTL_SECONDS)
+    _of_own_runs(process)
+    harness.run(harness.process(TTL_SECONDS).prune(3))
+    harness.now += TTL_SECONDS + 1
+    harness.run(harness.process(TTL_SECONDS).put("5", {"x": 1}))
+    assert [each.checkpoint["id"] for each in harness.run(collected(harness.process().listed()))] == ["5"]

@@ -62,6 +62,12 @@ CATCHERS: Mapping[Mutation, Callable[..., None]] = {
     mutants.what_took_a_heads_place_is_not_kept: (
         test_collect.test_a_deletion_keeps_what_replaced_a_head_that_it_had_read
     ),
+    mutants.settled_heads_are_replaced_at_once: (
+        test_collect.test_a_slow_put_does_not_replace_what_a_deletion_has_settled
+    ),
+    mutants.settled_heads_are_of_any_life: (
+        test_collect.test_what_was_settled_is_not_of_a_life_that_begins_anew
+    ),
     mutants.uploads_take_their_time: (test_put.test_a_put_that_uploaded_long_ago_begins_again),
     mutants.pending_epochs_are_confirmed: test_put.test_a_put_does_not_rely_on_an_epoch_that_has_not_begun,
     mutants.segments_that_have_gone_are_ignored: (

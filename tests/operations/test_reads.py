@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
+from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments, find
 from tests.support.checkpoints import noise
@@ -67,6 +68,6 @@ def test_the_cache_serves_what_is_seen_to_be_committed_and_nothing_else(harness:
     [look] = harness.begin(cached.read_all(process.storage, checkpoint)).trace()
     assert look.params["Key"]["SK"] == {"S": "T"}
     assert cached.is_committed
-    other = LoadedSegments(PARTITION.pk, b"another epoch")
+    other = LoadedSegments(PARTITION.pk, protocol.next_epoch(cached.epoch or b""))
     assert harness.begin(other.read_all(process.storage, checkpoint)).trace() != []
     assert not other.is_committed

@@ -251,7 +251,7 @@ def test_a_checkpoint_that_was_never_acknowledged_is_no_damage(harness: Harness)
 
 def test_a_whole_one_that_is_not_committed_is_told(harness: Harness) -> None:
     process = conversation(harness)
-    run = harness.begin(process.put("3", {"small": 1}, "2"))
+    run = harness.begin(process.put("3", {"a": noise(60_000, 3)}, "2"))
     run.until(commits("3"))
     harness.run(harness.process().prune())
     run.perform()

@@ -11,25 +11,36 @@ The problem. A put reuses segments that its parent names. A deletion removes seg
 must never name a segment that a deletion removes. Locks would block; a transaction doubles the price
 (docs/decisions/0006).
 
-The rule. The thread item has a random *epoch*. A head carries the epoch under which its segments were known to be safe:
-its parent's. A deletion ends the epoch before it removes any segment. After a put has stored its head it reads the
-thread item: if its epoch is still the thread's, no deletion can have removed what it reused, and it is acknowledged.
-Otherwise it stores everything again under the thread's epoch.
+The rule. The thread item has an *epoch*: random bytes that name the thread's life, and a counter. A head carries the
+epoch under which its segments were known to be safe: its parent's. A deletion ends the epoch before it removes any
+segment. After a put has stored its head it reads the thread item: if its epoch is still the thread's, no deletion can
+have removed what it reused, and it is acknowledged. Otherwise it stores everything again under the thread's epoch.
 
     put        parent (epoch 1) ── segments ── head (epoch 1) ── confirm: not epoch 1! ── again, under epoch 2
-    deletion       heads deleted ── epoch 1 ends ── read again ── restamp with 2 ── finalize ── segments deleted
+    deletion       heads deleted ── epoch 1 ends ── read again ── settle ── finalize ── segments deleted
 
-A deletion reads again once the epoch has ended. A head that is there now is *restamped*: it gets the new epoch. A head
-of the old epoch that comes later was not in that second read, so the deletion may remove what it names; its put finds
-that out when it confirms. When every head is restamped the deletion *finalizes*, and only then removes segments.
+A deletion reads again once the epoch has ended. A head that is there now is *settled*: it carries the bytes of the life
+alone, without a counter. That is done once; later deletions do not write it again, so a deletion costs what it deletes
+and what was stored since the last one. A head of the old epoch that comes later was not in that second read, so the
+deletion may remove what it names; its put finds that out when it confirms. When every head is settled the deletion
+*finalizes*, and only then removes segments. The newest head of the root gets the new epoch instead, each time, since
+the next put builds on it.
 
 So a head is **committed** if no deletion can still remove a segment of it:
 
 1. It carries the thread's epoch. Then every deletion before has seen it.
 2. It carries an epoch that ended, and the deletion that ended it has not finalized. Such epochs are in `previous`. That
    deletion has removed no segment yet; if it has died, it never will, since the next one takes its claim away.
+3. A deletion of this life has settled it.
+4. It depends on nothing: it names no segment, and is not rebuilt from ancestors. A deletion leaves it as it is.
 
 Anything else was never acknowledged to a caller. Readers pass it over if a segment of it is missing.
+
+A deletion does not look again at heads of the last two kinds, so no put may replace one while a deletion relies on it.
+A put *marks* it first, and then reads the thread. The next deletion finds the mark, and restamps the head.
+
+A settled head does not tell under which epoch its segments are safe. They are under that with which the thread was read
+before the head was.
 
 A new epoch is *pending* until somebody builds on it, and *active* from then on. A deletion that leaves nothing removes
 the thread item only while its epoch is pending: a put that has begun the epoch relies on the item. `TRANSITIONS` says
@@ -141,9 +152,10 @@ class Thread:
             self.life.ttl_seconds or 0
         )
 
-    def commits(self, epoch: bytes | None) -> bool:
+    def commits(self, epoch: bytes) -> bool:
         """Tell whether a part that carries an epoch is committed: no deletion can still remove its segments."""
-        return epoch == self.epoch or epoch in self.previous
+        is_under_way = epoch == self.epoch or epoch in self.previous
+        return is_under_way or (is_settled(epoch) and is_of_one_life(epoch, self.epoch))
 
     def confirms(self, epoch: bytes | None) -> bool:
         """Tell whether a head or writes stored under an epoch, before this was read, may be acknowledged.
@@ -161,13 +173,45 @@ class Thread:
         return replace(self, epoch=new, is_pending=True, previous=self.previous | {self.epoch})
 
 
+def first_epoch(life: bytes) -> bytes:
+    """Return the first epoch of a thread that begins, or begins anew, given random bytes that name its life."""
+    return life + bytes(_COUNTER_BYTES)
+
+
+def next_epoch(epoch: bytes) -> bytes:
+    """Return the epoch that replaces one that ends."""
+    ended = int.from_bytes(epoch[LIFE_BYTES:], "big") + 1
+    return epoch[:LIFE_BYTES] + ended.to_bytes(_COUNTER_BYTES, "big")
+
+
+def is_of_one_life(epoch: bytes, other: bytes) -> bool:
+    """Tell whether two epochs are of one life of a thread."""
+    return epoch[:LIFE_BYTES] == other[:LIFE_BYTES]
+
+
+def is_settled(epoch: bytes) -> bool:
+    """Tell whether a deletion has settled what carries this in place of an epoch."""
+    return len(epoch) != LIFE_BYTES + _COUNTER_BYTES
+
+
 def is_committed(item: Item, name: str, thread: Thread | None) -> bool:
     """Tell whether a part of a head or a writes item is committed.
 
-    A part without an epoch names no segment, so no deletion can take anything from it.
+    One that depends on nothing is, in this life of its thread. Parts of writes without an epoch are in any.
     """
     epoch = epoch_of(item, name)
-    return epoch is None or (thread is not None and thread.commits(epoch))
+    if epoch is None:
+        return True
+    if thread is None:
+        return False
+    return thread.commits(epoch) or (is_of_one_life(epoch, thread.epoch) and not _depends(item, name))
+
+
+def _depends(item: Item, name: str) -> bool:
+    """Tell whether a part needs other items: segments, or ancestors from which the checkpoint is rebuilt."""
+    epoch = items.EPOCH_NAMES[name]
+    shares = [each for each, other in items.EPOCH_NAMES.items() if other == epoch]
+    return items.REBUILT_FROM in item or any(items.names_segments(item, each) for each in shares)
 
 
 def is_reusable(confirmed: bytes | None, epoch: bytes | None) -> bool:
@@ -179,6 +223,10 @@ def epoch_of(item: Item, name: str) -> bytes | None:
     """Return the epoch that a part of a head or a writes item carries."""
     attribute = item.get(items.EPOCH_NAMES[name])
     return None if attribute is None else bytes(attribute.get("B", b""))
+
+
+LIFE_BYTES = 8
+_COUNTER_BYTES = 4
 
 
 class Change(NamedTuple):
@@ -592,38 +640,60 @@ def describe_thread(epoch: bytes, entry: Item, old: Item) -> Change:
 # Heads
 
 
-def put_head(epoch: bytes) -> Change:
-    """Store a head, if there is none or the one there carries an epoch.
+def put_head(replaced: bytes | None = None) -> Change:
+    """Store a head if there is none, or in place of one that carries an epoch.
 
-    A put replaces a head with another epoch only while the put's own epoch is the thread's. Otherwise a deletion may
-    have deleted everything before that head, because that head is committed, and this one may never be. If the epoch
-    ends in between, the deletion finds out when it restamps.
+    A put replaces a head only after it has seen that head, and then the thread with its own epoch. Otherwise a deletion
+    may have deleted everything before that head, because that head is committed, and this one may never be. If the
+    epoch ends in between, the deletion finds out when it restamps.
 
     Without the condition, a request that its client has given up could arrive late and replace a head that was stored
     since, although its own segments may be gone.
     """
-    return _change("", "attribute_not_exists(#epoch) OR #epoch = :epoch", epoch={"B": epoch})
+    if replaced is None:
+        return _change("", "attribute_not_exists(#epoch)")
+    return _change("", "attribute_not_exists(#epoch) OR #epoch = :epoch", epoch={"B": replaced})
 
 
-def restamp(item: Item, thread: Thread) -> Change | None:
-    """Give the committed parts of an item the thread's epoch, unless the item has changed since it was read.
+def is_passed_over(head: Item, epoch: bytes) -> bool:
+    """Tell whether deletions in the life of an epoch restamp a head no more: it is settled, or depends on nothing."""
+    own = items.binary(head, items.EPOCH)
+    return is_of_one_life(own, epoch) and (is_settled(own) or not _depends(head, items.BODY))
+
+
+def mark_head(head: Item, mark: bytes) -> Change:
+    """Mark a head that deletions pass over, before it is replaced: the next deletion restamps it."""
+    return _change("SET #epoch = :mark", _unchanged(items.EPOCH, *items.PARTS), head, mark={"B": mark})
+
+
+def mark_of(epoch: bytes, token: bytes) -> bytes:
+    """Return what a marked head carries: it is settled in the life of an epoch, and tells the mark from others."""
+    return epoch[:LIFE_BYTES] + token
+
+
+def restamp(item: Item, thread: Thread, *, is_next_parent: bool) -> Change | None:
+    """Settle the committed parts of an item, unless the item has changed since it was read.
+
+    Parts that depend on nothing stay as they are. The head that the next put most likely builds on gets the thread's
+    epoch instead.
 
     An item that has replaced it may name segments that the deletion is about to remove. The deletion then keeps those
     too, and restamps the new item. Returns `None` if nothing has to change.
     """
-    stale = [
-        name
-        for name in items.EPOCHS
-        if name in item and _epoch(item, name) != thread.epoch and thread.commits(_epoch(item, name))
-    ]
-    if not stale:
+    settled, new = thread.epoch[:LIFE_BYTES], dict[str, bytes]()
+    for name, attribute in items.EPOCH_NAMES.items():
+        epoch = epoch_of(item, name)
+        if epoch in (None, thread.epoch, settled) or not is_committed(item, name, thread):
+            continue
+        if is_next_parent and not is_settled(epoch):
+            new[attribute] = thread.epoch
+        elif is_settled(epoch) or _depends(item, name):
+            new[attribute] = settled
+    if not new:
         return None
-    update = "SET " + ", ".join(f"#{each} = :new" for each in stale)
-    return _change(update, _unchanged(*stale, *items.PARTS), item, new={"B": thread.epoch})
-
-
-def _epoch(item: Item, attribute: str) -> bytes:
-    return bytes(item[attribute].get("B", b""))
+    update = "SET " + ", ".join(f"#{each} = :new_{each}" for each in new)
+    values = {f"new_{each}": {"B": epoch} for each, epoch in new.items()}
+    return _change(update, _unchanged(*new, *items.PARTS), item, **values)
 
 
 def cut_parent() -> Change:

@@ -305,6 +305,15 @@ def parts_of(item: Item) -> Iterator[tuple[str, Part]]:
             yield name, part
 
 
+def names_segments(item: Item, name: str) -> bool:
+    """Tell whether a part names segments; one that cannot be read may."""
+    data = item.get(name, {}).get("B", b"")
+    if len(data) < _PART.size:
+        return name in item
+    _, own, refs = _PART.unpack_from(data)
+    return bool(own + refs)
+
+
 # The attribute with a part's epoch. The parts of a writes item may have different epochs.
 EPOCH_NAMES = {name: EPOCH if name in (BODY, SEALED_METADATA) else f"{name}_epoch" for name in PARTS}
 EPOCHS = tuple(dict.fromkeys(EPOCH_NAMES.values()))

@@ -8,8 +8,8 @@ safe. Every step may be repeated:
 3. Remove the link to the parent from kept checkpoints whose parent is deleted.
 4. Delete the chosen heads, the newest committed one of each namespace last; then their writes.
 5. End the thread's epoch. A put that relied on it finds out when it confirms, and starts again under the next one.
-6. Read again what is left, strongly consistent, also in namespaces that were registered since. Restamp committed items
-   with the new epoch. Then finalize, if the claim still holds.
+6. Read again what is left, strongly consistent, also in namespaces that were registered since. Settle committed items
+   that no deletion has settled. Then finalize, if the claim still holds.
 7. Delete abandoned writes, and the segments that deleted items named and no remaining item names.
 8. Delete the markers of namespaces that are empty now, and release the claim. If the thread is empty, delete the thread
    item, unless a put has begun the next epoch, and the lock item, unless somebody holds the lock.
@@ -17,7 +17,7 @@ safe. Every step may be repeated:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -29,7 +29,7 @@ from .._format.limits import ATTEMPTS_MAX, RESTAMPS_AT_ONCE
 from .._runtime.steps import Op, gather
 from .._runtime.storage import Storage
 from ..errors import ThreadBusyError
-from ..protocol import Thread
+from ..protocol import Change, Thread
 from .inventory import Inventory, read_indexes, scan_namespace
 from .needs import REPLAYS_PARENT, may_replay_parent
 from .other_savers import look_for_other_savers
@@ -164,6 +164,7 @@ def _delete(
     read_at = storage.clock()
     since = yield from _read_again(storage, claim, namespaces)
     left = [*(each.after for each in namespaces), *since]
+    left[0].mark_committed(thread)
     yield from _restamp(storage, left, thread)
     yield from finalize(storage, claim, thread, is_empty=not any(each.heads for each in left))
     yield from gather([_delete_abandoned(storage, each, read_at) for each in namespaces])
@@ -224,27 +225,40 @@ def _scan_with_indexes(storage: Storage, partition: Partition) -> Op[Inventory]:
     return inventory
 
 
-def _restamp(storage: Storage, left: Iterable[Inventory], thread: Thread) -> Op[None]:
-    """Restamp committed items. The next put can build on them then, and readers report damage to them."""
+def _restamp(storage: Storage, left: Sequence[Inventory], thread: Thread) -> Op[None]:
+    """Settle committed items, once in their lives, so that readers report damage to them.
+
+    The newest checkpoint of the root gets the thread's epoch each time: the next put builds on it.
+    """
+    newest = max(left[0].committed, default=None)
+
+    def change_of(item: Item) -> Change | None:
+        is_newest = (
+            items.partition_key(item) == left[0].partition.pk and items.checkpoint_id_of(item) == newest
+        )
+        return protocol.restamp(item, thread, is_next_parent=is_newest and items.is_head(item))
+
     stale = [
         (each, item)
         for each in left
         for item in each.items_of(sorted(each.checkpoint_ids))
-        if protocol.restamp(item, thread) is not None
+        if change_of(item) is not None
     ]
     for start in range(0, len(stale), RESTAMPS_AT_ONCE):
         some = stale[start : start + RESTAMPS_AT_ONCE]
-        yield from gather([_restamp_item(storage, each, item, thread) for each, item in some])
+        yield from gather([_restamp_item(storage, each, item, change_of) for each, item in some])
 
 
-def _restamp_item(storage: Storage, inventory: Inventory, item: Item, thread: Thread) -> Op[None]:
+def _restamp_item(
+    storage: Storage, inventory: Inventory, item: Item, change_of: Callable[[Item], Change | None]
+) -> Op[None]:
     """Restamp an item, or the item that has replaced it since it was read.
 
     A slow put may replace its own head, or another process's, although its epoch has ended. The deletion has relied on
     the replaced head, so it keeps the segments that the new one names.
     """
     for _ in range(ATTEMPTS_MAX):
-        change = protocol.restamp(item, thread)
+        change = change_of(item)
         if change is None:
             return
         other = yield from storage.table.try_update(items.key_of(item), change)

@@ -52,6 +52,7 @@ from .thread_item import (
     is_confirmed,
     marked_namespace,
     namespace_markers,
+    new_epoch,
     read_thread,
     register_namespace,
 )
@@ -153,7 +154,7 @@ def _begin(
         if not expires_before(known.life.kept_until, ends_at):
             return _Attempt(seed, CachedThread(known.epoch, known.life), is_hidden=True, is_joined=True)
     # What a life that has ended has left must never be seen: the epoch is a new one.
-    epoch = known.epoch if known is not None and known.is_alive(now) else storage.rng.randbytes(8)
+    epoch = known.epoch if known is not None and known.is_alive(now) else new_epoch(storage)
     life = protocol.new_life(storage.ttl_seconds, now)
     listed = None
     if known is None or known.last_active is None:

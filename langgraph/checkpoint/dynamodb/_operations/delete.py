@@ -6,12 +6,14 @@ from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
+from .. import protocol
 from .._format import items
 from .._format.pricing import read_units, write_units
 from .._format.schema import RUN_ID
 from .._runtime.steps import Op, gather
 from .._runtime.storage import Storage
 from ..errors import CheckpointerInputError
+from ..protocol import Thread
 from .arguments import COUNT_MAX, checked_id, checked_ids
 from .collect import Choice, collect, collect_all
 from .error_collector import ErrorCollector
@@ -99,10 +101,14 @@ def foresee_prune(storage: Storage, thread_id: str, count: int, is_old: Age) -> 
     for each in before:
         each.mark_committed(thread)
     chosen = choose_old(before, count, is_old)
-    writes = sum(_write_units(each, chosen[each.partition.pk]) for each in before)
+    writes = 0
+    if thread is not None:
+        ended = thread.ended(protocol.next_epoch(thread.epoch))
+        writes = sum(_write_units(each, chosen[each.partition.pk], ended) for each in before)
     reads = sum(_read_units(each, chosen[each.partition.pk]) for each in before)
-    # The claim, the end of the epoch and the release update the thread item, which an index may hold, too.
-    return Forecast(sum(map(len, chosen.values())), writes + 6, reads + 2)
+    # The claim, the end of the epoch and the release update the thread item, which an index may hold, too; and the
+    # newest checkpoint gets the new epoch.
+    return Forecast(sum(map(len, chosen.values())), writes + 7, reads + 2)
 
 
 def _read_units(inventory: Inventory, gone: set[str]) -> int:
@@ -112,11 +118,16 @@ def _read_units(inventory: Inventory, gone: set[str]) -> int:
     return round(sum(read_units(each, consistent=True) for each in (stored, stored - deleted)))
 
 
-def _write_units(inventory: Inventory, gone: set[str]) -> int:
-    """Return about what it costs to delete checkpoints, and to restamp the others."""
+def _write_units(inventory: Inventory, gone: set[str], ended: Thread) -> int:
+    """Return about what it costs to delete checkpoints, and to settle the others once the thread's epoch has ended."""
     kept = inventory.checkpoint_ids - gone
     freed = (inventory.named(gone) - inventory.named(kept)) & inventory.segments.keys()
-    changed = [*inventory.items_of([*gone, *kept]), *(inventory.segments[each] for each in freed)]
+    settled = (
+        each
+        for each in inventory.items_of(kept)
+        if protocol.restamp(each, ended, is_next_parent=False) is not None
+    )
+    changed = [*inventory.items_of(gone), *settled, *(inventory.segments[each] for each in freed)]
     indexed = sum(RUN_ID in inventory.heads[each] for each in gone & inventory.heads.keys())
     return sum(write_units(inventory.sizes[items.sort_key(each)]) for each in changed) + indexed
 

@@ -14,10 +14,11 @@ from .._format.codec import Codec
 from .._format.content import Body, pending_writes, read_body, read_metadata
 from .._format.items import Partition
 from .._format.limits import ATTEMPTS_MAX
-from .._runtime.cache import CachedCheckpoint
+from .._runtime.cache import CachedCheckpoint, CachedThread
 from .._runtime.steps import Op, work
 from .._runtime.storage import Storage
 from ..errors import CheckpointNotFoundError
+from ..protocol import is_of_one_life, is_settled
 from .arguments import checkpoint_id_in, config_of, target
 from .other_savers import look_for_other_savers
 from .reads import ChangedMeanwhileError, LoadedSegments, StoredCheckpoint, find, find_newest, load
@@ -100,8 +101,14 @@ def decoded(
     return found, _entry_of(checkpoint, body, loaded)
 
 
-def read_entry(storage: Storage, partition: Partition, checkpoint_id: str) -> Op[CachedCheckpoint | None]:
-    """Read a stored checkpoint and return its cache entry, with the plaintexts of its segments."""
+def read_entry(
+    storage: Storage, partition: Partition, checkpoint_id: str, thread: CachedThread | None = None
+) -> Op[CachedCheckpoint | None]:
+    """Read a stored checkpoint and return its cache entry, with the plaintexts of its segments.
+
+    The segments of a settled one are safe under the epoch with which the thread was read before, if that is given: a
+    deletion that removes them deletes the checkpoint, and then ends that epoch.
+    """
     for _ in range(ATTEMPTS_MAX):
         head = yield from storage.table.get(partition.pk, items.checkpoint_prefix(checkpoint_id))
         if head is None or items.is_expired(head, storage.clock()):
@@ -115,5 +122,7 @@ def read_entry(storage: Storage, partition: Partition, checkpoint_id: str) -> Op
         if checkpoint is None:
             return None
         entry = _entry_of(checkpoint, read_body(storage.codec, head, loaded.contents), loaded)
+        if thread is not None and is_settled(entry.epoch) and is_of_one_life(entry.epoch, thread.epoch):
+            entry = replace(entry, epoch=thread.epoch)
         return replace(entry, contents=loaded.contents)
     return None

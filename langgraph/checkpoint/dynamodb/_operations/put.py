@@ -47,7 +47,7 @@ from .get import read_entry
 from .item_builder import ItemBuilder, store_segments
 from .reads import NamespaceReader
 from .renew import Use, use_thread
-from .thread_item import PinnedEpochError, confirm_epoch, is_confirmed, read_thread
+from .thread_item import PinnedEpochError, confirm_epoch, find_epoch, is_confirmed, read_thread
 
 # What a checkpoint without a parent is composed from.
 _NO_PARENT = CachedCheckpoint(epoch=b"", versions={}, values={}, chunks={}, sources={})
@@ -155,14 +155,13 @@ def store(storage: Storage, new: NewCheckpoint) -> Op[RunnableConfig]:
 
 def _store(storage: Storage, new: NewCheckpoint) -> Op[RunnableConfig]:
     partition = new.partition
+    thread = storage.cache.thread(partition.root)
     parent = None if new.parent_id is None else storage.cache.checkpoint(partition.pk, new.parent_id)
-    if parent is None and new.parent_id is not None:
+    if new.parent_id is not None and (parent is None or parent.thread is None):
         # Serialize before the first request: LangGraph may change a value while we wait.
         yield from work(partial(new.dumps_all, storage.codec), rough_bytes(new.values))
-        parent = yield from read_entry(storage, partition, new.parent_id)
-        parent = parent or (yield from _newest_parts(storage, partition))
+        parent, thread = yield from _read_parent(storage, partition, new.parent_id, thread)
     # The segments of a parent are safe under its own epoch.
-    thread = storage.cache.thread(partition.root)
     if parent is not None and (thread is None or not is_reusable(thread.epoch, parent.epoch)):
         thread = parent.thread
     pinned = storage.pinned
@@ -170,32 +169,49 @@ def _store(storage: Storage, new: NewCheckpoint) -> Op[RunnableConfig]:
         thread = pinned
         if new.parent_id is not None:
             # Its values may have to be stored again, for which they are needed.
-            parent = yield from read_entry(storage, partition, new.parent_id)
+            parent = yield from read_entry(storage, partition, new.parent_id, pinned)
     for _ in range(ATTEMPTS_MAX):
         is_committed, thread = yield from _attempt(storage, new, parent, thread)
         if is_committed:
             return config_of(partition, new.checkpoint_id)
         if pinned is not None and (thread is None or not is_reusable(thread.epoch, pinned.epoch)):
             raise PinnedEpochError
-        new, parent = yield from _read_again(storage, new)
+        new, parent = yield from _read_again(storage, new, thread)
     raise ThreadBusyError(
         f"checkpoint {new.checkpoint_id!r} of thread {partition.thread_id!r} could not be stored: the thread was"
         f" deleted or pruned during each of {ATTEMPTS_MAX} attempts; try again when that has ended"
     )
 
 
-def _newest_parts(storage: Storage, partition: Partition) -> Op[CachedCheckpoint | None]:
-    """Return the newest checkpoint's segments for reuse, if the parent was never stored. No value is inherited."""
+def _read_parent(
+    storage: Storage, partition: Partition, parent_id: str, thread: CachedThread | None
+) -> Op[tuple[CachedCheckpoint | None, CachedThread | None]]:
+    """Read the parent, or what is newest if it was never stored, and the thread before, if the parent is settled."""
+    parent = yield from read_entry(storage, partition, parent_id, thread)
+    parent = parent or (yield from _newest_parts(storage, partition, thread))
+    if thread is None and parent is not None and parent.thread is None:
+        thread = yield from find_epoch(storage, partition)
+        return (yield from _read_parent(storage, partition, parent_id, thread))
+    return parent, thread
+
+
+def _newest_parts(
+    storage: Storage, partition: Partition, thread: CachedThread | None
+) -> Op[CachedCheckpoint | None]:
+    """Return the newest checkpoint's segments for reuse. No value is inherited."""
     found = yield from NamespaceReader(storage, partition).page()
     if not found:
         return None
     newest_id = found[0].checkpoint_id
     entry = storage.cache.checkpoint(partition.pk, newest_id)
-    entry = entry or (yield from read_entry(storage, partition, newest_id))
+    if entry is None or entry.thread is None:
+        entry = yield from read_entry(storage, partition, newest_id, thread)
     return entry and replace(entry, versions={}, sources={})
 
 
-def _read_again(storage: Storage, new: NewCheckpoint) -> Op[tuple[NewCheckpoint, CachedCheckpoint | None]]:
+def _read_again(
+    storage: Storage, new: NewCheckpoint, thread: CachedThread | None
+) -> Op[tuple[NewCheckpoint, CachedCheckpoint | None]]:
     """Read the base of the next attempt after a deletion: the parent as it is now, or else the put's own head.
 
     If the parent was deleted and the stored head was not, only that head may still hold the inherited values. The
@@ -204,12 +220,12 @@ def _read_again(storage: Storage, new: NewCheckpoint) -> Op[tuple[NewCheckpoint,
     if new.parent_id is None:
         return new, None
     storage.cache.forget((new.partition.pk, new.parent_id))
-    parent = yield from read_entry(storage, new.partition, new.parent_id)
+    parent = yield from read_entry(storage, new.partition, new.parent_id, thread)
     if parent is not None:
         return new, parent
     if not new.delta_channels:
         new = replace(new, parent_id=None)
-    return new, (yield from read_entry(storage, new.partition, new.checkpoint_id))
+    return new, (yield from read_entry(storage, new.partition, new.checkpoint_id, thread))
 
 
 def _attempt(
@@ -267,16 +283,18 @@ def put_head(storage: Storage, partition: Partition, head: Item, epoch: bytes) -
     Once it has ended, the other head may be committed and all that a deletion has kept of the namespace, while this one
     may never be committed.
     """
-    replaced = epoch
+    item, replaced = {**head, items.EPOCH: {"B": epoch}}, None
     for _ in range(MERGE_ATTEMPTS_MAX):
-        item = {**head, items.EPOCH: {"B": epoch}}
         other = yield from storage.table.try_put(item, protocol.put_head(replaced))
-        if other is None:
+        if other is None or other == item:
             return True
+        replaced = items.binary(other, items.EPOCH)
+        if protocol.is_passed_over(other, epoch):
+            replaced = protocol.mark_of(epoch, storage.rng.randbytes(protocol.LIFE_BYTES))
+            yield from storage.table.try_update(items.key_of(head), protocol.mark_head(other, replaced))
         thread = yield from read_thread(storage, partition)
         if thread is None or not is_reusable(thread.epoch, epoch):
             return False
-        replaced = items.binary(other, items.EPOCH)
     raise ThreadBusyError(
         f"{items.name_of(head)} could not be stored: other calls put the same checkpoint {MERGE_ATTEMPTS_MAX} times"
         " meanwhile; let one process run a thread at a time"

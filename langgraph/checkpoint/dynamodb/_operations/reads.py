@@ -30,7 +30,7 @@ from .._runtime.requests import Query, Table
 from .._runtime.steps import Op, gather, work
 from .._runtime.storage import Storage
 from ..errors import CheckpointCorruptionError
-from ..protocol import Thread, is_committed, is_reusable
+from ..protocol import Thread, is_committed, is_reusable, is_settled
 
 
 class ChangedMeanwhileError(Exception):
@@ -353,7 +353,8 @@ class LoadedSegments:
         if self.epoch is None:
             return (yield from self.read(storage, ids))
         entry = storage.cache.checkpoint(self._pk, checkpoint.checkpoint_id)
-        self.is_committed = entry is not None and entry.is_committed and is_reusable(entry.epoch, self.epoch)
+        is_known = entry is not None and entry.is_committed and is_reusable(entry.epoch, self.epoch)
+        self.is_committed = is_known or is_settled(self.epoch)
         if self.is_committed or not storage.cache.segments(self._pk, self.epoch, ids):
             return (yield from self.read(storage, ids, from_cache=self.is_committed))
         root = items.parse_partition(self._pk).root

@@ -60,6 +60,11 @@ def read_thread(storage: Storage, partition: Partition) -> Op[Thread | None]:
 # The epoch
 
 
+def new_epoch(storage: Storage) -> bytes:
+    """Return the first epoch of a thread that begins, or begins anew."""
+    return protocol.first_epoch(storage.rng.randbytes(protocol.LIFE_BYTES))
+
+
 def ensure_epoch(storage: Storage, partition: Partition) -> Op[CachedThread]:
     """Return the thread for a call to build on that goes on with nothing: it begins a thread that is not there or dead.
 
@@ -74,7 +79,7 @@ def ensure_epoch(storage: Storage, partition: Partition) -> Op[CachedThread]:
     key = items.thread_key(partition)
     for _ in range(ATTEMPTS_MAX):
         # A new one each time: an epoch that ended must never confirm what was stored under it.
-        epoch, now = storage.rng.randbytes(8), storage.clock()
+        epoch, now = new_epoch(storage), storage.clock()
         life = protocol.new_life(storage.ttl_seconds, now)
         entry = None if storage.entry is None else storage.entry()
         item = yield from storage.table.try_update(key, protocol.create_thread(epoch, life, now, entry))
@@ -375,7 +380,7 @@ def _try_claim(
     if item is None:
         found = yield from storage.table.get(root.pk, items.THREAD)
         if found is None:
-            create = protocol.create_pending_thread(storage.rng.randbytes(8), now)
+            create = protocol.create_pending_thread(new_epoch(storage), now)
             yield from storage.table.try_update(items.thread_key(root), create)
         else:
             yield from _parsed_or_reset(storage, root, found, resets=resets)
@@ -400,7 +405,7 @@ def _parsed_or_reset(storage: Storage, root: Partition, item: Item, *, resets: b
         if not resets:
             raise
         logger.warning("%s. Thread %r is deleted all the same.", error, root.thread_id)
-    reset = protocol.reset_thread(item, storage.rng.randbytes(8))
+    reset = protocol.reset_thread(item, new_epoch(storage))
     yield from storage.table.try_update(items.thread_key(root), reset)
     return None
 
@@ -430,7 +435,7 @@ def end_epoch(storage: Storage, claim: Claim) -> Op[Thread]:
     Raises:
         ThreadBusyError: Another deletion has taken over.
     """
-    new, now = storage.rng.randbytes(8), storage.clock()
+    new, now = protocol.next_epoch(claim.thread.epoch), storage.clock()
     change = protocol.end_epoch(claim.token, claim.thread.epoch, new, now)
     item = yield from storage.table.try_update(items.thread_key(claim.root), change)
     if item is None:

@@ -17,7 +17,7 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from .._format.items import Life
 from .._format.segments import Chunk, StoredValue, inline_bytes
-from ..protocol import Thread, is_reusable
+from ..protocol import Thread, is_reusable, is_settled
 from .events import running_meter
 from .fork import start_in_every_process
 
@@ -41,8 +41,10 @@ class CachedCheckpoint:
     contents: Mapping[bytes, bytes] = field(default_factory=dict)
 
     @property
-    def thread(self) -> CachedThread:
-        """The thread, as far as the checkpoint tells."""
+    def thread(self) -> CachedThread | None:
+        """The thread, as far as the checkpoint tells; `None` if a deletion has settled it."""
+        if is_settled(self.epoch):
+            return None
         return CachedThread(self.epoch, Life() if self.life.ttl_seconds is None else self.life)
 
     @property
