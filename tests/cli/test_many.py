@@ -142,7 +142,8 @@ def test_one_that_cannot_be_served_does_not_keep_the_others_from_it(
     assert "1 thread could not be served" in ended.err
     assert [count(saver, each) for each in threads[:2]] == [0, 0]
     # One that is absent beside it is no reason for another code; one that is named twice is served once.
-    ended = run("delete", "absent", too_long, threads[2], threads[2], "--yes", "--json")
+    some = ("absent", too_long, threads[2], threads[2])
+    ended = run("delete", *some, "--yes", "--json", "--parallel", "1")
     assert (ended.code, ended.json["deleted"], ended.json["absent"]) == (8, [threads[2]], ["absent"])
 
 

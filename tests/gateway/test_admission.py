@@ -229,6 +229,10 @@ async def test_what_is_read_is_counted_and_waits_for_its_turn_if_there_is_no_roo
         other.add(1)
     other.give_back()
     assert memory.grow(who, 800)
+    # Of what is free all may be taken, and no more.
+    assert memory.grow(Principal("c", "c"), 500)
+    assert not memory.grow(Principal("d", "d"), 301)
+    assert memory.grow(Principal("d", "d"), 300)
 
 
 async def test_requests_wait_for_their_turn_and_are_all_served(make_app: MakeApp, script: Script) -> None:

@@ -14,7 +14,7 @@ import pytest
 from starlette.requests import HTTPConnection
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb.gateway import Limits, Principal
+from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, app, bodies
 from tests.gateway.conftest import MakeClient, Script, found_bytes
 from tests.support.gateway_service import gateway_service
 
@@ -122,3 +122,22 @@ async def test_an_answer_larger_than_all_is_sent_when_nobody_else_is_sent_one(
     headers = {"content-type": "application/json", "accept-encoding": "identity"}
     posts = [client.post("/checkpoints/get-tuple", content=BODY, headers=headers) for _ in range(3)]
     assert {each.status_code for each in await asyncio.gather(*posts)} == {200}
+
+
+async def test_a_larger_body_may_take_longer_to_arrive_or_to_be_read(
+    make_client: MakeClient, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+    known = bodies.patience_seconds
+
+    def noted(size_bytes: int) -> float:
+        sizes.append(size_bytes)
+        return known(size_bytes)
+
+    for module in (app, bodies):
+        monkeypatch.setattr(module, "patience_seconds", noted)
+    script.answer = found_bytes(bytes(1 << 20))
+    headers = {"content-type": "application/json", "accept-encoding": "identity"}
+    response = await make_client().post("/checkpoints/get-tuple", content=BODY, headers=headers)
+    assert sizes == [len(BODY), len(response.content)]
+    assert known(2 << 20) - known(1 << 20) == known(1 << 20) - known(0) > 0

@@ -50,15 +50,14 @@ class Attempts:
         """Start with the first attempt."""
         self._began = time.monotonic()
 
-    def seconds_to_next(self, error: Exception, at_least: float = 0.0, number: int = 0) -> float | None:
+    def seconds_to_next(self, error: Exception, at_least: float = 0.0) -> float | None:
         """Return how many seconds to wait after a failed attempt, or `None` if it was the last one.
 
         Args:
             error: The error of the attempt.
             at_least: How long to wait at least. The wait is longer at random, so that not all come back at once.
-            number: How many attempts have failed, if another process has made some of them.
         """
-        self.number = max(self.number + 1, number)
+        self.number += 1
         wait = self._seconds_to_next(error, at_least)
         meter = running_meter.get()
         if meter is not None:
