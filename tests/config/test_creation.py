@@ -36,7 +36,7 @@ from langgraph.checkpoint.dynamodb import (
     open_checkpointer,
     open_store,
 )
-from langgraph.checkpoint.dynamodb.config.postgres import without_values
+from langgraph.checkpoint.dynamodb.config.backends import without_values
 from langgraph.store.dynamodb import DynamoDBStore
 from tools.engine import Engine
 

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from langgraph.checkpoint.dynamodb import CacheConfig, CheckpointerConfig, StoreConfig
-from langgraph.checkpoint.dynamodb.config.keys import EncryptionKey
-from langgraph.checkpoint.dynamodb.config.serde import SerdeOptions
-from langgraph.checkpoint.dynamodb.config.stores import IndexOptions, TtlOptions
+from langgraph.checkpoint.dynamodb.config.fields import IndexOptions, TtlOptions
+from langgraph.checkpoint.dynamodb.config.serde import EncryptionKey, SerdeOptions
 from tests.support.documents import ROOT, blocks, read
 
 DOCUMENT = read("docs/configuration.md")

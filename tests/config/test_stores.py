@@ -170,7 +170,7 @@ def test_a_store_embeds_by_an_object(engine: Engine, table_name: str, embed_func
 
 def test_a_model_is_named_as_langgraph_names_it() -> None:
     config = StoreConfig(type="memory", config={"index": {"dims": 2, "embed": "openai:small"}})
-    assert config.config.index_config() == {"dims": 2, "embed": "openai:small"}
+    assert config.config.configs()["index"] == {"dims": 2, "embed": "openai:small"}
     with (
         pytest.raises(
             CheckpointerConfigurationError, match=r"config.index.embed_function: names a value of type str"
@@ -187,7 +187,7 @@ def test_the_distance_is_that_of_the_configuration() -> None:
         "dynamodb": {"table_name": "a"},
     }.items():
         config = StoreConfig(type=name, config={**where, "index": index})
-        assert config.config.index_config()["distance_type"] == "l2"
+        assert config.config.configs()["index"]["distance_type"] == "l2"
         assert "index.distance_type" in _error(
             StoreConfig, {"type": name, "config": {**where, "index": {**index, "distance_type": "near"}}}
         )
@@ -210,7 +210,7 @@ def test_a_file_says_who_compares_embeddings() -> None:
         return {"type": "dynamodb", "config": {"table_name": "a", "index": {**index, **given}}}
 
     def search(**given: Any) -> Any:
-        return StoreConfig.load(options(**given)).config.index_config().get("search")
+        return StoreConfig.load(options(**given)).config.configs()["index"].get("search")
 
     assert search() is None
     assert isinstance(search(engine=Compares), Compares)

@@ -11,19 +11,15 @@ from .._format.limits import CACHE_RETRY_SECONDS, CHECKPOINT_BYTES_MAX, RETRY_SE
 from .._runtime.options import OTHER_NAMES, without_password
 from ..base_saver import CACHE_BYTES
 from ..saver import DynamoDBSaver
-from .fields import Address, NotNegative, Positive, Reference, SecondsOrZero, Ttl, made_function, made_object
-from .keys import EncryptionKey, read_key
-from .serde import Serde, made_serde
-from .storage import CachePrefix, OnEvent, OwnerFrom
-from .stores import DistanceIndexOptions, StoreOptions
-from .types import ComponentType, Options
+from . import fields
+from .serde import EncryptionKey, Serde, made_serde, read_key
 
 if TYPE_CHECKING:
     from langgraph.cache.dynamodb import DynamoDBCache
     from langgraph.store.dynamodb import DynamoDBStore
 
 
-class TableOptions(Options):
+class TableOptions(fields.Options):
     """The options of the table, which the saver, the store and the cache share, and two that no constructor has."""
 
     table_name: str = Field(
@@ -34,26 +30,26 @@ class TableOptions(Options):
     region_name: str | None = Field(
         default=None, min_length=1, description="The AWS region. By default boto3 finds it."
     )
-    endpoint_url: Annotated[Address, AfterValidator(without_password)] | None = Field(
+    endpoint_url: Annotated[fields.Address, AfterValidator(without_password)] | None = Field(
         default=None,
         description="An endpoint other than AWS's own, such as `http://localhost:8000` for DynamoDB Local.",
     )
-    session: Reference | None = Field(
+    session: fields.Reference | None = Field(
         default=None,
         description="A `boto3.Session`, whose credentials, region and profile all clients use. For a profile,"
         " `AWS_PROFILE` is enough. Its event handlers see blocking calls only.",
     )
-    client: Reference | None = Field(
+    client: fields.Reference | None = Field(
         default=None,
         description="A boto3 DynamoDB client to use as it is, with its own region, endpoint and retries. It is never"
         " closed. Async methods call it in OS threads. You cannot combine it with the four options around it.",
     )
-    client_config: Reference | None = Field(
+    client_config: fields.Reference | None = Field(
         default=None,
         description="A botocore `Config` that replaces the default one, retries included. That has short time-outs, TCP"
         " keep-alive and a pool of 64 connections.",
     )
-    retry_seconds: SecondsOrZero = Field(
+    retry_seconds: fields.SecondsOrZero = Field(
         default=RETRY_SECONDS,
         description="For how many seconds to retry a request that is throttled, fails on AWS's side or gets no"
         " response; 0 sends it once. The same goes for unprocessed items of a batch. The last attempt may take as long"
@@ -80,7 +76,7 @@ class TableOptions(Options):
         description="The name of the table that encrypted data is bound to, if this one was restored or copied from"
         " it.",
     )
-    on_event: OnEvent = None
+    on_event: fields.OnEvent = None
     setup: bool = Field(
         default=False,
         description="Whether to create a missing table, for development. On AWS, deploy the template.",
@@ -92,7 +88,7 @@ class DynamoDBOptions(TableOptions):
 
     other_names: ClassVar[Mapping[str, str]] = OTHER_NAMES
 
-    ttl_seconds: Ttl | None = Field(
+    ttl_seconds: fields.Ttl | None = Field(
         default=None,
         description="Seconds after which a checkpoint expires, counted from its last use, up to 31,622,400,000: a"
         " thousand years. By default never. A thread keeps the ttl of its first put; a copy takes the"
@@ -104,18 +100,18 @@ class DynamoDBOptions(TableOptions):
         " stores each changed value as a whole, and so hides from readers of the table which parts of a thread's values"
         " are equal. Channels that a step did not change are still shared.",
     )
-    checkpoint_bytes_max: Positive = Field(
+    checkpoint_bytes_max: fields.Positive = Field(
         default=CHECKPOINT_BYTES_MAX,
         description="The maximum size in bytes, serialized, of a checkpoint's values together, or of its pending"
         " writes. Larger ones are neither stored nor read, because a few small items can name gigabytes.",
     )
-    cache_bytes: NotNegative = Field(
+    cache_bytes: fields.NotNegative = Field(
         default=CACHE_BYTES,
         description="The maximum memory for the cache of recent checkpoints and their segments, in bytes. It saves"
         " reads. It changes a result only if you put a checkpoint again with other values, which LangGraph does not do;"
         " see `put`.",
     )
-    owner_from: OwnerFrom = None
+    owner_from: fields.OwnerFrom = None
     owner_key: EncryptionKey | None = Field(
         default=None,
         description="The key of the digests that the table holds instead of owners' names, if `serde` encrypts: 16 to"
@@ -123,10 +119,10 @@ class DynamoDBOptions(TableOptions):
     )
 
 
-class DynamoDBIndexOptions(DistanceIndexOptions):
+class DynamoDBIndexOptions(fields.DistanceIndexOptions):
     """The index of `DynamoDBStore`, with an option for an engine that compares the embeddings."""
 
-    engine: Reference | None = Field(
+    engine: fields.Reference | None = Field(
         default=None,
         description="A VectorEngine that compares embeddings, or a function that returns one, as module:name.",
     )
@@ -139,10 +135,10 @@ class DynamoDBIndexOptions(DistanceIndexOptions):
         """
         if self.engine is None:
             return super().config()
-        return {**super().config(), "search": made_object("index.engine", self.engine)}
+        return {**super().config(), "search": fields.made_object("index.engine", self.engine)}
 
 
-class DynamoDBStoreOptions(TableOptions, StoreOptions):
+class DynamoDBStoreOptions(TableOptions, fields.StoreOptions):
     """The options of `DynamoDBStore`."""
 
     serde: Serde | None = Field(
@@ -160,7 +156,7 @@ class DynamoDBStoreOptions(TableOptions, StoreOptions):
         default=True,
         description="Whether reads are strongly consistent. Eventually consistent ones cost half.",
     )
-    search_bytes_max: Positive = Field(
+    search_bytes_max: fields.Positive = Field(
         default=SEARCH_BYTES_MAX,
         description="The maximum number of bytes that one search may read. A search that needs more raises"
         " `SearchLimitError`.",
@@ -170,7 +166,7 @@ class DynamoDBStoreOptions(TableOptions, StoreOptions):
 class DynamoDBCacheOptions(TableOptions):
     """The options of `DynamoDBCache`."""
 
-    retry_seconds: SecondsOrZero = Field(
+    retry_seconds: fields.SecondsOrZero = Field(
         default=CACHE_RETRY_SECONDS,
         description="For how many seconds to retry a request; then it is a miss. The last attempt may take 3 seconds"
         " more: 1 to connect, 2 for the response.",
@@ -185,7 +181,7 @@ class DynamoDBCacheOptions(TableOptions):
         description="Whether reads are strongly consistent. Eventually consistent ones cost half, and may miss a value"
         " that was cached a moment ago.",
     )
-    prefix: CachePrefix = ()
+    prefix: fields.CachePrefix = ()
     owner_key: EncryptionKey | None = Field(
         default=None,
         description="The key of the digests that the table holds instead of the keys of entries, which are hashes of"
@@ -235,13 +231,15 @@ def _given(options: TableOptions) -> dict[str, Any]:
     """Return what is given of the constructor's options, with the objects that they name."""
     given = {name: getattr(options, name) for name in options.model_fields_set - {"setup", "encryption_key"}}
     for name in ("session", "client", "client_config"):
-        given[name] = made_object(name, getattr(options, name))
-    given["on_event"] = made_function("on_event", options.on_event)
+        given[name] = fields.made_object(name, getattr(options, name))
+    given["on_event"] = fields.made_function("on_event", options.on_event)
     given["serde"] = made_serde(options.serde, options.encryption_key, given["session"])
     return given
 
 
 _INSTALL = "langgraph-dynamodb"
-CHECKPOINTER = ComponentType(DynamoDBOptions, make_saver, _INSTALL)
-STORE = ComponentType(DynamoDBStoreOptions, make_store, _INSTALL)
-CACHE = ComponentType(DynamoDBCacheOptions, make_cache, _INSTALL)
+TYPES = {
+    ("dynamodb", "checkpointer"): fields.ComponentType(DynamoDBOptions, make_saver, _INSTALL),
+    ("dynamodb", "store"): fields.ComponentType(DynamoDBStoreOptions, make_store, _INSTALL),
+    ("dynamodb", "cache"): fields.ComponentType(DynamoDBCacheOptions, make_cache, _INSTALL),
+}

@@ -17,14 +17,11 @@ from ..http import HttpCache, HttpCheckpointSaver, HttpStore
 from ..http.node_cache import CACHE_TIMEOUT_SECONDS
 from ..http.transport import TIMEOUT_SECONDS
 from ..version import requirement
-from .fields import Address, NotNegative, Seconds, SecondsOrZero, made_function
+from . import fields
 from .serde import Serde, made_serde
-from .storage import CachePrefix, OnEvent, OwnerFrom
-from .stores import DistanceIndexOptions, StoreOptions
-from .types import Alternatives, ComponentType, Made, OptionError, Options
 
 
-class AuthOptions(Alternatives):
+class AuthOptions(fields.Alternatives):
     """Credentials: a bearer token, or a file that has one."""
 
     alternatives = ("token", "token_file")
@@ -41,7 +38,7 @@ class AuthOptions(Alternatives):
     )
 
 
-class ConnectionOptions(Options):
+class ConnectionOptions(fields.Options):
     """The options of the connection to a gateway."""
 
     other_names: ClassVar[Mapping[str, str]] = {
@@ -49,16 +46,16 @@ class ConnectionOptions(Options):
         " its checkpointer"
     }
 
-    url: Address = Field(description="The gateway's address, such as `https://gateway.example`.")
+    url: fields.Address = Field(description="The gateway's address, such as `https://gateway.example`.")
     auth: AuthOptions | None = Field(
         default=None,
         description="The credentials: a bearer token, a function that returns one, or an `httpx.Auth`. In a"
         " configuration, `token` or `token_file`.",
     )
-    timeout: Seconds = Field(
+    timeout: fields.Seconds = Field(
         default=TIMEOUT_SECONDS, description="Seconds to wait for the next piece of a response."
     )
-    retry_seconds: SecondsOrZero = Field(
+    retry_seconds: fields.SecondsOrZero = Field(
         default=RETRY_SECONDS,
         description="For how many seconds to retry a request that gets no response, or one that says to retry; 0 sends"
         " each once.",
@@ -78,7 +75,7 @@ class ConnectionOptions(Options):
     headers: dict[str, SecretStr] | None = Field(
         default=None, description="Headers of every request, by their names. Never shown."
     )
-    on_event: OnEvent = None
+    on_event: fields.OnEvent = None
 
 
 class HttpOptions(ConnectionOptions):
@@ -96,18 +93,18 @@ class HttpOptions(ConnectionOptions):
         " LangGraph adds the types of the graph's schema if `LANGGRAPH_STRICT_MSGPACK=true` is set. Otherwise name"
         " yours: `JsonPlusSerializer(allowed_msgpack_modules=[Ticket])`.",
     )
-    cache_bytes: NotNegative = Field(
+    cache_bytes: fields.NotNegative = Field(
         default=CACHE_BYTES,
         description="The maximum memory for the values of the newest checkpoint of recent threads, in bytes. They save"
         " transfer: only what is new in a value is sent, and known values are not received again.",
     )
-    owner_from: OwnerFrom = None
+    owner_from: fields.OwnerFrom = None
 
 
-class HttpStoreOptions(ConnectionOptions, StoreOptions):
+class HttpStoreOptions(ConnectionOptions, fields.StoreOptions):
     """The options of `HttpStore`."""
 
-    index: DistanceIndexOptions | None = Field(
+    index: fields.DistanceIndexOptions | None = Field(
         default=None,
         description="Lets the store embed texts and search by similarity. Takes `dims`, `embed` and `fields` of"
         " LangGraph's `IndexConfig`, and `distance_type`: `cosine`, `l2` or `inner_product`. The client embeds, and the"
@@ -118,10 +115,10 @@ class HttpStoreOptions(ConnectionOptions, StoreOptions):
 class HttpCacheOptions(ConnectionOptions):
     """The options of `HttpCache`."""
 
-    timeout: Seconds = Field(
+    timeout: fields.Seconds = Field(
         default=CACHE_TIMEOUT_SECONDS, description="Seconds to wait for the next piece of a response."
     )
-    retry_seconds: SecondsOrZero = Field(
+    retry_seconds: fields.SecondsOrZero = Field(
         default=CACHE_RETRY_SECONDS,
         description="For how many seconds to retry a request; then it is a miss.",
     )
@@ -131,7 +128,7 @@ class HttpCacheOptions(ConnectionOptions):
         " any other type, a run that finds the value cached gets the fields as a dict. So name the types of your nodes'"
         " results: `JsonPlusSerializer(allowed_msgpack_modules=[Ticket])`.",
     )
-    prefix: CachePrefix = ()
+    prefix: fields.CachePrefix = ()
 
 
 # The constructors take these in another form.
@@ -151,14 +148,14 @@ def _made_cache(options: HttpCacheOptions) -> HttpCache[Any]:
     return _made(HttpCache[Any], options, serde=made_serde(options.serde, is_strict=True))
 
 
-def _made(constructor: Callable[..., Made], options: ConnectionOptions, **more: Any) -> Made:
+def _made(constructor: Callable[..., fields.Made], options: ConnectionOptions, **more: Any) -> fields.Made:
     """Make an object from its options, without a request.
 
     Raises:
         OptionError, CheckpointerInputError: An option cannot be used.
     """
     given = {name: getattr(options, name) for name in options.model_fields_set - {*_OWN}} | more
-    given["on_event"] = made_function("on_event", options.on_event)
+    given["on_event"] = fields.made_function("on_event", options.on_event)
     return constructor(auth=_auth(options.auth), client_options=_client_options(options), **given)
 
 
@@ -189,11 +186,13 @@ def _client_options(options: ConnectionOptions) -> dict[str, Any]:
             given["verify"] = ssl.create_default_context(cafile=Path(options.ca_file).expanduser())
         except OSError as error:
             says = f"names a file that cannot be used: {error.strerror or error}"
-            raise OptionError("ca_file", says) from error
+            raise fields.OptionError("ca_file", says) from error
     return given
 
 
 _INSTALL = requirement("http")
-CHECKPOINTER = ComponentType(HttpOptions, _made_saver, _INSTALL)
-STORE = ComponentType(HttpStoreOptions, _made_store, _INSTALL)
-CACHE = ComponentType(HttpCacheOptions, _made_cache, _INSTALL)
+TYPES = {
+    ("http", "checkpointer"): fields.ComponentType(HttpOptions, _made_saver, _INSTALL),
+    ("http", "store"): fields.ComponentType(HttpStoreOptions, _made_store, _INSTALL),
+    ("http", "cache"): fields.ComponentType(HttpCacheOptions, _made_cache, _INSTALL),
+}

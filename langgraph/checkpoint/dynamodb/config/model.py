@@ -8,29 +8,22 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, ClassVar, TypeAlias
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    PrivateAttr,
-    ValidationError,
-    ValidationInfo,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
 from pydantic.functional_validators import ModelWrapValidatorHandler
+from pydantic_core.core_schema import ValidationInfo
 from typing_extensions import Self
 
 from .._runtime.fork import without_forks
 from ..errors import CheckpointerInputError
 from .faults import Fault, Locate, configuration_error, did_you_mean, dotted, faults_of
-from .sources import CACHE, CHECKPOINTER, STORE, Subject, read
-from .types import ComponentType, OptionError
-from .variables import Variables
+from .fields import ComponentType, OptionError
+from .sources import CACHE, CHECKPOINTER, STORE, Subject, Variables, read
 
 # Everything that a configuration may be read from.
 Source: TypeAlias = "ComponentConfig | Mapping[str, Any] | str | os.PathLike[str] | None"
 
 _DEFAULT_TYPE = "memory"
+_OWN_TYPES = ("dynamodb", "http")
 
 
 class ComponentConfig(BaseModel):
@@ -53,10 +46,10 @@ class ComponentConfig(BaseModel):
 
     @classmethod
     def find_type(cls, name: str) -> ComponentType:
-        """Load a type. It has a module of its name here, which has it under the subject's name in capitals."""
+        """Load a type: our own have modules of their names, and LangGraph's share one."""
         with without_forks():
-            module = import_module(f"langgraph.checkpoint.dynamodb.config.{name}")
-        found: ComponentType = getattr(module, cls.subject.name.upper())
+            module = import_module(f".{name if name in _OWN_TYPES else 'backends'}", __package__)
+        found: ComponentType = module.TYPES[name, cls.subject.name]
         return found
 
     @classmethod

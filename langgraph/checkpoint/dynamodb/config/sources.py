@@ -1,11 +1,11 @@
-"""The sources of a configuration: YAML files, dicts, and the environment of the process."""
+"""The sources of a configuration: YAML files, dicts, and the environment, and references to variables in values."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -14,7 +14,47 @@ import yaml
 from ..errors import CheckpointerConfigurationError
 from .faults import Fault, Key, Locate, configuration_error, did_you_mean, dotted
 
+_VARIABLE = re.compile(
+    r"\$(?:(?P<escaped>\$\{)|\{(?P<name>[A-Za-z_]\w*)(?::-(?P<default>[^}]*))?\}|(?P<broken>\{))"
+)
 _ENDINGS = (".yaml", ".yml")
+
+
+@dataclass(frozen=True)
+class Variables:
+    """Fills in variables, and collects mistakes in references to them."""
+
+    variables: Mapping[str, str]
+    faults: list[Fault] = field(default_factory=list)
+
+    def fill(self, value: Any, key: Key = ()) -> Any:
+        """Return a value with its variables filled in, at any depth."""
+        if isinstance(value, str):
+            return _VARIABLE.sub(lambda match: self._text(match, key), value)
+        if isinstance(value, Mapping):
+            return {name: self.fill(each, (*key, name)) for name, each in value.items()}
+        if isinstance(value, list):
+            return [self.fill(each, (*key, number)) for number, each in enumerate(value)]
+        return value
+
+    def _text(self, match: re.Match[str], key: Key) -> str:
+        if match["escaped"]:
+            return "${"
+        if match["broken"]:
+            says = (
+                "has a `${` that does not begin a variable; write ${NAME} or ${NAME:-default}, or $${ for the"
+                " text ${"
+            )
+            self.faults.append(Fault(key, says))
+            return ""
+        # As in a shell, the default also replaces an empty variable.
+        text = self.variables.get(match["name"])
+        if match["default"] is not None:
+            return text or match["default"]
+        if text is None:
+            says = f"needs the environment variable {match['name']}, which is not set; set it, or write a default as "
+            self.faults.append(Fault(key, says + f"${{{match['name']}:-default}}"))
+        return text or ""
 
 
 @dataclass(frozen=True)
@@ -76,11 +116,10 @@ def read(source: object, subject: Subject) -> Section:
         return Section(source.get(subject.name, source), dotted)
     if isinstance(source, (str, os.PathLike)):
         return _read_file(Path(source), subject)
-    msg = (
+    raise CheckpointerConfigurationError(
         f"a {subject.name} cannot be configured by a {type(source).__name__}; "
         f"give a {subject.name.capitalize()}Config, a dict, the path of a YAML file, or nothing for the environment"
     )
-    raise CheckpointerConfigurationError(msg)
 
 
 # YAML
@@ -101,7 +140,7 @@ def _read_file(path: Path, subject: Subject) -> Section:
         _refuse(f"{path}: lists or mappings in it are nested too deeply")
 
 
-class _Loader(yaml.SafeLoader):
+class _StrictLoader(yaml.SafeLoader):
     """Refuses a key that occurs twice in a mapping, one of which YAML's own loader would silently drop."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
@@ -115,7 +154,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def _read_yaml(name: str, text: str, subject: Subject) -> Section:
-    loader = _Loader("")
+    loader = _StrictLoader("")
     try:
         # An empty file has no tree.
         root = yaml.compose(text, Loader=yaml.SafeLoader) or yaml.ScalarNode("", "")

@@ -21,8 +21,7 @@ from pydantic import BeforeValidator, Field
 from starlette.requests import HTTPConnection
 
 from .._format.limits import TENANT_PATTERN
-from ..config.fields import split
-from ..config.types import Options
+from ..config.fields import Options, split
 from ..errors import CheckpointerError, CheckpointerInputError
 from .problems import ProblemError, forbidden, unauthenticated
 from .serving import RIGHTS, Principal, Right

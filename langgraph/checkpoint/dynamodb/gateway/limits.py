@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from pydantic import Field
 
-from ..config.fields import Positive, Seconds
-from ..config.types import Options
+from ..config.fields import Options, Positive, Seconds
 from .problems import ProblemError, overloaded
 from .serving import Principal
 

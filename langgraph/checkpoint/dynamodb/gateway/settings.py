@@ -19,11 +19,9 @@ from starlette.requests import HTTPConnection
 
 from ..config.dynamodb import DynamoDBOptions, make_saver
 from ..config.faults import configuration_error, faults_of
-from ..config.fields import split
+from ..config.fields import Options, split
 from ..config.model import CheckpointerConfig
-from ..config.sources import Subject, read
-from ..config.types import Options
-from ..config.variables import Variables
+from ..config.sources import Subject, Variables, read
 from ..errors import CheckpointerConfigurationError
 from ..saver import DynamoDBSaver
 from .app import create_gateway

@@ -84,7 +84,7 @@ def _postgres(connection_string: str) -> Iterator[Records]:
         import psycopg  # noqa: PLC0415 - an extra that not everybody installs.
         from psycopg.rows import dict_row  # noqa: PLC0415
 
-        from ..config.postgres import is_connection_string, without_values  # noqa: PLC0415
+        from ..config.backends import is_connection_string, without_values  # noqa: PLC0415
     except ImportError as error:
         msg = f'{error}; install what reads Postgres: pip install "psycopg[binary]"'
         raise CheckpointerConfigurationError(msg) from error

@@ -10,7 +10,7 @@ from langgraph.checkpoint.postgres import PostgresSaver
 from psycopg.rows import DictRow
 from psycopg_pool import ConnectionPool
 
-from ..config.postgres import connection_options, connection_problem
+from ..config.backends import connection_options, connection_problem
 from ..errors import CheckpointerConfigurationError
 from .sql import SqlEndpoint
 
