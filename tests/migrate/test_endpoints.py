@@ -180,7 +180,7 @@ def test_what_is_wrong_with_an_endpoint_is_said(functions: str, place: str, mess
 
 
 def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "langgraph.checkpoint.dynamodb.migrate.sqlite", None)
+    monkeypatch.setitem(sys.modules, "langgraph.checkpoint.sqlite", None)
     with (
         pytest.raises(CheckpointerConfigurationError, match="pip install langgraph-checkpoint-sqlite"),
         open_endpoint("sqlite:threads.db"),
@@ -217,7 +217,7 @@ def test_a_database_file_is_opened_by_its_path_or_address(tmp_path: Path) -> Non
 
 
 def test_threads_of_postgres_come_page_by_page(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("langgraph.checkpoint.dynamodb.migrate.sql._PAGE_THREADS", 2)
+    monkeypatch.setattr("langgraph.checkpoint.dynamodb.migrate.endpoints._PAGE_THREADS", 2)
     with open_endpoint(postgres_url, as_target=True) as found:
         for number in range(5):
             store(found.saver, thread_config(f"thread-{number}"), "1", {"a": [b"x" * 100]})

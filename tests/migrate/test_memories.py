@@ -20,8 +20,8 @@ from langgraph.store.sqlite import SqliteStore
 from psycopg.rows import dict_row
 
 from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError
-from langgraph.checkpoint.dynamodb.migrate import memories as module
 from langgraph.checkpoint.dynamodb.migrate import memories_of, move_memories, open_memories
+from langgraph.checkpoint.dynamodb.migrate import stores as module
 from langgraph.store.dynamodb import DynamoDBStore
 
 if TYPE_CHECKING:

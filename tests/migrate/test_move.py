@@ -20,8 +20,7 @@ from langgraph.checkpoint.dynamodb.migrate import (
     export_thread,
     migrate,
 )
-from langgraph.checkpoint.dynamodb.migrate.amazon import AmazonEndpoint
-from langgraph.checkpoint.dynamodb.migrate.sqlite import SqliteEndpoint
+from langgraph.checkpoint.dynamodb.migrate.endpoints import AmazonEndpoint, SqliteEndpoint
 from tests.migrate.conftest import OTHERS
 from tests.migrate.threads import EVERY, WAITING, answer, begin, config, statuses
 from tests.support.checkpoints import store, thread_config

@@ -12,6 +12,7 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
 from langgraph.checkpoint.dynamodb import CheckpointerError, CheckpointerInputError, CheckpointNotFoundError
+from langgraph.checkpoint.dynamodb._operations import reads
 from langgraph.checkpoint.dynamodb._operations.reads import ChangedMeanwhileError, load
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.migrate import SaverEndpoint, Status, TableEndpoint, migrate
@@ -388,7 +389,7 @@ def test_a_checkpoint_that_is_replaced_meanwhile_is_read_again(
             raise ChangedMeanwhileError
         return (yield from load(*arguments))
 
-    monkeypatch.setattr(table_module, "load", changing)
+    monkeypatch.setattr(reads, "load", changing)
     [record] = table.records("thread-1", [Ref("1", "")])
     assert record is not None
     left[0] = 100
@@ -406,7 +407,7 @@ def test_a_head_that_never_was_a_checkpoint_is_not_moved(
         return None
         yield
 
-    monkeypatch.setattr(table_module, "load", nothing)
+    monkeypatch.setattr(reads, "load", nothing)
     target = empty()
     assert statuses(migrate(table, target, ["thread-1"])) == {"thread-1": Status.ABSENT}
 

@@ -8,8 +8,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb.migrate.record import Record
-from langgraph.checkpoint.dynamodb.migrate.versions import kind_of_versions, translated
+from langgraph.checkpoint.dynamodb.migrate.record import Record, kind_of_versions, translated
 from tests.support.checkpoints import checkpoint_of
 
 

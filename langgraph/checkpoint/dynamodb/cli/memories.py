@@ -20,7 +20,7 @@ from langgraph.store.dynamodb.transfer import imported
 
 from .._operations.arguments import COUNT_MAX
 from ..migrate import ENDPOINTS, MovedMemories, move_memories, open_memories
-from ..migrate.memories import read_memories, write_memories
+from ..migrate.stores import read_memories, write_memories
 from .command import DryRun, Yes
 from .context import CommandContext
 from .files import PIPE, Written, readable_file, written_file

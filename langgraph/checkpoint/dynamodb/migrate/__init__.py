@@ -1,8 +1,7 @@
 """Migration of threads to DynamoDB from LangGraph's other savers, and back; of memories; and threads as files.
 
-A package above the saver. Only code that moves threads imports it. `open_endpoint` opens a saver, and `migrate` moves
-threads. `export_thread` writes a file, and `FileEndpoint` is a file as a source. `open_memories` reads another store,
-and `move_memories` moves what it has.
+`open_endpoint` opens a saver, and `migrate` moves threads. `export_thread` writes a file, which `FileEndpoint` reads.
+`open_memories` reads another store, and `move_memories` moves what it has.
 
 Example:
     ```python
@@ -18,9 +17,9 @@ Example:
 
 from .endpoints import ENDPOINTS, endpoint_of, open_endpoint
 from .file import Exported, FileEndpoint, export_thread
-from .memories import MovedMemories, memories_of, move_memories, open_memories
 from .move import Source, Status, ThreadReport, migrate
 from .saver_endpoint import SaverEndpoint
+from .stores import MovedMemories, memories_of, move_memories, open_memories
 from .table import TableEndpoint
 
 __all__ = [

@@ -29,8 +29,6 @@ FORMAT = "langgraph-thread"
 _PIECE_DIGITS = 32
 # How many pieces stay cached for the next checkpoint, which has most of them.
 _PIECES_KEPT = 4096
-
-
 # Export
 
 
@@ -62,8 +60,7 @@ def export_thread(source: SaverEndpoint, thread_id: str, file: BinaryIO) -> Expo
         source.keep_values()
     refs = source.refs(thread_id)
     if not refs:
-        msg = f"there is no thread {thread_id!r} to export; check its id"
-        raise CheckpointNotFoundError(msg)
+        raise CheckpointNotFoundError(f"there is no thread {thread_id!r} to export; check its id")
     about = vars(source.description(thread_id) or ThreadDescription())
     described = {name: value for name, value in about.items() if value}
     lines = LineWriter(file, FORMAT, thread_id=thread_id, **described)
@@ -138,7 +135,7 @@ _Text: TypeAlias = Annotated[str, AfterValidator(_encodable)]
 _Data: TypeAlias = Annotated[bytes, BeforeValidator(partial(base64.b64decode, validate=True))]
 
 
-class _Header(BaseModel):
+class _HeaderLine(BaseModel):
     """The first line."""
 
     thread_id: str
@@ -151,14 +148,14 @@ class _Header(BaseModel):
         return ThreadDescription(self.owner, self.title, self.metadata)
 
 
-class _Piece(BaseModel):
+class _PieceLine(BaseModel):
     """The line of a piece of values."""
 
     piece: str
     data: _Data
 
 
-class _Value(BaseModel):
+class _ValueForm(BaseModel):
     """A value as a serializer returned it."""
 
     type: str
@@ -166,34 +163,34 @@ class _Value(BaseModel):
     data: _Data
 
 
-class _Write(BaseModel):
+class _WriteForm(BaseModel):
     """A pending write with its position, which the table holds as a whole number of 64 bits."""
 
     task: _Text
     path: _Text
     position: Annotated[int, Field(strict=True, ge=-(2**63), lt=2**63)]
     channel: _Text
-    value: _Value
+    value: _ValueForm
 
 
-class _Checkpoint(BaseModel):
+class _CheckpointLine(BaseModel):
     """The line of a checkpoint."""
 
     checkpoint: _Text
     namespace: _Text
     parent: _Text | None
-    body: _Value
-    metadata: _Value
-    values: dict[str, _Value]
-    writes: list[_Write]
+    body: _ValueForm
+    metadata: _ValueForm
+    values: dict[str, _ValueForm]
+    writes: list[_WriteForm]
 
-    def all_values(self) -> list[_Value]:
+    def all_values(self) -> list[_ValueForm]:
         """Return all values of the checkpoint."""
         return [self.body, self.metadata, *self.values.values(), *(each.value for each in self.writes)]
 
 
 @dataclass
-class _Index:
+class _Offsets:
     """The offsets of everything in a file."""
 
     thread_id: str = ""
@@ -229,11 +226,10 @@ class FileEndpoint:
         self._piece = lru_cache(_PIECES_KEPT)(self._read_piece)
         foreign = self._index.kinds - set(KINDS)
         if foreign and target.can_pass_through():
-            msg = (
+            raise CheckpointerConfigurationError(
                 f"the thread was exported with a serializer of its own, of type {min(foreign)!r}; give the saver the"
                 " same one"
             )
-            raise CheckpointerConfigurationError(msg)
 
     def can_pass_through(self) -> bool:
         """Return True: values are in the file as they were stored."""
@@ -259,9 +255,9 @@ class FileEndpoint:
         """Read checkpoints one after the other."""
         del thread_id
         for ref in refs:
-            yield self._record(_Checkpoint.model_validate(self._line(self._index.checkpoints[ref])))
+            yield self._record(_CheckpointLine.model_validate(self._line(self._index.checkpoints[ref])))
 
-    def _record(self, line: _Checkpoint) -> Record:
+    def _record(self, line: _CheckpointLine) -> Record:
         values = {name: self._loaded(each) for name, each in line.values.items()}
         checkpoint: Any = {**self._loaded(line.body), "channel_values": values}
         writes = [
@@ -272,11 +268,11 @@ class FileEndpoint:
         ]
         return Record(line.namespace, checkpoint, self._loaded(line.metadata), line.parent, writes)
 
-    def _loaded(self, value: _Value) -> Any:
+    def _loaded(self, value: _ValueForm) -> Any:
         return self._target.loads((value.type, b"".join((*map(self._piece, value.pieces), value.data))))
 
     def _read_piece(self, name: str) -> bytes:
-        return _Piece.model_validate(self._line(self._index.pieces[name])).data
+        return _PieceLine.model_validate(self._line(self._index.pieces[name])).data
 
     def _line(self, offset: int) -> Line:
         self._file.seek(offset)
@@ -284,26 +280,26 @@ class FileEndpoint:
         return line
 
 
-def _indexed(file: BinaryIO) -> _Index:
+def _indexed(file: BinaryIO) -> _Offsets:
     """Read a file to its end, and record the offsets of everything in it.
 
     What the table could not hold is refused here: it would look like damage there.
     """
-    index = _Index()
+    index = _Offsets()
     for number, (offset, line) in enumerate(read_lines(file, FORMAT), 1):
         _note(index, number, line, offset)
     return index
 
 
-def _note(index: _Index, number: int, line: Line, offset: int) -> None:
+def _note(index: _Offsets, number: int, line: Line, offset: int) -> None:
     try:
         if number == 1:
-            header = _Header.model_validate(line)
+            header = _HeaderLine.model_validate(line)
             index.thread_id, index.about = header.thread_id, header.about()
         elif "piece" in line:
-            index.pieces[_Piece.model_validate(line).piece] = offset
+            index.pieces[_PieceLine.model_validate(line).piece] = offset
         else:
-            _note_checkpoint(index, _Checkpoint.model_validate(line), offset)
+            _note_checkpoint(index, _CheckpointLine.model_validate(line), offset)
     except ValidationError as error:
         first = error.errors()[0]
         raise unexpected(number, f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
@@ -311,7 +307,7 @@ def _note(index: _Index, number: int, line: Line, offset: int) -> None:
         raise unexpected(number, error) from error
 
 
-def _note_checkpoint(index: _Index, line: _Checkpoint, offset: int) -> None:
+def _note_checkpoint(index: _Offsets, line: _CheckpointLine, offset: int) -> None:
     for value in line.all_values():
         index.kinds.add(value.type)
         if not index.pieces.keys() >= set(value.pieces):

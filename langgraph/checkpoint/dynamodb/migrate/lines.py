@@ -69,8 +69,7 @@ def read_lines(file: BinaryIO, format_: str) -> Iterator[tuple[int, Line]]:
         yield offset, line
         digest.update(data)
         offset += len(data)
-    msg = "the file is cut short: its last line is missing; export it again"
-    raise CheckpointCorruptionError(msg)
+    raise CheckpointCorruptionError("the file is cut short: its last line is missing; export it again")
 
 
 def unexpected(number: int, error: object) -> CheckpointerInputError:
@@ -95,8 +94,7 @@ def _check_header(line: Line, format_: str) -> None:
     if line.get("format") != format_ or type(version) is not int:
         raise unexpected(1, f"it has to begin a file of the format {format_}")
     if version > _VERSION:
-        msg = (
+        raise CheckpointFormatError(
             f"the file has format version {version}, and this release of langgraph-dynamodb reads up to {_VERSION};"
             " upgrade langgraph-dynamodb"
         )
-        raise CheckpointFormatError(msg)

@@ -20,9 +20,8 @@ from .._operations.arguments import checked_id
 from .._operations.entries import ThreadDescription
 from ..errors import CheckpointerError, CheckpointerInputError
 from .file import FileEndpoint
-from .record import WRITES_DIFFER, Comparison, Record, Ref, own_writes
+from .record import WRITES_DIFFER, Comparison, Record, Ref, kind_of_versions, own_writes, translated
 from .saver_endpoint import SaverEndpoint, each_once
-from .versions import kind_of_versions, translated
 
 Source: TypeAlias = SaverEndpoint | FileEndpoint
 """An endpoint that threads can be moved from."""

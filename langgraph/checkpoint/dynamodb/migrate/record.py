@@ -1,21 +1,15 @@
-"""Records: a checkpoint as it is moved, with its metadata and its writes in order; and their comparison."""
+"""Records of checkpoints as they are moved: their writes in order, their comparison, the kinds of their versions."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from hashlib import blake2b
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
-from langgraph.checkpoint.base import (
-    WRITES_IDX_MAP,
-    Checkpoint,
-    CheckpointMetadata,
-    CheckpointTuple,
-    PendingWrite,
-    get_checkpoint_metadata,
-)
+from langgraph.checkpoint import base
 
 WRITES_DIFFER = "the pending writes differ"
 
@@ -51,8 +45,8 @@ class Record:
     """A checkpoint with everything that belongs to it but its thread."""
 
     namespace: str
-    checkpoint: Checkpoint
-    metadata: CheckpointMetadata
+    checkpoint: base.Checkpoint
+    metadata: base.CheckpointMetadata
     parent_id: str | None
     writes: Sequence[WriteRecord]
 
@@ -62,7 +56,7 @@ class Record:
         return Ref(self.checkpoint["id"], self.namespace)
 
 
-def record_of(found: CheckpointTuple, positions: Sequence[WritePosition]) -> Record:
+def record_of(found: base.CheckpointTuple, positions: Sequence[WritePosition]) -> Record:
     """Return the record of a checkpoint that a saver returned, given the positions of its pending writes."""
     parent = found.parent_config
     return Record(
@@ -77,7 +71,7 @@ def record_of(found: CheckpointTuple, positions: Sequence[WritePosition]) -> Rec
     )
 
 
-def guessed_positions(writes: Sequence[PendingWrite]) -> list[WritePosition]:
+def guessed_positions(writes: Sequence[base.PendingWrite]) -> list[WritePosition]:
     """Return positions that keep writes in their order, for savers that offer nothing better.
 
     Task paths are made up only if the tasks' ids alone would change the order.
@@ -85,8 +79,8 @@ def guessed_positions(writes: Sequence[PendingWrite]) -> list[WritePosition]:
     counts = dict[str, int]()
     indexes = []
     for task_id, channel, _ in writes:
-        if channel in WRITES_IDX_MAP:
-            indexes.append(WRITES_IDX_MAP[channel])
+        if channel in base.WRITES_IDX_MAP:
+            indexes.append(base.WRITES_IDX_MAP[channel])
         else:
             indexes.append(counts.setdefault(task_id, 0))
             counts[task_id] += 1
@@ -177,10 +171,66 @@ class Comparison:
         return self.dumps(value)
 
 
-def _metadata(record: Record) -> CheckpointMetadata:
+def _metadata(record: Record) -> base.CheckpointMetadata:
     # Savers remove null characters, as LangGraph asks them to.
-    return get_checkpoint_metadata({}, record.metadata)
+    return base.get_checkpoint_metadata({}, record.metadata)
 
 
-def _rest(checkpoint: Checkpoint) -> dict[str, Any]:
+def _rest(checkpoint: base.Checkpoint) -> dict[str, Any]:
     return {name: value for name, value in checkpoint.items() if name != "channel_values"}
+
+
+# Versions of channels
+#
+# This package's saver and langgraph-checkpoint-aws count in whole numbers; LangGraph's own savers use padded strings
+# with a random end. A saver cannot continue from versions of the other kind, and savers that store values by channel
+# and version would mix the values of two forks under one number. So each whole number becomes a string that ends with a
+# digest of the channel's value, and each string becomes its number.
+
+# The end of a version whose value is not in the checkpoint: the channel is empty, or a node has seen an older version.
+_NO_VALUE = "0" * 16
+
+
+def kind_of_versions(next_version: Callable[[Any], Any], checkpoint: base.Checkpoint) -> type | None:
+    """Return the type of versions that a saver needs, or None if it can continue from those of the checkpoint."""
+    version = next(iter(checkpoint["channel_versions"].values()), None)
+    if version is None:
+        return None
+    try:
+        following = next_version(version)
+    except (NotImplementedError, TypeError, ValueError, AttributeError):
+        following = next_version(None)
+    return None if type(following) is type(version) else type(following)
+
+
+def translated(record: Record, kind: type, dumps: Dumps) -> Record:
+    """Return a record with versions of another kind.
+
+    Args:
+        record: The record as the source has it.
+        kind: The type of the new versions, `str` or `int`.
+        dumps: Serializes the values of channels.
+    """
+    checkpoint = record.checkpoint
+    own, values = checkpoint["channel_versions"], checkpoint["channel_values"]
+
+    def to(name: str, version: Any) -> Any:
+        number = int(str(version).split(".")[0])
+        if kind is int:
+            return number
+        is_here = name in values and own.get(name) == version
+        return f"{number:032}.{_digits(*dumps(values[name])) if is_here else _NO_VALUE}"
+
+    seen = {
+        node: {name: to(name, version) for name, version in channels.items()}
+        for node, channels in checkpoint["versions_seen"].items()
+    }
+    versions = {name: to(name, version) for name, version in own.items()}
+    new: Any = {**checkpoint, "channel_versions": versions, "versions_seen": seen}
+    return replace(record, checkpoint=new)
+
+
+def _digits(kind: str, data: bytes) -> str:
+    """Return sixteen characters, in the form of a random number, that depend on a serialized value alone."""
+    digest = blake2b(kind.encode() + data, digest_size=8).digest()
+    return f"0.{int.from_bytes(digest, 'big') % 10**14:014}"

@@ -11,18 +11,10 @@ from .._format.codec import Codec
 from .._format.content import Write, read_writes
 from .._format.items import Partition
 from .._format.limits import ATTEMPTS_MAX
-from .._operations import put_writes
+from .._operations import put_writes, reads
 from .._operations.entries import ThreadDescription, description_of, is_of_tenant
 from .._operations.get import decoded
 from .._operations.overview import scan_threads
-from .._operations.reads import (
-    ChangedMeanwhileError,
-    LoadedSegments,
-    NamespaceReader,
-    StoredCheckpoint,
-    find,
-    load,
-)
 from .._operations.thread_item import namespaces
 from .._runtime.steps import Op, work
 from .._runtime.storage import Storage
@@ -59,10 +51,10 @@ class TableEndpoint(SaverEndpoint):
 
     def records(self, thread_id: str, refs: Iterable[Ref]) -> Iterator[Record | None]:
         """Read checkpoints of a thread one after the other. Yield None for one that is no longer there."""
-        loaded = dict[str, LoadedSegments]()
+        loaded = dict[str, reads.LoadedSegments]()
         for ref in refs:
             partition = items.partition_of(thread_id, ref.namespace)
-            segments = loaded.setdefault(ref.namespace, LoadedSegments(partition.pk))
+            segments = loaded.setdefault(ref.namespace, reads.LoadedSegments(partition.pk))
             yield self.mover.runner.run(_record(self._storage, partition, ref.checkpoint_id, segments))
             if (
                 sum(len(data) for each in loaded.values() for data in each.contents.values())
@@ -107,7 +99,7 @@ def _serialized(codec: Codec, record: Record) -> dict[str, put_writes.Serialized
 def _refs(storage: Storage, thread_id: str) -> Op[list[Ref]]:
     found = list[Ref]()
     for partition in (yield from namespaces(storage, items.partition_of(thread_id))):
-        history = NamespaceReader(storage, partition, first_page=None, as_ancestors=True)
+        history = reads.NamespaceReader(storage, partition, first_page=None, as_ancestors=True)
         while not history.done:
             found += [
                 Ref(checkpoint.checkpoint_id, partition.namespace)
@@ -117,29 +109,28 @@ def _refs(storage: Storage, thread_id: str) -> Op[list[Ref]]:
 
 
 def _record(
-    storage: Storage, partition: Partition, checkpoint_id: str, loaded: LoadedSegments
+    storage: Storage, partition: Partition, checkpoint_id: str, loaded: reads.LoadedSegments
 ) -> Op[Record | None]:
     for _ in range(ATTEMPTS_MAX):
-        checkpoint = yield from find(storage, partition, checkpoint_id, as_ancestor=True)
+        checkpoint = yield from reads.find(storage, partition, checkpoint_id, as_ancestor=True)
         if checkpoint is None:
             return None
         try:
-            whole = yield from load(storage, checkpoint, loaded)
-        except ChangedMeanwhileError:
+            whole = yield from reads.load(storage, checkpoint, loaded)
+        except reads.ChangedMeanwhileError:
             continue
         if whole is None:
             return None
         return (
             yield from work(partial(_decoded, partition, storage.codec, whole, loaded), whole.sealed_bytes())
         )
-    msg = (
+    raise CheckpointNotFoundError(
         f"checkpoint {checkpoint_id!r} was replaced or deleted while it was being read, {ATTEMPTS_MAX} times"
     )
-    raise CheckpointNotFoundError(msg)
 
 
 def _decoded(
-    partition: Partition, codec: Codec, checkpoint: StoredCheckpoint, loaded: LoadedSegments
+    partition: Partition, codec: Codec, checkpoint: reads.StoredCheckpoint, loaded: reads.LoadedSegments
 ) -> Record:
     positions = [
         WritePosition(write.task_path, items.task_id_of(item), write.index)

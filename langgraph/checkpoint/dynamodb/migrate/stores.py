@@ -21,6 +21,7 @@ from langgraph.store.base import BaseStore, GetOp, InvalidNamespaceError, Item
 from langgraph.store.dynamodb import DynamoDBStore
 from langgraph.store.dynamodb.transfer import IMPORTED_AT_ONCE, imported
 
+from ..config.backends import is_connection_string, without_values
 from ..errors import CheckpointerConfigurationError, CheckpointerInputError, CheckpointSerializationError
 from .endpoints import made_by_function, parse_endpoint
 from .lines import LineWriter, read_lines
@@ -30,8 +31,6 @@ Records: TypeAlias = Iterator[dict[str, Any]]
 FORMAT = "langgraph-memories"
 _POSTGRES = ("postgresql", "postgres")
 _PAGE_MEMORIES = 500
-
-
 # Sources
 
 
@@ -83,8 +82,6 @@ def _postgres(connection_string: str) -> Iterator[Records]:
     try:
         import psycopg  # noqa: PLC0415 - an extra that not everybody installs.
         from psycopg.rows import dict_row  # noqa: PLC0415
-
-        from ..config.backends import is_connection_string, without_values  # noqa: PLC0415
     except ImportError as error:
         msg = f'{error}; install what reads Postgres: pip install "psycopg[binary]"'
         raise CheckpointerConfigurationError(msg) from error
@@ -110,8 +107,7 @@ def _postgres(connection_string: str) -> Iterator[Records]:
 @contextmanager
 def _sqlite(path: str) -> Iterator[Records]:
     if not Path(path).is_file():
-        msg = f"there is no SQLite database {path}; check its path"
-        raise CheckpointerConfigurationError(msg)
+        raise CheckpointerConfigurationError(f"there is no SQLite database {path}; check its path")
     with closing(sqlite3.connect(path)) as connection:
         connection.row_factory = sqlite3.Row
         try:
