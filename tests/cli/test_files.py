@@ -76,7 +76,7 @@ def test_no_command_runs_what_was_planted_in_a_thread(run: Run, open_own: OpenSa
     viewer = Responses(Session(open_own()), "planted")
     for document in ("state", "pending", "changes"):
         place = {"thread": "planted", "ns": "", "checkpoint": "1"}
-        assert "os.system" in str(viewer.answer(document, place))
+        assert "os.system" in str(viewer.document(document, place))
     assert not ran.exists()
     # A saver of LangGraph's default would have.
     open_own().get_tuple(thread_config("imported"))

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 class Asked:
     """A viewer's documents, by their names and parameters."""
 
-    answers: Responses
+    responses: Responses
 
     def get(self, name: str, **parameters: Any) -> Any:
         """A document as the page gets it: through JSON, which has to be valid."""
-        found = self.answers.answer(name, {key: _as_text(each) for key, each in parameters.items()})
+        found = self.responses.document(name, {key: _as_text(each) for key, each in parameters.items()})
         return json.loads(json.dumps(found, allow_nan=False))
 
     def rows(self, thread: str, ns: str = "") -> list[Any]:

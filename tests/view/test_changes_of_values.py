@@ -11,10 +11,9 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langgraph.checkpoint.dynamodb._format.inert import LookingSerializer, Stored
-from langgraph.checkpoint.dynamodb.view import changes
-from langgraph.checkpoint.dynamodb.view.changes import Difference, differences
+from langgraph.checkpoint.dynamodb.view import state, stored_values
 from langgraph.checkpoint.dynamodb.view.nodes import TEXT_MAX, Shower
-from langgraph.checkpoint.dynamodb.view.plain import fingerprint, part_at
+from langgraph.checkpoint.dynamodb.view.stored_values import Difference, differences, fingerprint, part_at
 from tests.view.test_nodes import VALUES
 
 
@@ -93,7 +92,7 @@ def test_what_is_too_deep_is_told_as_one() -> None:
 
 
 def test_lists_of_very_many_parts_are_gone_and_added(monkeypatch: Any) -> None:
-    monkeypatch.setattr(changes, "_PAIRS_MAX", 3)
+    monkeypatch.setattr(stored_values, "_PAIRS_MAX", 3)
     found = told([0, 1, 2, 9], [0, 3, 4, 5, 9])
     assert found == [("gone", (1,), None), ("gone", (2,), None)] + [
         ("added", None, (at,)) for at in (1, 2, 3)
@@ -102,7 +101,7 @@ def test_lists_of_very_many_parts_are_gone_and_added(monkeypatch: Any) -> None:
 
 def test_long_texts_are_shown_from_where_they_begin_to_differ() -> None:
     same = "x" * TEXT_MAX * 2
-    change = changes._change(Difference("changed", (), (), same + "before", same + "after"), Shower())  # noqa: SLF001
+    change = state._change(Difference("changed", (), (), same + "before", same + "after"), Shower())  # noqa: SLF001
     assert change["before"] is not None
     assert change["after"] is not None
     assert (change["before"]["text"][-6:], change["after"]["text"][-5:]) == ("before", "after")

@@ -12,7 +12,7 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerInputError
-from langgraph.checkpoint.dynamodb.view import directory as directory_module
+from langgraph.checkpoint.dynamodb.view import responses as responses_module
 from langgraph.checkpoint.dynamodb.view.responses import Responses
 from langgraph.checkpoint.dynamodb.view.thread_view import Session
 from tests.support.checkpoints import store, table_of_its_own, thread_config
@@ -107,8 +107,8 @@ def test_a_search_for_a_title_says_how_far_it_looked(
     metered: Metered, saver: DynamoDBSaver, owner: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = enter(saver, owner, 50)
-    monkeypatch.setattr(directory_module, "_SEARCHED_THREADS", 10)
-    monkeypatch.setattr(directory_module, "_LOOKED_AT_MAX", 30)
+    monkeypatch.setattr(responses_module, "_SEARCHED_THREADS", 10)
+    monkeypatch.setattr(responses_module, "_LOOKED_AT_MAX", 30)
     with metered.meter.operation() as read:
         page = metered.asked.get("directory", owner=owner, title="trip 4")
     # The others are not looked up.

@@ -21,7 +21,7 @@ from langgraph.checkpoint.dynamodb._format.plain import labelled
 from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
 from langgraph.checkpoint.dynamodb.view import nodes
 from langgraph.checkpoint.dynamodb.view.nodes import PARTS_MAX, TEXT_MAX, Shower
-from langgraph.checkpoint.dynamodb.view.plain import (
+from langgraph.checkpoint.dynamodb.view.stored_values import (
     fingerprint,
     inside,
     number_text,

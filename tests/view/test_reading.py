@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes, read_units
-from langgraph.checkpoint.dynamodb.view import caches
+from langgraph.checkpoint.dynamodb.view import namespace_view
 from langgraph.checkpoint.dynamodb.view.responses import Responses
 from langgraph.checkpoint.dynamodb.view.thread_view import Session
 from tests.infra.authorization import Gate
@@ -90,10 +90,10 @@ def test_few_segments_are_read_by_their_keys(metered: Metered, saver: DynamoDBSa
 def test_what_there_is_no_room_for_is_read_again(
     metered: Metered, saver: DynamoDBSaver, thread: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(caches, "_SEGMENT_BYTES_MAX", 1000)
-    monkeypatch.setattr(caches, "_VALUE_BYTES_MAX", 1000)
-    small = caches.Caches()
-    record = metered.asked.answers._session  # noqa: SLF001
+    monkeypatch.setattr(namespace_view, "_SEGMENT_BYTES_MAX", 1000)
+    monkeypatch.setattr(namespace_view, "_VALUE_BYTES_MAX", 1000)
+    small = namespace_view.Caches()
+    record = metered.asked.responses._session  # noqa: SLF001
     monkeypatch.setattr(record, "_caches", small)
     talk = Conversation(saver, thread)
     talk.put(log=noise(50_000, 1), other=noise(50_000, 2))

@@ -66,7 +66,7 @@ def test_a_browser_runs_its_scripts_whatever_the_machine_takes_them_for(
 
 
 @pytest.mark.parametrize("path", [PAGE, f"{PAGE}api/start", f"{PAGE}nothing.js", "/", "/other/"])
-def test_every_answer_allows_nothing_from_elsewhere(page: TestClient, path: str) -> None:
+def test_every_response_allows_nothing_from_elsewhere(page: TestClient, path: str) -> None:
     headers = page.get(path).headers
     assert headers["content-security-policy"].startswith("default-src 'none'; script-src 'self';")
     assert "unsafe" not in headers["content-security-policy"]
@@ -144,7 +144,7 @@ IN_CHECKPOINT = {"thread": "x", "ns": "", "checkpoint": "1"}
     ("name", "asked", "status"),
     [
         ("nothing", {}, 404),
-        ("answer", {}, 404),
+        ("document", {}, 404),
         ("tree", {}, 400),
         ("tree", {"thread": "", "ns": ""}, 400),
         ("tree", {"thread": "x", "ns": "", "limit": "many"}, 400),
@@ -198,7 +198,7 @@ def test_an_error_says_what_to_do(
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(Responses, "answer", fail)
+    monkeypatch.setattr(Responses, "document", fail)
     found = page.get(f"{PAGE}api/start")
     assert found.status_code == status
     assert "secret" not in found.text
@@ -260,9 +260,9 @@ def test_there_is_no_way_out_of_the_folder(served: PageServer) -> None:
     port, token = served.address.split(":")[2].split("/")[:2]
     for way in _AWAY:
         request = f"GET /{token}/{way} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n"
-        answer = _raw(int(port), request)
-        assert answer.split()[1] in (b"403", b"404"), (way, answer)
-        assert b"application/problem+json" in answer, way
+        response = _raw(int(port), request)
+        assert response.split()[1] in (b"403", b"404"), (way, response)
+        assert b"application/problem+json" in response, way
 
 
 def test_a_request_without_a_path_is_refused(served: PageServer) -> None:

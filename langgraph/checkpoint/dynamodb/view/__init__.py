@@ -1,7 +1,6 @@
 """A page that shows a thread step by step: `langgraph-dynamodb view`. Needs the extra `view`.
 
-`documents` has the contract between the page and its server. Stored data is read once, without importing or running
-anything that it names, and nothing is ever changed.
+`documents` is the contract between the page and its server. Nothing stored is imported, run or changed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The contract between the page and its server: the JSON documents, and the requests that they answer.
+"""The contract between the page and its server: the JSON documents, and the requests for them.
 
 Every path below is relative to the page, whose own address contains the token: `http://127.0.0.1:PORT/TOKEN/`.
 
@@ -36,7 +36,7 @@ from typing import Literal, TypeAlias
 
 from typing_extensions import TypedDict
 
-from .node import Node
+from .nodes import Node
 
 Path: TypeAlias = "list[str | int]"
 """The path of a value; see above."""

@@ -6,7 +6,7 @@ checkpoints share, by their keys.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,15 +17,30 @@ from .._format.content import Body, Write, read_body, read_metadata, read_writes
 from .._format.items import Item, Partition
 from .._format.segments import StoredValue, expand, inline_bytes, is_index
 from .._operations.reads import LifeOfThread, StoredCheckpoint, open_segment, segment_items
+from .._runtime.cache import LruCache
 from .._runtime.requests import Query
 from .._runtime.steps import Op
 from .._runtime.storage import Storage
 from ..errors import CheckpointCorruptionError, CheckpointFormatError
-from .caches import Caches
+
+# Bytes of segments' plaintexts, and of serialized values. Decoded values take several times as much memory.
+_SEGMENT_BYTES_MAX = 256 * 1024 * 1024
+_VALUE_BYTES_MAX = 32 * 1024 * 1024
+
+
+class Caches:
+    """The caches that all threads of a session share."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self.segments: LruCache[Hashable, bytes] = LruCache(_SEGMENT_BYTES_MAX)
+        self.values: LruCache[Hashable, Any] = LruCache(_VALUE_BYTES_MAX)
+        self.objects: LruCache[Hashable, Any] = LruCache(_VALUE_BYTES_MAX)
+        """Messages and other objects, which successive values often share."""
 
 
 @dataclass(frozen=True)
-class Task:
+class TaskWrites:
     """One task's pending writes of a checkpoint, as they were stored."""
 
     item: Item
@@ -156,15 +171,15 @@ class NamespaceView:
             self._storage.codec, checkpoint.head, (yield from self._own_contents([checkpoint.head]))
         )
 
-    def tasks(self, checkpoint: StoredCheckpoint, *, whole: bool) -> Op[list[Task]]:
+    def tasks(self, checkpoint: StoredCheckpoint, *, whole: bool) -> Op[list[TaskWrites]]:
         """Return the stored writes of a checkpoint's tasks. Writes in segments are read only if `whole` is true."""
         contents = (yield from self._own_contents(checkpoint.writes)) if whole else self._indexes
         return [self._task(each, contents, whole=whole) for each in checkpoint.writes]
 
-    def _task(self, item: Item, contents: Mapping[bytes, bytes], *, whole: bool) -> Task:
+    def _task(self, item: Item, contents: Mapping[bytes, bytes], *, whole: bool) -> TaskWrites:
         parts = [name for name, part in items.parts_of(item) if whole or not part.own]
         writes = [each for name in parts for each in read_writes(self._storage.codec, item, name, contents)]
-        return Task(item, tuple(sorted(writes, key=lambda each: each.index)))
+        return TaskWrites(item, tuple(sorted(writes, key=lambda each: each.index)))
 
     # Values
 

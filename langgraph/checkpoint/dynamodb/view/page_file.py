@@ -17,12 +17,10 @@ from .._operations.reads import StoredCheckpoint
 from .._runtime.steps import Op
 from ..errors import CheckpointerInputError, CheckpointNotFoundError
 from . import STATIC, documents
-from .changes import changes
 from .namespace_view import NamespaceView
 from .nodes import Shower
-from .state import pending, state
-from .thread_view import Session, ThreadView
-from .threads import thread_document
+from .state import changes, pending, state
+from .thread_view import Session, ThreadView, thread_document
 from .tree import tree
 
 _TEXT_MAX = 256 * 1024

@@ -1,28 +1,29 @@
-"""The requests of the page, and their answers: names and parameters in, documents out."""
+"""The requests of the page and their responses: names and parameters in, documents out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Annotated, Any, Literal, TypeVar
+from urllib.parse import unquote
 
+from langgraph.store.base import InvalidNamespaceError
 from pydantic import Field, Json, NonNegativeInt, StrictInt, StrictStr, ValidationError, validate_call
 
 from langgraph.store.dynamodb import DynamoDBStore
 
+from .._operations.error_collector import OF_ONE_THREAD
 from .._operations.overview import threads_of_run
-from .._runtime.steps import Op
+from .._operations.threads import ThreadQuery, ThreadSummary, list_threads, look_up
+from .._runtime.steps import Op, gather
+from .._runtime.storage import Storage
 from ..errors import CheckpointerInputError, CheckpointNotFoundError
 from . import documents
-from .changes import changes
-from .directory import directory
-from .memories import memories
 from .namespace_view import NamespaceView
-from .node import Node
-from .nodes import PARTS_MAX, Shower
+from .nodes import PARTS_MAX, Node, Shower
 from .search import search
-from .state import pending, state, value_at
-from .thread_view import Session
-from .threads import thread_document
+from .state import changes, pending, state, value_at
+from .thread_view import Session, thread_document
 from .tree import ROWS, ROWS_MAX, tree
 
 T = TypeVar("T")
@@ -32,10 +33,15 @@ _Limit = Annotated[int, Field(ge=1, le=ROWS_MAX)]
 _Status = Literal["idle", "waiting", "failed"] | None
 _Path = Json[list[StrictStr | StrictInt]]
 _PART_TEXT_MAX = 256 * 1024
+PAGE_THREADS = 20
+# A title is sealed, so DynamoDB cannot look for it. A search reads this many threads at a time, and in one request.
+_SEARCHED_THREADS = 200
+_LOOKED_AT_MAX = 1000
+_PAGE_MEMORIES = 20
 
 
 class Responses:
-    """Answers the page's requests from one session. `documents` lists them: each has a method of its name."""
+    """The responses to the page's requests, from one session. `documents` lists them: each has a method of its name."""
 
     def __init__(
         self,
@@ -52,8 +58,8 @@ class Responses:
             name: validate_call(getattr(self, name)) for name in _DOCUMENTS.split()
         }
 
-    def answer(self, name: str, parameters: Mapping[str, str]) -> Any:
-        """Return the document that answers a request.
+    def document(self, name: str, parameters: Mapping[str, str]) -> Any:
+        """Return the document that a request asks for.
 
         Args:
             name: The document's name.
@@ -63,12 +69,11 @@ class Responses:
             CheckpointNotFoundError: There is no such document, thread or checkpoint.
             CheckpointerInputError: A parameter is missing, or cannot be used.
         """
-        answer = self._documents.get(name)
-        if answer is None:
-            msg = f"there is no document {name!r}"
-            raise CheckpointNotFoundError(msg)
+        make = self._documents.get(name)
+        if make is None:
+            raise CheckpointNotFoundError(f"there is no document {name!r}")
         try:
-            return answer(**parameters)
+            return make(**parameters)
         except ValidationError as error:
             wrong = [f"the parameter {each['loc'][0]!r}: {each['msg']}" for each in error.errors()]
             raise CheckpointerInputError("; ".join(wrong)) from error
@@ -86,8 +91,7 @@ class Responses:
     def memories(self, of: _Text, offset: NonNegativeInt = 0) -> documents.MemoriesDocument:
         """Return memories of an owner or under a namespace."""
         if self._open_store is None:
-            msg = "this page has no store of memories"
-            raise CheckpointerInputError(msg)
+            raise CheckpointerInputError("this page has no store of memories")
         return memories(self._open_store(), of, offset)
 
     def threads(self, run: str) -> documents.ThreadsDocument:
@@ -137,3 +141,66 @@ class Responses:
         with self._session.opened(thread) as view:
             found = self._session.run(view.checkpoint(ns, checkpoint))
             return self._session.run(make(*found, *arguments))
+
+
+def directory(
+    storage: Storage, owner: str | None, title: str, status: str | None, before: str | None
+) -> Op[documents.Directory]:
+    """Return a page of an owner's threads, or of all: those with a status, and a text in their title in any case."""
+    limit, wanted = (_SEARCHED_THREADS if title or status else PAGE_THREADS), title.casefold()
+    threads, looked_at = list[documents.ListedThread](), 0
+    while True:
+        page = yield from list_threads(storage, ThreadQuery(owner=owner, limit=limit, before=before))
+        looked_at, before = looked_at + len(page.threads), page.cursor
+        named = [each for each in page.threads if wanted in (each.title or "").casefold()]
+        listed = yield from gather([_listed(storage, each) for each in named])
+        threads += [each for each in listed if status is None or each["status"] == status]
+        if before is None or len(threads) >= PAGE_THREADS or looked_at >= _LOOKED_AT_MAX:
+            break
+    return documents.Directory(threads=threads, looked_at=looked_at, before=before)
+
+
+def _listed(storage: Storage, summary: ThreadSummary) -> Op[documents.ListedThread]:
+    """Look up the status of a thread. One that is damaged hides no other."""
+    problem = None
+    try:
+        newest = yield from look_up(storage, summary.thread_id)
+        summary = replace(summary, status=newest.status, step=newest.step)
+    except OF_ONE_THREAD as error:
+        summary, problem = replace(summary, status=None), str(error)
+    return documents.ListedThread(
+        thread=summary.thread_id,
+        owner=summary.owner,
+        title=summary.title,
+        last_active=None if summary.last_active is None else summary.last_active.isoformat(),
+        status=summary.status,
+        step=summary.step,
+        problem=problem,
+    )
+
+
+def memories(store: DynamoDBStore, of: str, offset: int) -> documents.MemoriesDocument:
+    """Return a page of memories, newest first. A name alone is also the owner's in a namespace such as `users/ada`."""
+    labels = tuple(unquote(each) for each in of.split("/"))
+    wanted = offset + _PAGE_MEMORIES + 1
+    try:
+        found = store.search(labels, limit=wanted, refresh_ttl=False)
+    except InvalidNamespaceError as error:
+        raise CheckpointerInputError(f"the namespace {of!r} cannot be used: {error}") from error
+    owned = store.list_namespaces(prefix=("*", *labels), max_depth=2, limit=1000) if len(labels) == 1 else []
+    for space in owned:
+        found += store.search(space, limit=wanted, refresh_ttl=False)
+    found.sort(key=lambda each: each.updated_at, reverse=True)
+    shown, shower = found[offset : wanted - 1], Shower()
+    return documents.MemoriesDocument(
+        memories=[
+            documents.MemoryDocument(
+                namespace=list(each.namespace),
+                key=each.key,
+                updated_at=each.updated_at.isoformat(),
+                value=shower.node(each.value),
+            )
+            for each in shown
+        ],
+        offset=wanted - 1 if len(found) >= wanted else None,
+    )

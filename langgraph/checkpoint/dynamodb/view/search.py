@@ -9,9 +9,9 @@ from typing import Any
 from .._operations.reads import StoredCheckpoint
 from .._runtime.steps import Op
 from ..errors import CheckpointerError
-from .documents import Hit, SearchDocument
+from . import documents
 from .namespace_view import NamespaceView
-from .plain import Steps, size_bytes, texts
+from .stored_values import Steps, size_bytes, texts
 from .thread_view import ThreadView
 from .tree import CheckpointFacts, know, node_of, stored
 
@@ -23,7 +23,7 @@ _HITS_MAX = 100
 _BEFORE, _BEHIND = 60, 120
 
 
-def search(thread: ThreadView, text: str, start: int) -> Op[SearchDocument]:
+def search(thread: ThreadView, text: str, start: int) -> Op[documents.SearchDocument]:
     """Search for a text in values and pending writes, oldest checkpoints first, ignoring case.
 
     Args:
@@ -39,7 +39,7 @@ def search(thread: ThreadView, text: str, start: int) -> Op[SearchDocument]:
         ]
     history.sort(key=lambda each: each[:2])
     pattern = re.compile(re.escape(text), re.IGNORECASE)
-    hits, at, read_bytes = list[Hit](), start, 0
+    hits, at, read_bytes = list[documents.Hit](), start, 0
     while at < len(history) and at - start < _LOOKED_AT_MAX:
         for hit, size in (yield from _hits(*history[at][2:], pattern)):
             hits += hit
@@ -48,12 +48,12 @@ def search(thread: ThreadView, text: str, start: int) -> Op[SearchDocument]:
         if len(hits) >= _HITS_MAX or read_bytes > _BYTES_MAX:
             break
     cursor = at if at < len(history) else None
-    return SearchDocument(hits=hits, cursor=cursor, looked_at=at, of=len(history))
+    return documents.SearchDocument(hits=hits, cursor=cursor, looked_at=at, of=len(history))
 
 
 def _hits(
     namespace: NamespaceView, checkpoint: StoredCheckpoint, pattern: re.Pattern[str]
-) -> Op[list[tuple[list[Hit], int]]]:
+) -> Op[list[tuple[list[documents.Hit], int]]]:
     """Return the hits in each new value of a checkpoint, and in each of its tasks' writes, with the value's size."""
     loaded = yield from know(namespace, checkpoint, whole=True)
     found = []
@@ -62,7 +62,7 @@ def _hits(
         for where, match in _new_matches(pattern, new, old, path):
             before = match.string[max(0, match.start() - _BEFORE) : match.start()]
             hits.append(
-                Hit(
+                documents.Hit(
                     ns=namespace.partition.namespace,
                     checkpoint=checkpoint.checkpoint_id,
                     step=loaded.step,

@@ -30,13 +30,8 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from typing_extensions import Self
 
+from .. import errors
 from .._runtime.failures import account_remedy
-from ..errors import (
-    CheckpointerError,
-    CheckpointerInputError,
-    CheckpointerUnavailableError,
-    CheckpointNotFoundError,
-)
 from . import STATIC
 from .responses import Responses
 
@@ -101,12 +96,12 @@ def _is(key: str, secret: str) -> bool:
     return compare_digest(key.encode(errors="surrogatepass"), secret.encode())
 
 
-def make_app(answers: Responses, *, port: int, token: str, invitation: str | None = None) -> ASGIApp:
+def make_app(responses: Responses, *, port: int, token: str, invitation: str | None = None) -> ASGIApp:
     """Return the app, for a port of 127.0.0.1. It requires the token or, once, the invitation."""
     # A machine may have another type for it, with which a browser does not run a script that it may not sniff.
     mimetypes.add_type("text/javascript", ".js")
     routes = [
-        Route("/api/{name}", _answering(answers), methods=["GET"]),
+        Route("/api/{name}", _responding(responses), methods=["GET"]),
         Mount("/", StaticFiles(directory=STATIC, html=True)),
     ]
     hosts = frozenset(f"{name}:{port}" for name in ("127.0.0.1", "localhost"))
@@ -114,19 +109,19 @@ def make_app(answers: Responses, *, port: int, token: str, invitation: str | Non
     return Gate(app, hosts, token, invitation)
 
 
-def _answering(answers: Responses) -> Callable[[Request], Awaitable[Response]]:
-    async def answer(request: Request) -> Response:
+def _responding(responses: Responses) -> Callable[[Request], Awaitable[Response]]:
+    async def respond(request: Request) -> Response:
         name, parameters = request.path_params["name"], dict(request.query_params)
         try:
-            document = await run_in_threadpool(answers.answer, name, parameters)
+            document = await run_in_threadpool(responses.document, name, parameters)
         except Exception as error:
-            refused = refusal(error, answers.table_name)
+            refused = refusal(error, responses.table_name)
             if refused is None:
                 raise
             return refused
         return _json(document, 200, "application/json")
 
-    return answer
+    return respond
 
 
 async def _not_served(_: Request, error: Any) -> Response:
@@ -135,16 +130,16 @@ async def _not_served(_: Request, error: Any) -> Response:
 
 
 # Every other error of ours is about the table.
-_STATUSES: Mapping[type[CheckpointerError], int] = {
-    CheckpointerInputError: 400,
-    CheckpointNotFoundError: 404,
-    CheckpointerUnavailableError: 503,
+_STATUSES: Mapping[type[errors.CheckpointerError], int] = {
+    errors.CheckpointerInputError: 400,
+    errors.CheckpointNotFoundError: 404,
+    errors.CheckpointerUnavailableError: 503,
 }
 
 
 def refusal(error: Exception, table_name: str) -> Response | None:
-    """Return the answer to an error, or None for an unforeseen one."""
-    if isinstance(error, CheckpointerError):
+    """Return the response to an error, or None for an unforeseen one."""
+    if isinstance(error, errors.CheckpointerError):
         return problem(_STATUSES.get(type(error), 502), str(error))
     remedy = account_remedy(table_name, error)
     if remedy is None and not hasattr(error, "response"):
@@ -168,7 +163,7 @@ def _json(document: Any, status: int, media_type: str) -> Response:
 class PageServer:
     """The page's server. It binds its port when it is made, and closes it with its context."""
 
-    def __init__(self, answers: Responses, port: int) -> None:
+    def __init__(self, responses: Responses, port: int) -> None:
         """Bind a port of this machine only. With 0, bind any free port.
 
         Raises:
@@ -184,14 +179,14 @@ class PageServer:
         except OSError as error:
             self._socket.close()
             msg = f"port {port} cannot be used ({error.strerror}); give another --port, or none"
-            raise CheckpointerInputError(msg) from error
+            raise errors.CheckpointerInputError(msg) from error
         bound = self._socket.getsockname()[1]
         token, invitation = token_urlsafe(32), token_urlsafe(32)
         self.address = f"http://127.0.0.1:{bound}/{token}/"
         """The address of the page."""
         self.invitation = f"http://127.0.0.1:{bound}/{invitation}/"
         """An address that redirects to the page once."""
-        app = make_app(answers, port=bound, token=token, invitation=invitation)
+        app = make_app(responses, port=bound, token=token, invitation=invitation)
         options = uvicorn.Config(
             app, log_level="error", access_log=False, ws="none", timeout_graceful_shutdown=1
         )

@@ -1,8 +1,9 @@
-"""The contents of one checkpoint: its channels' values, its pending writes, and more of a value that was cut."""
+"""One checkpoint: the values of its channels, its pending writes, its changes, and more of a value that was cut."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 from .._format.content import Write, delta_counters
@@ -11,14 +12,19 @@ from .._operations.reads import StoredCheckpoint
 from .._runtime.steps import Op
 from ..errors import CheckpointerError, CheckpointerInputError, CheckpointNotFoundError
 from . import documents
-from .documents import Channel, Pending, StateDocument
-from .namespace_view import NamespaceView, Task
-from .nodes import Shower
-from .plain import REBUILT, part_at
+from .namespace_view import NamespaceView, TaskWrites
+from .nodes import TEXT_MAX, Shower
+from .stored_values import REBUILT, Difference, Steps, common, differences, part_at, size_bytes
 from .tree import Sent, know, next_nodes, node_of, task_document, versions
 
+_CHANGES_MAX = 200
+# How many characters are shown before the first difference of long texts.
+_CONTEXT = 200
 
-def state(namespace: NamespaceView, checkpoint: StoredCheckpoint, shower: Shower) -> Op[StateDocument]:
+
+def state(
+    namespace: NamespaceView, checkpoint: StoredCheckpoint, shower: Shower
+) -> Op[documents.StateDocument]:
     """Return a checkpoint, channel by channel. An unreadable channel has a problem, and the others are shown."""
     body = yield from namespace.body(checkpoint)
     now = yield from channel_versions(namespace, checkpoint)
@@ -32,7 +38,7 @@ def state(namespace: NamespaceView, checkpoint: StoredCheckpoint, shower: Shower
             problem = str(error)
         stored = body.values.get(name)
         channels.append(
-            Channel(
+            documents.Channel(
                 name=name,
                 changed=version != before.get(name),
                 segments=0 if stored is None else len(stored.segments),
@@ -40,7 +46,9 @@ def state(namespace: NamespaceView, checkpoint: StoredCheckpoint, shower: Shower
                 problem=problem,
             )
         )
-    return StateDocument(channels=channels, metadata=shower.node((yield from namespace.metadata(checkpoint))))
+    return documents.StateDocument(
+        channels=channels, metadata=shower.node((yield from namespace.metadata(checkpoint)))
+    )
 
 
 def channel_versions(namespace: NamespaceView, checkpoint: StoredCheckpoint | None) -> Op[dict[str, Any]]:
@@ -74,10 +82,10 @@ def channel_value(namespace: NamespaceView, checkpoint: StoredCheckpoint, name: 
     return Stored(REBUILT, {"from": seed, "writes": writes})
 
 
-def pending(namespace: NamespaceView, checkpoint: StoredCheckpoint, shower: Shower) -> Op[Pending]:
+def pending(namespace: NamespaceView, checkpoint: StoredCheckpoint, shower: Shower) -> Op[documents.Pending]:
     """Return everything that the tasks of a checkpoint have stored, and which nodes run next."""
     known = yield from know(namespace, checkpoint, whole=True)
-    return Pending(
+    return documents.Pending(
         tasks=[task_document(namespace, each, known.sends, shower) for each in known.tasks],
         next=next_nodes(known),
         writes=[_write_document(namespace, *each, known.sends, shower) for each in known.writes],
@@ -86,7 +94,7 @@ def pending(namespace: NamespaceView, checkpoint: StoredCheckpoint, shower: Show
 
 
 def _write_document(
-    namespace: NamespaceView, task: Task, write: Write, sends: Sequence[Sent], shower: Shower
+    namespace: NamespaceView, task: TaskWrites, write: Write, sends: Sequence[Sent], shower: Shower
 ) -> documents.WriteDocument:
     value, problem = None, None
     try:
@@ -124,7 +132,78 @@ def value_at(namespace: NamespaceView, checkpoint: StoredCheckpoint, path: Seque
             return part_at(namespace.loads(write, task.item), rest)
         case ["metadata", *rest]:
             return part_at((yield from namespace.metadata(checkpoint)), rest)
-    msg = (
+    raise CheckpointerInputError(
         f"path {list(path)!r} has to begin with 'values' and a channel, 'writes' and a number, or 'metadata'"
     )
-    raise CheckpointerInputError(msg)
+
+
+def changes(namespace: NamespaceView, checkpoint: StoredCheckpoint, shower: Shower) -> Op[documents.Changes]:
+    """Return the changes of a checkpoint against its parent. Without a parent, everything is added."""
+    now = yield from channel_versions(namespace, checkpoint)
+    parent = yield from namespace.parent(checkpoint)
+    before = yield from channel_versions(namespace, parent)
+    found, unchanged = list[documents.ChannelChanges](), list[str]()
+    for name in sorted(now.keys() | before.keys()):
+        if name in now and name in before and now[name] == before[name]:
+            unchanged.append(name)
+            continue
+        sides = parent if name in before else None, checkpoint if name in now else None
+        told = yield from _of_channel(namespace, name, *sides, shower)
+        if told["changes"] or told["problem"]:
+            found.append(told)
+        else:
+            unchanged.append(name)
+    parent_id = None if parent is None else parent.checkpoint_id
+    return documents.Changes(parent=parent_id, channels=found, unchanged=unchanged)
+
+
+def _of_channel(
+    namespace: NamespaceView,
+    name: str,
+    before: StoredCheckpoint | None,
+    after: StoredCheckpoint | None,
+    shower: Shower,
+) -> Op[documents.ChannelChanges]:
+    """Return the changes of a channel between two checkpoints; None stands for one without the channel."""
+    root: Steps = ("values", name)
+    told = documents.ChannelChanges(
+        channel=name, kind="changed", before_bytes=None, after_bytes=None, changes=[], more=0, problem=None
+    )
+    try:
+        old = None if before is None else (yield from channel_value(namespace, before, name))
+        new = None if after is None else (yield from channel_value(namespace, after, name))
+    except CheckpointerError as error:
+        told["problem"] = str(error)
+        return told
+    found = differences(old, new, root, root)
+    if before is None:
+        told["kind"], found = "added", iter([Difference("added", None, root, after=new)])
+    elif after is None:
+        told["kind"], found = "gone", iter([Difference("gone", root, None, before=old)])
+    told["before_bytes"] = None if before is None else size_bytes(old)
+    told["after_bytes"] = None if after is None else size_bytes(new)
+    told["changes"] = [_change(each, shower.of(name)) for each in islice(found, _CHANGES_MAX)]
+    told["more"] = sum(1 for _ in found)
+    return told
+
+
+def _change(difference: Difference, shower: Shower) -> documents.ChangeDocument:
+    start = _first_difference(difference.before, difference.after)
+    return documents.ChangeDocument(
+        kind=difference.kind,
+        before_path=_path(difference.before_path),
+        path=_path(difference.path),
+        before=None if difference.kind == "added" else shower.node(difference.before, start=start),
+        after=None if difference.kind == "gone" else shower.node(difference.after, start=start),
+    )
+
+
+def _first_difference(before: Any, after: Any) -> int:
+    """Return where to begin showing two texts, so that their difference is visible."""
+    if not (isinstance(before, str) and isinstance(after, str)) or max(len(before), len(after)) <= TEXT_MAX:
+        return 0
+    return max(0, common(before, after) - _CONTEXT)
+
+
+def _path(path: Steps | None) -> documents.Path | None:
+    return None if path is None else list(path)

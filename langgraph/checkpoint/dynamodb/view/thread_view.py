@@ -1,4 +1,4 @@
-"""Threads as they were read, cached while they are viewed."""
+"""Threads as they were read, cached while they are viewed, and the document of one."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from .._operations.thread_item import namespaces
 from .._runtime.cache import LruCache
 from .._runtime.steps import Op
 from .._runtime.storage import Storage
-from ..errors import CheckpointNotFoundError
+from ..errors import CheckpointerError, CheckpointNotFoundError
 from ..saver import DynamoDBSaver
-from .caches import Caches
-from .namespace_view import NamespaceView
+from . import documents
+from .namespace_view import Caches, NamespaceView
+from .nodes import Node, Shower
 
 T = TypeVar("T")
 # How many threads are cached. Others are read again when they are requested.
@@ -111,3 +112,33 @@ class Session:
                 thread = ThreadView(self.storage, thread_id, self._caches)
                 self._threads.keep(thread_id, thread, 1)
             yield thread
+
+
+def thread_document(thread: ThreadView, shower: Shower) -> Op[documents.ThreadDocument]:
+    """Return a thread, before its checkpoints are read."""
+    about, problem = ThreadDescription(), None
+    try:
+        about = yield from thread.about()
+    except CheckpointerError as error:
+        problem = str(error)
+    names = [each.partition.namespace for each in (yield from thread.namespaces())]
+    return documents.ThreadDocument(
+        owner=_shown(about.owner, shower),
+        title=_shown(about.title, shower),
+        problem=problem,
+        lanes=[_lane(each, names) for each in names],
+    )
+
+
+def _shown(text: str | None, shower: Shower) -> Node | None:
+    return None if text is None else shower.node(text)
+
+
+def _lane(namespace: str, others: list[str]) -> documents.Lane:
+    """Return a namespace. Its name begins with those around it, and has a call's task after a colon."""
+    around, _, own = namespace.rpartition("|")
+    name, _, task_id = own.partition(":")
+    parent = around if around in others else ""
+    return documents.Lane(
+        ns=namespace, name=name, parent=parent if namespace else None, task_id=task_id or None
+    )

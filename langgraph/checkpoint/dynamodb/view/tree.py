@@ -22,10 +22,9 @@ from .._operations.reads import StoredCheckpoint
 from .._runtime.steps import Op
 from ..errors import CheckpointerError
 from . import documents
-from .documents import Row
-from .namespace_view import NamespaceView, Task
+from .namespace_view import NamespaceView, TaskWrites
 from .nodes import Shower
-from .plain import LISTS, inside
+from .stored_values import LISTS, inside
 
 ROWS = 500
 ROWS_MAX = 5000
@@ -53,8 +52,8 @@ class CheckpointFacts:
     metadata: CheckpointMetadata = field(default_factory=lambda: CheckpointMetadata())
     body: Body | None = None
     parent: Body | None = None
-    tasks: Sequence[Task] = ()
-    parent_tasks: Sequence[Task] = ()
+    tasks: Sequence[TaskWrites] = ()
+    parent_tasks: Sequence[TaskWrites] = ()
     sends: Sequence[Sent] = ()
     """The `Send`s that create tasks, by their places."""
     parent_sends: Sequence[Sent] = ()
@@ -74,7 +73,7 @@ class CheckpointFacts:
         return _text(self.metadata.get("source"))
 
     @property
-    def writes(self) -> list[tuple[Task, Write]]:
+    def writes(self) -> list[tuple[TaskWrites, Write]]:
         """The pending writes with their tasks, in the order in which paths number them."""
         return [(task, write) for task in self.tasks for write in task.writes]
 
@@ -125,12 +124,12 @@ def _below(namespace: NamespaceView, before: str | None) -> list[StoredCheckpoin
 
 def row(
     namespace: NamespaceView, checkpoint: StoredCheckpoint, shows: Collection[str] | None = None
-) -> Op[Row]:
+) -> Op[documents.Row]:
     """Return a checkpoint's row of the tree. `shows` is that of its shower."""
     shower = Shower(text_max=_TREE_TEXT_MAX, parts_max=_TREE_PARTS_MAX, shows=shows)
     loaded = yield from know(namespace, checkpoint)
     own = [item_bytes(each) for each in checkpoint.members]
-    return Row(
+    return documents.Row(
         checkpoint=checkpoint.checkpoint_id,
         parent=items.text(checkpoint.head, items.PARENT),
         stored_at=stored(checkpoint, loaded.body),
@@ -165,26 +164,26 @@ def _text(value: Any) -> str | None:
 # Tasks
 
 
-def node_of(task: Task, sends: Sequence[Sent]) -> str | None:
+def node_of(task: TaskWrites, sends: Sequence[Sent]) -> str | None:
     """Return the node that a task ran, according to the paths of its writes, or None."""
     pulled = (found for write in task.writes if (found := _PULLED.match(write.task_path)))
     sent = _sent(task, sends)
     return next((found[1] for found in pulled), None if sent is None else sent.node)
 
 
-def _sent(task: Task, sends: Sequence[Sent]) -> Sent | None:
+def _sent(task: TaskWrites, sends: Sequence[Sent]) -> Sent | None:
     """Return the `Send` that created a task, or None."""
     places = (int(found[1]) for write in task.writes if (found := _PUSHED.match(write.task_path)))
     return next((sends[place] for place in places if place < len(sends)), None)
 
 
-def is_finished(task: Task) -> bool:
+def is_finished(task: TaskWrites) -> bool:
     """Tell whether a task has stored its result."""
     return items.WRITES in task.item
 
 
 def task_document(
-    namespace: NamespaceView, task: Task, sends: Sequence[Sent], shower: Shower
+    namespace: NamespaceView, task: TaskWrites, sends: Sequence[Sent], shower: Shower
 ) -> documents.TaskDocument:
     """Return a task as the page shows it."""
 
@@ -256,7 +255,7 @@ def ran(known: CheckpointFacts) -> list[str]:
     return sorted(name for name in names if not name.startswith("__") or name == _START)
 
 
-def _is_pushed(task: Task) -> bool:
+def _is_pushed(task: TaskWrites) -> bool:
     return any(_PUSHED.match(write.task_path) for write in task.writes)
 
 

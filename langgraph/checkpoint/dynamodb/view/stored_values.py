@@ -1,13 +1,16 @@
-"""Values as the inert serializer returns them: their contents, paths, sizes and fingerprints.
+"""Values as the inert serializer returns them: their contents, paths, sizes, fingerprints and differences.
 
 They are plain data and `Stored`. Nothing here recurses as deep in Python's stack as a value may be nested.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
 from hashlib import blake2b
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import ormsgpack
 
@@ -24,6 +27,10 @@ _KNOWN = "_fingerprint"
 REBUILT = "delta channel"
 # The steps of a path within a value.
 Steps: TypeAlias = "tuple[str | int, ...]"
+# Deeper differences are reported as one.
+_DEPTH_MAX = 64
+# Lists with more pairs than this to compare, between their common beginning and end, are reported as gone and added.
+_PAIRS_MAX = 4_000_000
 _ROLES = ("user", "assistant", "system", "tool", "human", "ai", "developer", "function")
 
 
@@ -55,8 +62,7 @@ def part_at(value: Any, path: Sequence[str | int]) -> Any:
             continue
         entries = labelled(content) if isinstance(content, Mapping) and isinstance(step, str) else {}
         if step not in entries:
-            msg = f"there is nothing at {step!r} of the path"
-            raise CheckpointNotFoundError(msg)
+            raise CheckpointNotFoundError(f"there is nothing at {step!r} of the path")
         value = entries[str(step)]
     return value
 
@@ -151,3 +157,102 @@ def texts(value: Any, path: Steps = ()) -> Iterator[tuple[Steps, str]]:
             waiting += [((*at, key), part) for key, part in reversed(entries.items())]
         elif isinstance(content, LISTS):
             waiting += reversed([((*at, place), part) for place, part in enumerate(content)])
+
+
+# Differences
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A part that differs between two values."""
+
+    kind: Literal["added", "changed", "gone"]
+    before_path: Steps | None
+    path: Steps | None
+    before: Any = None
+    after: Any = None
+
+
+def differences(before: Any, after: Any, before_path: Steps = (), path: Steps = ()) -> Iterator[Difference]:
+    """Yield the differences that turn one value into another, as deep as they can be located."""
+    if before is after or fingerprint(before) == fingerprint(after):
+        return
+    inner, outer = inside(before), inside(after)
+    if _are_alike(before, after) and len(path) < _DEPTH_MAX:
+        if isinstance(inner, Mapping) and isinstance(outer, Mapping):
+            yield from _of_objects(labelled(inner), labelled(outer), before_path, path)
+            return
+        if isinstance(inner, LISTS) and isinstance(outer, LISTS):
+            yield from _of_lists(list(inner), list(outer), before_path, path)
+            return
+    yield Difference("changed", before_path, path, before, after)
+
+
+def _are_alike(before: Any, after: Any) -> bool:
+    """Tell whether two values are of the same class, so that the difference is in their parts."""
+    while isinstance(before, Stored) and isinstance(after, Stored):
+        if before.kind != after.kind:
+            return False
+        before, after = before.content, after.content
+    return not isinstance(before, Stored) and not isinstance(after, Stored)
+
+
+def _of_objects(
+    before: Mapping[str, Any], after: Mapping[str, Any], before_path: Steps, path: Steps
+) -> Iterator[Difference]:
+    for key in dict.fromkeys([*before, *after]):
+        if key not in before:
+            yield Difference("added", None, (*path, key), after=after[key])
+        elif key not in after:
+            yield Difference("gone", (*before_path, key), None, before=before[key])
+        else:
+            yield from differences(before[key], after[key], (*before_path, key), (*path, key))
+
+
+def _identity(value: Any) -> bytes:
+    """Return the identity of a list's part: a message's id, or else its whole value."""
+    fields = message_fields(value)
+    message_id = None if fields is None else fields.get("id")
+    return fingerprint(value) if message_id is None else b"id " + fingerprint(message_id)
+
+
+def _of_lists(
+    before: Sequence[Any], after: Sequence[Any], before_path: Steps, path: Steps
+) -> Iterator[Difference]:
+    old, new = [_identity(each) for each in before], [_identity(each) for each in after]
+    for operation, start, stop, new_start, new_stop in _opcodes(old, new):
+        pairs = stop - start if stop - start == new_stop - new_start else 0
+        for at, now in zip(range(start, start + pairs), range(new_start, new_start + pairs), strict=True):
+            is_message = message_fields(before[at]) is not None or message_fields(after[now]) is not None
+            # Messages with the same id may still differ. Those with another id are others.
+            if operation == "equal" or not is_message:
+                yield from differences(before[at], after[now], (*before_path, at), (*path, now))
+            else:
+                yield Difference("gone", (*before_path, at), None, before=before[at])
+                yield Difference("added", None, (*path, now), after=after[now])
+        for at in range(start + pairs, stop):
+            yield Difference("gone", (*before_path, at), None, before=before[at])
+        for now in range(new_start + pairs, new_stop):
+            yield Difference("added", None, (*path, now), after=after[now])
+
+
+def _opcodes(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[tuple[str, int, int, int, int]]:
+    """Yield how one list becomes the other. The common beginning and end are not compared any further."""
+    front = common(old, new)
+    limit = min(len(old), len(new)) - front
+    back = min(limit, common(old[::-1], new[::-1]))
+    yield "equal", 0, front, 0, front
+    within, now_within = old[front : len(old) - back], new[front : len(new) - back]
+    if len(within) * len(now_within) > _PAIRS_MAX:
+        yield "replace", front, len(old) - back, front, len(new) - back
+    else:
+        matcher = SequenceMatcher(None, within, now_within, autojunk=False)
+        for operation, start, stop, new_start, new_stop in matcher.get_opcodes():
+            yield operation, start + front, stop + front, new_start + front, new_stop + front
+    yield "equal", len(old) - back, len(old), len(new) - back, len(new)
+
+
+def common(one: Sequence[Any], other: Sequence[Any]) -> int:
+    """Return how many parts two sequences have in common at their beginning."""
+    lengths = range(1, min(len(one), len(other)) + 1)
+    return bisect_left(lengths, True, key=lambda length: one[:length] != other[:length])
