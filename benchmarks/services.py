@@ -27,7 +27,7 @@ from starlette.routing import Mount, Route
 from benchmarks.meter import Meter, Tally, total
 from benchmarks.resident import peak_bytes
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb.cli.gateway import listen
+from langgraph.checkpoint.dynamodb.cli.servers import listen
 from langgraph.checkpoint.dynamodb.gateway import Principal, create_gateway
 from langgraph.checkpoint.dynamodb.gateway.serving import RIGHTS
 

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from langgraph.checkpoint.dynamodb.cli.shipped import parse_template
+from langgraph.checkpoint.dynamodb.cli.printed import parse_template
 
 
 def read_template(path: Path) -> dict[str, Any]:

@@ -17,9 +17,8 @@ from typer.main import get_command
 
 from langgraph.checkpoint.dynamodb import errors
 from langgraph.checkpoint.dynamodb._format.schema import table_schema
-from langgraph.checkpoint.dynamodb.cli import printed, shipped
-from langgraph.checkpoint.dynamodb.cli.app import Listed, app
-from langgraph.checkpoint.dynamodb.cli.outcome import Exit
+from langgraph.checkpoint.dynamodb.cli import Exit, printed
+from langgraph.checkpoint.dynamodb.cli.app import LazyCommand, app
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError
 from langgraph.checkpoint.dynamodb.gateway.problems import TYPE_PREFIX
 from langgraph.checkpoint.dynamodb.protocol import NAMES, TRANSITIONS
@@ -80,7 +79,7 @@ def _commands(group: object) -> Iterator[tuple[str, Any]]:
         if hasattr(command, "commands"):
             yield from ((f"{name} {inner}", each) for inner, each in _commands(command))
         else:
-            yield name, command.loaded() if isinstance(command, Listed) else command
+            yield name, command.loaded() if isinstance(command, LazyCommand) else command
 
 
 def command_line() -> Iterator[str]:
@@ -107,7 +106,7 @@ def permissions() -> Iterator[str]:
     yield "[Permissions](../permissions.md) says whom each is for.\n"
     for role in ROLES:
         yield f"## {role}\n"
-        yield f"```json\n{shipped.policy(role, 'TABLE').rstrip()}\n```\n"
+        yield f"```json\n{printed.policy(role, 'TABLE').rstrip()}\n```\n"
 
 
 def error_classes() -> list[type[CheckpointerError]]:

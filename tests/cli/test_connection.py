@@ -8,7 +8,7 @@ from typing import Any
 import boto3
 import pytest
 
-from langgraph.checkpoint.dynamodb.cli.connection import ConnectionArguments
+from langgraph.checkpoint.dynamodb.cli.context import ConnectionArguments
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 
 PREFIX = "LANGGRAPH_CHECKPOINTER_"

@@ -8,12 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 from langgraph.checkpoint.dynamodb._format.moments import in_epoch_seconds, stored_at
+from langgraph.checkpoint.dynamodb.cli import CommandError
 from langgraph.checkpoint.dynamodb.cli.app import app
-from langgraph.checkpoint.dynamodb.cli.connection import ConnectionArguments
-from langgraph.checkpoint.dynamodb.cli.context import CommandContext
-from langgraph.checkpoint.dynamodb.cli.outcome import CommandError
-from langgraph.checkpoint.dynamodb.cli.output import Output
-from langgraph.checkpoint.dynamodb.cli.values import moment
+from langgraph.checkpoint.dynamodb.cli.context import CommandContext, ConnectionArguments
+from langgraph.checkpoint.dynamodb.cli.output import Output, moment
 from tests.cli.conftest import Terminal
 
 
@@ -22,7 +20,7 @@ def test_a_person_is_asked(answer: str, agrees: bool) -> None:
     with Terminal(answer) as terminal:
         context = CommandContext(ConnectionArguments("table"), Output(as_json=False))
         with contextlib.nullcontext() if agrees else pytest.raises(CommandError, match="nothing was changed"):
-            context.confirm("Delete?", yes=False)
+            context.confirm("Delete?")
     assert "Delete?" in terminal.shown()
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.moments import stored_at
-from langgraph.checkpoint.dynamodb.cli.outcome import Exit
+from langgraph.checkpoint.dynamodb.cli import Exit
 from tests.cli.conftest import OpenSaver, Run
 from tests.support.checkpoints import Conversation, store, thread_config
 

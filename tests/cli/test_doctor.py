@@ -15,14 +15,12 @@ import pytest
 from botocore.exceptions import ClientError
 
 from langgraph.checkpoint.dynamodb._format.schema import INDEXES, table_schema
-from langgraph.checkpoint.dynamodb.cli.doctor import Examination
-from langgraph.checkpoint.dynamodb.cli.findings import Finding
+from langgraph.checkpoint.dynamodb.cli.doctor import Examination, Finding, rights
 from langgraph.checkpoint.dynamodb.cli.rights import (
     DAY_QUERY,
     INDEX_QUERY,
     OWNER_QUERY,
     POLICIES,
-    rights,
     try_actions,
 )
 from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions
@@ -253,7 +251,7 @@ def test_a_tenants_rights_are_tried_in_a_thread_of_its_own(
             "unknown",
             "recovery unknown",
         ),
-        ("clock", {}, "unknown", "no answer"),
+        ("clock", {}, "unknown", "no response"),
         ("clock", {"get_item": refused("AccessDeniedException", date=1_000_002.0)}, "ok", "2 s behind"),
         ("clock", {"get_item": refused("AccessDeniedException", date=999_940.0)}, "warning", "60 s ahead of"),
         (

@@ -15,7 +15,7 @@ from typing import BinaryIO
 import pytest
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb.cli import export, files
+from langgraph.checkpoint.dynamodb.cli import files, person
 from langgraph.checkpoint.dynamodb.cli.output import Output
 from langgraph.checkpoint.dynamodb.migrate.file import Exported
 from langgraph.checkpoint.dynamodb.view.responses import Responses
@@ -128,7 +128,7 @@ def test_a_file_can_be_read_by_no_more_people_than_before(
         while_written.append(os.fstat(stream.fileno()).st_mode & 0o777)
         return Exported(thread_id, 1, 0, stream.write(b"new"))
 
-    monkeypatch.setattr(export, "export_thread", exported)
+    monkeypatch.setattr(person, "export_thread", exported)
     assert run("export", thread, str(file), "--yes").code == 0
     assert (file.read_text(), elsewhere.read_text()) == ("new", "mine")
     assert (while_written, file.stat().st_mode & 0o777) == ([0o600], mode or 0o600)

@@ -23,8 +23,8 @@ import uvicorn
 from starlette.applications import Starlette
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb.cli import gateway
-from langgraph.checkpoint.dynamodb.cli.gateway import listen
+from langgraph.checkpoint.dynamodb.cli import servers
+from langgraph.checkpoint.dynamodb.cli.servers import listen
 from langgraph.checkpoint.dynamodb.version import requirement
 from tests.cli.conftest import Run
 
@@ -93,7 +93,7 @@ def test_what_it_logs_are_lines_of_json(
     monkeypatch.setattr(uvicorn.Server, "run", lambda _server, sockets: served.append(sockets))
     output = SimpleNamespace(note=print)
     context: Any = SimpleNamespace(output=output, options=SimpleNamespace(table_name="threads"))
-    gateway.serve(context, Starlette(), "127.0.0.1", 0)
+    servers.serve(context, Starlette(), "127.0.0.1", 0)
     assert len(served) == 1
     assert re.match(r"serving table threads at http://127\.0\.0\.1:\d+", capsys.readouterr().out)
     assert handlers[0].formatter is not None
@@ -121,7 +121,7 @@ def test_a_file_for_the_gateway_alone_is_enough_beside_a_table(
     run_at: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     served: list[Any] = []
-    monkeypatch.setattr(gateway, "serve", lambda *arguments: served.append(arguments[1:]))
+    monkeypatch.setattr(servers, "serve", lambda *arguments: served.append(arguments[1:]))
     file = tmp_path / "gateway.yaml"
     file.write_text(f"gateway: {{principals: {{bearer: {{a: {{sha256: ['{'0' * 64}']}}}}}}}}")
     ended = run_at("gateway", "--table", "threads", "--config", str(file), "--host", "0.0.0.0")  # noqa: S104

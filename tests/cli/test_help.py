@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from langgraph.checkpoint.dynamodb.cli.app import Listed, app
-from langgraph.checkpoint.dynamodb.cli.outcome import Exit
+from langgraph.checkpoint.dynamodb.cli import Exit
+from langgraph.checkpoint.dynamodb.cli.app import LazyCommand, app
 from tests.cli.conftest import Run
 
 ROOT = Path(__file__).parents[2]
@@ -22,7 +22,8 @@ LISTED: dict[str, Any] = {
     for inner, command in getattr(group, "commands", {"": group}).items()
 }
 COMMANDS: dict[str, Any] = {
-    name: command.loaded() if isinstance(command, Listed) else command for name, command in LISTED.items()
+    name: command.loaded() if isinstance(command, LazyCommand) else command
+    for name, command in LISTED.items()
 }
 SHARED = {"--table", "--endpoint-url", "--region", "--profile", "--config", "--json", "--help"}
 PRINTING = ("template", "docs")
@@ -43,7 +44,7 @@ def test_the_document_names_every_command() -> None:
 def test_a_list_has_a_command_as_its_own_help_has_it() -> None:
     said = {name: command.help.split("\n")[0] for name, command in COMMANDS.items()}
     assert {name: command.help for name, command in LISTED.items()} == said
-    assert {name for name, command in LISTED.items() if not isinstance(command, Listed)} == set(PRINTING)
+    assert {name for name, command in LISTED.items() if not isinstance(command, LazyCommand)} == set(PRINTING)
 
 
 def test_the_exit_codes_are_documented() -> None:

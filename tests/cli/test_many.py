@@ -21,8 +21,7 @@ from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.items import partition_of
 from langgraph.checkpoint.dynamodb._format.moments import stored_at
 from langgraph.checkpoint.dynamodb._operations.thread_item import read_thread
-from langgraph.checkpoint.dynamodb.cli import prune, values
-from langgraph.checkpoint.dynamodb.cli.outcome import Exit
+from langgraph.checkpoint.dynamodb.cli import Exit, output, upkeep
 from langgraph.checkpoint.dynamodb.cli.output import Output
 from tests.cli.conftest import OpenSaver, Run, encrypting
 from tests.support.checkpoints import Conversation, all_items, noise, store, stored_values, thread_config
@@ -328,7 +327,7 @@ def test_only_what_is_older_goes(run: Run, open_own: OpenSaver, monkeypatch: pyt
     # In two hours.
     real = stored_at
     monkeypatch.setattr(
-        prune, "stored_at", lambda each: (found := real(each)) and found - values.parse_age("2h")
+        upkeep, "stored_at", lambda each: (found := real(each)) and found - output.parse_age("2h")
     )
     dry = run("prune", "--all", "--older-than", "1h", "--dry-run")
     assert "would prune: 2 threads, 4 checkpoints" in dry.out
@@ -340,10 +339,10 @@ def test_only_what_is_older_goes(run: Run, open_own: OpenSaver, monkeypatch: pyt
 
 
 def test_ages_are_read() -> None:
-    assert values.parse_age("90m") == values.parse_age("1h") * 1.5
-    assert values.parse_age("2w").days == 14
+    assert output.parse_age("90m") == output.parse_age("1h") * 1.5
+    assert output.parse_age("2w").days == 14
     with pytest.raises(ValueError, match="is not an age"):
-        values.parse_age("1.5d")
+        output.parse_age("1.5d")
 
 
 @pytest.mark.search

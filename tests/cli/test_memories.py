@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langgraph.store.sqlite import SqliteStore
 
+from langgraph.checkpoint.dynamodb.cli import CommandError, Exit
 from langgraph.checkpoint.dynamodb.cli.memories import labels_text, parse_labels
-from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
 from langgraph.store.dynamodb import DynamoDBStore
 from tests.cli.conftest import Run
 from tests.support.checkpoints import all_items

@@ -14,7 +14,7 @@ import pytest
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb.cli.outcome import Exit
+from langgraph.checkpoint.dynamodb.cli import Exit
 from langgraph.checkpoint.dynamodb.migrate import migrate
 from tests.cli.conftest import OpenSaver, Run
 from tests.support.checkpoints import Conversation, store, thread_config
@@ -168,7 +168,7 @@ def test_who_interrupts_it_is_told_how_far_it_came(
         yield next(migrate(*arguments, **options))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("langgraph.checkpoint.dynamodb.cli.migrate.migrate_threads", interrupted)
+    monkeypatch.setattr("langgraph.checkpoint.dynamodb.cli.transfer.migrate_threads", interrupted)
     run("migrate", "--from", place, "--yes").fails(
         130, "moved before this ended: 2 checkpoints", "interrupted"
     )

@@ -28,12 +28,10 @@ from typer.testing import CliRunner
 from langgraph.checkpoint.dynamodb import cli
 from langgraph.checkpoint.dynamodb._format.codec import UnreadableError
 from langgraph.checkpoint.dynamodb._runtime.clients import default_config
-from langgraph.checkpoint.dynamodb.cli import printed
+from langgraph.checkpoint.dynamodb.cli import CommandError, Exit, printed
 from langgraph.checkpoint.dynamodb.cli.app import app
-from langgraph.checkpoint.dynamodb.cli.connection import ConnectionArguments
-from langgraph.checkpoint.dynamodb.cli.context import CommandContext
-from langgraph.checkpoint.dynamodb.cli.explanations import explained
-from langgraph.checkpoint.dynamodb.cli.outcome import CommandError, Exit
+from langgraph.checkpoint.dynamodb.cli.command import explained
+from langgraph.checkpoint.dynamodb.cli.context import CommandContext, ConnectionArguments
 from langgraph.checkpoint.dynamodb.cli.output import Output
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointCorruptionError,

@@ -21,8 +21,8 @@ from langgraph.checkpoint.dynamodb._operations import delete_owner
 from langgraph.checkpoint.dynamodb._operations.threads import ThreadSummary
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
+from langgraph.checkpoint.dynamodb.cli import Exit
 from langgraph.checkpoint.dynamodb.cli.memories import parse_labels
-from langgraph.checkpoint.dynamodb.cli.outcome import Exit
 from langgraph.store.dynamodb import DynamoDBStore, label_of
 from tests.cli.conftest import OpenSaver, Run, encrypting
 from tests.support.change import change_storage

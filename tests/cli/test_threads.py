@@ -54,7 +54,7 @@ def test_a_list_of_the_whole_table_has_what_each_thread_stores(
         sizes[item["PK"]["S"].partition("#")[0]] += item_bytes(item)
     scan = ("threads", "--table", table, "--limit", "0", "--json")
     assert {each["thread_id"]: each["stored_bytes"] for each in run(*scan).json} == dict(sizes)
-    monkeypatch.setattr("langgraph.checkpoint.dynamodb.cli.threads._ROUNDS_MAX", 1)
+    monkeypatch.setattr("langgraph.checkpoint.dynamodb.cli.listing._ROUNDS_MAX", 1)
     part = run("threads", "--table", table, "--limit", "2", "--json").json
     assert [each["stored_bytes"] for each in part] == [None, None]
     saver = open_own()
@@ -110,7 +110,7 @@ def test_a_table_fits_a_terminal_without_breaking_words(
     monkeypatch.setenv("COLUMNS", str(columns))
     header = ("thread", "last active", "status", "step", "problem", "owner", "title")
     with Terminal() as terminal:
-        Output(as_json=False).table(header, [WIDE, WIDE])
+        Output(as_json=False).table([], header, [WIDE, WIDE])
     shown = re.sub(r"\x1b\[\d*m", "", terminal.shown())
     assert max(map(len, shown.splitlines())) <= columns
     words = shown.split()
@@ -139,7 +139,7 @@ def test_a_limit_shows_the_newest_threads_of_the_whole_table(run: Run, saver: Dy
 def test_what_a_limited_scan_did_not_read_is_told(
     run: Run, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("langgraph.checkpoint.dynamodb.cli.threads._ROUNDS_MAX", 1)
+    monkeypatch.setattr("langgraph.checkpoint.dynamodb.cli.listing._ROUNDS_MAX", 1)
     ended = run("threads", "--table", table, "--limit", "2", "--json")
     assert len(ended.json) == 2
     assert "in the part of the table that was read; there may be newer ones" in ended.err
@@ -193,7 +193,7 @@ def in_directory(saver: DynamoDBSaver, owner: str, number: int) -> str:
 def test_an_owners_threads_need_no_scan(
     run: Run, saver: DynamoDBSaver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("langgraph.checkpoint.dynamodb.cli.threads._PAGE_THREADS", 2)
+    monkeypatch.setattr("langgraph.checkpoint.dynamodb.cli.listing._PAGE_THREADS", 2)
     names = {in_directory(saver, "ada", number) for number in range(5)}
     in_directory(saver, "bob", 1)
     saver.put_writes(

@@ -15,7 +15,7 @@ from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
 from langgraph.checkpoint.dynamodb._format.inert import LookingSerializer, Stored, inert
 from langgraph.checkpoint.dynamodb._format.plain import as_json
-from langgraph.checkpoint.dynamodb.cli.values import brief, cut, readable, sized, total
+from langgraph.checkpoint.dynamodb.cli.output import brief, cut, readable, sized, total
 
 
 class Own:

@@ -13,7 +13,7 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
 from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS
 from langgraph.checkpoint.dynamodb._operations.verify import Verification
-from langgraph.checkpoint.dynamodb.cli.verify import _lines
+from langgraph.checkpoint.dynamodb.cli.upkeep import _lines
 from tests.cli.conftest import OpenSaver, Run, config
 from tests.support import graphs
 from tests.support.checkpoints import Conversation, all_items, noise, thread_config

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from langgraph.checkpoint.dynamodb.cli import gateway as command
+from langgraph.checkpoint.dynamodb.cli import servers
 from tests.infra.rendering import INFRA
 from tests.infra.stacks import GATEWAYS
 from tools.engine import Engine
@@ -85,7 +85,7 @@ def test_a_task_serves_whom_its_secret_names_until_it_is_told_to_end(
 
 
 def test_what_is_under_way_is_answered_before_a_task_is_killed() -> None:
-    assert CONTAINER["StopTimeout"] > command._GRACE_SECONDS  # noqa: SLF001
+    assert CONTAINER["StopTimeout"] > servers._GRACE_SECONDS  # noqa: SLF001
 
 
 def test_the_load_balancer_closes_connections_before_a_task_does() -> None:
@@ -94,4 +94,4 @@ def test_the_load_balancer_closes_connections_before_a_task_does() -> None:
         each["Key"]: each["Value"]
         for each in GATEWAYS["ECS"].properties("LoadBalancer")["LoadBalancerAttributes"]
     }
-    assert int(attributes["idle_timeout.timeout_seconds"]) < command._KEEP_ALIVE_SECONDS  # noqa: SLF001
+    assert int(attributes["idle_timeout.timeout_seconds"]) < servers._KEEP_ALIVE_SECONDS  # noqa: SLF001

@@ -9,7 +9,7 @@ import pytest
 
 from infra.import_template import import_template
 from langgraph.checkpoint.dynamodb._format.schema import INDEXES, TTL_ATTRIBUTE, table_schema
-from langgraph.checkpoint.dynamodb.cli.shipped import parse_template
+from langgraph.checkpoint.dynamodb.cli.printed import parse_template
 from langgraph.checkpoint.dynamodb.version import __version__
 from tests.infra.rendering import INFRA, Node, StackRefusedError, load, render
 from tests.infra.stacks import KEY_ARN

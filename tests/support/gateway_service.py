@@ -10,7 +10,7 @@ from typing import Any
 import uvicorn
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb.cli.gateway import listen
+from langgraph.checkpoint.dynamodb.cli.servers import listen
 from langgraph.checkpoint.dynamodb.gateway import anybody_on_this_machine, create_gateway
 
 

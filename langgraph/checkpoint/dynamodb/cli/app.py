@@ -16,8 +16,7 @@ from typer.core import TyperCommand
 from typer.main import get_command
 
 from ..version import __version__
-from . import printed
-from .outcome import Exit, interruptible
+from . import Exit, interruptible, printed
 
 
 @dataclass(frozen=True)
@@ -28,6 +27,8 @@ class Command:
     """The module in this package, and the function in it."""
     summary: str
     """The first line of the function's docstring."""
+    options: tuple[str, ...] = ()
+    """The shared options that it has, of those that not every command has."""
 
     def load(self) -> Any:
         """Load the command. Return it as Typer makes it of the function."""
@@ -36,11 +37,11 @@ class Command:
             command = import_module(f"{__package__}.command").command
             module = import_module(f"{__package__}.{module_name}")
         app = typer.Typer(add_completion=False, rich_markup_mode=None)
-        app.command()(command(getattr(module, function_name)))
+        app.command()(command(getattr(module, function_name), self.options))
         return get_command(app)
 
 
-class Listed(TyperCommand):
+class LazyCommand(TyperCommand):
     """A command in a list of commands. Its callback loads the command that runs instead."""
 
     def loaded(self) -> Any:
@@ -53,31 +54,40 @@ class Listed(TyperCommand):
         return self.loaded().make_context(info_name, args, parent, **extra)
 
 
+CHANGES = ("yes", "dry_run")
+MANY = ("parallel", *CHANGES)
+
 COMMANDS = {
     "doctor": Command("doctor:doctor", "Check the connection, the rights, the table and the clock."),
-    "threads": Command("threads:threads", "List threads: last activity and step, waiting or not."),
+    "threads": Command("listing:threads", "List threads: last activity and step, waiting or not."),
     "show": Command("show:show", "Show a checkpoint: state, pending writes, interrupts."),
     "history": Command("show:history", "List a thread's checkpoints, the newest first."),
-    "verify": Command("verify:verify", "Check everything that threads have stored."),
-    "view": Command("view:view", "Show threads on a page in the browser, step by step."),
-    "setup": Command("setup:setup", "Create the table for development, or check it."),
-    "directory": Command("directory:directory", "Enter existing threads in the directory that lists them."),
-    "export": Command("export:export", "Write a thread, or all threads of an owner, to files."),
-    "import": Command("files:import_", "Store a thread that was exported, and compare it with the file."),
-    "copy": Command("copy:copy", "Copy a thread to another id, or from another table."),
-    "prune": Command("prune:prune", "Remove old checkpoints from threads."),
-    "delete": Command("delete:delete", "Delete threads, or what a person has stored."),
-    "gateway": Command("gateway:gateway", "Serve agents that have no access to the table."),
-    "migrate": Command("migrate:migrate", "Move threads from another saver into the table, or back."),
+    "verify": Command("upkeep:verify", "Check everything that threads have stored.", ("parallel", "yes")),
+    "view": Command("servers:view", "Show threads on a page in the browser, step by step."),
+    "setup": Command("doctor:setup", "Create the table for development, or check it.", ("yes",)),
+    "directory": Command(
+        "listing:directory", "Enter existing threads in the directory that lists them.", MANY
+    ),
+    "export": Command("person:export", "Write a thread, or all threads of an owner, to files.", ("yes",)),
+    "import": Command(
+        "files:import_", "Store a thread that was exported, and compare it with the file.", CHANGES
+    ),
+    "copy": Command("transfer:copy", "Copy a thread to another id, or from another table.", CHANGES),
+    "prune": Command("upkeep:prune", "Remove old checkpoints from threads.", MANY),
+    "delete": Command("person:delete", "Delete threads, or what a person has stored.", MANY),
+    "gateway": Command("servers:gateway", "Serve agents that have no access to the table."),
+    "migrate": Command("transfer:migrate", "Move threads from another saver into the table, or back.", MANY),
 }
 
 MEMORIES = {
     "list": Command("memories:list_", "List namespaces that have memories."),
     "get": Command("memories:get", "Show a memory with its times and its revision."),
     "search": Command("memories:search", "List memories under a namespace, newest first or most similar."),
-    "delete": Command("memories:delete", "Delete a memory, or all under a namespace."),
-    "export": Command("memories:export", "Write memories to a file of JSON lines, with their times."),
-    "import": Command("memories:import_", "Store memories of a file, or of another store."),
+    "delete": Command("memories:delete", "Delete a memory, or all under a namespace.", CHANGES),
+    "export": Command(
+        "memories:export", "Write memories to a file of JSON lines, with their times.", ("yes",)
+    ),
+    "import": Command("memories:import_", "Store memories of a file, or of another store.", CHANGES),
 }
 """The commands of `memories`."""
 
@@ -113,7 +123,7 @@ def _before(
 def _list(commands: Mapping[str, Command], group: typer.Typer) -> None:
     """Add commands to a group, which lists them without loading them."""
     for name, each in commands.items():
-        group.command(name, cls=Listed, help=each.summary)(each.load)
+        group.command(name, cls=LazyCommand, help=each.summary)(each.load)
 
 
 _memories = typer.Typer(

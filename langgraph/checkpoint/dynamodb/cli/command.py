@@ -1,26 +1,25 @@
-"""Turns a function into a command: the options that all commands have, the context, and an exit code for every end."""
+"""Turns a function into a command: the options that all commands have, and an exit code for every end."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from errno import ENOSPC
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import typer
+from langgraph.store.base import InvalidNamespaceError
 
+from .. import errors
+from .._format.codec import UnreadableError
 from .._operations.arguments import COUNT_MAX
-from .._runtime.failures import error_code
-from .connection import ConnectionArguments
-from .context import CommandContext
-from .outcome import Exit
+from .._runtime.failures import account_remedy, error_code, is_transient, outage_remedy
+from . import CommandError, Exit
+from .context import CommandContext, ConnectionArguments, in_options
 from .output import Output
 
-Yes: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Change things without asking.")]
-DryRun: TypeAlias = Annotated[
-    bool, typer.Option("--dry-run", help="Say what would be changed, and change nothing.")
-]
 ThreadId: TypeAlias = Annotated[str, typer.Argument(metavar="THREAD", help="The id of the thread.")]
 Namespace: TypeAlias = Annotated[
     str, typer.Option("--namespace", metavar="NS", help="The namespace of a subgraph; the root's is empty.")
@@ -28,9 +27,18 @@ Namespace: TypeAlias = Annotated[
 Limit: TypeAlias = Annotated[
     int, typer.Option(min=0, max=COUNT_MAX, metavar="N", help="How many to list, the newest; 0 lists all.")
 ]
+# Of the options below, those that only some commands have.
+_OF_SOME = ("parallel", "yes", "dry_run")
 
 
 def _shared(
+    parallel: Annotated[
+        int, typer.Option(min=1, max=64, metavar="N", help="How many threads to process at a time.")
+    ] = 4,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Change things without asking.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be changed, and change nothing.")
+    ] = False,
     table: Annotated[
         str | None, typer.Option(metavar="NAME", help="Name or ARN of the table; otherwise as configured.")
     ] = None,
@@ -61,28 +69,31 @@ def _shared(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document, for scripts.")] = False,
 ) -> CommandContext:
-    """Make the context from the options that every command has."""
-    return CommandContext(
-        ConnectionArguments(table, endpoint_url, region, profile, config), Output(as_json=json)
-    )
+    """Make the context from the options that commands share."""
+    connection = ConnectionArguments(table, endpoint_url, region, profile, config)
+    return CommandContext(connection, Output(as_json=json), yes=yes, dry_run=dry_run, parallel=parallel)
 
 
-def command(function: Callable[..., None]) -> Callable[..., None]:
+def command(function: Callable[..., None], some: Collection[str]) -> Callable[..., None]:
     """Make a command of a function that takes a context first, and then options of its own.
 
     Args:
         function: The function. Its docstring is the help; its exceptions become a message and an exit code.
+        some: The options of `_shared` that it has, of those that not every command has.
 
     Returns:
-        A function that Typer takes as a command, with the options that every command has.
+        A function that Typer takes as a command, with the shared options.
     """
     # `typing.get_type_hints` wraps the annotation of an option whose default is None in Optional on Python 3.10.
     own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
-    shared = inspect.signature(_shared, eval_str=True).parameters
+    shared = dict(inspect.signature(_shared, eval_str=True).parameters)
+    for name in {*_OF_SOME} - {*some}:
+        del shared[name]
 
     @functools.wraps(function)
     def run(**options: Any) -> None:
         context = _shared(**{name: options.pop(name) for name in shared})
+        context.has_dry_run = "dry_run" in some
         try:
             with context:
                 function(context, **options)
@@ -90,8 +101,6 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
             context.output.note("interrupted")
             raise typer.Exit(Exit.INTERRUPTED) from None
         except Exception as error:
-            from .explanations import explained  # noqa: PLC0415 - is seldom needed.
-
             end = explained(error, context.table_name)
             if end is None:
                 raise
@@ -106,3 +115,49 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     run.__dict__["__signature__"] = inspect.Signature(parameters)
     run.__annotations__ = {each.name: each.annotation for each in parameters}
     return run
+
+
+_CODES: tuple[tuple[type[Exception], Exit], ...] = (
+    (errors.CheckpointerInputError, Exit.USAGE),
+    (InvalidNamespaceError, Exit.USAGE),
+    (errors.CheckpointSerializationError, Exit.USAGE),
+    # A longer prefix reads less.
+    (errors.SearchLimitError, Exit.USAGE),
+    (errors.CheckpointNotFoundError, Exit.NOT_FOUND),
+    (errors.CheckpointerConfigurationError, Exit.CONFIGURATION),
+    (errors.CheckpointCorruptionError, Exit.DAMAGED),
+    (errors.CheckpointFormatError, Exit.DAMAGED),
+    # Busy threads, and batches that DynamoDB did not accept.
+    (errors.CheckpointerError, Exit.TRY_AGAIN),
+)
+
+
+def explained(error: Exception, table_name: str) -> CommandError | None:
+    """Return the error that the user sees, or None for an unforeseen one, whose traceback is needed."""
+    if isinstance(error, CommandError):
+        return error
+    for kind, code in _CODES:
+        if isinstance(error, kind):
+            return CommandError(code, _says(error))
+    if isinstance(error, OSError) and error.filename is not None:
+        return CommandError(Exit.USAGE, f"{error.filename} cannot be used: {error.strerror}")
+    if isinstance(error, OSError) and error.errno == ENOSPC:
+        return CommandError(Exit.FAILED, f"the output could not be written: {error.strerror}")
+    if isinstance(error, RecursionError):
+        return CommandError(Exit.FAILED, "a value is nested more deeply than can be shown")
+    remedy = account_remedy(table_name, error)
+    if remedy is not None:
+        return CommandError(Exit.CONFIGURATION, in_options(remedy))
+    if is_transient(error):
+        return CommandError(Exit.TRY_AGAIN, in_options(outage_remedy(table_name, error)))
+    # An error of AWS without a remedy says what is wrong; a traceback of this program would not add to it.
+    return CommandError(Exit.FAILED, str(error)) if hasattr(error, "response") else None
+
+
+def _says(error: Exception) -> str:
+    """Return the message of an error of this package. If AWS caused it, name the options of the command line."""
+    if isinstance(error, UnreadableError):
+        return f"{error}; here these are `encryption_key` and `serde` in the file that --config names"
+    # Other errors name what is in a file, or quote stored values.
+    is_of_aws = type(error.__cause__).__module__.startswith("botocore")
+    return in_options(str(error)) if is_of_aws else str(error)

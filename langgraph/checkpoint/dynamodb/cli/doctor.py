@@ -1,9 +1,9 @@
-"""`doctor`: checks that everything is as the saver needs it, and remedies for what is not."""
+"""`doctor` checks that everything is as the saver needs it, and says what to do. `setup` makes the table."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from email.utils import parsedate_to_datetime
 from functools import cached_property
@@ -11,31 +11,59 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
+from .._format import schema
 from .._format.items import key, partition_of
-from .._format.schema import INDEX_REMEDY, RUN_INDEX, TEMPLATE_COMMAND, TTL_ATTRIBUTE, table_schema
 from .._operations.setup import differences
-from .._runtime.failures import error_code, has_no_response, misfit
+from .._runtime import failures
 from ..config.dynamodb import DynamoDBOptions
-from .context import CommandContext
-from .findings import Finding, Verdict, asked, failed, is_denied
-from .outcome import CommandError, Exit
-from .rights import rights, try_actions
-from .values import counted
+from . import CommandError, Exit
+from .context import CommandContext, in_options
+from .output import counted
+from .rights import POLICIES, asked, is_denied, is_unclear, try_actions
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
+Verdict: TypeAlias = Literal["ok", "warning", "problem", "unknown"]
+"""How serious a finding is. What could not be checked is unknown."""
 Role: TypeAlias = Literal["agent", "runner", "operator", "reader", "tenant"]
 """The policies of the templates."""
 # AWS refuses signatures of a clock that is minutes off. Expiry, and the order of a task's calls, suffer before that.
 _SKEW_SECONDS_NOTED = 5
 _SKEW_SECONDS_MAX = 240
-_TEMPLATE = f"deploy the template that `{TEMPLATE_COMMAND}` prints"
+_TEMPLATE = f"deploy the template that `{schema.TEMPLATE_COMMAND}` prints"
 _SCHEMA_REMEDY = (
     f"the keys of a table cannot be changed: {_TEMPLATE}, as a separate table. If only an index is absent,"
-    f" {INDEX_REMEDY}. Delete one with other keys first"
+    f" {schema.INDEX_REMEDY}. Delete one with other keys first"
 )
 _ACTIVE = ("ACTIVE", "UPDATING")
+_PRODUCTION = f"""\
+This makes a table without recovery, deletion protection, policies or alarms. For anything but development deploy it:
+  make deploy                                  (in a clone of the repository, with alarms and a dashboard)
+  {schema.TEMPLATE_COMMAND} > table.yaml
+  aws cloudformation deploy --stack-name langgraph-checkpoints --template-file table.yaml --capabilities CAPABILITY_IAM\
+"""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The result of one check, with its remedy."""
+
+    check: str
+    verdict: Verdict
+    says: str
+    remedy: str = ""
+
+
+def failed(check: str, table_name: str, error: Exception) -> Finding:
+    """Return the finding for an error of a check."""
+    if failures.is_transient(error):
+        return Finding(check, "problem", str(error), in_options(failures.outage_remedy(table_name, error)))
+    remedy = (
+        failures.account_remedy(table_name, error)
+        or f"`{schema.DOCS_COMMAND} runbook` says what to do about most errors"
+    )
+    return Finding(check, "problem", str(error), in_options(remedy))
 
 
 def doctor(
@@ -71,17 +99,15 @@ def _findings(context: CommandContext, role: Role, thread_id: str) -> Iterator[F
         return
     examination = Examination(client, context.options, thread_id)
     yield from examination.findings()
-    if examination.is_answered:
+    if examination.has_response:
         yield rights(try_actions(client, name, thread_id), role)
 
 
 def _print(context: CommandContext, findings: list[Finding]) -> None:
-    if context.output.as_json:
-        context.output.json([asdict(each) for each in findings])
-        return
-    context.output.table(("", "check", "found"), [(each.verdict, each.check, each.says) for each in findings])
+    rows = [(each.verdict, each.check, each.says) for each in findings]
+    context.output.table([asdict(each) for each in findings], ("", "check", "found"), rows)
     for each in findings:
-        if each.remedy:
+        if each.remedy and not context.output.as_json:
             context.output.field(f"\n{each.check}", each.remedy)
 
 
@@ -103,7 +129,7 @@ class Examination:
         """Yield one finding after the other."""
         yield _libraries()
         yield self._table()
-        if not self.is_answered:
+        if not self.has_response:
             return
         yield self._schema()
         yield self._expiry()
@@ -111,10 +137,10 @@ class Examination:
         yield self._clock_skew()
 
     @property
-    def is_answered(self) -> bool:
-        """Whether the endpoint answers at all. If not, further requests would only take long."""
+    def has_response(self) -> bool:
+        """Whether the endpoint responds at all. If not, further requests would only take long."""
         found = self._description
-        return not isinstance(found, Exception) or not has_no_response(found)
+        return not isinstance(found, Exception) or not failures.has_no_response(found)
 
     @cached_property
     def _description(self) -> Any:
@@ -133,7 +159,7 @@ class Examination:
                 remedy,
             )
         if isinstance(found, Exception):
-            if error_code(found) == "ResourceNotFoundException":
+            if failures.error_code(found) == "ResourceNotFoundException":
                 remedy = f"{_TEMPLATE}; or check --table and --region"
                 return Finding("table", "problem", str(found), remedy)
             return failed("table", self.name, found)
@@ -148,7 +174,7 @@ class Examination:
         table = self._description
         if isinstance(table, Exception):
             return Finding("schema", "unknown", "the table cannot be described")
-        wrong = [each for each in differences(table, table_schema(self.name)).values() if each]
+        wrong = [each for each in differences(table, schema.table_schema(self.name)).values() if each]
         if wrong:
             return Finding("schema", "problem", "; ".join(wrong), _SCHEMA_REMEDY)
         indexes = {each["IndexName"]: each for each in table["GlobalSecondaryIndexes"]}
@@ -157,9 +183,9 @@ class Examination:
         absent = [f"{name} is {status}" for name, status in statuses.items() if status not in _ACTIVE]
         if absent:
             return Finding("schema", "problem", "; ".join(absent), "wait until it is ACTIVE")
-        projection = indexes[RUN_INDEX]["Projection"]["ProjectionType"]
+        projection = indexes[schema.RUN_INDEX]["Projection"]["ProjectionType"]
         if projection != "KEYS_ONLY":
-            says = f"{RUN_INDEX} projects {projection}: each put writes the checkpoint twice"
+            says = f"{schema.RUN_INDEX} projects {projection}: each put writes the checkpoint twice"
             return Finding("schema", "warning", says, "make the index anew, with KEYS_ONLY")
         return Finding("schema", "ok", "keys and indexes are those of the template")
 
@@ -173,16 +199,18 @@ class Examination:
         found = response["TimeToLiveDescription"]
         remedy = (
             f"aws dynamodb update-time-to-live --table-name {self.name} --time-to-live-specification"
-            f" Enabled=true,AttributeName={TTL_ATTRIBUTE}"
+            f" Enabled=true,AttributeName={schema.TTL_ATTRIBUTE}"
         )
         if found["TimeToLiveStatus"] not in ("ENABLED", "ENABLING"):
             # Without a ttl nothing expires, so nothing is lost.
             verdict: Verdict = "warning" if self.options.ttl_seconds is None else "problem"
             return Finding("expiry", verdict, "time to live is off: what expires is never removed", remedy)
-        if found["AttributeName"] != TTL_ATTRIBUTE:
-            says = f"time to live is on {found['AttributeName']}, not on {TTL_ATTRIBUTE}"
-            return Finding("expiry", "problem", says, f"switch it off, wait an hour, then {INDEX_REMEDY}")
-        return Finding("expiry", "ok", f"time to live is on {TTL_ATTRIBUTE}")
+        if found["AttributeName"] != schema.TTL_ATTRIBUTE:
+            says = f"time to live is on {found['AttributeName']}, not on {schema.TTL_ATTRIBUTE}"
+            return Finding(
+                "expiry", "problem", says, f"switch it off, wait an hour, then {schema.INDEX_REMEDY}"
+            )
+        return Finding("expiry", "ok", f"time to live is on {schema.TTL_ATTRIBUTE}")
 
     def _recovery(self) -> Finding:
         """Check what keeps the table, and what brings it back."""
@@ -211,7 +239,7 @@ class Examination:
             response = getattr(response, "response", {})
         date = response.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
         if date is None:
-            return Finding("clock", "unknown", "no answer has a date")
+            return Finding("clock", "unknown", "no response has a date")
         skew = self.clock() - parsedate_to_datetime(date).timestamp()
         says = f"this machine's is {abs(skew):.0f} s {'ahead of' if skew > 0 else 'behind'} DynamoDB's"
         if abs(skew) <= _SKEW_SECONDS_NOTED:
@@ -222,8 +250,41 @@ class Examination:
 
 def _libraries() -> Finding:
     """Check that async calls can work with the installed libraries."""
-    told = misfit()
+    told = failures.misfit()
     if told is None:
         return Finding("libraries", "ok", "aiobotocore fits botocore, or is not installed")
     says, _, remedy = told.partition("; ")
     return Finding("libraries", "problem", says, remedy)
+
+
+def rights(outcomes: Mapping[str, Any], policy: str) -> Finding:
+    """Tell whether the caller has all rights of a policy."""
+    check, actions = f"rights: {policy}", POLICIES[policy]
+    missing = sorted(each for each in actions if is_denied(outcomes[each]))
+    if missing:
+        return Finding(check, "problem", f"not allowed: {', '.join(missing)}", _remedy(policy))
+    unclear = sorted(each for each in actions if is_unclear(outcomes[each]))
+    if unclear:
+        return Finding(check, "unknown", f"failed for other reasons: {', '.join(unclear)}")
+    return Finding(check, "ok", "all of its actions are allowed")
+
+
+def _remedy(policy: str) -> str:
+    if policy == "tenant":
+        return "attach TenantPolicyArn of infra/tenant.yaml to the role, and begin --thread-id with the tenant's prefix"
+    return f"attach the policy in the output {policy.capitalize()}PolicyArn of the table's stack to the role"
+
+
+def setup(context: CommandContext) -> None:
+    """Create the table for development, or check it.
+
+    On AWS, it first says how to deploy the template instead, and asks. With an endpoint other than AWS's, it does
+    not ask.
+    """
+    name, address = context.options.table_name, context.client.meta.endpoint_url
+    if ".amazonaws.com" in address:
+        context.output.note(_PRODUCTION)
+        context.confirm(f"Create table {name} at {address} anyway?")
+    context.saver.setup()
+    document = {"table_name": name, "endpoint_url": address}
+    context.output.result(document, f"table {name} is ready at {address}")

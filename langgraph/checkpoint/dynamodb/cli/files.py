@@ -6,19 +6,18 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, BinaryIO, TypeAlias
+from typing import Annotated, Any, BinaryIO, TypeAlias
 
 import typer
 
 from ..migrate import FileEndpoint, Status, TableEndpoint, migrate
-from .command import DryRun, Yes
+from . import CommandError, Exit
 from .context import CommandContext
 from .many import check_owned
-from .outcome import CommandError, Exit
-from .values import counted
+from .output import counted
 
 PIPE = Path("-")
 Written: TypeAlias = Annotated[
@@ -34,8 +33,6 @@ def import_(
     thread_id: Annotated[
         str | None, typer.Option("--as", metavar="THREAD", help="Another id for the thread.")
     ] = None,
-    yes: Yes = False,
-    dry_run: DryRun = False,
 ) -> None:
     """Store a thread that was exported, and compare it with the file.
 
@@ -52,9 +49,8 @@ def import_(
             msg = f"{file} has no checkpoint of thread {own_id!r}; export the thread again"
             raise CommandError(Exit.NOT_FOUND, msg)
         what = f"{counted(count, 'checkpoint')} of thread {own_id!r} in table {context.options.table_name}"
-        if not dry_run:
-            context.confirm(f"Store {what}?", yes=yes)
-        (report,) = migrate(found, target, [own_id], dry_run=dry_run)
+        context.confirm(f"Store {what}?")
+        (report,) = migrate(found, target, [own_id], dry_run=context.dry_run)
     if report.status is Status.FAILED:
         raise CommandError(Exit.PROBLEMS, "; ".join(report.problems))
     document = {
@@ -62,19 +58,19 @@ def import_(
         "status": report.status.value,
         "checkpoints": report.checkpoints,
         "owner": report.owner,
-        "dry_run": dry_run,
+        "dry_run": context.dry_run,
     }
-    status = f"would be {report.status.value}" if dry_run else report.status.value
+    status = f"would be {report.status.value}" if context.dry_run else report.status.value
     stored = f"{report.checkpoints:,} of {counted(count, 'checkpoint')} stored"
     owner = "" if report.owner is None else f", owner {report.owner}"
     context.output.result(document, f"{own_id}: {status}, {stored}{owner}")
-    if report.owner is None and not dry_run:
+    if report.owner is None and not context.dry_run:
         check_owned(1, target.owner_from)
 
 
 @contextmanager
-def written_file(context: CommandContext, file: Path, *, yes: bool) -> Iterator[BinaryIO]:
-    """Open a file for writing that appears under its name only when it is complete. Ask before one is replaced."""
+def written_file(context: CommandContext, file: Path, *, replaces: bool = False) -> Iterator[BinaryIO]:
+    """Open a file that appears under its name only when it is complete. Unless told to, ask before one is replaced."""
     if file == PIPE:
         if context.output.as_json:
             raise CommandError(Exit.USAGE, "--json prints a report about the file; give a file to write to")
@@ -84,8 +80,8 @@ def written_file(context: CommandContext, file: Path, *, yes: bool) -> Iterator[
         raise CommandError(
             Exit.USAGE, f"{file} is not a file; give a file to write to, or - for standard output"
         )
-    if file.exists():
-        context.confirm(f"{file} is there already. Replace it?", yes=yes, has_dry_run=False)
+    if file.exists() and not replaces:
+        context.confirm(f"{file} is there already. Replace it?")
     # A link stays a link, and the file that it points to is replaced.
     file = file.resolve()
     with _refusing(file, "written"):
@@ -100,6 +96,14 @@ def written_file(context: CommandContext, file: Path, *, yes: bool) -> Iterator[
         part.replace(file)
     finally:
         part.unlink(missing_ok=True)
+
+
+def say_written(
+    context: CommandContext, file: Path, document: Mapping[str, Any], what: str, hint: str = ""
+) -> None:
+    """Report an export, unless it went to standard output."""
+    if file != PIPE:
+        context.output.result({**document, "file": str(file)}, f"exported: {what}, to {file}{hint}")
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,12 +13,11 @@ import typer
 
 from .._operations.arguments import COUNT_MAX
 from .._operations.error_collector import OF_ONE_THREAD
-from .._operations.overview import is_stored
+from .._operations.overview import ScannedPage, is_stored, scan_threads
 from ..errors import CheckpointerInputError, CheckpointNotFoundError
+from . import CommandError, Exit
 from .context import CommandContext
-from .outcome import CommandError, Exit
-from .threads import all_threads
-from .values import counted, total
+from .output import counted, total
 
 T = TypeVar("T")
 
@@ -50,9 +49,6 @@ KeepLast: TypeAlias = Annotated[
         metavar="N",
         help="The number of checkpoints that a prune keeps in each namespace.",
     ),
-]
-Parallel: TypeAlias = Annotated[
-    int, typer.Option(min=1, max=64, metavar="N", help="How many threads to process at a time.")
 ]
 
 
@@ -91,13 +87,21 @@ def chosen(
     """
     given = list(thread_ids or ())
     if not given and file is None and not scan:
-        msg = "no thread is named; give ids, or --from-file with one a line"
-        raise CommandError(Exit.USAGE, msg)
+        raise CommandError(Exit.USAGE, "no thread is named; give ids, or --from-file with one a line")
     if file is not None:
         given += _lines(file)
     if scan:
-        given += all_threads(context)
+        given += (thread_id for page in scanned(context) for thread_id in page.thread_ids)
     return list(dict.fromkeys(given))
+
+
+def scanned(context: CommandContext, *, with_bytes: bool = False) -> Iterator[ScannedPage]:
+    """Scan the table for threads, after announcing what that reads and costs."""
+    extent = context.announce_scan()
+    with context.output.progress("scanning items", None if extent is None else extent.items) as advance:
+        for page in context.stream(scan_threads(context.storage, with_bytes=with_bytes)):
+            yield page
+            advance(page.scanned_items)
 
 
 def check_all_or_named(thread_ids: Sequence[str] | None, file: Path | None, *, all_threads: bool) -> None:
@@ -126,7 +130,6 @@ def serve(
     thread_ids: Sequence[str],
     one: Callable[[str], T],
     *,
-    parallel: int,
     must_exist: bool = False,
 ) -> Served[T]:
     """Call a function for each of some threads. A thread that fails does not stop the others.
@@ -139,7 +142,6 @@ def serve(
         what: What is done, for the progress bar.
         thread_ids: The threads.
         one: Serves a thread, and returns the result.
-        parallel: How many threads to serve at a time.
         must_exist: Whether a thread that the table does not have is told, and not served.
     """
     served = Served[T]()
@@ -149,7 +151,7 @@ def serve(
             raise CheckpointNotFoundError(NO_SUCH_THREAD)
         return one(thread_id)
 
-    with ThreadPoolExecutor(parallel) as pool:
+    with ThreadPoolExecutor(context.parallel) as pool:
         try:
             waiting = [pool.submit(served.add, thread_id, checked) for thread_id in thread_ids]
             for future in context.output.track(what, as_completed(waiting), len(waiting)):

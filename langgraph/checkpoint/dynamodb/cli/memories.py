@@ -21,11 +21,10 @@ from langgraph.store.dynamodb.transfer import imported
 from .._operations.arguments import COUNT_MAX
 from ..migrate import ENDPOINTS, MovedMemories, move_memories, open_memories
 from ..migrate.stores import read_memories, write_memories
-from .command import DryRun, Yes
+from . import CommandError, Exit
 from .context import CommandContext
-from .files import PIPE, Written, readable_file, written_file
-from .outcome import CommandError, Exit
-from .values import brief, counted, moment
+from .files import PIPE, Written, readable_file, say_written, written_file
+from .output import brief, counted, moment
 
 HELP = "Labels with slashes between them, such as users/ada. Write a slash in a label as %2F, and % as %25"
 Labels: TypeAlias = Annotated[str, typer.Argument(metavar="NAMESPACE", help=f"{HELP}.")]
@@ -35,6 +34,9 @@ Prefix: TypeAlias = Annotated[
 # What separates labels, begins an escape, or is a character that a terminal obeys.
 _ESCAPED = re.compile("[\x00-\x1f%/\x7f]")
 _NO_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
+Key = Annotated[str, typer.Argument(metavar="KEY", help="The key of the memory.")]
+_FROM = "LANGGRAPH_MIGRATE_FROM"
+Limit = Annotated[int, typer.Option(min=1, max=COUNT_MAX, metavar="N", help="How many to list at most.")]
 
 
 def parse_labels(text: str) -> tuple[str, ...]:
@@ -47,13 +49,11 @@ def parse_labels(text: str) -> tuple[str, ...]:
         return ()
     try:
         if _NO_ESCAPE.search(text):
-            msg = "a % begins two hexadecimal digits; write % as %25"
-            raise ValueError(msg)
+            raise ValueError("a % begins two hexadecimal digits; write % as %25")
         labels = tuple(unquote(each, errors="strict") for each in text.split("/"))
         validate_op_namespace(SearchOp(labels))
     except (InvalidNamespaceError, ValueError) as error:
-        msg = f"the namespace {text!r} cannot be used: {error}"
-        raise CommandError(Exit.USAGE, msg) from error
+        raise CommandError(Exit.USAGE, f"the namespace {text!r} cannot be used: {error}") from error
     return labels
 
 
@@ -72,11 +72,6 @@ def one_namespace(text: str) -> tuple[str, ...]:
 def labels_text(labels: tuple[str, ...]) -> str:
     """Return a namespace as `parse_labels` reads it."""
     return "/".join(_ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", each) for each in labels)
-
-
-Key = Annotated[str, typer.Argument(metavar="KEY", help="The key of the memory.")]
-_FROM = "LANGGRAPH_MIGRATE_FROM"
-Limit = Annotated[int, typer.Option(min=1, max=COUNT_MAX, metavar="N", help="How many to list at most.")]
 
 
 def list_(context: CommandContext, prefix: Prefix = "", *, limit: Limit = 50) -> None:
@@ -122,14 +117,12 @@ def search(
         raise CommandError(Exit.CONFIGURATION, msg)
     store = context.store if query is None else context.embedding_store
     found = store.search(labels, query=query, limit=limit + 1, refresh_ttl=False)
-    if context.output.as_json:
-        context.output.json([_record(each) for each in found[:limit]])
-    else:
-        rows = [
-            (labels_text(each.namespace), each.key, moment(each.updated_at), brief(each.value, 100))
-            for each in found[:limit]
-        ]
-        context.output.table(("namespace", "key", "updated", "value"), rows)
+    shown = found[:limit]
+    rows = [
+        (labels_text(each.namespace), each.key, moment(each.updated_at), brief(each.value, 100))
+        for each in shown
+    ]
+    context.output.table(list(map(_record, shown)), ("namespace", "key", "updated", "value"), rows)
     _say_if_more(context, len(found), limit, "memory", "memories")
 
 
@@ -143,8 +136,6 @@ def delete(
     everything: Annotated[
         bool, typer.Option("--all", help="Delete every memory under the namespace, instead of one.")
     ] = False,
-    yes: Yes = False,
-    dry_run: DryRun = False,
 ) -> None:
     """Delete a memory, or all under a namespace.
 
@@ -162,28 +153,26 @@ def delete(
     else:
         count = count_memories(context, labels)
         what = f"{counted(count, 'memory', 'memories')} under {labels_text(labels)}"
-    if not dry_run:
-        context.confirm(f"Delete {what} from table {_table(context)}?", yes=yes)
-        if name is not None:
-            context.store.delete(labels, name)
-        else:
-            count = context.store.delete_namespace(labels)
-            what = f"{counted(count, 'memory', 'memories')} under {labels_text(labels)}"
-    verb = "would delete" if dry_run else "deleted"
+    context.confirm(f"Delete {what} from table {_table(context)}?")
+    if name is not None and not context.dry_run:
+        context.store.delete(labels, name)
+    elif not context.dry_run:
+        count = context.store.delete_namespace(labels)
+        what = f"{counted(count, 'memory', 'memories')} under {labels_text(labels)}"
+    verb = "would delete" if context.dry_run else "deleted"
     context.output.result({"namespace": labels, verb.replace(" ", "_"): count}, f"{verb}: {what}")
 
 
-def export(context: CommandContext, prefix: Labels, file: Written = PIPE, *, yes: Yes = False) -> None:
+def export(context: CommandContext, prefix: Labels, file: Written = PIPE) -> None:
     """Write memories to a file of JSON lines, with their times.
 
     An empty NAMESPACE, '', stands for all memories. The file is not encrypted, even if the memories are.
     """
     labels = parse_labels(prefix)
-    with written_file(context, file, yes=yes) as stream:
+    with written_file(context, file) as stream:
         count = write_memories(context.store.export_items(labels), stream)
-    if file != PIPE:
-        document = {"namespace": labels, "memories": count, "file": str(file)}
-        context.output.result(document, f"exported: {counted(count, 'memory', 'memories')}, to {file}")
+    document = {"namespace": labels, "memories": count}
+    say_written(context, file, document, counted(count, "memory", "memories"))
 
 
 def import_(
@@ -202,8 +191,6 @@ def import_(
             f" password in the environment, as {_FROM}.",
         ),
     ] = None,
-    yes: Yes = False,
-    dry_run: DryRun = False,
 ) -> None:
     """Store memories of a file, or of another store.
 
@@ -224,13 +211,13 @@ def import_(
             for record in read_memories(stream):
                 imported(record, None)
             records = read_memories(stream)
-        if dry_run:
+        if context.dry_run:
             count = sum(1 for _ in records)
             text = f"would store: {counted(count, 'memory', 'memories')}"
             context.output.result({"would_store": count}, text)
             return
         what = "this place" if file is None else str(file)
-        context.confirm(f"Store the memories of {what} in table {_table(context)}?", yes=yes)
+        context.confirm(f"Store the memories of {what} in table {_table(context)}?")
         with context.output.progress("storing memories", None) as advance:
             moved = move_memories(records, store, advance)
     _say_what_was_moved(context, moved)

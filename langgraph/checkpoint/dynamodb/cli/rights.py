@@ -10,11 +10,11 @@ from .._format.items import key, partition_of
 from .._format.schema import ACTIVE_DAY, DAY_INDEX, OWNER, OWNER_INDEX, PARTITION_KEY, RUN_ID, RUN_INDEX
 from .._runtime.failures import error_code
 from .._runtime.requests import CONDITION_FAILED, Query
-from .findings import Finding, asked, is_denied
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
+_DENIED = ("AccessDenied", "AccessDeniedException")
 INDEX_QUERY = "Query on the index"
 OWNER_QUERY = f"Query on {OWNER_INDEX}"
 DAY_QUERY = f"Query on {DAY_INDEX}"
@@ -69,24 +69,19 @@ def try_actions(client: DynamoDBClient, table_name: str, thread_id: str) -> Mapp
     return {action: asked(request, **params) for action, (request, params) in requests.items()}
 
 
-def rights(outcomes: Mapping[str, Any], policy: str) -> Finding:
-    """Tell whether the caller has all rights of a policy."""
-    check, actions = f"rights: {policy}", POLICIES[policy]
-    missing = sorted(each for each in actions if is_denied(outcomes[each]))
-    if missing:
-        return Finding(check, "problem", f"not allowed: {', '.join(missing)}", _remedy(policy))
-    unclear = sorted(each for each in actions if _is_unclear(outcomes[each]))
-    if unclear:
-        return Finding(check, "unknown", f"failed for other reasons: {', '.join(unclear)}")
-    return Finding(check, "ok", "all of its actions are allowed")
-
-
-def _remedy(policy: str) -> str:
-    if policy == "tenant":
-        return "attach TenantPolicyArn of infra/tenant.yaml to the role, and begin --thread-id with the tenant's prefix"
-    return f"attach the policy in the output {policy.capitalize()}PolicyArn of the table's stack to the role"
-
-
-def _is_unclear(outcome: Any) -> bool:
+def is_unclear(outcome: Any) -> bool:
     """Tell whether a request failed for another reason than its condition."""
     return isinstance(outcome, Exception) and error_code(outcome) != CONDITION_FAILED
+
+
+def asked(request: Callable[..., Any], **params: Any) -> Any:
+    """Make a request and return its response, or the error that it raised."""
+    try:
+        return request(**params)
+    except Exception as error:  # noqa: BLE001 - the error is the result.
+        return error
+
+
+def is_denied(outcome: Any) -> bool:
+    """Tell whether the caller has no right to a request."""
+    return error_code(outcome) in _DENIED

@@ -17,10 +17,10 @@ from .._format.moments import stored_at
 from .._format.plain import asked, interrupts_in
 from .._operations.overview import Line, lines
 from .._operations.thread_item import namespaces
+from . import CommandError, Exit
 from .command import Limit, Namespace, ThreadId
 from .context import CommandContext
-from .outcome import CommandError, Exit
-from .values import brief, counted, moment
+from .output import brief, counted, moment
 
 _CUT = 500
 
@@ -91,8 +91,7 @@ def _found(
         what, hint = "no checkpoint", "`threads` lists the threads that there are"
         if checkpoint_id is not None:
             what, hint = f"no checkpoint {checkpoint_id!r}", "`history` shows those that it has"
-        msg = f"thread {thread_id!r} has {what}{where}; {hint}"
-        raise CommandError(Exit.NOT_FOUND, msg)
+        raise CommandError(Exit.NOT_FOUND, f"thread {thread_id!r} has {what}{where}; {hint}")
     return found
 
 

@@ -1,4 +1,4 @@
-"""`migrate`: threads from another saver into the table, and back."""
+"""`copy` and `migrate`: threads from a thread, a table or a saver to another one."""
 
 from __future__ import annotations
 
@@ -6,21 +6,90 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 import typer
 
+from .._format.items import Partition
+from .._operations.copy import checked_places, copy_thread
+from .._operations.overview import is_stored
+from .._operations.thread_item import read_thread
+from .._runtime.cache import Cache
+from .._runtime.options import is_table_name
+from .._runtime.storage import Storage
 from ..migrate import ENDPOINTS, SaverEndpoint, Source, Status, TableEndpoint, ThreadReport, open_endpoint
 from ..migrate import migrate as migrate_threads
-from .command import DryRun, Yes
+from . import CommandError, Exit
 from .context import CommandContext
-from .many import From, Parallel, ThreadIds, check_owned, chosen
-from .outcome import CommandError, Exit
-from .values import counted
+from .many import From, ThreadIds, check_owned, chosen
+from .output import counted
 
 _FROM, _TO = "LANGGRAPH_MIGRATE_FROM", "LANGGRAPH_MIGRATE_TO"
 _DONE = (Status.MOVED, Status.COMPLETE, Status.AHEAD)
+
+
+def copy(
+    context: CommandContext,
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="The thread to copy.")],
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="The id of the copy.")],
+    *,
+    from_table: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="TABLE",
+            help="The name or ARN of the table that has the thread, such as one restored to a point in time.",
+        ),
+    ] = None,
+) -> None:
+    """Copy a thread to another id, or from another table.
+
+    It copies every checkpoint with its pending writes, as it is stored. If the target has other checkpoints, they stay,
+    and the command says so. The copy has the owner, the title and the metadata of the thread, and the ttl of the
+    configuration. If the command is interrupted, run it again.
+    """
+    read = context.storage if from_table is None else _storage_of(context, from_table)
+    places = checked_places(read, context.storage, source, target)
+    if not context.run(is_stored(read, source)):
+        msg = f"table {read.table.name} has no thread {source!r}; `threads` lists those that there are"
+        raise CommandError(Exit.NOT_FOUND, msg)
+    present = context.run(is_stored(context.storage, target))
+    beside = ", beside what it has" if present else ""
+    what = (
+        f"thread {source!r} of table {read.table.name} to thread {target!r} of table"
+        f" {context.options.table_name}{beside}"
+    )
+    _say_which_ttl(context, read, *places)
+    document = {"source": source, "target": target, "present": present}
+    context.confirm(f"Copy {what}?")
+    if not context.dry_run:
+        context.run(copy_thread(context.storage, source, target, source_storage=read))
+    verb = "would copy" if context.dry_run else "copied"
+    context.output.result({**document, "copied": not context.dry_run}, f"{verb}: {what}")
+
+
+def _say_which_ttl(context: CommandContext, read: Storage, source: Partition, target: Partition) -> None:
+    """Say so if the copy has another ttl than the thread: without a configuration it would never expire."""
+    thread = context.run(read_thread(read, source))
+    there = context.run(read_thread(context.storage, target))
+    ttl_seconds = context.storage.ttl_seconds
+    if there is not None and there.has_ttl and there.is_alive(context.storage.clock()):
+        ttl_seconds = there.life.ttl_seconds
+    if thread is not None and thread.life.ttl_seconds != ttl_seconds:
+        context.output.note(
+            f"The thread has ttl_seconds={thread.life.ttl_seconds}, and the copy has {ttl_seconds}. A new thread takes"
+            " that of the configuration (--config)."
+        )
+
+
+def _storage_of(context: CommandContext, table_name: str) -> Storage:
+    """Return the storage of a table beside the configured one, with the same key and the same name bound to values."""
+    if not is_table_name(table_name):
+        msg = f"--from {table_name!r} cannot be the name of a table; give a name or an ARN"
+        raise CommandError(Exit.USAGE, msg)
+    table = replace(context.storage.table, name=table_name)
+    return replace(context.storage, table=table, cache=Cache(0))
 
 
 def migrate(
@@ -46,9 +115,6 @@ def migrate(
         ),
     ] = None,
     file: From = None,
-    parallel: Parallel = 4,
-    yes: Yes = False,
-    dry_run: DryRun = False,
 ) -> None:
     """Move threads from another saver into the table, or back.
 
@@ -59,14 +125,13 @@ def migrate(
     if source is None and target is None:
         # An option goes over both variables: who moves threads back may have left the other one set.
         source, target = (os.environ.get(name) or None for name in (_FROM, _TO))
-    with _opened(context, source, target, parallel) as (old, new):
+    with _opened(context, source, target) as (old, new):
         named = bool(thread_ids) or file is not None
         wanted = chosen(context, thread_ids, file) if named else _all_threads(context, old)
-        if not dry_run:
-            where = f"{'out of' if source is None else 'into'} table {context.options.table_name}"
-            context.confirm(f"Move {counted(len(wanted), 'thread')} {where}?", yes=yes)
-        moved = _Moved(dry_run, [] if new.has_directory else None)
-        reports = migrate_threads(old, new, wanted, parallel=parallel, dry_run=dry_run)
+        where = f"{'out of' if source is None else 'into'} table {context.options.table_name}"
+        context.confirm(f"Move {counted(len(wanted), 'thread')} {where}?")
+        moved = _Moved(context.dry_run, [] if new.has_directory else None)
+        reports = migrate_threads(old, new, wanted, parallel=context.parallel, dry_run=context.dry_run)
         try:
             for report in context.output.track("moving threads", reports, len(wanted)):
                 moved.add(report)
@@ -74,19 +139,19 @@ def migrate(
             context.output.note(f"moved before this ended: {counted(moved.checkpoints, 'checkpoint')}")
             raise
         _conclude(context, moved)
-        if moved.threads_without_owner and not dry_run:
+        if moved.threads_without_owner and not context.dry_run:
             check_owned(len(moved.threads_without_owner), new.owner_from)
 
 
 @contextmanager
 def _opened(
-    context: CommandContext, source: str | None, target: str | None, parallel: int
+    context: CommandContext, source: str | None, target: str | None
 ) -> Iterator[tuple[SaverEndpoint, SaverEndpoint]]:
     """Open the source and the target, one of which is the table."""
     if (source is None) == (target is None):
         raise CommandError(Exit.USAGE, f"give either --from or --to\n{ENDPOINTS}")
     table = TableEndpoint(context.saver)
-    with open_endpoint(source or target or "", parallel=parallel, as_target=source is None) as other:
+    with open_endpoint(source or target or "", parallel=context.parallel, as_target=source is None) as other:
         yield (other, table) if source is not None else (table, other)
 
 

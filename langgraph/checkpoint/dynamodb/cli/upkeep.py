@@ -1,45 +1,35 @@
-"""`verify`: checks that everything of a thread, or of the table, is there and intact."""
+"""Upkeep: `verify` checks that everything is there and intact, and `prune` removes old checkpoints."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import datetime, timedelta, timezone
+from functools import partial
 from typing import Annotated
 
 import typer
 
 from .._format import items
+from .._format.moments import stored_at
+from .._operations.delete import Forecast, foresee_prune, is_of_any_age, prune_thread
 from .._operations.verify import Verification, repair_thread, scan_partitions, verify_thread
 from ..errors import CheckpointNotFoundError
-from .command import Yes
+from . import CommandError, Exit, many
 from .context import CommandContext
-from .many import (
-    NO_SUCH_THREAD,
-    AllThreads,
-    From,
-    Parallel,
-    Served,
-    ThreadIds,
-    check_all_or_named,
-    check_all_served,
-    chosen,
-    serve,
-)
-from .outcome import CommandError, Exit
-from .values import counted, sized
+from .output import counted, parse_age, sized
 
 
 def verify(
     context: CommandContext,
-    thread_ids: ThreadIds = None,
+    thread_ids: many.ThreadIds = None,
     *,
-    file: From = None,
-    all_threads: AllThreads = False,
+    file: many.From = None,
+    all_threads: many.AllThreads = False,
     repair: Annotated[
         bool, typer.Option("--repair", help="Remove what nothing can reach. Agents can continue meanwhile.")
     ] = False,
-    parallel: Parallel = 4,
-    yes: Yes = False,
 ) -> None:
     """Check everything that threads have stored.
 
@@ -51,45 +41,44 @@ def verify(
     of --all finds a namespace, it registers the namespace, so that deletions find it. It cannot repair damage: restore
     the item from a backup, or delete the thread.
     """
-    check_all_or_named(thread_ids, file, all_threads=all_threads)
+    many.check_all_or_named(thread_ids, file, all_threads=all_threads)
     scanned = _scanned(context) if all_threads else {}
-    wanted = list(scanned) if all_threads else chosen(context, thread_ids, file)
+    wanted = list(scanned) if all_threads else many.chosen(context, thread_ids, file)
 
     def check(thread_id: str) -> Verification:
         operation = verify_thread(context.read_only_saver.storage, thread_id, scanned.get(thread_id, ()))
         verified = context.run(operation)
         if not verified.is_stored:
-            raise CheckpointNotFoundError(NO_SUCH_THREAD)
+            raise CheckpointNotFoundError(many.NO_SUCH_THREAD)
         return verified
 
-    checked = serve(context, "verifying", wanted, check, parallel=parallel)
+    checked = many.serve(context, "verifying", wanted, check)
     found = {each: checked.done[each] for each in wanted if each in checked.done}
     dirty = [each for each in found if found[each].has_leftovers]
-    repaired = Served[None]()
+    repaired = many.Served[None]()
     if repair and dirty:
         question = f"Remove what nothing can reach from {counted(len(dirty), 'thread')}?"
-        context.confirm(question, yes=yes, has_dry_run=False)
+        context.confirm(question)
 
         def mend(thread_id: str) -> None:
             context.run(repair_thread(context.storage, found[thread_id]))
 
-        repaired = serve(context, "repairing", dirty, mend, parallel=parallel)
+        repaired = many.serve(context, "repairing", dirty, mend)
     # A deletion leaves the thread's epoch, which a scan finds, so an absent thread is no error then.
     absent = {} if all_threads else checked.absent
-    served = Served(repaired.done, absent, {**checked.failed, **repaired.failed})
+    served = many.Served(repaired.done, absent, {**checked.failed, **repaired.failed})
     _show(context, list(found.values()), served)
     _conclude(list(found.values()), served)
 
 
-def _conclude(results: Sequence[Verification], served: Served[None]) -> None:
+def _conclude(results: Sequence[Verification], served: many.Served[None]) -> None:
     """End with an error if something is wrong, was not checked, or does not exist."""
     # A repair registers namespaces, and leaves damage.
     unsound = sum(
         bool(each.flaws) if each.thread_id in served.done else not each.is_sound for each in results
     )
     if unsound:
-        msg = f"{counted(unsound, 'thread')} failed verification"
-        raise CommandError(Exit.PROBLEMS, msg)
+        raise CommandError(Exit.PROBLEMS, f"{counted(unsound, 'thread')} failed verification")
     unreadable = sum(bool(each.unreadable) for each in results)
     if unreadable and not served.failed:
         msg = (
@@ -97,7 +86,7 @@ def _conclude(results: Sequence[Verification], served: Served[None]) -> None:
             " segments were checked, and are right"
         )
         raise CommandError(Exit.CONFIGURATION, msg)
-    check_all_served(served)
+    many.check_all_served(served)
 
 
 def _scanned(context: CommandContext) -> dict[str, set[str]]:
@@ -114,7 +103,7 @@ def _scanned(context: CommandContext) -> dict[str, set[str]]:
     return found
 
 
-def _show(context: CommandContext, results: Sequence[Verification], served: Served[None]) -> None:
+def _show(context: CommandContext, results: Sequence[Verification], served: many.Served[None]) -> None:
     if context.output.as_json:
         threads = [{**asdict(each), "sound": each.is_sound} for each in results]
         repaired, absent = list(served.done), list(served.absent)
@@ -167,3 +156,59 @@ def _lines(found: Verification) -> list[str]:
         "a deletion is under way": int(found.claimed),
     }
     return lines + [text for text, count in said.items() if count]
+
+
+def prune(
+    context: CommandContext,
+    thread_ids: many.ThreadIds = None,
+    *,
+    file: many.From = None,
+    all_threads: many.AllThreads = False,
+    keep_last: many.KeepLast = 1,
+    older_than: Annotated[
+        timedelta | None,
+        typer.Option(
+            metavar="AGE",
+            parser=parse_age,
+            help="Remove only checkpoints that are older, such as 30d, 12h or 2w.",
+        ),
+    ] = None,
+) -> None:
+    """Remove old checkpoints from threads.
+
+    It also removes writes and values that only these checkpoints need, and keeps what delta channels are rebuilt from.
+    Agents can keep running. Ages come from LangGraph's checkpoint ids; checkpoints with other ids never count as old.
+    """
+    many.check_all_or_named(thread_ids, file, all_threads=all_threads)
+    found = many.chosen(context, thread_ids, file, scan=all_threads)
+    now = datetime.now(timezone.utc)
+    is_old = is_of_any_age if older_than is None else partial(_is_older, now, older_than)
+    if context.dry_run:
+
+        def foresee(thread_id: str) -> Forecast:
+            return context.run(foresee_prune(context.storage, thread_id, keep_last, is_old))
+
+        served = many.serve(context, "counting", found, foresee, must_exist=not all_threads)
+        totals = Counter[str]()
+        for each in served.done.values():
+            totals.update(asdict(each))
+        many.conclude(context, "would prune", served, totals)
+        return
+    aged = "" if older_than is None else f" of those older than {older_than}"
+    kept = "the newest checkpoint" if keep_last == 1 else f"the newest {keep_last} checkpoints"
+    what = f"{counted(len(found), 'thread')} of table {context.options.table_name}"
+    context.confirm(f"Prune {what}, and keep{aged} {kept} of each namespace?")
+
+    def one(thread_id: str) -> None:
+        context.run(prune_thread(context.storage, thread_id, keep_last, is_old))
+
+    many.conclude(
+        context,
+        "pruned",
+        many.serve(context, "pruning", found, one, must_exist=not all_threads),
+    )
+
+
+def _is_older(now: datetime, age: timedelta, checkpoint_id: str) -> bool:
+    stored = stored_at(checkpoint_id)
+    return stored is not None and now - stored > age

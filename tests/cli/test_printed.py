@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import re
 
-from langgraph.checkpoint.dynamodb.cli import shipped
+from langgraph.checkpoint.dynamodb.cli import printed
 from tests.support.documents import ROOT
 
 
 def test_the_short_forms_of_functions_are_read_as_their_long_forms() -> None:
     text = "a: !Ref b\nc: !GetAtt d.e\nf: !Sub [g, {h: i}]\nj: !Transform {k: l}\nm: !Condition n\n"
-    assert shipped.parse_template(text) == {
+    assert printed.parse_template(text) == {
         "a": {"Ref": "b"},
         "c": {"Fn::GetAtt": ["d", "e"]},
         "f": {"Fn::Sub": ["g", {"h": "i"}]},
@@ -21,7 +21,7 @@ def test_the_short_forms_of_functions_are_read_as_their_long_forms() -> None:
 
 
 def test_the_list_has_a_line_for_each_template() -> None:
-    lines = shipped.print_template(None, None, shipped.TABLE_ARN, lists=True).splitlines()
+    lines = printed.print_template(None, None, printed.TABLE_ARN, lists=True).splitlines()
     names = [line.split()[0] for line in lines]
     assert names == sorted(names)
     assert {"table", "tenant", "tenant-role", "gateway", "saver-metrics"} <= set(names)
@@ -30,10 +30,10 @@ def test_the_list_has_a_line_for_each_template() -> None:
 
 def test_a_policy_is_for_the_table_that_is_named() -> None:
     arn = "arn:aws:dynamodb:eu-central-1:123456789012:table/threads"
-    printed = shipped.print_template(None, "reader", arn, lists=False)
-    assert all(statement["Effect"] == "Allow" for statement in json.loads(printed)["Statement"])
-    assert arn in printed
-    assert "Fn::" not in printed
+    text = printed.print_template(None, "reader", arn, lists=False)
+    assert all(statement["Effect"] == "Allow" for statement in json.loads(text)["Statement"])
+    assert arn in text
+    assert "Fn::" not in text
 
 
 def test_each_document_that_a_message_names_is_there() -> None:
@@ -43,4 +43,4 @@ def test_each_document_that_a_message_names_is_there() -> None:
     )
     assert named >= {"runbook", "encrypt", "migrating"}
     for name in named:
-        assert shipped.document(name)
+        assert printed.document(name)

@@ -1,4 +1,4 @@
-"""`gateway`: the service for agents without AWS access, in this process."""
+"""The commands that serve until Ctrl-C: `gateway` for agents without AWS access, `view` for a person's browser."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import logging
 import sys
 import time
+import webbrowser
 from contextlib import closing, suppress
 from importlib import import_module
 from socket import IPPROTO_TCP, TCP_NODELAY, socket
@@ -14,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..version import requirement
+from . import CommandError, Exit
 from .context import CommandContext
-from .outcome import CommandError, Exit
 
 if TYPE_CHECKING:
     import uvicorn
@@ -25,6 +26,7 @@ _LOCAL = "127.0.0.1"
 # On shutdown the process answers the requests under way. A client sends again what takes longer.
 _GRACE_SECONDS = 45
 _KEEP_ALIVE_SECONDS = 75
+_EXTRA = ("starlette", "uvicorn")
 
 
 class _JsonLines(logging.Formatter):
@@ -131,3 +133,39 @@ def _raise_limit_of_connections() -> None:
         resource = import_module("resource")
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def view(
+    context: CommandContext,
+    thread_id: Annotated[
+        str | None, typer.Argument(metavar="THREAD", help="The id of the thread to begin with.")
+    ] = None,
+    *,
+    port: Annotated[
+        int,
+        typer.Option(min=0, max=65535, metavar="N", help="The port; 0 takes a free one."),
+    ] = 0,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")
+    ] = True,
+) -> None:
+    """Show threads on a page in the browser, step by step.
+
+    It serves the page to this machine only, until Ctrl-C. Anyone on this machine who has the address with its random
+    token can open it. It needs the reader's policy, and changes nothing. Nothing that a value names is imported or run.
+    """
+    try:
+        from ..view.responses import Responses  # noqa: PLC0415 - `gateway` does without the page.
+        from ..view.server import PageServer  # noqa: PLC0415 - may not be installed.
+        from ..view.thread_view import Session  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        if error.name not in _EXTRA:
+            raise
+        msg = f"{error.name} is not installed; pip install {requirement('view')}"
+        raise CommandError(Exit.CONFIGURATION, msg) from error
+    with PageServer(Responses(Session(context.saver), thread_id, lambda: context.store), port) as server:
+        context.output.result({"address": server.address}, server.address)
+        context.output.note("Ctrl-C ends it.")
+        if browser:
+            webbrowser.open(server.invitation)
+        server.run()

@@ -1,4 +1,4 @@
-"""`threads`: the threads of a table."""
+"""`threads` lists threads, and `directory` enters them in the directory that lists them without a scan."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ import typer
 
 from .._format import items
 from .._format.moments import stored_at
+from .._format.pricing import WRITE_UNIT_DOLLARS
 from .._format.schema import OWNER
+from .._operations.entries import enter_thread
 from .._operations.error_collector import OF_ONE_THREAD
-from .._operations.overview import ScannedPage, scan_threads
 from .._operations.threads import ThreadQuery, ThreadSummary, list_threads, look_up
 from .._runtime.steps import Op, gather
 from .._runtime.storage import Storage
+from . import CommandError, Exit
 from .command import Limit
 from .context import CommandContext
-from .outcome import CommandError, Exit
-from .values import counted, moment, parse_age
+from .many import From, ThreadIds, check_owned, chosen, conclude, scanned, serve
+from .output import counted, moment, parse_age, priced
 
 # How many threads of the directory are read at a time. Each is looked up for its status.
 _PAGE_THREADS = 100
@@ -32,14 +34,14 @@ _THREADS_AT_ONCE = 8
 _ROUNDS_MAX = 32
 _DIRECTORY_HEADER = ("thread", "last active", "status", "step", "owner", "title", "created")
 _HEADER = ("thread", "last active", "status", "step", "problem")
-
-
 Owner: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--owner", metavar="NAME", help="The threads of an owner, found by the directory without a scan."
     ),
 ]
+# The thread item and its entries in two indexes.
+_WRITE_UNITS = 3
 
 
 def threads(
@@ -86,8 +88,14 @@ def threads(
     if expired and not of_index:
         raise CommandError(Exit.USAGE, "--expired needs --owner or --since")
     if of_index:
-        listing = of_directory(context, owner, since, "waiting" if waiting else None, for_operators=expired)
-        _list_directory(context, listing, limit)
+        query = ThreadQuery(
+            owner=owner,
+            status="waiting" if waiting else None,
+            limit=_PAGE_THREADS,
+            since=None if since is None else _before_now(since),
+            with_status=True,
+        )
+        _list_directory(context, _of_directory(context, query, for_operators=expired), limit)
         return
     listed = _ownerless(context, limit) if without_owner else _newest(context, limit)
     found = listed.thread_ids
@@ -102,10 +110,8 @@ def threads(
     if waiting:
         rows = [each for each in rows if each.status == "waiting"]
         context.output.note(f"Looked at {counted(len(found), 'thread')} and found {len(rows):,} waiting.")
-    if context.output.as_json:
-        context.output.json([asdict(each) for each in rows])
-    else:
-        context.output.table(_HEADER, [tuple(asdict(each).values())[: len(_HEADER)] for each in rows])
+    documents = [asdict(each) for each in rows]
+    context.output.table(documents, _HEADER, [tuple(each.values())[: len(_HEADER)] for each in documents])
     if listed.note is not None:
         context.output.note(listed.note)
 
@@ -114,41 +120,22 @@ def _list_directory(context: CommandContext, listing: Iterator[ThreadSummary], l
     """Print threads of the directory, and a note on those that it may lack."""
     found = list(islice(listing, limit + 1 if limit else None))
     shown = found[:limit] if limit else found
-    if context.output.as_json:
-        context.output.json([summary_as_json(each) for each in shown])
-    else:
-        context.output.table(_DIRECTORY_HEADER, map(_summary_row, shown))
+    context.output.table(list(map(summary_as_json, shown)), _DIRECTORY_HEADER, map(_summary_row, shown))
     if len(found) > len(shown):
         context.output.note(f"Listed: the newest {limit}; --limit 0 lists all.")
     context.output.note("Threads that are not in the directory are not listed.")
 
 
-def of_directory(
-    context: CommandContext,
-    owner: str | None,
-    since: timedelta | None = None,
-    status: str | None = None,
-    *,
-    with_status: bool = True,
-    for_operators: bool = False,
+def _of_directory(
+    context: CommandContext, query: ThreadQuery, *, for_operators: bool
 ) -> Iterator[ThreadSummary]:
     """Yield threads of the directory, newest activity first; for operators with what users do not see."""
-    oldest = None if since is None else _before_now(since)
-    cursor: str | None = None
     while True:
-        query = ThreadQuery(
-            owner=owner,
-            status=status,
-            limit=_PAGE_THREADS,
-            before=cursor,
-            with_status=with_status,
-            since=oldest,
-        )
         page = context.run(list_threads(context.read_only_saver.storage, query, for_operators=for_operators))
         yield from page.threads
-        cursor = page.cursor
-        if cursor is None:
+        if page.cursor is None:
             return
+        query = replace(query, before=page.cursor)
 
 
 def _before_now(age: timedelta) -> datetime:
@@ -178,7 +165,7 @@ def _summary_row(found: ThreadSummary) -> Sequence[object]:
 
 
 @dataclass(frozen=True)
-class _Listed:
+class _ThreadList:
     """The newest threads of the table, or of the part of it that was read."""
 
     thread_ids: Sequence[str]
@@ -186,15 +173,15 @@ class _Listed:
     """By the key of the root's partition, the bytes of all threads, if the whole table was read for JSON."""
     note: str | None = None
 
-    def limited(self, limit: int, of: str) -> _Listed:
+    def limited(self, limit: int, of: str) -> _ThreadList:
         """Return as many threads as are wanted, with a note if there are more."""
         if not limit or len(self.thread_ids) <= limit:
             return self
         note = f"Listed: {limit} of {of}; --limit 0 lists all."
-        return _Listed(self.thread_ids[:limit], self.bytes, note)
+        return _ThreadList(self.thread_ids[:limit], self.bytes, note)
 
 
-def _ownerless(context: CommandContext, limit: int) -> _Listed:
+def _ownerless(context: CommandContext, limit: int) -> _ThreadList:
     """Return the newest threads whose item names no owner."""
     listed = _newest(context, 0)
     ordered = listed.thread_ids
@@ -205,12 +192,12 @@ def _ownerless(context: CommandContext, limit: int) -> _Listed:
     return replace(listed, thread_ids=found).limited(limit, f"{len(found):,} threads without an owner")
 
 
-def _newest(context: CommandContext, limit: int) -> _Listed:
+def _newest(context: CommandContext, limit: int) -> _ThreadList:
     """Return the newest threads of the table, or of the part of it that was read."""
     newest: dict[str, str] = {}
     sizes = Counter[str]()
     is_whole, with_bytes = True, context.output.as_json
-    for rounds, page in enumerate(_scanned(context, with_bytes=with_bytes), 1):
+    for rounds, page in enumerate(scanned(context, with_bytes=with_bytes), 1):
         sizes.update(page.bytes)
         for thread_id in page.thread_ids:
             newest.setdefault(thread_id, "")
@@ -222,26 +209,12 @@ def _newest(context: CommandContext, limit: int) -> _Listed:
     ordered = sorted(newest, key=newest.__getitem__, reverse=True)
     count = counted(len(ordered), "thread")
     if is_whole:
-        return _Listed(ordered, sizes if with_bytes else None).limited(limit, count)
+        return _ThreadList(ordered, sizes if with_bytes else None).limited(limit, count)
     note = (
         f"Listed: the newest {limit} of the {count} in the part of the table that was read; there may be newer ones."
         " --limit 0 reads the whole table."
     )
-    return _Listed(ordered[:limit], note=note)
-
-
-def all_threads(context: CommandContext) -> Iterator[str]:
-    """Yield the threads that a scan finds, after announcing what it reads and costs."""
-    for page in _scanned(context):
-        yield from page.thread_ids
-
-
-def _scanned(context: CommandContext, *, with_bytes: bool = False) -> Iterator[ScannedPage]:
-    extent = context.announce_scan()
-    with context.output.progress("scanning items", None if extent is None else extent.items) as advance:
-        for page in context.stream(scan_threads(context.storage, with_bytes=with_bytes)):
-            yield page
-            advance(page.scanned_items)
+    return _ThreadList(ordered[:limit], note=note)
 
 
 @dataclass(frozen=True)
@@ -258,7 +231,7 @@ class ScannedThread:
     """The bytes of all its items; `None` if the whole table was not read for JSON."""
 
 
-def _looked_up(storage: Storage, listed: _Listed, thread_id: str) -> Op[ScannedThread]:
+def _looked_up(storage: Storage, listed: _ThreadList, thread_id: str) -> Op[ScannedThread]:
     """Look up a thread. Damage is noted and not raised, so that the list can show the others."""
     size = None if listed.bytes is None else listed.bytes[items.partition_of(thread_id).pk]
     try:
@@ -268,3 +241,47 @@ def _looked_up(storage: Storage, listed: _Listed, thread_id: str) -> Op[ScannedT
     stored = stored_at(newest.checkpoint_id)
     last_active = None if stored is None else stored.isoformat()
     return ScannedThread(thread_id, last_active, newest.status, newest.step, stored_bytes=size)
+
+
+def directory(
+    context: CommandContext,
+    thread_ids: ThreadIds = None,
+    *,
+    file: From = None,
+    owner_from: Annotated[
+        str,
+        typer.Option(
+            "--owner-from", metavar="KEY", help="The key of a checkpoint's metadata with the owner."
+        ),
+    ] = "user_id",
+) -> None:
+    """Enter existing threads in the directory that lists them.
+
+    Without threads as arguments, it scans the table and enters all threads. It first says what the scan reads and
+    costs, and asks before it writes. The owner comes from the oldest checkpoint whose metadata name one, because
+    LangGraph keeps the keys of a config there. Threads that are already in the directory stay as they are, so you can
+    repeat the command. There are two exceptions: a thread without an owner gets one, and if the saver encrypts, it
+    encrypts owners that are still readable.
+
+    If no checkpoint of a thread names an owner, the thread is entered without one, and --owner of other commands does
+    not find it. The command lists such threads, and ends with exit code 8.
+    """
+    if not owner_from:
+        raise CommandError(Exit.USAGE, "--owner-from is empty; give a key of the metadata, such as user_id")
+    found = chosen(context, thread_ids, file, scan=not thread_ids and file is None)
+    units = _WRITE_UNITS * len(found)
+    cost = f"up to {priced(units, 'write unit', WRITE_UNIT_DOLLARS)}"
+    what = f"{counted(len(found), 'thread')} of table {context.options.table_name}"
+    if context.dry_run:
+        context.output.result({"would_enter": found, "write_units": units}, f"would enter: {what}, {cost}")
+        return
+    context.confirm(f"Enter {what} in the directory, for {cost}?")
+
+    def one(thread_id: str) -> str | None:
+        return context.run(enter_thread(context.storage, thread_id, owner_from))
+
+    served = serve(context, "entering", found, one)
+    ownerless = sorted(each for each, owner in served.done.items() if owner is None)
+    totals = {"with_owner": len(served.done) - len(ownerless), "without_owner": len(ownerless)}
+    conclude(context, "entered", served, totals, {"threads_without_owner": ownerless} if ownerless else None)
+    check_owned(len(ownerless), owner_from)
