@@ -241,7 +241,7 @@ EVERY = " ".join(THREADS)
 OF_THREADS = [
     Case(
         "create_thread",
-        lambda: protocol.create_thread(b"new", LIFE, NOW, ENTRY),
+        lambda: protocol.create_thread(b"new", LIFE, NOW + 0.9, ENTRY),
         {**_FORMER, "alive_until": NOW, "owner": None},
         {**_AFTER, **_TIMES, **_ENTERED, "epoch": b"new"},
         f"{IN_LIFE} owned",
@@ -333,7 +333,7 @@ OF_THREADS = [
     ),
     Case(
         "note_use",
-        lambda: protocol.note_use(thread(), NOW),
+        lambda: protocol.note_use(thread(), NOW + 0.9),
         {},
         {"alive_until": NOW + TTL_SECONDS, **_ACTIVE_NOW},
         f"{OF_EPOCH} copied no-life used-now used-later renewing",
@@ -361,7 +361,7 @@ OF_THREADS = [
     ),
     Case(
         "end_renewal",
-        lambda: protocol.end_renewal(thread(), NOW + 2150, NOW),
+        lambda: protocol.end_renewal(thread(), NOW + 2150, NOW + 0.9),
         {"kept_before": NOW, "kept_until": NOW + 2150},
         {"kept_before": None, "alive_until": NOW + TTL_SECONDS, **_ACTIVE_NOW},
         f"{OF_EPOCH} copied no-life used-later renewed kept-less kept-more",
@@ -403,7 +403,7 @@ OF_THREADS = [
     ),
     Case(
         "claim_thread",
-        lambda: protocol.claim_thread(MINE, NOW),
+        lambda: protocol.claim_thread(MINE, NOW + 0.9),
         {"claim": None, "claimed_until": None},
         {"claim": MINE, "claimed_until": NOW + 120},
         "absent held held-now",
@@ -723,6 +723,14 @@ def test_each_transition_leads_from_and_to_the_states_of_its_row() -> None:
 )
 def test_a_question_changes_its_answer_at_its_bound(ask: Callable[[int], Any], answers: list[Any]) -> None:
     assert [ask(at) for at in (NOW - 1, NOW, NOW + 1)] == answers
+
+
+def test_a_deletion_reads_a_thread_whose_life_is_damaged() -> None:
+    item = KEY | typed({**HELD, "alive_until": "x", "kept_until": "x", "ttl_seconds": "x", "expires_at": "x"})
+    found = Thread.parse_for_deletion(item)
+    assert (found.epoch, found.claim, found.has_ttl, found.expires_at) == (b"epoch", MINE, True, None)
+    assert not Thread.parse_for_deletion(typed({**HELD, "ttl_seconds": None})).has_ttl
+    assert Thread.parse_for_deletion(typed(HELD)).expires_at == KEPT + WEEK
 
 
 def test_an_epoch_ends_once() -> None:

@@ -53,6 +53,7 @@ STATUSES = {
     errors.CheckpointFormatError: 409,
     errors.ThreadBusyError: 409,
     errors.ThreadLockLostError: 409,
+    errors.BrokenRuleError: 500,
 }
 
 

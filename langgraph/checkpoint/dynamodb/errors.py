@@ -80,6 +80,13 @@ class ThreadLockLostError(CheckpointerError):
     """
 
 
+class BrokenRuleError(CheckpointerError):
+    """A fault of this package: a call was about to break a rule that keeps stored data whole. It has not done so.
+
+    Report the message. Another call may succeed.
+    """
+
+
 class SearchLimitError(CheckpointerError):
     """One search of the store would read more than its `search_bytes_max`.
 

@@ -56,7 +56,7 @@ says what a use does.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Any, NamedTuple
@@ -65,7 +65,7 @@ from ._format import items
 from ._format.items import Item, Life
 from ._format.limits import CLAIM_SECONDS, ORPHAN_SECONDS, OWNER_KEPT_SECONDS, UPLOAD_SECONDS_MAX
 from ._format.schema import ACTIVE_DAY, ALIVE_UNTIL, LAST_ACTIVE, OWNER, PARTITION_KEY, TTL_ATTRIBUTE
-from .errors import CheckpointCorruptionError
+from .errors import BrokenRuleError, CheckpointCorruptionError
 
 # The thread item
 
@@ -217,6 +217,19 @@ def _depends(item: Item, name: str) -> bool:
 def is_reusable(confirmed: bytes | None, epoch: bytes | None) -> bool:
     """Tell whether segments that were confirmed under one epoch may be named by an item stored under another one."""
     return epoch is not None and confirmed == epoch
+
+
+def check_rule(rule: str, exceptions: Collection[object]) -> None:
+    """Check a rule of this package before something is written that relies on it.
+
+    Raises:
+        BrokenRuleError: There are exceptions to it.
+    """
+    if exceptions:
+        raise BrokenRuleError(
+            f"{rule}, but not {next(iter(exceptions))!r} and {len(exceptions) - 1} others, so it was not written. This"
+            " is a fault of langgraph-dynamodb: report this message"
+        )
 
 
 def epoch_of(item: Item, name: str) -> bytes | None:

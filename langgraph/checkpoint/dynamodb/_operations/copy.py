@@ -250,6 +250,7 @@ class _Copy:
     _attempt: _Attempt
     _ids: set[str] = field(default_factory=set)
     _copied: set[bytes] = field(default_factory=set)
+    _stored: set[bytes] = field(default_factory=set)
     _indexes: dict[bytes, bytes] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -280,6 +281,8 @@ class _Copy:
         """Store checkpoints whose segments are stored: their writes, and then their heads."""
         size = sum(each.sealed_bytes() for each in checkpoints)
         heads, writes = yield from work(partial(self._heads_and_writes, checkpoints), size)
+        loose = items.named_ids([*heads, *writes]) - self._stored
+        protocol.check_rule("a copy may name segments that it has stored", loose)
         yield from self._storage.table.batch_write(puts=writes)
         # A copy that dies half-way in a target that is seen must not show an older state as the latest.
         first = 0 if self._attempt.is_hidden else 1
@@ -325,6 +328,7 @@ class _Copy:
                 copies = yield from work(partial(self._segments, found), 8192 * len(found))
                 yield from self._storage.table.batch_write(puts=copies.values())
                 self._copied |= copies.keys()
+                self._stored |= set(map(items.segment_id_of, copies.values()))
                 missing |= set(some) - copies.keys()
         return missing
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from copy import copy
 from functools import cached_property
 from itertools import groupby
@@ -26,6 +27,7 @@ from .._format.segments import Chunk, Inline, Piece, StoredValue, fold, is_index
 from .._runtime.cache import CachedCheckpoint, CachedSegment, CachedThread
 from .._runtime.steps import Op
 from .._runtime.storage import Storage
+from ..protocol import check_rule, is_reusable
 from .thread_item import ensure_registered, extend_segments
 
 
@@ -73,6 +75,13 @@ class ItemBuilder:
             each: CachedSegment(items.binary(item, items.DATA), self.chunks[each])
             for each, item in self.segments.items()
         }
+
+    def check_named(self, ids: AbstractSet[bytes], epoch: bytes) -> None:
+        """Check that what the item names under an epoch is new, or was confirmed under it."""
+        base = self._base
+        safe = base.chunks.keys() if base is not None and is_reusable(base.epoch, epoch) else set[bytes]()
+        loose = (ids | self.chunks.keys()) - self.segments.keys() - safe
+        check_rule(f"{items.name_of(self._key)} may name segments that are new or known to be safe", loose)
 
     @cached_property
     def _unit_data_bytes(self) -> int:
@@ -294,6 +303,7 @@ def store_segments(
     storage: Storage,
     partition: Partition,
     builder: ItemBuilder,
+    named: AbstractSet[bytes],
     thread: CachedThread,
     started_from: str | None,
 ) -> Op[bool]:
@@ -303,6 +313,7 @@ def store_segments(
         storage: The storage.
         partition: The namespace of the item.
         builder: What has built the item. The expiries that it knows of segments are updated.
+        named: The segments that the item names.
         thread: The thread under whose epoch the reused segments are safe. Those that would expire before what is stored
             in it now are extended.
         started_from: The root checkpoint from which the call of a subgraph's namespace started.
@@ -310,6 +321,7 @@ def store_segments(
     Returns:
         Whether all segments exist. A reused one may have been removed.
     """
+    builder.check_named(named, thread.epoch)
     kept_until = thread.life.kept_until
     yield from ensure_registered(storage, partition, thread, started_from)
     if builder.segments:

@@ -251,8 +251,8 @@ def _attempt(
     thread = yield from use_thread(storage, use, thread, parent)
     if thread is None:
         return False, None
-    started = started_from(partition, new.root_id)
-    if not (yield from store_segments(storage, partition, head.builder, thread, started)):
+    started, named = started_from(partition, new.root_id), items.named_ids([head.item])
+    if not (yield from store_segments(storage, partition, head.builder, named, thread, started)):
         return False, None
     item = items.with_life(head.item, thread.life)
     if protocol.is_too_late(started_at, storage.clock()):

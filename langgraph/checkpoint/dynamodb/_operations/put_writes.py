@@ -269,10 +269,11 @@ def _attempt(
     if thread is None:
         return False, None
     # Parts that name segments, or are in a namespace with a marker, depend on more than their own item.
-    must_confirm = bool(partition.namespace or any(part.ids for part in parts.values()))
+    named = {each for part in parts.values() for each in part.ids}
+    must_confirm = bool(partition.namespace or named)
     # Writes may come before the first checkpoint of their namespace.
     started = started_from(partition, task.root_id)
-    if must_confirm and not (yield from store_segments(storage, partition, builder, thread, started)):
+    if must_confirm and not (yield from store_segments(storage, partition, builder, named, thread, started)):
         _begin_again(storage, task)
         return False, None
     found = yield from _store_parts(storage, task, parts, thread)

@@ -201,6 +201,8 @@ def _renew(storage: Storage, use: Use, thread: Thread) -> Op[None]:
     now, until, key = storage.clock(), thread.life.kept_until or 0, items.thread_key(use.partition)
     if thread.kept_before is None:
         until = protocol.kept_from(thread.life.ttl_seconds or 0, now)
+        shorter = [until] if until <= (thread.life.kept_until or 0) else []
+        protocol.check_rule(f"a thread kept until {thread.life.kept_until} may be kept for longer", shorter)
         if (yield from storage.table.try_update(key, protocol.begin_renewal(thread, until))) is not None:
             return
     root = items.partition_of(use.partition.thread_id)
@@ -370,7 +372,11 @@ def _extend_named(
     gone = (wanted - expiries.keys()) | (yield from extend_segments(storage, partition, short, until))
     for each in (cached.keys() & set(short)) - gone:
         cached[each].chunk.expires_at = until
-    return [each for each in members if gone.isdisjoint(reached[items.sort_key(each)])]
+    whole = [each for each in members if gone.isdisjoint(reached[items.sort_key(each)])]
+    expiries |= dict.fromkeys(set(short) - gone, until)
+    loose = [each for each in items.named_ids(whole) if expires_before(expiries.get(each, 0), until)]
+    protocol.check_rule("what is renewed may name segments that are kept as long", loose)
+    return whole
 
 
 def _extend_ancestors(

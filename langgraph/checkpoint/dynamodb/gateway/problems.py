@@ -29,7 +29,7 @@ _UNUSABLE = "the gateway cannot use its table; its log says why, under this requ
 
 _rng = random.SystemRandom()
 
-# A problem with one thread is no failure of the service, which serves all others. So none of these is a 5xx.
+# A problem with one thread is no failure of the service, which serves all others. A fault of ours is: alarms tell it.
 _STATUSES: dict[type[errors.CheckpointerError], HTTPStatus] = {
     errors.CheckpointerInputError: HTTPStatus.BAD_REQUEST,
     errors.CheckpointSerializationError: HTTPStatus.UNPROCESSABLE_ENTITY,
@@ -39,6 +39,7 @@ _STATUSES: dict[type[errors.CheckpointerError], HTTPStatus] = {
     errors.ThreadBusyError: HTTPStatus.CONFLICT,
     errors.ThreadLockLostError: HTTPStatus.CONFLICT,
     errors.SearchLimitError: HTTPStatus.UNPROCESSABLE_ENTITY,
+    errors.BrokenRuleError: HTTPStatus.INTERNAL_SERVER_ERROR,
 }
 
 
