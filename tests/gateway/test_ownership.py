@@ -21,7 +21,7 @@ from langgraph.checkpoint.dynamodb import (
 )
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Life
-from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
+from langgraph.checkpoint.dynamodb._operations.copy import copy_part, copy_thread
 from langgraph.checkpoint.dynamodb._operations.delete import delete_thread, prune
 from langgraph.checkpoint.dynamodb._operations.put import put as put_core
 from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
@@ -358,7 +358,7 @@ def test_what_was_admitted_for_a_thread_changes_no_other_life_of_it(name: str) -
         "put_writes": put_writes(storage, thread_config("1", "", "1"), [("x", noise(200_000))], "t", ""),
         "set_thread": set_thread(storage, "1", None, "mine", None),
         "copy_thread": copy_thread(storage, "source", "1"),
-        "source": copy_thread(others.storage(), "1", "copy", source_epoch=pinned.epoch),
+        "source": copy_part(others.storage(), "1", "copy", source_epoch=pinned.epoch),
         "delete_thread": delete_thread(storage, "1"),
         "prune": prune(storage, ["1"], "keep_latest", None),
     }

@@ -17,6 +17,7 @@ from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import is_index
+from langgraph.checkpoint.dynamodb._operations import copy
 from langgraph.checkpoint.dynamodb._operations.list import list_checkpoints
 from langgraph.checkpoint.dynamodb._runtime.steps import collected
 from langgraph.checkpoint.dynamodb.protocol import kept_from
@@ -119,6 +120,37 @@ def test_a_copy_that_dies_hides_nothing_that_its_target_had(harness: Harness, pr
             seen = set(listed)
         copy.go_on()
     assert _listed(harness, "copy") == ["5", "4", "3", "2"]
+
+
+@pytest.mark.parametrize("changes", ["nothing", "source", "target"])
+def test_a_copy_by_parts_is_that_of_one_call_and_begins_again_if_a_thread_changes(
+    harness: Harness, process: Process, changes: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_small_limits(monkeypatch)
+    monkeypatch.setattr(copy, "_CHECKPOINTS_AT_ONCE", 1)
+    for namespace in ("", "inner", "other"):
+        for number in range(3):
+            parent = str(number - 1) if number else None
+            harness.run(process.put(str(number), {"x": noise(900 + number)}, parent, namespace=namespace))
+    if changes == "target":
+        harness.run(process.put("9", {"x": 9}, thread="copy"))
+    parts, after = list[copy.CopyPosition](), None
+    while after is not None or not parts:
+        storage = harness.process().storage
+        after = harness.run(copy.copy_part(storage, THREAD, "copy", after=after, is_over=lambda: True))
+        parts += [] if after is None else [after]
+        if len(parts) == 4 and changes != "nothing":
+            harness.run(harness.process().prune(thread=THREAD if changes == "source" else "copy"))
+    places = [(each.checkpoint_ns, each.checkpoint_id) for each in parts]
+    whole = [(namespace, str(number)) for namespace in ("other", "inner", "") for number in (2, 1, 0)]
+    # A prune keeps one more in a subgraph's namespace.
+    left = [each for each in whole if each[1] == "2" or each in (("other", "1"), ("inner", "1"))]
+    assert places == {"nothing": whole, "source": whole[:4] + left, "target": whole[:4] + whole}[changes]
+    assert len({each.seed for each in parts}) == (1 if changes == "nothing" else 2)
+    for namespace in ("", "inner", "other"):
+        values = harness.process().values("2", thread="copy", namespace=namespace)
+        assert values == {"x": noise(902)}
+    assert (harness.process().get("0", thread="copy") is None) == (changes == "source")
 
 
 @pytest.mark.parametrize("is_anew", [False, True], ids=["goes on", "begins anew"])

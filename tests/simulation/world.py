@@ -76,6 +76,7 @@ SMALL_LIMITS = {
     "QUERIED_SEGMENTS_MIN": 3,
     "QUERIED_SEGMENTS_MAX": 12,
     "_SEGMENTS_AT_ONCE": 3,
+    "_CHECKPOINTS_AT_ONCE": 2,
     # No schedule takes longer, and a list of all threads asks for each day.
     "DAYS_LISTED": 3,
 }

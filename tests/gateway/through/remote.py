@@ -225,8 +225,8 @@ def content_of(
     storage: Storage, endpoint: Endpoint[Any], content: bytes, limits: Limits = LIMITS
 ) -> Op[bytes]:
     """Return the body of the answer to one."""
-    if "/" in endpoint.name:
-        # An answer has little room, and a deletion stops after each page.
+    if "/" in endpoint.name or endpoint.name == "copy-thread":
+        # An answer has little room, and a deletion or a copy stops after each part.
         limits = Limits(body_bytes_max=2 * ANSWER_BYTES, request_seconds_max=1e-9)
     arguments = endpoint.decoded(content, Reach(Principal("all")))
     answer = yield from endpoint.operation(served_on(storage, limits), arguments)

@@ -6,17 +6,20 @@ The source may be in another table, such as a restored one, whose encrypted cont
   copied says "ask the thread item". So one update shows all of it, in every namespace, when it is complete. A target
   that has checkpoints already stays visible, and gets those of the copy beside its own.
 - Both threads are confirmed at the end: a copy is of one life of its source, and in one life of its target.
-- Segments get new ids. If an id were used twice in a partition, a deletion of its first use could delete the second.
+- Segments get new ids, which follow from the epochs of both threads. So a copy that goes on in another call, or begins
+  again, stores each segment under the same id. A deletion ends the target's epoch before it removes a segment, and a
+  later copy uses other ids.
 - Encrypted content is bound to its place. It is opened and sealed again for the new one, which needs the key. The
   serializer is never called.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
+from hashlib import blake2b
 
 from .. import protocol
 from .._format import items
@@ -57,16 +60,25 @@ from .thread_item import (
     register_namespace,
 )
 
+# How many checkpoints are stored before a copy may stop.
+_CHECKPOINTS_AT_ONCE = 25
 # How many segments are in memory at a time: as many as one round of requests writes.
 _SEGMENTS_AT_ONCE = PARALLEL_REQUESTS * BATCH_WRITE_ITEMS_MAX
+
+
+@dataclass(frozen=True)
+class CopyPosition:
+    """The last checkpoint that a part of a copy has stored. The next part goes on behind it."""
+
+    seed: bytes
+    checkpoint_ns: str
+    checkpoint_id: str
 
 
 @dataclass(frozen=True)
 class _Attempt:
     """An attempt to copy a thread."""
 
-    # The ids of the copy's segments are derived from it.
-    seed: bytes
     # The target as it was when the attempt began. What is copied carries its epoch, and is kept as long.
     thread: CachedThread
     is_hidden: bool
@@ -86,9 +98,22 @@ def copy_thread(
     target_thread_id: str,
     *,
     source_storage: Storage | None = None,
-    source_epoch: bytes | None = None,
 ) -> Op[None]:
-    """Copy every checkpoint of a thread, with its writes, to another thread. The source may be in another table.
+    """Copy every checkpoint of a thread, with its writes, to another thread. The source may be in another table."""
+    yield from copy_part(storage, source_thread_id, target_thread_id, source_storage=source_storage)
+
+
+def copy_part(
+    storage: Storage,
+    source_thread_id: str,
+    target_thread_id: str,
+    *,
+    source_storage: Storage | None = None,
+    source_epoch: bytes | None = None,
+    after: CopyPosition | None = None,
+    is_over: Callable[[], bool] = lambda: False,
+) -> Op[CopyPosition | None]:
+    """Copy a thread, or a part of it.
 
     Args:
         storage: The storage of the target.
@@ -96,6 +121,11 @@ def copy_thread(
         target_thread_id: The thread to create.
         source_storage: The storage of the source, if it is in another table.
         source_epoch: The epoch of the source that the caller may read, if it may not read what comes after it.
+        after: Where an earlier part stopped. The copy begins again if one of the threads has changed since.
+        is_over: Tells whether to stop.
+
+    Returns:
+        Where it has stopped; `None` if the copy is complete.
 
     Raises:
         PinnedEpochError: The epoch of the source, or that of the target to which the storage is pinned, has ended.
@@ -112,21 +142,18 @@ def copy_thread(
             continue
         if pinned is not None:
             pinned = attempt.thread.epoch
+        copying = _CopyOfThread(read, storage, source, target, life, attempt)
         try:
-            # The root comes last: in a target that is seen, its newest checkpoint needs those of the subgraphs.
-            markers = yield from namespace_markers(read, source)
-            for marker in sorted(markers, key=items.sort_key, reverse=True):
-                started_from = items.text(marker, items.STARTED_FROM)
-                within = marked_namespace(source, marker)
-                yield from _Copy(read, storage, within, target, life, attempt).run(started_from)
-            yield from _Copy(read, storage, source, target, life, attempt).run()
+            stopped_at = yield from copying.run(after, is_over)
         except ChangedMeanwhileError:
             continue
+        if stopped_at is not None:
+            return stopped_at
         again = yield from read_thread(read, source)
         if again is None or not is_reusable(again.epoch, life.epoch):
             continue
         if (yield from _end(storage, target, attempt)):
-            return
+            return None
     raise ThreadBusyError(
         f"thread {source_thread_id!r} could not be copied to {target_thread_id!r}: one of them was deleted or"
         f" pruned during each of {ATTEMPTS_MAX} attempts; try again when that has ended"
@@ -138,7 +165,7 @@ def _begin(
 ) -> Op[_Attempt | None]:
     """Begin the target, with its owner, or use it if it has checkpoints; `None` if it has changed meanwhile."""
     yield from look_for_other_savers(storage, target)
-    seed, now = storage.rng.randbytes(16), storage.clock()
+    now = storage.clock()
     found = yield from storage.table.get(target.pk, items.THREAD)
     known = None if found is None else Thread.parse(found)
     if pinned is not None and (known is None or not is_reusable(pinned, known.epoch)):
@@ -147,12 +174,12 @@ def _begin(
     if known is not None and is_alive and (yield from _has_checkpoints(storage, target)):
         seen = CachedThread(known.epoch, known.life)
         thread = yield from use_thread(storage, Use(target, None, None), seen, None)
-        return None if thread is None else _Attempt(seed, thread, is_hidden=False)
+        return None if thread is None else _Attempt(thread, is_hidden=False)
     if known is not None and known.is_being_copied and not known.is_pending:
         # It has the ttl of who began it. Both store under one epoch, so whatever is stored last is as good.
         ends_at = protocol.new_life(known.life.ttl_seconds, now).alive_until
         if not expires_before(known.life.kept_until, ends_at):
-            return _Attempt(seed, CachedThread(known.epoch, known.life), is_hidden=True, is_joined=True)
+            return _Attempt(CachedThread(known.epoch, known.life), is_hidden=True, is_joined=True)
     # What a life that has ended has left must never be seen: the epoch is a new one.
     epoch = known.epoch if known is not None and known.is_alive(now) else new_epoch(storage)
     life = protocol.new_life(storage.ttl_seconds, now)
@@ -163,7 +190,7 @@ def _begin(
     other = yield from storage.table.try_update(items.thread_key(target), change)
     # The request may have taken effect, and its response may have been lost.
     is_begun = other is None or (bool(other) and is_reusable(Thread.parse(other).epoch, epoch))
-    return _Attempt(seed, CachedThread(epoch, life), is_hidden=True) if is_begun else None
+    return _Attempt(CachedThread(epoch, life), is_hidden=True) if is_begun else None
 
 
 def _has_checkpoints(storage: Storage, target: Partition) -> Op[bool]:
@@ -238,6 +265,51 @@ def _check_source(storage: Storage, source: Partition) -> Op[Thread]:
     )
 
 
+@dataclass(frozen=True)
+class _CopyOfThread:
+    """The copy of a thread in one life of its source, and in one life of its target."""
+
+    read: Storage
+    storage: Storage
+    source: Partition
+    target: Partition
+    life: Thread
+    attempt: _Attempt
+
+    def run(self, after: CopyPosition | None, is_over: Callable[[], bool]) -> Op[CopyPosition | None]:
+        """Copy the namespaces; return where it stopped, if it did.
+
+        Raises:
+            ChangedMeanwhileError: A namespace has changed and has to be read again.
+        """
+        seed = self._seed()
+        if after is not None and after.seed != seed:
+            after = None
+        markers = yield from namespace_markers(self.read, self.source)
+        found = {marked_namespace(self.source, each): each for each in markers}
+        # The root comes last: in a target that is seen, its newest checkpoint needs those of the subgraphs.
+        for each in [*sorted(found, key=lambda each: each.namespace, reverse=True), self.source]:
+            if after is not None and each.namespace > after.checkpoint_ns:
+                continue
+            is_begun = after is not None and each.namespace == after.checkpoint_ns
+            started_from = items.text(found[each], items.STARTED_FROM) if each in found else None
+            copying = _Copy(self.read, self.storage, each, self.target, self.life, self.attempt, seed)
+            stopped_at = yield from copying.run(
+                started_from, after.checkpoint_id if after and is_begun else None, is_over
+            )
+            if stopped_at is not None:
+                return CopyPosition(seed, each.namespace, stopped_at)
+        return None
+
+    def _seed(self) -> bytes:
+        """Return what the ids of the copy's segments are derived from."""
+        epochs = (self.life.epoch, self.attempt.thread.epoch)
+        parts = (self.read.table.name.encode(), self.source.pk.encode(), *epochs)
+        return blake2b(
+            b"".join(len(each).to_bytes(4, "big") + each for each in parts), digest_size=16
+        ).digest()
+
+
 @dataclass
 class _Copy:
     """The copy of one namespace."""
@@ -248,7 +320,7 @@ class _Copy:
     _thread: Partition
     _life: Thread
     _attempt: _Attempt
-    _ids: set[str] = field(default_factory=set)
+    _seed: bytes
     _copied: set[bytes] = field(default_factory=set)
     _stored: set[bytes] = field(default_factory=set)
     _indexes: dict[bytes, bytes] = field(default_factory=dict)
@@ -257,8 +329,8 @@ class _Copy:
         """Find the place of the copy."""
         self._target = items.partition_of(self._thread.thread_id, self._source.namespace)
 
-    def run(self, started_from: str | None = None) -> Op[None]:
-        """Copy the namespace, the newest checkpoint first.
+    def run(self, started_from: str | None, below: str | None, is_over: Callable[[], bool]) -> Op[str | None]:
+        """Copy the namespace, the newest checkpoint first, or those below one; return where it stopped, if it did.
 
         Raises:
             ChangedMeanwhileError: The namespace has changed and has to be read again.
@@ -267,15 +339,25 @@ class _Copy:
         if self._target.namespace:
             until = self._attempt.life.kept_until
             yield from register_namespace(self._storage, self._target, until, started_from)
-        history = NamespaceReader(self._read, self._source, first_page=None, as_ancestors=True)
+        history = self._history(below)
         while not history.done:
-            page = yield from history.page()
-            # What carries another epoch was never acknowledged, or is of a life of the thread that has ended.
-            committed = [each for each in page if protocol.is_committed(each.head, items.BODY, self._life)]
-            yield from self._store((yield from self._copy_segments_of(committed)))
-            self._ids |= {each.checkpoint_id for each in committed}
+            committed = yield from self._committed(history)
+            for start in range(0, len(committed), _CHECKPOINTS_AT_ONCE):
+                some = committed[start : start + _CHECKPOINTS_AT_ONCE]
+                yield from self._store((yield from self._copy_segments_of(some)))
+                if is_over():
+                    return some[-1].checkpoint_id
         if self._attempt.is_joined:
             yield from self._remove_stale()
+        return None
+
+    def _history(self, below: str | None = None) -> NamespaceReader:
+        return NamespaceReader(self._read, self._source, below=below, first_page=None, as_ancestors=True)
+
+    def _committed(self, history: NamespaceReader) -> Op[list[StoredCheckpoint]]:
+        """Read a page. What carries another epoch was never acknowledged, or is of a life that has ended."""
+        page = yield from history.page()
+        return [each for each in page if protocol.is_committed(each.head, items.BODY, self._life)]
 
     def _store(self, checkpoints: Sequence[StoredCheckpoint]) -> Op[None]:
         """Store checkpoints whose segments are stored: their writes, and then their heads."""
@@ -299,7 +381,10 @@ class _Copy:
         """Remove checkpoints that an earlier copy has left and the source does not have any more."""
         query = Query(self._target.pk, prefix=items.CHECKPOINTS, attributes=(PARTITION_KEY, SORT_KEY))
         found = yield from self._storage.table.query_all(query)
-        stale = [each for each in found if items.checkpoint_id_of(each) not in self._ids]
+        history, ids = self._history(), set[str]()
+        while not history.done:
+            ids |= {each.checkpoint_id for each in (yield from self._committed(history))}
+        stale = [each for each in found if items.checkpoint_id_of(each) not in ids]
         yield from self._storage.table.batch_write(deletes=stale)
 
     def _copy_segments_of(self, checkpoints: Sequence[StoredCheckpoint]) -> Op[list[StoredCheckpoint]]:
@@ -349,7 +434,7 @@ class _Copy:
 
     def _new_id(self, segment_id: bytes) -> bytes:
         """Return the id of a segment's copy."""
-        return derived_id(self._attempt.seed, segment_id)
+        return derived_id(self._seed, segment_id)
 
     def _heads_and_writes(self, checkpoints: Sequence[StoredCheckpoint]) -> tuple[list[Item], list[Item]]:
         """Return the copies of checkpoints' heads, and of their writes."""

@@ -26,6 +26,7 @@ from .._operations import get as get_
 from .._operations import put_writes as put_writes_
 from .._operations import threads as threads_
 from .._operations.arguments import checked_order
+from .._operations.copy import CopyPosition
 from .._operations.delete_owner import DeletedThreads
 from .._operations.delta_history import find_history
 from .._operations.entries import with_owner
@@ -154,6 +155,22 @@ class PutResult(Response):
     """The checkpoint is stored, unless channels are wanted, whose values the service needs whole."""
 
     wanted: list[str]
+
+
+@dataclass(frozen=True)
+class CopiedTo(Argument):
+    """The last checkpoint that a part of a copy has stored."""
+
+    seed: Digest
+    checkpoint_ns: str
+    checkpoint_id: Text
+
+
+@dataclass(frozen=True)
+class CopyResult(Response):
+    """The copy is complete, unless `after` says where to go on."""
+
+    after: CopiedTo | None
 
 
 @dataclass(frozen=True)
@@ -376,15 +393,22 @@ def _no_source(_arguments: Any) -> None:
 
 
 @serve("administer", absent=_no_source, creates="target_thread_id")
-def copy_thread(it: Serving, source_thread_id: ThreadId, target_thread_id: ThreadId) -> Op[None]:
-    """Copy a thread."""
-    pin = it.pins.get(source_thread_id)
-    return copy.copy_thread(
+def copy_thread(
+    it: Serving, source_thread_id: ThreadId, target_thread_id: ThreadId, after: CopiedTo | None = None
+) -> Op[CopyResult]:
+    """Copy a thread, as much of it as there is time for."""
+    pin, is_full = it.pins.get(source_thread_id), it.fullness()
+    stopped_at = yield from copy.copy_part(
         it.of(target_thread_id),
         source_thread_id,
         target_thread_id,
         source_epoch=None if pin is None else pin.epoch,
+        after=None if after is None else CopyPosition(after.seed, after.checkpoint_ns, after.checkpoint_id),
+        is_over=lambda: is_full(0),
     )
+    if stopped_at is None:
+        return CopyResult(None)
+    return CopyResult(CopiedTo(stopped_at.seed, stopped_at.checkpoint_ns, stopped_at.checkpoint_id))
 
 
 @serve("administer", absent=lambda _: None)

@@ -28,6 +28,7 @@ from .._format import items
 from .._format.codec import Codec, UnreadableError, metadata_json, rough_bytes
 from .._format.content import no_metadata
 from .._format.items import Partition
+from .._format.limits import ATTEMPTS_MAX
 from .._format.unserializable import unserializable_part
 from .._format.wire import delta_of, digest_of
 from .._operations import arguments
@@ -48,6 +49,7 @@ from ..errors import (
     CheckpointerError,
     CheckpointerInputError,
     CheckpointSerializationError,
+    ThreadBusyError,
 )
 from ..gateway import thread_calls
 from ..gateway.call import encoded, size_of
@@ -645,7 +647,18 @@ def copy_thread(client: Client, source_thread_id: str, target_thread_id: str) ->
     if source == to:
         msg = f"source and target are both thread {source!r}; give another id for the copy"
         raise CheckpointerInputError(msg)
-    yield from client.ask(thread_calls.copy_thread, source, to)
+    after: thread_calls.CopiedTo | None = None
+    seeds = set[bytes]()
+    while len(seeds) <= ATTEMPTS_MAX:
+        after = (yield from client.ask(thread_calls.copy_thread, source, to, after)).after
+        if after is None:
+            return
+        # Another one means that it began again.
+        seeds.add(after.seed)
+    raise ThreadBusyError(
+        f"thread {source!r} could not be copied to {to!r}: one of them was deleted or pruned during each of"
+        f" {ATTEMPTS_MAX} attempts; try again when that has ended"
+    )
 
 
 # The directory
