@@ -9,8 +9,7 @@ import pytest
 
 from tests.model.configurations import BY_EFFECT, CLAIM_PASSES, HOUR_PASSES, PAIRS, SIX, TRIPLES, WAITING
 from tests.model.explore import Configuration, Explorer
-from tests.operations import mutants as rules
-from tests.simulation import mutants as orders
+from tests.simulation import mutants
 from tests.simulation.mutants import Mutation
 from tests.simulation.world import use_small_limits
 
@@ -43,24 +42,27 @@ def test_the_first_interleavings(configuration: Configuration, tell: Callable[[s
 
 
 FOUND_BY: Sequence[tuple[Mutation, Configuration]] = (
-    (orders.head_first, Configuration(("put",))),
-    (orders.put_does_not_confirm, Configuration(("fork", "prune"))),
-    (orders.writes_do_not_confirm, Configuration(("writes", "delete", "put again"))),
-    (orders.no_reread, Configuration(("fork", "prune"))),
-    (orders.reread_before_the_epoch_ends, Configuration(("fork", "prune"))),
-    (orders.no_exclusion, Configuration(("prune", "prune"))),
-    (orders.nothing_is_restamped, Configuration(("prune",))),
-    (orders.previous_epochs_are_forgotten, Configuration(("prune",))),
-    (rules.heads_are_put_without_a_condition, Configuration(("put again", "put again", "prune"))),
-    (rules.pending_epochs_are_confirmed, Configuration(("put", "delete"))),
-    (rules.writes_reuse_across_epochs, Configuration(("writes", "delete", "put again"))),
+    (mutants.head_first, Configuration(("put",))),
+    (mutants.put_does_not_confirm, Configuration(("fork", "prune"))),
+    (mutants.writes_do_not_confirm, Configuration(("writes", "delete", "put again"))),
+    (mutants.no_reread, Configuration(("fork", "prune"))),
+    (mutants.reread_before_the_epoch_ends, Configuration(("fork", "prune"))),
+    (mutants.no_exclusion, Configuration(("prune", "prune"))),
+    (mutants.nothing_is_restamped, Configuration(("prune",))),
+    (mutants.previous_epochs_are_forgotten, Configuration(("prune",))),
+    (mutants.heads_are_put_without_a_condition, Configuration(("put again", "put again", "prune"))),
+    (mutants.pending_epochs_are_confirmed, Configuration(("put", "delete"))),
+    (mutants.writes_reuse_across_epochs, Configuration(("writes", "delete", "put again"))),
     (
-        rules.anybody_releases,
+        mutants.anybody_releases,
         Configuration(("prune", "prune"), jumps=CLAIM_PASSES, jumps_anywhere=True),
     ),
-    (rules.heads_are_replaced_under_an_epoch_that_ended, Configuration(("put again", "put again", "prune"))),
     (
-        rules.what_took_a_heads_place_is_not_kept,
+        mutants.heads_are_replaced_under_an_epoch_that_ended,
+        Configuration(("put again", "put again", "prune")),
+    ),
+    (
+        mutants.what_took_a_heads_place_is_not_kept,
         Configuration(("put again", "prune"), jumps=HOUR_PASSES, jumps_anywhere=True),
     ),
 )

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
+from unittest import mock
 
 import pytest
 
-from langgraph.checkpoint.dynamodb._format.items import Life, Partition
+from langgraph.checkpoint.dynamodb import protocol
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.items import Item, Life, Partition
 from langgraph.checkpoint.dynamodb._operations import (
     collect,
     item_builder,
@@ -22,7 +25,7 @@ from langgraph.checkpoint.dynamodb._operations.thread_item import Claim
 from langgraph.checkpoint.dynamodb._runtime.cache import CachedThread
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.checkpoint.dynamodb.protocol import Thread
+from langgraph.checkpoint.dynamodb.protocol import Change, Thread
 
 Mutation: TypeAlias = Callable[[pytest.MonkeyPatch], None]
 
@@ -136,3 +139,65 @@ def nothing_is_restamped(patch: pytest.MonkeyPatch) -> None:
 def previous_epochs_are_forgotten(patch: pytest.MonkeyPatch) -> None:
     """Only what carries the thread's epoch is committed, though a deletion has ended that of the rest and died."""
     patch.setattr(Thread, "commits", lambda self, epoch: epoch == self.epoch)
+
+
+def heads_are_put_without_a_condition(patch: pytest.MonkeyPatch) -> None:
+    """A commit takes the place of whatever is there."""
+    patch.setattr(protocol, "put_head", lambda _epoch: Change("", "", {}, {}))
+
+
+def heads_are_replaced_under_an_epoch_that_ended(patch: pytest.MonkeyPatch) -> None:
+    """A put replaces another process's head, whatever became of its own epoch."""
+    patch.setattr(put, "read_thread", lambda _storage, _at: _current())
+
+
+def _current() -> Op[Any]:
+    yield from ()
+    return _Current()
+
+
+class _Current:
+    """A thread that has every epoch."""
+
+    @property
+    def epoch(self) -> Any:
+        return mock.ANY
+
+
+def what_took_a_heads_place_is_not_kept(patch: pytest.MonkeyPatch) -> None:
+    """A deletion restamps what it has read, and does not care for what it is now."""
+
+    def once(
+        storage: Storage, _inventory: object, item: Item, change_of: Callable[[Item], Change | None]
+    ) -> Op[None]:
+        change = change_of(item)
+        if change is not None:
+            yield from storage.table.try_update(items.key_of(item), change)
+
+    patch.setattr(collect, "_restamp_item", once)
+
+
+def pending_epochs_are_confirmed(patch: pytest.MonkeyPatch) -> None:
+    """A put is acknowledged under an epoch that is pending."""
+
+    def confirm(storage: Storage, at: Partition, _epoch: bytes) -> Op[CachedThread | None]:
+        thread = yield from thread_item.read_thread(storage, at)
+        return None if thread is None else thread_item.cached_thread(storage, at, thread)
+
+    patch.setattr(put, "confirm_epoch", confirm)
+
+
+def writes_reuse_across_epochs(patch: pytest.MonkeyPatch) -> None:
+    """Writes name what their checkpoint had under whatever epoch it is remembered."""
+    patch.setattr(put_writes, "_safe", lambda head, _thread: head)
+
+
+def anybody_releases(patch: pytest.MonkeyPatch) -> None:
+    """A release takes any claim, whose ever it is."""
+    release = thread_item.release
+
+    def release_any(storage: Storage, root: Partition, claim: bytes, **options: bool) -> Op[None]:
+        thread = yield from thread_item.read_thread(storage, root)
+        yield from release(storage, root, claim if thread is None else thread.claim or claim, **options)
+
+    patch.setattr("langgraph.checkpoint.dynamodb._operations.collect.release", release_any)
