@@ -11,7 +11,7 @@ from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._operations import put, renew
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.errors import BrokenRuleError
-from tests.operations.mutants import Mutation, writes_reuse_across_epochs
+from tests.simulation.mutants import Mutation, writes_reuse_across_epochs
 from tests.support.checkpoints import noise
 from tests.support.harness import TTL_SECONDS, Harness, Process
 
