@@ -44,6 +44,8 @@ async def test_a_reader_that_takes_nothing_is_not_waited_for(
             taken.append(message)
 
     await read(make_app(), send)
+    # So is one of a problem.
+    await read(make_app(principal=None), send)
     assert (len(script.asked), taken) == (1, [])
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import IntEnum
 from hashlib import sha256
+from sys import getsizeof
 from typing import Any, TypeVar, cast
 
 import ormsgpack
@@ -423,6 +424,16 @@ def test_typed_metadata_is_returned_as_it_came_and_costs_little(kind: str, data:
     listed = pair.ask("list", thread_id=THREAD, filter={"a": 1})["checkpoints"]
     assert len(listed) in (0, 1)
     assert size_of(found) < 200_000
+
+
+def test_the_metadata_of_a_list_count_as_memory() -> None:
+    pair, held = Pair(), list[int]()
+    lists: list[Any] = [[] for _ in range(2000)]
+    pair.harness.run(pair.harness.process().put("1", {}, lists=lists))
+    serving = replace(remote.served_on(pair.harness.process().storage), held=held.append)
+    pair.harness.run(thread_calls.list_checkpoints(serving, THREAD))
+    # What counts as read is held three times.
+    assert 3 * sum(held) >= getsizeof(lists) + len(lists) * getsizeof([])
 
 
 def test_a_list_that_can_read_nothing_ends_its_pages_in_time_and_comes_to_its_end() -> None:

@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
+import anyio
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
@@ -23,6 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ..observe.bounded import BoundedTenants
 from . import problems
 from .asking import Trail
+from .bodies import patience_seconds
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _PREFIX = "langgraph_dynamodb_gateway"
@@ -187,7 +189,9 @@ class AccessLog:
             # Once an answer has begun, it can only be cut off, which the server does with an answer that is not
             # complete.
             if record.status is None:
-                await problem_response(record, problem)(scope, receive, send)
+                response = problem_response(record, problem)
+                with anyio.move_on_after(patience_seconds(len(response.body))):
+                    await response(scope, receive, send)
 
     def _end(self, record: RequestRecord, scope: Scope) -> None:
         seconds = time.perf_counter() - record.began

@@ -5,6 +5,7 @@ docs/wire.md says what arguments and answers mean.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
@@ -70,6 +71,8 @@ from .serving import Principal, Serving
 Strategy: TypeAlias = Literal["keep_latest", "keep_last", "delete", "delete_all"]
 # How many checkpoints a page of a list has at most.
 _LISTED_MAX = 1000
+# A byte of JSON can take some twenty in memory, and what is read counts three times.
+_TIMES_METADATA = 8
 Write: TypeAlias = tuple[str, str, Value]
 ThreadPrefix: TypeAlias = Annotated[str, named_by("threads")]
 IdsOfRuns: TypeAlias = Annotated[list[Text], Field(max_length=IDS_MAX)]
@@ -224,7 +227,7 @@ def list_checkpoints(
     """List checkpoints, newest first, as many as fit and there is time for. What is null stands for all."""
     if thread_id is None and (checkpoint_ns is not None or checkpoint_id is not None):
         raise CheckpointerInputError("checkpoint_ns and checkpoint_id need a thread_id; leave them out")
-    page, errors = _Page(limit, it.fullness()), ErrorCollector()
+    page, errors = _Page(limit, it.fullness(), it.held), ErrorCollector()
     selection = Selection(
         storage=it.storage,
         metadata_filter=filter or {},
@@ -518,6 +521,7 @@ class _Page:
 
     count_max: int | None
     is_over: Callable[[int], bool]
+    held: Callable[[int], None]
     found: list[CheckpointTuple] = field(default_factory=list)
     size_bytes: int = 0
     end: Place | None = None
@@ -525,6 +529,7 @@ class _Page:
 
     def add(self, found: CheckpointTuple) -> bool:
         """Add a checkpoint, and tell whether the page ends with it."""
+        self.held(_TIMES_METADATA * len(json.dumps(found.metadata)))
         self.found.append(found)
         self.size_bytes += size_of(found)
         if len(self.found) in (self.count_max, _LISTED_MAX) or self.is_over(self.size_bytes):
