@@ -15,12 +15,13 @@ from langgraph.checkpoint.dynamodb import CheckpointerError, CheckpointerInputEr
 from langgraph.checkpoint.dynamodb._operations import reads
 from langgraph.checkpoint.dynamodb._operations.reads import ChangedMeanwhileError, load
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb.migrate import SaverEndpoint, Status, TableEndpoint, migrate
+from langgraph.checkpoint.dynamodb.migrate import SaverEndpoint, Status, TableEndpoint, endpoint_of, migrate
 from langgraph.checkpoint.dynamodb.migrate import table as table_module
 from langgraph.checkpoint.dynamodb.migrate.move import ThreadReport, _Move
 from langgraph.checkpoint.dynamodb.migrate.record import Record, Ref
 from tests.migrate.threads import WAITING, answer, begin, config, statuses
 from tests.support.checkpoints import Conversation, noise, store, thread_config
+from tests.support.moving_clock import Engine
 
 
 def empty() -> SaverEndpoint:
@@ -72,6 +73,20 @@ class Failing(SaverEndpoint):
     def put_writes(self, thread_id: str, record: Record) -> None:
         self._call()
         super().put_writes(thread_id, record)
+
+
+def test_a_thread_whose_ttl_has_passed_is_as_if_it_were_not_there() -> None:
+    """It is moved again as a whole, though all of it is still stored; and as a source it is absent."""
+    engine, source = Engine(), a_thread()
+    target = endpoint_of(engine.saver(ttl_seconds=3600))
+    for age in (0, 0.5, 1.5):
+        engine.advance(age * 3600)
+        assert statuses(migrate(source, target, ["subgraphs"])) == {
+            "subgraphs": Status.COMPLETE if age == 0.5 else Status.MOVED
+        }
+        assert set(target.refs("subgraphs")) == set(source.refs("subgraphs"))
+    engine.advance(1.5 * 3600)
+    assert statuses(migrate(target, empty(), ["subgraphs"])) == {"subgraphs": Status.ABSENT}
 
 
 def test_a_move_that_fails_at_any_call_goes_on_from_there() -> None:

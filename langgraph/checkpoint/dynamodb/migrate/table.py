@@ -97,14 +97,13 @@ def _serialized(codec: Codec, record: Record) -> dict[str, put_writes.Serialized
 
 
 def _refs(storage: Storage, thread_id: str) -> Op[list[Ref]]:
-    found = list[Ref]()
+    found, life = list[Ref](), reads.LifeOfThread(storage)
     for partition in (yield from namespaces(storage, items.partition_of(thread_id))):
         history = reads.NamespaceReader(storage, partition, first_page=None, as_ancestors=True)
         while not history.done:
-            found += [
-                Ref(checkpoint.checkpoint_id, partition.namespace)
-                for checkpoint in (yield from history.page())
-            ]
+            for checkpoint in (yield from history.page()):
+                if (yield from life.shows(checkpoint.head)):
+                    found.append(Ref(checkpoint.checkpoint_id, partition.namespace))
     return found
 
 
