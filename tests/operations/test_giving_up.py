@@ -99,7 +99,7 @@ def test_a_namespace_that_others_register_for_longer_again_and_again(harness: Ha
         marker = items.namespace_item(
             items.partition_of("t", "inner"), harness.process().storage.rng, None, None
         )
-        harness.change(marker, **{TTL_ATTRIBUTE: {"N": str(int(harness.now) + 10 * next(ttls))}})
+        harness.change(marker, **{TTL_ATTRIBUTE: {"N": str(int(harness.now) + 1000 * next(ttls))}})
 
     put = harness.begin(harness.process(1000).put("1", {}, namespace="inner"))
     assert _give_up(put, lambda call: "N#inner" in str(call.params), disturb) == (

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from langgraph.checkpoint.dynamodb._format.limits import OWNER_KEPT_SECONDS
+from langgraph.checkpoint.dynamodb._format.limits import FINDABLE_SECONDS
 from langgraph.checkpoint.dynamodb._operations.delta_history import get_delta_channel_history
 from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
@@ -147,7 +147,7 @@ def test_a_renewal_that_dies_leaves_all_of_the_state_or_nothing(use: str, age: f
         harness = left.copy()
         harness.run(harness.process().delete_thread())
         assert harness.model.items() == []
-        left.now += 4 * TTL_SECONDS + OWNER_KEPT_SECONDS
+        left.now += 4 * TTL_SECONDS + FINDABLE_SECONDS
         left.model.expire()
         assert left.model.items() == []
 

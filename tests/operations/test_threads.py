@@ -18,7 +18,7 @@ from langgraph.checkpoint.dynamodb import (
     ThreadBusyError,
 )
 from langgraph.checkpoint.dynamodb._format.codec import Codec, UnreadableError
-from langgraph.checkpoint.dynamodb._format.limits import OWNER_KEPT_SECONDS
+from langgraph.checkpoint.dynamodb._format.limits import FINDABLE_SECONDS
 from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
 from langgraph.checkpoint.dynamodb._operations.delete import delete_thread, prune
 from langgraph.checkpoint.dynamodb._operations.put import put
@@ -412,7 +412,7 @@ def test_an_expired_thread_is_not_listed_and_leaves_nothing_to_the_next_of_its_i
     assert users.threads() == users.threads(None) == []
     # Whoever erases a person's data sees it as long as DynamoDB may have something of it.
     query = ThreadQuery(owner="ada")
-    left = kept_from(HOUR, 0) - HOUR + OWNER_KEPT_SECONDS
+    left = kept_from(HOUR, 0) - HOUR + FINDABLE_SECONDS
     for rest in (0, left - 1):
         users.harness.now += rest
         users.harness.model.expire()
@@ -422,7 +422,7 @@ def test_an_expired_thread_is_not_listed_and_leaves_nothing_to_the_next_of_its_i
     users.harness.model.expire()
     users.store("one", user="bob", storage=users.process())
     assert [(each.owner, each.title) for each in users.page("bob").threads] == [("bob", None)]
-    users.harness.now += 4 * HOUR + OWNER_KEPT_SECONDS
+    users.harness.now += 4 * HOUR + FINDABLE_SECONDS
     users.harness.model.expire()
     users.store("one", storage=users.process(owner_from=None))
     assert users.threads(None) == []

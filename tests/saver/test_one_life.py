@@ -128,6 +128,18 @@ def slept(saver: Saver, advance: Advance) -> Any:
     return [each.values for each in graph.get_state_history(CONFIG)], graph.invoke({"ask": "!eggs"}, CONFIG)
 
 
+def test_an_erasure_finds_what_dynamodb_is_late_to_remove() -> None:
+    """Items that have expired go in any order: here all of the thread's own partition before its subgraphs'."""
+    engine = Engine()
+    saver = engine.saver(ttl_seconds=HOUR)
+    chat(saver).invoke({"ask": "!nuts"}, CONFIG)
+    engine.advance(4 * HOUR)
+    engine.model.expire([each for each in engine.model.expired() if each["PK"] == {"S": "t#"}])
+    assert engine.model.items()
+    saver.delete_thread("t")
+    assert not engine.model.items()
+
+
 RUNS = (side_by_side, used_daily, travelled, slept)
 
 

@@ -63,7 +63,7 @@ from typing import Any, NamedTuple
 
 from ._format import items
 from ._format.items import Item, Life
-from ._format.limits import CLAIM_SECONDS, ORPHAN_SECONDS, OWNER_KEPT_SECONDS, UPLOAD_SECONDS_MAX
+from ._format.limits import CLAIM_SECONDS, FINDABLE_SECONDS, ORPHAN_SECONDS, UPLOAD_SECONDS_MAX
 from ._format.schema import ACTIVE_DAY, ALIVE_UNTIL, LAST_ACTIVE, OWNER, PARTITION_KEY, TTL_ATTRIBUTE
 from .errors import BrokenRuleError, CheckpointCorruptionError
 
@@ -432,13 +432,22 @@ def _times(life: Life) -> dict[str, Any]:
     values = {"ttl": _seconds(life.ttl_seconds or 0)}
     if life.alive_until is not None:
         values["alive"] = _seconds(life.alive_until)
-    if life.kept_until is not None:
-        # The owner stays for longer than anything of the thread: DynamoDB removes expired items days later.
-        values |= {
-            "kept": _seconds(life.kept_until),
-            "expiry": _seconds(life.kept_until + OWNER_KEPT_SECONDS),
-        }
-    return values
+    return {**values, **_kept(life.kept_until)}
+
+
+def _kept(kept_until: int | None) -> dict[str, Any]:
+    found_until = findable_until(kept_until)
+    if kept_until is None or found_until is None:
+        return {}
+    return {"kept": _seconds(kept_until), "expiry": _seconds(found_until)}
+
+
+def findable_until(kept_until: int | None) -> int | None:
+    """Return until when a thread's item and its markers are kept, given until when all else of it is.
+
+    An erasure finds by them what is stored, and DynamoDB removes expired items days later, in any order.
+    """
+    return None if kept_until is None else kept_until + FINDABLE_SECONDS
 
 
 _LIFE = ("alive", "kept", "before", "expiry")
@@ -536,11 +545,7 @@ def _used(thread: Thread, now: float) -> dict[str, Any]:
 def begin_renewal(thread: Thread, kept_until: int) -> Change:
     """Announce until when the state is about to be kept. What is stored from now on is kept as long."""
     old = _seconds(thread.life.kept_until or 0)
-    values = {
-        "kept": _seconds(kept_until),
-        "before": old,
-        "expiry": _seconds(kept_until + OWNER_KEPT_SECONDS),
-    }
+    values = {**_kept(kept_until), "before": old}
     return _transition("begin_renewal", values, epoch={"B": thread.epoch}, old=old)
 
 

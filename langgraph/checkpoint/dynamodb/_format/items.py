@@ -387,7 +387,7 @@ def created(item: Item, now: float) -> Item:
 
 
 def namespace_item(
-    partition: Partition, rng: random.Random, kept_until: int | None, started_from: str | None
+    partition: Partition, rng: random.Random, expires_at: int | None, started_from: str | None
 ) -> Item:
     """Build a namespace marker, with the root checkpoint from which the call of a subgraph started.
 
@@ -396,7 +396,7 @@ def namespace_item(
     item = {**key(partition.root, namespace_sk(partition.namespace)), REGISTERED: {"B": rng.randbytes(8)}}
     if started_from is not None:
         item[STARTED_FROM] = {"S": started_from}
-    return with_expiry(item, kept_until)
+    return with_expiry(item, expires_at)
 
 
 def indexable_run_id(metadata: Any) -> str | None:

@@ -91,9 +91,9 @@ READ_SECONDS = 10
 CACHE_CONNECT_SECONDS = 1
 CACHE_READ_SECONDS = 2
 
-# For how long the thread item, with the owner, stays when everything of a thread has expired. DynamoDB removes expired
-# items "within a few days" (AWS, "Using time to live in DynamoDB").
-OWNER_KEPT_SECONDS = 7 * 24 * 3600
+# For how long the thread item, with the owner, and the markers of its namespaces stay when everything of a thread has
+# expired. DynamoDB removes expired items "within a few days" (AWS, "Using time to live in DynamoDB").
+FINDABLE_SECONDS = 7 * 24 * 3600
 
 # Attempts of a put or a read that deletions of the same thread keep interrupting.
 ATTEMPTS_MAX = 8

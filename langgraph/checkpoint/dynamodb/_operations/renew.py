@@ -244,9 +244,9 @@ def _renew_others(
     """Renew what runs from root checkpoints need in other namespaces; return whether all of it is as it was read."""
 
     def renew_marked(marker: Item) -> Op[bool]:
-        if expires_before(items.expires_at(marker), until):
-            yield from extend(storage, items.key_of(marker), until)
-        within = marked_namespace(root, marker)
+        marked_until, within = protocol.findable_until(until), marked_namespace(root, marker)
+        if expires_before(items.expires_at(marker), marked_until):
+            yield from extend(storage, items.key_of(marker), marked_until)
         heads = yield from _renew_namespace(
             storage, within, thread, until, needs.before(), passes_kept=passes_kept
         )

@@ -515,19 +515,21 @@ def ensure_registered(
         return
     kept_until = thread.life.kept_until
     known = storage.cache.thread(partition.root, thread.epoch)
-    if known is None or expires_before(known.namespaces.get(partition.namespace, 0), kept_until):
+    marked_until = 0 if known is None else known.namespaces.get(partition.namespace, 0)
+    if expires_before(marked_until, protocol.findable_until(kept_until)):
         expires_at = yield from register_namespace(storage, partition, kept_until, started_from)
         storage.cache.remember_namespace(partition.root, thread, partition.namespace, expires_at)
 
 
 def register_namespace(
-    storage: Storage, partition: Partition, expires_at: int | None, started_from: str | None
+    storage: Storage, partition: Partition, kept_until: int | None, started_from: str | None
 ) -> Op[int | None]:
     """Create or refresh a namespace's marker and return its expiry. Never shortens an existing expiry.
 
     Raises:
         ThreadBusyError: Other processes kept refreshing it.
     """
+    expires_at = protocol.findable_until(kept_until)
     for _ in range(ATTEMPTS_MAX):
         marker = items.namespace_item(partition, storage.rng, expires_at, started_from)
         other = yield from storage.table.try_put(marker, protocol.register(expires_at))
