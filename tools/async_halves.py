@@ -22,7 +22,7 @@ from types import ModuleType
 from tools.generated import ROOT, write_or_check
 
 MODULES = (
-    "langgraph.checkpoint.dynamodb._operations.table_owner",
+    "langgraph.checkpoint.dynamodb._operations.setup",
     "langgraph.checkpoint.dynamodb.base_saver",
     "langgraph.store.dynamodb.store",
     "langgraph.cache.dynamodb.cache",

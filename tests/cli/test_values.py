@@ -13,8 +13,7 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
-from langgraph.checkpoint.dynamodb._format.inert import LookingSerializer, Stored, inert
-from langgraph.checkpoint.dynamodb._format.plain import as_json
+from langgraph.checkpoint.dynamodb._format.inert import LookingSerializer, Stored, as_json, inert
 from langgraph.checkpoint.dynamodb.cli.output import brief, cut, readable, sized, total
 
 

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from langgraph.checkpoint.dynamodb._format.inert import LookingSerializer, Stored
-from langgraph.checkpoint.dynamodb._format.plain import labelled
+from langgraph.checkpoint.dynamodb._format.inert import LookingSerializer, Stored, labelled
 from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
 from langgraph.checkpoint.dynamodb.view import nodes
 from langgraph.checkpoint.dynamodb.view.nodes import PARTS_MAX, TEXT_MAX, Shower

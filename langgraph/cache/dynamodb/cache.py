@@ -18,7 +18,7 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     CACHE_READ_SECONDS,
     CACHE_RETRY_SECONDS,
 )
-from langgraph.checkpoint.dynamodb._operations.table_owner import TableOwner
+from langgraph.checkpoint.dynamodb._operations.setup import TableOwner
 from langgraph.checkpoint.dynamodb._runtime.connection import TableKeywords, connect
 from langgraph.checkpoint.dynamodb._runtime.options import check_flag, check_owner_options, check_serde
 from langgraph.checkpoint.dynamodb._runtime.steps import Op

@@ -11,7 +11,7 @@ from typing_extensions import Unpack, override
 
 from ._format.codec import Codec
 from ._format.limits import CHECKPOINT_BYTES_MAX, RETRY_SECONDS
-from ._operations.table_owner import TableOwner
+from ._operations.setup import TableOwner
 from ._operations.thread_lock import TableHolder
 from ._runtime.cache import Cache
 from ._runtime.connection import TableKeywords, connect

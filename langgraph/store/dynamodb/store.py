@@ -32,7 +32,7 @@ from typing_extensions import Unpack
 
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS, SEARCH_BYTES_MAX
-from langgraph.checkpoint.dynamodb._operations.table_owner import TableOwner
+from langgraph.checkpoint.dynamodb._operations.setup import TableOwner
 from langgraph.checkpoint.dynamodb._runtime.connection import TableKeywords, connect
 from langgraph.checkpoint.dynamodb._runtime.options import check_bytes, check_flag, check_serde
 from langgraph.checkpoint.dynamodb._runtime.steps import Op as Operation

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from .._format.items import key
 from .._format.schema import INDEX_REMEDY, INDEXES, TTL_ATTRIBUTE, table_schema
+from .._runtime.clients import Clients
+from .._runtime.connection import Connection
 from .._runtime.failures import error_code
 from .._runtime.requests import Table
 from .._runtime.steps import Call, Op
+from .._runtime.transport_owner import TransportOwner
 from ..errors import CheckpointerConfigurationError
 
 _POLL_SECONDS = 0.5
@@ -110,3 +114,46 @@ def _types(schema: Mapping[str, Any], other: Mapping[str, Any]) -> str:
             if each["AttributeName"] in names
         )
     )
+
+
+# Savers, the store and the cache that reach their table directly: its set-up, and the request that warms them up
+
+
+class TableOwner(TransportOwner):
+    """Runs operations on one table."""
+
+    transport: Clients
+    """The clients that make the requests; public inside the package."""
+    _table: Table
+
+    def _connect(self, connection: Connection, prefix: str = "", *, labels_are_tenants: bool = True) -> None:
+        """Take the connection, and for events what the names of operations begin with, and what labels are."""
+        self._table = connection.table
+        self._own(connection.clients, connection.observer(prefix, labels_are_tenants=labels_are_tenants))
+
+    def _first_request(self) -> Call:
+        """Return a request for an item that no table has. It costs a read unit, or nothing if it is denied."""
+        item_key = key("langgraph-dynamodb#", "?")
+        return Call("get_item", {"TableName": self._table.name, "Key": item_key}, is_sent_once=True)
+
+    def setup(self) -> None:
+        """Create the table for development, or check it if it exists. In production deploy the template.
+
+        Waits up to 120 seconds for the table.
+
+        Raises:
+            CheckpointerConfigurationError: The table exists with another schema or expiry attribute, does not become
+                active, or there are no credentials or no region.
+        """
+        self.runner.run(setup(self._table))
+
+    async def asetup(self) -> None:
+        """Create the table for development, or check it if it exists. In production deploy the template.
+
+        Waits up to 120 seconds for the table.
+
+        Raises:
+            CheckpointerConfigurationError: The table exists with another schema or expiry attribute, does not become
+                active, or there are no credentials or no region.
+        """
+        await self.runner.arun(setup(self._table))

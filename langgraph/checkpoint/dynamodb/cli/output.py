@@ -18,8 +18,7 @@ from rich.prompt import Confirm
 from rich.table import Table
 from rich.text import Text
 
-from .._format.inert import Stored
-from .._format.plain import as_json
+from .._format.inert import Stored, as_json
 
 # Line ends and tabs stay. Everything else that a terminal may obey, or that reverses text, is spelled out.
 _COMMANDS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")

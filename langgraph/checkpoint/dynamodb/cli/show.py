@@ -12,9 +12,8 @@ from langgraph.checkpoint.serde.types import ERROR
 
 from .._format import items
 from .._format.content import delta_counters
-from .._format.inert import Stored
+from .._format.inert import Stored, asked, interrupts_in
 from .._format.moments import stored_at
-from .._format.plain import asked, interrupts_in
 from .._operations.overview import Line, lines
 from .._operations.thread_item import namespaces
 from . import CommandError, Exit

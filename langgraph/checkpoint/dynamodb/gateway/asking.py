@@ -23,9 +23,9 @@ from typing import Any
 
 from starlette.datastructures import Headers
 
-from .._runtime.accounting import READS, TableAccounting
 from .._runtime.attempts import Attempts
 from .._runtime.clients import Clients
+from .._runtime.connection import READS, TableAccounting
 from .._runtime.drivers import Asend
 from .._runtime.failures import is_transient, outage_remedy
 from .._runtime.steps import Call

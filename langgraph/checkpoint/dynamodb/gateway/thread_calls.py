@@ -19,8 +19,8 @@ from typing_extensions import NotRequired, TypedDict
 
 from .._format import items
 from .._format.content import pack_typed
+from .._format.inert import as_json
 from .._format.limits import LOCK_TTL_SECONDS_MIN, TTL_SECONDS_MAX
-from .._format.plain import as_json
 from .._operations import copy, delete, runs
 from .._operations import delete_owner as delete_owner_
 from .._operations import get as get_

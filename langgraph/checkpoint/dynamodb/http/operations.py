@@ -25,11 +25,10 @@ from langgraph.checkpoint.base import (
 )
 
 from .._format import items
-from .._format.codec import Codec, UnreadableError, metadata_json, rough_bytes
+from .._format.codec import Codec, UnreadableError, metadata_json, rough_bytes, unserializable_part
 from .._format.content import no_metadata
 from .._format.items import Partition
 from .._format.limits import ATTEMPTS_MAX
-from .._format.unserializable import unserializable_part
 from .._format.wire import delta_of, digest_of
 from .._operations import arguments
 from .._operations.arguments import checked_id

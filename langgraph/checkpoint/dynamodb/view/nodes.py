@@ -10,8 +10,7 @@ from typing import Any, Literal, TypeVar
 
 from typing_extensions import NotRequired, TypedDict
 
-from .._format.inert import Stored
-from .._format.plain import labelled
+from .._format.inert import Stored, labelled
 from .stored_values import BYTES, LISTS, inside, message_fields, number_text, size_bytes
 
 T = TypeVar("T")

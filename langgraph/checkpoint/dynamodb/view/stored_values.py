@@ -14,8 +14,7 @@ from typing import Any, Literal, TypeAlias
 
 import ormsgpack
 
-from .._format.inert import Stored
-from .._format.plain import labelled
+from .._format.inert import Stored, labelled
 from ..errors import CheckpointNotFoundError
 
 # All types that the serializer returns for a list.

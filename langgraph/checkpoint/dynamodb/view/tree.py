@@ -13,9 +13,8 @@ from langgraph.checkpoint.serde.types import ERROR, INTERRUPT, RESUME, TASKS
 
 from .._format import items
 from .._format.content import Body, Write
-from .._format.inert import Stored
+from .._format.inert import Stored, asked
 from .._format.moments import in_epoch_seconds, stored_at
-from .._format.plain import asked
 from .._format.pricing import item_bytes
 from .._format.schema import RUN_ID
 from .._operations.reads import StoredCheckpoint
