@@ -13,8 +13,9 @@ from starlette.requests import HTTPConnection
 from starlette.routing import Route
 
 from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, DynamoDBSaver
-from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, configured_gateway
+from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, configured_gateway, settings
 from langgraph.checkpoint.dynamodb.gateway.settings import GatewayOptions, PrincipalsOfFile, load_options
+from tests.gateway.conftest import client_of
 from tests.gateway.connections import connection
 
 WORD = "a-token-of-128-bits"
@@ -174,6 +175,23 @@ def test_without_principals_it_has_to_be_insecure(everything: Path) -> None:
     assert GatewayOptions().gateway(saver, insecure=True).routes
     with pytest.raises(CheckpointerConfigurationError, match="not both"):
         load_options(everything).gateway(saver, insecure=True)
+
+
+async def test_principals_may_be_in_a_file_of_their_own_which_is_watched(
+    everything: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LANGGRAPH_GATEWAY_PRINCIPALS_FILE", str(everything))
+    monkeypatch.setattr(settings, "_LOOK_SECONDS", 0.0)
+    rewrite = everything.write_text
+    gateway = load_options().gateway(DynamoDBSaver("threads"))
+    for content, status in ((EVERYTHING, 200), (EVERYTHING.replace(HASH, "a" * 64), 401)):
+        rewrite(content)
+        async with client_of(gateway) as client:
+            response = await client.get("/about", headers={"authorization": f"Bearer {WORD}"})
+        assert response.status_code == status
+    monkeypatch.setenv("LANGGRAPH_GATEWAY_PRINCIPALS__BEARER__A__SHA256", HASH)
+    with pytest.raises(CheckpointerConfigurationError, match="principals or principals_file, not both"):
+        load_options().gateway(DynamoDBSaver("threads"))
 
 
 async def test_a_token_is_revoked_by_a_change_of_the_file_without_a_restart(

@@ -114,6 +114,10 @@ class GatewayOptions(Options):
         default=PrincipalsOptions(),
         description="Who may send requests, and which; also as one text, JSON or YAML.",
     )
+    principals_file: str | None = Field(
+        default=None,
+        description="A YAML file whose `gateway.principals` count instead, and are read again when it changes.",
+    )
     limits: Limits = Field(
         default=Limits(), description="How much one request, and one principal, may ask for."
     )
@@ -138,16 +142,22 @@ class GatewayOptions(Options):
             insecure: Instead of authenticating, let anybody on this machine do anything. For development.
 
         Raises:
-            CheckpointerConfigurationError: No principal is configured and `insecure` is not set, or both are.
+            CheckpointerConfigurationError: No principal is configured and `insecure` is not set, or both are; or
+                there are principals at two places.
         """
-        authenticate = self.principals.authenticate()
+        principals = self.principals
+        if self.principals_file is not None:
+            if principals != PrincipalsOptions():
+                raise CheckpointerConfigurationError("configure principals or principals_file, not both")
+            source, principals = self.principals_file, load_options(self.principals_file).principals
+        authenticate = principals.authenticate()
         if (authenticate is None) is not insecure:
             raise CheckpointerConfigurationError(
                 "configure principals or give insecure, not both" if insecure else _UNGUARDED
             )
         return create_gateway(
             saver,
-            authenticate=anybody_on_this_machine if authenticate is None else _current(authenticate, source),
+            authenticate=_current(authenticate or anybody_on_this_machine, None if insecure else source),
             limits=self.limits,
             audit_key=None if self.audit_key is None else self.audit_key.get_secret_value().encode(),
         )
