@@ -178,6 +178,19 @@ def test_what_stays_has_no_parent_that_went(harness: Harness, process: Process) 
     }
 
 
+@pytest.mark.parametrize(("seconds", "is_left"), [(ORPHAN_SECONDS, True), (ORPHAN_SECONDS + 1, False)])
+def test_a_deletion_leaves_segments_for_an_hour_to_who_may_name_them(
+    harness: Harness, process: Process, seconds: int, is_left: bool
+) -> None:
+    for checkpoint_id in ("1", "2"):
+        harness.run(process.put(checkpoint_id, {"x": checkpoint_id}))
+    harness.begin(harness.process().put("3", {"big": noise(60_000)}, "2")).until(commits("3"))
+    uploaded = harness.items("S#")
+    harness.now += seconds
+    harness.run(harness.process().prune())
+    assert harness.items("S#") == (uploaded if is_left else {})
+
+
 @pytest.mark.parametrize("above", [False, True])
 def test_a_deletion_that_dies_shows_the_newest_state_or_none(harness: Harness, above: bool) -> None:
     """Also where DynamoDB carries out a part of a batch only, and where a put that died is torn above what counts."""

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.base import CheckpointTuple
 
-from langgraph.checkpoint.dynamodb._operations.list import list_checkpoints
+from langgraph.checkpoint.dynamodb._operations import list as list_module
+from langgraph.checkpoint.dynamodb._operations.list import Selection, list_checkpoints
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, Stream, collected
-from tests.support.checkpoints import thread_config
+from tests.support.checkpoints import noise, thread_config
 from tests.support.harness import THREAD, Harness, Run
 
 
@@ -57,3 +58,19 @@ def test_bounds_and_filters_go_together(harness: Harness, options: dict[str, Any
 
 def test_a_limit_of_nothing_asks_for_nothing(harness: Harness) -> None:
     assert _listing(harness, limit=0).trace() == []
+
+
+def test_a_long_list_holds_the_segments_of_a_few_checkpoints(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(list_module, "_SEGMENT_BYTES_KEPT", 400_000)
+    for number in range(4, 16):
+        harness.run(harness.process().put(f"a{number:02}", {"x": noise(60_000, number)}))
+    selection, most = Selection(storage=harness.process().storage), 0
+    run = harness.begin(_ids(selection.of(thread_config(THREAD))))
+    while not run.done:
+        run.go_on()
+        held = [data for each in selection.segments.values() for data in each.contents.values()]
+        most = max(most, sum(map(len, held)))
+    # At least one checkpoint is read at a time, whatever is held already.
+    assert 60_000 < most < 400_000 + 60_000 + 1000

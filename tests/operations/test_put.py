@@ -13,7 +13,7 @@ from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, CheckpointSerializationError
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec
-from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS
+from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS, UPLOAD_SECONDS_MAX
 from langgraph.checkpoint.dynamodb._operations.put import put
 from tests.support.checkpoints import checkpoint_of, noise, thread_config
 from tests.support.harness import (
@@ -143,6 +143,18 @@ def test_a_put_that_uploaded_long_ago_begins_again(harness: Harness, process: Pr
     assert harness.process().values() == {"big": noise(40_000, 1)}
 
 
+@pytest.mark.parametrize(("seconds", "uploads"), [(UPLOAD_SECONDS_MAX, 1), (UPLOAD_SECONDS_MAX + 1, 2)])
+def test_a_put_takes_a_quarter_of_an_hour_to_upload(
+    harness: Harness, process: Process, seconds: int, uploads: int
+) -> None:
+    put = harness.begin(process.put("1", {"big": BIG}))
+    put.until(lambda call: call.method == "batch_write_item")
+    outcomes = put.perform()
+    harness.now += seconds
+    put.go_on(outcomes)
+    assert 1 + sum(call.method == "batch_write_item" for call in put.trace()) == uploads
+
+
 def test_a_put_does_not_rely_on_an_epoch_that_has_not_begun(harness: Harness, process: Process) -> None:
     """A deletion that found nothing left takes an idle epoch with it; a put of a later attempt may not be of it."""
     harness.run(process.put("1", {"big": BIG}))
@@ -206,6 +218,8 @@ def test_a_put_whose_parent_goes_keeps_a_delta_snapshot(harness: Harness, proces
     harness.run(harness.process().prune())
     run.finish()
     assert harness.process().values() == {"log": log, "x": 2}
+    # By the link a reader notices that the writes are gone from which the channel would be rebuilt.
+    assert items.text(harness.items("C#2#")["C#2#"], items.PARENT) == "1"
 
 
 def test_a_value_that_is_given_as_new_and_is_what_it_was_is_as_idle_as_one_that_is_not_given() -> None:
