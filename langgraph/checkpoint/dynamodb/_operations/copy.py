@@ -76,7 +76,7 @@ class CopyPosition:
 
 
 @dataclass(frozen=True)
-class _Attempt:
+class _CopyAttempt:
     """An attempt to copy a thread."""
 
     # The target as it was when the attempt began. What is copied carries its epoch, and is kept as long.
@@ -162,7 +162,7 @@ def copy_part(
 
 def _begin(
     read: Storage, storage: Storage, source: Partition, target: Partition, pinned: bytes | None
-) -> Op[_Attempt | None]:
+) -> Op[_CopyAttempt | None]:
     """Begin the target, with its owner, or use it if it has checkpoints; `None` if it has changed meanwhile."""
     yield from look_for_other_savers(storage, target)
     now = storage.clock()
@@ -174,12 +174,12 @@ def _begin(
     if known is not None and is_alive and (yield from _has_checkpoints(storage, target)):
         seen = CachedThread(known.epoch, known.life)
         thread = yield from use_thread(storage, Use(target, None, None), seen, None)
-        return None if thread is None else _Attempt(thread, is_hidden=False)
+        return None if thread is None else _CopyAttempt(thread, is_hidden=False)
     if known is not None and known.is_being_copied and not known.is_pending:
         # It has the ttl of who began it. Both store under one epoch, so whatever is stored last is as good.
         ends_at = protocol.new_life(known.life.ttl_seconds, now).alive_until
         if not expires_before(known.life.kept_until, ends_at):
-            return _Attempt(CachedThread(known.epoch, known.life), is_hidden=True, is_joined=True)
+            return _CopyAttempt(CachedThread(known.epoch, known.life), is_hidden=True, is_joined=True)
     # What a life that has ended has left must never be seen: the epoch is a new one.
     epoch = known.epoch if known is not None and known.is_alive(now) else new_epoch(storage)
     life = protocol.new_life(storage.ttl_seconds, now)
@@ -190,7 +190,7 @@ def _begin(
     other = yield from storage.table.try_update(items.thread_key(target), change)
     # The request may have taken effect, and its response may have been lost.
     is_begun = other is None or (bool(other) and is_reusable(Thread.parse(other).epoch, epoch))
-    return _Attempt(CachedThread(epoch, life), is_hidden=True) if is_begun else None
+    return _CopyAttempt(CachedThread(epoch, life), is_hidden=True) if is_begun else None
 
 
 def _has_checkpoints(storage: Storage, target: Partition) -> Op[bool]:
@@ -200,7 +200,7 @@ def _has_checkpoints(storage: Storage, target: Partition) -> Op[bool]:
     return bool((yield from NamespaceReader(storage, target).page()))
 
 
-def _end(storage: Storage, target: Partition, attempt: _Attempt) -> Op[bool]:
+def _end(storage: Storage, target: Partition, attempt: _CopyAttempt) -> Op[bool]:
     """Show the copy, if nothing has ended its epoch; return whether it is complete and committed."""
     if not attempt.is_hidden:
         seen = yield from confirm_epoch(storage, target, attempt.thread.epoch)
@@ -274,7 +274,7 @@ class _CopyOfThread:
     source: Partition
     target: Partition
     life: Thread
-    attempt: _Attempt
+    attempt: _CopyAttempt
 
     def run(self, after: CopyPosition | None, is_over: Callable[[], bool]) -> Op[CopyPosition | None]:
         """Copy the namespaces; return where it stopped, if it did.
@@ -319,7 +319,7 @@ class _Copy:
     _source: Partition
     _thread: Partition
     _life: Thread
-    _attempt: _Attempt
+    _attempt: _CopyAttempt
     _seed: bytes
     _copied: set[bytes] = field(default_factory=set)
     _stored: set[bytes] = field(default_factory=set)

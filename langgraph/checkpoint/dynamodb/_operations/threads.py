@@ -295,7 +295,7 @@ def _parse_cursor(cursor: Any) -> ThreadPosition:
 
 
 @dataclass
-class _Listing:
+class _ThreadList:
     """The arguments of a list, and the threads found so far."""
 
     storage: Storage
@@ -470,7 +470,7 @@ def list_threads(storage: Storage, query: ThreadQuery, *, for_operators: bool = 
     name = storage.owner if query.owner is None else checked_id(query.owner, "owner")
     wanted = query.wanted_metadata()
     since = _oldest(storage, name, query.since)
-    listing = _Listing(storage, query, name, wanted, since, for_operators)
+    listing = _ThreadList(storage, query, name, wanted, since, for_operators)
     return (yield from listing.page(None if query.before is None else _parse_cursor(query.before)))
 
 

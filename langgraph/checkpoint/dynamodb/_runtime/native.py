@@ -64,10 +64,10 @@ class _CredentialChain:
 
     async def load_credentials(self) -> Any:
         found = self._session.get_credentials()
-        return None if found is None else _Credentials(found)
+        return None if found is None else _AsyncCredentials(found)
 
 
-class _Credentials:
+class _AsyncCredentials:
     """Credentials that are renewed in a thread, so that the event loop is not blocked."""
 
     def __init__(self, credentials: Any) -> None:

@@ -67,7 +67,7 @@ _RECORD = ("namespace", "key", "created_at", "updated_at", "ttl_minutes", "expir
 
 @dataclass
 class _Listing:
-    """What the service has returned of a search behind its pages."""
+    """The memories that the service has returned of a search, behind its pages."""
 
     namespace: Sequence[str]
     read_at: float
