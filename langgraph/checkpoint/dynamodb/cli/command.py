@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
+import re
 from collections.abc import Callable, Collection
 from errno import ENOSPC
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias, get_origin
 
 import typer
 from langgraph.store.base import InvalidNamespaceError
@@ -27,68 +29,80 @@ Namespace: TypeAlias = Annotated[
 Limit: TypeAlias = Annotated[
     int, typer.Option(min=0, max=COUNT_MAX, metavar="N", help="How many to list, the newest; 0 lists all.")
 ]
+# What a docstring says below `Options:` of a parameter: its name, how help calls its value, and its text.
+_DOCUMENTED = re.compile(r"^ +(\w+)(?: (\S+))?: (.+)$", re.MULTILINE)
 # Of the options below, those that only some commands have.
 _OF_SOME = ("parallel", "yes", "dry_run")
 
 
 def _shared(
-    parallel: Annotated[
-        int, typer.Option(min=1, max=64, metavar="N", help="How many threads to process at a time.")
-    ] = 4,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Change things without asking.")] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be changed, and change nothing.")
-    ] = False,
-    table: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Name or ARN of the table; otherwise as configured.")
-    ] = None,
-    endpoint_url: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL",
-            help="Another endpoint than AWS's own, such as http://localhost:8000 for DynamoDB Local.",
-        ),
-    ] = None,
-    region: Annotated[
-        str | None,
-        typer.Option(metavar="REGION", help="The AWS region; otherwise as configured, or as boto3 finds it."),
-    ] = None,
-    profile: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PROFILE", help="The AWS profile; otherwise as configured, or as boto3 finds it."
-        ),
-    ] = None,
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="A YAML file that configures the checkpointer; otherwise the environment does,"
-            " by LANGGRAPH_CHECKPOINTER_CONFIG__TABLE_NAME and the like.",
-        ),
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON document, for scripts.")] = False,
+    *,
+    parallel: Annotated[int, typer.Option(min=1, max=64)] = 4,
+    yes: Annotated[bool, typer.Option("--yes", "-y")] = False,
+    dry_run: bool = False,
+    table: str | None = None,
+    endpoint_url: str | None = None,
+    region: str | None = None,
+    profile: str | None = None,
+    config: Path | None = None,
+    json: bool = False,
 ) -> CommandContext:
-    """Make the context from the options that commands share."""
+    """Make the context from the options that commands share.
+
+    Options:
+        parallel N: How many threads to process at a time.
+        yes: Change things without asking.
+        dry_run: Say what would be changed, and change nothing.
+        table NAME: Name or ARN of the table; otherwise as configured.
+        endpoint_url URL: Another endpoint than AWS's own, such as http://localhost:8000 for DynamoDB Local.
+        region REGION: The AWS region; otherwise as configured, or as boto3 finds it.
+        profile PROFILE: The AWS profile; otherwise as configured, or as boto3 finds it.
+        config FILE: A YAML file that configures the checkpointer; otherwise the environment does, by
+            LANGGRAPH_CHECKPOINTER_CONFIG__TABLE_NAME and the like.
+        json: Print one JSON document, for scripts.
+    """
     connection = ConnectionArguments(table, endpoint_url, region, profile, config)
     return CommandContext(connection, Output(as_json=json), yes=yes, dry_run=dry_run, parallel=parallel)
+
+
+def _documented(function: Callable[..., Any]) -> tuple[str, dict[str, inspect.Parameter]]:
+    """Return a function's help, and its parameters for Typer, with their texts. Keywords are options."""
+    help_, _, options = (inspect.getdoc(function) or "").partition("\n\nOptions:\n")
+    texts = {name: told for name, *told in _DOCUMENTED.findall(re.sub(r"\n {8,}", " ", options))}
+    parameters = {}
+    # `typing.get_type_hints` wraps the annotation of an option whose default is None in Optional on Python 3.10.
+    for name, each in inspect.signature(function, eval_str=True).parameters.items():
+        kind = each.annotation
+        if get_origin(kind) is Annotated:
+            told = copy.copy(kind.__metadata__[0])
+            kind = kind.__origin__
+        elif each.kind is inspect.Parameter.KEYWORD_ONLY:
+            told = typer.Option(f"--{name.strip('_').replace('_', '-')}")
+        else:
+            told = typer.Argument(show_default=False)
+        if name in texts:
+            metavar, told.help = texts[name]
+            told.metavar = metavar or None
+        parameters[name] = each.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[kind, told])
+    return help_, parameters
 
 
 def command(function: Callable[..., None], some: Collection[str]) -> Callable[..., None]:
     """Make a command of a function that takes a context first, and then options of its own.
 
     Args:
-        function: The function. Its docstring is the help; its exceptions become a message and an exit code.
+        function: The function. Its docstring is the help, and has the texts of its own options below `Options:`. Its
+            exceptions become a message and an exit code.
         some: The options of `_shared` that it has, of those that not every command has.
 
     Returns:
         A function that Typer takes as a command, with the shared options.
     """
-    # `typing.get_type_hints` wraps the annotation of an option whose default is None in Optional on Python 3.10.
-    own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
-    shared = dict(inspect.signature(_shared, eval_str=True).parameters)
-    for name in {*_OF_SOME} - {*some}:
-        del shared[name]
+    help_, parameters = _documented(function)
+    own = list(parameters.values())[1:]
+    shared = {
+        name: each for name, each in _documented(_shared)[1].items() if name in some or name not in _OF_SOME
+    }
 
     @functools.wraps(function)
     def run(**options: Any) -> None:
@@ -110,10 +124,11 @@ def command(function: Callable[..., None], some: Collection[str]) -> Callable[..
             context.output.error(f"{end}; the endpoint is {endpoint}" if endpoint else str(end))
             raise typer.Exit(end.code) from error
 
-    parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in (*own, *shared.values())]
+    keywords = [*own, *shared.values()]
     # Typer reads both the signature and the annotations.
-    run.__dict__["__signature__"] = inspect.Signature(parameters)
-    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    run.__dict__["__signature__"] = inspect.Signature(keywords)
+    run.__annotations__ = {each.name: each.annotation for each in keywords}
+    run.__doc__ = help_
     return run
 
 

@@ -7,9 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from email.utils import parsedate_to_datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
-
-import typer
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from .._format import schema
 from .._format.items import key, partition_of
@@ -67,22 +65,17 @@ def failed(check: str, table_name: str, error: Exception) -> Finding:
 
 
 def doctor(
-    context: CommandContext,
-    *,
-    role: Annotated[Role, typer.Option(help="The policy that the caller should have.")] = "agent",
-    thread_id: Annotated[
-        str,
-        typer.Option(
-            metavar="ID",
-            help="A thread to try rights in that no agent uses; begin it with a tenant's prefix.",
-        ),
-    ] = "langgraph-dynamodb-doctor",
+    context: CommandContext, *, role: Role = "agent", thread_id: str = "langgraph-dynamodb-doctor"
 ) -> None:
     """Check the connection, the rights, the table and the clock.
 
     It prints a remedy for each problem. It changes nothing: to test rights to write, it
     sends requests whose condition cannot be true. If there is a problem, it ends with exit code 8. Decide yourself
     whether a warning matters.
+
+    Options:
+        role: The policy that the caller should have.
+        thread_id ID: A thread to try rights in that no agent uses; begin it with a tenant's prefix.
     """
     findings = list(context.output.track("checking", _findings(context, role, thread_id)))
     _print(context, findings)

@@ -26,23 +26,20 @@ Written: TypeAlias = Annotated[
 ]
 
 
-def import_(
-    context: CommandContext,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The exported file; - is standard input.")],
-    *,
-    thread_id: Annotated[
-        str | None, typer.Option("--as", metavar="THREAD", help="Another id for the thread.")
-    ] = None,
-) -> None:
+def import_(context: CommandContext, file: Path, *, as_: str | None = None) -> None:
     """Store a thread that was exported, and compare it with the file.
 
     The thread keeps its id, unless you give another one. The command checks the whole file before it stores anything.
     If the thread exists already, it stores only what is missing. If the thread has continued since, it changes nothing.
     It creates no object that the file names.
+
+    Options:
+        file FILE: The exported file; - is standard input.
+        as_ THREAD: Another id for the thread.
     """
     target = TableEndpoint(context.saver)
     with readable_file(file) as stream:
-        found = FileEndpoint(stream, target, thread_id)
+        found = FileEndpoint(stream, target, as_)
         (own_id,) = found.thread_ids()
         count = len(found.refs(own_id))
         if not count:

@@ -48,27 +48,10 @@ def threads(
     context: CommandContext,
     *,
     owner: Owner = None,
-    since: Annotated[
-        timedelta | None,
-        typer.Option(
-            parser=parse_age,
-            metavar="AGE",
-            help="Only threads that were active since, such as 7d, found by the directory without a scan.",
-        ),
-    ] = None,
-    waiting: Annotated[bool, typer.Option("--waiting", help="Only threads that wait for a human.")] = False,
-    without_owner: Annotated[
-        bool,
-        typer.Option(
-            "--without-owner", help="Only threads that the directory lacks, or has without an owner."
-        ),
-    ] = False,
-    expired: Annotated[
-        bool,
-        typer.Option(
-            "--expired", help="With --owner or --since: also what expired for readers and is still stored."
-        ),
-    ] = False,
+    since: Annotated[timedelta | None, typer.Option(parser=parse_age)] = None,
+    waiting: bool = False,
+    without_owner: bool = False,
+    expired: bool = False,
     limit: Limit = 50,
 ) -> None:
     """List threads: last activity and step, waiting or not.
@@ -81,6 +64,12 @@ def threads(
     says so. --limit 0 and --without-owner read everything. With --json, a list of the whole table has the bytes that
     each thread stores; for that, the command transfers what it reads. It deserializes nothing. A thread is "waiting"
     if a task of its newest checkpoint called interrupt().
+
+    Options:
+        since AGE: Only threads that were active since, such as 7d, found by the directory without a scan.
+        waiting: Only threads that wait for a human.
+        without_owner: Only threads that the directory lacks, or has without an owner.
+        expired: With --owner or --since: also what expired for readers and is still stored.
     """
     of_index = owner is not None or since is not None
     if of_index and without_owner:
@@ -244,16 +233,7 @@ def _looked_up(storage: Storage, listed: _ThreadList, thread_id: str) -> Op[Scan
 
 
 def directory(
-    context: CommandContext,
-    thread_ids: ThreadIds = None,
-    *,
-    file: From = None,
-    owner_from: Annotated[
-        str,
-        typer.Option(
-            "--owner-from", metavar="KEY", help="The key of a checkpoint's metadata with the owner."
-        ),
-    ] = "user_id",
+    context: CommandContext, thread_ids: ThreadIds = None, *, file: From = None, owner_from: str = "user_id"
 ) -> None:
     """Enter existing threads in the directory that lists them.
 
@@ -265,6 +245,9 @@ def directory(
 
     If no checkpoint of a thread names an owner, the thread is entered without one, and --owner of other commands does
     not find it. The command lists such threads, and ends with exit code 8.
+
+    Options:
+        owner_from KEY: The key of a checkpoint's metadata with the owner.
     """
     if not owner_from:
         raise CommandError(Exit.USAGE, "--owner-from is empty; give a key of the metadata, such as user_id")

@@ -11,7 +11,6 @@ from typing import Annotated, Any, Generic, TypeAlias, TypeVar
 
 import typer
 
-from .._operations.arguments import COUNT_MAX
 from .._operations.error_collector import OF_ONE_THREAD
 from .._operations.overview import ScannedPage, is_stored, scan_threads
 from ..errors import CheckpointerInputError, CheckpointNotFoundError
@@ -40,15 +39,6 @@ From: TypeAlias = Annotated[
 ]
 AllThreads: TypeAlias = Annotated[
     bool, typer.Option("--all", help="Every thread of the table, found by a scan.")
-]
-KeepLast: TypeAlias = Annotated[
-    int,
-    typer.Option(
-        min=1,
-        max=COUNT_MAX,
-        metavar="N",
-        help="The number of checkpoints that a prune keeps in each namespace.",
-    ),
 ]
 
 

@@ -34,7 +34,6 @@ Prefix: TypeAlias = Annotated[
 # What separates labels, begins an escape, or is a character that a terminal obeys.
 _ESCAPED = re.compile("[\x00-\x1f%/\x7f]")
 _NO_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
-Key = Annotated[str, typer.Argument(metavar="KEY", help="The key of the memory.")]
 _FROM = "LANGGRAPH_MIGRATE_FROM"
 Limit = Annotated[int, typer.Option(min=1, max=COUNT_MAX, metavar="N", help="How many to list at most.")]
 
@@ -86,8 +85,12 @@ def list_(context: CommandContext, prefix: Prefix = "", *, limit: Limit = 50) ->
     _say_if_more(context, len(found), limit, "namespace")
 
 
-def get(context: CommandContext, namespace: Labels, name: Key) -> None:
-    """Show a memory with its times and its revision."""
+def get(context: CommandContext, namespace: Labels, name: str) -> None:
+    """Show a memory with its times and its revision.
+
+    Options:
+        name KEY: The key of the memory.
+    """
     found = _found(context, one_namespace(namespace), name)
     if context.output.as_json:
         context.output.json(_record(found))
@@ -99,18 +102,13 @@ def get(context: CommandContext, namespace: Labels, name: Key) -> None:
 
 
 def search(
-    context: CommandContext,
-    prefix: Prefix = "",
-    *,
-    query: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TEXT", help="Find memories that are similar to a text; the store needs an index."
-        ),
-    ] = None,
-    limit: Limit = 50,
+    context: CommandContext, prefix: Prefix = "", *, query: str | None = None, limit: Limit = 50
 ) -> None:
-    """List memories under a namespace, newest first or most similar."""
+    """List memories under a namespace, newest first or most similar.
+
+    Options:
+        query TEXT: Find memories that are similar to a text; the store needs an index.
+    """
     labels = parse_labels(prefix)
     if query is not None and not context.store_embeds:
         msg = "--query needs a store that embeds texts; give --config with an index under `store:`"
@@ -127,23 +125,19 @@ def search(
 
 
 def delete(
-    context: CommandContext,
-    namespace: Labels,
-    name: Annotated[
-        str | None, typer.Argument(metavar="[KEY]", help="The key of the memory.", show_default=False)
-    ] = None,
-    *,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Delete every memory under the namespace, instead of one.")
-    ] = False,
+    context: CommandContext, namespace: Labels, name: str | None = None, *, all_: bool = False
 ) -> None:
     """Delete a memory, or all under a namespace.
 
     Only a backup or point-in-time recovery can bring them back. If --all ends with an error, run it again
     to continue.
+
+    Options:
+        name [KEY]: The key of the memory.
+        all_: Delete every memory under the namespace, instead of one.
     """
     labels = one_namespace(namespace)
-    if (name is None) != everything:
+    if (name is None) != all_:
         raise CommandError(
             Exit.USAGE, "give the key of a memory, or --all for every memory under the namespace"
         )
@@ -175,37 +169,26 @@ def export(context: CommandContext, prefix: Labels, file: Written = PIPE) -> Non
     say_written(context, file, document, counted(count, "memory", "memories"))
 
 
-def import_(
-    context: CommandContext,
-    file: Annotated[
-        Path | None,
-        typer.Argument(metavar="[FILE]", help="An exported file; - is standard input.", show_default=False),
-    ] = None,
-    *,
-    source: Annotated[
-        str | None,
-        typer.Option(
-            "--from",
-            metavar="PLACE",
-            help="Another store, instead of a file; `langgraph-dynamodb docs migrating` lists the places. Pass a"
-            f" password in the environment, as {_FROM}.",
-        ),
-    ] = None,
-) -> None:
+def import_(context: CommandContext, file: Path | None = None, *, from_: str | None = None) -> None:
     """Store memories of a file, or of another store.
 
     They keep their times, and their ttls if the source shows them. The command checks a whole file before it stores
     anything, and only reads another store. It reads each memory back and compares it. It skips memories that the table
     has already, or has newer, so you can repeat the command. If the store has an index, it embeds texts again.
+
+    Options:
+        file [FILE]: An exported file; - is standard input.
+        from_ PLACE: Another store, instead of a file; `langgraph-dynamodb docs migrating` lists the places. Pass a
+            password in the environment, as LANGGRAPH_MIGRATE_FROM.
     """
     if file is None:
-        source = source or os.environ.get(_FROM)
-    if (file is None) == (source is None):
+        from_ = from_ or os.environ.get(_FROM)
+    if (file is None) == (from_ is None):
         raise CommandError(Exit.USAGE, f"give a file, or --from with another store\n{ENDPOINTS}")
     store = context.embedding_store
     with ExitStack() as stack:
         if file is None:
-            records = stack.enter_context(open_memories(str(source)))
+            records = stack.enter_context(open_memories(str(from_)))
         else:
             stream = stack.enter_context(readable_file(file))
             for record in read_memories(stream):

@@ -8,9 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
-
-import typer
+from typing import Any
 
 from .._operations.arguments import checked_id
 from .._operations.delete_owner import UNREADABLE, OwnerMemories, check_owner_keys, not_looked_at, owned
@@ -25,15 +23,6 @@ from .many import From, Served, ThreadIds, chosen, conclude, serve
 from .memories import count_memories, labels_text, one_namespace
 from .output import counted, sized
 
-Memories: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--memories",
-        metavar="NAMESPACE",
-        help="With --owner: a namespace of the owner's memories, such as users/ada or users/{owner}. May be given"
-        " several times.",
-    ),
-]
 # The file of an owner's folder that says whose the others are.
 LIST = "threads.json"
 _NAME_CHARACTERS = 60
@@ -45,13 +34,17 @@ def delete(
     *,
     file: From = None,
     owner: Owner = None,
-    memories: Memories = None,
+    memories: list[str] | None = None,
 ) -> None:
     """Delete threads, or what a person has stored.
 
     It deletes a thread with everything that the thread ever stored. Only a backup or point-in-time recovery can bring
     it back. If a thread does not exist, the command deletes the others, and ends with exit code 3. --owner erases
     what a person has stored. At the end, it says what it did not look at.
+
+    Options:
+        memories NAMESPACE: With --owner: a namespace of the owner's memories, such as users/ada or users/{owner}. May
+            be given several times.
     """
     if owner is not None and (thread_ids or file):
         raise CommandError(Exit.USAGE, "give threads, or --owner, not both")
@@ -152,31 +145,14 @@ def person_of(context: CommandContext, owner: str) -> Person:
 
 def export(
     context: CommandContext,
-    thread_id: Annotated[
-        str | None, typer.Argument(metavar="[THREAD]", help="The id of the thread.", show_default=False)
-    ] = None,
+    thread_id: str | None = None,
     file: Written = PIPE,
     *,
     owner: Owner = None,
-    folder: Annotated[
-        Path | None,
-        typer.Option("--to", metavar="FOLDER", help="With --owner: the folder to write the files to."),
-    ] = None,
-    html: Annotated[
-        Path | None,
-        typer.Option(
-            "--html", metavar="FILE", help="Write a page for a browser instead; - is standard output."
-        ),
-    ] = None,
-    mask: Annotated[
-        bool, typer.Option("--mask", help="With --html: leave out values. Types, names and sizes stay.")
-    ] = False,
-    channels: Annotated[
-        str | None,
-        typer.Option(
-            "--channels", metavar="NAMES", help="With --html: mask all but these, such as plan,messages."
-        ),
-    ] = None,
+    to: Path | None = None,
+    html: Path | None = None,
+    mask: bool = False,
+    channels: str | None = None,
 ) -> None:
     """Write a thread, or all threads of an owner, to files.
 
@@ -188,18 +164,25 @@ def export(
 
     --html writes the page of `view` with the thread in it: one file that needs no server and loads nothing, for a bug
     report. It cannot be imported. Ids, names of nodes and channels, and keys of objects stay readable under --mask.
+
+    Options:
+        thread_id [THREAD]: The id of the thread.
+        to FOLDER: With --owner: the folder to write the files to.
+        html FILE: Write a page for a browser instead; - is standard output.
+        mask: With --html: leave out values. Types, names and sizes stay.
+        channels NAMES: With --html: mask all but these, such as plan,messages.
     """
-    if html is not None and thread_id is not None and file == PIPE and owner is None and folder is None:
+    if html is not None and thread_id is not None and file == PIPE and owner is None and to is None:
         _export_page(context, thread_id, html, mask=mask, channels=channels)
         return
     if html is not None or mask or channels is not None:
         raise CommandError(
             Exit.USAGE, "give a thread and --html with a file; --mask and --channels go with that"
         )
-    if owner is not None and folder is not None and thread_id is None:
-        _export_owner(context, owner, folder)
+    if owner is not None and to is not None and thread_id is None:
+        _export_owner(context, owner, to)
         return
-    if thread_id is None or owner is not None or folder is not None:
+    if thread_id is None or owner is not None or to is not None:
         raise CommandError(Exit.USAGE, "give a thread, or --owner with --to")
     with written_file(context, file) as stream:
         exported = export_thread(TableEndpoint(context.saver), thread_id, stream)

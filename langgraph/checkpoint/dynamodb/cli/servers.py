@@ -49,29 +49,21 @@ class _JsonLines(logging.Formatter):
 def gateway(
     context: CommandContext,
     *,
-    host: Annotated[
-        str,
-        typer.Option(
-            metavar="ADDRESS", help="The address to listen on; 0.0.0.0 is every address of this machine."
-        ),
-    ] = _LOCAL,
-    port: Annotated[
-        int, typer.Option(metavar="N", help="The port; 0 takes a free one.", min=0, max=65535)
-    ] = 8000,
-    insecure: Annotated[
-        bool,
-        typer.Option(
-            "--insecure",
-            help="Accept every request from this machine without authentication, and none from elsewhere. For"
-            " development.",
-        ),
-    ] = False,
+    host: str = _LOCAL,
+    port: Annotated[int, typer.Option(min=0, max=65535)] = 8000,
+    insecure: bool = False,
 ) -> None:
     """Serve agents that have no access to the table.
 
     It runs until SIGTERM or Ctrl-C, and then answers the requests under way. Configure who may do what under `gateway:`
     in the file of --config, or in environment variables such as LANGGRAPH_GATEWAY_PRINCIPALS; see `langgraph-dynamodb
     docs gateway`. It writes its log to standard error, one JSON object per line.
+
+    Options:
+        host ADDRESS: The address to listen on; 0.0.0.0 is every address of this machine.
+        port N: The port; 0 takes a free one.
+        insecure: Accept every request from this machine without authentication, and none from elsewhere. For
+            development.
     """
     serve(context, _application(context, host, insecure=insecure), host, port)
 
@@ -137,22 +129,20 @@ def _raise_limit_of_connections() -> None:
 
 def view(
     context: CommandContext,
-    thread_id: Annotated[
-        str | None, typer.Argument(metavar="THREAD", help="The id of the thread to begin with.")
-    ] = None,
+    thread_id: str | None = None,
     *,
-    port: Annotated[
-        int,
-        typer.Option(min=0, max=65535, metavar="N", help="The port; 0 takes a free one."),
-    ] = 0,
-    browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")
-    ] = True,
+    port: Annotated[int, typer.Option(min=0, max=65535)] = 0,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser")] = True,
 ) -> None:
     """Show threads on a page in the browser, step by step.
 
     It serves the page to this machine only, until Ctrl-C. Anyone on this machine who has the address with its random
     token can open it. It needs the reader's policy, and changes nothing. Nothing that a value names is imported or run.
+
+    Options:
+        thread_id THREAD: The id of the thread to begin with.
+        port N: The port; 0 takes a free one.
+        browser: Open the page in a browser.
     """
     try:
         from ..view.responses import Responses  # noqa: PLC0415 - `gateway` does without the page.

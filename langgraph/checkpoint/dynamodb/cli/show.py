@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import islice, zip_longest
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.serde.types import ERROR
 
@@ -28,16 +27,18 @@ def show(
     context: CommandContext,
     thread_id: ThreadId,
     *,
-    checkpoint: Annotated[
-        str | None, typer.Option(metavar="ID", help="A checkpoint's id; otherwise the newest one.")
-    ] = None,
+    checkpoint: str | None = None,
     namespace: Namespace = "",
-    full: Annotated[bool, typer.Option("--full", help="Show long values in full.")] = False,
+    full: bool = False,
 ) -> None:
     """Show a checkpoint: state, pending writes, interrupts.
 
     Messages are printed as a conversation. Nothing that a value names is imported or run, so objects are printed as
     their fields. Long values are cut, with their size; --json prints everything.
+
+    Options:
+        checkpoint ID: A checkpoint's id; otherwise the newest one.
+        full: Show long values in full.
     """
     found = _found(context, thread_id, namespace, checkpoint)
     shown = _described(context, found)

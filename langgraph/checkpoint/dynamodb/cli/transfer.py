@@ -7,9 +7,6 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Annotated
-
-import typer
 
 from .._format.items import Partition
 from .._operations.copy import checked_places, copy_thread
@@ -29,27 +26,19 @@ _FROM, _TO = "LANGGRAPH_MIGRATE_FROM", "LANGGRAPH_MIGRATE_TO"
 _DONE = (Status.MOVED, Status.COMPLETE, Status.AHEAD)
 
 
-def copy(
-    context: CommandContext,
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="The thread to copy.")],
-    target: Annotated[str, typer.Argument(metavar="TARGET", help="The id of the copy.")],
-    *,
-    from_table: Annotated[
-        str | None,
-        typer.Option(
-            "--from",
-            metavar="TABLE",
-            help="The name or ARN of the table that has the thread, such as one restored to a point in time.",
-        ),
-    ] = None,
-) -> None:
+def copy(context: CommandContext, source: str, target: str, *, from_: str | None = None) -> None:
     """Copy a thread to another id, or from another table.
 
     It copies every checkpoint with its pending writes, as it is stored. If the target has other checkpoints, they stay,
     and the command says so. The copy has the owner, the title and the metadata of the thread, and the ttl of the
     configuration. If the command is interrupted, run it again.
+
+    Options:
+        source SOURCE: The thread to copy.
+        target TARGET: The id of the copy.
+        from_ TABLE: The name or ARN of the table that has the thread, such as one restored to a point in time.
     """
-    read = context.storage if from_table is None else _storage_of(context, from_table)
+    read = context.storage if from_ is None else _storage_of(context, from_)
     places = checked_places(read, context.storage, source, target)
     if not context.run(is_stored(read, source)):
         msg = f"table {read.table.name} has no thread {source!r}; `threads` lists those that there are"
@@ -96,24 +85,8 @@ def migrate(
     context: CommandContext,
     thread_ids: ThreadIds = None,
     *,
-    source: Annotated[
-        str | None,
-        typer.Option(
-            "--from",
-            metavar="PLACE",
-            help="The source of the threads; `langgraph-dynamodb docs migrating` lists the places. Pass a password"
-            f" in the environment, as {_FROM}.",
-        ),
-    ] = None,
-    target: Annotated[
-        str | None,
-        typer.Option(
-            "--to",
-            metavar="PLACE",
-            help="The target for threads of the table, another place of those. In the environment it is"
-            f" {_TO}.",
-        ),
-    ] = None,
+    from_: str | None = None,
+    to: str | None = None,
     file: From = None,
 ) -> None:
     """Move threads from another saver into the table, or back.
@@ -121,7 +94,14 @@ def migrate(
     It moves everything that a thread has, and reads it back on both sides to compare. Without thread ids, it moves all
     threads of the source. It only reads the source, and skips what the target already has. So run the same command
     again to continue after an interruption, or to move what was stored since.
+
+    Options:
+        from_ PLACE: The source of the threads; `langgraph-dynamodb docs migrating` lists the places. Pass a password in
+            the environment, as LANGGRAPH_MIGRATE_FROM.
+        to PLACE: The target for threads of the table, another place of those. In the environment it is
+            LANGGRAPH_MIGRATE_TO.
     """
+    source, target = from_, to
     if source is None and target is None:
         # An option goes over both variables: who moves threads back may have left the other one set.
         source, target = (os.environ.get(name) or None for name in (_FROM, _TO))

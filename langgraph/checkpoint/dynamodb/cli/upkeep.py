@@ -13,6 +13,7 @@ import typer
 
 from .._format import items
 from .._format.moments import stored_at
+from .._operations.arguments import COUNT_MAX
 from .._operations.delete import Forecast, foresee_prune, is_of_any_age, prune_thread
 from .._operations.verify import Verification, repair_thread, scan_partitions, verify_thread
 from ..errors import CheckpointNotFoundError
@@ -27,9 +28,7 @@ def verify(
     *,
     file: many.From = None,
     all_threads: many.AllThreads = False,
-    repair: Annotated[
-        bool, typer.Option("--repair", help="Remove what nothing can reach. Agents can continue meanwhile.")
-    ] = False,
+    repair: bool = False,
 ) -> None:
     """Check everything that threads have stored.
 
@@ -40,6 +39,9 @@ def verify(
     --repair claims the thread, and removes segments and writes that nothing needs, but no checkpoint. If only the scan
     of --all finds a namespace, it registers the namespace, so that deletions find it. It cannot repair damage: restore
     the item from a backup, or delete the thread.
+
+    Options:
+        repair: Remove what nothing can reach. Agents can continue meanwhile.
     """
     many.check_all_or_named(thread_ids, file, all_threads=all_threads)
     scanned = _scanned(context) if all_threads else {}
@@ -164,20 +166,17 @@ def prune(
     *,
     file: many.From = None,
     all_threads: many.AllThreads = False,
-    keep_last: many.KeepLast = 1,
-    older_than: Annotated[
-        timedelta | None,
-        typer.Option(
-            metavar="AGE",
-            parser=parse_age,
-            help="Remove only checkpoints that are older, such as 30d, 12h or 2w.",
-        ),
-    ] = None,
+    keep_last: Annotated[int, typer.Option(min=1, max=COUNT_MAX)] = 1,
+    older_than: Annotated[timedelta | None, typer.Option(parser=parse_age)] = None,
 ) -> None:
     """Remove old checkpoints from threads.
 
     It also removes writes and values that only these checkpoints need, and keeps what delta channels are rebuilt from.
     Agents can keep running. Ages come from LangGraph's checkpoint ids; checkpoints with other ids never count as old.
+
+    Options:
+        keep_last N: The number of checkpoints that a prune keeps in each namespace.
+        older_than AGE: Remove only checkpoints that are older, such as 30d, 12h or 2w.
     """
     many.check_all_or_named(thread_ids, file, all_threads=all_threads)
     found = many.chosen(context, thread_ids, file, scan=all_threads)
