@@ -124,6 +124,9 @@ def error_page() -> Iterator[str]:
     yield "This page is for developers who handle or report an error. It is generated from"
     yield f"`{errors.__name__}`. Every message names what is wrong and what to do about it."
     yield "[The runbook](../runbook.md) lists messages, and the commands that help.\n"
+    yield "An error of a request that failed also has `code`, AWS's code such as `ThrottlingException`;"
+    yield "`attempts`, how often the request was sent; and `request_id`, AWS's or the gateway's. In every"
+    yield "other error they are `None`.\n"
     yield _head("exception", "also a", "cause", "remedy", "problem type of the gateway")
     for each in error_classes():
         cause, _, remedy = (inspect.getdoc(each) or "").partition("\n\n")

@@ -33,7 +33,7 @@ from langgraph.checkpoint.dynamodb._runtime.failures import is_transient
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from tests.support.checkpoints import thread_config
 from tests.support.operations import Side, ask, both_sides
-from tests.support.scripted import DROPPED, Scripted, scripted_server
+from tests.support.scripted import DROPPED, REQUEST_ID, Scripted, scripted_server
 
 TRANSIENT = {
     "failed": (500, "InternalServerError"),
@@ -122,6 +122,18 @@ def test_what_goes_on_failing_is_told_with_the_remedy_the_attempts_and_the_time(
     assert re.search(rf"\. Gave up after {attempts_made} attempts in \d+\.\d s$", str(raised.value))
     # botocore was told not to retry, which is nobody's concern.
     assert "max retries" not in str(raised.value)
+    error, (_, code) = raised.value, TRANSIENT[failure]
+    assert (error.code, error.attempts) == (code or None, attempts_made)
+    assert error.request_id == (REQUEST_ID if code else None)
+
+
+@both_sides
+def test_an_error_of_the_set_up_has_the_code_and_the_request(endpoint: Scripted, side: Side) -> None:
+    endpoint.always = (400, "AccessDeniedException")
+    with pytest.raises(CheckpointerConfigurationError) as raised:
+        _read(side, _saver(endpoint.address))
+    assert (raised.value.code, raised.value.request_id) == ("AccessDeniedException", REQUEST_ID)
+    assert CheckpointerConfigurationError("another").code is None
 
 
 def test_attempts_go_on_for_all_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from tests.support import http_stand_in
 from tests.support.http_stand_in import Answer, Asked
 
 DROPPED = (0, "")
+REQUEST_ID = "REQUEST"
 
 
 @dataclass
@@ -34,7 +35,8 @@ class Scripted:
             return http_stand_in.DROPPED
         error = {"__type": f"com.amazonaws.dynamodb.v20120810#{code}", **self.details}
         body = json.dumps({"Items": [], "Count": 0} if status == 200 else error).encode()
-        return Answer(status, body, {"Content-Type": "application/x-amz-json-1.0"})
+        headers = {"Content-Type": "application/x-amz-json-1.0", "x-amzn-RequestId": REQUEST_ID}
+        return Answer(status, body, headers)
 
 
 @contextlib.contextmanager

@@ -15,6 +15,13 @@ class CheckpointerError(Exception):
     Raised itself if a gateway does not answer. Call again: every method may be repeated.
     """
 
+    code: str | None = None
+    """AWS's code of the request that failed, such as `ThrottlingException`; `None` if it got no response."""
+    attempts: int | None = None
+    """How often the request was sent before the call gave up; `None` if it is not why the call failed."""
+    request_id: str | None = None
+    """AWS's id of the last attempt, or the gateway's id of the request; `None` if there is none."""
+
 
 class CheckpointerUnavailableError(CheckpointerError):
     """DynamoDB throttled, failed or did not answer for all of `retry_seconds`; botocore's error is the `__cause__`.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import re
 import time
 from collections.abc import Callable, Coroutine
 from email.utils import formatdate
@@ -19,7 +20,7 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 from langgraph.store.base import PutOp
 
-from langgraph.checkpoint.dynamodb import CheckpointerError, DynamoDBSaver
+from langgraph.checkpoint.dynamodb import CheckpointerError, CheckpointerUnavailableError, DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.schema import table_schema
 from langgraph.checkpoint.dynamodb._runtime import attempts, clients
 from langgraph.checkpoint.dynamodb._runtime.attempts import Attempts
@@ -281,7 +282,12 @@ def test_the_agent_is_told_that_the_table_throttles_or_does_not_answer(
     monkeypatch.setattr(attempts, "_silent_until", 0.0)
     events, is_throttled = Collected(), error is throttled
     with caplog.at_level(logging.WARNING):
-        told = str(run(main))
+        failure = run(main)
+    told = str(failure)
+    assert isinstance(failure, CheckpointerUnavailableError)
+    assert failure.code == ("ThrottlingException" if is_throttled else None)
+    assert (failure.attempts or 0) > 10
+    assert re.fullmatch(r"[0-9a-f]{32}", failure.request_id or "")
     says = "throttles the gateway's table: one partition key gets more requests than DynamoDB allows"
     says = f"DynamoDB {says}" if is_throttled else "the gateway's table does not answer"
     assert says in told

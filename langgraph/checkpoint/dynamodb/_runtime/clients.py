@@ -23,7 +23,7 @@ from .._format.limits import CONNECT_SECONDS, POOL_CONNECTIONS, READ_SECONDS, RE
 from ..errors import CheckpointerConfigurationError, CheckpointerUnavailableError
 from ..version import __version__, requirement
 from .attempts import Attempts
-from .failures import is_transient, locating, misfit, outage_remedy
+from .failures import about_request, is_transient, locating, misfit, outage_remedy
 from .fork import without_forks
 from .loops import Connections, LoopConnections
 from .steps import Call
@@ -153,7 +153,8 @@ class Clients(Connections):
         if not is_transient(error):
             return
         told = outage_remedy(_table_of(call), error)
-        raise CheckpointerUnavailableError(f"{told}. Gave up after {attempts.spent}") from error
+        failure = CheckpointerUnavailableError(f"{told}. Gave up after {attempts.spent}")
+        raise about_request(failure, error, attempts.number) from error
 
     def client(self) -> Any:
         """Return the blocking client; make it if there is none."""

@@ -7,10 +7,13 @@ from contextlib import contextmanager, suppress
 from errno import ECONNREFUSED
 from importlib import metadata
 from ipaddress import ip_address
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from .._format.schema import DOCS_COMMAND
+from ..errors import CheckpointerError
+
+Failure = TypeVar("Failure", bound=CheckpointerError)
 
 THROTTLED = frozenset(
     {
@@ -87,6 +90,15 @@ def error_code(error: object) -> str:
     if not isinstance(response, dict):
         return ""
     return str(response.get("Error", {}).get("Code", ""))
+
+
+def about_request(failure: Failure, error: Exception, attempts: int | None = None) -> Failure:
+    """Return an error of ours with the code and the id of a failed request, and how often it was sent."""
+    failure.code = error_code(error) or None
+    failure.attempts = attempts
+    response = getattr(error, "response", None) or {}
+    failure.request_id = response.get("ResponseMetadata", {}).get("RequestId")
+    return failure
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from .._format.schema import INDEX_REMEDY, PARTITION_KEY, SORT_KEY, TEMPLATE_COM
 from ..errors import CheckpointerConfigurationError, CheckpointerError, CheckpointerUnavailableError
 from ..protocol import Change
 from .attempts import backoff_seconds
-from .failures import account_remedy, error_code, located, text_of
+from .failures import about_request, account_remedy, error_code, located, text_of
 from .steps import Call, Op
 
 T = TypeVar("T")
@@ -156,10 +156,12 @@ class Table:
         total, attempt, waited = len(left), 0, 0.0
         while left:
             if attempt > 0 and waited >= self.retry_seconds:
-                raise CheckpointerUnavailableError(
+                failure = CheckpointerUnavailableError(
                     f"table {self.name}: {len(left)} of {total} items of a {method} were still unprocessed"
                     f" after {waited:.0f} s of retries; raise the table's capacity or send less at once"
                 )
+                failure.attempts = attempt
+                raise failure
             # The last attempt is when the time is up, and not a wait before that.
             delay = min(self.backoff(attempt), self.retry_seconds - waited)
             waited += delay
@@ -181,7 +183,7 @@ class Table:
         """Raise a request's error, as one of our exceptions if the set-up is wrong."""
         remedy = None if isinstance(error, CheckpointerError) else _remedy(self.name, error, index)
         if remedy is not None:
-            raise CheckpointerConfigurationError(remedy) from error
+            raise about_request(CheckpointerConfigurationError(remedy), error) from error
         raise error
 
 

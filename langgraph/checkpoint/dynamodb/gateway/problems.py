@@ -16,7 +16,7 @@ from langgraph.store.base import InvalidNamespaceError
 
 from .. import errors
 from .._format.codec import UnreadableError
-from .._runtime.failures import is_transient, throttling
+from .._runtime.failures import error_code, is_transient, throttling
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:langgraph-dynamodb:error:"
@@ -120,12 +120,14 @@ def problem_of(error: Exception) -> ProblemError:
 def unanswered(error: Exception) -> ProblemError:
     """Return the problem for a request that the table did not answer, or throttled."""
     # The saver's error comes from that of its last attempt, unless only a part of a batch was left.
-    cause = throttling(error.__cause__ if isinstance(error.__cause__, Exception) else error)
-    if cause is None:
-        detail, more = "the gateway's table does not answer; send the request again", {}
-    else:
-        detail, more = f"DynamoDB throttles the gateway's table: {cause}", {"throttled": True}
-    return _unavailable(detail, errors.CheckpointerUnavailableError, **more)
+    source = error.__cause__ if isinstance(error.__cause__, Exception) else error
+    code, cause = error_code(source), throttling(source)
+    detail = (
+        "the gateway's table does not answer; send the request again"
+        if cause is None
+        else f"DynamoDB throttles the gateway's table: {cause}"
+    )
+    return _unavailable(detail, errors.CheckpointerUnavailableError, **({"code": code} if code else {}))
 
 
 def _unavailable(

@@ -24,6 +24,7 @@ import httpx
 
 from .. import errors
 from .._runtime.attempts import Attempts
+from .._runtime.failures import THROTTLED
 from .._runtime.steps import Call
 from ..errors import CheckpointerConfigurationError, CheckpointerError
 from ..gateway.call import asked_in
@@ -93,17 +94,16 @@ _WORDS_MAX = 1000
 class TurnedAwayError(Exception):
     """The gateway does not serve a request at the moment."""
 
-    def __init__(self, failure: CheckpointerError, problem: Mapping[str, Any], after_seconds: float) -> None:
-        """Take the error to raise if retries do not help, the problem, and how many seconds the gateway asks to wait.
+    def __init__(self, failure: CheckpointerError, after_seconds: float) -> None:
+        """Take the error to raise if retries do not help, and how many seconds the gateway asks to wait.
 
         If the gateway's table throttles, a client waits by itself, as a saver on the table does.
         """
         super().__init__(str(failure))
         self.failure = failure
-        is_throttled = problem.get("throttled") is True
-        self.after_seconds = 0.0 if is_throttled else after_seconds
+        self.after_seconds = 0.0 if failure.code in THROTTLED else after_seconds
         # By this, events count it as DynamoDB's own error.
-        self.response = {"Error": {"Code": "ThrottlingException"}} if is_throttled else {}
+        self.response = {"Error": {"Code": failure.code or ""}}
 
 
 def failure_of(response: Reply, url: str, request_id: str) -> Exception:
@@ -116,8 +116,11 @@ def failure_of(response: Reply, url: str, request_id: str) -> Exception:
     """
     failure = _failure(response, url, request_id)
     problem, status = _problem(response), response.status_code
+    code = problem.get("code")
+    failure.code = code if isinstance(code, str) else None
+    failure.request_id = response.headers.get(REQUEST_ID) or request_id
     if status in _PASSING or (status == _PASSING_WITHOUT_PROBLEM and not problem):
-        return TurnedAwayError(failure, problem, _after_seconds(response))
+        return TurnedAwayError(failure, _after_seconds(response))
     return failure
 
 
@@ -299,6 +302,9 @@ class Exchange:
         wait = self._attempts.seconds_to_next(error, after_seconds)
         if wait is None:
             told = self._told(error)
+            if isinstance(told, CheckpointerError):
+                told.attempts = self._attempts.number
+                told.request_id = told.request_id or self.request_id
             raise told from (None if told is error else error)
         return wait
 
