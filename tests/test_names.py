@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -17,23 +18,29 @@ def _sources() -> tuple[Path, ...]:
 
 
 def _shared_names(sources: Iterable[Path]) -> Mapping[str, list[str]]:
-    """Return the class names that several modules define, with the modules. A private class is its module's own."""
+    """Return the names, but for underscores in front, that several classes have, with their modules."""
     found: dict[str, list[str]] = {}
     for path in sources:
-        for each in ast.parse(path.read_text()).body:
-            if isinstance(each, ast.ClassDef) and not each.name.startswith("_"):
-                found.setdefault(each.name, []).append(path.name)
+        for each in ast.walk(ast.parse(path.read_text())):
+            if isinstance(each, ast.ClassDef):
+                found.setdefault(each.name.lstrip("_"), []).append(path.name)
     return {name: modules for name, modules in found.items() if len(modules) > 1}
 
 
-def test_no_two_classes_share_a_name() -> None:
+def test_no_two_classes_share_a_name_or_differ_by_an_underscore() -> None:
     assert _shared_names(_sources()) == {}
 
 
 def test_a_shared_name_is_noticed(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        (tmp_path / f"{name}.py").write_text("class Budget: ...\nclass _Run: ...\n")
+    for name, classes in {"a": "class Budget: ...\nclass _Run: ...", "b": "class _Budget: ..."}.items():
+        (tmp_path / f"{name}.py").write_text(classes)
     assert _shared_names(sorted(tmp_path.iterdir())) == {"Budget": ["a.py", "b.py"]}
+
+
+def test_at_most_two_rooms_have_a_module_of_the_same_name() -> None:
+    counts = Counter(path.stem for path in _sources())
+    assert counts.pop("__init__") > 1
+    assert [name for name, count in counts.items() if count > 2] == []
 
 
 def test_docstrings_do_not_begin_with_what() -> None:

@@ -123,7 +123,7 @@ class TenantCredentials:
             import botocore.session  # noqa: PLC0415
 
             session: Any = botocore.session.get_session()
-        session.register_component("credential_provider", _TenantCredentials(self))
+        session.register_component("credential_provider", _TenantChain(self))
         return boto3.Session(botocore_session=session)
 
     def current(self) -> ReadOnlyCredentials:
@@ -253,7 +253,7 @@ def _fault(answer: Any) -> str | None:
     return None
 
 
-class _TenantCredentials:
+class _TenantChain:
     """The credential chain of a session of botocore, and what it finds: the credentials of each request's tenant."""
 
     method = "tenant"

@@ -154,7 +154,7 @@ def _summary_row(found: ThreadSummary) -> Sequence[object]:
 
 
 @dataclass(frozen=True)
-class _ThreadList:
+class _ScannedThreads:
     """The newest threads of the table, or of the part of it that was read."""
 
     thread_ids: Sequence[str]
@@ -162,15 +162,15 @@ class _ThreadList:
     """By the key of the root's partition, the bytes of all threads, if the whole table was read for JSON."""
     note: str | None = None
 
-    def limited(self, limit: int, of: str) -> _ThreadList:
+    def limited(self, limit: int, of: str) -> _ScannedThreads:
         """Return as many threads as are wanted, with a note if there are more."""
         if not limit or len(self.thread_ids) <= limit:
             return self
         note = f"Listed: {limit} of {of}; --limit 0 lists all."
-        return _ThreadList(self.thread_ids[:limit], self.bytes, note)
+        return _ScannedThreads(self.thread_ids[:limit], self.bytes, note)
 
 
-def _ownerless(context: CommandContext, limit: int) -> _ThreadList:
+def _ownerless(context: CommandContext, limit: int) -> _ScannedThreads:
     """Return the newest threads whose item names no owner."""
     listed = _newest(context, 0)
     ordered = listed.thread_ids
@@ -181,7 +181,7 @@ def _ownerless(context: CommandContext, limit: int) -> _ThreadList:
     return replace(listed, thread_ids=found).limited(limit, f"{len(found):,} threads without an owner")
 
 
-def _newest(context: CommandContext, limit: int) -> _ThreadList:
+def _newest(context: CommandContext, limit: int) -> _ScannedThreads:
     """Return the newest threads of the table, or of the part of it that was read."""
     newest: dict[str, str] = {}
     sizes = Counter[str]()
@@ -198,12 +198,12 @@ def _newest(context: CommandContext, limit: int) -> _ThreadList:
     ordered = sorted(newest, key=newest.__getitem__, reverse=True)
     count = counted(len(ordered), "thread")
     if is_whole:
-        return _ThreadList(ordered, sizes if with_bytes else None).limited(limit, count)
+        return _ScannedThreads(ordered, sizes if with_bytes else None).limited(limit, count)
     note = (
         f"Listed: the newest {limit} of the {count} in the part of the table that was read; there may be newer ones."
         " --limit 0 reads the whole table."
     )
-    return _ThreadList(ordered[:limit], note=note)
+    return _ScannedThreads(ordered[:limit], note=note)
 
 
 @dataclass(frozen=True)
@@ -220,7 +220,7 @@ class ScannedThread:
     """The bytes of all its items; `None` if the whole table was not read for JSON."""
 
 
-def _looked_up(storage: Storage, listed: _ThreadList, thread_id: str) -> Op[ScannedThread]:
+def _looked_up(storage: Storage, listed: _ScannedThreads, thread_id: str) -> Op[ScannedThread]:
     """Look up a thread. Damage is noted and not raised, so that the list can show the others."""
     size = None if listed.bytes is None else listed.bytes[items.partition_of(thread_id).pk]
     try:

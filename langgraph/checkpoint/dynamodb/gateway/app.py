@@ -199,11 +199,11 @@ def create_gateway(
     Raises:
         CheckpointerConfigurationError: The saver's serializer encrypts in another way than LangGraph's own.
     """
-    service = _Service(saver, limits or Limits(), audit_key=audit_key)
+    service = _Endpoints(saver, limits or Limits(), audit_key=audit_key)
     return service.application(authenticate)
 
 
-class _Service:
+class _Endpoints:
     """The state that the endpoints share."""
 
     def __init__(self, saver: DynamoDBSaver, limits: Limits, *, audit_key: bytes | None) -> None:

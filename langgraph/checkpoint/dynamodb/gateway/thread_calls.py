@@ -227,7 +227,7 @@ def list_checkpoints(
     """List checkpoints, newest first, as many as fit and there is time for. What is null stands for all."""
     if thread_id is None and (checkpoint_ns is not None or checkpoint_id is not None):
         raise CheckpointerInputError("checkpoint_ns and checkpoint_id need a thread_id; leave them out")
-    page, errors = _Page(limit, it.fullness(), it.held), ErrorCollector()
+    page, errors = _PageInProgress(limit, it.fullness(), it.held), ErrorCollector()
     selection = Selection(
         storage=it.storage,
         metadata_filter=filter or {},
@@ -516,7 +516,7 @@ def list_runs(it: Serving, thread_id: ThreadId) -> Op[Runs]:
 
 
 @dataclass
-class _Page:
+class _PageInProgress:
     """A page of a list: as many checkpoints as are wanted and fit, and as there is time for."""
 
     count_max: int | None

@@ -66,7 +66,7 @@ _RECORD = ("namespace", "key", "created_at", "updated_at", "ttl_minutes", "expir
 
 
 @dataclass
-class _Listing:
+class _RemoteListing:
     """The memories that the service has returned of a search, behind its pages."""
 
     namespace: Sequence[str]
@@ -143,7 +143,7 @@ class HttpStore(ServiceClient, TableStore):
             )
             raise CheckpointerConfigurationError(msg)
         super().__init__(self._index, ttl)
-        self._listings = Listings[_Listing](LISTINGS_BYTES_MAX)
+        self._listings = Listings[_RemoteListing](LISTINGS_BYTES_MAX)
         self._connect(
             url,
             options,
@@ -213,7 +213,7 @@ class HttpStore(ServiceClient, TableStore):
         wanted, now = asked.search, time.time()
         listing = self._listings.take(asked.listing, wanted.offset, now)
         if listing is None:
-            listing = self._listings.begin(_Listing(wanted.namespace, now))
+            listing = self._listings.begin(_RemoteListing(wanted.namespace, now))
         needed = wanted.limit - len(listing.found)
         if needed > 0 and not listing.is_whole:
             search = replace(search, offset=wanted.offset + len(listing.found), limit=needed)
@@ -224,7 +224,7 @@ class HttpStore(ServiceClient, TableStore):
             self._listings.keep(asked.listing, wanted.needed, listing, now)
         return page
 
-    def _read_on(self, listing: _Listing, search: StoreSearch) -> Op[None]:
+    def _read_on(self, listing: _RemoteListing, search: StoreSearch) -> Op[None]:
         """Read what a search finds, and what follows as far as it fits into one answer."""
         needed, limit = search.limit, max(search.limit, listing.ahead)
         try:
