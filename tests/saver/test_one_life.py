@@ -6,6 +6,7 @@ A thread that is used stays whole, one that is not goes whole, and what begins u
 from __future__ import annotations
 
 import operator
+import os
 from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any, TypeAlias
@@ -18,11 +19,16 @@ from langgraph.types import Command, interrupt
 from typing_extensions import TypedDict
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from tests.simulation.schedule import search
+from tests.simulation.world import use_small_limits
 from tests.support.graphs import Graph, Saver
 from tests.support.moving_clock import Engine
+from tests.support.random_graphs import random_program
+from tests.support.seeds import RUNS_VARIABLE, VARIABLE, fresh_seed
 
 HOUR = 3600
 DAY = 24 * HOUR
+FIXED_SEED = 1000
 CONFIG: RunnableConfig = {"configurable": {"thread_id": "t"}}
 
 Advance: TypeAlias = Callable[[float], None]
@@ -138,6 +144,16 @@ def test_an_erasure_finds_what_dynamodb_is_late_to_remove() -> None:
     assert engine.model.items()
     saver.delete_thread("t")
     assert not engine.model.items()
+
+
+@pytest.mark.parametrize("source", ["fixed", "fresh"])
+def test_random_programs(source: str, tell: Callable[[str], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Random graphs, and all that happens to their threads, from consecutive seeds; the first that fails is shrunk."""
+    use_small_limits(monkeypatch)
+    first = FIXED_SEED if source == "fixed" else fresh_seed()
+    programs = int(os.environ.get(RUNS_VARIABLE, 4))
+    tell(f"{programs} random programs from {VARIABLE}={first}")
+    search(random_program, range(first, first + programs), VARIABLE)
 
 
 RUNS = (side_by_side, used_daily, travelled, slept)

@@ -8,8 +8,7 @@ import pytest
 
 from tests.simulation.world import use_small_limits
 from tests.support.examples import percent
-
-SCHEDULES_VARIABLE = "LANGGRAPH_DYNAMODB_SCHEDULES"
+from tests.support.seeds import RUNS_VARIABLE
 
 
 @pytest.fixture(autouse=True)
@@ -21,4 +20,4 @@ def _small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def schedules() -> int:
     """Give the number of random schedules to try."""
-    return int(os.environ.get(SCHEDULES_VARIABLE, percent(60)))
+    return int(os.environ.get(RUNS_VARIABLE, percent(60)))

@@ -12,6 +12,10 @@ from tests.support.dynamodb_model import DynamoDBModel
 from tests.support.harness import TABLE
 
 
+class DeadError(BaseException):
+    """The process has died: none of its requests is sent any more."""
+
+
 class Engine:
     """One table, and its clock."""
 
@@ -20,6 +24,8 @@ class Engine:
         self.now = 1_800_000_000.0
         self.lock = threading.RLock()
         self.model = DynamoDBModel(table_schema(TABLE), lambda: self.now)
+        self.requests_left: int | None = None
+        """How many more requests are sent before the process dies; `None` if it does not."""
 
     def advance(self, seconds: float) -> None:
         """Let time pass. DynamoDB removes nothing meanwhile."""
@@ -48,6 +54,10 @@ class _Client:
     def __getattr__(self, method: str) -> Any:
         def send(**params: Any) -> Any:
             with self._engine.lock:
+                if self._engine.requests_left is not None:
+                    self._engine.requests_left -= 1
+                    if self._engine.requests_left < 0:
+                        raise DeadError
                 return self._engine.model.handle(method, params)
 
         return send

@@ -6,6 +6,8 @@ import os
 import random
 
 VARIABLE = "LANGGRAPH_DYNAMODB_SEED"
+# How many random runs of each kind to try.
+RUNS_VARIABLE = "LANGGRAPH_DYNAMODB_SCHEDULES"
 
 
 def seed_asked_for(otherwise: int) -> int:
