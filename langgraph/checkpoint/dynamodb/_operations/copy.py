@@ -6,9 +6,9 @@ The source may be in another table, such as a restored one, whose encrypted cont
   copied says "ask the thread item". So one update shows all of it, in every namespace, when it is complete. A target
   that has checkpoints already stays visible, and gets those of the copy beside its own.
 - Both threads are confirmed at the end: a copy is of one life of its source, and in one life of its target.
-- Segments get new ids, which follow from the epochs of both threads. So a copy that goes on in another call, or begins
-  again, stores each segment under the same id. A deletion ends the target's epoch before it removes a segment, and a
-  later copy uses other ids.
+- Segments get new ids, which follow from a random seed. A copy that goes on in another call keeps the seed, if both
+  threads still have their epochs, and so stores each segment under the same id. Any other one uses ids of its own: what
+  it stores late must not replace a segment that has been renewed since, and no deletion of one takes the other.
 - Encrypted content is bound to its place. It is opened and sealed again for the new one, which needs the key. The
   serializer is never called.
 """
@@ -62,6 +62,7 @@ from .thread_item import (
 
 # How many checkpoints are stored before a copy may stop.
 _CHECKPOINTS_AT_ONCE = 25
+_SEED_BYTES = 8
 # How many segments are in memory at a time: as many as one round of requests writes.
 _SEGMENTS_AT_ONCE = PARALLEL_REQUESTS * BATCH_WRITE_ITEMS_MAX
 
@@ -282,8 +283,10 @@ class _CopyOfThread:
         Raises:
             ChangedMeanwhileError: A namespace has changed and has to be read again.
         """
-        seed = self._seed()
-        if after is not None and after.seed != seed:
+        seed = self.storage.rng.randbytes(_SEED_BYTES) + self._threads()
+        if after is not None and after.seed[_SEED_BYTES:] == self._threads():
+            seed = after.seed
+        else:
             after = None
         markers = yield from namespace_markers(self.read, self.source)
         found = {marked_namespace(self.source, each): each for each in markers}
@@ -301,12 +304,12 @@ class _CopyOfThread:
                 return CopyPosition(seed, each.namespace, stopped_at)
         return None
 
-    def _seed(self) -> bytes:
-        """Return what the ids of the copy's segments are derived from."""
+    def _threads(self) -> bytes:
+        """Return what tells the lives of both threads from others. A seed ends in it."""
         epochs = (self.life.epoch, self.attempt.thread.epoch)
         parts = (self.read.table.name.encode(), self.source.pk.encode(), *epochs)
         return blake2b(
-            b"".join(len(each).to_bytes(4, "big") + each for each in parts), digest_size=16
+            b"".join(len(each).to_bytes(4, "big") + each for each in parts), digest_size=_SEED_BYTES
         ).digest()
 
 
