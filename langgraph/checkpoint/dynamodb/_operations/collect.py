@@ -26,6 +26,7 @@ from .. import protocol
 from .._format import items
 from .._format.items import Item, Partition
 from .._format.limits import ATTEMPTS_MAX, RESTAMPS_AT_ONCE
+from .._format.segments import is_index, reach
 from .._runtime.steps import Op, gather
 from .._runtime.storage import Storage
 from ..errors import ThreadBusyError
@@ -171,6 +172,7 @@ def _delete(
     for each in namespaces:
         named = each.after.named(each.after.checkpoint_ids)
         each.freed = (unneeded(each) - named) & each.before.segments.keys()
+        _check_freed(each)
     yield from storage.table.batch_write(
         deletes=[each.before.segments[name] for each in namespaces for name in sorted(each.freed)]
     )
@@ -181,6 +183,17 @@ def _delete(
     if is_empty and lock is not None:
         yield from remove_free(storage, lock)
     return is_empty
+
+
+def _check_freed(namespace: _Namespace) -> None:
+    """Check that no item that was there once the epoch had ended names a segment that is to be deleted."""
+    after = namespace.after
+    named = reach(items.named_ids(after.items_of(after.checkpoint_ids)), after.indexes.contents)
+    unread = {
+        each for each in named if is_index(each)
+    } & after.segments.keys() - after.indexes.contents.keys()
+    loose = unread | (namespace.freed & named)
+    protocol.check_rule("a deletion may remove segments that nothing names once the epoch has ended", loose)
 
 
 # The steps
