@@ -47,17 +47,6 @@ async def make_cache(
         await cache.aclose()
 
 
-def test_hits_and_misses(make_cache: Callable[..., DynamoDBCache[Any]]) -> None:
-    cache = make_cache()
-    assert cache.get([]) == {}
-    assert cache.get([A]) == {}
-    cache.set({A: ({"x": [1, 2]}, None), B: ("v", 60)})
-    assert cache.get([A, B, (("a",), "other"), (("a", "b"), "other"), A]) == {A: {"x": [1, 2]}, B: "v"}
-    cache.set({A: (None, None)})
-    assert make_cache().get([A]) == {A: None}
-    cache.set({})
-
-
 def test_a_ttl_is_in_seconds(
     make_cache: Callable[..., DynamoDBCache[Any]], client: Any, table_name: str
 ) -> None:
@@ -266,15 +255,6 @@ def test_each_call_has_an_event(make_cache: Callable[..., DynamoDBCache[Any]]) -
     cache.clear()
     told = [(each.operation, each.outcome, each.tenant) for each in events.events]
     assert told == [(f"cache.{name}", "ok", "acme") for name in ("set", "get", "clear")]
-
-
-def test_events_have_units(make_cache: Callable[..., DynamoDBCache[Any]]) -> None:
-    events = Collected()
-    cache = make_cache(on_event=events)
-    cache.set({A: (1, None)})
-    cache.get([A])
-    assert events.last("cache.set").write_units is not None
-    assert events.last("cache.get").read_units is not None
 
 
 async def test_async_calls_have_one_too_and_a_tenant_only_under_a_prefix(

@@ -21,11 +21,6 @@ def _error(**section: Any) -> str:
     return str(caught.value)
 
 
-def test_the_default_is_memory() -> None:
-    config = CheckpointerConfig()
-    assert (config.type, config.config.model_dump()) == ("memory", {})
-
-
 def test_options_are_attributes_and_do_not_change() -> None:
     config = CheckpointerConfig(type="dynamodb", config={"table_name": "threads", "ttl_seconds": 60})
     assert (config.config.table_name, config.config.ttl_seconds) == ("threads", 60)

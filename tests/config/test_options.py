@@ -62,6 +62,13 @@ def test_an_unknown_option_is_refused_with_the_one_that_was_meant(kind: Any) -> 
         kind("https://gateway.example", on_events=print)
 
 
+def test_every_option_has_a_description() -> None:
+    for config in COMPONENTS.values():
+        for name in config.types:
+            fields = config.find_type(name).options.model_fields
+            assert not [each for each, field in fields.items() if not field.description]
+
+
 def test_docstrings_and_page_have_the_texts(capsys: pytest.CaptureFixture[str]) -> None:
     assert options.main(["--check"]) == 0, capsys.readouterr().out
 

@@ -93,24 +93,12 @@ def test_a_configuration_is_a_value(expected: CheckpointerConfig) -> None:
 # What cannot be read
 
 
-def test_nothing_at_all() -> None:
-    assert _error(None) == (
-        f"no configuration was given, and {PREFIX}TYPE is not set in the environment; say which type of checkpointer "
-        f"it is, such as `memory` or `dynamodb`, with options as {PREFIX}CONFIG__TABLE_NAME"
-    )
-
-
 @pytest.mark.parametrize("second", ["CONFIG__TABLE_NAME", "config", "type"])
 @pytest.mark.skipif(os.name == "nt", reason="variables of Windows have no case")
 def test_variables_that_contradict_each_other(second: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("CONFIG", "TYPE", second):
         monkeypatch.setenv(PREFIX + name, name)
     assert _error(None).startswith(f"environment variable {PREFIX}{second.upper()}: is set, and so is")
-
-
-@pytest.mark.parametrize("source", [3, ["checkpointer"], b"agent.yaml"], ids=repr)
-def test_what_is_no_source(source: Any) -> None:
-    assert _error(source).startswith("a checkpointer cannot be configured by a ")
 
 
 def test_files_that_are_not_there_or_not_readable(tmp_path: Path) -> None:

@@ -20,7 +20,6 @@ from tools.prose import pages
 COST = (INFRA.parent / "docs" / "cost.md").read_text(encoding="utf-8")
 FIGURES = INFRA.parent / "docs" / "figures"
 GATEWAY = (INFRA.parent / "docs" / "gateway.md").read_text(encoding="utf-8")
-PERMISSIONS = (INFRA.parent / "docs" / "permissions.md").read_text(encoding="utf-8")
 TIMES = "\N{MULTIPLICATION SIGN}"
 
 

@@ -1,7 +1,7 @@
 """Whatever is sent, the service answers: never with a status that means that it failed.
 
 The requests are good ones with values, bytes, encodings and headers exchanged, by a seed. What small bodies may cost,
-test_costs.py says.
+test_attacks.py says.
 """
 
 from __future__ import annotations

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -71,19 +69,6 @@ def test_who_waits_for_a_turn_has_a_deadline_from_then_on(
 
     asyncio.run(main())
     assert noted == ["sent", "answered"] * 3
-
-
-def test_loops_side_by_side_and_one_after_another(gateway: StandIn) -> None:
-    transport = GatewayTransport(gateway.address)
-    together = threading.Barrier(3)
-
-    async def main() -> Any:
-        await asyncio.to_thread(together.wait)
-        return await transport.asend(CALL)
-
-    for _ in range(2):
-        with ThreadPoolExecutor(3) as pool:
-            assert list(pool.map(lambda _: asyncio.run(main()), range(3))) == [ECHOED] * 3
 
 
 def test_what_was_closed_may_be_used_again(gateway: StandIn) -> None:
@@ -153,11 +138,6 @@ def test_a_transport_that_is_dropped_is_closed(gateway: StandIn) -> None:
         return [each.is_closed for each in clients]
 
     assert asyncio.run(main()) == [True, True]
-
-
-def test_who_has_used_nothing_has_nothing_to_close(gateway: StandIn) -> None:
-    asyncio.run(GatewayTransport(gateway.address).aclose())
-    assert gateway.connections == 0
 
 
 def test_a_child_leaves_its_parents_connections_alone(

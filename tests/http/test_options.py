@@ -11,7 +11,7 @@ import pytest
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
 from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, CheckpointerInputError
-from langgraph.checkpoint.dynamodb.http import HttpCache, HttpCheckpointSaver, HttpStore
+from langgraph.checkpoint.dynamodb.http import HttpCache, HttpCheckpointSaver
 from langgraph.checkpoint.dynamodb.http.transport import GatewayTransport
 from tests.support.checkpoints import checkpoint_of, thread_config
 from tests.support.http_stand_in import StandIn
@@ -71,13 +71,6 @@ def test_a_proxy_of_the_environment_is_used(
     monkeypatch.setenv("HTTP_PROXY", gateway.address)
     ask("http://gateway.example")
     assert [each.path for each in gateway.asked] == ["http://gateway.example/checkpoints/put-writes"]
-
-
-@pytest.mark.parametrize("kind", [HttpCheckpointSaver, HttpStore, HttpCache])
-@pytest.mark.parametrize("name", ["options", "accounting", "events_prefix"])
-def test_what_constructors_pass_on_is_no_option(kind: type, name: str) -> None:
-    with pytest.raises(TypeError, match=f"^{kind.__name__} has no option {name}; "):
-        kind(URL, **{name: 1})
 
 
 class OwnCipher(EncryptedSerializer):

@@ -8,7 +8,6 @@ import email.utils
 import json
 import logging
 import re
-import socket
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -135,23 +134,6 @@ def test_what_goes_on_failing_is_an_error(gateway: StandIn, ask: Ask, failure: s
     else:
         assert gateway.address in str(caught.value)
         assert "check url" in str(caught.value)
-
-
-@pytest.mark.usefixtures("hurried")
-def test_who_cannot_be_reached_is_named(ask: Ask) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        url = f"http://127.0.0.1:{closed.getsockname()[1]}"
-    with pytest.raises(
-        CheckpointerError, match=rf"no answer from the gateway at {url} \(ConnectError: .*check url"
-    ):
-        ask(url)
-
-
-def test_nothing_is_sent_again_where_that_is_not_wanted(gateway: StandIn, ask: Ask) -> None:
-    gateway.always = DROPPED
-    with pytest.raises(CheckpointerError, match="no answer"):
-        ask(gateway.address, retry_seconds=0)
-    assert len(gateway.asked) == 1
 
 
 @pytest.fixture

@@ -81,10 +81,6 @@ def test_a_deletion_counts_when_it_begins_and_if_it_fails(outcome: Any, failed: 
     assert _written(Event(operation="prune", outcome=outcome))["DeletionsFailed"] == failed
 
 
-def test_the_wait_for_a_lock() -> None:
-    assert _written(Event(operation="acquire", outcome="ok", waited_seconds=0.5))["LockWait"] == 500
-
-
 def test_names_are_those_of_powertools(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", "Agents")
     monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", "support")
@@ -102,23 +98,12 @@ def test_what_cloudwatch_refuses_as_a_dimension_is_among_the_others(value: str) 
     assert (line["tenant"], line["service"]) == ("(other)", "(other)")
 
 
-@pytest.mark.parametrize("value", ["a b", ":a", "~!", "x" * 1024])
-def test_what_cloudwatch_takes_as_a_dimension_stays(value: str) -> None:
-    line = _written(Event(operation="put", outcome="ok", tenant=value), service=value)
-    assert (line["tenant"], line["service"]) == (value, value)
-
-
 def test_what_is_refused_takes_no_place_of_a_tenant() -> None:
     lines: list[str] = []
     metrics = EmbeddedMetrics(tenants_max=1, write=lines.append)
     for tenant in ("\u00fc", "acme"):
         metrics(Event(operation="put", outcome="ok", tenant=tenant))
     assert [json.loads(each)["tenant"] for each in lines] == ["(other)", "acme"]
-
-
-def test_there_is_no_directive_without_metrics() -> None:
-    assert set(_series(_written(Event(operation="prune", outcome="began")))) == {"service"}
-    assert set(_series(_written(Event(operation="put", outcome="ok")))) == {"service", "service/operation"}
 
 
 def test_lines_go_to_standard_output(capsys: pytest.CaptureFixture[str]) -> None:

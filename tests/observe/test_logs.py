@@ -12,17 +12,6 @@ from langgraph.checkpoint.dynamodb.observe import Event, LogEvents
 OK = Event(operation="put", outcome="ok", tenant="acme", duration_seconds=0.25, write_units=2.0)
 
 
-def test_an_event_is_a_record_with_its_fields(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.DEBUG)
-    LogEvents()(OK)
-    (record,) = caplog.records
-    assert record.name == "langgraph.checkpoint.dynamodb.observe.logs"
-    assert "operation=put outcome=ok tenant=acme" in record.getMessage()
-    assert "duration_seconds=0.25" in record.getMessage()
-    assert "error" not in record.getMessage()
-    assert vars(record)["event"]["write_units"] == 2.0
-
-
 @pytest.mark.parametrize(
     ("value", "told"),
     [

@@ -105,27 +105,6 @@ def test_objects_that_only_pickle_can_carry_are_given_back(make_saver: MakeSaver
     assert stored_values(make_saver(serde=serde), thread_config("t"))["things"] == value
 
 
-def test_encrypted_threads_show_nothing_but_ids(
-    make_saver: MakeSaver, client: DynamoDBClient, table_name: str
-) -> None:
-    saver = make_saver(serde=EncryptedSerializer.from_pycryptodome_aes(key=KEY))
-    conversation = Conversation(saver, "t")
-    secret = "the patient has an unusual name"  # noqa: S105 - what must not show.
-    conversation.put(
-        messages=[HumanMessage(secret * 5, id=str(number)) for number in range(200)], note=secret
-    )
-    config, checkpoint, metadata, versions = conversation.change(note=secret + "!")
-    metadata["label"] = "not visible"
-    config = saver.put(config, checkpoint, metadata, versions)
-    saver.put_writes(config, [("messages", secret)], "task")
-    stored = repr(all_items(client, table_name))
-    assert "unusual" not in stored
-    assert "not visible" not in stored
-    assert [
-        each.metadata["step"] for each in saver.list(thread_config("t"), filter={"label": "not visible"})
-    ] == [1]
-
-
 @pytest.mark.parametrize("serde", ["jsonplus", "encrypted", "own"])
 def test_equal_pieces_are_stored_once(
     make_saver: MakeSaver, client: DynamoDBClient, table_name: str, serde: str

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 import sqlite3
 import time
@@ -753,26 +752,6 @@ def test_a_record_with_an_expiry_or_a_ttl_alone_expires(
     at(store, 3601)
     assert store.get(NAMESPACE, "ttl") is None
     assert store.get(NAMESPACE, "expiry") is not None
-
-
-async def test_everything_has_an_async_side(make_store: Callable[..., DynamoDBStore]) -> None:
-    async with make_store() as store:
-        if isinstance(store, DynamoDBStore):
-            await store.asetup()
-        await asyncio.gather(*(store.aput(NAMESPACE, str(number), {"n": number}) for number in range(20)))
-        found: Any = await store.aget(NAMESPACE, "3")
-        assert found.value == {"n": 3}
-        assert len(await store.asearch(NAMESPACE, limit=99)) == 20
-        assert len(await store.asearch(NAMESPACE, limit=5, order="key", after=found)) == 5
-        assert await store.alist_namespaces() == [NAMESPACE]
-        assert await store.aput_if(NAMESPACE, "3", {"n": 4}, revision=found.revision)
-        await store.adelete(NAMESPACE, "4")
-        records = [each async for each in store.aexport_items()]
-        assert len(records) == 19
-        assert await store.adelete_namespace(("users",)) == 19
-        assert await store.aimport_items(records) == 19
-        assert await store.asweep_ttl() == 0
-        assert len(store.search((), limit=99)) == 19
 
 
 def test_there_is_no_sweeper_to_start_since_dynamodb_sweeps(

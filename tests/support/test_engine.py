@@ -9,9 +9,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -22,12 +21,10 @@ from tools.engine import (
     ENDPOINT_VARIABLE,
     EXTERNAL,
     MOTO,
-    Engine,
     find,
     find_best,
-    run_command,
 )
-from tools.server import INTERRUPTED, Server, ServerUnavailableError, until_interrupted
+from tools.server import Server, ServerUnavailableError
 
 PROJECT_FOLDER = Path(__file__).parents[2]
 HTTP_SERVER = (sys.executable, "-m", "http.server", "--bind", "127.0.0.1", "{port}")
@@ -107,12 +104,6 @@ def test_a_server_that_does_not_start_is_reported_with_what_it_printed() -> None
         pass
 
 
-def test_a_server_ends_with_its_context() -> None:
-    with Server("an http server", HTTP_SERVER).run() as address:
-        assert _accepts_connections(address)
-    assert not _accepts_connections(address)
-
-
 def test_a_server_ends_when_its_owner_is_killed() -> None:
     owner = subprocess.Popen(  # noqa: S603  # This interpreter, with a program of this file.
         [sys.executable, "-c", OWNER_OF_A_SERVER], stdout=subprocess.PIPE, text=True, cwd=PROJECT_FOLDER
@@ -126,27 +117,6 @@ def test_a_server_ends_when_its_owner_is_killed() -> None:
     while _accepts_connections(address) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not _accepts_connections(address)
-
-
-def test_a_proxy_of_the_environment_is_not_between_an_engine_and_its_users(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    for name in ("http_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
-        monkeypatch.setenv(name, "http://127.0.0.1:9")
-    monkeypatch.delenv("no_proxy", raising=False)
-    monkeypatch.setenv("NO_PROXY", "example.org")
-    with find(MOTO).run() as engine:
-        command = [
-            sys.executable,
-            "-c",
-            "import boto3; print(boto3.client('dynamodb').list_tables()['TableNames'])",
-        ]
-        done = subprocess.run(  # noqa: S603  # This interpreter, with a program of this file.
-            command, env=engine.environment(), check=True, capture_output=True, text=True
-        )
-        assert done.stdout == "[]\n"
-        assert os.environ["NO_PROXY"] == "example.org,127.0.0.1"
-    assert (os.environ["NO_PROXY"], os.environ.get("no_proxy")) == ("example.org", None)
 
 
 # Programs that are interrupted, with what they print when it is time to
@@ -179,33 +149,6 @@ def _is_running(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
-
-
-@pytest.fixture
-def _handlers() -> Iterator[None]:
-    """Put back what handles signals."""
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.getsignal(each) for each in numbers]
-    yield
-    for number, handler in zip(numbers, before, strict=True):
-        signal.signal(number, handler)
-
-
-@pytest.mark.usefixtures("_handlers")
-def test_a_command_ends_that_is_interrupted_while_it_starts(monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[subprocess.Popen[bytes]] = []
-
-    class Interrupted(subprocess.Popen[bytes]):
-        def __init__(self, command: Sequence[str], **options: Any) -> None:
-            super().__init__(command, **options)
-            started.append(self)
-            signal.raise_signal(signal.SIGTERM)
-
-    monkeypatch.setattr(subprocess, "Popen", Interrupted)
-    engine = Engine(MOTO, "an engine", "http://127.0.0.1:1")
-    assert until_interrupted(lambda: run_command(["sleep", "1000"], engine)) == INTERRUPTED
-    [process] = started
-    assert process.poll() is not None
 
 
 @pytest.mark.search

@@ -9,12 +9,6 @@ import pytest
 from tools import matrix
 
 
-def test_the_declared_versions_are_those_of_the_classifiers() -> None:
-    declared = matrix.declared_versions()
-    assert declared[0] == "3.10"
-    assert "3.14" in declared
-
-
 def test_a_python_of_pyenv_is_found_though_it_is_not_selected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

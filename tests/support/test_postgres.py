@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import pwd
 import shutil
 from pathlib import Path
 
@@ -37,21 +35,4 @@ def test_postgres_that_is_not_installed_names_its_package(
         pytest.raises(ServerUnavailableError, match="install the package `postgresql`"),
         postgres.run_postgres(),
     ):
-        pass
-
-
-def test_root_needs_another_user(monkeypatch: pytest.MonkeyPatch, postgres_server: Postgres) -> None:
-    del postgres_server
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
-    monkeypatch.setattr(pwd, "getpwall", list)
-    with pytest.raises(ServerUnavailableError, match="does not run as root"), postgres.run_postgres():
-        pass
-
-
-def test_files_that_cannot_be_made_are_an_error_with_what_was_printed(
-    monkeypatch: pytest.MonkeyPatch, postgres_server: Postgres
-) -> None:
-    del postgres_server
-    monkeypatch.setattr(postgres, "_SUPERUSER", "pg_reserved")
-    with pytest.raises(ServerUnavailableError, match="pg_"), postgres.run_postgres():
         pass
