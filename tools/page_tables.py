@@ -43,7 +43,7 @@ def _endpoints() -> Iterator[str]:
     yield "| endpoint | right | request | response |"
     yield "|---|---|---|---|"
     for each in ENDPOINTS:
-        response = each.answer.json_schema().get("properties", ())
+        response = each.response.json_schema().get("properties", ())
         cells = (f"`{each.name}`", each.right or "", _fields(each.arguments.model_fields), _names(response))
         yield f"| {' | '.join(cells)} |"
 

@@ -11,8 +11,8 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.gateway import Principal
 from langgraph.checkpoint.dynamodb.gateway.authentication import (
     BearerTokens,
-    any_of,
     anybody_on_this_machine,
+    either,
     is_of_this_machine,
 )
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
@@ -59,8 +59,8 @@ async def test_two_headers_are_refused_whichever_a_proxy_would_have_read(tokens:
 
 
 async def test_the_first_way_that_knows_the_request_counts() -> None:
-    assert await any_of([always(None), always(ACME), always(OTHER)])(connection()) == ACME
-    assert await any_of([])(connection()) is None
+    assert await either(always(ACME), always(OTHER))(connection()) == ACME
+    assert await either(always(None), always(OTHER))(connection()) == OTHER
 
 
 # Nobody

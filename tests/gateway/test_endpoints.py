@@ -35,7 +35,6 @@ async def test_about_tells_the_version_the_limits_and_the_owner_that_credentials
     about = (await make_client(limits=limits, principal=principal).get("/about")).json()
     assert about == {
         "wire_version": WIRE_VERSION,
-        "features": [],
         "limits": limits.model_dump(),
         "owner": owner,
     }
@@ -77,6 +76,14 @@ async def test_the_description_has_every_endpoint_with_its_model(make_client: Ma
     assert _references(described) <= {
         f"#/components/schemas/{each}" for each in described["components"]["schemas"]
     }
+
+
+def test_a_client_ignores_what_responses_of_a_later_release_have_more() -> None:
+    definitions = [each.response.json_schema() for each in ENDPOINTS]
+    schemas = [each for schema in definitions for each in (schema, *schema.get("$defs", {}).values())]
+    # Where a list stopped, its next request says.
+    closed = {each["title"] for each in schemas if each.get("additionalProperties") is False}
+    assert closed == {"Place", "CopiedTo", "MemoryKey"}
 
 
 def test_the_page_of_the_wire_and_the_description_that_is_kept_have_every_endpoint(

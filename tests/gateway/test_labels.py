@@ -54,7 +54,7 @@ def make_send(saver: DynamoDBSaver) -> Callable[..., Send]:
         async def send(who: str, name: str, document: Any) -> httpx.Response:
             answer = await send_as(app, who, f"/{name}", document)
             if answer.status_code == 200:
-                ENDPOINTS[name].answer.validate_json(answer.content)
+                ENDPOINTS[name].response.validate_json(answer.content)
             return answer
 
         return send

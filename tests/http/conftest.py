@@ -17,7 +17,7 @@ from langgraph.checkpoint.dynamodb._runtime import attempts
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op
 from langgraph.checkpoint.dynamodb.gateway.call import serve
 from langgraph.checkpoint.dynamodb.gateway.serving import Serving
-from langgraph.checkpoint.dynamodb.http.service import call_to
+from langgraph.checkpoint.dynamodb.http.exchange import call_to
 from langgraph.checkpoint.dynamodb.http.transport import GatewayTransport
 from tests.support.http_stand_in import StandIn, http_stand_in
 from tests.support.operations import Side

@@ -22,7 +22,6 @@ from langgraph.checkpoint.dynamodb.errors import (
     ThreadLockLostError,
 )
 from langgraph.checkpoint.dynamodb.gateway import thread_calls
-from langgraph.checkpoint.dynamodb.gateway.call import asked_in
 from langgraph.checkpoint.dynamodb.gateway.opaque import Value
 from langgraph.checkpoint.dynamodb.gateway.thread_calls import (
     ChannelHistory,
@@ -32,14 +31,15 @@ from langgraph.checkpoint.dynamodb.gateway.thread_calls import (
     WritesResult,
 )
 from langgraph.checkpoint.dynamodb.http import operations
+from langgraph.checkpoint.dynamodb.http.exchange import Inside, asked_in
 from langgraph.checkpoint.dynamodb.http.operations import KnownCheckpoints
 from langgraph.checkpoint.dynamodb.http.saver import GatewayHolder
-from langgraph.checkpoint.dynamodb.http.service import Inside, Service, ask, loaded
+from langgraph.checkpoint.dynamodb.http.service import Service, ask, loaded
 from tests.support.checkpoints import checkpoint_of, thread_config
 
 T = TypeVar("T")
 
-ABOUT = {"wire_version": 3, "features": [], "owner": None, "limits": {"decompressed_bytes_max": 1 << 20}}
+ABOUT = {"wire_version": 3, "owner": None, "limits": {"decompressed_bytes_max": 1 << 20}}
 ANSWERS = {"about": ABOUT, "put": PutResult([]), "put-writes": WritesResult(None)}
 
 

@@ -24,11 +24,12 @@ from langgraph.checkpoint.dynamodb._runtime.cache import Cache
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Emit, Op, Step, gather
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
-from langgraph.checkpoint.dynamodb.gateway.call import Endpoint, asked_in
+from langgraph.checkpoint.dynamodb.gateway.call import Endpoint
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.opaque import OpaqueCodec
 from langgraph.checkpoint.dynamodb.gateway.serving import Principal, Reach, Serving
 from langgraph.checkpoint.dynamodb.http import operations
+from langgraph.checkpoint.dynamodb.http.exchange import asked_in
 from langgraph.checkpoint.dynamodb.http.operations import KnownCheckpoints
 from langgraph.checkpoint.dynamodb.http.service import Service
 from langgraph.store.dynamodb.storage import StoreStorage
@@ -52,7 +53,6 @@ LIMITS = Limits(body_bytes_max=2000)
 ANSWER_BYTES = 2000
 ABOUT = {
     "wire_version": WIRE_VERSION,
-    "features": [],
     "limits": {"decompressed_bytes_max": 1 << 20},
     "owner": None,
 }

@@ -38,11 +38,12 @@ from langgraph.checkpoint.dynamodb.errors import (
     CheckpointSerializationError,
 )
 from langgraph.checkpoint.dynamodb.gateway import thread_calls
-from langgraph.checkpoint.dynamodb.gateway.call import asked_in, encoded, endpoints_of, size_of
+from langgraph.checkpoint.dynamodb.gateway.call import endpoints_of
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 from langgraph.checkpoint.dynamodb.gateway.thread_calls import PutResult
 from langgraph.checkpoint.dynamodb.http import operations
+from langgraph.checkpoint.dynamodb.http.exchange import asked_in, encoded, size_of
 from langgraph.checkpoint.dynamodb.http.operations import KnownCheckpoints
 from tests.gateway.through import remote
 from tests.gateway.through.remote import answered, asking, client_of, content_of

@@ -36,7 +36,7 @@ from .limits import REQUEST_BYTES, Held, Limits, MoreMemory, Shares, Slot, slot
 from .memory_calls import store_storage
 from .node_calls import cache_storage
 from .opaque import opaque_storage
-from .openapi import FEATURES, describe
+from .openapi import describe
 from .problems import ProblemError, forbidden, unauthenticated
 from .serving import Principal, Reach, Serving, check_all, check_right, served
 
@@ -119,30 +119,21 @@ _ANSWER_SECONDS = 4
 
 
 class Readiness:
-    """Asks the table, once for all callers within a second."""
+    """Asks whether the table answers: once for all who ask within a second, as load balancers do."""
 
     def __init__(self, saver: DynamoDBSaver, clock: Callable[[], float] = time.monotonic) -> None:
-        """Store the saver.
-
-        Args:
-            saver: The saver whose table is asked.
-            clock: Returns the time in seconds.
-        """
+        """Take the saver whose table is asked, and a clock in seconds."""
         self._saver = saver
         self._clock = clock
         self._asked_at = float("-inf")
         self._asking: asyncio.Future[bool]
 
     async def check(self) -> None:
-        """Return if the table has answered.
-
-        Raises:
-            ProblemError: It has not; a 503.
-        """
+        """Return if the table has answered; raise a 503 otherwise."""
         if self._clock() - self._asked_at >= _KEPT_SECONDS:
             self._asked_at = self._clock()
             self._asking = asyncio.ensure_future(self._ask())
-        # Who gives up leaves the others their answer.
+        # Who gives up leaves the others their response.
         if not await asyncio.shield(self._asking):
             msg = "the table does not answer, or cannot be used; the gateway's log says why"
             raise ProblemError(503, msg, CheckpointerError, retry_seconds=_KEPT_SECONDS)
@@ -325,7 +316,6 @@ class _Endpoints:
         return _json(
             {
                 "wire_version": WIRE_VERSION,
-                "features": list(FEATURES),
                 "limits": self._limits.model_dump(),
                 "owner": principal_of(request).owner_name,
             }

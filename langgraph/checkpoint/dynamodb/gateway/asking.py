@@ -76,10 +76,6 @@ def seconds_left(headers: Headers) -> float:
 
     Args:
         headers: The request's headers; the deadline is in epoch seconds.
-
-    Raises:
-        ProblemError: The deadline has passed (a 503, since a client that still waits may ask again), or it is no
-            number.
     """
     given = headers.get(DEADLINE_HEADER)
     if given is None:
@@ -157,9 +153,6 @@ def asking(
         seconds: How long its client waits.
         trail: The request's audit trail, if there is one.
         on_stored: Told how many bytes were stored.
-
-    Raises:
-        ProblemError: The table throttles, or does not answer.
     """
     token = _asking.set(_Asking(place, time.monotonic() + seconds - _ANSWER_SECONDS, trail, on_stored))
     try:

@@ -66,11 +66,7 @@ class RequestBody:
     size_bytes: int
 
     async def read(self, decode: Callable[[bytes], T], workers: Workers, who: Principal) -> T:
-        """Decompress and decode the body.
-
-        Raises:
-            ProblemError: The body is over a limit.
-        """
+        """Decompress and decode the body."""
         return await workers.run(who, self.size_bytes, partial(self._read, decode))
 
     def _read(self, decode: Callable[[bytes], T]) -> T:
@@ -102,11 +98,7 @@ class Workers:
 
 
 def announced_length(headers: Headers, limits: Limits) -> int:
-    """Return how many bytes of a body will come.
-
-    Raises:
-        ProblemError: The headers do not say it, or say that it is no message, or that it is too large.
-    """
+    """Return how many bytes of a body will come."""
     _check_media_type(headers.get("content-type", ""))
     content_encoding(headers.get("content-encoding", ""))
     announced = headers.get("content-length", "")
@@ -125,9 +117,6 @@ async def receive(request: Request, length: int, limits: Limits) -> RequestBody:
         request: The request.
         length: How many bytes will come.
         limits: The limits of a request.
-
-    Raises:
-        ProblemError: The body comes too slowly, has another length, or is too large once it is decompressed.
     """
     data = bytearray()
     try:
@@ -155,11 +144,7 @@ def patience_seconds(size_bytes: int) -> float:
 
 
 def announced_bytes(data: bytes | bytearray, encoding: str) -> int:
-    """Return how large a body says to be once it is decompressed: the end of gzip says it, and the header of zstd.
-
-    Raises:
-        ProblemError: It does not say it.
-    """
+    """Return how large a body says to be once it is decompressed: the end of gzip says it, and the header of zstd."""
     if encoding == "gzip":
         return int.from_bytes(data[-_GZIP_SIZE_BYTES:], "little")
     if not encoding:
@@ -196,11 +181,7 @@ def _response(encode: Callable[[], bytes], encoding: str | None) -> Response:
 
 
 def content_encoding(header: str) -> str:
-    """Return the encoding that a Content-Encoding header names, or the empty text for none.
-
-    Raises:
-        ProblemError: The encoding is unknown, or there are several.
-    """
+    """Return the encoding that a Content-Encoding header names, or the empty text for none."""
     name = header.strip().lower()
     if name not in ("", "identity", *ENCODINGS):
         says = (
@@ -211,11 +192,7 @@ def content_encoding(header: str) -> str:
 
 
 def decompressed(data: bytes, encoding: str, size_bytes: int) -> bytes:
-    """Decompress a whole body, which has the size that it says. Of a larger one, no more is decompressed.
-
-    Raises:
-        ProblemError: It has another size, or is not compressed as its encoding says.
-    """
+    """Decompress a whole body, which has the size that it says. Of a larger one, no more is decompressed."""
     if not encoding:
         return data
     decompressor = _DECOMPRESSORS[encoding]()

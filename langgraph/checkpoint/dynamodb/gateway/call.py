@@ -5,7 +5,7 @@ its arguments say which of them names a thread, an owner or a namespace, so that
 decodes arguments gives a `Names`, which is told each of them: the service checks them, and a client puts its prefix in
 front. docs/wire.md says what the fields mean: JSON in LangGraph's own terms, and bytes as base64.
 
-`call_of(function, ...)` is a call as a client makes it. mypy checks its arguments, and those who use its result.
+`http/exchange.py` makes a client's request of the same function. mypy checks its arguments, and who uses its result.
 """
 
 from __future__ import annotations
@@ -14,14 +14,13 @@ import inspect
 import json
 from binascii import b2a_base64
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, is_dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from types import ModuleType
 from typing import (
     Annotated,
     Any,
-    Concatenate,
     Generic,
     Literal,
     ParamSpec,
@@ -50,8 +49,8 @@ from pydantic_core import PydanticSerializationError, to_json
 from .._format.wire import DIGEST_BYTES
 from .._operations.arguments import COUNT_MAX
 from .._operations.thread_lock import TOKEN_BYTES
-from .._runtime.steps import Call, Op
-from ..errors import CheckpointerError, CheckpointerInputError
+from .._runtime.steps import Op
+from ..errors import CheckpointerInputError
 from .problems import ProblemError
 
 P = ParamSpec("P")
@@ -175,9 +174,6 @@ def check_json(body: bytes, nesting_max: int = NESTING_MAX) -> None:
     """Raise if JSON text is too deep or too large. Its parser checks the rest.
 
     Every pass over the body runs in C, and copies only its marks. Only what `VALUES_MAX` bounds is walked one by one.
-
-    Raises:
-        ProblemError: The text is over a limit, or closes something that it never opened.
     """
     _check_marks(body)
     # A backslash escapes the next character. Without both, each quotation mark begins or ends a text.
@@ -266,23 +262,18 @@ class Endpoint(Generic[T]):
         )
 
     @cached_property
-    def answer(self) -> TypeAdapter[Any]:
-        """The type of its answer."""
+    def response(self) -> TypeAdapter[Any]:
+        """The type of its response."""
         result = get_args(self._hints["return"])[-1]
         return TypeAdapter(Done if result is type(None) else result)
 
     def decoded(self, content: bytes, names: Names) -> BaseModel:
-        """Return the arguments in a request's body.
-
-        Raises:
-            CheckpointerInputError: They are not those of the function; the message quotes no values.
-            ProblemError: The body is too deep, or has too many values.
-        """
+        """Return the arguments in a request's body."""
         check_json(content)
         try:
             return self.arguments.model_validate_json(content, context=names)
         except ValidationError as error:
-            raise CheckpointerInputError(_mistakes(error)) from None
+            raise CheckpointerInputError(mistakes_of(error)) from None
 
     def operation(self, it: Any, arguments: BaseModel) -> Op[T]:
         """Return the operation for arguments."""
@@ -293,9 +284,9 @@ class Endpoint(Generic[T]):
         if result is None:
             return b"{}"
         try:
-            return self.answer.dump_json(result)
+            return self.response.dump_json(result)
         except PydanticSerializationError:
-            return to_json(_valid(self.answer.dump_python(result)))
+            return to_json(_valid(self.response.dump_python(result)))
 
 
 @dataclass(frozen=True)
@@ -303,66 +294,7 @@ class Done:
     """The operation is done."""
 
 
-@dataclass
-class OutgoingCall:
-    """A call with its arguments, as the transport of a client gets it."""
-
-    endpoint: Endpoint[Any]
-    arguments: BaseModel
-    inside: Any
-    """Has taken the names that are sent."""
-    outside: Names
-    """Changes the names that are received."""
-    sent_bytes: int = field(default=0, init=False)
-    received_bytes: int = field(default=0, init=False)
-
-    def body(self) -> bytes:
-        """Return the body of the request.
-
-        Raises:
-            CheckpointerInputError: It has half a surrogate pair.
-        """
-        content = encoded(self.arguments)
-        self.sent_bytes = len(content)
-        return content
-
-    def result(self, content: bytes) -> Any:
-        """Return the result in the body of an answer.
-
-        Raises:
-            ValueError: It is not that of the function.
-        """
-        self.received_bytes = len(content)
-        found = self.endpoint.answer.validate_json(content, context=self.outside)
-        return None if isinstance(found, Done) else found
-
-
-def encoded(document: Any) -> bytes:
-    """Return the JSON of a request, or of a part of one.
-
-    Raises:
-        CheckpointerInputError: It has half a surrogate pair.
-    """
-    try:
-        if isinstance(document, BaseModel):
-            return document.__pydantic_serializer__.to_json(document, exclude_defaults=True)
-        return to_json(document, bytes_mode="base64")
-    except PydanticSerializationError as error:
-        msg = f"an argument cannot be sent to the gateway: {error}; use valid Unicode"
-        raise CheckpointerInputError(msg) from error
-
-
-def size_of(value: Any) -> int:
-    """Return how many bytes a request, an answer or a part of one has, about: those of its texts and bytes."""
-    if isinstance(value, (bytes, str)):
-        return len(value)
-    if isinstance(value, (Mapping, BaseModel)) or is_dataclass(value):
-        inner = value if isinstance(value, Mapping) else vars(value)
-        return sum(map(size_of, inner.values()))
-    return sum(map(size_of, value)) if isinstance(value, (list, tuple)) else 1
-
-
-_ENDPOINTS: dict[Callable[..., Any], Endpoint[Any]] = {}
+ENDPOINTS: dict[Callable[..., Any], Endpoint[Any]] = {}
 
 
 def endpoints_of(*modules: ModuleType) -> tuple[Endpoint[Any], ...]:
@@ -370,7 +302,7 @@ def endpoints_of(*modules: ModuleType) -> tuple[Endpoint[Any], ...]:
     return tuple(
         each
         for module in modules
-        for function, each in _ENDPOINTS.items()
+        for function, each in ENDPOINTS.items()
         if function.__module__ == module.__name__
     )
 
@@ -388,50 +320,14 @@ def serve(
 
     def added(function: S) -> S:
         own, event = name or function.__name__.replace("_", "-"), operation or function.__name__
-        _ENDPOINTS[function] = Endpoint(own, function, right, event, absent, creates, is_about_all)
+        ENDPOINTS[function] = Endpoint(own, function, right, event, absent, creates, is_about_all)
         return function
 
     return added
 
 
-def call_of(
-    function: Callable[Concatenate[Any, P], Op[Any]],
-    names: tuple[Names, Names],
-    /,
-    *args: P.args,
-    **named: P.kwargs,
-) -> Call:
-    """Return a call of a function of the service.
-
-    Args:
-        function: The function, of which only the signature is used.
-        names: What is told the names that are sent, and those that are received.
-        args: Its arguments, without the first one.
-        named: Those by name.
-
-    Raises:
-        CheckpointerInputError: The service would refuse the arguments.
-    """
-    endpoint = _ENDPOINTS[function]
-    _, *given = inspect.signature(function).bind(None, *args, **named).arguments.items()
-    try:
-        model = endpoint.arguments.__pydantic_validator__.validate_python(dict(given), context=names[0])
-    except ValidationError as error:
-        for each in error.errors(include_url=False, include_input=False):
-            original = each.get("ctx", {}).get("error")
-            if isinstance(original, CheckpointerError):
-                raise original from None
-        raise CheckpointerInputError(_mistakes(error)) from None
-    return Call(endpoint.name, {"asked": OutgoingCall(endpoint, model, *names)})
-
-
-def asked_in(call: Call) -> OutgoingCall | None:
-    """Return a call's arguments; `None` for one that is not of a function."""
-    asked: OutgoingCall | None = call.params.get("asked")
-    return asked
-
-
-def _mistakes(error: ValidationError) -> str:
+def mistakes_of(error: ValidationError) -> str:
+    """Say what is wrong with arguments, without quoting them."""
     if error.error_count() > _MISTAKES_DESCRIBED_MAX:
         return f"the body has {error.error_count():,} mistakes; compare it with /openapi.json"
     # The input may be a state, so it is not even asked for.

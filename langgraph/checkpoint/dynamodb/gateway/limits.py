@@ -112,11 +112,7 @@ class Shares:
 
     @asynccontextmanager
     async def turn(self, who: Principal, amount: int = 1) -> AsyncIterator[None]:
-        """Hold a part while the block runs.
-
-        Raises:
-            ProblemError: Too many wait already; a 503.
-        """
+        """Hold a part while the block runs."""
         taken = await self.enter(who, amount)
         try:
             yield
@@ -132,9 +128,6 @@ class Shares:
 
         Returns:
             How much was taken.
-
-        Raises:
-            ProblemError: Too many wait already; a 503.
         """
         amount = min(amount, self.share)
         turn = _Turn(amount, asyncio.get_running_loop().create_future())
@@ -273,19 +266,14 @@ class Held:
         Args:
             own_bytes: How much the request needs for itself.
             size_bytes: How much it needs with what it reads, as far as that is known.
-
-        Raises:
-            ProblemError: Too many requests wait already; a 503.
         """
         self._own, self.read_bytes = own_bytes, 0
         self._taken = await self._memory.enter(self._who, size_bytes)
 
     def add(self, count: int) -> None:
-        """Count bytes that are read, before they are or as they are opened; a negative number corrects an estimate.
+        """Count bytes that are read, before they are or as they are opened; negative ones correct an estimate.
 
-        Raises:
-            MoreMemory: There is no room for them now.
-            ProblemError: One request may not have so much.
+        Raise `MoreMemory` if there is no room for them now.
         """
         self.read_bytes += count
         if self.read_bytes > self._read_bytes_max:
@@ -333,11 +321,7 @@ class Slot:
             self._give_back()
 
     async def rest(self, seconds: float) -> None:
-        """Wait without the place, if nothing else of the request needs it, and take it again.
-
-        Raises:
-            ProblemError: There is no place after the wait; a 503.
-        """
+        """Wait without the place, if nothing else of the request needs it, and take it again."""
         self._resting += 1
         self._give_back()
         try:
@@ -370,11 +354,7 @@ class Slot:
 
 @asynccontextmanager
 async def slot(places: Shares, who: Principal) -> AsyncIterator[Slot]:
-    """Hold a place for a principal while the block runs.
-
-    Raises:
-        ProblemError: Too many requests wait already; a 503.
-    """
+    """Hold a place for a principal while the block runs."""
     await places.enter(who)
     held = Slot(places, who)
     try:

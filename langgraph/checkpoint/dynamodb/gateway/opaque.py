@@ -75,11 +75,7 @@ class SentValue(Argument):
 
     @property
     def size_bytes(self) -> int:
-        """The size of the whole value. A few bytes can describe gigabytes.
-
-        Raises:
-            ValueError: A delta does not say it.
-        """
+        """The size of the whole value. A few bytes can describe gigabytes."""
         return len(self.data) if self.base is None else described_bytes(self.data)
 
 
@@ -136,20 +132,13 @@ def opaque_storage(saver: DynamoDBSaver) -> Storage:
     """Return a saver's storage for opaque values: its cipher stays, and its serializer is not used.
 
     Clients say who owns a thread, so the saver's own way to find an owner is not used either.
-
-    Raises:
-        CheckpointerConfigurationError: The saver has a subclass of `EncryptedSerializer`, whose cipher may not be all.
     """
     serde = inert_serde(saver)
     return replace(saver.storage_with(OpaqueCodec, serde), owner_from=None)
 
 
 def inert_serde(saver: DynamoDBSaver) -> SerializerProtocol:
-    """Return a serializer that makes no object of what it reads, with a saver's cipher.
-
-    Raises:
-        CheckpointerConfigurationError: The saver has a subclass of `EncryptedSerializer`, whose cipher may not be all.
-    """
+    """Return a serializer that makes no object of what it reads, with a saver's cipher."""
     if isinstance(saver.serde, EncryptedSerializer):
         if type(saver.serde) is not EncryptedSerializer:
             raise CheckpointerConfigurationError(
@@ -194,12 +183,7 @@ def size_of(found: CheckpointTuple) -> int:
 
 
 def check_deltas(deltas: Mapping[str, SentValue], bytes_max: int) -> int:
-    """Return how many bytes deltas describe.
-
-    Raises:
-        CheckpointerInputError: One does not say how large its value is.
-        ProblemError: More than a body may have; a 413.
-    """
+    """Return how many bytes deltas describe."""
     try:
         size = sum(each.size_bytes for each in deltas.values())
     except ValueError as error:
@@ -218,11 +202,7 @@ def check_deltas(deltas: Mapping[str, SentValue], bytes_max: int) -> int:
 def rebuilt(
     storage: Storage, partition: Partition, parent_id: str | None, deltas: Mapping[str, SentValue]
 ) -> Op[Mapping[str, OpaqueValue]]:
-    """Return the values that came as deltas, as far as the parent has what they are based on.
-
-    Raises:
-        CheckpointerInputError: A delta is damaged.
-    """
+    """Return the values that came as deltas, as far as the parent has what they are based on."""
     if not deltas or parent_id is None:
         return {}
     entry = storage.cache.checkpoint(partition.pk, parent_id)

@@ -17,9 +17,6 @@ from .access_log import METRICS_TYPE
 from .call import Endpoint
 from .limits import Limits
 
-FEATURES: tuple[str, ...] = ()
-"""The fields of requests that came after the first release of this version. A client sends one only if it is named."""
-
 
 @dataclass(frozen=True)
 class Problem:
@@ -37,7 +34,6 @@ class About:
     """The service's version and limits, and the owner that these credentials are bound to."""
 
     wire_version: int
-    features: list[str]
     limits: Limits
     owner: str | None
 
@@ -63,7 +59,10 @@ def describe(endpoints: Iterable[Endpoint[Any]]) -> dict[str, Any]:
         each.__name__: TypeAdapter(each) for each in (About, ServiceStatus, Problem)
     }
     for each in endpoints:
-        models |= {f"{each.title}Request": TypeAdapter(each.arguments), f"{each.title}Response": each.answer}
+        models |= {
+            f"{each.title}Request": TypeAdapter(each.arguments),
+            f"{each.title}Response": each.response,
+        }
     schemas, definitions = TypeAdapter.json_schemas(
         [(name, "validation", each) for name, each in models.items()], ref_template=_REFERENCES
     )

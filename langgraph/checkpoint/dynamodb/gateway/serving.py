@@ -137,11 +137,7 @@ def _check_begins(namespace: Sequence[str], labels: tuple[str, ...]) -> None:
 
 
 def check_right(principal: Principal, right: Right) -> None:
-    """Raise if a principal lacks a right.
-
-    Raises:
-        ProblemError: The principal lacks it.
-    """
+    """Raise if a principal lacks a right."""
     if right not in principal.rights:
         raise forbidden(f"this request needs the right to {right}, which these credentials do not have")
 
@@ -188,11 +184,7 @@ class Reach:
     named: list[str] = field(default_factory=list)
 
     def __call__(self, kind: Kind, name: Any) -> Any:
-        """Return a name that the principal may use; note a thread.
-
-        Raises:
-            ProblemError: It may not.
-        """
+        """Return a name that the principal may use; note a thread."""
         match kind:
             case "thread" | "position":
                 self._check(name, "a thread", "thread ids")
@@ -223,11 +215,7 @@ class Reach:
 
 
 def check_all(endpoint: Endpoint[Any], arguments: Any, who: Principal) -> None:
-    """Raise if a request is about all threads, and its principal may not reach them.
-
-    Raises:
-        ProblemError: It may not.
-    """
+    """Raise if a request is about all threads, and its principal may not reach them."""
     if endpoint.is_about_all(who, arguments):
         if (who.tenant, who.owner) != (None, None):
             raise forbidden(
@@ -247,10 +235,6 @@ async def served(
         named: The threads that they name.
         it: What the function gets.
         run: Runs an operation under a name.
-
-    Raises:
-        ProblemError: The request names a thread that is not of the owner that its principal is bound to.
-        ThreadBusyError: A thread was deleted or pruned at every attempt.
     """
     owner = it.who.owner_name
     created = None if endpoint.creates is None else getattr(arguments, endpoint.creates)
@@ -274,12 +258,7 @@ async def served(
 def admitted(
     storage: Storage, owner: str, named: Iterable[str], created: str | None
 ) -> Op[Mapping[str, CachedThread]]:
-    """Return the states of the threads that exist. One that may be created is, unless another one does not exist.
-
-    Raises:
-        ProblemError: One of them is not the owner's.
-        PinnedEpochError: The one to create was deleted meanwhile.
-    """
+    """Return the states of the threads that exist. One that may be created is, unless another one does not exist."""
     wanted = dict.fromkeys(named)
     for _ in range(2):
         threads = yield from _read(storage, wanted)

@@ -32,8 +32,8 @@ from .authentication import (
     JwtOptions,
     Rights,
     Tenant,
-    any_of,
     anybody_on_this_machine,
+    either,
 )
 from .limits import Limits
 from .serving import Principal
@@ -97,14 +97,12 @@ class PrincipalsOptions(Options):
 
     def authenticate(self) -> Authenticate | None:
         """Return a function that authenticates requests, or None if no principal is configured."""
-        ways: list[Authenticate] = []
-        if self.bearer:
-            ways.append(
-                BearerTokens({each.principal(name): each.sha256 for name, each in self.bearer.items()})
-            )
-        if self.jwt is not None:
-            ways.append(JsonWebTokens(self.jwt))
-        return any_of(ways) if ways else None
+        hashes = {each.principal(name): each.sha256 for name, each in self.bearer.items()}
+        bearer = BearerTokens(hashes) if hashes else None
+        if self.jwt is None:
+            return bearer
+        tokens = JsonWebTokens(self.jwt)
+        return tokens if bearer is None else either(bearer, tokens)
 
 
 class GatewayOptions(Options):
@@ -140,10 +138,6 @@ class GatewayOptions(Options):
             saver: The saver whose table is served.
             source: The file that these settings are from. When it changes, the principals are read again.
             insecure: Instead of authenticating, let anybody on this machine do anything. For development.
-
-        Raises:
-            CheckpointerConfigurationError: No principal is configured and `insecure` is not set, or both are; or
-                there are principals at two places.
         """
         principals = self.principals
         if self.principals_file is not None:
@@ -155,9 +149,12 @@ class GatewayOptions(Options):
             raise CheckpointerConfigurationError(
                 "configure principals or give insecure, not both" if insecure else _UNGUARDED
             )
+        current = anybody_on_this_machine if authenticate is None else authenticate
+        if source is not None and not insecure:
+            current = PrincipalsOfFile(current, source)
         return create_gateway(
             saver,
-            authenticate=_current(authenticate or anybody_on_this_machine, None if insecure else source),
+            authenticate=current,
             limits=self.limits,
             audit_key=None if self.audit_key is None else self.audit_key.get_secret_value().encode(),
         )
@@ -165,11 +162,6 @@ class GatewayOptions(Options):
 
 # How soon a change of the file is noticed.
 _LOOK_SECONDS = 1.0
-
-
-def _current(authenticate: Authenticate, source: str | os.PathLike[str] | None) -> Authenticate:
-    """Return what authenticates by the principals that are in a file now; without a file, by those given."""
-    return authenticate if source is None else PrincipalsOfFile(authenticate, source)
 
 
 class PrincipalsOfFile:
@@ -226,9 +218,6 @@ def load_options(source: str | os.PathLike[str] | None = None) -> GatewayOptions
 
     Args:
         source: The path of a YAML file with `gateway:`; None is the environment.
-
-    Raises:
-        CheckpointerConfigurationError: The source cannot be read, or has mistakes; the message names all of them.
     """
     section = read(source, _SUBJECT)
     variables = Variables(os.environ)

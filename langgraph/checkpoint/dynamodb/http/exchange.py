@@ -1,10 +1,11 @@
-"""One request and its response: the headers and body, the meaning of the response, and when to send it again.
+"""One request and its response: arguments, headers and bodies, the meaning of errors, and when to send it again.
 
 It does no I/O and does not wait: the transport does, blocking or on an event loop.
 """
 
 from __future__ import annotations
 
+import inspect
 import json
 import ssl
 import sys
@@ -12,28 +13,147 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, is_dataclass
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import sha256
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Concatenate, ParamSpec
 
 import httpx
+from pydantic import BaseModel, ValidationError
+from pydantic_core import PydanticSerializationError, to_json
 
 from .. import errors
+from .._format import items
+from .._format.labels import name_of
 from .._runtime.attempts import Attempts
 from .._runtime.failures import THROTTLED
-from .._runtime.steps import Call
-from ..errors import CheckpointerConfigurationError, CheckpointerError
-from ..gateway.call import asked_in
+from .._runtime.steps import Call, Op
+from ..errors import CheckpointerConfigurationError, CheckpointerError, CheckpointerInputError
+from ..gateway.call import ENDPOINTS, Done, Endpoint, Kind, Names, mistakes_of
+from ..gateway.serving import Serving
 
 if sys.version_info >= (3, 14):
     from compression import zstd
 else:
     from backports import zstd
 
+
+P = ParamSpec("P")
+
+# Calls of the functions of the service
+
+
+@dataclass
+class Inside:
+    """Changes names as the agent has them to those in the table, and notes them."""
+
+    prefix: str
+    named: list[str] = field(default_factory=list)
+    tenants: set[str] = field(default_factory=set)
+
+    def __call__(self, kind: Kind, name: Any) -> Any:
+        """Return a name in the table."""
+        if kind == "thread":
+            name = self.prefix + name
+            items.partition_of(name)
+            self.named.append(name)
+        elif kind in ("threads", "owner"):
+            name = self.prefix + name
+        elif kind in ("memories", "searched"):
+            self.tenants.update(map(name_of, name[:1]))
+        elif kind == "nodes":
+            self.tenants.update(name[:1])
+        return name
+
+
+def _outside(prefix: str, kind: Kind, name: Any) -> Any:
+    """Return a name of the table as the agent knows it; a thread of another prefix has the empty id."""
+    if kind == "thread":
+        return name.removeprefix(prefix) if name.startswith(prefix) else ""
+    return name.removeprefix(prefix) if kind == "owner" else name
+
+
+@dataclass
+class OutgoingCall:
+    """A call with its arguments, as the transport of a client gets it."""
+
+    endpoint: Endpoint[Any]
+    arguments: BaseModel
+    inside: Inside
+    """Has taken the names that are sent."""
+    outside: Names
+    """Changes the names that are received."""
+    sent_bytes: int = field(default=0, init=False)
+    received_bytes: int = field(default=0, init=False)
+
+    def body(self) -> bytes:
+        """Return the body of the request."""
+        content = encoded(self.arguments)
+        self.sent_bytes = len(content)
+        return content
+
+    def result(self, content: bytes) -> Any:
+        """Return the result in the body of a response."""
+        self.received_bytes = len(content)
+        found = self.endpoint.response.validate_json(content, context=self.outside)
+        return None if isinstance(found, Done) else found
+
+
+def encoded(document: Any) -> bytes:
+    """Return the JSON of a request, or of a part of one."""
+    try:
+        if isinstance(document, BaseModel):
+            return document.__pydantic_serializer__.to_json(document, exclude_defaults=True)
+        return to_json(document, bytes_mode="base64")
+    except PydanticSerializationError as error:
+        msg = f"an argument cannot be sent to the gateway: {error}; use valid Unicode"
+        raise CheckpointerInputError(msg) from error
+
+
+def size_of(value: Any) -> int:
+    """Return how many bytes a request, a response or a part of one has, about: those of its texts and bytes."""
+    if isinstance(value, (bytes, str)):
+        return len(value)
+    if isinstance(value, (Mapping, BaseModel)) or is_dataclass(value):
+        inner = value if isinstance(value, Mapping) else vars(value)
+        return sum(map(size_of, inner.values()))
+    return sum(map(size_of, value)) if isinstance(value, (list, tuple)) else 1
+
+
+def call_to(
+    function: Callable[Concatenate[Serving, P], Op[Any]], prefix: str, /, *args: P.args, **named: P.kwargs
+) -> Call:
+    """Return a call of a function of the service.
+
+    Args:
+        function: The function, of which only the signature is used.
+        prefix: The beginning of thread ids and owners in the table, which the agent does not know.
+        args: The function's arguments, without the first one.
+        named: Those by name.
+    """
+    endpoint, inside = ENDPOINTS[function], Inside(prefix)
+    _, *given = inspect.signature(function).bind(None, *args, **named).arguments.items()
+    try:
+        model = endpoint.arguments.__pydantic_validator__.validate_python(dict(given), context=inside)
+    except ValidationError as error:
+        for each in error.errors(include_url=False, include_input=False):
+            original = each.get("ctx", {}).get("error")
+            if isinstance(original, CheckpointerError):
+                raise original from None
+        raise CheckpointerInputError(mistakes_of(error)) from None
+    return Call(endpoint.name, {"asked": OutgoingCall(endpoint, model, inside, partial(_outside, prefix))})
+
+
+def asked_in(call: Call) -> OutgoingCall | None:
+    """Return a call's arguments; `None` for one that is not of a function."""
+    asked: OutgoingCall | None = call.params.get("asked")
+    return asked
+
+
+# Responses
 
 MEDIA_TYPE = "application/json"
 ENCODING = "zstd"
@@ -52,12 +172,7 @@ class Reply:
 
     @property
     def content(self) -> bytes:
-        """The decompressed body.
-
-        Raises:
-            CutOffError: The body is not complete.
-            BadDocumentError: It is compressed in another way.
-        """
+        """The decompressed body."""
         encoding = self.headers.get("Content-Encoding", "").strip().lower()
         if encoding in ("", "identity"):
             return self.body

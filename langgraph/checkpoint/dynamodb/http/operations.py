@@ -51,12 +51,11 @@ from ..errors import (
     ThreadBusyError,
 )
 from ..gateway import thread_calls
-from ..gateway.call import encoded, size_of
 from ..gateway.opaque import SentValue, Value
 from ..gateway.serving import Serving
 from ..gateway.thread_calls import ChannelHistory, CheckpointFields, FoundCheckpoint, History, Write
 from ..gateway.thread_calls import Checkpoint as Shown
-from .exchange import failure_in
+from .exchange import encoded, failure_in, size_of
 from .service import Service, ask, data_of, dumped, loaded
 
 # What an entry takes, and each of its values, beside the bytes of the values.
@@ -147,11 +146,7 @@ class Client:
 
 
 def _plain(value: Any) -> Any:
-    """Return plain data as JSON has it. What is changed in the value later does not change it.
-
-    Raises:
-        ValueError: JSON in UTF-8 cannot hold it.
-    """
+    """Return plain data as JSON has it. What is changed in the value later does not change it."""
     text = metadata_json(value)
     if text is None:
         raise ValueError("JSON cannot hold it")
@@ -161,11 +156,7 @@ def _plain(value: Any) -> Any:
 
 
 def _as_json(value: Any, what: str) -> Any:
-    """Return plain data as JSON has it.
-
-    Raises:
-        CheckpointSerializationError: It has something that JSON cannot hold.
-    """
+    """Return plain data as JSON has it."""
     try:
         return _plain(value)
     except ValueError as error:

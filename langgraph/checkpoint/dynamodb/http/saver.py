@@ -21,8 +21,9 @@ from ..base_saver import CACHE_BYTES, P, T, TableSaver
 from ..gateway import thread_calls
 from ..locks import ThreadLocks
 from . import operations
+from .exchange import call_to
 from .operations import Client, KnownCheckpoints
-from .service import GatewayAccounting, ServiceClient, call_to, client_serde, codec_of
+from .service import GatewayAccounting, ServiceClient, client_serde, codec_of
 from .transport import TIMEOUT_SECONDS, GatewayKeywords, check_prefix
 
 Action: TypeAlias = Literal["acquire", "renew", "release"]
@@ -46,11 +47,7 @@ class GatewayHolder:
         return Attempt(held_until, free_in_seconds)
 
     def renew(self, hold: Hold) -> Op[float]:
-        """Renew a hold; return when it ends.
-
-        Raises:
-            ThreadLockLostError: Another runner has acquired the thread, or the hold has been released.
-        """
+        """Renew a hold; return when it ends."""
         held_until, _ = yield from self._asked("renew", hold)
         if held_until is None:
             raise lost(hold)

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from .._format import items
 from .._format.codec import Codec, UnreadableError
-from .._format.labels import name_of
 from .._format.wire import WIRE_VERSION
 from .._runtime.events import Meter, Observer
 from .._runtime.options import check_on_event, check_serde, refuse_unknown
@@ -20,19 +17,15 @@ from .._runtime.requests import grouped
 from .._runtime.steps import Call, Op, result
 from .._runtime.transport_owner import TransportOwner
 from ..errors import CheckpointerConfigurationError, CheckpointerInputError
-from ..gateway.call import MANY_MAX, Kind, asked_in, call_of, encoded, size_of
+from ..gateway.call import MANY_MAX
 from ..gateway.opaque import SentValue, Value
 from ..gateway.serving import Serving
+from .exchange import asked_in, call_to, encoded, size_of
 from .transport import GatewayKeywords, GatewayTransport
 
 
 def client_serde(serde: SerializerProtocol | None) -> SerializerProtocol:
-    """Return the serializer of a client: by default LangGraph's in strict mode, since others may write what it reads.
-
-    Raises:
-        CheckpointerInputError: It is no serializer.
-        CheckpointerConfigurationError: It is an `EncryptedSerializer`.
-    """
+    """Return a client's serializer: by default LangGraph's in strict mode, since others may write what it reads."""
     check_serde(serde)
     serde = JsonPlusSerializer(allowed_msgpack_modules=None) if serde is None else serde
     codec_of(serde)
@@ -40,11 +33,7 @@ def client_serde(serde: SerializerProtocol | None) -> SerializerProtocol:
 
 
 def codec_of(serde: SerializerProtocol) -> Codec:
-    """Return the codec of a client's serializer.
-
-    Raises:
-        CheckpointerConfigurationError: It is an `EncryptedSerializer`.
-    """
+    """Return the codec of a client's serializer."""
     codec = Codec(serde)
     if codec.encrypts:
         msg = (
@@ -57,20 +46,12 @@ def codec_of(serde: SerializerProtocol) -> Codec:
 
 
 def dumped(codec: Codec, value: Any, what: str, path: str = "value") -> SentValue:
-    """Serialize a value, and return it as requests have it.
-
-    Raises:
-        CheckpointSerializationError: The serializer cannot write it; the message says what it is.
-    """
+    """Serialize a value, and return it as requests have it."""
     return SentValue(*codec.dumps(value, what, path))
 
 
 def loaded(codec: Codec, value: Value | SentValue, what: str) -> Any:
-    """Deserialize a value of an answer.
-
-    Raises:
-        UnreadableError: The serializer cannot read it; the message says what it is.
-    """
+    """Deserialize a value of an answer."""
     try:
         return codec.loads_typed((value.type, data_of(value)))
     except Exception as error:
@@ -102,53 +83,6 @@ _BODY_BYTES_SAFE = 500_000
 _TOGETHER_BYTES_MAX = 4_000_000
 
 
-@dataclass
-class Inside:
-    """Changes names as the agent has them to those in the table, and notes them."""
-
-    prefix: str
-    named: list[str] = field(default_factory=list)
-    tenants: set[str] = field(default_factory=set)
-
-    def __call__(self, kind: Kind, name: Any) -> Any:
-        """Return a name in the table."""
-        if kind == "thread":
-            name = self.prefix + name
-            items.partition_of(name)
-            self.named.append(name)
-        elif kind in ("threads", "owner"):
-            name = self.prefix + name
-        elif kind in ("memories", "searched"):
-            self.tenants.update(map(name_of, name[:1]))
-        elif kind == "nodes":
-            self.tenants.update(name[:1])
-        return name
-
-
-def _outside(prefix: str, kind: Kind, name: Any) -> Any:
-    """Return a name of the table as the agent knows it; a thread of another prefix has the empty id."""
-    if kind == "thread":
-        return name.removeprefix(prefix) if name.startswith(prefix) else ""
-    return name.removeprefix(prefix) if kind == "owner" else name
-
-
-def call_to(
-    function: Callable[Concatenate[Serving, P], Op[Any]], prefix: str, /, *args: P.args, **named: P.kwargs
-) -> Call:
-    """Return a call of a function of the service.
-
-    Args:
-        function: The function, of which only the signature is used.
-        prefix: The beginning of thread ids and owners in the table, which the agent does not know.
-        args: The function's arguments, without the first one.
-        named: Those by name.
-
-    Raises:
-        CheckpointerInputError: The service would refuse the arguments.
-    """
-    return call_of(function, (Inside(prefix), partial(_outside, prefix)), *args, **named)
-
-
 def ask(
     function: Callable[Concatenate[Serving, P], Op[T]], prefix: str, /, *args: P.args, **named: P.kwargs
 ) -> Op[T]:
@@ -165,11 +99,7 @@ class Service:
     _about: dict[str, Any] = field(default_factory=dict, init=False)
 
     def about(self) -> Op[dict[str, Any]]:
-        """Return the service's description of itself. The first call of a process asks for it.
-
-        Raises:
-            CheckpointerConfigurationError: The service speaks another version of the wire.
-        """
+        """Return the service's description of itself. The first call of a process asks for it."""
         if not self._about:
             outcomes = yield (Call("about", {}),)
             answer = result(outcomes[0])
@@ -187,21 +117,13 @@ class Service:
         return int((yield from self.about())["limits"]["decompressed_bytes_max"])
 
     def check_fit(self, sent: Any, what: str) -> Op[None]:
-        """Raise if the values of a request are too large for the service.
-
-        Raises:
-            CheckpointerInputError: They are; the message says what is, and what to change.
-        """
+        """Raise if the values of a request are too large for the service."""
         bytes_max = yield from self._bytes_max()
         # Base64 takes four characters for three bytes.
         _check_size(size_of(sent) * 4 // 3, max(bytes_max - _REST_BYTES, bytes_max // 2), what)
 
     def groups(self, things: Mapping[K, Any], name_of: Callable[[K], str]) -> Op[list[list[K]]]:
-        """Return groups of things that fit into one request.
-
-        Raises:
-            CheckpointerInputError: One of them is too large for any request, or cannot be sent.
-        """
+        """Return groups of things that fit into one request."""
         sizes = {each: len(encoded(thing)) for each, thing in things.items()}
         bytes_max = _BODY_BYTES_SAFE
         if sum(sizes.values()) > bytes_max:
@@ -265,12 +187,7 @@ class ServiceClient(TransportOwner):
         accounting: GatewayAccounting,
         events_prefix: str = "",
     ) -> None:
-        """Check the options of the connection. Nothing is opened before the first request.
-
-        Raises:
-            CheckpointerInputError: An option has a value that cannot be used.
-            TypeError: The constructor does not have an option.
-        """
+        """Check the options of the connection. Nothing is opened before the first request."""
         refuse_unknown(type(self), options.keys() - GatewayKeywords.__annotations__.keys(), GatewayKeywords)
         of_transport: dict[str, Any] = {**options}
         on_event = of_transport.pop("on_event", None)

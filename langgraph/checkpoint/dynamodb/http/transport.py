@@ -31,8 +31,7 @@ from .._runtime.loops import Connections, LoopConnections
 from .._runtime.options import check_flag, check_seconds
 from .._runtime.steps import Call
 from ..errors import CheckpointerInputError
-from ..gateway.call import asked_in, size_of
-from .exchange import Exchange, Reply, ServiceClock
+from .exchange import Exchange, Reply, ServiceClock, asked_in, size_of
 
 if TYPE_CHECKING:
     from .._runtime.events import Events, OnEvent
@@ -227,9 +226,6 @@ class GatewayTransport(Connections):
     """Sends calls to a gateway, for blocking callers and for any number of event loops.
 
     Its options are those of `HttpCheckpointSaver`.
-
-    Raises:
-        CheckpointerInputError: An option has a value that cannot be used.
     """
 
     def __init__(
@@ -273,11 +269,6 @@ class GatewayTransport(Connections):
 
         Returns:
             What the response says.
-
-        Raises:
-            CheckpointerConfigurationError: The gateway does not accept the caller's identity, or does not allow the
-                call; or the response is not from a gateway.
-            CheckpointerError: There was no response, or one that describes an error, raised as its own class.
         """
         exchange = self._exchange(call)
         while True:
