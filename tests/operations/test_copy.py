@@ -316,6 +316,17 @@ def test_a_copy_has_the_ttl_of_who_created_its_thread(harness: Harness, while_co
     assert harness.process().values(thread="copy") is None
 
 
+def test_a_copy_into_a_dead_thread_shows_nothing_of_its_former_life(harness: Harness) -> None:
+    """The same checkpoint has writes there that its source does not have."""
+    process = harness.process(TTL_SECONDS)
+    for _ in range(2):
+        harness.run(process.put("1", {"x": 1}))
+        harness.run(process.copy_thread("copy"))
+        assert harness.process().pending("1", thread="copy") == []
+        harness.run(process.put_writes("1", [("x", "old")], thread="copy"))
+        harness.now += TTL_SECONDS
+
+
 @pytest.mark.parametrize("channels", [0, 3_000])
 def test_without_the_key_nothing_is_copied(harness: Harness, channels: int) -> None:
     """The newest checkpoint cannot be opened; what describes it is in its head, or in segments."""

@@ -276,9 +276,11 @@ class Process:
         found = self.get(checkpoint_id, thread=thread, namespace=namespace)
         return None if found is None else found.checkpoint["channel_values"]
 
-    def pending(self, checkpoint_id: str, *, namespace: str = "") -> list[tuple[str, str, Any]]:
+    def pending(
+        self, checkpoint_id: str, *, namespace: str = "", thread: str = THREAD
+    ) -> list[tuple[str, str, Any]]:
         """The writes of a checkpoint that is there."""
-        found = self.get(checkpoint_id, namespace=namespace)
+        found = self.get(checkpoint_id, namespace=namespace, thread=thread)
         assert found is not None
         return found.pending_writes or []
 

@@ -84,8 +84,8 @@ class _CopyAttempt:
     thread: CachedThread
     is_hidden: bool
     """Whether the target is not seen before the copy is complete."""
-    is_joined: bool = False
-    """Whether another copy has begun the target. It may have died, and left what the source has lost since."""
+    has_leftovers: bool = False
+    """Whether the target may have checkpoints and writes that the source lacks: of another copy, or a former life."""
 
     @property
     def life(self) -> Life:
@@ -180,7 +180,7 @@ def _begin(
         # It has the ttl of who began it. Both store under one epoch, so whatever is stored last is as good.
         ends_at = protocol.new_life(known.life.ttl_seconds, now).alive_until
         if not expires_before(known.life.kept_until, ends_at):
-            return _CopyAttempt(CachedThread(known.epoch, known.life), is_hidden=True, is_joined=True)
+            return _CopyAttempt(CachedThread(known.epoch, known.life), is_hidden=True, has_leftovers=True)
     # What a life that has ended has left must never be seen: the epoch is a new one.
     epoch = known.epoch if known is not None and known.is_alive(now) else new_epoch(storage)
     life = protocol.new_life(storage.ttl_seconds, now)
@@ -191,7 +191,10 @@ def _begin(
     other = yield from storage.table.try_update(items.thread_key(target), change)
     # The request may have taken effect, and its response may have been lost.
     is_begun = other is None or (bool(other) and is_reusable(Thread.parse(other).epoch, epoch))
-    return _CopyAttempt(CachedThread(epoch, life), is_hidden=True) if is_begun else None
+    had_life = known is not None and not known.is_alive(now)
+    return (
+        _CopyAttempt(CachedThread(epoch, life), is_hidden=True, has_leftovers=had_life) if is_begun else None
+    )
 
 
 def _has_checkpoints(storage: Storage, target: Partition) -> Op[bool]:
@@ -350,8 +353,8 @@ class _Copy:
                 yield from self._store((yield from self._copy_segments_of(some)))
                 if is_over():
                     return some[-1].checkpoint_id
-        if self._attempt.is_joined:
-            yield from self._remove_stale()
+        if self._attempt.has_leftovers:
+            yield from self._remove_leftovers()
         return None
 
     def _history(self, below: str | None = None) -> NamespaceReader:
@@ -380,15 +383,16 @@ class _Copy:
         """Store a head; return whether it is stored. A copy that was overtaken must not replace what came later."""
         return (yield from put_head(self._storage, self._target, head, self._attempt.thread.epoch))
 
-    def _remove_stale(self) -> Op[None]:
-        """Remove checkpoints that an earlier copy has left and the source does not have any more."""
+    def _remove_leftovers(self) -> Op[None]:
+        """Remove checkpoints and writes that the source does not have."""
         query = Query(self._target.pk, prefix=items.CHECKPOINTS, attributes=(PARTITION_KEY, SORT_KEY))
         found = yield from self._storage.table.query_all(query)
-        history, ids = self._history(), set[str]()
+        history, there = self._history(), set[str]()
         while not history.done:
-            ids |= {each.checkpoint_id for each in (yield from self._committed(history))}
-        stale = [each for each in found if items.checkpoint_id_of(each) not in ids]
-        yield from self._storage.table.batch_write(deletes=stale)
+            for checkpoint in (yield from self._committed(history)):
+                there |= set(map(items.sort_key, checkpoint.members))
+        leftovers = [each for each in found if items.sort_key(each) not in there]
+        yield from self._storage.table.batch_write(deletes=leftovers)
 
     def _copy_segments_of(self, checkpoints: Sequence[StoredCheckpoint]) -> Op[list[StoredCheckpoint]]:
         """Copy the segments of checkpoints that are not copied yet; return the checkpoints as far as acknowledged."""

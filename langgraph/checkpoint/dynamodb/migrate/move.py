@@ -162,9 +162,7 @@ class _Move:
             missing = sorted(wanted - there)
             if not wanted and not there:
                 return Status.ABSENT
-            about = self._target.description(self._thread_id)
-            if about is not None:
-                self._report.owner = about.owner
+            about = self._begun(there)
             if there - wanted:
                 return self._gone_on(sorted(there - wanted), missing)
             lacking, ahead = self._compared(sorted(there))
@@ -183,6 +181,15 @@ class _Move:
             if self._dry_run or not (missing or lacking):
                 return self._outcome(there)
         return Status.GOING_ON
+
+    def _begun(self, there: set[Ref]) -> ThreadDescription | None:
+        """Return what the target's directory tells of the thread, of which it has some checkpoints, or none."""
+        if not (there or self._dry_run):
+            self._target.clear(self._thread_id)
+        about = self._target.description(self._thread_id)
+        if about is not None:
+            self._report.owner = about.owner
+        return about
 
     def _outcome(self, there: set[Ref]) -> Status:
         """Return the outcome for a thread of which the target has everything, or would have after a move."""

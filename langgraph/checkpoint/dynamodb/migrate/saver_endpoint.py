@@ -117,6 +117,9 @@ class SaverEndpoint:
 
     # Writing
 
+    def clear(self, thread_id: str) -> None:
+        """Remove what is stored of a thread that has no checkpoint for readers. Most savers store nothing then."""
+
     def put(self, thread_id: str, record: Record) -> None:
         """Store a checkpoint, and then its writes."""
         parent = _config(thread_id, record.namespace, record.parent_id)

@@ -12,10 +12,11 @@ from .._format.content import Write, read_writes
 from .._format.items import Partition
 from .._format.limits import ATTEMPTS_MAX
 from .._operations import put_writes, reads
+from .._operations.delete import delete_thread
 from .._operations.entries import ThreadDescription, description_of, is_of_tenant
 from .._operations.get import decoded
 from .._operations.overview import scan_threads
-from .._operations.thread_item import namespaces
+from .._operations.thread_item import namespaces, read_thread
 from .._runtime.steps import Op, work
 from .._runtime.storage import Storage
 from ..errors import CheckpointNotFoundError
@@ -77,6 +78,10 @@ class TableEndpoint(SaverEndpoint):
 
     # Writing
 
+    def clear(self, thread_id: str) -> None:
+        """Remove what a thread whose ttl has passed has left: its writes would be seen in a checkpoint of their id."""
+        self.mover.runner.run(_clear(self._storage, thread_id))
+
     def put_writes(self, thread_id: str, record: Record) -> None:
         """Store the writes of a checkpoint that is already stored, in exactly their positions."""
         partition = items.partition_of(thread_id, record.namespace)
@@ -94,6 +99,12 @@ def _serialized(codec: Codec, record: Record) -> dict[str, put_writes.Serialized
         regular, special = tasks.setdefault(task_id, ({}, {}))
         (regular if index >= 0 else special)[index] = Write(index, channel, kind, data, task_path)
     return tasks
+
+
+def _clear(storage: Storage, thread_id: str) -> Op[None]:
+    thread = yield from read_thread(storage, items.partition_of(thread_id))
+    if thread is not None and not thread.is_being_copied and not thread.is_alive(storage.clock()):
+        yield from delete_thread(storage, thread_id)
 
 
 def _refs(storage: Storage, thread_id: str) -> Op[list[Ref]]:
