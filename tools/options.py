@@ -20,8 +20,8 @@ from pydantic.fields import FieldInfo
 
 from langgraph.cache.dynamodb import DynamoDBCache
 from langgraph.checkpoint.dynamodb import CacheConfig, CheckpointerConfig, DynamoDBSaver, StoreConfig
-from langgraph.checkpoint.dynamodb.config.faults import first_sentence
 from langgraph.checkpoint.dynamodb.config.model import ComponentConfig
+from langgraph.checkpoint.dynamodb.config.sources import first_sentence
 from langgraph.checkpoint.dynamodb.http import HttpCache, HttpCheckpointSaver, HttpStore
 from langgraph.store.dynamodb import DynamoDBStore
 from tools.generated import ROOT, write_or_check

@@ -36,7 +36,7 @@ from langgraph.cache.dynamodb.entries import entry_key
 from langgraph.checkpoint.dynamodb import DynamoDBSaver, ThreadBusyError
 from langgraph.checkpoint.dynamodb._format.items import partition_key
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE
-from langgraph.checkpoint.dynamodb.cli.rights import POLICIES, is_denied, try_actions
+from langgraph.checkpoint.dynamodb.cli.doctor import POLICIES, is_denied, try_actions
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
 from langgraph.store.dynamodb import DynamoDBStore
 from langgraph.store.dynamodb.keys import partition_of, register_of

@@ -15,12 +15,14 @@ import pytest
 from botocore.exceptions import ClientError
 
 from langgraph.checkpoint.dynamodb._format.schema import INDEXES, table_schema
-from langgraph.checkpoint.dynamodb.cli.doctor import Examination, Finding, rights
-from langgraph.checkpoint.dynamodb.cli.rights import (
+from langgraph.checkpoint.dynamodb.cli.doctor import (
     DAY_QUERY,
     INDEX_QUERY,
     OWNER_QUERY,
     POLICIES,
+    Examination,
+    Finding,
+    rights,
     try_actions,
 )
 from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions

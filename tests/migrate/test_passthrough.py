@@ -28,13 +28,13 @@ from langgraph.types import Send
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.migrate import SaverEndpoint, Status, TableEndpoint, endpoint_of, migrate
-from langgraph.checkpoint.dynamodb.migrate.passthrough import (
+from langgraph.checkpoint.dynamodb.migrate.saver_endpoint import (
     PassedValue,
     PassthroughSerializer,
     can_pass_through,
+    is_equal,
     passthrough,
 )
-from langgraph.checkpoint.dynamodb.migrate.saver_endpoint import is_equal
 from tests.migrate.threads import statuses
 from tests.support.checkpoints import checkpoint_of, store, stored_values, thread_config
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb.view import search as search_module
+from langgraph.checkpoint.dynamodb.view import thread_view as search_module
 from tests.support import graphs
 from tests.support.checkpoints import Conversation, noise, store, thread_config
 from tests.view.conftest import Asked

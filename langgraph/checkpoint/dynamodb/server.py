@@ -17,7 +17,7 @@ from typing import Any
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore
 
-from .config.creation import create_checkpointer, create_store
+from .config import create_checkpointer, create_store
 
 logger = logging.getLogger(__name__)
 

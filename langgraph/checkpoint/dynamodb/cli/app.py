@@ -64,7 +64,7 @@ COMMANDS = {
     "history": Command("show:history", "List a thread's checkpoints, the newest first."),
     "verify": Command("upkeep:verify", "Check everything that threads have stored.", ("parallel", "yes")),
     "view": Command("servers:view", "Show threads on a page in the browser, step by step."),
-    "setup": Command("doctor:setup", "Create the table for development, or check it.", ("yes",)),
+    "setup": Command("upkeep:setup", "Create the table for development, or check it.", ("yes",)),
     "directory": Command(
         "listing:directory", "Enter existing threads in the directory that lists them.", MANY
     ),

@@ -22,11 +22,10 @@ from .._runtime.steps import Op, Stream
 from .._runtime.storage import Storage
 from .._runtime.transport_owner import TransportOwner
 from ..config.dynamodb import DynamoDBOptions, DynamoDBStoreOptions, TableOptions, make_saver, make_store
-from ..config.faults import Key, Locate, dotted
 from ..config.fields import made_object
 from ..config.model import CheckpointerConfig, ComponentConfig, StoreConfig
 from ..config.serde import made_serde
-from ..config.sources import CHECKPOINTER, STORE, Section, read
+from ..config.sources import CHECKPOINTER, STORE, Key, Locate, Section, dotted, read
 from ..errors import CheckpointerConfigurationError
 from ..saver import DynamoDBSaver
 from . import CommandError, Exit

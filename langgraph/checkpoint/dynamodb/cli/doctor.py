@@ -1,7 +1,8 @@
-"""`doctor` checks that everything is as the saver needs it, and says what to do. `setup` makes the table."""
+"""`doctor`: checks that everything is as the saver needs it, and says what to do about what is not."""
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -13,15 +14,31 @@ from .._format import schema
 from .._format.items import key, partition_of
 from .._operations.setup import differences
 from .._runtime import failures
+from .._runtime.requests import CONDITION_FAILED, Query
 from ..config.dynamodb import DynamoDBOptions
 from . import CommandError, Exit
 from .context import CommandContext, in_options
 from .output import counted
-from .rights import POLICIES, asked, is_denied, is_unclear, try_actions
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
+_DENIED = ("AccessDenied", "AccessDeniedException")
+INDEX_QUERY = "Query on the index"
+OWNER_QUERY = f"Query on {schema.OWNER_INDEX}"
+DAY_QUERY = f"Query on {schema.DAY_INDEX}"
+_ON_TABLE = frozenset({"BatchGetItem", "GetItem", "Query"})
+_READS = _ON_TABLE | {INDEX_QUERY, OWNER_QUERY}
+_STORES = frozenset({"BatchWriteItem", "PutItem", "UpdateItem"})
+_CHANGES = frozenset({"BatchWriteItem", "DeleteItem", "UpdateItem"})
+# The policies of infra/table.yaml and infra/tenant.yaml. A test compares them.
+POLICIES = {
+    "agent": _READS | _CHANGES | _STORES,
+    "runner": _ON_TABLE | _STORES,
+    "operator": _READS | _CHANGES | {DAY_QUERY, "Scan"},
+    "reader": _READS | {DAY_QUERY},
+    "tenant": _ON_TABLE | {OWNER_QUERY} | _CHANGES | _STORES,
+}
 Verdict: TypeAlias = Literal["ok", "warning", "problem", "unknown"]
 """How serious a finding is. What could not be checked is unknown."""
 Role: TypeAlias = Literal["agent", "runner", "operator", "reader", "tenant"]
@@ -35,12 +52,63 @@ _SCHEMA_REMEDY = (
     f" {schema.INDEX_REMEDY}. Delete one with other keys first"
 )
 _ACTIVE = ("ACTIVE", "UPDATING")
-_PRODUCTION = f"""\
-This makes a table without recovery, deletion protection, policies or alarms. For anything but development deploy it:
-  make deploy                                  (in a clone of the repository, with alarms and a dashboard)
-  {schema.TEMPLATE_COMMAND} > table.yaml
-  aws cloudformation deploy --stack-name langgraph-checkpoints --template-file table.yaml --capabilities CAPABILITY_IAM\
-"""
+
+
+def try_actions(client: DynamoDBClient, table_name: str, thread_id: str) -> Mapping[str, Any]:
+    """Try each action, and return its response or error.
+
+    Nothing is written: a request that writes has a condition that cannot hold, or deletes an item that is not there.
+    The requests take about six units together.
+    """
+    # Nobody has this key, so nobody's item is read or changed.
+    item_key = key(partition_of(thread_id).pk, f"doctor {secrets.token_hex(8)}")
+    never = {
+        "ConditionExpression": "attribute_exists(#pk)",
+        "ExpressionAttributeNames": {"#pk": schema.PARTITION_KEY},
+    }
+    query = Query(item_key[schema.PARTITION_KEY]["S"], prefix=item_key["SK"]["S"], consistent=False).params()
+    of_run = Query("-", consistent=False, first_page=1, index=(schema.RUN_INDEX, schema.RUN_ID)).params()
+    # An owner's name begins with the tenant as a thread id does.
+    of_owner = Query(
+        thread_id, consistent=False, first_page=1, index=(schema.OWNER_INDEX, schema.OWNER)
+    ).params()
+    of_day = Query("-", consistent=False, first_page=1, index=(schema.DAY_INDEX, schema.ACTIVE_DAY)).params()
+    on_table = {"TableName": table_name}
+    requests: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
+        "GetItem": (client.get_item, {**on_table, "Key": item_key}),
+        "BatchGetItem": (client.batch_get_item, {"RequestItems": {table_name: {"Keys": [item_key]}}}),
+        "Query": (client.query, {**on_table, **query}),
+        INDEX_QUERY: (client.query, {**on_table, **of_run}),
+        OWNER_QUERY: (client.query, {**on_table, **of_owner}),
+        DAY_QUERY: (client.query, {**on_table, **of_day}),
+        "PutItem": (client.put_item, {**on_table, "Item": item_key, **never}),
+        "UpdateItem": (client.update_item, {**on_table, "Key": item_key, **never}),
+        "DeleteItem": (client.delete_item, {**on_table, "Key": item_key, **never}),
+        "BatchWriteItem": (
+            client.batch_write_item,
+            {"RequestItems": {table_name: [{"DeleteRequest": {"Key": item_key}}]}},
+        ),
+        "Scan": (client.scan, {**on_table, "Limit": 1, "ProjectionExpression": schema.PARTITION_KEY}),
+    }
+    return {action: asked(request, **params) for action, (request, params) in requests.items()}
+
+
+def is_unclear(outcome: Any) -> bool:
+    """Tell whether a request failed for another reason than its condition."""
+    return isinstance(outcome, Exception) and failures.error_code(outcome) != CONDITION_FAILED
+
+
+def asked(request: Callable[..., Any], **params: Any) -> Any:
+    """Make a request and return its response, or the error that it raised."""
+    try:
+        return request(**params)
+    except Exception as error:  # noqa: BLE001 - the error is the result.
+        return error
+
+
+def is_denied(outcome: Any) -> bool:
+    """Tell whether the caller has no right to a request."""
+    return failures.error_code(outcome) in _DENIED
 
 
 @dataclass(frozen=True)
@@ -266,18 +334,3 @@ def _remedy(policy: str) -> str:
     if policy == "tenant":
         return "attach TenantPolicyArn of infra/tenant.yaml to the role, and begin --thread-id with the tenant's prefix"
     return f"attach the policy in the output {policy.capitalize()}PolicyArn of the table's stack to the role"
-
-
-def setup(context: CommandContext) -> None:
-    """Create the table for development, or check it.
-
-    On AWS, it first says how to deploy the template instead, and asks. With an endpoint other than AWS's, it does
-    not ask.
-    """
-    name, address = context.options.table_name, context.client.meta.endpoint_url
-    if ".amazonaws.com" in address:
-        context.output.note(_PRODUCTION)
-        context.confirm(f"Create table {name} at {address} anyway?")
-    context.saver.setup()
-    document = {"table_name": name, "endpoint_url": address}
-    context.output.result(document, f"table {name} is ready at {address}")

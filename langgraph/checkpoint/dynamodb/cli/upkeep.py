@@ -1,4 +1,4 @@
-"""Upkeep: `verify` checks that everything is there and intact, and `prune` removes old checkpoints."""
+"""Upkeep: `setup` makes the table, `verify` checks that all is there and intact, `prune` removes old checkpoints."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import typer
 
 from .._format import items
 from .._format.moments import stored_at
+from .._format.schema import TEMPLATE_COMMAND
 from .._operations.arguments import COUNT_MAX
 from .._operations.delete import Forecast, foresee_prune, is_of_any_age, prune_thread
 from .._operations.verify import Verification, repair_thread, scan_partitions, verify_thread
@@ -20,6 +21,28 @@ from ..errors import CheckpointNotFoundError
 from . import CommandError, Exit, many
 from .context import CommandContext
 from .output import counted, parse_age, sized
+
+_PRODUCTION = f"""\
+This makes a table without recovery, deletion protection, policies or alarms. For anything but development deploy it:
+  make deploy                                  (in a clone of the repository, with alarms and a dashboard)
+  {TEMPLATE_COMMAND} > table.yaml
+  aws cloudformation deploy --stack-name langgraph-checkpoints --template-file table.yaml --capabilities CAPABILITY_IAM\
+"""
+
+
+def setup(context: CommandContext) -> None:
+    """Create the table for development, or check it.
+
+    On AWS, it first says how to deploy the template instead, and asks. With an endpoint other than AWS's, it does
+    not ask.
+    """
+    name, address = context.options.table_name, context.client.meta.endpoint_url
+    if ".amazonaws.com" in address:
+        context.output.note(_PRODUCTION)
+        context.confirm(f"Create table {name} at {address} anyway?")
+    context.saver.setup()
+    document = {"table_name": name, "endpoint_url": address}
+    context.output.result(document, f"table {name} is ready at {address}")
 
 
 def verify(

@@ -15,9 +15,21 @@ from typing_extensions import Self
 
 from .._runtime.fork import without_forks
 from ..errors import CheckpointerInputError
-from .faults import Fault, Locate, configuration_error, did_you_mean, dotted, faults_of
 from .fields import ComponentType, OptionError
-from .sources import CACHE, CHECKPOINTER, STORE, Subject, Variables, read
+from .sources import (
+    CACHE,
+    CHECKPOINTER,
+    STORE,
+    Fault,
+    Locate,
+    Subject,
+    Variables,
+    configuration_error,
+    did_you_mean,
+    dotted,
+    faults_of,
+    read,
+)
 
 # Everything that a configuration may be read from.
 Source: TypeAlias = "ComponentConfig | Mapping[str, Any] | str | os.PathLike[str] | None"

@@ -18,10 +18,9 @@ from starlette.applications import Starlette
 from starlette.requests import HTTPConnection
 
 from ..config.dynamodb import DynamoDBOptions, make_saver
-from ..config.faults import configuration_error, faults_of
 from ..config.fields import Options, split
 from ..config.model import CheckpointerConfig
-from ..config.sources import Subject, Variables, read
+from ..config.sources import Subject, Variables, configuration_error, faults_of, read
 from ..errors import CheckpointerConfigurationError
 from ..saver import DynamoDBSaver
 from .app import create_gateway

@@ -21,9 +21,8 @@ from .._format.segments import cut_pieces
 from .._operations.entries import ThreadDescription, is_of_tenant
 from ..errors import CheckpointerConfigurationError, CheckpointNotFoundError
 from .lines import Line, LineWriter, read_lines, unexpected
-from .passthrough import KINDS
 from .record import Record, Ref, WritePosition, WriteRecord
-from .saver_endpoint import SaverEndpoint
+from .saver_endpoint import KINDS, SaverEndpoint
 
 FORMAT = "langgraph-thread"
 _PIECE_DIGITS = 32

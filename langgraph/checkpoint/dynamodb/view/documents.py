@@ -24,7 +24,7 @@ A path in a checkpoint begins with `"values"` and a channel, `"writes"` and the 
 message, `"content"` leads to its content, `"tool_calls"`, a number and `"args"` to the arguments of a call, and any
 other key to that entry.
 
-`node` describes how values are represented.
+`nodes` describes how values are represented.
 
 Texts may hold anything: HTML, control characters, marks that reverse text, lone surrogates. Numbers are texts,
 since JavaScript would round them. No document has a large value whole: `api/part` returns what is left out.

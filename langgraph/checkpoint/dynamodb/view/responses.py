@@ -21,9 +21,8 @@ from ..errors import CheckpointerInputError, CheckpointNotFoundError
 from . import documents
 from .namespace_view import NamespaceView
 from .nodes import PARTS_MAX, Node, Shower
-from .search import search
 from .state import changes, pending, state, value_at
-from .thread_view import Session, thread_document
+from .thread_view import Session, search, thread_document
 from .tree import ROWS, ROWS_MAX, tree
 
 T = TypeVar("T")
