@@ -1,37 +1,26 @@
-"""Many conversations at once in one process, on DynamoDB Local: no error, and nobody and nothing is left behind.
-
-The figures are printed and no test depends on a time: the machine may be busy.
-"""
+"""Many conversations at once in one process, on DynamoDB Local: no error, and nobody and nothing is left behind."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from tests.load.gauges import MemoryGrowth, open_sockets
 from tests.support.checkpoints import Conversation, thread_config
-from tests.support.sync_adapter import SyncAsAsync
 
 if TYPE_CHECKING:
     from tools.engine import Engine
 
 pytestmark = pytest.mark.engines("dynamodb-local")
 
+_DESCRIPTORS = Path("/proc/self/fd")
 THREADS_VARIABLE = "LANGGRAPH_DYNAMODB_LOAD_THREADS"
-BLOCKING_THREADS = 64
-BLOCKING_TURNS = 4
-# Measured: 56 MiB for 2,000 conversations on an event loop and 10 MiB for 64 threads, most of it for clients and for
-# what asyncio, aiohttp and botocore keep of a request. The bounds leave room for other versions of them.
-BYTES_PER_CONVERSATION_MAX = 128 * 1024
-BYTES_MAX = 64 * 1024 * 1024
 
 
 @pytest.fixture
@@ -40,6 +29,21 @@ def saver(engine: Engine, table_name: str, sessions: dict[str, Any]) -> DynamoDB
     return DynamoDBSaver(
         table_name, endpoint_url=engine.endpoint_url, region_name=engine.region_name, **sessions
     )
+
+
+def open_sockets() -> set[str] | None:
+    """Return the names that the system has for the sockets of this process."""
+    if not _DESCRIPTORS.exists():
+        return None
+    return {name for name in map(_target, _DESCRIPTORS.iterdir()) if name.startswith("socket:")}
+
+
+def _target(descriptor: Path) -> str:
+    try:
+        return str(descriptor.readlink())
+    except FileNotFoundError:
+        # That of the listing itself has gone by now.
+        return ""
 
 
 async def _converse(
@@ -62,29 +66,10 @@ async def _converse(
     ]
 
 
-def _judge(
-    kind: str, right: list[bool], memory: MemoryGrowth, before: set[str] | None, tell: Callable[[str], None]
-) -> None:
-    """Tell what was measured and check it."""
-    callers = len(right)
-    grown = "unknown here" if memory.bytes_max is None else f"{memory.bytes_max / 2**20:.0f} MiB"
-    # Sockets of earlier tests may be closed meanwhile.
-    left = (open_sockets() or set()) - (before or set())
-    tell(
-        f"{callers} conversations at once, {kind}: memory grew by {grown} at most;"
-        f" sockets left open: {'not counted here' if before is None else len(left)}"
-    )
-    assert right == [True] * callers
-    assert (memory.bytes_max or 0) <= BYTES_MAX + callers * BYTES_PER_CONVERSATION_MAX
-    assert left == set()
-
-
 @pytest.mark.parametrize(
     "count", [pytest.param(50, marks=pytest.mark.share), pytest.param(500, marks=pytest.mark.search)]
 )
-async def test_many_conversations_on_one_event_loop(
-    saver: DynamoDBSaver, tell: Callable[[str], None], count: int
-) -> None:
+async def test_many_conversations_on_one_event_loop(saver: DynamoDBSaver, count: int) -> None:
     count = int(os.environ.get(THREADS_VARIABLE, count))
     sockets, tasks = open_sockets(), asyncio.all_tasks()
     begun: list[int] = []
@@ -95,32 +80,12 @@ async def test_many_conversations_on_one_event_loop(
         begun_at_ends.append(len(begun))
         return is_right
 
-    with MemoryGrowth() as memory:
-        async with saver:
-            right = await asyncio.gather(*map(converse, range(count)))
-    _judge("async", right, memory, sockets, tell)
+    async with saver:
+        right = await asyncio.gather(*map(converse, range(count)))
+    assert right == [True] * count
+    # Sockets of earlier tests may be closed meanwhile.
+    assert (open_sockets() or set()) - (sockets or set()) == set()
     # Nobody starves: once half have ended, all have begun. Of threads that is the operating system's to decide, and on
     # a busy machine one of 64 may.
     assert begun_at_ends[count // 2] == count
     assert asyncio.all_tasks() == tasks
-
-
-@pytest.mark.parametrize(
-    "count",
-    [pytest.param(8, marks=pytest.mark.share), pytest.param(BLOCKING_THREADS, marks=pytest.mark.search)],
-)
-def test_conversations_in_as_many_threads(
-    saver: DynamoDBSaver, tell: Callable[[str], None], count: int
-) -> None:
-    sockets, threads = open_sockets(), set(threading.enumerate())
-
-    def converse_for_long(number: int) -> bool:
-        return all(
-            asyncio.run(_converse(SyncAsAsync(saver), f"thread-{number}-{turn}"))
-            for turn in range(BLOCKING_TURNS)
-        )
-
-    with MemoryGrowth() as memory, saver, ThreadPoolExecutor(count) as pool:
-        right = list(pool.map(converse_for_long, range(count)))
-    _judge("in threads", right, memory, sockets, tell)
-    assert set(threading.enumerate()) == threads

@@ -63,22 +63,6 @@ async def test_an_async_lock_is_renewed_while_its_block_runs(
         pass
 
 
-async def test_a_block_that_is_cancelled_lets_go(saver: DynamoDBSaver) -> None:
-    entered = asyncio.Event()
-
-    async def hold() -> None:
-        async with saver.athread_lock("t"):
-            entered.set()
-            await asyncio.sleep(60)
-
-    task = asyncio.create_task(hold())
-    await entered.wait()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert not _is_held(saver)
-
-
 def _cancelled_at(saver: DynamoDBSaver, request_number: int) -> None:
     """Let the async request of this number cancel the task `holder` before it is sent, and once more as it is."""
     send, sent = saver.transport.asend, 0

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-import pytest
 from langgraph.store.base import GetOp, PutOp
 
-from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.store.dynamodb import DynamoDBStore
 from tests.support.checkpoints import noise
 from tests.support.observed import Collected
@@ -88,25 +85,6 @@ def test_units_and_bytes_are_told(make_store: MakeStore) -> None:
     assert (got.write_units, got.cache_misses) == (None, 0)
     store.put(ADA, "big", {"text": noise(150_000).hex()})
     assert events.last("store.put").segments_written > 0
-
-
-def test_all_that_is_written_counts(make_store: MakeStore, client: Any, table_name: str) -> None:
-    events = Collected()
-    make_store(on_event=events).put(ADA, "food", {"likes": "pizza"}, ttl=60)
-    stored = client.scan(TableName=table_name)["Items"]
-    assert events.last("store.put").bytes_written == sum(map(item_bytes, stored))
-
-
-def test_an_error_is_told(make_store: MakeStore) -> None:
-    events = Collected()
-    store = make_store(on_event=events, search_bytes_max=1)
-    store.put(ADA, "food", {"likes": "pizza"})
-    with pytest.raises(Exception, match="search"):
-        store.search(ADA)
-    assert (events.last("store.search").outcome, events.last("store.search").error) == (
-        "error",
-        "SearchLimitError",
-    )
 
 
 def test_nothing_is_asked_of_dynamodb_without_them(watched: DynamoDBStore, traffic: Traffic) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -120,65 +117,3 @@ def test_a_server_ends_when_its_owner_is_killed() -> None:
 
 
 # Programs that are interrupted, with what they print when it is time to
-
-PROGRAMS = {
-    "an engine": (["-m", "tools.engine", "run", "--kind", MOTO], "Ctrl-C ends it."),
-    "an engine with a command": (
-        ["-m", "tools.engine", "run", "--kind", MOTO, "sh", "-c", "echo begun; exec sleep 1000"],
-        "begun",
-    ),
-    "the demo": (["-m", "examples.demo"], "tool "),
-}
-
-
-def _descendants(pid: int) -> set[int]:
-    ps = shutil.which("ps")
-    if ps is None:
-        pytest.skip("needs the program ps")
-    lines = subprocess.run([ps, "-A", "-o", "pid=,ppid="], check=True, capture_output=True, text=True).stdout  # noqa: S603
-    parents = [tuple(map(int, line.split())) for line in lines.splitlines()]
-    found = {pid}
-    while more := {each for each, parent in parents if parent in found} - found:
-        found |= more
-    return found - {pid}
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
-@pytest.mark.search
-@pytest.mark.parametrize(
-    ("who", "number"),
-    # As Ctrl-C at a terminal does, and as a supervisor or `kill` do.
-    [("the whole group", signal.SIGINT), ("the program alone", signal.SIGTERM)],
-)
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_an_interrupted_program_leaves_no_process_and_no_traceback(
-    name: str, number: signal.Signals, who: str
-) -> None:
-    arguments, ready = PROGRAMS[name]
-    program = subprocess.Popen(  # noqa: S603  # This interpreter, with a program of this project.
-        [sys.executable, *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        cwd=PROJECT_FOLDER,
-        start_new_session=True,
-    )
-    with program:
-        assert program.stdout is not None
-        printed = next(line for line in program.stdout if ready in line)
-        processes = _descendants(program.pid)
-        assert processes
-        os.killpg(program.pid, number) if who == "the whole group" else program.send_signal(number)
-        printed += program.communicate(timeout=END_SECONDS_MAX)[0]
-    assert "Traceback" not in printed
-    deadline = time.monotonic() + END_SECONDS_MAX
-    while any(map(_is_running, processes)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not any(map(_is_running, processes))

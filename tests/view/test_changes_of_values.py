@@ -46,12 +46,6 @@ def test_a_list_becomes_the_other_by_its_differences(before: list[int], after: l
     assert next(kept, None) is None
 
 
-def test_only_what_is_new_is_told() -> None:
-    assert told(["a", "b"], ["a", "b", "c"]) == [("added", None, (2,))]
-    assert told(["a", "b", "c"], ["b", "c"]) == [("gone", (0,), None)]
-    assert sorted(told(["a", "b", "c"], ["c", "a", "b"])) == [("added", None, (0,)), ("gone", (2,), None)]
-
-
 def test_a_message_is_the_same_by_its_id_wherever_it_is() -> None:
     said = [HumanMessage("one", id="1"), AIMessage("two", id="2"), AIMessage("three", id="3")]
     edited = [AIMessage("TWO", id="2"), said[2], HumanMessage("four", id="4")]

@@ -98,15 +98,6 @@ def test_a_text_that_stays_is_found_once_and_one_that_comes_again_again(
     assert found == [(first, ["values", "log", 0]), (again, ["values", "log", 3])]
 
 
-def test_a_number_is_found_like_a_text(asked: Asked, saver: DynamoDBSaver, thread: str) -> None:
-    talk = Conversation(saver, thread)
-    talk.put(price={"flight": 412})
-    wrong = talk.put(price={"flight": 4120})["configurable"]["checkpoint_id"]
-    talk.put(price={"flight": 4120, "hotel": 336, "paid": True})
-    found = [(each["checkpoint"], each["path"]) for each in searched(asked, thread, "4120")]
-    assert found == [(wrong, ["values", "price", "flight"])]
-
-
 def test_an_excerpt_has_a_little_around_the_text(asked: Asked, saver: DynamoDBSaver, thread: str) -> None:
     text = "\N{GRINNING FACE}" * 100 + "Needle" + "y" * 1000
     store(saver, thread_config(thread), "1", {"text": text, "key": {"needle": 1}})

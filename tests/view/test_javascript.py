@@ -21,20 +21,3 @@ def test_messages_are_shown_as_messages(asked: Asked, saver: DynamoDBSaver, thre
     ]
     [call] = messages[1]["calls"]
     assert (call["name"], call["id"], messages[2]["result_of"]) == ("book", "call-1", "call-1")
-
-
-def test_tasks_have_their_nodes_questions_and_answers(
-    asked: Asked, saver: DynamoDBSaver, thread: str
-) -> None:
-    store_recorded(saver, thread, "start")
-    row = asked.rows(thread)[0]
-    [task] = row["tasks"]
-    assert (task["node"], task["waiting"], task["finished"]) == ("book", True, False)
-    assert [each["text"] for each in task["asked"]] == ["Book Lisbon?"]
-    assert row["next"] == ["book"]
-    store_recorded(saver, f"{thread}-2", "start", "yes")
-    newest, waited, *_ = asked.rows(f"{thread}-2")
-    assert newest["ran"] == ["book"]
-    [task] = [each for each in waited["tasks"] if each["node"] == "book"]
-    assert [each["text"] for each in task["answered"]] == ["yes"]
-    assert (task["waiting"], task["finished"]) == (False, True)

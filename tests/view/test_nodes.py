@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import math
-import operator
 from collections.abc import Callable, Iterator
-from functools import reduce
 from typing import Any
 
 import pytest
@@ -17,9 +14,8 @@ from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langgraph.checkpoint.dynamodb._format.inert import LookingSerializer, Stored, labelled
-from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError
 from langgraph.checkpoint.dynamodb.view import nodes
-from langgraph.checkpoint.dynamodb.view.nodes import PARTS_MAX, TEXT_MAX, Shower
+from langgraph.checkpoint.dynamodb.view.nodes import PARTS_MAX, Shower
 from langgraph.checkpoint.dynamodb.view.stored_values import (
     fingerprint,
     inside,
@@ -141,37 +137,6 @@ def test_what_is_too_deep_for_pythons_stack_is_shown_and_compared() -> None:
     assert inner == {"kind": "instance", "type": "my.Kind", "bytes": inner["bytes"], "cut": True}
 
 
-@pytest.mark.parametrize(
-    ("value", "part"),
-    [
-        (
-            "".join(chr(0x1F300 + at % 50) for at in range(TEXT_MAX * 2 + 5)),
-            lambda node: node["text"],
-        ),
-        (bytes(range(256)) * 100, lambda node: base64.b64decode(node["text"])),
-        (
-            [str(each) for each in range(PARTS_MAX + 1)],
-            lambda node: [each["text"] for each in node["items"]],
-        ),
-        (
-            dict.fromkeys(map(str, range(PARTS_MAX + 1)), 1),
-            lambda node: {each["key"]: 1 for each in node["entries"]},
-        ),
-    ],
-    ids=["text", "bytes", "list", "object"],
-)
-def test_what_is_long_comes_in_parts_that_are_the_whole(value: Any, part: Callable[[Any], Any]) -> None:
-    node = Shower().node(value)
-    assert node["cut"]
-    parts = [part(node)]
-    while node.get("cut"):
-        node = Shower().node(value, start=node["end"])
-        parts.append(part(node))
-    assert node["length"] == len(value)
-    add: Callable[[Any, Any], Any] = operator.or_ if isinstance(value, dict) else operator.add
-    assert reduce(add, parts) == value
-
-
 def test_a_document_has_so_much_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     value = [["word" * 1000] * 150] * 150
     node = Shower().node(value)
@@ -245,9 +210,3 @@ def test_keys_that_are_no_texts_have_labels_of_their_own() -> None:
     value = {"1": "text", 1: "number", (1, 2): "pair"}
     assert set(labelled(value)) == {"1", "1'", "(1, 2)"}
     assert part_at(value, ["(1, 2)"]) == "pair"
-
-
-@pytest.mark.parametrize("path", [["a", 9], ["b"], [0], ["a", "x"], ["a", 0, "deeper"], ["a", -1]])
-def test_nothing_is_where_nothing_is(path: list[str | int]) -> None:
-    with pytest.raises(CheckpointNotFoundError, match="nothing at"):
-        part_at({"a": [1]}, path)

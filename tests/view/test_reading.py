@@ -66,16 +66,6 @@ def test_the_first_page_reads_no_segments(metered: Metered, saver: DynamoDBSaver
     assert metered.meter.total.calls == {"GetItem": 1, "Query": 2}
 
 
-def test_looking_again_reads_no_segment_again(metered: Metered, saver: DynamoDBSaver, thread: str) -> None:
-    talk_at_length(saver, thread, 20)
-    metered.asked.values(thread)
-    metered.asked.get("thread", thread=thread)
-    with metered.meter.operation() as again:
-        metered.asked.get("tree", thread=thread, ns="")
-        metered.asked.values(thread)
-    assert set(again.calls) == {"Query"}
-
-
 def test_few_segments_are_read_by_their_keys(metered: Metered, saver: DynamoDBSaver, thread: str) -> None:
     talk = Conversation(saver, thread)
     talk.put(log=noise(20_000, 1), other=noise(2_000_000, 2))
