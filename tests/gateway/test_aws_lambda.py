@@ -109,7 +109,7 @@ def test_the_audit_key_is_read_from_the_secret_that_the_template_names(
 
 @pytest.mark.engines("dynamodb-local")
 def test_an_answer_that_aws_would_drop_is_a_problem(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules[MODULE], "_ANSWER_BYTES_MAX", 100)
+    monkeypatch.setattr(sys.modules[MODULE], "_RESPONSE_BYTES_MAX", 100)
     assert invoke("GET", "/health")["statusCode"] == 200
     answer = invoke("GET", "/about")
     assert answer["statusCode"] == 422

@@ -48,7 +48,7 @@ async def test_many_who_ask_within_a_second_are_one_request(monkeypatch: pytest.
     assert len(asked) == 1
     assert asked[0].startswith("gateway-ready-")
     now += 1
-    monkeypatch.setattr(app, "_ANSWER_SECONDS", 0.01)
+    monkeypatch.setattr(app, "_RESPONSE_SECONDS", 0.01)
     answers.clear()
     results = await asyncio.gather(*(ready.check() for _ in range(10)), return_exceptions=True)
     assert {type(each) for each in results} == {ProblemError}

@@ -161,7 +161,7 @@ def test_a_value_of_another_serializer_is_named() -> None:
         CheckpointerConfigurationError, match=r"channel 'x' is intact, but .* read its 'another' data"
     ):
         loaded(Codec(JsonPlusSerializer()), value, "channel 'x'")
-    with pytest.raises(CheckpointerConfigurationError, match="the answer has no data of it"):
+    with pytest.raises(CheckpointerConfigurationError, match="the response has no data of it"):
         loaded(Codec(JsonPlusSerializer()), Value("msgpack", None), "channel 'x'")
 
 

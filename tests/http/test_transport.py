@@ -177,7 +177,7 @@ def test_what_is_tried_again_for_long_is_spoken_of(
     gateway.script = [DROPPED] * 3
     with caplog.at_level(logging.WARNING, attempts.__name__):
         ask(gateway.address, document={"state": PRIVATE}, auth=PRIVATE)
-    assert f"no answer from the gateway at {gateway.address}" in caplog.text
+    assert f"no response from the gateway at {gateway.address}" in caplog.text
     assert PRIVATE not in caplog.text
 
 
@@ -192,7 +192,7 @@ def test_an_error_keeps_its_class_and_its_words(gateway: StandIn, ask: Ask, kind
     assert (type(caught.value).__name__, str(caught.value)) == (kind, "What is wrong.")
     if sys.version_info >= (3, 11):
         assert caught.value.__notes__ == [
-            f"The gateway at {gateway.address} gave this answer to request request-7."
+            f"The gateway at {gateway.address} gave this response to request request-7."
         ]
     assert len(gateway.asked) == 1
 

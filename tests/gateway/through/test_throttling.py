@@ -28,7 +28,7 @@ from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb.gateway import Limits, anybody_on_this_machine, create_gateway
 from langgraph.checkpoint.dynamodb.gateway.problems import overloaded
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver, HttpStore
-from langgraph.checkpoint.dynamodb.http.exchange import Reply
+from langgraph.checkpoint.dynamodb.http.exchange import RawResponse
 from langgraph.checkpoint.dynamodb.http.transport import TIMEOUT_SECONDS
 from langgraph.store.dynamodb import DynamoDBStore
 from tests.support.checkpoints import checkpoint_of, thread_config
@@ -116,7 +116,7 @@ class Services:
         transport.asend_once = self._send
         return client
 
-    async def _send(self, request: Callable[[], dict[str, Any]]) -> Reply:
+    async def _send(self, request: Callable[[], dict[str, Any]]) -> RawResponse:
         async with httpx.AsyncClient(transport=self._transport, base_url=URL) as http:
             sent = http.build_request(**request())
             try:
@@ -124,12 +124,12 @@ class Services:
             except asyncio.TimeoutError as error:
                 raise httpx.ReadTimeout("", request=sent) from error
 
-    async def _reply(self, http: httpx.AsyncClient, sent: httpx.Request) -> Reply:
+    async def _reply(self, http: httpx.AsyncClient, sent: httpx.Request) -> RawResponse:
         response = await http.send(sent, stream=True)
         body = b"".join([each async for each in response.aiter_raw()])
         # A server tells its time, by which the client tells its deadline.
         response.headers["Date"] = formatdate(time.time(), usegmt=True)
-        return Reply(response.status_code, response.headers, body)
+        return RawResponse(response.status_code, response.headers, body)
 
 
 async def put(saver: Any, number: int, thread: str = "t") -> None:

@@ -65,7 +65,7 @@ class Metrics:
         self._requests = counter("requests", "Requests answered.", "endpoint", "status")
         self._errors = counter("errors", "Errors, by class.", "endpoint", "error")
         self._received = counter("received_bytes", "Bytes of bodies.", "endpoint")
-        self._sent = counter("sent_bytes", "Bytes of answers.", "endpoint")
+        self._sent = counter("sent_bytes", "Bytes of responses.", "endpoint")
         self._of_tenants = counter("tenant_requests", "Requests answered, by tenant.", "tenant", "status")
         self._times = counter("tenant_seconds", "Seconds that requests took, by tenant.", "tenant")
         self._stored = counter("tenant_stored_bytes", "Bytes of items put, by tenant.", "tenant")
@@ -186,7 +186,7 @@ class AccessLog:
             record.status = _GONE
         except Exception as error:  # noqa: BLE001 - nothing may get past: a server would log all of it.
             problem = note(record, error)
-            # Once an answer has begun, it can only be cut off, which the server does with an answer that is not
+            # Once a response has begun, it can only be cut off, which the server does with a response that is not
             # complete.
             if record.status is None:
                 response = problem_response(record, problem)

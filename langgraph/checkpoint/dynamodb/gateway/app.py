@@ -40,10 +40,10 @@ from .openapi import describe
 from .problems import ProblemError, forbidden, unauthenticated
 from .serving import Principal, Reach, Serving, check_all, check_right, served
 
-# An answer is handed to the server in pieces, so that little of it is left in a buffer when its reader has gone.
+# A response is handed to the server in pieces, so that little of it is left in a buffer when its reader has gone.
 _PIECE_BYTES = 64 << 10
-# The answer as it is, and as the server has it in its buffers.
-_TIMES_AN_ANSWER = 2
+# The response as it is, and as the server has it in its buffers.
+_TIMES_A_RESPONSE = 2
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Admission:
     Args:
         app: The application.
         authenticate: Returns a request's principal.
-        sending: The bytes of answers that are not yet read.
+        sending: The bytes of responses that are not yet read.
         open_paths: The paths that need no credentials.
     """
 
@@ -80,7 +80,7 @@ class Admission:
 
         async def timed_send(message: Message) -> None:
             if message["type"] == "http.response.start":
-                # Held back until it is the answer's turn, since no other status can be sent after this one.
+                # Held back until it is the response's turn, since no other status can be sent after this one.
                 begun.append(message)
                 return
             body = message.get("body", b"")
@@ -88,7 +88,7 @@ class Admission:
             async with AsyncExitStack() as sending:
                 with anyio.fail_after(patience):
                     await sending.enter_async_context(
-                        self.sending.turn(principal, REQUEST_BYTES + _TIMES_AN_ANSWER * len(body))
+                        self.sending.turn(principal, REQUEST_BYTES + _TIMES_A_RESPONSE * len(body))
                     )
                 await held.aclose()
                 with anyio.fail_after(patience):
@@ -115,7 +115,7 @@ logger = logging.getLogger(__name__)
 
 _KEPT_SECONDS = 1
 # A load balancer waits no longer; the saver itself would retry for a minute.
-_ANSWER_SECONDS = 4
+_RESPONSE_SECONDS = 4
 
 
 class Readiness:
@@ -142,7 +142,7 @@ class Readiness:
         """Read a checkpoint that cannot exist: one query that finds nothing."""
         config: RunnableConfig = {"configurable": {"thread_id": f"gateway-ready-{uuid.uuid4().hex}"}}
         try:
-            await asyncio.wait_for(self._saver.aget_tuple(config), _ANSWER_SECONDS)
+            await asyncio.wait_for(self._saver.aget_tuple(config), _RESPONSE_SECONDS)
         except Exception as error:  # noqa: BLE001 - whatever it is, the table cannot be used.
             # The query names nobody's thread, so the message reveals nothing.
             logger.warning("the table cannot be used: %s: %s", type(error).__name__, error)
@@ -178,7 +178,7 @@ def create_gateway(
     Args:
         saver: The saver whose table is served. Clients serialize values, so only the cipher of its serializer is used.
             It is closed when the application ends.
-        authenticate: An async function that returns a request's `Principal`, or None for the answer 401. For
+        authenticate: An async function that returns a request's `Principal`, or None for the response 401. For
             development, `anybody_on_this_machine`.
         limits: The limits of one request, one tenant and one principal.
         audit_key: A secret. With it, the access log has a keyed digest of each thread's id, and the ids of AWS's
@@ -257,7 +257,7 @@ class _Endpoints:
         return await asyncio.wait_for(self._serve(endpoint, request), self._limits.request_seconds_max)
 
     async def _serve(self, endpoint: Endpoint[Any], request: Request) -> Response:
-        """Serve a request. What it holds is given back once its answer has its turn to be sent."""
+        """Serve a request. What it holds is given back once its response has its turn to be sent."""
         principal = principal_of(request)
         if endpoint.right is not None:
             check_right(principal, endpoint.right)
@@ -298,7 +298,7 @@ class _Endpoints:
             self._store,
             self._cache,
             principal,
-            self._limits.answer_bytes,
+            self._limits.response_bytes,
             self._limits.part_seconds,
             self._limits.decompressed_bytes_max,
             memory.add,

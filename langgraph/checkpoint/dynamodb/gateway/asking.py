@@ -31,11 +31,11 @@ from .._runtime.failures import is_transient, outage_remedy
 from .._runtime.steps import Call
 from ..errors import CheckpointerError
 from .limits import Slot
-from .problems import ProblemError, unanswered
+from .problems import ProblemError, no_response
 
 DEADLINE_HEADER = "X-Deadline"
-# What is left of the client's time for the answer.
-_ANSWER_SECONDS = 0.5
+# What is left of the client's time for the response.
+_RESPONSE_SECONDS = 0.5
 _ACCOUNTING = TableAccounting()
 
 
@@ -71,8 +71,8 @@ class Trail:
 def seconds_left(headers: Headers) -> float:
     """Return how many seconds the client still waits for a request. Without a deadline, return infinity.
 
-    A client that gets no answer asks again. The request that it gave up may still arrive later: a deletion would then
-    remove what was stored since. So a request says until when its client waits, by the clock of every answer's `Date`.
+    A client that gets no response asks again. The request that it gave up may still arrive later: a deletion would then
+    remove what was stored since. So a request says until when its client waits, by the clock of each `Date`.
 
     Args:
         headers: The request's headers; the deadline is in epoch seconds.
@@ -92,7 +92,7 @@ def seconds_left(headers: Headers) -> float:
     if left < 0:
         msg = (
             f"the request arrived after its {DEADLINE_HEADER}, so nothing was done; send it again, by the clock of this"
-            " answer's Date. If sending it takes that long, give the client a longer timeout"
+            " response's Date. If sending it takes that long, give the client a longer timeout"
         )
         raise ProblemError(503, msg, CheckpointerError, retry_seconds=0)
     return left
@@ -154,12 +154,12 @@ def asking(
         trail: The request's audit trail, if there is one.
         on_stored: Told how many bytes were stored.
     """
-    token = _asking.set(_Asking(place, time.monotonic() + seconds - _ANSWER_SECONDS, trail, on_stored))
+    token = _asking.set(_Asking(place, time.monotonic() + seconds - _RESPONSE_SECONDS, trail, on_stored))
     try:
         yield
     except Exception as error:
         if is_transient(error):
-            raise unanswered(error) from error
+            raise no_response(error) from error
         raise
     finally:
         _asking.reset(token)

@@ -1,8 +1,8 @@
 """The gateway on AWS Lambda: `handler` serves events of an HTTP API.
 
 The environment configures it, as it does the command. Mangum turns an event into a request, and the application's
-answer into a response; bodies that are not text travel as base64. What an event says of its sender is not believed: the
-application verifies the request's token.
+response into one of Lambda; bodies that are not text travel as base64. What an event says of its sender is not
+believed: the application verifies the request's token.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .problems import MEDIA_TYPE, ProblemError
 from .settings import configured_gateway
 
 # Of 6 MB for a response, in base64 and beside headers.
-_ANSWER_BYTES_MAX = 4_600_000
+_RESPONSE_BYTES_MAX = 4_600_000
 
 # Lambda imports this module once per execution environment, and calls the handler for one event after another. The
 # saver's connections belong to this loop, so they are used again.
@@ -55,15 +55,15 @@ class Bounded:
 
         await self.app(scope, receive, collect)
         size = sum(len(each.get("body", b"")) for each in messages)
-        if size <= _ANSWER_BYTES_MAX:
+        if size <= _RESPONSE_BYTES_MAX:
             for each in messages:
                 await send(each)
             return
         record = scope["state"]["record"]
         problem = ProblemError(
             422,
-            f"the answer has {size:,} bytes, and through Lambda {_ANSWER_BYTES_MAX:,} are possible; ask for less at a"
-            " time, or run the gateway on ECS",
+            f"the response has {size:,} bytes, and through Lambda {_RESPONSE_BYTES_MAX:,} are possible; ask for less at"
+            " a time, or run the gateway on ECS",
             headers={REQUEST_ID_HEADER: record.request_id},
         )
         await problem_response(record, problem)(scope, receive, send)
@@ -81,6 +81,6 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         context: Lambda's context.
 
     Returns:
-        The answer in the form that AWS expects.
+        The response in the form that AWS expects.
     """
     return _serve(event, context)

@@ -1,4 +1,4 @@
-"""Bodies: receiving requests within their limits, and sending answers, compressed by gzip or zstd."""
+"""Bodies: receiving requests within their limits, and sending responses, compressed by gzip or zstd."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MEDIA_TYPE = "application/json"
 # Anything larger is decoded, or encoded, in a worker.
 _THREADED_BYTES = 64 << 10
 _WORKERS = 2
-# How long a body may take to arrive, or a reader to take an answer: this, and a second more for each 16 KiB.
+# How long a body may take to arrive, or a reader to take a response: this, and a second more for each 16 KiB.
 _STALL_SECONDS = 20.0
 _BYTES_PER_SECOND_MIN = 16 << 10
 _GZIP_SIZE_BYTES = 4
@@ -74,7 +74,7 @@ class RequestBody:
 
 
 class Workers:
-    """The OS threads that decode bodies and encode answers, so that neither blocks the event loop for long.
+    """The OS threads that decode bodies and encode responses, so that neither blocks the event loop for long.
 
     A tenant has half of them. After its work a worker rests for as long as it worked, since what decodes holds the
     interpreter's lock most of the time.
@@ -210,7 +210,7 @@ def decompressed(data: bytes, encoding: str, size_bytes: int) -> bytes:
 
 
 def compressed(data: bytes, encoding: str) -> bytes:
-    """Compress an answer."""
+    """Compress a response."""
     if encoding == "gzip":
         return gzip.compress(data, _GZIP_LEVEL)
     return zstd.compress(data, _ZSTD_LEVEL)

@@ -213,7 +213,7 @@ def _check_values(values: int) -> None:
 # hundred thousand, so beyond a bound they are only counted.
 _MISTAKES_MAX = 5
 _MISTAKES_DESCRIBED_MAX = 1000
-# A key of the body that an answer quotes is cut to this length: a client may choose one of 16 MiB.
+# A key of the body that a response quotes is cut to this length: a client may choose one of 16 MiB.
 _NAME_CHARACTERS_MAX = 100
 
 
@@ -229,7 +229,7 @@ class Endpoint(Generic[T]):
     event: str
     """The name of its events: that of the saver's, store's or cache's method."""
     absent: Callable[[Any], T] | None = None
-    """Returns the answer, by the arguments, if a thread does not exist that they name; None: it runs then, too."""
+    """Returns the response, by the arguments, if a thread does not exist that they name; None: it runs then, too."""
     creates: str | None = None
     """The argument that names a thread which it creates, if that does not exist."""
     is_about_all: Callable[[Any, Any], bool] = lambda _who, _arguments: False
@@ -280,7 +280,7 @@ class Endpoint(Generic[T]):
         return self.function(it, **vars(arguments))
 
     def encoded(self, result: T) -> bytes:
-        """Return the body of an answer. A replacement character takes the place of half a surrogate pair."""
+        """Return the body of a response. A replacement character takes the place of half a surrogate pair."""
         if result is None:
             return b"{}"
         try:

@@ -35,7 +35,7 @@ class Limits(Options):
         default=16 << 20, description="How many bytes one search of memories may read from the table."
     )
     request_seconds_max: Seconds = Field(
-        default=50, description="How long a request may take until its answer begins."
+        default=50, description="How long a request may take until its response begins."
     )
     in_flight_max: Positive = Field(
         default=64, description="How many requests a process works on at a time; others wait for their turn."
@@ -52,7 +52,7 @@ class Limits(Options):
 
     @property
     def wire_bytes(self) -> int:
-        """How much of bodies that arrive, or of answers that are read, may be in memory."""
+        """How much of bodies that arrive, or of responses that are read, may be in memory."""
         return 2 * (max(self.body_bytes_max, self.decompressed_bytes_max) + _BESIDE_BYTES)
 
     @property
@@ -61,8 +61,8 @@ class Limits(Options):
         return 4 * self.decompressed_bytes_max
 
     @property
-    def answer_bytes(self) -> int:
-        """After how many bytes of values an answer ends."""
+    def response_bytes(self) -> int:
+        """After how many bytes of values a response ends."""
         return self.body_bytes_max // 2
 
     @property

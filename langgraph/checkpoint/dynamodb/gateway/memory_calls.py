@@ -1,7 +1,7 @@
 """The calls of the store, on LangGraph's own operations: the service runs them as `DynamoDBStore` does.
 
-What one request can make the service read is bounded: a search by `search_bytes_max`, an answer by its room. What it
-has read counts as memory that it holds. An answer leaves out what does not fit, and the client asks for the rest.
+What one request can make the service read is bounded: a search by `search_bytes_max`, a response by its room. What it
+has read counts as memory that it holds. A response leaves out what does not fit, and the client asks for the rest.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _LISTED_MAX = 10_000
 
 @dataclass
 class Room:
-    """The room for results in one answer. The last result may exceed it by its own size."""
+    """The room for results in one response. The last result may exceed it by its own size."""
 
     bytes_max: int
     size_bytes: int = 0
@@ -91,7 +91,7 @@ def store_storage(saver: DynamoDBSaver, search_bytes_max: int) -> StoreStorage:
     )
 
 
-# Arguments and answers
+# Arguments and responses
 
 TtlSeconds: TypeAlias = Annotated[int, Field(ge=1, le=TTL_SECONDS_MAX)]
 # Json, since a value may be nested more deeply than a request, and have larger numbers.
@@ -233,10 +233,10 @@ class Removed(Response):
 
 @serve(None, name="store/batch")
 def batch(it: Serving, ops: Annotated[tuple[StoreOp, ...], Field(max_length=MANY_MAX)]) -> Op[StoreResults]:
-    """Run operations: first the reads, and then the puts, if the results of all reads fit into the answer."""
+    """Run operations: first the reads, and then the puts, if the results of all reads fit into the response."""
     for op in ops:
         check_right(it.who, "write" if isinstance(op, StorePut) else "read")
-    reading = _Reading(it.store.counting(it.held), Room(it.answer_bytes))
+    reading = _Reading(it.store.counting(it.held), Room(it.response_bytes))
     reads_: dict[int, Callable[[], Op[Any]]] = {}
     puts: dict[Any, _Put] = {}
     for position, op in enumerate(ops):
@@ -311,7 +311,7 @@ class _Put(NamedTuple):
 
 @dataclass
 class _Reading:
-    """The reads of one request, as far as their results fit into an answer."""
+    """The reads of one request, as far as their results fit into a response."""
 
     storage: StoreStorage
     room: Room
@@ -377,7 +377,7 @@ class _Reading:
         bytes_max = 2 * self.room.bytes_max
         if _MEMORY_BYTES + len(text) > bytes_max:
             raise CheckpointerInputError(
-                f"the value of memory {loaded.address.key!r} has {len(text)} bytes as JSON, and an answer of this"
+                f"the value of memory {loaded.address.key!r} has {len(text)} bytes as JSON, and a response of this"
                 f" gateway at most {bytes_max}; raise body_bytes_max in its limits, or read it where the table can be"
                 " reached"
             )
@@ -503,7 +503,7 @@ def _seen(at: Seen) -> StoredItem:
         )
     except ValueError:
         raise CheckpointerInputError(
-            "after has a time that is none; send created_at and updated_at as an answer has them"
+            "after has a time that is none; send created_at and updated_at as a response has them"
         ) from None
     return StoredItem(
         namespace=tuple(at.namespace), key=at.key, value={}, created_at=created_at, updated_at=updated_at

@@ -25,7 +25,7 @@ from .serving import Serving
 if TYPE_CHECKING:
     from ..saver import DynamoDBSaver
 
-# An entry has up to 390 KB, and what does not fit into an answer is read, and paid for, again.
+# An entry has up to 390 KB, and what does not fit into a response is read, and paid for, again.
 _READ_AT_ONCE = 16
 
 
@@ -94,7 +94,7 @@ def get(it: Serving, keys: Annotated[tuple[NodeKey, ...], Field(max_length=MANY_
     values: list[Value | None] = [None] * len(keys)
     refused: list[Refused] = []
     left: list[int] = []
-    room = Room(it.answer_bytes)
+    room = Room(it.response_bytes)
     for start in range(0, len(keys), _READ_AT_ONCE):
         group = range(start, min(start + _READ_AT_ONCE, len(keys)))
         if room.is_full():

@@ -150,7 +150,7 @@ def inert_serde(saver: DynamoDBSaver) -> SerializerProtocol:
 
 
 def values_for(have: Collection[bytes], bytes_max: int) -> Callable[[OpaqueValue], Value]:
-    """Return a function that makes the values of one answer.
+    """Return a function that makes the values of one response.
 
     Args:
         have: The digests of values that the client has.

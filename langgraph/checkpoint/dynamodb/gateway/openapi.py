@@ -1,4 +1,4 @@
-"""The API description, which is /openapi.json: the endpoints with their arguments and answers.
+"""The API description, which is /openapi.json: the endpoints with their arguments and responses.
 
 A test compares it with the one in tests/fixtures, since the signatures of the functions are the wire.
 """

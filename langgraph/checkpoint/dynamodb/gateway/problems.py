@@ -1,4 +1,4 @@
-"""Problems: the answers to failed requests, as RFC 9457 defines them.
+"""Problems: the responses to failed requests, as RFC 9457 defines them.
 
 `type` names the class of errors.py that the client raises again. `detail` is that error's message, which names no
 state. Unforeseen errors have no detail: the log has their traceback, under the request's id, and never a body.
@@ -47,7 +47,7 @@ class ProblemError(Exception):
     """Ends a request with a problem.
 
     Args:
-        status: The status of the answer.
+        status: The status of the response.
         detail: What is wrong and how to fix it, without anything of a thread's state.
         kind: The class of errors.py that the client raises.
         retry_seconds: After how many seconds at the earliest trying again may help.
@@ -65,7 +65,7 @@ class ProblemError(Exception):
         headers: dict[str, str] | None = None,
         more: dict[str, Any] | None = None,
     ) -> None:
-        """Store the contents of the answer."""
+        """Store the contents of the response."""
         super().__init__(detail)
         self.status = int(status)
         self.detail = detail
@@ -77,7 +77,7 @@ class ProblemError(Exception):
             self.headers["Retry-After"] = str(max(1, math.ceil(retry_seconds)) + spread)
 
     def document(self, request_id: str) -> dict[str, Any]:
-        """Return the body of the answer."""
+        """Return the body of the response."""
         document = {
             "type": TYPE_PREFIX + self.kind.__name__,
             "title": HTTPStatus(self.status).phrase,
@@ -106,7 +106,7 @@ def problem_of(error: Exception) -> ProblemError:
     if isinstance(error, errors.CheckpointerConfigurationError):
         return ProblemError(500, _UNUSABLE, errors.CheckpointerConfigurationError)
     if isinstance(error, errors.CheckpointerUnavailableError) or is_transient(error):
-        return unanswered(error)
+        return no_response(error)
     for kind, status in _STATUSES.items():
         if isinstance(error, kind):
             return ProblemError(status, str(error), kind)
@@ -117,7 +117,7 @@ def problem_of(error: Exception) -> ProblemError:
     return ProblemError(500, None, errors.CheckpointerError)
 
 
-def unanswered(error: Exception) -> ProblemError:
+def no_response(error: Exception) -> ProblemError:
     """Return the problem for a request that the table did not answer, or throttled."""
     # The saver's error comes from that of its last attempt, unless only a part of a batch was left.
     source = error.__cause__ if isinstance(error.__cause__, Exception) else error

@@ -153,8 +153,8 @@ class Serving:
     store: StoreStorage
     cache: CacheStorage
     who: Principal
-    answer_bytes: int
-    """After how many bytes of values an answer ends."""
+    response_bytes: int
+    """After how many bytes of values a response ends."""
     part_seconds: float
     """After how long a part of what takes longer ends."""
     value_bytes_max: int
@@ -162,7 +162,7 @@ class Serving:
     held: Callable[[int], None] = lambda _size_bytes: None
     """Counts bytes that the request holds in memory; raises if there is no room for them."""
     note: Callable[[Exception], dict[str, Any]] = lambda error: problem_of(error).document("")
-    """Records an error that is a part of an answer, and returns its document."""
+    """Records an error that is a part of a response, and returns its document."""
     pins: Mapping[str, CachedThread] = field(default_factory=dict)
     """The states of threads that were checked, under which alone something may change in them."""
 
@@ -173,7 +173,7 @@ class Serving:
     def fullness(self) -> Callable[[int], bool]:
         """Return what tells whether a page of so many bytes ends, since it is full or its time is over."""
         until = self.storage.clock() + self.part_seconds
-        return lambda size_bytes: size_bytes > self.answer_bytes or self.storage.clock() > until
+        return lambda size_bytes: size_bytes > self.response_bytes or self.storage.clock() > until
 
 
 @dataclass

@@ -1,6 +1,6 @@
 """The calls of threads: each runs the saver's own operation, on values that the service does not open.
 
-docs/wire.md says what arguments and answers mean.
+docs/wire.md says what arguments and responses mean.
 """
 
 from __future__ import annotations
@@ -275,18 +275,18 @@ def get_delta_channel_history(
     have: tuple[Digest, ...] = (),
     after: Text | None = None,
 ) -> Op[History]:
-    """Read what delta channels are rebuilt from. `after` is where the last answer stopped."""
+    """Read what delta channels are rebuilt from. `after` is where the last response stopped."""
     config = _config(thread_id, checkpoint_ns, checkpoint_id)
     page = yield from find_history(it.storage, config, channels, after=after, is_full=it.fullness())
 
     def shown() -> History:
-        value = values_for(frozenset(have), it.answer_bytes)
+        value = values_for(frozenset(have), it.response_bytes)
         return History(
             {name: _history(each, page.checkpoint_ids[name], value) for name, each in page.channels.items()},
             page.after,
         )
 
-    return (yield from work(shown, it.answer_bytes))
+    return (yield from work(shown, it.response_bytes))
 
 
 def _history(
@@ -512,7 +512,7 @@ def list_runs(it: Serving, thread_id: ThreadId) -> Op[Runs]:
     return Runs((yield from runs.list_runs(it.storage, thread_id)))
 
 
-# Answers
+# Responses
 
 
 @dataclass
@@ -551,8 +551,8 @@ def _config(thread_id: str, namespace: str | None, checkpoint_id: str | None) ->
 def _shown(
     it: Serving, found: CheckpointTuple, channels: Sequence[str] | None, have: frozenset[bytes]
 ) -> Checkpoint:
-    """Return a checkpoint as an answer has it, with the values of some channels, or of all."""
-    shown = values_for(have, it.answer_bytes)
+    """Return a checkpoint as a response has it, with the values of some channels, or of all."""
+    shown = values_for(have, it.response_bytes)
     configurable, parent = found.config["configurable"], found.parent_config
     state: Mapping[str, Any] = found.checkpoint["channel_values"]
     metadata: Any = found.metadata

@@ -162,7 +162,7 @@ _ZSTD_LEVEL = 3
 
 
 @dataclass(frozen=True)
-class Reply:
+class RawResponse:
     """A response as it was received."""
 
     status_code: int
@@ -185,7 +185,7 @@ class Reply:
 
 
 class BadDocumentError(ValueError):
-    """The received bytes are not an answer."""
+    """The received bytes are not a response."""
 
 
 class CutOffError(BadDocumentError):
@@ -221,7 +221,7 @@ class TurnedAwayError(Exception):
         self.response = {"Error": {"Code": failure.code or ""}}
 
 
-def failure_of(response: Reply, url: str, request_id: str) -> Exception:
+def failure_of(response: RawResponse, url: str, request_id: str) -> Exception:
     """Return the exception for an error response.
 
     Args:
@@ -244,7 +244,7 @@ def failure_in(problem: Mapping[str, Any]) -> CheckpointerError:
     return _named_error(problem) or CheckpointerError(f"the gateway says: {_words(problem)}")
 
 
-def _failure(response: Reply, url: str, request_id: str) -> CheckpointerError:
+def _failure(response: RawResponse, url: str, request_id: str) -> CheckpointerError:
     problem, status = _problem(response), response.status_code
     phrase = httpx.codes.get_reason_phrase(status) or "(an unknown status)"
     says = f"{status} {_words(problem) or phrase}"
@@ -267,7 +267,7 @@ def _failure(response: Reply, url: str, request_id: str) -> CheckpointerError:
     named = _named_error(problem)
     if named is not None:
         if sys.version_info >= (3, 11):
-            named.add_note(f"The gateway at {url} gave this answer to request {request_id}.")
+            named.add_note(f"The gateway at {url} gave this response to request {request_id}.")
         return named
     remedy = (
         ""
@@ -277,7 +277,7 @@ def _failure(response: Reply, url: str, request_id: str) -> CheckpointerError:
     return CheckpointerError(f"the gateway at {url} answered {says} (request id {request_id}){remedy}")
 
 
-def _problem(response: Reply) -> Mapping[str, Any]:
+def _problem(response: RawResponse) -> Mapping[str, Any]:
     """Return the problem in a response's body; empty if there is none."""
     if "problem+json" not in response.headers.get("Content-Type", ""):
         return {}
@@ -301,7 +301,7 @@ def _words(problem: Mapping[str, Any]) -> str:
     return str(problem.get("detail") or problem.get("title") or "")[:_WORDS_MAX]
 
 
-def _after_seconds(response: Reply) -> float:
+def _after_seconds(response: RawResponse) -> float:
     """Return how many seconds to wait before the next attempt, by the header, which has seconds or a date."""
     text = response.headers.get("Retry-After", "")
     if text.isdecimal():
@@ -389,7 +389,7 @@ class Exchange:
     def _attempts(self) -> Attempts:
         return Attempts(self._retry_seconds, _is_transient, lambda error: str(self._told(error)))
 
-    def answer(self, response: Reply) -> Any:
+    def result(self, response: RawResponse) -> Any:
         """Return what a response says; raise the exception for an error response."""
         self._check(response)
         content = response.content
@@ -398,7 +398,7 @@ class Exchange:
         except (ValueError, RecursionError) as error:
             raise BadDocumentError("it is not one of this release") from error
 
-    def _check(self, response: Reply) -> None:
+    def _check(self, response: RawResponse) -> None:
         """Raise the exception for a response that is none of the gateway's."""
         self._clock.learn(response.headers)
         if response.status_code != HTTPStatus.OK:
@@ -429,13 +429,13 @@ class Exchange:
             return error.failure
         if isinstance(error, CutOffError):
             return CheckpointerError(
-                f"the answer of the gateway at {self._url} broke off: {error}; retry the call"
+                f"the response of the gateway at {self._url} broke off: {error}; retry the call"
             )
         if isinstance(error, BadDocumentError):
-            return CheckpointerError(f"the answer of the gateway at {self._url} cannot be read: {error}")
+            return CheckpointerError(f"the response of the gateway at {self._url} cannot be read: {error}")
         if isinstance(error, httpx.RequestError):
             return CheckpointerError(
-                f"no answer from the gateway at {self._url} ({type(error).__name__}: {error}); check url, that the"
+                f"no response from the gateway at {self._url} ({type(error).__name__}: {error}); check url, that the"
                 " gateway runs and lets this machine in (DNS, security groups, TLS certificate), and the proxies in"
                 " the environment"
             )

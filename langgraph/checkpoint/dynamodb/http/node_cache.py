@@ -99,13 +99,13 @@ class HttpCache(ServiceClient, TableCache[ValueT]):
         for group in (yield from self._service.groups(wanted, _name_of)):
             left = group
             while left:
-                answer = yield from ask(node_calls.get, "", tuple(wanted[each] for each in left))
-                for full_key, value in zip(left, answer.values, strict=True):
+                response = yield from ask(node_calls.get, "", tuple(wanted[each] for each in left))
+                for full_key, value in zip(left, response.values, strict=True):
                     if value is not None:
                         yield from attempt(self._open(full_key, value, found), "read", full_key)
-                for each in answer.refused:
+                for each in response.refused:
                     yield from attempt(_refused(each), "read", left[each.position])
-                left = [left[position] for position in answer.left]
+                left = [left[position] for position in response.left]
 
     def _open(self, full_key: FullKey, value: Value, found: dict[FullKey, ValueT]) -> Op[None]:
         loading = partial(loaded, self._codec, value, "the cached value")
@@ -123,8 +123,8 @@ class HttpCache(ServiceClient, TableCache[ValueT]):
 
     def _store(self, new: Mapping[FullKey, CacheEntry]) -> Op[None]:
         for group in (yield from self._service.groups(new, _name_of)):
-            answer = yield from ask(node_calls.set_entries, "", tuple(new[each] for each in group))
-            for each in answer.refused:
+            response = yield from ask(node_calls.set_entries, "", tuple(new[each] for each in group))
+            for each in response.refused:
                 yield from attempt(_refused(each), "store", group[each.position])
 
     @override

@@ -199,8 +199,8 @@ def _all_of_checkpoint(client: Client, found: Shown, have: Mapping[bytes, bytes]
     place = (found.thread_id, found.checkpoint_ns, found.checkpoint_id)
 
     def again(have: Sequence[bytes]) -> Op[Shown | None]:
-        answer: FoundCheckpoint = yield from client.ask(thread_calls.get_tuple, *place, have=tuple(have))
-        return answer.checkpoint
+        response: FoundCheckpoint = yield from client.ask(thread_calls.get_tuple, *place, have=tuple(have))
+        return response.checkpoint
 
     def filled(found: Shown, full: Full) -> Shown:
         values = {name: full(each) for name, each in found.values.items()}
@@ -219,7 +219,7 @@ def _all_of(
     again: Callable[[Sequence[bytes]], Op[T | None]],
     have: Mapping[bytes, bytes],
 ) -> Op[T | None]:
-    """Ask again, with the digests of what came, until no value is without data; return `None` if an answer is that."""
+    """Ask again, with the digests of what came, until no value is without data; return `None` if a response is that."""
     known = dict(have)
     came: list[bytes] = []
     missing: list[Value] = []
@@ -470,7 +470,7 @@ def put(
         describing = partial(_sent, values, known, changed, wanted)
         sent = yield from work(describing, sum(len(values[name].data) for name in changed))
         yield from client.service.check_fit(sent, what)
-        answer = yield from client.ask(
+        response = yield from client.ask(
             thread_calls.put,
             partition.thread_id,
             cast("CheckpointFields", sent_fields),
@@ -485,12 +485,12 @@ def put(
             listed=client.owner_from is not None,
             owner=owner,
         )
-        if not answer.wanted:
+        if not response.wanted:
             client.memory.remember(partition, Known(checkpoint_id, versions, values))
             if parent_id is None and owner is None:
                 yield from _tell_of_missing_owner(client, partition)
             return arguments.config_of(partition, checkpoint_id)
-        wanted |= values.keys() & {*answer.wanted}
+        wanted |= values.keys() & {*response.wanted}
     raise CheckpointerError(f"the gateway keeps asking for values of {what} that it was sent; retry the call")
 
 

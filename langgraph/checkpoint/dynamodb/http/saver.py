@@ -67,8 +67,8 @@ class GatewayHolder:
         # The hold begins when the service has the request, which is later.
         held_until = self.clock() + delay_seconds + hold.ttl_seconds
         outcomes = yield (replace(asked, delay_seconds=delay_seconds),)
-        answer: Attempt = result(outcomes[0])
-        return None if answer.held_until is None else held_until, answer.free_in_seconds
+        response: Attempt = result(outcomes[0])
+        return None if response.held_until is None else held_until, response.free_in_seconds
 
 
 class HttpCheckpointSaver(ServiceClient, ThreadLocks, TableSaver):

@@ -51,7 +51,7 @@ def dumped(codec: Codec, value: Any, what: str, path: str = "value") -> SentValu
 
 
 def loaded(codec: Codec, value: Value | SentValue, what: str) -> Any:
-    """Deserialize a value of an answer."""
+    """Deserialize a value of a response."""
     try:
         return codec.loads_typed((value.type, data_of(value)))
     except Exception as error:
@@ -65,7 +65,7 @@ def loaded(codec: Codec, value: Value | SentValue, what: str) -> Any:
 def data_of(value: Value | SentValue) -> bytes:
     """Return the data of a value that is complete."""
     if value.data is None:
-        raise ValueError("the answer has no data of it")
+        raise ValueError("the response has no data of it")
     return value.data
 
 
@@ -102,14 +102,14 @@ class Service:
         """Return the service's description of itself. The first call of a process asks for it."""
         if not self._about:
             outcomes = yield (Call("about", {}),)
-            answer = result(outcomes[0])
-            if answer["wire_version"] != WIRE_VERSION:
+            response = result(outcomes[0])
+            if response["wire_version"] != WIRE_VERSION:
                 msg = (
-                    f"the gateway speaks version {answer['wire_version']} of the wire format, and this client"
+                    f"the gateway speaks version {response['wire_version']} of the wire format, and this client"
                     f" {WIRE_VERSION}; use releases of langgraph-dynamodb that speak the same"
                 )
                 raise CheckpointerConfigurationError(msg)
-            self._about = answer
+            self._about = response
         return self._about
 
     def _bytes_max(self) -> Op[int]:
@@ -166,7 +166,7 @@ class GatewayAccounting:
         return asked.inside.tenants if asked is not None and self._has_tenants else ()
 
     def count(self, meter: Meter, call: Call, response: Any) -> None:
-        """Count the bytes of requests and answers, before they are compressed."""
+        """Count the bytes of requests and responses, before they are compressed."""
         del response
         asked = asked_in(call)
         if asked is not None:

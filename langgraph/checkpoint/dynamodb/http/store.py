@@ -225,7 +225,7 @@ class HttpStore(ServiceClient, TableStore):
         return page
 
     def _read_on(self, listing: _RemoteListing, search: StoreSearch) -> Op[None]:
-        """Read what a search finds, and what follows as far as it fits into one answer."""
+        """Read what a search finds, and what follows as far as it fits into one response."""
         needed, limit = search.limit, max(search.limit, listing.ahead)
         try:
             [found] = yield from self._results([replace(search, limit=limit)], needed)
@@ -240,7 +240,7 @@ class HttpStore(ServiceClient, TableStore):
             listing.ahead = min(COUNT_MAX, _AHEAD_BYTES * len(found) // _size_of(found))
 
     def _results(self, ops: Sequence[StoreOp], needed: int | None = None) -> Op[list[Any]]:
-        """Run operations by as many requests as they need, and read what an answer had no room for.
+        """Run operations by as many requests as they need, and read what a response had no room for.
 
         Of what a search finds, only so many `needed` ones are read.
         """
@@ -248,12 +248,12 @@ class HttpStore(ServiceClient, TableStore):
         groups = self._service.groups(dict(enumerate(ops)), lambda position: _name_of(ops[position]))
         for left in (yield from groups):
             while left:
-                answer = yield from ask(memory_calls.batch, "", tuple(ops[each] for each in left))
-                not_run = {left[each] for each in answer.left}
+                response = yield from ask(memory_calls.batch, "", tuple(ops[each] for each in left))
+                not_run = {left[each] for each in response.left}
                 if len(not_run) == len(left):
                     msg = "the gateway ran no operation of a batch; retry the call with fewer operations"
                     raise CheckpointerError(msg)
-                for position, result in zip(left, answer.results, strict=True):
+                for position, result in zip(left, response.results, strict=True):
                     op = ops[position]
                     results[position] = result
                     if isinstance(op, StoreSearch) and position not in not_run:
@@ -262,7 +262,7 @@ class HttpStore(ServiceClient, TableStore):
         return results
 
     def _whole(self, search: StoreSearch, found: Any, needed: int | None) -> Op[list[Memory]]:
-        """Return what a search found, with the values that an answer had no room for; without those that are gone."""
+        """Return what a search found, with the values that a response had no room for; without those that are gone."""
         left = [each for each in found[:needed] if each.value is None]
         gets = [StoreGet(each.namespace, each.key, op="get", refresh_ttl=search.refresh_ttl) for each in left]
         read = {(each.namespace, each.key): each for each in (yield from self._results(gets)) if each}

@@ -31,7 +31,7 @@ from .._runtime.loops import Connections, LoopConnections
 from .._runtime.options import check_flag, check_seconds
 from .._runtime.steps import Call
 from ..errors import CheckpointerInputError
-from .exchange import Exchange, Reply, ServiceClock, asked_in, size_of
+from .exchange import Exchange, RawResponse, ServiceClock, asked_in, size_of
 
 if TYPE_CHECKING:
     from .._runtime.events import Events, OnEvent
@@ -273,19 +273,19 @@ class GatewayTransport(Connections):
         exchange = self._exchange(call)
         while True:
             try:
-                return exchange.answer(self.send_once(exchange.request))
+                return exchange.result(self.send_once(exchange.request))
             except Exception as error:  # noqa: BLE001 - it is raised there, unless it may pass.
                 wait = exchange.seconds_to_next(error)
             time.sleep(wait)
 
-    def send_once(self, request: Request) -> Reply:
+    def send_once(self, request: Request) -> RawResponse:
         """Send a request, once, and wait for its whole response."""
         while True:
             client = self._blocking_client()
             try:
                 response = client.send(client.build_request(**request()), stream=True)
                 try:
-                    return Reply(response.status_code, response.headers, b"".join(response.iter_raw()))
+                    return RawResponse(response.status_code, response.headers, b"".join(response.iter_raw()))
                 finally:
                     response.close()
             except RuntimeError:
@@ -317,13 +317,13 @@ class GatewayTransport(Connections):
         exchange = await _in_thread(size_of(asked_in(call)), partial(self._exchange, call))
         while True:
             try:
-                reply = await self.asend_once(exchange.request)
-                return await _in_thread(len(reply.body), partial(exchange.answer, reply))
+                response = await self.asend_once(exchange.request)
+                return await _in_thread(len(response.body), partial(exchange.result, response))
             except Exception as error:  # noqa: BLE001 - it is raised there, unless it may pass.
                 wait = exchange.seconds_to_next(error)
             await asyncio.sleep(wait)
 
-    async def asend_once(self, request: Request) -> Reply:
+    async def asend_once(self, request: Request) -> RawResponse:
         """Send a request on the running event loop, once, and wait for its whole response."""
         if not self._is_async_prepared:
             await asyncio.to_thread(self._prepare)
@@ -334,7 +334,7 @@ class GatewayTransport(Connections):
                     response = await opened.client.send(opened.client.build_request(**request()), stream=True)
                     try:
                         body = b"".join([each async for each in response.aiter_raw()])
-                        return Reply(response.status_code, response.headers, body)
+                        return RawResponse(response.status_code, response.headers, body)
                     finally:
                         await response.aclose()
             except RuntimeError:
