@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from botocore.exceptions import ReadTimeoutError
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
@@ -14,6 +17,7 @@ from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, Checkp
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS, UPLOAD_SECONDS_MAX
+from langgraph.checkpoint.dynamodb._format.pricing import item_bytes, write_units
 from langgraph.checkpoint.dynamodb._operations.put import put
 from tests.support.checkpoints import checkpoint_of, noise, thread_config
 from tests.support.harness import (
@@ -322,3 +326,60 @@ def test_a_value_whose_segments_were_all_replaced_stays_inline(harness: Harness,
         )
         assert harness.process().values(namespace="inner") == {"x": noise(1_500, step)}
     assert len(harness.items("S#")) == 2
+
+
+def _text(rng: random.Random) -> str:
+    return rng.randbytes(30).hex()
+
+
+@pytest.mark.parametrize("codec", [CODEC, ENCRYPTED], ids=["plain", "encrypted"])
+def test_small_values_that_steps_leave_alone_are_written_once(harness: Harness, codec: Codec) -> None:
+    rng, process = random.Random(1), harness.process(codec=codec)
+    values: dict[str, Any] = {f"field {number}": _text(rng) for number in range(400)}
+    harness.run(process.put("100", values))
+    stored, units = harness.items(""), list[int]()
+    for step in range(101, 150):
+        name = f"field {step % 60}"
+        values = {**values, name: _text(rng)}
+        harness.run(process.put(str(step), values, str(step - 1), [name]))
+        new = [item for sk, item in harness.items("").items() if sk not in stored]
+        stored = harness.items("")
+        units.append(sum(write_units(item_bytes(each)) for each in new))
+        if step % 10 == 0:
+            # Another process goes on from what it reads.
+            process = harness.process(codec=codec)
+            assert process.values() == values
+    assert units[0] > 15
+    assert max(units[1:]) <= 4
+    assert sum(units[1:]) <= 2 * len(units)
+
+
+@pytest.mark.parametrize("codec", [CODEC, ENCRYPTED], ids=["plain", "encrypted"])
+@given(data=st.data())
+@settings(max_examples=20, deadline=None)
+def test_small_values_are_read_as_they_are_after_any_steps(codec: Codec, data: st.DataObject) -> None:
+    """Values change, go, come back, and grow to what has segments or would be too large for one; epochs end."""
+    rng, harness = random.Random(data.draw(st.integers(0, 999))), Harness()
+    process = harness.process(codec=codec)
+    values: dict[str, Any] = {str(number): _text(rng) for number in range(150)}
+    harness.run(process.put("100", values))
+    for step in range(101, 107):
+        kinds = data.draw(
+            st.lists(st.sampled_from(["one", "half", "gone", "large", "long", "back"]), max_size=2)
+        )
+        changed: dict[str, Any] = {}
+        for kind in kinds:
+            names = [str(each) for each in rng.sample(range(200), {"half": 80, "long": 150}.get(kind, 3))]
+            if kind == "gone":
+                values = {name: value for name, value in values.items() if name not in names}
+                changed = {name: value for name, value in changed.items() if name not in names}
+                continue
+            made = {"large": noise(9_000, step).hex(), "long": "x" * rng.randrange(2_000)}
+            changed |= {name: made.get(kind) or _text(rng) for name in names}
+        values = {**values, **changed}
+        if data.draw(st.booleans()):
+            process = harness.process(codec=codec)
+        if data.draw(st.integers(0, 4)) == 0:
+            harness.run(process.prune())
+        harness.run(process.put(str(step), values, str(step - 1), list(changed)))
+        assert harness.process(codec=codec).values() == values

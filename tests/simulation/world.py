@@ -66,6 +66,7 @@ SMALL_LIMITS = {
     "SEGMENT_BYTES_MAX": 320,
     "INLINE_STATE_BYTES_MAX": 100,
     "SEALED_TAIL_BYTES_MIN": 40,
+    "SETTLED_BYTES_MIN": 60,
     "NEW_BYTES_INLINE_MAX": 60,
     "WRITE_UNIT_BYTES": 128,
     "BODY_BYTES_MAX": 700,
@@ -82,6 +83,8 @@ SMALL_LIMITS = {
 }
 TEXT_BYTES = 60
 SMALL_BYTES = 20
+# One of so many small values changes in each step.
+SMALL_CHANNELS = 8
 _EVER = 1e9
 NOTHING: Mapping[str, Any] = {}
 OWN_RUN = "a run for each"
@@ -286,12 +289,14 @@ class World:
         renew: bool = False,
         applied: Mapping[str, Any] = NOTHING,
     ) -> Put:
-        """Make the next checkpoint of a conversation: a log that grows, a text that a run keeps, and a small value."""
+        """Make the next checkpoint of a conversation: a log that grows, a text that a run keeps, and small values."""
         self._checkpoints += 1
         checkpoint_id = f"{self._checkpoints:04}"
         before: Any = parent.values if parent else {"log": []}
         log = [*before["log"], text(thread, checkpoint_id)]
         changed = {**applied, "log": log, "id": checkpoint_id}
+        for number in range(SMALL_CHANNELS) if parent is None else [len(log) % SMALL_CHANNELS]:
+            changed[f"small-{number}"] = text(thread, checkpoint_id, number)[:SMALL_BYTES]
         if parent is None or renew:
             changed["big"] = text(thread, namespace, checkpoint_id, "big") * 5
         values = {**before, **changed}

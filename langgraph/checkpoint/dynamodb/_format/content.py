@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any, TypeVar, cast
 
@@ -14,11 +15,28 @@ from ..errors import CheckpointSerializationError
 from . import items
 from .codec import Codec, UnreadableError, parse_metadata
 from .items import Item
-from .segments import Inline, StoredValue, expand, join
+from .segments import Inline, StoredValue, expand
 
 T = TypeVar("T")
 Contents = Mapping[bytes, bytes]
 """The plaintexts of segments, by id."""
+
+
+@dataclass(frozen=True)
+class Settled:
+    """Small values that several checkpoints have in common, as rows at the front of their bodies.
+
+    A row holds a value as it once was. Where the body itself has a value of the same channel, that one counts.
+    """
+
+    front: StoredValue
+    """The rows, in segments that the next checkpoint can name, too, and inline bytes."""
+    size_bytes: int
+    count: int
+    names: frozenset[str]
+    """The channels of all rows."""
+    current: frozenset[str]
+    """The channels whose rows count."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +47,17 @@ class Body:
     values: dict[str, StoredValue]
     # By delta channel, the ancestor that it is rebuilt from, the oldest first; "" is the very first checkpoint.
     sources: dict[str, str]
+    settled: Settled | None
+
+
+# A list, of which the first element has four bytes for its length.
+_FRONT = struct.Struct(">BBI")
+_LIST_OF_EIGHT, _LONG_BYTES, _LONG_LIST = 0x98, 0xC6, 0xDD
+
+
+def settled_rows(values: Mapping[str, StoredValue]) -> bytes:
+    """Serialize values without segments as rows, which others may follow."""
+    return b"".join(_pack((name, value.kind, value.join({}))) for name, value in values.items())
 
 
 def pack_body(
@@ -37,12 +66,32 @@ def pack_body(
     values: Mapping[str, StoredValue],
     sources: Mapping[str, str],
     head: Item,
-) -> bytes:
+    settled: Settled | None,
+) -> StoredValue:
     """Serialize a body, given the serialized checkpoint. Ids are beside it, in the head, whose links it confirms."""
-    rows = [(name, value.kind, len(value.segments), value.inline) for name, value in values.items()]
-    return _pack(
-        (kind, data, rows, _digest(head, items.METADATA), dict(sources), _digest(head, items.PARENT))
-    )
+    current = frozenset[str]() if settled is None else settled.current
+    rows = [
+        (name, value.kind, len(value.segments), value.inline)
+        for name, value in values.items()
+        if name not in current
+    ]
+    links = _digest(head, items.METADATA), dict(sources), _digest(head, items.PARENT)
+    if settled is None:
+        return StoredValue("", (), ((0, _pack((b"", 0, kind, data, rows, *links))),))
+    front = settled.front
+    start = _FRONT.pack(_LIST_OF_EIGHT, _LONG_BYTES, settled.size_bytes)
+    # The first byte says how many elements follow, which is said already.
+    rest = _pack((settled.count, kind, data, rows, *links))[1:]
+    return StoredValue("", front.segments, ((0, start), *front.inline, (len(front.segments), rest)))
+
+
+def _settled(front: bytes, count: int) -> dict[str, StoredValue]:
+    """Read the values at the front of a body. Of several of a channel, the last one counts."""
+    rows = ormsgpack.unpackb(struct.pack(">BI", _LONG_LIST, count) + front) if front else []
+    return {
+        name: StoredValue(kind, (), ((0, data),))
+        for name, kind, data in (_row(row, str, str, bytes) for row in rows)
+    }
 
 
 def read_body(codec: Codec, item: Item, contents: Contents) -> Body:
@@ -55,8 +104,12 @@ def read_body(codec: Codec, item: Item, contents: Contents) -> Body:
     # A segment that is named several times adds to the size each time.
     codec.check_joined(sum(len(contents.get(each, b"")) for each in refs), item)
 
+    content = part_value(codec, item, items.BODY, part, contents)
+
     def body(data: Any) -> Body:
-        kind, serialized, rows, metadata, sources, parent = _row(data, str, bytes, list, bytes, dict, bytes)
+        front, row_count, kind, serialized, rows, metadata, sources, parent = _row(
+            data, bytes, int, str, bytes, list, bytes, dict, bytes
+        )
         if metadata != _digest(item, items.METADATA):
             raise ValueError("its metadata was changed after it was stored")
         # A deletion cuts the link to a parent that it deletes, unless the checkpoint is rebuilt from its ancestors.
@@ -67,20 +120,27 @@ def read_body(codec: Codec, item: Item, contents: Contents) -> Body:
             raise ValueError(
                 "its parent, or the ancestor that it is rebuilt from, was changed after it was stored"
             )
-        values, start = {}, 0
+        own, start = dict[str, StoredValue](), 0
         for row in rows:
             name, value_kind, count, inline = _row(row, str, str, int, list)
             segments = tuple(refs[start : start + count])
-            values[name] = StoredValue(value_kind, segments, _inline(inline, count))
+            own[name] = StoredValue(value_kind, segments, _inline(inline, count))
             start += count
         if start != len(refs) or any(row[2] < 0 for row in rows):
             raise ValueError("it names more or fewer segments than its values have")
         checkpoint = _object(codec.loads(kind, serialized, item, plain=True))
         checkpoint["id"] = checkpoint_id
         _object(checkpoint.get("channel_versions", {}))
-        return Body(checkpoint, values, {_text(name): _text(source) for name, source in sources.items()})
+        settled = None
+        in_front = _settled(front, row_count)
+        if front:
+            names = frozenset(in_front)
+            value = replace(content, inline=content.inline[1:-1])
+            settled = Settled(value, len(front), row_count, names, names - own.keys())
+        sources = {_text(name): _text(source) for name, source in sources.items()}
+        return Body(checkpoint, in_front | own, sources, settled)
 
-    return _parse(item, part_content(codec, item, items.BODY, part, contents), body)
+    return _parse(item, content.join(contents), body)
 
 
 def _digest(head: Item, name: str) -> bytes:
@@ -218,16 +278,20 @@ def open_part(codec: Codec, item: Item, name: str, part: items.Part, contents: C
 
 def part_content(codec: Codec, item: Item, name: str, part: items.Part, contents: Contents) -> bytes:
     """Return the content of a part, from its item or from the segments that hold it."""
+    return part_value(codec, item, name, part, contents).join(contents)
+
+
+def part_value(codec: Codec, item: Item, name: str, part: items.Part, contents: Contents) -> StoredValue:
+    """Return the content of a part as the segments that hold it, which are there, and the bytes between them."""
     raw = open_part(codec, item, name, part, contents)
     if not part.own:
-        return raw
-    pieces = [contents.get(each) for each in expand(part.own, contents)]
-    codec.check_joined(sum(len(piece or b"") for piece in pieces), item)
-    if None in pieces:
+        return StoredValue("", (), ((0, raw),))
+    segments = tuple(expand(part.own, contents))
+    codec.check_joined(sum(len(contents.get(each, b"")) for each in segments), item)
+    if not contents.keys() >= set(segments):
         raise items.damaged(item, "segments that it needs are not in the table")
-    found = [piece for piece in pieces if piece is not None]
-    inline = _parse(item, raw, lambda data: _inline(data, len(found))) if raw else ()
-    return join(found, inline)
+    inline = _parse(item, raw, lambda data: _inline(data, len(segments))) if raw else ()
+    return StoredValue("", segments, inline)
 
 
 def pack_inline(inline: Inline) -> bytes:

@@ -31,6 +31,8 @@ SEGMENT_BYTES_USUAL = 8 * 1024
 NEW_BYTES_INLINE_MAX = 256 * 1024
 # A checkpoint whose values are no larger than this together stores them in its head, so one request reads it.
 INLINE_STATE_BYTES_MAX = 8 * 1024
+# Small values that a step has left alone move to the front of the body, in segments, once they take more than this.
+SETTLED_BYTES_MIN = 8 * 1024
 # The start of a value contains its length in most encodings, so it changes whenever the value grows.
 PREAMBLE_BYTES = 16
 # A tail of a value of at least this size becomes a segment where that costs no more than having it in the head.
@@ -70,7 +72,7 @@ QUERIED_SEGMENTS_MAX = 1000
 # items would cost a second read unit each time. Later pages grow.
 PAGE_ITEMS_FIRST = 2
 PAGE_ITEMS_GROWTH = 4
-PAGE_ITEMS_MAX = 4096
+PAGE_ITEMS_MAX = 768
 
 # Waits before failed requests or unprocessed items are sent again, and how long a deletion waits for another one.
 BACKOFF_SECONDS_FIRST = 0.05

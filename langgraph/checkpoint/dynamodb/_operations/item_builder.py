@@ -149,6 +149,17 @@ class ItemBuilder:
             self.chunks[each] = self._known[each]
         return value
 
+    def extended(self, value: StoredValue, data: bytes) -> StoredValue:
+        """Store a value as the parent does, with more bytes at its end."""
+        value = self.inherit(value)
+        end, inline, tail = len(value.segments), value.inline, b""
+        if inline and inline[-1][0] == end:
+            *inline, (_, tail) = inline
+        pieces, tail = split(tail + data, 0, ())
+        ids, more = self._laid_out(b"", self._packed(pieces), tail, SEGMENT_BYTES_MIN)
+        added = ((end + place, each) for place, each in more)
+        return StoredValue(value.kind, (*value.segments, *ids), (*inline, *added))
+
     def seal_inline(self, value: StoredValue) -> StoredValue:
         """Move long inline bytes of a value to segments: each step would write them again."""
         ids, inline, start = list[bytes](), list[tuple[int, bytes]](), 0
@@ -207,9 +218,7 @@ class ItemBuilder:
             beside: How many bytes the item has beside the part, if that is known.
         """
         self._storage.codec.check_size(len(raw), self._key)
-        refs = [each for value in values for each in value.segments]
-        folded = [each for value in values if value.segments for each in self._folded(value.segments)]
-        named = fold(folded, HEAD_IDS_MAX, self._index)
+        refs, named = self._named(values)
         pieces, tail = list[Piece](), raw
         if before is not None:
             pieces, tail = split(raw, 0, self._chunks_of(before))
@@ -233,6 +242,20 @@ class ItemBuilder:
                 return Part(self._folded(own), named, between)
             own, inline = self._laid_out(b"", self._packed(pieces), tail, SEGMENT_BYTES_MIN)
         return Part(self._folded(own), named, self._between(name, own, inline, refs))
+
+    def part_of(
+        self, name: str, content: StoredValue, bytes_max: int, values: Collection[StoredValue]
+    ) -> Part | None:
+        """Seal content whose segments are stored already into its item; `None` if the rest is too large for it."""
+        refs, named = self._named(values)
+        between = self._between(name, content.segments, content.inline, refs)
+        return None if len(between) > bytes_max else Part(self._folded(content.segments), named, between)
+
+    def _named(self, values: Collection[StoredValue]) -> tuple[list[bytes], tuple[bytes, ...]]:
+        """Return the ids of the segments of values, and the list of them that an item names."""
+        refs = [each for value in values for each in value.segments]
+        folded = [each for value in values if value.segments for each in self._folded(value.segments)]
+        return refs, fold(folded, HEAD_IDS_MAX, self._index)
 
     def _between(self, name: str, own: Sequence[bytes], inline: Inline, refs: Sequence[bytes]) -> bytes:
         """Seal what lies between the segments that hold an attribute's content."""

@@ -24,7 +24,7 @@ from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMet
 from .. import protocol
 from .._format import items
 from .._format.codec import Codec, metadata_json, rough_bytes
-from .._format.content import delta_counters, pack_body, pack_typed
+from .._format.content import Settled, delta_counters, pack_body, pack_typed, settled_rows
 from .._format.items import Item, Life, Partition
 from .._format.limits import (
     ATTEMPTS_MAX,
@@ -32,10 +32,12 @@ from .._format.limits import (
     INLINE_STATE_BYTES_MAX,
     MERGE_ATTEMPTS_MAX,
     METADATA_BYTES_MAX,
+    SEALED_TAIL_BYTES_MIN,
+    SETTLED_BYTES_MIN,
 )
 from .._format.pricing import item_bytes, write_units
 from .._format.schema import RUN_ID
-from .._format.segments import StoredValue, bytes_of, is_index
+from .._format.segments import StoredValue, bytes_of, inline_bytes, is_index
 from .._runtime.cache import PUT, CachedCheckpoint, CachedThread
 from .._runtime.steps import Op, work
 from .._runtime.storage import Storage
@@ -108,11 +110,14 @@ class _ComposedHead:
     builder: ItemBuilder
     values: Mapping[str, StoredValue]
     sources: Mapping[str, str]
+    settled: Settled | None
 
     @property
     def repeated_units(self) -> int:
         """The write units of what each next head stores again: the head, and segments that hold its own content."""
         reusable = {each for value in self.values.values() for each in value.segments}
+        if self.settled is not None:
+            reusable.update(self.settled.front.segments)
         own = [
             item
             for each, item in self.builder.segments.items()
@@ -264,7 +269,13 @@ def _attempt(
         return False, seen
     storage.cache.remember_segments(partition.pk, thread.epoch, head.builder.stored())
     entry = CachedCheckpoint(
-        thread.epoch, new.versions, head.values, head.builder.chunks, head.sources, thread.life
+        thread.epoch,
+        new.versions,
+        head.values,
+        head.builder.chunks,
+        head.sources,
+        thread.life,
+        settled=head.settled,
     )
     storage.cache.remember_checkpoint(partition.pk, new.checkpoint_id, entry)
     return True, seen
@@ -346,10 +357,11 @@ def _composed(
     base = parent if is_reusable(parent.epoch, epoch) else None
     builder = ItemBuilder(storage, new.partition, new.key, base)
     values, is_small = _store_values(storage.codec, builder, new, parent, base)
+    settled = None if is_small else _settled(builder, values, parent, base)
     metadata = _metadata(builder, new)
     sealing = builder.copy()
     beside = _bytes_added_later(storage) if storage.codec.encrypts else None
-    inline = _head(builder, new, parent, values, metadata, beside)
+    inline = _head(builder, new, parent, values, settled, metadata, beside)
     if is_small or inline.repeated_units == 1:
         return inline
     # The next head would carry along what is inline, so it moves to segments if that pays off with one more step.
@@ -357,7 +369,9 @@ def _composed(
         name: sealing.seal_inline(value) if _lasts(value, parent.values.get(name)) else value
         for name, value in values.items()
     }
-    sealed = _head(sealing, new, parent, moved, metadata, beside)
+    if settled is not None:
+        settled = replace(settled, front=sealing.seal_inline(settled.front))
+    sealed = _head(sealing, new, parent, moved, settled, metadata, beside)
     return min(sealed, inline, key=attrgetter("units_of_two_steps"))
 
 
@@ -378,6 +392,7 @@ def _head(
     new: NewCheckpoint,
     parent: CachedCheckpoint,
     values: Mapping[str, StoredValue],
+    settled: Settled | None,
     metadata: Item,
     beside: int | None,
 ) -> _ComposedHead:
@@ -392,12 +407,18 @@ def _head(
         },
         metadata=metadata,
     )
-    packed = pack_body(*new.rest, values, sources, item)
-    if beside is not None:
-        beside += item_bytes(item) + len(items.BODY)
-    body = builder.part(items.BODY, packed, BODY_BYTES_MAX, values.values(), beside=beside)
+    body = None
+    if settled is not None and settled.front.segments:
+        packed = pack_body(*new.rest, values, sources, item, settled)
+        body = builder.part_of(items.BODY, packed, BODY_BYTES_MAX, values.values())
+    if body is None:
+        settled = None
+        raw = pack_body(*new.rest, values, sources, item, settled).join({})
+        if beside is not None:
+            beside += item_bytes(item) + len(items.BODY)
+        body = builder.part(items.BODY, raw, BODY_BYTES_MAX, values.values(), beside=beside)
     item[items.BODY] = body.attribute(items.sort_key(item))
-    return _ComposedHead(item, builder, values, sources)
+    return _ComposedHead(item, builder, values, sources, settled)
 
 
 def _sources(
@@ -450,6 +471,44 @@ def _store_values(
         elif name in serialized:
             stored[name] = builder.value(*serialized[name], parent.values.get(name), inline=inline)
     return stored, inline
+
+
+def _settled(
+    builder: ItemBuilder,
+    values: Mapping[str, StoredValue],
+    parent: CachedCheckpoint,
+    base: CachedCheckpoint | None,
+) -> Settled | None:
+    """Find the small values that the parent has, too, for the front of the body: each step would write them again.
+
+    What the parent has there stays, and rows of others follow, as long as at least half of all that counts.
+    """
+    # Larger ones get segments of their own; see `seal_inline`.
+    lasting = {
+        name: value
+        for name, value in values.items()
+        if parent.values.get(name) is value
+        and not value.segments
+        and inline_bytes([value]) < SEALED_TAIL_BYTES_MIN
+    }
+    before = None if base is None else base.settled
+    if before is not None and values.keys() >= before.names:
+        current = before.current & lasting.keys()
+        if 2 * len(settled_rows({name: lasting[name] for name in current})) >= before.size_bytes:
+            more = {name: value for name, value in lasting.items() if name not in current}
+            rows = settled_rows(more)
+            return Settled(
+                builder.extended(before.front, rows),
+                before.size_bytes + len(rows),
+                before.count + len(more),
+                before.names | more.keys(),
+                current | more.keys(),
+            )
+    rows = settled_rows(lasting)
+    if len(rows) <= SETTLED_BYTES_MIN:
+        return None
+    names = frozenset(lasting)
+    return Settled(builder.value("", rows, None, inline=False), len(rows), len(lasting), names, names)
 
 
 def _is_inherited(new: NewCheckpoint, parent: CachedCheckpoint, name: str) -> bool:
