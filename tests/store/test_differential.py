@@ -111,7 +111,7 @@ def test_batches_give_the_same(
     storage = StoreStorage(codec=process.codec, table=process.table, clock=process.clock, rng=process.rng)
 
     def run(batch: list[Any]) -> Any:
-        return harness.run(run_batch(storage, None, Batch(None, batch), {}, {}))
+        return harness.run(run_batch(storage, None, Batch(None, batch))).results
 
     compare(run, others(name), name, batches)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from langgraph.store.base import (
     GetOp,
@@ -107,11 +108,6 @@ def check_root_label(namespace: Sequence[str]) -> None:
         raise InvalidNamespaceError(msg)
 
 
-def texts_of(new: Iterable[NewMemory]) -> list[str]:
-    """Return the texts of values to embed, each once."""
-    return list(dict.fromkeys(text for each in new for text in each.texts))
-
-
 def ttl_seconds(minutes: Any) -> int | None:
     """Return a ttl in whole seconds, rounded up; `None` for none."""
     if minutes is None:
@@ -127,13 +123,6 @@ def ttl_seconds(minutes: Any) -> int | None:
         )
         raise CheckpointerInputError(msg)
     return math.ceil(minutes * 60)
-
-
-def packed_vectors(
-    index: Index | None, new: Iterable[NewMemory], embedded: Embedded
-) -> list[Sequence[NewVector]]:
-    """Return the vectors of each memory, as they are stored."""
-    return [() if index is None else [index.pack(embedded[text]) for text in each.texts] for each in new]
 
 
 def _as_it_is(operation: Op[Any]) -> Op[Any]:
@@ -259,6 +248,15 @@ class Asked:
         return self.search.signature, self.query, bool(self.refresh_ttl)
 
 
+class Outcome(NamedTuple):
+    """The outcome of a batch."""
+
+    results: list[Result]
+    """Of all operations; `None` for a put."""
+    revisions: list[str | None]
+    """Of its puts, as far as they have a condition, or times; `None` if something else is there."""
+
+
 class Batch:
     """The operations of one batch, all checked, by their positions in it. A put has no result, and no position."""
 
@@ -274,6 +272,9 @@ class Batch:
         self._index = index
         self._order: Order = order
         self._after = after
+        self.embedded: Embedded = {}
+        """The embeddings of the texts of values."""
+        self.embedded_queries: Embedded = {}
         self.count = 0
         """How many operations it has."""
         self.ignores_query = False
@@ -285,7 +286,7 @@ class Batch:
         self._firsts: dict[Hashable, int] = {}
         self._repeated: dict[int, int] = {}
         self._methods: set[str] = set()
-        self._puts: dict[tuple[str, str], NewMemory] = {}
+        self._puts: dict[Hashable, NewMemory] = {}
         for position, op in enumerate(ops):
             self._add(position, op)
             self.count = position + 1
@@ -314,9 +315,7 @@ class Batch:
             self.lists[position] = op
         elif isinstance(op, PutOp):
             new = new_memory(op, self._index)
-            self._methods.add("put" if new.value is not None else "delete")
-            # The last put of a memory counts, a deletion among them too.
-            self._puts[new.address.pk, new.address.sk] = new
+            self.add_put(new, "put" if new.value is not None else "delete")
         else:
             msg = f"unknown operation {type(op).__name__}; give GetOp, SearchOp, PutOp or ListNamespacesOp"
             raise CheckpointerInputError(msg)
@@ -332,13 +331,35 @@ class Batch:
         return list(self._puts.values())
 
     @property
-    def texts(self) -> list[str]:
-        """The texts of values to embed, each once."""
-        return texts_of(self._puts.values())
+    def namespaces(self) -> Sequence[Sequence[str]]:
+        """The namespaces of the memories that it stores or deletes."""
+        return [each.address.namespace for each in self.puts]
+
+    def add_put(self, new: NewMemory, method: str) -> None:
+        """Add a put or a deletion. The last one of a memory counts, but each of those with a result is made."""
+        self._methods.add(method)
+        has_result = new.expected is not None or new.times is not None
+        self._puts[len(self._puts) if has_result else new.address] = new
+
+    def embed(self) -> None:
+        """Embed the texts of values and the queries, before the batch is run: an operation makes requests only."""
+        if self._index is not None:
+            self.embedded = self._index.embed(self._texts)
+            self.embedded_queries = self._index.embed_queries(self._queries)
+
+    async def aembed(self) -> None:
+        """Embed the texts of values and the queries, before the batch is run: an operation makes requests only."""
+        if self._index is not None:
+            self.embedded, self.embedded_queries = await asyncio.gather(
+                self._index.aembed(self._texts), self._index.aembed_queries(self._queries)
+            )
 
     @property
-    def queries(self) -> list[str]:
-        """The queries to embed, each once."""
+    def _texts(self) -> list[str]:
+        return list(dict.fromkeys(text for each in self.puts for text in each.texts))
+
+    @property
+    def _queries(self) -> list[str]:
         return list(dict.fromkeys(each.query for each in self.searches.values() if each.query is not None))
 
     def results(self, found: Iterable[tuple[int, Result]]) -> list[Result]:
@@ -351,11 +372,9 @@ class Batch:
         return results
 
 
-def run_batch(
-    storage: StoreStorage, index: Index | None, batch: Batch, embedded: Embedded, queries: Embedded
-) -> Op[list[Result]]:
+def run_batch(storage: StoreStorage, index: Index | None, batch: Batch) -> Op[Outcome]:
     """Read the state before the batch, and then store."""
-    searches = [_search(storage, index, each, queries) for each in batch.searches.values()]
+    searches = [_search(storage, index, each, batch) for each in batch.searches.values()]
     lists = [list_namespaces(storage, each) for each in batch.lists.values()]
     reading: list[Op[list[Any]]] = [
         _get(storage, list(batch.gets.values())),
@@ -365,8 +384,11 @@ def run_batch(
     found = yield from gather(reading)
     positions = [*batch.gets, *batch.searches, *batch.lists]
     results = batch.results(zip(positions, itertools.chain(*found), strict=True))
-    yield from put_all(storage, batch.puts, packed_vectors(index, batch.puts, embedded))
-    return results
+    vectors = [
+        [] if index is None else [index.pack(batch.embedded[text]) for text in each.texts]
+        for each in batch.puts
+    ]
+    return Outcome(results, (yield from put_all(storage, batch.puts, vectors)))
 
 
 def _get(storage: StoreStorage, wanted: Sequence[Get]) -> Op[list[Any]]:
@@ -378,10 +400,10 @@ def _get(storage: StoreStorage, wanted: Sequence[Get]) -> Op[list[Any]]:
     return [None if each is None else each.item() for each in loaded]
 
 
-def _search(storage: StoreStorage, index: Index | None, asked: Asked, queries: Embedded) -> Op[list[Any]]:
+def _search(storage: StoreStorage, index: Index | None, asked: Asked, batch: Batch) -> Op[list[Any]]:
     wanted = asked.search
     if index is not None and asked.query is not None:
-        wanted = replace(wanted, similar_to=index.query(queries[asked.query]))
+        wanted = replace(wanted, similar_to=index.query(batch.embedded_queries[asked.query]))
     found = yield from search(storage, wanted)
     if asked.refresh_ttl:
         yield from reads.renew(storage, [loaded.memory for loaded, _ in found])

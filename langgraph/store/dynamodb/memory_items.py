@@ -168,7 +168,7 @@ def _required(item: Item, name: str) -> int:
 
 
 @dataclass(frozen=True)
-class NewValue:
+class ComposedMemory:
     """The content of a put for the item of a memory, but for the times."""
 
     revision: str
@@ -191,7 +191,7 @@ class Expected:
 
 
 def put_value(
-    new: NewValue,
+    new: ComposedMemory,
     now_us: int,
     *,
     now: float,

@@ -6,10 +6,11 @@ of the old value are removed. `put_all` sees to it that the partition is registe
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
@@ -24,7 +25,7 @@ from langgraph.checkpoint.dynamodb.protocol import Change
 from . import memory_items
 from .engine import keep, remove
 from .keys import Address, part_of, vector_sk
-from .memory_items import Expected, NewValue
+from .memory_items import ComposedMemory, Expected
 from .reads import belongings, parts_of
 from .similarity import NewVector
 from .storage import INLINE_VALUE_BYTES_MAX, StoreStorage
@@ -78,55 +79,63 @@ def put(
         ThreadBusyError: Other puts of the same memory kept interfering.
     """
     seen: Item = {}
+    # Segments and vectors of the attempts before.
     unused: list[Item] = []
-    attempt, waited = 0, 0.0
-    while True:
+    for delay in _delays(storage, new.address):
+        upload = yield from _upload(storage, new, packed, vectors)
+        if storage.clock() - upload.began_at > UPLOAD_SECONDS_MAX:
+            # A sweep may take them for leftovers by the time of the commit.
+            unused += upload.parts
+            continue
+        # The time of the commit: over what others store during an upload, an earlier time would never get through.
+        change = _change(new, upload, storage.clock() + delay, seen)
+        old: Item = {}
+        conflict = yield from conflicting_item(_commit(storage, new.address, change, old, delay))
+        if conflict is None:
+            yield from remove(storage, [*(yield from belongings(storage, old)), *unused])
+            return upload.revision
+        if conflict and memory_items.revision_of(conflict) == upload.revision:
+            # The response to an earlier attempt was lost, and the old item with it.
+            yield from remove(storage, [*(yield from parts_of(storage, conflict)), *unused])
+            return upload.revision
+        unused += upload.parts
+        is_over, revision = yield from _met(storage, new, upload.revision, conflict, unused)
+        if is_over:
+            return revision
+        seen = conflict
+    raise AssertionError("the delays end with an error")
+
+
+def _delays(storage: StoreStorage, address: Address) -> Iterator[float]:
+    """Yield the seconds to wait before each attempt, and raise once they are too many."""
+    waited = 0.0
+    for attempt in itertools.count():
         # The first repetition is at once: most of them are later than what the first attempt met.
         delay = storage.table.backoff(max(0, attempt - 1))
         if waited + delay > storage.table.retry_seconds:
-            raise _busy(new.address, attempt, waited)
-        attempt, waited = attempt + 1, waited + delay
-        now = storage.clock()
-        # Segments and vectors belong to a revision, so each attempt, also of a repeated call, needs another one.
-        revision = new.token + storage.rng.randbytes(8).hex()
-        composed = partial(_compose, storage, new, packed, vectors, revision, now)
-        parts, value = yield from work(composed, len(packed or b""))
-        yield from storage.table.batch_write(puts=parts)
-        unused += parts
-        yield from keep(storage, new.address, parts[len(parts) - len(vectors) :], vectors)
-        if storage.clock() - now > UPLOAD_SECONDS_MAX:
-            # A sweep may take them for leftovers by the time of the commit.
-            continue
-        # The time of the commit: over what others store during an upload, an earlier time would never get through.
-        change = _change(new, revision, value, storage.clock() + delay, seen)
-        old: Item = {}
-        conflict = yield from conflicting_item(_commit(storage, new.address, change, old, delay))
-        stored = memory_items.revision_of(conflict) if conflict else None
-        if conflict is None or stored == revision:
-            # If it failed on this very value, the answer of an earlier attempt was lost, and the old item with it.
-            replaced = yield from belongings(storage, old) if not conflict else parts_of(storage, conflict)
-            yield from remove(storage, [*replaced, *unused[: len(unused) - len(parts)]])
-            return revision
-        if stored is not None and new.token and stored.startswith(new.token):
-            # An earlier call, or an attempt that came late, has stored this very value. What belongs to it stays.
-            own = yield from belongings(storage, conflict)
-            yield from remove(storage, [each for each in unused if items.key_of(each) not in own])
-            return stored
-        is_live = bool(conflict) and not items.is_expired(conflict, storage.clock())
-        if not _may_replace(new, conflict if is_live else None):
-            yield from remove(storage, unused)
-            return None
-        if packed is None and not is_live and new.kept_seconds is None:
-            return revision
-        seen = conflict
+            raise ThreadBusyError(
+                f"Memory {address.key!r} of namespace {address.namespace} is being written by other calls, of this"
+                f" process or of others ({attempt} attempts, {waited:.0f} s of waiting). Retry the call, or store less"
+                " often under one key."
+            )
+        waited += delay
+        yield delay
 
 
-def _busy(address: Address, attempts: int, waited: float) -> ThreadBusyError:
-    return ThreadBusyError(
-        f"Memory {address.key!r} of namespace {address.namespace} is being written by other calls, of this process or"
-        f" of others ({attempts} attempts, {waited:.0f} s of waiting). Retry the call, or store less often under one"
-        " key."
-    )
+def _met(
+    storage: StoreStorage, new: NewMemory, revision: str, found: Item, unused: Sequence[Item]
+) -> Op[tuple[bool, str | None]]:
+    """Tell whether a put is over whose condition failed on an item, empty if there is none, and its result."""
+    if found and new.token and memory_items.revision_of(found).startswith(new.token):
+        # An earlier call, or an attempt that came late, has stored this very value. What belongs to it stays.
+        own = yield from belongings(storage, found)
+        yield from remove(storage, [each for each in unused if items.key_of(each) not in own])
+        return True, memory_items.revision_of(found)
+    live = found if found and not items.is_expired(found, storage.clock()) else None
+    if not _may_replace(new, live):
+        yield from remove(storage, unused)
+        return True, None
+    return new.value is None and live is None and new.kept_seconds is None, revision
 
 
 def _may_replace(new: NewMemory, live: Item | None) -> bool:
@@ -153,38 +162,58 @@ def _commit(storage: StoreStorage, address: Address, change: Change, old: Item, 
     old.update(response.get("Attributes", {}))
 
 
-def _change(new: NewMemory, revision: str, value: NewValue | None, now: float, seen: Item) -> Change:
+def _change(new: NewMemory, upload: Upload, now: float, seen: Item) -> Change:
     """Return the change that commits a value, or a deletion, later than the item that a condition failed on."""
     times = new.times
     now_us = int(now * 1_000_000) if times is None else times.updated_us
     if seen and times is None:
         now_us = max(now_us, memory_items.updated_us(seen) + 1)
-    if value is None:
+    if upload.memory is None:
+        kept_seconds = new.kept_seconds or memory_items.TOMBSTONE_SECONDS
         return memory_items.bury(
-            revision,
-            now_us,
-            new.kept_seconds or memory_items.TOMBSTONE_SECONDS,
-            now=now,
-            seen=seen,
-            expected=new.expected,
+            upload.revision, now_us, kept_seconds, now=now, seen=seen, expected=new.expected
         )
     created_us = None if times is None else times.created_us
     return memory_items.put_value(
-        value, now_us, now=now, created_us=created_us, seen=seen, expected=new.expected
+        upload.memory, now_us, now=now, created_us=created_us, seen=seen, expected=new.expected
     )
+
+
+class Upload(NamedTuple):
+    """The segments and vectors of one attempt, which are stored, and what the memory's item gets."""
+
+    revision: str
+    began_at: float
+    parts: list[Item]
+    memory: ComposedMemory | None
+
+
+def _upload(
+    storage: StoreStorage, new: NewMemory, packed: bytes | None, vectors: Sequence[NewVector]
+) -> Op[Upload]:
+    """Compose a value, and store its segments and vectors."""
+    # They belong to a revision, so each attempt, also of a repeated call, needs another one.
+    revision = new.token + storage.rng.randbytes(8).hex()
+    if packed is None:
+        return Upload(revision, storage.clock(), [], None)
+    upload: Upload = yield from work(
+        partial(_compose, storage, new, packed, vectors, revision, storage.clock()), len(packed)
+    )
+    yield from storage.table.batch_write(puts=upload.parts)
+    own = upload.parts[len(upload.parts) - len(vectors) :]
+    yield from keep(storage, new.address, own, vectors)
+    return upload
 
 
 def _compose(
     storage: StoreStorage,
     new: NewMemory,
-    packed: bytes | None,
+    packed: bytes,
     vectors: Sequence[NewVector],
     revision: str,
     now: float,
-) -> tuple[list[Item], NewValue | None]:
+) -> Upload:
     """Return the segments and vectors of a new value, and what its item gets."""
-    if packed is None:
-        return [], None
     address, times = new.address, new.times
     belongs = {memory_items.PART_OF: {"S": part_of(address, revision)}}
     builder = ItemBuilder(storage, Partition("", "", address.pk), address.item_key, None, belongs)
@@ -198,7 +227,7 @@ def _compose(
     if parts and expires_at is not None:
         lifetimes = memory_items.PART_LIFETIMES * (new.ttl_seconds or 0)
         parts_until = max(expires_at, memory_items.expiry(lifetimes, now))
-    value = NewValue(
+    memory = ComposedMemory(
         revision,
         part.attribute(address.sk),
         new.ttl_seconds,
@@ -207,7 +236,8 @@ def _compose(
         len(vectors),
         bool(parts),
     )
-    return [items.with_expiry(items.created(each, now), parts_until) for each in parts], value
+    stored = [items.with_expiry(items.created(each, now), parts_until) for each in parts]
+    return Upload(revision, now, stored, memory)
 
 
 def _vectors(

@@ -6,7 +6,6 @@ others.
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import logging
 from abc import ABC, abstractmethod
@@ -42,20 +41,17 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 
 from .batch import (
     Batch,
+    Outcome,
     check_root_label,
     checked_prefix,
     new_memory,
-    packed_vectors,
-    put_all,
     run_batch,
-    texts_of,
     ttl_seconds,
 )
 from .erase import delete_namespace, sweep_ttl
-from .index import Embedded, Embedder, Index, StoreIndexConfig
+from .index import Embedder, Index, StoreIndexConfig
 from .listings import LISTINGS_BYTES_MAX, Listings
 from .memory_items import Expected
-from .put import NewMemory
 from .reads import FoundItem, FoundItems, MemoryItem
 from .search import Order
 from .storage import StoreStorage
@@ -86,12 +82,8 @@ class TableStore(TransportOwner, BaseStore, ABC):
     # The operations of its methods
 
     @abstractmethod
-    def _batch(self, batch: Batch, embedded: Embedded, queries: Embedded) -> Operation[list[Result]]:
+    def _batch(self, batch: Batch) -> Operation[Outcome]:
         """Run a batch."""
-
-    @abstractmethod
-    def _put_all(self, new: Sequence[NewMemory], embedded: Embedded) -> Operation[list[str | None]]:
-        """Store one memory under a condition, or memories of an export; return their new revisions."""
 
     @abstractmethod
     def _delete_namespace(self, namespace_prefix: tuple[str, ...]) -> Operation[int]:
@@ -128,7 +120,8 @@ class TableStore(TransportOwner, BaseStore, ABC):
             SearchLimitError: A search would read more than `search_bytes_max`.
             CheckpointCorruptionError: Stored data is damaged.
         """
-        return self._run(self._checked(ops))
+        outcome = self._run(self._checked(ops))
+        return outcome.results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Run operations. Reads see the state before the puts, and the last of several puts of a memory counts.
@@ -146,7 +139,8 @@ class TableStore(TransportOwner, BaseStore, ABC):
             SearchLimitError: A search would read more than `search_bytes_max`.
             CheckpointCorruptionError: Stored data is damaged.
         """
-        return await self._arun(self._checked(ops))
+        outcome = await self._arun(self._checked(ops))
+        return outcome.results
 
     def get(
         self, namespace: tuple[str, ...], key: str, *, refresh_ttl: bool | None = None
@@ -221,8 +215,8 @@ class TableStore(TransportOwner, BaseStore, ABC):
             SearchLimitError: The search would read more than `search_bytes_max`.
         """
         op = SearchOp(namespace_prefix, filter, limit, offset, query, self._refreshes(refresh_ttl))
-        results = self._run(self._checked([op], order, after))
-        return FoundItems(cast("list[FoundItem]", results[0]))
+        outcome = self._run(self._checked([op], order, after))
+        return FoundItems(cast("list[FoundItem]", outcome.results[0]))
 
     async def asearch(
         self,
@@ -259,8 +253,8 @@ class TableStore(TransportOwner, BaseStore, ABC):
             SearchLimitError: The search would read more than `search_bytes_max`.
         """
         op = SearchOp(namespace_prefix, filter, limit, offset, query, self._refreshes(refresh_ttl))
-        results = await self._arun(self._checked([op], order, after))
-        return FoundItems(cast("list[FoundItem]", results[0]))
+        outcome = await self._arun(self._checked([op], order, after))
+        return FoundItems(cast("list[FoundItem]", outcome.results[0]))
 
     # Beyond the contract
 
@@ -292,9 +286,8 @@ class TableStore(TransportOwner, BaseStore, ABC):
             CheckpointerInputError: An argument cannot be used.
             CheckpointSerializationError: The value is not JSON data.
         """
-        new = self._conditional(namespace, key, value, revision, index, ttl)
-        [stored] = self._store([new], "put_if")
-        return stored
+        outcome = self._run(self._conditional(namespace, key, value, revision, index, ttl))
+        return outcome.revisions[0]
 
     async def aput_if(
         self,
@@ -324,9 +317,8 @@ class TableStore(TransportOwner, BaseStore, ABC):
             CheckpointerInputError: An argument cannot be used.
             CheckpointSerializationError: The value is not JSON data.
         """
-        new = self._conditional(namespace, key, value, revision, index, ttl)
-        [stored] = await self._astore([new], "put_if")
-        return stored
+        outcome = await self._arun(self._conditional(namespace, key, value, revision, index, ttl))
+        return outcome.revisions[0]
 
     def delete_namespace(self, namespace_prefix: Sequence[str]) -> int:
         """Delete every memory under a namespace, with its vectors; `()` deletes all.
@@ -466,12 +458,10 @@ class TableStore(TransportOwner, BaseStore, ABC):
         Raises:
             CheckpointerInputError: A record has another form. Those before it may have been stored.
         """
-        source = iter(records)
         count = 0
-        while group := [
-            imported(each, self._embedder) for each in itertools.islice(source, IMPORTED_AT_ONCE)
-        ]:
-            count += sum(each is not None for each in self._store(group, "import_items"))
+        for batch in self._imported(records):
+            outcome = self._run(batch)
+            count += sum(each is not None for each in outcome.revisions)
         return count
 
     async def aimport_items(self, records: Iterable[Mapping[str, Any]]) -> int:
@@ -488,30 +478,19 @@ class TableStore(TransportOwner, BaseStore, ABC):
         Raises:
             CheckpointerInputError: A record has another form. Those before it may have been stored.
         """
-        source = iter(records)
         count = 0
-        while group := [
-            imported(each, self._embedder) for each in itertools.islice(source, IMPORTED_AT_ONCE)
-        ]:
-            count += sum(each is not None for each in await self._astore(group, "import_items"))
+        for batch in self._imported(records):
+            outcome = await self._arun(batch)
+            count += sum(each is not None for each in outcome.revisions)
         return count
 
-    # Texts are embedded before an operation runs, since an operation makes requests only
+    def _run(self, batch: Batch) -> Outcome:
+        batch.embed()
+        return self.runner.run(self._batch(batch), batch.name)
 
-    def _run(self, batch: Batch) -> list[Result]:
-        if self._embedder is None:
-            return self.runner.run(self._batch(batch, {}, {}), batch.name)
-        embedded = self._embedder.embed(batch.texts)
-        queries = self._embedder.embed_queries(batch.queries)
-        return self.runner.run(self._batch(batch, embedded, queries), batch.name)
-
-    async def _arun(self, batch: Batch) -> list[Result]:
-        if self._embedder is None:
-            return await self.runner.arun(self._batch(batch, {}, {}), batch.name)
-        embedded, queries = await asyncio.gather(
-            self._embedder.aembed(batch.texts), self._embedder.aembed_queries(batch.queries)
-        )
-        return await self.runner.arun(self._batch(batch, embedded, queries), batch.name)
+    async def _arun(self, batch: Batch) -> Outcome:
+        await batch.aembed()
+        return await self.runner.arun(self._batch(batch), batch.name)
 
     def _checked(self, ops: Iterable[Op], order: Order = "updated_at", after: Item | None = None) -> Batch:
         """Check operations, and say once that queries need an index."""
@@ -524,13 +503,13 @@ class TableStore(TransportOwner, BaseStore, ABC):
             )
         return batch
 
-    def _store(self, new: Sequence[NewMemory], name: str) -> list[str | None]:
-        embedded = {} if self._embedder is None else self._embedder.embed(texts_of(new))
-        return self.runner.run(self._put_all(new, embedded), name)
-
-    async def _astore(self, new: Sequence[NewMemory], name: str) -> list[str | None]:
-        embedded = {} if self._embedder is None else await self._embedder.aembed(texts_of(new))
-        return await self.runner.arun(self._put_all(new, embedded), name)
+    def _imported(self, records: Iterable[Mapping[str, Any]]) -> Iterator[Batch]:
+        source = iter(records)
+        while group := list(itertools.islice(source, IMPORTED_AT_ONCE)):
+            batch = Batch(self._embedder, [])
+            for each in group:
+                batch.add_put(imported(each, self._embedder), "import_items")
+            yield batch
 
     def _conditional(
         self,
@@ -540,7 +519,7 @@ class TableStore(TransportOwner, BaseStore, ABC):
         revision: object,
         index: Literal[False] | list[str] | None,
         ttl: float | NotProvided | None,
-    ) -> NewMemory:
+    ) -> Batch:
         minutes = (self.ttl_config or {}).get("default_ttl") if isinstance(ttl, NotProvided) else ttl
         op = PutOp(namespace, str(key), value, index=index, ttl=minutes)
         if revision is not None and (not isinstance(revision, str) or not revision):
@@ -552,7 +531,9 @@ class TableStore(TransportOwner, BaseStore, ABC):
         new = new_memory(op, self._embedder, expected=Expected(revision))
         if value is not None:
             check_root_label(namespace)
-        return new
+        batch = Batch(self._embedder, [])
+        batch.add_put(new, "put_if")
+        return batch
 
     def _refreshes(self, refresh_ttl: bool | None) -> bool:
         return (self.ttl_config or {}).get("refresh_on_read", True) if refresh_ttl is None else refresh_ttl
@@ -648,11 +629,8 @@ class DynamoDBStore(TableOwner, TableStore):
 
     # The operations
 
-    def _batch(self, batch: Batch, embedded: Embedded, queries: Embedded) -> Operation[list[Result]]:
-        return run_batch(self.storage, self._index, batch, embedded, queries)
-
-    def _put_all(self, new: Sequence[NewMemory], embedded: Embedded) -> Operation[list[str | None]]:
-        return put_all(self.storage, new, packed_vectors(self._index, new, embedded))
+    def _batch(self, batch: Batch) -> Operation[Outcome]:
+        return run_batch(self.storage, self._index, batch)
 
     def _delete_namespace(self, namespace_prefix: tuple[str, ...]) -> Operation[int]:
         return delete_namespace(self.storage, namespace_prefix)

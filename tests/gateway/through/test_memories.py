@@ -17,7 +17,6 @@ from langgraph.checkpoint.dynamodb.gateway.memory_calls import PutRevision
 from langgraph.checkpoint.dynamodb.http import HttpStore
 from langgraph.store.dynamodb.batch import Batch, new_memory
 from langgraph.store.dynamodb.memory_items import Expected
-from langgraph.store.dynamodb.put import NewMemory
 from langgraph.store.dynamodb.similarity import NewVector
 from tests.gateway.through.remote import Services, asking
 from tests.simulation.memories import MemoryWorld, Place, random_memories
@@ -52,8 +51,8 @@ class RemoteMemories(MemoryWorld):
 
     def _batch(self, process: Process, op: Any) -> Op[Any]:
         batch = Batch(None, [op])
-        results = yield from self._ask(process, lambda it: it._batch(batch, EMBEDDED, {}))  # noqa: SLF001
-        return results[0]
+        outcome = yield from self._ask(process, lambda it: it._batch(batch))  # noqa: SLF001
+        return outcome.results[0]
 
     @override
     def delete(self, process: Process, place: Place) -> Op[Any]:
@@ -82,14 +81,14 @@ class RemoteMemories(MemoryWorld):
         op = PutOp(*place, value | {"topics": list(TOPICS[: len(vectors)])}, ttl=ttl)
 
         def stored(client: Any) -> Op[Any]:
-            new: NewMemory = new_memory(op, client._embedder, expected)  # noqa: SLF001
-            batch = Batch(client._embedder, [op])  # noqa: SLF001
-            one: Op[Any] = client._put_all([new], EMBEDDED)  # noqa: SLF001
-            many: Op[Any] = client._batch(batch, EMBEDDED, {})  # noqa: SLF001
-            return many if expected is None else one
+            batch = Batch(client._embedder, [])  # noqa: SLF001
+            batch.add_put(new_memory(op, client._embedder, expected), "put")  # noqa: SLF001
+            batch.embedded = EMBEDDED
+            made: Op[Any] = client._batch(batch)  # noqa: SLF001
+            return made
 
-        results = yield from self._ask(process, stored)
-        return results[0] if expected is not None else "stored"
+        outcome = yield from self._ask(process, stored)
+        return outcome.revisions[0] if expected is not None else "stored"
 
     @override
     def read(self, process: Process, place: Place) -> Op[Any]:
@@ -106,8 +105,8 @@ class RemoteMemories(MemoryWorld):
     @override
     def search(self, process: Process, prefix: tuple[str, ...], order: Any) -> Op[Any]:
         batch = Batch(None, [SearchOp(prefix, limit=99, refresh_ttl=False)], order=order)
-        results = yield from self._ask(process, lambda it: it._batch(batch, {}, {}))  # noqa: SLF001
-        return [(_loaded(each), None) for each in results[0]]
+        outcome = yield from self._ask(process, lambda it: it._batch(batch))  # noqa: SLF001
+        return [(_loaded(each), None) for each in outcome.results[0]]
 
     @override
     def list(self, process: Process, prefix: tuple[str, ...]) -> Op[Any]:

@@ -15,11 +15,11 @@ from itertools import takewhile
 from typing import Any, cast
 
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from langgraph.store.base import ListNamespacesOp, Result, TTLConfig
+from langgraph.store.base import ListNamespacesOp, TTLConfig
 from typing_extensions import Unpack, override
 
-from langgraph.store.dynamodb.batch import Asked, Batch
-from langgraph.store.dynamodb.index import Embedded, Embedder, StoreIndexConfig
+from langgraph.store.dynamodb.batch import Asked, Batch, Outcome
+from langgraph.store.dynamodb.index import Embedder, StoreIndexConfig
 from langgraph.store.dynamodb.listings import LISTINGS_BYTES_MAX, Listings
 from langgraph.store.dynamodb.memory_items import pack_value
 from langgraph.store.dynamodb.put import NewMemory
@@ -154,30 +154,25 @@ class HttpStore(ServiceClient, TableStore):
         )
 
     @override
-    def _batch(self, batch: Batch, embedded: Embedded, queries: Embedded) -> Op[list[Result]]:
+    def _batch(self, batch: Batch) -> Op[Outcome]:
         if batch.count == len(batch.searches) == 1:
             [asked] = batch.searches.values()
-            page = yield from self._page(asked, self._search(asked, queries))
-            return [_found(page)]
+            page = yield from self._page(asked, self._search(asked, batch))
+            return Outcome([_found(page)], [])
         gets = [
             StoreGet(each.address.namespace, each.address.key, op="get", refresh_ttl=each.refresh_ttl)
             for each in batch.gets.values()
         ]
-        searches = [self._search(each, queries) for each in batch.searches.values()]
+        searches = [self._search(each, batch) for each in batch.searches.values()]
         # The reads come first, also if there are several requests.
         reads: list[StoreOp] = [*gets, *searches, *map(_list, batch.lists.values())]
-        puts = yield from gather([self._put(each, embedded) for each in batch.puts])
-        with self._listings.changing([each.address.namespace for each in batch.puts]):
+        puts = yield from gather([self._put(each, batch) for each in batch.puts])
+        with self._listings.changing(batch.namespaces):
             results = yield from self._results([*reads, *puts])
         positions = [*batch.gets, *batch.searches, *batch.lists]
-        return batch.results(zip(positions, map(_result, reads, results[: len(reads)]), strict=True))
-
-    @override
-    def _put_all(self, new: Sequence[NewMemory], embedded: Embedded) -> Op[list[str | None]]:
-        puts = yield from gather([self._put(each, embedded) for each in new])
-        with self._listings.changing([each.address.namespace for each in new]):
-            results = yield from self._results(puts)
-        return [each.revision for each in results if isinstance(each, PutRevision)]
+        found = batch.results(zip(positions, map(_result, reads, results[: len(reads)]), strict=True))
+        stored = (each for each in results[len(reads) :] if isinstance(each, PutRevision))
+        return Outcome(found, [each.revision for each in stored])
 
     @override
     def _delete_namespace(self, namespace_prefix: tuple[str, ...]) -> Op[int]:
@@ -279,7 +274,7 @@ class HttpStore(ServiceClient, TableStore):
 
     # Requests
 
-    def _search(self, asked: Asked, queries: Embedded) -> StoreSearch:
+    def _search(self, asked: Asked, batch: Batch) -> StoreSearch:
         wanted, after = asked.search, asked.search.after
         search = StoreSearch(
             op="search",
@@ -297,17 +292,19 @@ class HttpStore(ServiceClient, TableStore):
         )
         if self._index is None or asked.query is None:
             return search
-        vector = _packed(self._index.checked(queries[asked.query]))
+        vector = _packed(self._index.checked(batch.embedded_queries[asked.query]))
         return replace(search, vector=vector, distance=self._index.distance)
 
-    def _put(self, new: NewMemory, embedded: Embedded) -> Op[StorePut]:
+    def _put(self, new: NewMemory, batch: Batch) -> Op[StorePut]:
         index, expected = self._index, new.expected
         return StorePut(
             new.address.namespace,
             new.address.key,
             op="put",
             value=(yield from work(partial(_value_text, new), rough_bytes(new.value))),
-            vectors=None if index is None else [_packed(index.checked(embedded[text])) for text in new.texts],
+            vectors=None
+            if index is None
+            else [_packed(index.checked(batch.embedded[text])) for text in new.texts],
             ttl_seconds=new.ttl_seconds,
             revision=None if expected is None else expected.revision,
             token=None if expected is None else secrets.token_hex(8),
