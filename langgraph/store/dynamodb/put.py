@@ -114,9 +114,9 @@ def _delays(storage: StoreStorage, address: Address) -> Iterator[float]:
         delay = storage.table.backoff(max(0, attempt - 1))
         if waited + delay > storage.table.retry_seconds:
             raise ThreadBusyError(
-                f"Memory {address.key!r} of namespace {address.namespace} is being written by other calls, of this"
-                f" process or of others ({attempt} attempts, {waited:.0f} s of waiting). Retry the call, or store less"
-                " often under one key."
+                f"memory {address.key!r} of namespace {address.namespace} is being written by other calls, of this"
+                f" process or of others ({attempt} attempts, {waited:.0f} s of waiting); retry the call, or store less"
+                " often under one key"
             )
         waited += delay
         yield delay

@@ -152,9 +152,9 @@ class ItemBuilder:
     def extended(self, value: StoredValue, data: bytes) -> StoredValue:
         """Store a value as the parent does, with more bytes at its end."""
         value = self.inherit(value)
-        end, inline, tail = len(value.segments), value.inline, b""
+        end, inline, tail = len(value.segments), list(value.inline), b""
         if inline and inline[-1][0] == end:
-            *inline, (_, tail) = inline
+            _, tail = inline.pop()
         pieces, tail = split(tail + data, 0, ())
         ids, more = self._laid_out(b"", self._packed(pieces), tail, SEGMENT_BYTES_MIN)
         added = ((end + place, each) for place, each in more)
