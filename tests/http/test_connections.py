@@ -11,7 +11,6 @@ from typing import Any
 import httpx
 import pytest
 
-from langgraph.checkpoint.dynamodb._format.limits import POOL_CONNECTIONS
 from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
 from langgraph.checkpoint.dynamodb.http import transport as http_transport
 from langgraph.checkpoint.dynamodb.http.exchange import ServiceClock
@@ -31,17 +30,6 @@ def test_a_connection_is_used_again_also_after_an_error(gateway: StandIn) -> Non
     transport.send(CALL)
     transport.close()
     assert gateway.connections == 1
-
-
-def test_no_more_requests_at_once_than_connections_on_a_loop(gateway: StandIn) -> None:
-    async def main() -> None:
-        transport = GatewayTransport(gateway.address)
-        answers = await asyncio.gather(*(transport.asend(CALL) for _ in range(3 * POOL_CONNECTIONS)))
-        assert answers == [ECHOED] * len(answers)
-        await transport.aclose()
-
-    asyncio.run(main())
-    assert gateway.connections <= POOL_CONNECTIONS
 
 
 def test_who_waits_for_a_turn_has_a_deadline_from_then_on(

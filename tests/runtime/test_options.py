@@ -72,7 +72,7 @@ def test_an_option_that_is_given_is_handed_on(kind: type, name: str) -> None:
 @EACH
 def test_an_option_of_the_wrong_kind_is_named_with_what_to_give(kind: type, name: str) -> None:
     assert name in WRONG, f"{kind.__name__} has the option {name}, which has no row in WRONG"
-    for values, said in WRONG[name]:
+    for said, values in WRONG[name].items():
         for value in values:
             error = _made(kind, "", **{name: value() if isinstance(value, partial) else value})
             assert re.match(rf"({name}|{PARTS.get(name, name)})\b.*{said}", str(error)), (value, error)

@@ -6,10 +6,10 @@ constructors' signatures: a new option needs a row in both tables.
 
 from __future__ import annotations
 
-import asyncio
+import math
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import aioboto3
 import aiobotocore.session
@@ -77,157 +77,116 @@ def _yields(event: Event) -> Iterator[Event]:
     yield event
 
 
-# By option: values that it cannot have, and what the error says of them. Partials make the value when the test runs.
-_FLAG: list[tuple[list[Any], str]] = [(["false", 1, 0, "", None], "give True or False")]
-_WHOLE: list[tuple[list[Any], str]] = [([-1, 1.5, True, "1", None], "give a whole number of bytes")]
+# By option: what the error says, and the values of which it is said. Partials make the value when the test runs.
+Wrong: TypeAlias = Mapping[str, Sequence[Any]]
+_FLAG: Wrong = {"give True or False": ["false", 1, 0, "", None]}
+_WHOLE: Wrong = {"give a whole number of bytes": [-1, 1.5, True, "1", None]}
 _INDEX: dict[str, Any] = {"dims": 2, "embed": embed}
-WRONG: Mapping[str, list[tuple[list[Any], str]]] = {
-    "table_name": [
-        (
-            [
-                "",
-                None,
-                1,
-                ["the-table"],
-                b"the-table",
-                str,
-                "mm",
-                "a" * 256,
-                "the table",
-                "tables/one",
-                "arn:",
-            ],
-            "give the table's name, of 3 to 255 .* or its ARN",
-        )
-    ],
-    "region_name": [(["", 1, ["eu-west-1"]], "give the name of a region")],
-    "endpoint_url": [
-        (["", "localhost:8000", "http://", 8000, b"http://localhost"], 'begin it with http.* such as "http'),
-        (
-            [f"http://me:{PRIVATE}@127.0.0.1:1", f"me:{PRIVATE}@127.0.0.1:1", f"http://[{PRIVATE}@"],
-            "a user or a password in it; remove them",
-        ),
-    ],
-    "session": [
-        ([boto3.Session], "the class boto3.session.Session; give a boto3.Session"),
-        (
-            [aioboto3.Session(), aiobotocore.session.get_session()],
-            "give .* async methods use its credentials",
-        ),
-        ([botocore.session.Session()], r"give a boto3.Session\(botocore_session="),
-        (["default", {}, Plain(), partial(boto3_client)], "give a boto3.Session"),
-    ],
-    "client": [
-        ([Plain], "the class .*Plain; give boto3.client"),
-        ([partial(boto3_client, "s3")], r"a botocore.client.S3; give boto3.client\(\"dynamodb\"\)"),
-        ([partial(boto3_client, "dynamodbstreams"), "dynamodb", boto3, Plain()], "give boto3.client"),
-        ([partial(boto3.resource, "dynamodb", **REGION), partial(_boto3_table)], "give its meta.client"),
-    ],
-    "client_config": [
-        ([{"connect_timeout": 1}, {}, Config, "standard", Plain()], "give a botocore.config.Config")
-    ],
-    "retry_seconds": [
-        ([-1, "5", True, None, float("inf"), float("nan")], "give a number of seconds, 0 or more")
-    ],
-    "serde": [(["msgpack", {}, Plain(), JsonPlusSerializer], "give an object with dumps_typed")],
+_NO_TABLES = [
+    "",
+    None,
+    1,
+    ["the-table"],
+    b"the-table",
+    str,
+    *["mm", "tables/one", "arn:"],
+    "the table",
+    "a" * 256,
+]
+_NO_PROXIES = f"""user:{PRIVATE}@proxy.example:8080 {PRIVATE}@proxy.example ftp://me:{PRIVATE}@proxy.example
+http://me:{PRIVATE}@ http://me:{PRIVATE}@proxy.example:port http://me:{PRIVATE}@proxy.example:99999
+http://me:12/{PRIVATE}@proxy.example http://me:12#{PRIVATE}@proxy.example""".split()
+_NO_GATEWAYS = f"gateway.example ftp://gateway.example https:// {URL}:port https://gateway..example".split()
+WRONG: Mapping[str, Wrong] = {
+    "table_name": {"give the table's name, of 3 to 255 .* or its ARN": _NO_TABLES},
+    "region_name": {"give the name of a region": ["", 1, ["eu-west-1"]]},
+    "endpoint_url": {
+        'begin it with http.* such as "http': ["", "localhost:8000", "http://", 8000, b"http://localhost"],
+        "a user or a password in it; remove them": [f"http://me:{PRIVATE}@[::1]", f"http://[{PRIVATE}@"],
+    },
+    "session": {
+        "the class boto3.session.Session; give a boto3.Session": [boto3.Session],
+        "give .* async methods use its credentials": [aioboto3.Session(), aiobotocore.session.get_session()],
+        r"give a boto3.Session\(botocore_session=": [botocore.session.Session()],
+        "give a boto3.Session": ["default", {}, Plain(), partial(boto3_client)],
+    },
+    "client": {
+        "the class .*Plain; give boto3.client": [Plain],
+        r"a botocore.client.S3; give boto3.client\(\"dynamodb\"\)": [partial(boto3_client, "s3")],
+        "give boto3.client": [partial(boto3_client, "dynamodbstreams"), "dynamodb", boto3, Plain()],
+        "give its meta.client": [partial(boto3.resource, "dynamodb", **REGION), partial(_boto3_table)],
+    },
+    "client_config": {
+        "give a botocore.config.Config": [{"connect_timeout": 1}, {}, Config, "standard", Plain()]
+    },
+    "retry_seconds": {"give a number of seconds, 0 or more": [-1, "5", True, None, math.inf, math.nan]},
+    "serde": {"give an object with dumps_typed": ["msgpack", {}, Plain(), JsonPlusSerializer]},
     "allow_unencrypted": _FLAG,
-    "bound_to": [(["", 1, b"table"], "give the table's name")],
-    "on_event": [
-        ([1, "print", [print], Events(cast("Any", 1))], "give a function"),
-        (
-            [
-                _receive,
-                _receive_one_by_one,
-                _yields,
-                partial(partial, _receive),
-                Waits(),
-                Waits().receive,
-                partial(partial, Waits()),
-                asyncio.Queue[Event]().put,
-                Events(_receive),
-                Events(print, tenant_of=cast("Any", _receive)),
-            ],
-            "give a plain function",
-        ),
-        (
-            [Collected, partial(partial, Collected), Events(cast("Any", Collected))],
-            r"the class .* Collected\(\)",
-        ),
-    ],
-    "ttl_seconds": [
-        (
-            [0, -1, 1.5, True, "60", float("inf"), float("nan"), TTL_SECONDS_MAX + 1, 10**400],
-            "give a whole number of seconds from 1 to 31,622,400,000, or None",
-        )
-    ],
+    "bound_to": {"give the table's name": ["", 1, b"table"]},
+    "on_event": {
+        "give a function": [1, "print", [print], Events(cast("Any", 1))],
+        "give a plain function": [
+            *(_receive, _receive_one_by_one, _yields, partial(partial, _receive), partial(partial, Waits())),
+            *(Waits(), Waits().receive, Events(_receive), Events(print, tenant_of=cast("Any", _receive))),
+        ],
+        r"the class .* Collected\(\)": [Collected, Events(cast("Any", Collected))],
+    },
+    "ttl_seconds": {
+        "a whole number of seconds from 1 to 31,622,400,000, or None": [
+            *(0, -1, 1.5, True, "60", math.inf, math.nan, TTL_SECONDS_MAX + 1, 10**400)
+        ]
+    },
     "share_equal_pieces": _FLAG,
-    "checkpoint_bytes_max": [*_WHOLE, ([0], "1 or more")],
+    "checkpoint_bytes_max": {**_WHOLE, "1 or more": [0]},
     "cache_bytes": _WHOLE,
-    "owner_from": [(["", 1, b"user_id"], "give the name of a key")],
-    "owner_key": [([PRIVATE, b"a" * 15, b"a" * 65], "give 16 to 64 secret bytes")],
-    "index": [
-        ([3, {"embed": embed}, {"dims": 2}], "give"),
-        ([_INDEX | {"dims": 0}], "dims=0; give the number"),
-        ([_INDEX | {"embed": None}], 'no "embed"; give'),
-        ([_INDEX | {"text_fields": []}], "no option 'text_fields'; use one of"),
-        ([_INDEX | {"distance_type": "hamming"}], "distance_type='hamming'; give one of"),
-        ([_INDEX | {"search": "approximate"}], "search='approximate'; give"),
-        ([_INDEX | {"fields": each} for each in ("text", [1])], "fields=.*; give a list of paths"),
-    ],
-    "ttl": [
-        ([60, "60"], "give a dict"),
-        ([{"ttl": 1}], "no option 'ttl'; use one of"),
-        ([{"refresh_on_read": "no"}], "give True or False"),
-        ([{"default_ttl": each} for each in (-1, 1e9, float("inf"))], "minutes"),
-    ],
+    "owner_from": {"give the name of a key": ["", 1, b"user_id"]},
+    "owner_key": {"give 16 to 64 secret bytes": [PRIVATE, b"a" * 15, b"a" * 65]},
+    "index": {
+        "give": [3, {"embed": embed}, {"dims": 2}],
+        "dims=0; give the number": [_INDEX | {"dims": 0}],
+        'no "embed"; give': [_INDEX | {"embed": None}],
+        "no option 'text_fields'; use one of": [_INDEX | {"text_fields": []}],
+        "distance_type='hamming'; give one of": [_INDEX | {"distance_type": "hamming"}],
+        "search='approximate'; give": [_INDEX | {"search": "approximate"}],
+        "fields=.*; give a list of paths": [_INDEX | {"fields": each} for each in ("text", [1])],
+    },
+    "ttl": {
+        "give a dict": [60, "60"],
+        "no option 'ttl'; use one of": [{"ttl": 1}],
+        "give True or False": [{"refresh_on_read": "no"}],
+        "minutes": [{"default_ttl": each} for each in (-1, 1e9, math.inf)],
+    },
     "consistent_read": _FLAG,
-    "search_bytes_max": [*_WHOLE, ([0], "1 or more")],
-    "prefix": [(["acme", ("",), (1,), None], "give a tuple of labels")],
-    "url": [
-        (
-            [
-                *(None, "gateway.example", "ftp://gateway.example", "https://", f"{URL}:port"),
-                *("https://gateway..example", f"https://{'a' * 64}.example"),
-            ],
-            "not the address of a gateway; begin it",
-        ),
-        ([f"{URL}\n", f" {URL}", f"{URL}/\tpath"], "spaces around it or characters that .* strip it"),
-        (
-            [
-                *(f"{URL}/?", f"{URL}/#", f"https://me:{PRIVATE}@gateway.example"),
-                *(f"{URL}/?key={PRIVATE}", f"{URL}/#{PRIVATE}"),
-            ],
-            "remove them, and pass credentials as auth=",
-        ),
-    ],
-    "auth": [
-        (["", f"{PRIVATE}\n", f"{PRIVATE} ä"], "cannot be sent.* strip it"),
-        ([7, httpx.BasicAuth], "is a (int|type); give a token"),
-    ],
-    "timeout": [([0, "5", True, None], "give a number of seconds, 0.001 or more")],
+    "search_bytes_max": {**_WHOLE, "1 or more": [0]},
+    "prefix": {"give a tuple of labels": ["acme", ("",), (1,), None]},
+    "url": {
+        "not the address of a gateway; begin it": [None, *_NO_GATEWAYS, f"https://{'a' * 64}.example"],
+        "spaces around it or characters that .* strip it": [f"{URL}\n", f" {URL}", f"{URL}/\tpath"],
+        "remove them, and pass credentials as auth=": [
+            *(f"{URL}/?", f"{URL}/#", f"https://me:{PRIVATE}@gateway.example"),
+            *(f"{URL}/?key={PRIVATE}", f"{URL}/#{PRIVATE}"),
+        ],
+    },
+    "auth": {
+        "cannot be sent.* strip it": ["", f"{PRIVATE}\n", f"{PRIVATE} ä"],
+        "is a (int|type); give a token": [7, httpx.BasicAuth],
+    },
+    "timeout": {"give a number of seconds, 0.001 or more": [0, "5", True, None]},
     "allow_http": _FLAG,
-    "client_options": [
-        ([{"auth": PRIVATE}], "no option 'auth'; use one of headers, http2"),
-        ([{"headers": {"X-Key": f"{PRIVATE}\n"}}], "a header 'X-Key' with characters that are not"),
-        (
-            [
-                {"proxy": each}
-                for each in (
-                    *(
-                        f"user:{PRIVATE}@proxy.example:8080",
-                        f"{PRIVATE}@proxy.example",
-                        f"http://me:{PRIVATE}@",
-                    ),
-                    *(f"ftp://me:{PRIVATE}@proxy.example", f"http://me:{PRIVATE}@proxy.example:port"),
-                    *(f"http://me:{PRIVATE}@proxy.example:99999", f"http://me:{PRIVATE}\n@proxy.example"),
-                    *(f"http://me:12/{PRIVATE}@proxy.example", f"http://me:12#{PRIVATE}@proxy.example"),
-                    *(httpx.URL(f"//me:{PRIVATE}@proxy.example"), 7),
-                )
-            ],
-            "is not the address of a proxy; give one such as",
-        ),
-    ],
-    "thread_prefix": [([7, None, b"acme/"], "give text such as")],
+    "client_options": {
+        "no option 'auth'; use one of headers, http2": [{"auth": PRIVATE}],
+        "a header 'X-Key' with characters that are not": [{"headers": {"X-Key": f"{PRIVATE}\n"}}],
+        "is not the address of a proxy; give one such as": [
+            {"proxy": each}
+            for each in (
+                *_NO_PROXIES,
+                f"http://me:{PRIVATE}\n@proxy.example",
+                httpx.URL(f"//me:{PRIVATE}@x"),
+                7,
+            )
+        ],
+    },
+    "thread_prefix": {"give text such as": [7, None, b"acme/"]},
 }
 OTHER = "other"
 # By option: a value, other than the default, as a configuration has it; and as the constructor takes it, if it differs.

@@ -42,7 +42,6 @@ OF_THE_TABLE = (
     "test_a_search_by_similarity_with_a_filter_that_matches_rarely_reads_memories_once",
     "test_vectors_and_their_store_without_numpy_say_what_to_install",
     "test_units_and_bytes_are_told",
-    "test_all_that_is_written_counts",
 )
 # The same tests, with the fixtures of this module.
 globals().update(

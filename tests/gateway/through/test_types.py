@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import yaml
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langgraph.cache.dynamodb import DynamoDBCache
@@ -77,7 +76,7 @@ def permissive() -> JsonPlusSerializer:
 
 
 KINDS = ("checkpointer", "store", "cache")
-MADE: dict[str, tuple[type, type, Callable[..., Any]]] = {
+MADE: dict[str, tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]] = {
     "checkpointer": (DynamoDBSaver, HttpCheckpointSaver, create_checkpointer),
     "store": (DynamoDBStore, HttpStore, create_store),
     "cache": (DynamoDBCache, HttpCache, create_cache),
@@ -109,7 +108,7 @@ def look(kind: str, opened: Any) -> Any:
     return opened.get([ENTRY])[ENTRY]["said"]
 
 
-@pytest.mark.parametrize("way", ["code", "file", "environment"])
+@pytest.mark.parametrize("way", ["code", "configuration"])
 @pytest.mark.parametrize("place", ["dynamodb", "http"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_planted_command_runs_only_where_langgraph_would_run_it(
@@ -117,29 +116,16 @@ def test_a_planted_command_runs_only_where_langgraph_would_run_it(
     table_name: str,
     serve: Serve,
     planted: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
     kind: str,
     place: str,
     way: str,
 ) -> None:
     table = {"table_name": table_name, "endpoint_url": engine.endpoint_url}
     options = table if place == "dynamodb" else {"url": serve()}
-    opening: Any
     if way == "code":
         opening = MADE[kind][place == "http"](**options)
-    elif way == "file":
-        file = tmp_path / "agent.yaml"
-        file.write_text(yaml.safe_dump({kind: {"type": place, "config": options}}), encoding="utf-8")
-        opening = MADE[kind][2](file)
     else:
-        prefix = f"LANGGRAPH_{kind.upper()}"
-        for name, value in {
-            "TYPE": place,
-            **{f"CONFIG__{each.upper()}": options[each] for each in options},
-        }.items():
-            monkeypatch.setenv(f"{prefix}_{name}", value)
-        opening = MADE[kind][2]()
+        opening = MADE[kind][2]({"type": place, "config": options})
     with opening as opened:
         if (kind, place) == ("store", "http"):
             with pytest.raises(CheckpointCorruptionError, match="no JSON data"):
