@@ -77,18 +77,6 @@ def test_namespaces_are_listed_so_that_they_can_be_given_again(memories: Run) ->
     assert "Listed: 1 namespace, and there are more" in ended.err
 
 
-def test_an_export_with_nan_can_be_imported(memories: Run, store: DynamoDBStore, tmp_path: Path) -> None:
-    store.put(ADA, "odd", {"a": float("nan")})
-    file = str(tmp_path / "memories")
-    memories("export", "", file)
-    store.delete(ADA, "odd")
-    stored = memories("import", file, "--yes", "--json").json
-    assert (stored["read"], stored["stored"], stored["compared"]) == (4, 1, 4)
-    found = store.get(ADA, "odd")
-    assert found is not None
-    assert repr(found.value) == "{'a': nan}"
-
-
 def test_a_memory_is_shown(memories: Run, store: DynamoDBStore) -> None:
     found: Any = store.get(ADA, "food")
     shown = memories("get", AS_TEXT, "food", "--json").json

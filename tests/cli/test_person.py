@@ -194,13 +194,6 @@ def test_nobody_is_erased_without_the_keys_of_the_directory(
     assert run(*carol).code == 0
 
 
-def test_a_report_says_that_memories_were_not_looked_at(run: Run, store: DynamoDBStore) -> None:
-    ended = run("delete", "--owner", "ada%1", "--yes")
-    assert ended.out.startswith("deleted: 4 threads, 0 memories\n")
-    assert "memories: no namespace of theirs was given" in ended.out
-    assert len(store.search(("users", "ada%1"))) == 2
-
-
 def test_memories_that_are_put_meanwhile_are_deleted_too_and_told(
     run: Run, store: DynamoDBStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,13 +8,13 @@ from typing import Any
 
 import ormsgpack
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
 from langgraph.checkpoint.dynamodb._format.inert import LookingSerializer, Stored, as_json, inert
-from langgraph.checkpoint.dynamodb.cli.output import brief, cut, readable, sized, total
+from langgraph.checkpoint.dynamodb.cli.output import brief, readable
 
 
 class Own:
@@ -30,12 +30,6 @@ class Own:
 
 def looked_at(value: Any) -> Any:
     return LookingSerializer().loads_typed(JsonPlusSerializer().dumps_typed(value))
-
-
-def test_who_said_what_and_which_tools_are_called() -> None:
-    call = {"name": "look_up", "args": {"page": 1}, "id": "1"}
-    messages = looked_at([HumanMessage("hello", name="ada"), AIMessage("well", tool_calls=[call])])
-    assert brief(messages) == 'human (ada): hello\nai: well → look_up({"page": 1})'
 
 
 @pytest.mark.parametrize("calls", [None, "x", [1], [{}]])
@@ -111,26 +105,6 @@ def test_an_encrypted_serializer_is_looked_through_and_ones_own_is_used_as_it_is
 
     own = Own()
     assert inert(own) is own
-
-
-def test_sizes_and_cuts() -> None:
-    assert [sized(each) for each in (1, 12, 1200, 25_000_000)] == ["1 byte", "12 bytes", "1.2 KB", "25.0 MB"]
-    assert cut("abc", 3) == "abc"
-    assert cut("abcd", 3) == "abc… (4 bytes in all)"
-    assert brief("x" * 9, None) == "x" * 9
-
-
-@pytest.mark.parametrize(
-    ("name", "one", "several"),
-    [
-        ("bytes", "1 byte", "1,000 bytes"),
-        ("memories", "1 memory", "1,000 memories"),
-        ("unchanged", "1 unchanged", "1,000 unchanged"),
-        ("write_units", "1 write unit", "1,000 write units"),
-    ],
-)
-def test_one_of_a_total_is_singular(name: str, one: str, several: str) -> None:
-    assert (total(name, 1), total(name, 1000)) == (one, several)
 
 
 def test_what_a_terminal_would_obey_is_spelled() -> None:
