@@ -16,7 +16,7 @@ from langgraph.checkpoint.dynamodb._operations.thread_item import PinnedEpochErr
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError
 from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, access_log
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError, problem_of
-from langgraph.checkpoint.dynamodb.observe.bounded import BoundedTenants
+from langgraph.checkpoint.dynamodb.observe.cloudwatch import BoundedTenants
 from tests.gateway.conftest import Lines, MakeApp, MakeClient, Script, found_bytes
 
 STATE = "what-nobody-may-see"

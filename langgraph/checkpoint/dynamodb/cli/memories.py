@@ -121,7 +121,7 @@ def search(
         for each in shown
     ]
     context.output.table(list(map(_record, shown)), ("namespace", "key", "updated", "value"), rows)
-    _say_if_more(context, len(found), limit, "memory", "memories")
+    _say_if_more(context, len(found), limit, "memory")
 
 
 def delete(
@@ -146,13 +146,13 @@ def delete(
         what, count = f"memory {name!r} of {labels_text(labels)}", 1
     else:
         count = count_memories(context, labels)
-        what = f"{counted(count, 'memory', 'memories')} under {labels_text(labels)}"
+        what = f"{counted(count, 'memory')} under {labels_text(labels)}"
     context.confirm(f"Delete {what} from table {_table(context)}?")
     if name is not None and not context.dry_run:
         context.store.delete(labels, name)
     elif not context.dry_run:
         count = context.store.delete_namespace(labels)
-        what = f"{counted(count, 'memory', 'memories')} under {labels_text(labels)}"
+        what = f"{counted(count, 'memory')} under {labels_text(labels)}"
     verb = "would delete" if context.dry_run else "deleted"
     context.output.result({"namespace": labels, verb.replace(" ", "_"): count}, f"{verb}: {what}")
 
@@ -166,7 +166,7 @@ def export(context: CommandContext, prefix: Labels, file: Written = PIPE) -> Non
     with written_file(context, file) as stream:
         count = write_memories(context.store.export_items(labels), stream)
     document = {"namespace": labels, "memories": count}
-    say_written(context, file, document, counted(count, "memory", "memories"))
+    say_written(context, file, document, counted(count, "memory"))
 
 
 def import_(context: CommandContext, file: Path | None = None, *, from_: str | None = None) -> None:
@@ -196,7 +196,7 @@ def import_(context: CommandContext, file: Path | None = None, *, from_: str | N
             records = read_memories(stream)
         if context.dry_run:
             count = sum(1 for _ in records)
-            text = f"would store: {counted(count, 'memory', 'memories')}"
+            text = f"would store: {counted(count, 'memory')}"
             context.output.result({"would_store": count}, text)
             return
         what = "this place" if file is None else str(file)
@@ -218,7 +218,7 @@ def _say_what_was_moved(context: CommandContext, moved: MovedMemories) -> None:
         for (space, name), why in moved.failed.items():
             context.output.field(f"{labels_text(space)} {name}", why)
     if moved.failed:
-        failed_count = counted(len(moved.failed), "memory", "memories")
+        failed_count = counted(len(moved.failed), "memory")
         raise CommandError(Exit.PROBLEMS, f"{failed_count} could not be stored; the reasons are above")
 
 
@@ -244,10 +244,6 @@ def _table(context: CommandContext) -> str:
     return context.store.storage.table.name
 
 
-def _say_if_more(
-    context: CommandContext, found: int, limit: int, noun: str, plural: str | None = None
-) -> None:
+def _say_if_more(context: CommandContext, found: int, limit: int, noun: str) -> None:
     if found > limit:
-        context.output.note(
-            f"Listed: {counted(limit, noun, plural)}, and there are more; --limit lists more."
-        )
+        context.output.note(f"Listed: {counted(limit, noun)}, and there are more; --limit lists more.")

@@ -49,7 +49,8 @@ def sized(size_bytes: float) -> str:
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:
     """Format a number of things."""
-    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+    plural = plural or (f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s")
+    return f"{number:,} {noun if number == 1 else plural}"
 
 
 def priced(units: float, noun: str, unit_dollars: float) -> str:

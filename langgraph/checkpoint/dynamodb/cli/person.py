@@ -79,7 +79,7 @@ def _delete_person(context: CommandContext, owner: str, memories: Sequence[str] 
         conclude(context, "would delete", served, {"memories": count}, report)
         person.check_has_threads()
         return
-    what = f"{counted(len(person.thread_ids), 'thread')} and {counted(count, 'memory', 'memories')}"
+    what = f"{counted(len(person.thread_ids), 'thread')} and {counted(count, 'memory')}"
     context.confirm(f"Delete {what} from table {context.options.table_name}?")
     with context.output.progress("deleting", None):
         done = context.saver.delete_owner(owner, memories=namespaces, store=store, parallel=context.parallel)

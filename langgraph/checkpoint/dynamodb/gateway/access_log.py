@@ -21,7 +21,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ..observe.bounded import BoundedTenants
+from ..observe.cloudwatch import BoundedTenants
 from . import problems
 from .asking import Trail
 from .bodies import patience_seconds

@@ -10,13 +10,17 @@ import json
 import os
 import re
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from .._runtime.events import DELETIONS, Event
-from .bounded import OTHER, TENANTS_MAX, BoundedTenants
 
 NAMESPACE = "langgraph-dynamodb"
+# No tenant of the gateway or of infra/tenant.yaml can have such a name.
+OTHER = "(other)"
+NONE = "(none)"
+TENANTS_MAX = 100
 
 # What CloudWatch takes as a dimension's value ("Dimension" in its API reference): printable ASCII, and not only spaces.
 _DIMENSION = re.compile("(?=.*[!-~])[ -~]{1,1024}")
@@ -40,6 +44,28 @@ _OF_SERVICE = {
     "DeletionsBegan": _COUNT,
     "DeletionsFailed": _COUNT,
 }
+
+
+class BoundedTenants:
+    """Names the first tenants that come, and calls the rest `(other)`.
+
+    Each value of a metric's label is a series of its own, which is stored and billed.
+    """
+
+    def __init__(self, count_max: int = TENANTS_MAX) -> None:
+        """Take how many tenants get a name of their own."""
+        self._count_max = count_max
+        self._known: set[str] = set()
+        self._lock = threading.Lock()
+
+    def label(self, tenant: str | None) -> str:
+        """Return the label of a tenant; `(none)` for operations without one, or with several."""
+        if tenant is None:
+            return NONE
+        with self._lock:
+            if tenant not in self._known and len(self._known) < self._count_max:
+                self._known.add(tenant)
+            return tenant if tenant in self._known else OTHER
 
 
 class EmbeddedMetrics:

@@ -15,7 +15,7 @@ from opentelemetry import metrics, trace
 from opentelemetry.trace import SpanKind, StatusCode
 
 from .._runtime.events import DELETIONS, Event
-from .bounded import TENANTS_MAX, BoundedTenants
+from .cloudwatch import TENANTS_MAX, BoundedTenants
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
