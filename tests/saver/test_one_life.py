@@ -8,7 +8,9 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
+from itertools import count
 from typing import Annotated, Any, TypeAlias
 
 import pytest
@@ -22,7 +24,7 @@ from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from tests.simulation.schedule import search
 from tests.simulation.world import use_small_limits
 from tests.support.graphs import Graph, Saver
-from tests.support.moving_clock import Engine
+from tests.support.moving_clock import DeadError, Engine
 from tests.support.random_graphs import random_program
 from tests.support.seeds import RUNS_VARIABLE, VARIABLE, fresh_seed
 
@@ -243,3 +245,40 @@ def test_a_prune_keeps_what_runs_from_the_kept_checkpoints_need(kept: int) -> No
             ]
         )
     assert found[0] == found[1]
+
+
+def test_a_prune_that_dies_leaves_no_checkpoint_without_what_a_run_needs() -> None:
+    """Whatever it leaves of the root, a fork of that equals one in a saver that has pruned nothing."""
+    memory, is_done = InMemorySaver(), False
+    talk_about(memory, "!nuts", "hello", "!vegan", "!eggs")
+    configs = [each.config for each in chat(memory).get_state_history(CONFIG)]
+    expected = [fork(memory, each) for each in configs]
+    for requests in count():
+        engine = Engine()
+        saver = engine.saver()
+        talk_about(saver, "!nuts", "hello", "!vegan", "!eggs")
+        every = [each.config for each in chat(saver).get_state_history(CONFIG)]
+        engine.requests_left = requests
+        with suppress(DeadError):
+            saver.prune(["t"], strategy="keep_last", keep_last=1)
+            is_done = True
+        engine.requests_left = None
+        for at in [each.config for each in chat(engine.saver()).get_state_history(CONFIG)]:
+            position = [each["configurable"]["checkpoint_id"] for each in every].index(
+                at["configurable"]["checkpoint_id"]
+            )
+            assert fork(engine.saver(), at) == expected[position]
+        if is_done:
+            return
+
+
+def talk_about(saver: Saver, *questions: str) -> None:
+    """Ask a chat some questions, one after the other."""
+    for question in questions:
+        chat(saver).invoke({"ask": question}, CONFIG)
+
+
+def fork(saver: Saver, at: RunnableConfig) -> Any:
+    """Ask the stateful subgraph something else from an older checkpoint on."""
+    graph = chat(saver)
+    return graph.invoke(None, graph.update_state(at, {"ask": "!what may I eat"}, as_node=START))
