@@ -25,7 +25,7 @@ MODULES = (
     "langgraph.checkpoint.dynamodb._operations.setup",
     "langgraph.checkpoint.dynamodb.base_saver",
     "langgraph.store.dynamodb.store",
-    "langgraph.cache.dynamodb.cache",
+    "langgraph.cache.dynamodb.node_cache",
 )
 _COMMAND = "python -m tools.async_halves"
 _RUNS = re.compile(r"\bself\.runner\.run\(")

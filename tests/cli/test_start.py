@@ -99,6 +99,6 @@ def test_a_command_loads_what_it_needs(engine: Engine, table: str) -> None:
     packages = {
         f"{PACKAGE}.{each}" for each in ("gateway", "http", "migrate", "observe", "server", "tenants", "view")
     }
-    packages |= {"langgraph.cache.dynamodb.cache", "langgraph.store.dynamodb.store"}
+    packages |= {"langgraph.cache.dynamodb.node_cache", "langgraph.store.dynamodb.store"}
     assert not (packages | LIBRARIES) & loaded
     assert f"{PACKAGE}.saver" in loaded

@@ -18,15 +18,14 @@ from langgraph.checkpoint.dynamodb._format.items import is_expired, key_of, part
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError
 from langgraph.store.dynamodb import VectorEngine, reads
-from langgraph.store.dynamodb.batch import put_all
 from langgraph.store.dynamodb.erase import delete_namespace, sweep_ttl
 from langgraph.store.dynamodb.keys import MEMORIES, address_of
 from langgraph.store.dynamodb.memory_items import VALUE, Expected, parse_memory
-from langgraph.store.dynamodb.namespaces import list_namespaces
-from langgraph.store.dynamodb.put import NewMemory, put
+from langgraph.store.dynamodb.partitions import list_namespaces
+from langgraph.store.dynamodb.put import NewMemory, put, put_all
+from langgraph.store.dynamodb.resources import LEFTOVER_SECONDS, StoreStorage
 from langgraph.store.dynamodb.search import Search, search
 from langgraph.store.dynamodb.similarity import NewVector
-from langgraph.store.dynamodb.storage import LEFTOVER_SECONDS, StoreStorage
 from tests.simulation.history import Moment
 from tests.simulation.schedule import Choices
 from tests.simulation.simulator import FAIR, Faults, Process, Simulator

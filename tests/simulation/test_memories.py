@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.store.dynamodb import batch, erase, memory_items, register
-from langgraph.store.dynamodb.storage import StoreStorage
+from langgraph.store.dynamodb import erase, memory_items, partitions, put
+from langgraph.store.dynamodb.resources import StoreStorage
 from tests.simulation.memories import random_memories
 from tests.simulation.schedule import Choices, failure_of
 
@@ -29,7 +29,7 @@ def unregistered(patch: pytest.MonkeyPatch) -> None:
         yield from ()
 
     # Neither before it is stored nor afterwards.
-    for module in (batch, register):
+    for module in (put, partitions):
         patch.setattr(module, "register", nothing)
 
 

@@ -15,12 +15,11 @@ import pytest
 
 from langgraph.checkpoint.dynamodb._format.items import SEGMENTS, sort_key
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.store.dynamodb.engine import EngineVectors
 from langgraph.store.dynamodb.keys import MEMORIES, VECTORS
 from langgraph.store.dynamodb.memory_items import TOMBSTONE_SECONDS, Expected
+from langgraph.store.dynamodb.resources import LEFTOVER_SECONDS
 from langgraph.store.dynamodb.search import Search, search
-from langgraph.store.dynamodb.similarity import NewVector, SimilarityQuery, Vectors
-from langgraph.store.dynamodb.storage import LEFTOVER_SECONDS
+from langgraph.store.dynamodb.similarity import EngineVectors, NewVector, SimilarityQuery, Vectors
 from langgraph.store.dynamodb.vectors import ExactVectors
 from tests.simulation.memories import PLACES, Flow, MemoryWorld, Place
 from tests.simulation.schedule import Choices, subsets

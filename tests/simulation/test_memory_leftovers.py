@@ -13,7 +13,7 @@ from langgraph.store.dynamodb import batch, memory_items
 from langgraph.store.dynamodb.keys import MEMORIES, address_of
 from langgraph.store.dynamodb.memory_items import VALUE
 from langgraph.store.dynamodb.reads import belongings
-from langgraph.store.dynamodb.storage import LEFTOVER_SECONDS, StoreStorage
+from langgraph.store.dynamodb.resources import LEFTOVER_SECONDS, StoreStorage
 from tests.simulation.memories import PLACES, MemoryWorld, Place
 from tests.simulation.schedule import Choices, every_schedule
 from tests.simulation.simulator import FAIR, Faults

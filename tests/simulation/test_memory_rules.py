@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.store.dynamodb import erase, memory_items, reads
-from langgraph.store.dynamodb.storage import StoreStorage
+from langgraph.store.dynamodb.resources import StoreStorage
 from tests.simulation.memories import PLACES, MemoryWorld
 from tests.simulation.schedule import Choices
 from tests.simulation.simulator import FAIR

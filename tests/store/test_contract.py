@@ -34,7 +34,7 @@ from langgraph.checkpoint.dynamodb.errors import (
     CheckpointSerializationError,
 )
 from langgraph.store.dynamodb import DynamoDBStore, SearchLimitError
-from langgraph.store.dynamodb.values import NESTING_MAX
+from langgraph.store.dynamodb.json_values import NESTING_MAX
 from tests.support.traffic import Traffic
 
 NAMESPACE = ("users", "u1", "notes")

@@ -20,7 +20,7 @@ from langgraph.store.sqlite import SqliteStore
 
 from langgraph.store.dynamodb import DynamoDBStore
 from langgraph.store.dynamodb.batch import Batch, run_batch
-from langgraph.store.dynamodb.storage import StoreStorage
+from langgraph.store.dynamodb.resources import StoreStorage
 from tests.support.harness import Harness
 
 labels = st.sampled_from(["a", "b", "c:d", "é", "a_b", "x"])

@@ -10,7 +10,7 @@ from langgraph.store.base import PutOp, SearchItem, SearchOp
 
 from langgraph.checkpoint.dynamodb.observe import Event
 from langgraph.store.dynamodb import DynamoDBStore
-from langgraph.store.dynamodb import listings as bounds
+from langgraph.store.dynamodb import resources as bounds
 from langgraph.store.dynamodb.store import TableStore
 from tests.store.conftest import DIMS, CountedEmbeddings
 

@@ -12,7 +12,7 @@ from langgraph.store.dynamodb.batch import ttl_seconds
 from langgraph.store.dynamodb.keys import address_of
 from langgraph.store.dynamodb.memory_items import expiry, pack_value
 from langgraph.store.dynamodb.put import NewMemory, put
-from langgraph.store.dynamodb.storage import StoreStorage
+from langgraph.store.dynamodb.resources import StoreStorage
 from tests.support.checkpoints import noise
 from tests.support.harness import Harness
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .cache import DynamoDBCache
+from .node_cache import DynamoDBCache
 
 __all__ = ["DynamoDBCache"]

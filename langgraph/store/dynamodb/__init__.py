@@ -5,10 +5,10 @@ from __future__ import annotations
 from langgraph.checkpoint.dynamodb._format.labels import label_of
 from langgraph.checkpoint.dynamodb.errors import SearchLimitError
 
-from .index import StoreIndexConfig
 from .reads import FoundItem, FoundItems, MemoryItem
+from .resources import Vector, VectorEngine
+from .similarity import StoreIndexConfig
 from .store import DynamoDBStore
-from .vector_engine import Vector, VectorEngine
 
 __all__ = [
     "DynamoDBStore",

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from functools import partial
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from langgraph.store.base import (
@@ -23,23 +23,22 @@ from langgraph.store.base import (
 from langgraph.store.base import Item as StoredItem
 from langgraph.store.base import Op as StoreOp
 
-from langgraph.checkpoint.dynamodb._format.codec import rough_bytes
 from langgraph.checkpoint.dynamodb._format.limits import TTL_SECONDS_MAX
 from langgraph.checkpoint.dynamodb._operations.arguments import shortened
-from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather, work
+from langgraph.checkpoint.dynamodb._runtime.requests import Query
+from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, gather
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 
 from . import reads
-from .index import Embedded, Embedder, Index
-from .keys import Address, address_of
-from .memory_items import Expected, pack_value
-from .namespaces import list_namespaces
-from .put import NewMemory, Times, put
-from .register import register, stay_registered
+from .json_values import check_filter, plain
+from .keys import MEMORIES, Address, address_of, path_prefix
+from .memory_items import Expected
+from .partitions import list_namespaces, partitions_under
+from .put import NewMemory, Times, put_all
+from .reads import LoadedMemory, in_microseconds, load, moment
+from .resources import StoreStorage
 from .search import ORDERS, Order, Search, search
-from .similarity import NewVector
-from .storage import VALUE_BYTES_MAX, StoreStorage
-from .values import check_filter, plain
+from .similarity import Embedded, Embedder, Index
 
 _TTL_MINUTES_MAX = TTL_SECONDS_MAX // 60
 
@@ -123,53 +122,6 @@ def ttl_seconds(minutes: Any) -> int | None:
         )
         raise CheckpointerInputError(msg)
     return math.ceil(minutes * 60)
-
-
-def _as_it_is(operation: Op[Any]) -> Op[Any]:
-    return operation
-
-
-def put_all(
-    storage: StoreStorage,
-    new: Sequence[NewMemory],
-    vectors: Sequence[Sequence[NewVector]],
-    guard: Callable[[Op[Any]], Op[Any]] = _as_it_is,
-) -> Op[list[Any]]:
-    """Store and delete memories side by side; return their new revisions.
-
-    Args:
-        storage: The storage.
-        new: The memories.
-        vectors: The vectors of each of them.
-        guard: Wraps the operation for each memory. It may return an error instead of raising it.
-    """
-    packed = yield from gather([_packed(storage, each) for each in new])
-    yield from register(storage, [each.address.pk for each in new if each.value is not None])
-    puts = [guard(put(storage, each, raw, own)) for each, raw, own in zip(new, packed, vectors, strict=True)]
-    with storage.listings.changing([each.address.namespace for each in new]):
-        outcomes = yield from gather(puts)
-    stored = {
-        each.address.pk: position
-        for position, (each, outcome) in enumerate(zip(new, outcomes, strict=True))
-        if each.value is not None and isinstance(outcome, str)
-    }
-    registered = yield from gather([guard(stay_registered(storage, pk)) for pk in stored])
-    for position, outcome in zip(stored.values(), registered, strict=True):
-        # One put that is repeated is enough to look again.
-        if outcome is not None:
-            outcomes[position] = outcome
-    return outcomes
-
-
-def _packed(storage: StoreStorage, new: NewMemory) -> Op[bytes | None]:
-    if new.value is None:
-        return None
-    name = f"value of memory {new.address.key!r}"
-    raw = yield from work(partial(pack_value, storage.codec, new.value, name), rough_bytes(new.value))
-    if len(raw) > VALUE_BYTES_MAX:
-        msg = f"{name} has {len(raw)} bytes, serialized, over the limit of {VALUE_BYTES_MAX}; split it"
-        raise CheckpointerInputError(msg)
-    return raw
 
 
 def new_search(op: SearchOp, *, order: Order, after: StoredItem | None) -> Search:
@@ -408,3 +360,90 @@ def _search(storage: StoreStorage, index: Index | None, asked: Asked, batch: Bat
     if asked.refresh_ttl:
         yield from reads.renew(storage, [loaded.memory for loaded, _ in found])
     return [loaded.found(score) for loaded, score in found]
+
+
+# How many memories are imported side by side, and embedded by one call.
+IMPORTED_AT_ONCE = 100
+_LOADED_AT_ONCE = 8
+
+
+def export_items(storage: StoreStorage, namespace: Sequence[str]) -> Stream[dict[str, Any]]:
+    """Read every memory under a namespace, in the order of keys, page by page."""
+    for pk in (yield from partitions_under(storage, namespace)):
+        query = Query(pk, prefix=path_prefix(MEMORIES, namespace), consistent=storage.consistent_read)
+        while not query.done:
+            page = yield from storage.table.query_page(query)
+            for start in range(0, len(page), _LOADED_AT_ONCE):
+                for each in (yield from load(storage, page[start : start + _LOADED_AT_ONCE])):
+                    if each is not None:
+                        yield Emit(record_of(each))
+
+
+def record_of(loaded: LoadedMemory) -> dict[str, Any]:
+    """Return the record of a memory."""
+    memory = loaded.memory
+    return {
+        "namespace": list(loaded.address.namespace),
+        "key": loaded.address.key,
+        "value": loaded.value,
+        **times_record(Times(memory.created_us, memory.updated_us, memory.expires_at)),
+        "ttl_minutes": None if memory.ttl_seconds is None else memory.ttl_seconds / 60,
+    }
+
+
+def times_record(times: Times) -> dict[str, str | None]:
+    """Return the times of a memory as a record has them."""
+    expires_at = times.expires_at
+    return {
+        "created_at": moment(times.created_us).isoformat(),
+        "updated_at": moment(times.updated_us).isoformat(),
+        "expires_at": None if expires_at is None else moment(expires_at * 1_000_000).isoformat(),
+    }
+
+
+def times_of(record: Mapping[str, Any]) -> Times:
+    """Return the times of a record.
+
+    Raises:
+        CheckpointerInputError: It has no such times; the message names the field.
+    """
+    return Times(
+        _time(record, "created_at"),
+        _time(record, "updated_at"),
+        _time(record, "expires_at") // 1_000_000 if record.get("expires_at") is not None else None,
+    )
+
+
+def imported(record: Mapping[str, Any], index: Embedder | None) -> NewMemory:
+    """Check a record of an export.
+
+    Raises:
+        CheckpointerInputError: It is no such record; the message names the field.
+    """
+    # The root label `langgraph` is allowed here, as in a batch: an export may have such memories, and none may be lost.
+    op = PutOp(
+        _field(record, "namespace"),
+        _field(record, "key"),
+        _field(record, "value"),
+        ttl=record.get("ttl_minutes"),
+    )
+    return new_memory(op, index, times=times_of(record))
+
+
+def _field(record: object, name: str) -> Any:
+    if not isinstance(record, Mapping) or record.get(name) is None:
+        msg = f"a record to import has no {name}; give the records of export_items"
+        raise CheckpointerInputError(msg)
+    return record[name]
+
+
+def _time(record: object, name: str) -> int:
+    text = _field(record, name)
+    try:
+        time = in_microseconds(datetime.fromisoformat(text))
+        # In UTC, a time may fall before the first year or after the last one. Then no reader could show it.
+        moment(time)
+    except (TypeError, ValueError, OverflowError) as error:
+        msg = f"a record to import has {name}={text!r}; give a time as isoformat() writes it"
+        raise CheckpointerInputError(msg) from error
+    return time

@@ -23,7 +23,6 @@ from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
 
 from . import memory_items
-from .engine import remove
 from .keys import (
     MEMORIES,
     VECTORS,
@@ -36,10 +35,11 @@ from .keys import (
 )
 from .keys import after as end_of
 from .memory_items import TOMBSTONE_SECONDS
+from .partitions import partitions_under, unregister
 from .put import NewMemory, put
 from .reads import belongings
-from .register import partitions_under, unregister
-from .storage import LEFTOVER_SECONDS, StoreStorage
+from .resources import LEFTOVER_SECONDS, StoreStorage
+from .similarity import remove
 
 Part: TypeAlias = tuple[int, Address | None]
 

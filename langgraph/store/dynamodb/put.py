@@ -1,34 +1,35 @@
 """`put`, `put_if` and `delete`: one request stores or deletes a memory.
 
-In this order: segments and vectors of the new value; the memory's item, which commits it. Then the segments and vectors
-of the old value are removed. `put_all` sees to it that the partition is registered before and after it.
+In this order: the partition's entry; segments and vectors of the new value; the memory's item, which commits it. Then
+the segments and vectors of the old value are removed, and the entry is looked at again.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.codec import rough_bytes
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.limits import UPLOAD_SECONDS_MAX
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._operations.item_builder import ItemBuilder
 from langgraph.checkpoint.dynamodb._runtime.requests import conflicting_item
-from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
-from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather, work
+from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, ThreadBusyError
 from langgraph.checkpoint.dynamodb.protocol import Change
 
 from . import memory_items
-from .engine import keep, remove
 from .keys import Address, part_of, vector_sk
-from .memory_items import ComposedMemory, Expected
+from .memory_items import ComposedMemory, Expected, pack_value
+from .partitions import register, stay_registered
 from .reads import belongings, parts_of
-from .similarity import NewVector
-from .storage import INLINE_VALUE_BYTES_MAX, StoreStorage
+from .resources import INLINE_VALUE_BYTES_MAX, VALUE_BYTES_MAX, StoreStorage
+from .similarity import NewVector, keep, remove
 
 # The bytes that a memory has beside its key and value: version, times, revision and the one before, without a ttl.
 _PLAIN_BYTES = 94
@@ -59,6 +60,53 @@ class NewMemory:
     """For how long to leave a new tombstone, even where nothing lives, so that no put that is under way commits."""
     token: str = ""
     """With what the revision begins that the value gets, so that a call that is repeated elsewhere is known again."""
+
+
+def _as_it_is(operation: Op[Any]) -> Op[Any]:
+    return operation
+
+
+def put_all(
+    storage: StoreStorage,
+    new: Sequence[NewMemory],
+    vectors: Sequence[Sequence[NewVector]],
+    guard: Callable[[Op[Any]], Op[Any]] = _as_it_is,
+) -> Op[list[Any]]:
+    """Store and delete memories side by side; return their new revisions.
+
+    Args:
+        storage: The storage.
+        new: The memories.
+        vectors: The vectors of each of them.
+        guard: Wraps the operation for each memory. It may return an error instead of raising it.
+    """
+    packed = yield from gather([_packed(storage, each) for each in new])
+    yield from register(storage, [each.address.pk for each in new if each.value is not None])
+    puts = [guard(put(storage, each, raw, own)) for each, raw, own in zip(new, packed, vectors, strict=True)]
+    with storage.listings.changing([each.address.namespace for each in new]):
+        outcomes = yield from gather(puts)
+    stored = {
+        each.address.pk: position
+        for position, (each, outcome) in enumerate(zip(new, outcomes, strict=True))
+        if each.value is not None and isinstance(outcome, str)
+    }
+    registered = yield from gather([guard(stay_registered(storage, pk)) for pk in stored])
+    for position, outcome in zip(stored.values(), registered, strict=True):
+        # One put that is repeated is enough to look again.
+        if outcome is not None:
+            outcomes[position] = outcome
+    return outcomes
+
+
+def _packed(storage: StoreStorage, new: NewMemory) -> Op[bytes | None]:
+    if new.value is None:
+        return None
+    name = f"value of memory {new.address.key!r}"
+    raw = yield from work(partial(pack_value, storage.codec, new.value, name), rough_bytes(new.value))
+    if len(raw) > VALUE_BYTES_MAX:
+        msg = f"{name} has {len(raw)} bytes, serialized, over the limit of {VALUE_BYTES_MAX}; split it"
+        raise CheckpointerInputError(msg)
+    return raw
 
 
 def put(

@@ -26,7 +26,7 @@ from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather, work
 from . import memory_items
 from .keys import Address, parse_address, part_of, vector_sk, vectors_prefix
 from .memory_items import StoredMemory
-from .storage import StoreStorage
+from .resources import StoreStorage
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 # A read renews a ttl once this share of it has gone: each renewal is a write of the item's size.

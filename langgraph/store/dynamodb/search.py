@@ -24,15 +24,13 @@ from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.errors import SearchLimitError
 
 from . import keys
-from .budget import Budget, read_under
+from .json_values import matches
 from .keys import Address
-from .listings import Listings
 from .memory_items import StoredMemory, parse_memory
+from .partitions import Budget, partitions_under, read_under
 from .reads import LoadedMemory, in_microseconds, load
-from .register import partitions_under
+from .resources import Listings, StoreStorage
 from .similarity import Candidates, Scored, SimilarityQuery
-from .storage import StoreStorage
-from .values import matches
 
 Order: TypeAlias = Literal["updated_at", "created_at", "key"]
 ORDERS: Sequence[Order] = ("updated_at", "created_at", "key")

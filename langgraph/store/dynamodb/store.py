@@ -40,22 +40,23 @@ from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwne
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 
 from .batch import (
+    IMPORTED_AT_ONCE,
     Batch,
     Outcome,
     check_root_label,
     checked_prefix,
+    export_items,
+    imported,
     new_memory,
     run_batch,
     ttl_seconds,
 )
 from .erase import delete_namespace, sweep_ttl
-from .index import Embedder, Index, StoreIndexConfig
-from .listings import LISTINGS_BYTES_MAX, Listings
 from .memory_items import Expected
 from .reads import FoundItem, FoundItems, MemoryItem
+from .resources import LISTINGS_BYTES_MAX, Listings, StoreStorage
 from .search import Order
-from .storage import StoreStorage
-from .transfer import IMPORTED_AT_ONCE, export_items, imported
+from .similarity import Embedder, Index, StoreIndexConfig
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings

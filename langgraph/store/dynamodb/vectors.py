@@ -21,11 +21,11 @@ from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 
-from .budget import Budget, read_under
 from .keys import VECTORS, parse_vector, vectors_prefix
+from .partitions import Budget, read_under
 from .reads import LoadedMemory, get
+from .resources import StoreStorage
 from .similarity import Candidates, DimensionsError, Distance, NewVector, Scored, best_scores
-from .storage import StoreStorage
 
 _DIRECTION = np.dtype("<f2")
 _LENGTH = struct.Struct("<f")

@@ -32,7 +32,7 @@ from langgraph.checkpoint.dynamodb.http import operations
 from langgraph.checkpoint.dynamodb.http.exchange import asked_in
 from langgraph.checkpoint.dynamodb.http.operations import KnownCheckpoints
 from langgraph.checkpoint.dynamodb.http.service import Service
-from langgraph.store.dynamodb.storage import StoreStorage
+from langgraph.store.dynamodb.resources import StoreStorage
 from tests.simulation.history import Violation
 from tests.simulation.savers import OPERATIONS, TableSaver
 from tests.simulation.simulator import FAIR, MEMORY_BYTES, Process, Simulator

@@ -21,7 +21,7 @@ from langgraph.checkpoint.dynamodb.gateway.memory_calls import StoreResults
 from langgraph.checkpoint.dynamodb.http import HttpStore
 from langgraph.checkpoint.dynamodb.http.transport import GatewayTransport
 from langgraph.store.dynamodb import DynamoDBStore
-from langgraph.store.dynamodb.storage import StoreStorage
+from langgraph.store.dynamodb.resources import StoreStorage
 from tests.conftest import MakeSaver
 from tests.gateway.through.conftest import NO_CERTIFICATES, Serve
 from tests.store import test_contract, test_events, test_paging, test_vectors

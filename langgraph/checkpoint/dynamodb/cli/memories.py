@@ -16,7 +16,7 @@ from urllib.parse import unquote
 import typer
 from langgraph.store.base import InvalidNamespaceError, Item, SearchOp, validate_op_namespace
 
-from langgraph.store.dynamodb.transfer import imported
+from langgraph.store.dynamodb.batch import imported
 
 from .._operations.arguments import COUNT_MAX
 from ..migrate import ENDPOINTS, MovedMemories, move_memories, open_memories

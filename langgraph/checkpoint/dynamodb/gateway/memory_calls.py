@@ -23,18 +23,22 @@ from pydantic import Field
 
 from langgraph.store.dynamodb import batch as batch_
 from langgraph.store.dynamodb import erase, reads
-from langgraph.store.dynamodb.batch import check_list, new_memory, new_search, put_all
-from langgraph.store.dynamodb.index import checked_numbers, exact_vectors
+from langgraph.store.dynamodb.batch import check_list, new_memory, new_search, record_of, times_of
+from langgraph.store.dynamodb.json_values import NESTING_MAX
 from langgraph.store.dynamodb.keys import Address, address_of
 from langgraph.store.dynamodb.memory_items import Expected, StoredMemory
-from langgraph.store.dynamodb.namespaces import list_namespaces, narrower
-from langgraph.store.dynamodb.put import NewMemory
+from langgraph.store.dynamodb.partitions import list_namespaces, narrower
+from langgraph.store.dynamodb.put import NewMemory, put_all
 from langgraph.store.dynamodb.reads import LoadedMemory
+from langgraph.store.dynamodb.resources import StoreStorage
 from langgraph.store.dynamodb.search import Search, search
-from langgraph.store.dynamodb.similarity import NewVector, SimilarityQuery, Vectors
-from langgraph.store.dynamodb.storage import StoreStorage
-from langgraph.store.dynamodb.transfer import record_of, times_of
-from langgraph.store.dynamodb.values import NESTING_MAX
+from langgraph.store.dynamodb.similarity import (
+    NewVector,
+    SimilarityQuery,
+    Vectors,
+    checked_numbers,
+    exact_vectors,
+)
 
 from .._format.codec import Codec, finite
 from .._format.items import Item, damaged, partition_key, sort_key

@@ -31,7 +31,7 @@ from .problems import forbidden, problem_of
 if TYPE_CHECKING:
     # A client of a saver loads neither the store nor the cache.
     from langgraph.cache.dynamodb.entries import CacheStorage
-    from langgraph.store.dynamodb.storage import StoreStorage
+    from langgraph.store.dynamodb.resources import StoreStorage
 
 
 Right: TypeAlias = Literal["read", "write", "administer"]

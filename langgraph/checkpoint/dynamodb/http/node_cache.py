@@ -10,8 +10,8 @@ from langgraph.cache.base import FullKey, Namespace, ValueT
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from typing_extensions import Unpack, override
 
-from langgraph.cache.dynamodb.cache import TableCache
 from langgraph.cache.dynamodb.entries import Values, attempt, entry_key
+from langgraph.cache.dynamodb.node_cache import TableCache
 
 from .._format.codec import rough_bytes
 from .._format.limits import CACHE_RETRY_SECONDS

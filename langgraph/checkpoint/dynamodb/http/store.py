@@ -18,15 +18,14 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.store.base import ListNamespacesOp, TTLConfig
 from typing_extensions import Unpack, override
 
-from langgraph.store.dynamodb.batch import Asked, Batch, Outcome
-from langgraph.store.dynamodb.index import Embedder, StoreIndexConfig
-from langgraph.store.dynamodb.listings import LISTINGS_BYTES_MAX, Listings
+from langgraph.store.dynamodb.batch import Asked, Batch, Outcome, times_record
+from langgraph.store.dynamodb.json_values import matches
 from langgraph.store.dynamodb.memory_items import pack_value
 from langgraph.store.dynamodb.put import NewMemory
 from langgraph.store.dynamodb.reads import FoundItem, MemoryItem, with_revision
+from langgraph.store.dynamodb.resources import LISTINGS_BYTES_MAX, Listings
+from langgraph.store.dynamodb.similarity import Embedder, StoreIndexConfig
 from langgraph.store.dynamodb.store import TableStore
-from langgraph.store.dynamodb.transfer import times_record
-from langgraph.store.dynamodb.values import matches
 
 from .._format.codec import Codec, rough_bytes
 from .._format.limits import RETRY_SECONDS

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, TypeAlias
 from langgraph.store.base import BaseStore, GetOp, InvalidNamespaceError, Item
 
 from langgraph.store.dynamodb import DynamoDBStore
-from langgraph.store.dynamodb.transfer import IMPORTED_AT_ONCE, imported
+from langgraph.store.dynamodb.batch import IMPORTED_AT_ONCE, imported
 
 from ..config.backends import is_connection_string, without_values
 from ..errors import CheckpointerConfigurationError, CheckpointerInputError, CheckpointSerializationError

@@ -1,19 +1,61 @@
-"""Listings: for the search of the next page, all that the searches before it have read and not returned.
+"""The storage that the store's operations work with, and what it holds beside a table: listings, and a vector engine.
 
-Who reads a long list page by page, by `limit` and `offset`, would read all of it for each page. So a store keeps what a
-full page has left, for a few seconds. The next page goes on from there, and so fits the one before, whatever other
-processes store meanwhile. What this process stores or deletes drops it.
+A *listing* has all that the searches for earlier pages have read and not returned. Who reads a long list page by page,
+by `limit` and `offset`, would read all of it for each page. So a store keeps what a full page has left, for a few
+seconds. The next page goes on from there, and so fits the one before, whatever other processes store meanwhile. What
+this process stores or deletes drops it.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, MutableMapping, Sequence
 from contextlib import contextmanager
-from typing import Generic, Protocol, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
+from langgraph.checkpoint.dynamodb._format.limits import SEARCH_BYTES_MAX
+from langgraph.checkpoint.dynamodb._runtime.cache import Cache
 from langgraph.checkpoint.dynamodb._runtime.fork import start_in_every_process
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
+
+
+@dataclass(frozen=True)
+class Vector:
+    """A vector for an engine to keep."""
+
+    id: str
+    """Unique. A new value of a memory has new ids."""
+    namespace: tuple[str, ...]
+    embedding: Sequence[float]
+
+
+@runtime_checkable
+class VectorEngine(Protocol):
+    """Keeps vectors and finds similar ones. The methods block, and may be called from several OS threads.
+
+    An engine may be late, and may keep vectors that were deleted or have expired: the store returns a memory only if
+    its present value has the vector. It must not drop a vector that it was given.
+    """
+
+    def put(self, vectors: Sequence[Vector]) -> None:
+        """Keep vectors. A call may be repeated."""
+
+    def delete(self, ids: Sequence[str]) -> None:
+        """Forget vectors. Some may not be there."""
+
+    def search(
+        self, namespace: tuple[str, ...], embedding: Sequence[float], limit: int
+    ) -> Sequence[tuple[str, float]]:
+        """Return up to `limit` ids and scores of vectors under a namespace, the most similar ones first.
+
+        Args:
+            namespace: The labels that the namespaces begin with, whole ones; `()` for all.
+            embedding: The query.
+            limit: How many to return. Fewer mean that there are no more.
+        """
+
 
 # How old what is kept may be when a page is returned from it, and how many bytes of memory a store keeps.
 LISTING_SECONDS = 5.0
@@ -107,3 +149,28 @@ class Listings(Generic[L]):
 def _overlap(one: Sequence[str], other: Sequence[str]) -> bool:
     """Tell whether one of two namespaces is under the other."""
     return all(label == another for label, another in zip(one, other, strict=False))
+
+
+# A value that is larger, sealed, is kept in segments.
+INLINE_VALUE_BYTES_MAX = 100 * 1024
+# The maximum size of a value, serialized.
+VALUE_BYTES_MAX = 64 * 1024 * 1024
+# A sweep removes segments and vectors that no memory names when they are older than this. A put commits within
+# UPLOAD_SECONDS_MAX of its segments; only a process that is suspended in between takes longer.
+LEFTOVER_SECONDS = 24 * 3600
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreStorage(Storage):
+    """The storage of a store."""
+
+    cache: Cache = field(default_factory=lambda: Cache(0))
+    consistent_read: bool = True
+    """Whether reads are strongly consistent."""
+    search_bytes_max: int = SEARCH_BYTES_MAX
+    registered: MutableMapping[str, float] = field(default_factory=dict)
+    """When this process has registered a partition, in epoch seconds, by the partition's key."""
+    listings: Listings[Any] = field(default_factory=Listings)
+    """The memories that searches have left to the next page."""
+    engine: VectorEngine | None = None
+    """The engine that compares vectors beside the table, if the store was given one."""

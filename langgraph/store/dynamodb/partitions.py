@@ -1,0 +1,226 @@
+"""The partitions that hold memories: their register, reading what they have under a namespace, and their namespaces.
+
+Prefixes of less than two labels are searched by the register, without a scan. Each partition has an entry beside those
+with the same first label, and the index lists the entries of all. A put needs the entry before its memory, so that none
+is there that no search finds, and after it: an erasure removes the entry of a partition in which it found nothing. It
+first marks the entry, and only then looks for the last time. So a put that comes too late for that look finds the mark,
+or no entry, and registers the partition again. What a put leaves that dies meanwhile may have no entry. So a sweep,
+which may run at any time, removes only entries that are a day old.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from langgraph.store.base import ListNamespacesOp, MatchCondition
+
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.items import Item, is_expired
+from langgraph.checkpoint.dynamodb._format.labels import REGISTER_MARK
+from langgraph.checkpoint.dynamodb._format.limits import PAGE_ITEMS_FIRST
+from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
+from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY
+from langgraph.checkpoint.dynamodb._operations.listed_partitions import ensure_listed, listed_items
+from langgraph.checkpoint.dynamodb._runtime.requests import Query
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
+from langgraph.checkpoint.dynamodb.errors import SearchLimitError
+
+from . import keys, memory_items
+from .keys import MEMORIES, after, parse_address, path_prefix
+from .resources import StoreStorage
+
+
+def register(storage: StoreStorage, partitions: Iterable[str]) -> Op[None]:
+    """Register partitions, unless this process has done so within the last hour."""
+    now = storage.clock()
+
+    def entry(pk: str) -> Item:
+        return {**keys.entry_key(pk), memory_items.REGISTERED: {"N": str(int(now))}}
+
+    yield from ensure_listed(storage.table, REGISTER_MARK, partitions, entry, storage.registered, now)
+
+
+def partitions_under(storage: StoreStorage, namespace: Sequence[str]) -> Op[list[str]]:
+    """Return the keys of the partitions that may have memories under a namespace, in order.
+
+    The partitions of one first label are read strongly consistent. The index, which lists all, is not; but a process
+    always finds those that it has registered itself.
+    """
+    if len(namespace) >= keys.PARTITION_LABELS:
+        return [keys.partition_of(namespace)]
+    if namespace:
+        query = Query(keys.register_of(namespace[0]), prefix=keys.ENTRIES, consistent=storage.consistent_read)
+        entries = yield from storage.table.query_all(query)
+        return sorted({keys.entry_partition(each) for each in entries})
+    entries = yield from listed_items(storage.table, REGISTER_MARK)
+    return sorted({keys.entry_partition(each) for each in entries} | {*storage.registered})
+
+
+def stay_registered(storage: StoreStorage, pk: str) -> Op[None]:
+    """Register a partition again, in which a memory was stored, if an erasure has removed its entry or is about to."""
+    key = keys.entry_key(pk)
+    entry = yield from storage.table.get(key[PARTITION_KEY]["S"], key[SORT_KEY]["S"])
+    if entry is None or memory_items.LEAVING in entry:
+        storage.registered.pop(pk, None)
+        yield from register(storage, [pk])
+
+
+def unregister(storage: StoreStorage, pk: str, until: float) -> Op[None]:
+    """Remove the entry of a partition, if nothing is left there but what has expired.
+
+    Args:
+        storage: The storage.
+        pk: The key of the partition.
+        until: An entry that was written later stays, in epoch seconds.
+    """
+    if not (yield from _is_empty(storage, pk)):
+        return
+    mark = storage.rng.randbytes(8)
+    key = keys.entry_key(pk)
+    if (yield from storage.table.try_update(key, memory_items.leave(mark, int(until)))) is not None:
+        return
+    if (yield from _is_empty(storage, pk)):
+        storage.registered.pop(pk, None)
+        yield from storage.table.try_delete(key, memory_items.unregister(mark))
+
+
+def _is_empty(storage: StoreStorage, pk: str) -> Op[bool]:
+    query = Query(
+        pk,
+        first_page=PAGE_ITEMS_FIRST,
+        attributes=(PARTITION_KEY, SORT_KEY, *memory_items.LIVE_ATTRIBUTES),
+    )
+    while not query.done:
+        page = yield from storage.table.query_page(query)
+        if not all(items.is_expired(each, storage.clock()) for each in page):
+            return False
+    return True
+
+
+class Budget:
+    """Counts what one search reads, and raises before it is too much."""
+
+    def __init__(self, storage: StoreStorage, namespace: Sequence[str]) -> None:
+        """Start with nothing read."""
+        self._left = storage.search_bytes_max
+        self._on_read = storage.on_read
+        self._message = (
+            f"A search of namespace {tuple(namespace)} reads more than search_bytes_max, {self._left} bytes. Search a"
+            ' longer namespace, read it in pages with order="key" and after=, or give the store a larger'
+            " search_bytes_max."
+        )
+
+    def has(self, size_bytes: int) -> bool:
+        """Tell whether so many bytes may still be read."""
+        return size_bytes <= self._left
+
+    def take(self, size_bytes: int) -> None:
+        """Count bytes that were read.
+
+        Raises:
+            SearchLimitError: They are too many.
+        """
+        self._on_read(size_bytes)
+        self._left -= size_bytes
+        if self._left < 0:
+            raise SearchLimitError(self._message)
+
+
+def read_under(storage: StoreStorage, namespace: Sequence[str], kind: str, budget: Budget) -> Op[list[Item]]:
+    """Read all items of one kind under a namespace."""
+    partitions = yield from partitions_under(storage, namespace)
+    prefix = keys.path_prefix(kind, namespace)
+    read = [
+        _read(storage, Query(pk, prefix=prefix, consistent=storage.consistent_read), budget)
+        for pk in partitions
+    ]
+    return [item for each in (yield from gather(read)) for item in each]
+
+
+def _read(storage: StoreStorage, query: Query, budget: Budget) -> Op[list[Item]]:
+    found: list[Item] = []
+    while not query.done:
+        page = yield from storage.table.query_page(query)
+        budget.take(sum(map(item_bytes, page)))
+        found += page
+    return found
+
+
+_ANY = "*"
+
+
+def list_namespaces(
+    storage: StoreStorage, wanted: ListNamespacesOp, under: tuple[str, ...] = ()
+) -> Op[list[tuple[str, ...]]]:
+    """List namespaces that have memories: filtered, cut, without duplicates, sorted, and then limited.
+
+    Args:
+        storage: The storage.
+        wanted: What to list.
+        under: Labels that all of them begin with.
+    """
+    conditions = wanted.match_conditions or ()
+    prefix = max((_literal(each) for each in conditions if each.match_type == "prefix"), key=len, default=())
+    narrowed = narrower(prefix, under)
+    if narrowed is None:
+        return []
+    found = yield from namespaces_under(storage, narrowed)
+    kept = {
+        each[: wanted.max_depth] for each in found if all(_holds(condition, each) for condition in conditions)
+    }
+    return sorted(kept)[wanted.offset : wanted.offset + wanted.limit]
+
+
+def narrower(prefix: tuple[str, ...], under: tuple[str, ...]) -> tuple[str, ...] | None:
+    """Return the longer one of two prefixes; `None` if no namespace has both."""
+    length = min(len(prefix), len(under))
+    return max(prefix, under, key=len) if prefix[:length] == under[:length] else None
+
+
+def _literal(condition: MatchCondition) -> tuple[str, ...]:
+    """Return the labels of a path before its first wildcard."""
+    path = tuple(condition.path)
+    return path[: path.index(_ANY)] if _ANY in path else path
+
+
+def _holds(condition: MatchCondition, namespace: Sequence[str]) -> bool:
+    path = condition.path
+    if len(namespace) < len(path):
+        return False
+    start = 0 if condition.match_type == "prefix" else len(namespace) - len(path)
+    labels = namespace[start : start + len(path)]
+    return all(wanted in (_ANY, label) for label, wanted in zip(labels, path, strict=True))
+
+
+def namespaces_under(storage: StoreStorage, prefix: Sequence[str]) -> Op[list[tuple[str, ...]]]:
+    """Find every namespace with memories under a prefix."""
+    partitions = yield from partitions_under(storage, prefix)
+    found = yield from gather(
+        [_in_partition(storage, pk, path_prefix(MEMORIES, prefix)) for pk in partitions]
+    )
+    return [namespace for each in found for namespace in each]
+
+
+def _in_partition(storage: StoreStorage, pk: str, prefix: str) -> Op[list[tuple[str, ...]]]:
+    """Find the namespaces of one partition: from a memory of one, go on behind all memories of that namespace."""
+    found: list[tuple[str, ...]] = []
+    query: Query | None = _keys(storage, pk, prefix, prefix)
+    while query is not None and not query.done:
+        page = yield from storage.table.query_page(query)
+        live = [each for each in page if not is_expired(each, storage.clock())]
+        if live:
+            namespace = parse_address(live[0]).namespace
+            found.append(namespace)
+            # A `#` follows a namespace's own labels, and sorts before every label of those below it.
+            query = _keys(storage, pk, after(f"{path_prefix(MEMORIES, namespace)}#"), prefix)
+    return found
+
+
+def _keys(storage: StoreStorage, pk: str, first: str, prefix: str) -> Query:
+    return Query(
+        pk,
+        between=(first, after(prefix)),
+        consistent=storage.consistent_read,
+        first_page=1,
+        attributes=(PARTITION_KEY, SORT_KEY, *memory_items.LIVE_ATTRIBUTES),
+    )
