@@ -71,6 +71,8 @@ found_engines = functools.cache(find_all)
 
 MakeSaver: TypeAlias = Callable[..., DynamoDBSaver]
 """What the fixtures `make_saver` and `make_unclosed` give."""
+Closed: TypeAlias = Callable[[Any], Any]
+"""What the fixture `closed` gives."""
 
 
 def pytest_report_header() -> list[str]:
@@ -281,21 +283,30 @@ def sessions(_no_aws_account: None) -> dict[str, Any]:
 
 
 @pytest.fixture
-async def make_saver(engine: Engine, table_name: str, sessions: dict[str, Any]) -> AsyncIterator[MakeSaver]:
+def reach(engine: Engine, sessions: dict[str, Any]) -> dict[str, Any]:
+    """Give the options by which a saver, a store or a cache reaches the engine."""
+    return {"endpoint_url": engine.endpoint_url, "region_name": engine.region_name, **sessions}
+
+
+@pytest.fixture
+async def closed() -> AsyncIterator[Closed]:
+    """Give what returns an object and closes it after the test."""
+    async with contextlib.AsyncExitStack() as stack:
+
+        def closed(made: Any) -> Any:
+            stack.push_async_callback(made.aclose)
+            return made
+
+        yield closed
+
+
+@pytest.fixture
+def make_saver(reach: dict[str, Any], table_name: str, closed: Closed) -> MakeSaver:
     """Give a factory of savers on the table; it takes the saver's keywords, and they are closed after the test."""
-    savers: list[DynamoDBSaver] = []
-
-    def make(**options: Any) -> DynamoDBSaver:
-        connection = {"endpoint_url": engine.endpoint_url, "region_name": engine.region_name, **sessions}
-        # A client has all of these.
-        connection = {} if "client" in options else connection
-        savers.append(DynamoDBSaver(table_name, **(connection | options)))
-        return savers[-1]
-
-    yield make
-    for saver in savers:
-        await saver.aclose()
-        saver.close()
+    # A client has all by which it reaches the engine.
+    return lambda **options: closed(
+        DynamoDBSaver(table_name, **(({} if "client" in options else reach) | options))
+    )
 
 
 @pytest.fixture
@@ -351,14 +362,8 @@ def saver(own_client: DynamoDBClient, table_name: str, traffic: Traffic) -> Iter
 @pytest.fixture
 def make_unclosed(engine: Engine, table_name: str) -> MakeSaver:
     """Give a factory of savers that nothing closes but the test."""
-
-    def make(**options: Any) -> DynamoDBSaver:
-        connection = {"endpoint_url": engine.endpoint_url, "region_name": engine.region_name}
-        if "client" in options:
-            connection.clear()
-        return DynamoDBSaver(table_name, **(connection | options))
-
-    return make
+    reach: Any = {"endpoint_url": engine.endpoint_url, "region_name": engine.region_name}
+    return lambda **options: DynamoDBSaver(table_name, **(({} if "client" in options else reach) | options))
 
 
 @pytest.fixture

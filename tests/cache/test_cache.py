@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Annotated, Any, TypedDict
 
 import pytest
@@ -15,9 +15,9 @@ from langgraph.types import CachePolicy
 from langgraph.cache.dynamodb import DynamoDBCache
 from langgraph.checkpoint.dynamodb._format.limits import TTL_SECONDS_MAX
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
+from tests.conftest import Closed
 from tests.support.observed import Collected
 from tests.support.traffic import Traffic
-from tools.engine import Engine
 
 
 def encrypting(key: bytes = b"0123456789abcdef", owner_key: bytes = b"the key of owners") -> dict[str, Any]:
@@ -29,22 +29,11 @@ A, B = (("a", "b"), "k"), (("a",), "k")
 
 
 @pytest.fixture
-async def make_cache(
-    engine: Engine, table_name: str, sessions: dict[str, Any]
-) -> AsyncIterator[Callable[..., DynamoDBCache[Any]]]:
+def make_cache(reach: dict[str, Any], table_name: str, closed: Closed) -> Callable[..., DynamoDBCache[Any]]:
     """Give a factory of caches on the table; it takes the cache's keywords, and they are closed after the test."""
-    caches: list[DynamoDBCache[Any]] = []
-
-    def make(**options: Any) -> DynamoDBCache[Any]:
-        reach = {"endpoint_url": engine.endpoint_url, "region_name": engine.region_name, **sessions}
-        if "client" in options:
-            reach.clear()
-        caches.append(DynamoDBCache(options.pop("table_name", table_name), **(reach | options)))
-        return caches[-1]
-
-    yield make
-    for cache in caches:
-        await cache.aclose()
+    return lambda **options: closed(
+        DynamoDBCache(**{"table_name": table_name, **({} if "client" in options else reach), **options})
+    )
 
 
 def test_a_ttl_is_in_seconds(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
 from langgraph.store.dynamodb import DynamoDBStore, Vector
+from tests.conftest import Closed
 from tests.support.traffic import Traffic
-from tools.engine import Engine
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 DIMS = len(LETTERS)
@@ -64,22 +64,11 @@ def embeddings() -> CountedEmbeddings:
 
 
 @pytest.fixture
-async def make_store(
-    engine: Engine, table_name: str, sessions: dict[str, Any]
-) -> AsyncIterator[Callable[..., DynamoDBStore]]:
+def make_store(reach: dict[str, Any], table_name: str, closed: Closed) -> Callable[..., DynamoDBStore]:
     """Give a factory of stores on the table; it takes the store's keywords, and they are closed after the test."""
-    stores: list[DynamoDBStore] = []
-
-    def make(**options: Any) -> DynamoDBStore:
-        reach = {"endpoint_url": engine.endpoint_url, "region_name": engine.region_name, **sessions}
-        if "client" in options:
-            reach.clear()
-        stores.append(DynamoDBStore(table_name, **(reach | options)))
-        return stores[-1]
-
-    yield make
-    for store in stores:
-        await store.aclose()
+    return lambda **options: closed(
+        DynamoDBStore(table_name, **(({} if "client" in options else reach) | options))
+    )
 
 
 @pytest.fixture

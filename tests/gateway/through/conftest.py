@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
+from tests.conftest import Closed
 from tests.support.gateway_service import gateway_service
 
 if TYPE_CHECKING:
-    from tools.engine import Engine
+    pass
 
 MakeRemote = Callable[..., HttpCheckpointSaver]
 Serve = Callable[..., str]
@@ -30,31 +32,18 @@ def serve_saver() -> Iterator[Serve]:
 
 
 @pytest.fixture
-def serve(engine: Engine, table_name: str, sessions: dict[str, Any], serve_saver: Serve) -> Serve:
+def serve(reach: dict[str, Any], table_name: str, serve_saver: Serve) -> Serve:
     """Give a function that runs a gateway for the table, with a saver of its own, and returns its address."""
-
-    def serve(**options: Any) -> str:
-        connection = {"endpoint_url": engine.endpoint_url, "region_name": engine.region_name, **sessions}
-        return serve_saver(DynamoDBSaver(**{"table_name": table_name, **connection, **options}))
-
-    return serve
+    return lambda **options: serve_saver(DynamoDBSaver(**{"table_name": table_name, **reach, **options}))
 
 
 @pytest.fixture
-async def make_remote(serve: Serve) -> AsyncIterator[MakeRemote]:
+def make_remote(serve: Serve, closed: Closed) -> MakeRemote:
     """Give a factory of savers that reach the table through a gateway; they are closed after the test."""
-    savers: list[HttpCheckpointSaver] = []
-    urls: list[str] = []
+    address = cache(serve)
 
-    def make(url: str | None = None, **options: Any) -> HttpCheckpointSaver:
-        if url is None:
-            if not urls:
-                urls.append(serve())
-            url = urls[0]
-        savers.append(HttpCheckpointSaver(url, client_options={"verify": NO_CERTIFICATES}, **options))
-        return savers[-1]
+    def make(url: str | None = None, **options: Any) -> Any:
+        given = {"client_options": {"verify": NO_CERTIFICATES}, **options}
+        return closed(HttpCheckpointSaver(url or address(), **given))
 
-    yield make
-    for saver in savers:
-        await saver.aclose()
-        saver.close()
+    return make

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ from langgraph.checkpoint.dynamodb.gateway import Limits, node_calls
 from langgraph.checkpoint.dynamodb.http import HttpCache
 from tests.cache import test_cache
 from tests.cache.test_cache import A
+from tests.conftest import Closed
 from tests.gateway.through.conftest import NO_CERTIFICATES, Serve
 from tests.support.checkpoints import noise
 
@@ -25,18 +26,16 @@ globals().update(
         name: each
         for name, each in vars(test_cache).items()
         # A missing table is the gateway's, an entry that is too large is refused there, and it counts the units.
-        if name.startswith("test_")
-        and name not in {"test_what_is_logged_is_the_error_of_an_event", "test_events_have_units"}
+        if name.startswith("test_") and name != "test_what_is_logged_is_the_error_of_an_event"
     }
 )
 
 
 @pytest.fixture
-async def make_cache(
-    serve: Serve, serve_saver: Serve, table_name: str, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[Callable[..., Any]]:
+def make_cache(
+    serve: Serve, serve_saver: Serve, table_name: str, monkeypatch: pytest.MonkeyPatch, closed: Closed
+) -> Callable[..., Any]:
     """Give a factory of caches through a gateway; it takes the cache's keywords, and they are closed after the test."""
-    caches: list[HttpCache[Any]] = []
     storages = list[CacheStorage]()
 
     def storage(**fields: Any) -> CacheStorage:
@@ -56,16 +55,13 @@ async def make_cache(
         # Other processes may keep this machine busy.
         patient: dict[str, Any] = {"timeout": 60, "retry_seconds": 60}
         given = {"client_options": {"verify": NO_CERTIFICATES}} | patient | options
-        cache: Any = HttpCache(url, **given)
+        cache = closed(HttpCache(url, **given))
         if storages:
             # That of the service, whose clock tests change.
             cache.storage = storages[-1]
-        caches.append(cache)
         return cache
 
-    yield make
-    for cache in caches:
-        await cache.aclose()
+    return make
 
 
 def test_an_entry_that_is_too_large_is_refused_alone(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -22,7 +22,7 @@ from langgraph.checkpoint.dynamodb.http import HttpStore
 from langgraph.checkpoint.dynamodb.http.transport import GatewayTransport
 from langgraph.store.dynamodb import DynamoDBStore
 from langgraph.store.dynamodb.resources import StoreStorage
-from tests.conftest import MakeSaver
+from tests.conftest import Closed, MakeSaver
 from tests.gateway.through.conftest import NO_CERTIFICATES, Serve
 from tests.store import test_contract, test_events, test_paging, test_vectors
 from tests.store.conftest import DictEngine, embeddings
@@ -103,12 +103,16 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
 
 
 @pytest.fixture
-async def make_store(
-    make_saver: MakeSaver, serve_saver: Serve, storages: list[StoreStorage], asked: Asked, table_name: str
-) -> AsyncIterator[Callable[..., Any]]:
+def make_store(
+    make_saver: MakeSaver,
+    serve_saver: Serve,
+    storages: list[StoreStorage],
+    asked: Asked,
+    table_name: str,
+    closed: Closed,
+) -> Callable[..., Any]:
     """Give a factory of stores through a gateway; it takes the store's keywords, and they are closed after the test."""
     del asked
-    stores: list[HttpStore] = []
 
     def make(**options: Any) -> Any:
         given = {name: options.pop(name) for name in OF_THE_SAVER if name in options}
@@ -116,15 +120,12 @@ async def make_store(
         own = options.pop("client", None)
         saver = make_saver(**given) if own is None else DynamoDBSaver(table_name, client=own)
         url = serve_saver(saver, limits=Limits(**limits))
-        store: Any = HttpStore(url, client_options={"verify": NO_CERTIFICATES}, **options)
+        store = closed(HttpStore(url, client_options={"verify": NO_CERTIFICATES}, **options))
         # That of the service, whose clock tests change.
         store.storage = storages[-1]
-        stores.append(store)
         return store
 
-    yield make
-    for store in stores:
-        await store.aclose()
+    return make
 
 
 @pytest.fixture
@@ -171,8 +172,10 @@ def _read_units(client: Any) -> list[float]:
 
 
 def test_all_pages_of_small_memories_cost_two_searches(
-    make_store: MakeStore, own_client: Any, asked: Asked
+    make_store: MakeStore, own_client: Any, asked: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # However busy this machine is, no page ends before it is full.
+    monkeypatch.setattr(Limits, "part_seconds", 600.0)
     store = make_store(client=own_client)
     fill(store, 2_000)
     asked.clear()
@@ -330,20 +333,9 @@ def test_an_export_comes_in_parts(store: HttpStore, asked: Asked) -> None:
 
 
 @pytest.fixture
-async def make_direct(
-    engine: Any, table_name: str, sessions: dict[str, Any]
-) -> AsyncIterator[Callable[..., DynamoDBStore]]:
+def make_direct(reach: dict[str, Any], table_name: str, closed: Closed) -> MakeDirect:
     """Give a factory of stores on the table itself."""
-    stores: list[DynamoDBStore] = []
-
-    def make(**options: Any) -> DynamoDBStore:
-        reach = {"endpoint_url": engine.endpoint_url, "region_name": engine.region_name, **sessions}
-        stores.append(DynamoDBStore(table_name, **reach, **options))
-        return stores[-1]
-
-    yield make
-    for each in stores:
-        await each.aclose()
+    return lambda **options: closed(DynamoDBStore(table_name, **reach, **options))
 
 
 def test_either_store_reads_what_the_other_one_stored(
