@@ -48,7 +48,7 @@ help:
 	@echo "make soak         search for flaws with new seeds, for as long as you let it"
 	@echo "make fuzz-gateway send the gateway 100,000 requests that are wrong, from a new seed"
 	@echo "make model        ten minutes of interleavings of a few calls, on two cores"
-	@echo "make mutants      hours of changing the code of operations, to see whether a test notices"
+	@echo "make mutants      an hour of changing the core's code, to see whether a test notices"
 	@echo "make check        what CI runs: lint, types, templates and all tests"
 	@echo "make bench        every benchmark, beside the other savers; takes a while, writes docs/figures"
 	@echo "make bench-cost   what a conversation costs, beside the other savers"
@@ -134,16 +134,18 @@ fuzz-gateway: setup engine
 model: setup
 	LANGGRAPH_DYNAMODB_STATES=50000 $(BIN)/python -m pytest --numprocesses 2 -m search -k first_interleavings tests/model
 
-# Changes one place of the operations' code after the other and prints what no test noticed that needs no engine. What
-# was found out is kept in mutants/, so that an interrupted run goes on. MUTATED=copy is one module; mutmut's `show`
-# prints a change.
-MUTATED ?= collect copy put put_writes threads
+# Changes one place of the code after the other and prints what no test noticed that is near it and needs no engine.
+# PIECE is the last digit of a change's number: a tenth of the core.
+# MUTATED=checkpoint.dynamodb._operations.copy is one module. What was found out is kept in mutants/, so that an
+# interrupted run goes on; mutmut's `show` prints a change.
+MUTATED ?= checkpoint.dynamodb._format checkpoint.dynamodb._operations checkpoint.dynamodb.protocol
+PIECE ?= 7
 MUTMUT := $(WITH) mutmut==3.8.1 mutmut
 LOCAL_HOME = $(or $(DYNAMODB_LOCAL_HOME),$(patsubst %/DynamoDBLocal.jar,%,$(firstword \
 	$(wildcard $(CURDIR)/.engines/*/DynamoDBLocal.jar))))
 mutants: setup engine
-	DYNAMODB_LOCAL_HOME="$(LOCAL_HOME)" LANGGRAPH_DYNAMODB_SEED=1 LANGGRAPH_DYNAMODB_SCHEDULES=10 $(MUTMUT) run \
-		--max-children 2 $(foreach name,$(MUTATED),"langgraph.checkpoint.dynamodb._operations.$(name).*")
+	DYNAMODB_LOCAL_HOME="$(LOCAL_HOME)" HYPOTHESIS_PROFILE=ci $(MUTMUT) run --max-children 2 \
+		$(foreach name,$(MUTATED),"langgraph.$(name).*__mutmut_*$(PIECE)")
 	$(MUTMUT) results
 
 lint: $(VENV)/.installed
