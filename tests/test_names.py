@@ -10,6 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "langgraph"
+MODULES_MAX = 160
 
 
 @cache
@@ -41,6 +42,11 @@ def test_at_most_two_rooms_have_a_module_of_the_same_name() -> None:
     counts = Counter(path.stem for path in _sources())
     assert counts.pop("__init__") > 1
     assert [name for name, count in counts.items() if count > 2] == []
+
+
+def test_one_person_can_walk_through_the_modules() -> None:
+    """A small module that one other imports is part of that one."""
+    assert len(_sources()) <= MODULES_MAX
 
 
 def test_docstrings_do_not_begin_with_what() -> None:

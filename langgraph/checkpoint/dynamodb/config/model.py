@@ -15,21 +15,9 @@ from typing_extensions import Self
 
 from .._runtime.fork import without_forks
 from ..errors import CheckpointerInputError
+from . import sources
 from .fields import ComponentType, OptionError
-from .sources import (
-    CACHE,
-    CHECKPOINTER,
-    STORE,
-    Fault,
-    Locate,
-    Subject,
-    Variables,
-    configuration_error,
-    did_you_mean,
-    dotted,
-    faults_of,
-    read,
-)
+from .sources import Fault, Locate, configuration_error, did_you_mean, dotted, faults_of
 
 # Everything that a configuration may be read from.
 Source: TypeAlias = "ComponentConfig | Mapping[str, Any] | str | os.PathLike[str] | None"
@@ -43,7 +31,7 @@ class ComponentConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
-    subject: ClassVar[Subject]
+    subject: ClassVar[sources.Subject]
     types: ClassVar[tuple[str, ...]] = ("memory", "sqlite", "postgres", "dynamodb", "http")
 
     type: str = Field(default=_DEFAULT_TYPE, description="What keeps the data, such as memory or dynamodb.")
@@ -83,7 +71,7 @@ class ComponentConfig(BaseModel):
         """
         if isinstance(source, cls):
             return source
-        section = read(source, cls.subject)
+        section = sources.read(source, cls.subject)
         return cls.model_validate(section.content, context=section.locate)
 
     @model_validator(mode="wrap")
@@ -93,7 +81,7 @@ class ComponentConfig(BaseModel):
         locate = info.context or dotted
         if isinstance(data, cls):
             return data
-        variables = Variables(os.environ)
+        variables = sources.Variables(os.environ)
         data = variables.fill(data)
         if variables.faults:
             raise configuration_error(variables.faults, locate)
@@ -152,7 +140,7 @@ class CheckpointerConfig(ComponentConfig):
         CheckpointerConfigurationError: Something is unknown, missing or of the wrong type; the message names all of it.
     """
 
-    subject = CHECKPOINTER
+    subject = sources.CHECKPOINTER
 
 
 class StoreConfig(ComponentConfig):
@@ -166,7 +154,7 @@ class StoreConfig(ComponentConfig):
         CheckpointerConfigurationError: Something is unknown, missing or of the wrong type; the message names all of it.
     """
 
-    subject = STORE
+    subject = sources.STORE
 
 
 class CacheConfig(ComponentConfig):
@@ -180,7 +168,7 @@ class CacheConfig(ComponentConfig):
         CheckpointerConfigurationError: Something is unknown, missing or of the wrong type; the message names all of it.
     """
 
-    subject = CACHE
+    subject = sources.CACHE
     types = ("memory", "sqlite", "dynamodb", "http")
 
 
