@@ -167,3 +167,15 @@ def test_pages_install_the_package_from_where_it_is() -> None:
     from_the_index = [name for name, text in texts.items() if asking_the_index.search(text)]
     assert bool(from_the_index) == IS_PUBLISHED, from_the_index
     assert ("not on PyPI yet" in " ".join(texts[str(ROOT / "README.md")].split())) != IS_PUBLISHED
+
+
+def test_the_page_of_one_put_names_what_is_in_the_modules_that_it_links() -> None:
+    page = (ROOT / "docs" / "one-put.md").read_text()
+    modules = [
+        (ROOT / "docs" / link).resolve() for link in re.findall(r"^\[.*\]: (\S+)$", page, re.MULTILINE)
+    ]
+    code = "".join(each.read_text() for each in modules)
+    rows = [line.split("|")[2] for line in page.splitlines() if re.match(r"\| [\d-]", line)]
+    names = {part for row in rows for name in re.findall(r"`([\w.]+)`", row) for part in name.split(".")}
+    assert len(names) > 15
+    assert not {each for each in names if not re.search(rf"^ *(class|def) {each}\b", code, re.MULTILINE)}

@@ -9,7 +9,7 @@ import pytest
 
 from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._operations import collect, put, renew
+from langgraph.checkpoint.dynamodb._operations import collect, compose, put, renew
 from langgraph.checkpoint.dynamodb._operations.inventory import Inventory
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.errors import BrokenRuleError
@@ -27,6 +27,12 @@ def nothing(*_: Any) -> Op[set[bytes]]:
 
 
 def a_put_takes_any_epoch_for_its_own(patch: pytest.MonkeyPatch) -> None:
+    composed = compose.composed
+
+    def of_any_epoch(storage: Any, new: Any, parent: Any, _epoch: Any) -> Any:
+        return composed(storage, new, parent, parent.epoch)
+
+    patch.setattr(put, "composed", of_any_epoch)
     patch.setattr(put, "is_reusable", lambda *_: True)
 
 

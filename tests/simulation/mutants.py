@@ -14,7 +14,6 @@ from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Item, Life, Partition
 from langgraph.checkpoint.dynamodb._operations import (
     collect,
-    item_builder,
     put,
     put_writes,
     thread_item,
@@ -32,7 +31,7 @@ Mutation: TypeAlias = Callable[[pytest.MonkeyPatch], None]
 
 def head_first(patch: pytest.MonkeyPatch) -> None:
     """A put commits its head before what the head names is stored."""
-    store, confirm = item_builder.store_segments, thread_item.confirm_epoch
+    store, confirm = put.store_segments, thread_item.confirm_epoch
     left: dict[Storage, Any] = {}
 
     def store_nothing(storage: Storage, *arguments: Any) -> Op[bool]:
@@ -72,6 +71,7 @@ def no_reread(patch: pytest.MonkeyPatch) -> None:
             heads = {name: head for name, head in before.heads.items() if name not in gone}
             writes = {name: some for name, some in before.writes.items() if name not in gone}
             each.after = replace(before, heads=heads, writes=writes)
+            each.after.indexes = before.indexes
         yield from ()
         return []
 

@@ -25,6 +25,7 @@ from langgraph.checkpoint.dynamodb._operations.threads import ThreadQuery, Threa
 from langgraph.checkpoint.dynamodb._operations.verify import Verification, repair_thread, verify_thread
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, Wait, collected
 from langgraph.checkpoint.dynamodb.errors import (
+    BrokenRuleError,
     CheckpointCorruptionError,
     CheckpointerError,
     CheckpointNotFoundError,
@@ -66,7 +67,7 @@ SMALL_LIMITS = {
     "SEGMENT_BYTES_MAX": 320,
     "INLINE_STATE_BYTES_MAX": 100,
     "SEALED_TAIL_BYTES_MIN": 40,
-    "SETTLED_BYTES_MIN": 60,
+    "SHARED_BYTES_MIN": 60,
     "NEW_BYTES_INLINE_MAX": 60,
     "WRITE_UNIT_BYTES": 128,
     "BODY_BYTES_MAX": 700,
@@ -689,9 +690,8 @@ class World:
             error = actor.failure
             if error is None:
                 continue
-            if isinstance(error, CheckpointCorruptionError) or not isinstance(
-                error, (*NETWORK_ERRORS, CheckpointerError)
-            ):
+            is_fault = isinstance(error, (BrokenRuleError, CheckpointCorruptionError))
+            if is_fault or not isinstance(error, (*NETWORK_ERRORS, CheckpointerError)):
                 raise Violation(f"{actor.name} failed: {error!r}") from error
 
     def check_end(self, *, go_on: bool = True) -> None:

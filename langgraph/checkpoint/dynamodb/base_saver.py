@@ -23,13 +23,7 @@ from langgraph.checkpoint.base import (
 
 from ._operations.copy import copy_thread
 from ._operations.delete import delete_for_runs, delete_thread, prune
-from ._operations.delete_owner import (
-    AT_ONCE,
-    MemoryStore,
-    OwnerDeletion,
-    OwnerMemories,
-    delete_owner,
-)
+from ._operations.delete_owner import AT_ONCE, MemoryStore, OwnerDeletion, OwnerMemories, delete_owner
 from ._operations.delta_history import get_delta_channel_history
 from ._operations.get import get_tuple
 from ._operations.list import list_checkpoints

@@ -17,7 +17,7 @@ from langgraph.checkpoint.dynamodb._format.codec import rough_bytes
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
 from langgraph.checkpoint.dynamodb._format.limits import UPLOAD_SECONDS_MAX
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
-from langgraph.checkpoint.dynamodb._operations.item_builder import ItemBuilder
+from langgraph.checkpoint.dynamodb._operations.compose import ItemBuilder
 from langgraph.checkpoint.dynamodb._runtime.requests import conflicting_item
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, ThreadBusyError

@@ -23,7 +23,7 @@ Contents = Mapping[bytes, bytes]
 
 
 @dataclass(frozen=True)
-class Settled:
+class SharedValues:
     """Small values that several checkpoints have in common, as rows at the front of their bodies.
 
     A row holds a value as it once was. Where the body itself has a value of the same channel, that one counts.
@@ -47,7 +47,7 @@ class Body:
     values: dict[str, StoredValue]
     # By delta channel, the ancestor that it is rebuilt from, the oldest first; "" is the very first checkpoint.
     sources: dict[str, str]
-    settled: Settled | None
+    shared: SharedValues | None
 
 
 # A list, of which the first element has four bytes for its length.
@@ -55,7 +55,7 @@ _FRONT = struct.Struct(">BBI")
 _LIST_OF_EIGHT, _LONG_BYTES, _LONG_LIST = 0x98, 0xC6, 0xDD
 
 
-def settled_rows(values: Mapping[str, StoredValue]) -> bytes:
+def shared_rows(values: Mapping[str, StoredValue]) -> bytes:
     """Serialize values without segments as rows, which others may follow."""
     return b"".join(_pack((name, value.kind, value.join({}))) for name, value in values.items())
 
@@ -66,26 +66,26 @@ def pack_body(
     values: Mapping[str, StoredValue],
     sources: Mapping[str, str],
     head: Item,
-    settled: Settled | None,
+    shared: SharedValues | None,
 ) -> StoredValue:
     """Serialize a body, given the serialized checkpoint. Ids are beside it, in the head, whose links it confirms."""
-    current = frozenset[str]() if settled is None else settled.current
+    current = frozenset[str]() if shared is None else shared.current
     rows = [
         (name, value.kind, len(value.segments), value.inline)
         for name, value in values.items()
         if name not in current
     ]
     links = _digest(head, items.METADATA), dict(sources), _digest(head, items.PARENT)
-    if settled is None:
+    if shared is None:
         return StoredValue("", (), ((0, _pack((b"", 0, kind, data, rows, *links))),))
-    front = settled.front
-    start = _FRONT.pack(_LIST_OF_EIGHT, _LONG_BYTES, settled.size_bytes)
+    front = shared.front
+    start = _FRONT.pack(_LIST_OF_EIGHT, _LONG_BYTES, shared.size_bytes)
     # The first byte says how many elements follow, which is said already.
-    rest = _pack((settled.count, kind, data, rows, *links))[1:]
+    rest = _pack((shared.count, kind, data, rows, *links))[1:]
     return StoredValue("", front.segments, ((0, start), *front.inline, (len(front.segments), rest)))
 
 
-def _settled(front: bytes, count: int) -> dict[str, StoredValue]:
+def _shared(front: bytes, count: int) -> dict[str, StoredValue]:
     """Read the values at the front of a body. Of several of a channel, the last one counts."""
     rows = ormsgpack.unpackb(struct.pack(">BI", _LONG_LIST, count) + front) if front else []
     return {
@@ -131,14 +131,14 @@ def read_body(codec: Codec, item: Item, contents: Contents) -> Body:
         checkpoint = _object(codec.loads(kind, serialized, item, plain=True))
         checkpoint["id"] = checkpoint_id
         _object(checkpoint.get("channel_versions", {}))
-        settled = None
-        in_front = _settled(front, row_count)
+        shared = None
+        in_front = _shared(front, row_count)
         if front:
             names = frozenset(in_front)
             value = replace(content, inline=content.inline[1:-1])
-            settled = Settled(value, len(front), row_count, names, names - own.keys())
+            shared = SharedValues(value, len(front), row_count, names, names - own.keys())
         sources = {_text(name): _text(source) for name, source in sources.items()}
-        return Body(checkpoint, in_front | own, sources, settled)
+        return Body(checkpoint, in_front | own, sources, shared)
 
     return _parse(item, content.join(contents), body)
 

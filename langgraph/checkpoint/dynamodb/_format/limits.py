@@ -32,7 +32,7 @@ NEW_BYTES_INLINE_MAX = 256 * 1024
 # A checkpoint whose values are no larger than this together stores them in its head, so one request reads it.
 INLINE_STATE_BYTES_MAX = 8 * 1024
 # Small values that a step has left alone move to the front of the body, in segments, once they take more than this.
-SETTLED_BYTES_MIN = 8 * 1024
+SHARED_BYTES_MIN = 8 * 1024
 # The start of a value contains its length in most encodings, so it changes whenever the value grows.
 PREAMBLE_BYTES = 16
 # A tail of a value of at least this size becomes a segment where that costs no more than having it in the head.

@@ -36,8 +36,8 @@ from .._runtime.storage import Storage
 from ..errors import CheckpointerInputError, CheckpointNotFoundError, ThreadBusyError
 from ..protocol import Thread, is_reusable
 from .arguments import checked_id
+from .compose import part_bytes, seal_segment, unit_data_bytes
 from .entries import carried_entry
-from .item_builder import part_bytes, seal_segment, unit_data_bytes
 from .other_savers import look_for_other_savers
 from .put import put_head
 from .reads import (

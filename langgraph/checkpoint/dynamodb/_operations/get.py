@@ -35,7 +35,7 @@ def _entry_of(checkpoint: StoredCheckpoint, body: Body, loaded: LoadedSegments) 
         sources=body.sources,
         life=items.life_of(checkpoint.head),
         is_committed=loaded.is_committed,
-        settled=body.settled,
+        shared=body.shared,
     )
 
 

@@ -36,8 +36,9 @@ from .._runtime.storage import Storage
 from ..errors import CheckpointerInputError, ThreadBusyError
 from ..protocol import is_reusable
 from .arguments import checked_text, checkpoint_id_in, root_of_run, started_from, target
+from .compose import ItemBuilder
 from .entries import owner_in, with_owner
-from .item_builder import ItemBuilder, store_segments
+from .put import store_segments
 from .reads import ChangedMeanwhileError, LoadedSegments, lost_parts
 from .renew import Use, use_thread, was_noted
 from .thread_item import (

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
-from .._format.content import Settled
+from .._format.content import SharedValues
 from .._format.items import Life
 from .._format.segments import Chunk, StoredValue, inline_bytes
 from ..protocol import Thread, is_reusable, is_settled
@@ -41,7 +41,7 @@ class CachedCheckpoint:
     # The plaintexts of its segments, if it was just read: a child may have to store them again.
     contents: Mapping[bytes, bytes] = field(default_factory=dict)
     # The values at the front of its body, if its child can share them.
-    settled: Settled | None = None
+    shared: SharedValues | None = None
 
     @property
     def thread(self) -> CachedThread | None:
@@ -55,8 +55,8 @@ class CachedCheckpoint:
         """The estimated memory of the entry, in bytes."""
         values = self.values.values()
         stored = inline_bytes(values) + sum(300 + 70 * len(value.segments) for value in values)
-        settled = () if self.settled is None else self.settled.names
-        stored += 100 * len(settled)
+        shared = () if self.shared is None else self.shared.names
+        stored += 100 * len(shared)
         return 1000 + stored + 100 * len(self.versions) + 150 * len(self.sources) + 300 * len(self.chunks)
 
 

@@ -18,17 +18,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from types import ModuleType
-from typing import (
-    Annotated,
-    Any,
-    Generic,
-    Literal,
-    ParamSpec,
-    TypeAlias,
-    TypeVar,
-    get_args,
-    get_type_hints,
-)
+from typing import Annotated, Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar, get_args, get_type_hints
 
 import pydantic.dataclasses  # noqa: F401 - pydantic loads it during a call, when a fork may happen.
 from pydantic import (

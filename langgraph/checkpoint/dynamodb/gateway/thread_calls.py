@@ -27,13 +27,14 @@ from .._operations import get as get_
 from .._operations import put_writes as put_writes_
 from .._operations import threads as threads_
 from .._operations.arguments import checked_order
+from .._operations.compose import WantedValuesError
 from .._operations.copy import CopyPosition
 from .._operations.delete_owner import DeletedThreads
 from .._operations.delta_history import find_history
 from .._operations.entries import with_owner
 from .._operations.error_collector import OF_ONE_THREAD, ErrorCollector
 from .._operations.list import Position, Selection
-from .._operations.put import WantedValuesError, snapshot_arguments, store
+from .._operations.put import snapshot_arguments, store
 from .._operations.runs import RunSummary
 from .._operations.thread_lock import Attempt, Hold, TableHolder
 from .._operations.threads import ThreadPage, ThreadQuery

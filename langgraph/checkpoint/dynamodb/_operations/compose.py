@@ -1,34 +1,322 @@
-"""Building the parts of items: which content becomes new segments, and which segments are reused."""
+"""Composing: from values to items, in one direction, without a request.
+
+A checkpoint is composed from its parent: values that the step left alone are stored as the parent does. The bytes of
+the others are serialized, cut into pieces, and these sealed: as new segments, or inline in the head. Of two ways to
+store the head, the cheaper one is taken. `ItemBuilder` decides which content becomes new segments, and what is reused.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from copy import copy
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
+from operator import attrgetter
+from typing import Any
 
 from .._format import items
 from .._format.codec import Codec, seal_plain
-from .._format.content import pack_inline
-from .._format.items import Item, Part, Partition, expires_before
+from .._format.content import SharedValues, pack_body, pack_inline, shared_rows
+from .._format.items import Item, Life, Part, Partition
 from .._format.limits import (
+    BODY_BYTES_MAX,
     HEAD_IDS_MAX,
     INDEX_GROUP,
+    INLINE_STATE_BYTES_MAX,
+    METADATA_BYTES_MAX,
     NEW_BYTES_INLINE_MAX,
     PREAMBLE_BYTES,
     RAW_BYTES_MAX,
     SEALED_TAIL_BYTES_MIN,
     SEGMENT_BYTES_MAX,
     SEGMENT_BYTES_MIN,
+    SHARED_BYTES_MIN,
 )
-from .._format.pricing import WRITE_UNIT_BYTES, item_bytes
-from .._format.segments import Chunk, Inline, Piece, StoredValue, fold, is_index, new_id, piece, split
-from .._runtime.cache import CachedCheckpoint, CachedSegment, CachedThread
-from .._runtime.steps import Op
+from .._format.pricing import WRITE_UNIT_BYTES, item_bytes, write_units
+from .._format.schema import RUN_ID
+from .._format.segments import (
+    Chunk,
+    Inline,
+    Piece,
+    StoredValue,
+    bytes_of,
+    fold,
+    inline_bytes,
+    is_index,
+    new_id,
+    piece,
+    split,
+)
+from .._runtime.cache import CachedCheckpoint, CachedSegment
 from .._runtime.storage import Storage
 from ..protocol import check_rule, is_reusable
-from .thread_item import ensure_registered, extend_segments
+
+# What a checkpoint without a parent is composed from.
+_NO_PARENT = CachedCheckpoint(epoch=b"", versions={}, values={}, chunks={}, sources={})
+
+
+class WantedValuesError(Exception):
+    """The parent does not have values that the caller did not give, because it takes them for the parent's."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        """Take the names of the channels."""
+        super().__init__(", ".join(names))
+        self.names = names
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewCheckpoint:
+    """A snapshot of the arguments of a `put` call, which its caller may change while requests are made."""
+
+    partition: Partition
+    checkpoint_id: str
+    # The key of the head.
+    key: Item
+    parent_id: str | None
+    # The checkpoint without its values, and without its id, which the key has.
+    rest: tuple[str, bytes]
+    # As readable JSON text, or packed as bytes to be sealed.
+    metadata: str | bytes
+    delta_channels: AbstractSet[str]
+    # The root checkpoint that the run is at.
+    root_id: str | None
+    run_id: str | None
+    versions: Mapping[str, Any]
+    new_channels: AbstractSet[str]
+    values: Mapping[str, Any]
+    # Other channels that have a value, which the caller did not give: the parent's.
+    kept: AbstractSet[str] = frozenset()
+    # Values are serialized once for all attempts, and before the first request, since the caller may change them later.
+    # Values that the cached parent already holds are skipped: they are needed only if the thread is deleted meanwhile.
+    serialized: dict[str, tuple[str, bytes]] = field(default_factory=dict)
+
+    def dumps(self, codec: Codec, channel: str) -> tuple[str, bytes]:
+        """Return a channel's value as it was serialized at the first call."""
+        if channel not in self.serialized:
+            self.serialized[channel] = codec.dumps(self.values[channel], f"channel {channel!r}", channel)
+        return self.serialized[channel]
+
+    def dumps_all(self, codec: Codec) -> None:
+        """Serialize every value as it is now."""
+        for channel in self.values:
+            self.dumps(codec, channel)
+
+
+@dataclass(frozen=True)
+class ComposedHead:
+    """A head without its epoch, ttl and expiry, the segments that it names, and how it stores the values."""
+
+    item: Item
+    builder: ItemBuilder
+    values: Mapping[str, StoredValue]
+    sources: Mapping[str, str]
+    shared: SharedValues | None
+
+    @property
+    def repeated_units(self) -> int:
+        """The write units of what each next head stores again: the head, and segments that hold its own content."""
+        reusable = {each for value in self.values.values() for each in value.segments}
+        if self.shared is not None:
+            reusable.update(self.shared.front.segments)
+        own = [
+            item
+            for each, item in self.builder.segments.items()
+            if each not in reusable and not is_index(each)
+        ]
+        return sum(write_units(item_bytes(each)) for each in (self.item, *own))
+
+    @property
+    def units_of_two_steps(self) -> int:
+        """The write units of this head and its new segments, and of a next head that changes nothing."""
+        stored = (self.item, *self.builder.segments.values())
+        return sum(write_units(item_bytes(each)) for each in stored) + self.repeated_units
+
+
+def composed(
+    storage: Storage, new: NewCheckpoint, parent: CachedCheckpoint | None, epoch: bytes | None
+) -> ComposedHead:
+    """Compose the head and its segments; reuse the parent's segments if they are safe under the epoch."""
+    parent = parent or _NO_PARENT
+    base = parent if is_reusable(parent.epoch, epoch) else None
+    builder = ItemBuilder(storage, new.partition, new.key, base)
+    values, is_small = _store_values(storage.codec, builder, new, parent, base)
+    shared = None if is_small else _shared(builder, values, parent, base)
+    metadata = _metadata(builder, new)
+    sealing = builder.copy()
+    beside = _bytes_added_later(storage) if storage.codec.encrypts else None
+    inline = _head(builder, new, parent, values, shared, metadata, beside)
+    if is_small or inline.repeated_units == 1:
+        return inline
+    # The next head would carry along what is inline, so it moves to segments if that pays off with one more step.
+    moved = {
+        name: sealing.seal_inline(value) if _lasts(value, parent.values.get(name)) else value
+        for name, value in values.items()
+    }
+    if shared is not None:
+        shared = replace(shared, front=sealing.seal_inline(shared.front))
+    sealed = _head(sealing, new, parent, moved, shared, metadata, beside)
+    return min(sealed, inline, key=attrgetter("units_of_two_steps"))
+
+
+def _bytes_added_later(storage: Storage) -> int:
+    """Return how many bytes a head gets once it is composed: the epoch, and the thread's life."""
+    now = int(storage.clock())
+    life = Life(storage.ttl_seconds, now, now) if storage.ttl_seconds else Life()
+    return item_bytes(items.with_life({items.EPOCH: {"B": bytes(8)}}, life))
+
+
+def _lasts(value: StoredValue, before: StoredValue | None) -> bool:
+    """Tell whether segments of a value may be reused: not if it was just replaced, and none of its own were."""
+    return before is None or not before.segments or not set(before.segments).isdisjoint(value.segments)
+
+
+def _head(
+    builder: ItemBuilder,
+    new: NewCheckpoint,
+    parent: CachedCheckpoint,
+    values: Mapping[str, StoredValue],
+    shared: SharedValues | None,
+    metadata: Item,
+    beside: int | None,
+) -> ComposedHead:
+    """Compose the head, given how it stores the values."""
+    sources = _sources(new, parent, values)
+    item = items.head_item(
+        new.key,
+        texts={
+            items.PARENT: new.parent_id,
+            items.REBUILT_FROM: next(iter(sources.values()), None),
+            RUN_ID: new.run_id,
+        },
+        metadata=metadata,
+    )
+    body = None
+    if shared is not None and shared.front.segments:
+        packed = pack_body(*new.rest, values, sources, item, shared)
+        body = builder.part_of(items.BODY, packed, BODY_BYTES_MAX, values.values())
+    if body is None:
+        shared = None
+        raw = pack_body(*new.rest, values, sources, item, shared).join({})
+        if beside is not None:
+            beside += item_bytes(item) + len(items.BODY)
+        body = builder.part(items.BODY, raw, BODY_BYTES_MAX, values.values(), beside=beside)
+    item[items.BODY] = body.attribute(items.sort_key(item))
+    return ComposedHead(item, builder, values, sources, shared)
+
+
+def _sources(
+    new: NewCheckpoint, parent: CachedCheckpoint, values: Mapping[str, StoredValue]
+) -> dict[str, str]:
+    """Find the ancestor with the stored value of each delta channel that the checkpoint itself does not store.
+
+    The oldest comes first. "" stands for the very first checkpoint, whose id may not be known.
+    """
+    counted = new.delta_channels - values.keys()
+    if new.parent_id is None or not counted:
+        return {}
+    stored = counted & parent.values.keys() & parent.versions.keys()
+    return {
+        **dict.fromkeys(sorted(counted - stored - parent.sources.keys()), ""),
+        **{name: source for name, source in parent.sources.items() if name in counted - stored},
+        **dict.fromkeys(sorted(stored), new.parent_id),
+    }
+
+
+def _store_values(
+    codec: Codec,
+    builder: ItemBuilder,
+    new: NewCheckpoint,
+    parent: CachedCheckpoint,
+    base: CachedCheckpoint | None,
+) -> tuple[dict[str, StoredValue], bool]:
+    """Decide how the checkpoint stores each channel's value; tell whether all of them stay in the head."""
+    inherited = {name: value for name, value in parent.values.items() if _is_inherited(new, parent, name)}
+    reusable = set() if base is None else base.chunks.keys()
+    reused = {name: value for name, value in inherited.items() if reusable >= set(value.segments)}
+    wanted = new.kept - inherited.keys()
+    if wanted:
+        raise WantedValuesError(sorted(wanted))
+    serialized: dict[str, tuple[str, bytes]] = {}
+    names = dict.fromkeys((*new.versions, *new.values, *new.kept))
+    for name in names:
+        if name in inherited.keys() - reused.keys():
+            serialized[name] = (inherited[name].kind, inherited[name].join(parent.contents))
+        elif name in new.values.keys() - reused.keys():
+            serialized[name] = new.dumps(codec, name)
+    size = sum(len(data) for _, data in serialized.values()) + bytes_of(reused.values(), parent.chunks)
+    codec.check_size(size, new.key)
+    # One request reads a thread with a small state. That of a subgraph is read only when it is resumed.
+    inline = size <= INLINE_STATE_BYTES_MAX and not new.partition.namespace
+    stored: dict[str, StoredValue] = {}
+    for name in names:
+        if name in reused:
+            stored[name] = builder.inherit(reused[name])
+        elif name in serialized:
+            stored[name] = builder.value(*serialized[name], parent.values.get(name), inline=inline)
+    return stored, inline
+
+
+def _shared(
+    builder: ItemBuilder,
+    values: Mapping[str, StoredValue],
+    parent: CachedCheckpoint,
+    base: CachedCheckpoint | None,
+) -> SharedValues | None:
+    """Find the small values that the parent has, too, for the front of the body: each step would write them again.
+
+    What the parent has there stays, and rows of others follow, as long as at least half of all that counts.
+    """
+    # Larger ones get segments of their own; see `seal_inline`.
+    lasting = {
+        name: value
+        for name, value in values.items()
+        if parent.values.get(name) is value
+        and not value.segments
+        and inline_bytes([value]) < SEALED_TAIL_BYTES_MIN
+    }
+    before = None if base is None else base.shared
+    if before is not None and values.keys() >= before.names:
+        current = before.current & lasting.keys()
+        if 2 * len(shared_rows({name: lasting[name] for name in current})) >= before.size_bytes:
+            more = {name: value for name, value in lasting.items() if name not in current}
+            rows = shared_rows(more)
+            return SharedValues(
+                builder.extended(before.front, rows),
+                before.size_bytes + len(rows),
+                before.count + len(more),
+                before.names | more.keys(),
+                current | more.keys(),
+            )
+    rows = shared_rows(lasting)
+    if len(rows) <= SHARED_BYTES_MIN:
+        return None
+    names = frozenset(lasting)
+    return SharedValues(builder.value("", rows, None, inline=False), len(rows), len(lasting), names, names)
+
+
+def _is_inherited(new: NewCheckpoint, parent: CachedCheckpoint, name: str) -> bool:
+    """Tell whether a channel's value is the parent's: the version is the same, and the caller did not pass it as new.
+
+    A checkpoint also inherits a delta channel's snapshot that is not among its own values.
+    """
+    return (
+        name not in new.new_channels
+        and name in new.versions
+        and name in parent.versions
+        and new.versions[name] == parent.versions[name]
+    )
+
+
+def _metadata(builder: ItemBuilder, new: NewCheckpoint) -> Item:
+    if isinstance(new.metadata, str):
+        return {items.METADATA: {"S": new.metadata}}
+    part = builder.part(items.SEALED_METADATA, new.metadata, METADATA_BYTES_MAX)
+    return {items.SEALED_METADATA: part.attribute(items.sort_key(new.key))}
+
+
+# Items and their segments
 
 
 class ItemBuilder:
@@ -320,42 +608,3 @@ def seal_segment(codec: Codec, partition: Partition, segment_id: bytes, content:
     if is_index(segment_id):
         return seal_plain(content, sk)
     return codec.seal(content, items.key(partition.pk, sk), items.DATA, beside=-room)
-
-
-def store_segments(
-    storage: Storage,
-    partition: Partition,
-    builder: ItemBuilder,
-    named: AbstractSet[bytes],
-    thread: CachedThread,
-    started_from: str | None,
-) -> Op[bool]:
-    """Store the segments that an item will name, before the item, and register its namespace.
-
-    Args:
-        storage: The storage.
-        partition: The namespace of the item.
-        builder: What has built the item. The expiries that it knows of segments are updated.
-        named: The segments that the item names.
-        thread: The thread under whose epoch the reused segments are safe. Those that would expire before what is stored
-            in it now are extended.
-        started_from: The root checkpoint from which the call of a subgraph's namespace started.
-
-    Returns:
-        Whether all segments exist. A reused one may have been removed.
-    """
-    builder.check_named(named, thread.epoch)
-    kept_until = thread.life.kept_until
-    yield from ensure_registered(storage, partition, thread, started_from)
-    if builder.segments:
-        now = storage.clock()
-        new = [items.with_expiry(items.created(each, now), kept_until) for each in builder.segments.values()]
-        yield from storage.table.batch_write(puts=new)
-        for each in builder.segments:
-            builder.chunks[each].expires_at = kept_until
-    short = {each for each, chunk in builder.chunks.items() if expires_before(chunk.expires_at, kept_until)}
-    if short and (yield from extend_segments(storage, partition, short, kept_until)):
-        return False
-    for each in short:
-        builder.chunks[each].expires_at = kept_until
-    return True
