@@ -11,6 +11,8 @@ import { gzipSync } from "node:zlib";
 
 import { BaseCheckpointSaver, TASKS, getCheckpointId, maxChannelVersion } from "@langchain/langgraph-checkpoint";
 
+import { fromPython, toPython } from "./python.js";
+
 const WIRE_VERSION = 3;
 const TIMEOUT_MS = 60_000;
 // The service's clock is known to the second.
@@ -105,7 +107,7 @@ export class GatewaySaver extends BaseCheckpointSaver {
     const { channel_values, ...fields } = checkpoint;
     // All of them, even if only some are sent: the agent may change the others before the service wants them.
     const serialized = {};
-    for (const [name, value] of Object.entries(channel_values)) serialized[name] = await this.#dumps(value);
+    for (const [name, value] of Object.entries(channel_values)) serialized[name] = await this.#dumps(value, name);
     const sent = new Set(Object.keys(serialized).filter((name) => name in newVersions));
     // What is not new is the parent's. LangGraph.js has no version of a channel that has never changed.
     const isStored = (name) => sent.has(name) || (parent_checkpoint_id !== null && name in checkpoint.channel_versions);
@@ -135,12 +137,18 @@ export class GatewaySaver extends BaseCheckpointSaver {
     const checkpoint_id = getCheckpointId(config);
     if (!checkpoint_id) throw new Error("config.configurable.checkpoint_id is missing; give the id of the checkpoint");
     const serialized = [];
-    for (const [channel, value] of writes) serialized.push([channel, await this.#dumps(value)]);
+    for (const [channel, value] of writes) serialized.push([channel, await this.#dumps(value, channel)]);
     const request = { thread_id, checkpoint_ns, checkpoint_id, ...above(config), task_id, task_path, writes: serialized };
     for (let order = Date.now(); order !== null; ) {
       const { later } = await this.#ask("put-writes", { ...request, order });
       order = later === null ? null : later + 1;
     }
+  }
+
+  /** Goes on with the versions of a thread: numbers, or the padded texts of another checkpointer, from which it came. */
+  getNextVersion(current) {
+    if (typeof current !== "string") return super.getNextVersion(current);
+    return `${String(parseInt(current, 10) + 1).padStart(32, "0")}.${Math.random()}`;
   }
 
   async deleteThread(thread_id) {
@@ -157,14 +165,14 @@ export class GatewaySaver extends BaseCheckpointSaver {
 
   // Values
 
-  async #dumps(value) {
-    const [type, data] = await this.serde.dumpsTyped(value);
+  async #dumps(value, channel = "") {
+    const [type, data] = toPython(channel, ...(await this.serde.dumpsTyped(value)));
     return { type, data: Buffer.from(data).toString("base64") };
   }
 
   async #loads({ type, data }, what) {
     try {
-      return await this.serde.loadsTyped(type, new Uint8Array(Buffer.from(data, "base64")));
+      return await this.serde.loadsTyped(...fromPython(type, new Uint8Array(Buffer.from(data, "base64"))));
     } catch (cause) {
       const said = `${what} has "${type}" data that this serializer cannot read: ${cause.message}`;
       throw new GatewayError(said, { cause });

@@ -170,9 +170,11 @@ describe("the requests of a checkpointer", () => {
   });
 
   it("name a value that JavaScript cannot read", async () => {
-    const python = { ...stored, values: { a: { type: "msgpack", data: "" } } };
+    // An empty array of NumPy.
+    const python = { ...stored, values: { a: { type: "msgpack", data: "xwAG" } } };
     await served([about, { checkpoint: python }], async (saver) => {
-      await expect(saver.getTuple(config)).rejects.toThrow('Channel "a" of thread "t" has "msgpack" data');
+      const message = /Channel "a" of thread "t" has "msgpack" data .*: it has an array of NumPy/;
+      await expect(saver.getTuple(config)).rejects.toThrow(message);
     });
   });
 

@@ -1,4 +1,4 @@
-"""The checkpointer for LangGraph.js: LangGraph.js's own tests, the example's agent, and what was recorded of it."""
+"""The checkpointer for LangGraph.js: LangGraph.js's own tests, the example's agent, and threads of both languages."""
 
 from __future__ import annotations
 
@@ -7,13 +7,20 @@ import json
 import os
 import shutil
 import subprocess
+import uuid
 from collections.abc import Iterator
+from datetime import datetime, timezone
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
+from langgraph.graph import START, StateGraph
 
+from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
 from tests.conftest import REQUIRE_LOCAL_VARIABLE, MakeSaver
+from tests.support.continued import Copied, Do, javascript, python
 from tests.support.gateway_service import gateway_service
 from tests.support.javascript import ACTIONS, EXAMPLE, record, recorded
 
@@ -95,6 +102,113 @@ def test_the_agent_asks_and_resumes_in_another_process_and_was_recorded_as_it_is
     assert record(address, tmp_path) == [*asked, *asked[1:], "tool: booked"]
     for action in ACTIONS:
         assert shapes(recorded(action, tmp_path)) == shapes(recorded(action))
+
+
+class SaverWithTexts(HttpCheckpointSaver):
+    """Begins threads with texts as versions, which those that come from LangGraph's savers have."""
+
+    def get_next_version(self, current: Any, channel: None) -> Any:
+        """Return the version after `current`."""
+        return super().get_next_version("0" if current is None else current, channel)
+
+
+@pytest.fixture
+def languages(address: str) -> Iterator[dict[str, Do]]:
+    """Give the agents of both languages, with the same gateway."""
+    with SaverWithTexts(address) as saver, javascript(address) as do:
+        yield {"python": python(saver), "javascript": do}
+
+
+both_ways = pytest.mark.parametrize(
+    ("began", "continues"), [("python", "javascript"), ("javascript", "python")]
+)
+
+
+@both_ways
+def test_parallel_interrupts_are_asked_again_and_resumed_by_their_new_ids(
+    languages: dict[str, Do], began: str, continues: str
+) -> None:
+    first, other = languages[began], languages[continues]
+    asked = dict(first("parallel", "start")["asked"])
+    # An interrupt's id is made from its task's, which each language makes in its own way: an answer by it is lost.
+    again = other("parallel", "resume", dict.fromkeys(asked.values(), "lost"))
+    new = dict(again["asked"])
+    assert new.keys() == asked.keys() == {"Which flight?", "Which hotel?"}
+    assert set(new.values()).isdisjoint(asked.values())
+    # For the same reason, the node that had finished runs again.
+    assert again["ran"] == ["flight", "hotel", "weather"]
+    one = other("parallel", "resume", {new["Which flight?"]: "TAP"})
+    assert one["asked"] == [["Which hotel?", new["Which hotel?"]]]
+    both = other("parallel", "resume", {new["Which hotel?"]: "Ritz"})
+    assert both["ran"] == ["book", "hotel"]
+    assert both["said"] == ["flight: TAP", "hotel: Ritz", "weather: warm", "booked"]
+    assert first("parallel", "history") == other("parallel", "history")
+
+
+@both_ways
+def test_a_fork_of_the_others_history_is_continued_by_either(
+    languages: dict[str, Do], began: str, continues: str
+) -> None:
+    first, other = languages[began], languages[continues]
+    assert first("fork", "start", "Lisbon")["said"] == ["Lisbon", "Booking.", "booked Lisbon"]
+    [before_plan] = [at for at, following, _ in other("fork", "history") if following == ["plan"]]
+    forked = other("fork", "update", "Rome", before_plan)
+    ended = other("fork", "go on", None, forked)
+    assert (ended["ran"], ended["said"][1:]) == (["book", "plan"], ["Rome", "Booking.", "booked Rome"])
+    assert first("fork", "start", "Oslo")["said"][-3:] == ["Oslo", "Booking.", "booked Oslo"]
+    # The newest checkpoints are the first ones.
+    history = other("fork", "history")
+    assert history == first("fork", "history")
+    ran = [*["loop"] * 3, "input"]
+    assert [source for *_, source in history] == [*ran, "loop", "loop", "update", *ran]
+    # The first branch has a checkpoint before each of its nodes still.
+    [before_book] = [at for at, following, _ in history[-4:] if following == ["book"]]
+    assert first("fork", "go on", None, before_book)["said"] == ["Lisbon", "Booking.", "booked Lisbon"]
+
+
+@both_ways
+def test_a_send_to_a_subgraph_that_waits_begins_again(
+    languages: dict[str, Do], began: str, continues: str
+) -> None:
+    first, other = languages[began], languages[continues]
+    started = first("send", "start")
+    assert (started["ran"], started["said"]) == (["ask", "look", "plan"], ["planned"])
+    again = other("send", "go on")
+    # A subgraph's namespace has the id of its task, so that the other language's begins anew, with the same argument.
+    assert again["ran"] == ["ask", "look"]
+    [[question, new]] = again["asked"]
+    assert (question, [[question, new]] == started["asked"]) == ("Book Lisbon?", False)
+    ended = other("send", "resume", {new: "yes"})
+    assert (ended["ran"], ended["said"]) == (["ask"], ["planned", "looked at Lisbon", "Lisbon: yes"])
+    assert first("send", "history") == other("send", "history")
+
+
+def test_javascript_reads_values_of_python_and_writes_what_python_reads(
+    address: str, languages: dict[str, Do]
+) -> None:
+    call = {"name": "book", "args": {"city": "Lisbon"}, "id": "call-1", "type": "tool_call"}
+    usage: Any = {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}
+    same = {
+        "messages": [
+            SystemMessage("Be brief."),
+            HumanMessage([{"type": "text", "text": "Where to?"}], id="1", name="ann"),
+            AIMessage("Lisbon.", id="2", tool_calls=[call], usage_metadata=usage),
+            ToolMessage("full", tool_call_id="call-1", status="error", artifact={"seats": 0}),
+            RemoveMessage(id="1"),
+        ],
+        "set": {"a", "b"},
+        "plain": [None, True, 1.5, -(2**40), "\U0001f600", {}],
+    }
+    number, now = uuid.uuid4(), datetime.now(timezone.utc)
+    other = {"uuid": number, "time": now, "decimal": Decimal("1.50"), "tuple": (1, 2)}
+    became = {"uuid": str(number), "time": now.isoformat(), "decimal": "1.50", "tuple": [1, 2]}
+    graph: Any = StateGraph(Copied).add_node("copies", lambda _: {}).add_edge(START, "copies")
+    with HttpCheckpointSaver(address) as saver:
+        agent = graph.compile(checkpointer=saver, interrupt_before=["copies"])
+        config: Any = {"configurable": {"thread_id": "copy"}}
+        agent.invoke({"value": {**same, **other}}, config)
+        assert languages["javascript"]("copy", "go on")["ran"] == ["copies"]
+        assert agent.get_state(config).values["copy"] == {**same, **became}
 
 
 USE = """

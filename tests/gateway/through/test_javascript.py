@@ -33,7 +33,7 @@ def test_python_reads_and_continues_it(make_saver: MakeSaver, make_remote: MakeR
     store_recorded(direct, "trip", "start")
     pending = saver.get_tuple(TRIP).pending_writes
     [[interrupt]] = [value for _, channel, value in pending if channel == "__interrupt__"]
-    assert interrupt["value"] == "Book Lisbon?"
+    assert interrupt.value == "Book Lisbon?"
     store_recorded(direct, "trip", "yes")
     read = saver.get_tuple(TRIP)
     assert said(read.checkpoint["channel_values"]["messages"]) == BOOKED

@@ -183,12 +183,7 @@ def interrupts_in(writes: Iterable[PendingWrite]) -> list[tuple[str, Any]]:
     ]
 
 
-def interrupt_fields(interrupt: Any) -> Mapping[str, Any]:
-    """Return the fields of an interrupt: Python stores an object, and JavaScript a mapping."""
-    content = interrupt.content if isinstance(interrupt, Stored) else interrupt
-    return content if isinstance(content, Mapping) and "value" in content else {"value": interrupt}
-
-
 def asked(interrupt: Any) -> Any:
     """Return the value of an interrupt, without LangGraph's wrapping."""
-    return interrupt_fields(interrupt)["value"]
+    content = interrupt.content if isinstance(interrupt, Stored) else interrupt
+    return content["value"] if isinstance(content, Mapping) and "value" in content else interrupt

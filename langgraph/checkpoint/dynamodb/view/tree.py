@@ -229,9 +229,6 @@ def _sends(
 
 def _read_send(send: Any) -> Sent:
     content = inside(send)
-    if isinstance(content, Mapping):
-        # JavaScript's.
-        return Sent(_text(content.get("node")), content.get("args"))
     node, argument, *_ = [*content, None, None] if isinstance(content, list) else (None, None)
     return Sent(_text(node), argument)
 
