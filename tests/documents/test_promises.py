@@ -11,6 +11,8 @@ ROOT = Path(__file__).parents[2]
 PROMISES = {
     "gateway.md": {
         "It never opens a value": "test_no_object_is_made_of_what_a_client_sends",
+        "continues threads of the other": "test_a_fork_of_the_others_history_is_continued_by_either",
+        "waits for a human asks again there": "test_parallel_interrupts_are_asked_again_and_resumed_by_their_new_ids",
         "serves this machine only": "test_insecure_is_for_requests_of_this_machine",
         "Everywhere the service itself verifies": "test_nothing_but_a_token_says_who_asks",
         "the client refuses a larger one by name": "test_a_request_that_is_too_large_is_refused_by_its_client",
@@ -60,6 +62,7 @@ PROMISES = {
     },
     "wire.md": {
         "`/openapi.json` has every field": "test_the_description_has_every_endpoint_with_its_model",
+        "clients read the types": "test_javascript_reads_values_of_python_and_writes_what_python_reads",
         "Bytes are base64, in requests of either alphabet": "test_bytes_are_base64_of_either_alphabet",
         "Every operation is idempotent": "test_a_call_succeeds_when_each_request_of_its_service_is_carried_out_twice",
         "at random": "test_not_all_clients_come_back_at_once",
