@@ -40,7 +40,7 @@ from .compose import ItemBuilder
 from .entries import owner_in, with_owner
 from .put import store_segments
 from .reads import ChangedMeanwhileError, LoadedSegments, lost_parts
-from .renew import Use, use_thread, was_noted
+from .renew import Use, is_due, use_thread
 from .thread_item import (
     PinnedEpochError,
     cached_thread,
@@ -280,7 +280,7 @@ def _attempt(
     found = yield from _store_parts(storage, task, parts, thread)
     if found is not None:
         return False, (yield from _merge(storage, task, parts, found, thread))
-    if must_confirm or not was_noted(storage, thread):
+    if must_confirm or is_due(storage, thread):
         seen = yield from confirm_epoch(storage, partition, thread.epoch)
         if not is_confirmed(storage, thread, seen):
             # A deletion came between, and may have removed segments before the update named them. Or a renewal did, and

@@ -123,6 +123,7 @@ class NamespaceReader:
         self._excluded = None if includes_below else below
         self._life = LifeOfThread(storage)
         self._writes: list[Item] = []
+        self._headless: list[Item] = []
         until = items.AFTER_CHECKPOINTS
         if below is not None:
             until = items.after_checkpoint(below) if includes_below else items.checkpoint_prefix(below)
@@ -138,6 +139,11 @@ class NamespaceReader:
     def done(self) -> bool:
         """Whether everything has been read."""
         return self._query.done
+
+    @property
+    def headless(self) -> list[Item]:
+        """The writes that were read so far and have no head."""
+        return [*self._headless, *(self._writes if self.done else ())]
 
     def page(self, at_least: int = 0) -> Op[list[StoredCheckpoint]]:
         """Read pages of `at_least` items until a live checkpoint is complete, or to the end of the namespace."""
@@ -166,6 +172,7 @@ class NamespaceReader:
         """
         checkpoint_id = items.checkpoint_id_of(head)
         writes = [item for item in self._writes if items.checkpoint_id_of(item) == checkpoint_id]
+        self._headless += [item for item in self._writes if items.checkpoint_id_of(item) != checkpoint_id]
         self._writes = []
         if checkpoint_id == self._excluded:
             return []

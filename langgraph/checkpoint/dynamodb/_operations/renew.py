@@ -1,7 +1,8 @@
 """How a thread lives on: a use is noted before anything is stored, and the state of a thread in use is kept whole.
 
 1. Readers see a thread until `alive_until` of its thread item: one ttl after its last use.
-2. Everything that is stored carries the thread's `kept_until` as its expiry: heads, writes, segments, markers.
+2. Heads, writes and segments carry the thread's `kept_until` as their expiry. The thread item and the markers of its
+   namespaces outlive them.
 3. A call that stores notes the use first, once in a tenth of the ttl. If the state is not kept for long enough then, it
    renews the state before, once in about a ttl: it announces a later `kept_until` at the thread item, keeps the state
    until then, and ends.
@@ -23,13 +24,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from .. import protocol
 from .._format import items
 from .._format.items import Item, Partition, expires_before
-from .._format.limits import ATTEMPTS_MAX, PAGE_ITEMS_FIRST, PUT_WAIT_SECONDS_MAX
-from .._format.schema import TTL_ATTRIBUTE
+from .._format.limits import ATTEMPTS_MAX, PUT_WAIT_SECONDS_MAX
 from .._format.segments import reach
 from .._runtime.cache import PUT, RENEWAL, CachedCheckpoint, CachedThread
 from .._runtime.requests import Query
@@ -38,7 +38,7 @@ from .._runtime.storage import Storage
 from ..errors import ThreadBusyError
 from ..protocol import Thread
 from .needs import Before, Needs
-from .reads import AncestorReader, LoadedSegments, StoredCheckpoint, segment_items
+from .reads import AncestorReader, LoadedSegments, NamespaceReader, StoredCheckpoint, segment_items
 from .thread_item import (
     cached_thread,
     checked_thread,
@@ -91,43 +91,35 @@ def use_thread(
     """
     if thread is None:
         thread = yield from (ensure_epoch if use.begins else find_epoch)(storage, use.partition)
-    if thread.life.ttl_seconds is None:
-        return thread
     root = use.partition.root
     for other in _others(storage, use, thread):
         # Many tasks may end at once. What one of them notes need not be noted by the others.
         yield (Wait(other, PUT_WAIT_SECONDS_MAX),)
         thread = storage.cache.thread(root, thread.epoch) or thread
-    is_due = _is_due(storage, thread)
     noted: CachedThread | None = thread
-    if is_due:
+    if is_due(storage, thread):
         with storage.cache.working(RENEWAL, root, storage.clock()):
             noted = yield from _note(storage, use, thread)
-    if noted is None or use.checkpoint_id is None:
+    kept_until = None if noted is None else noted.life.kept_until
+    if noted is None or kept_until is None or use.checkpoint_id is None:
         return noted
     entry = storage.cache.checkpoint(use.partition.pk, use.checkpoint_id) or entry
-    if (yield from _is_short(storage, use, noted, entry)):
+    if (yield from _is_short(storage, use, kept_until, entry)):
         yield from _renew_point(storage, use, noted)
-        if entry is not None:
-            entry = replace(entry, life=noted.life)
-            storage.cache.remember_checkpoint(use.partition.pk, use.checkpoint_id, entry)
+        storage.cache.remember_kept(use.partition.pk, use.checkpoint_id, kept_until)
     return noted
 
 
-def _is_short(storage: Storage, use: Use, thread: CachedThread, entry: CachedCheckpoint | None) -> Op[bool]:
+def _is_short(storage: Storage, use: Use, kept_until: int, entry: CachedCheckpoint | None) -> Op[bool]:
     """Tell whether the checkpoint that a call goes on from is not kept as long as what the call stores."""
-    kept_until = None if entry is None else entry.life.kept_until
-    if entry is None:
-        after = storage.clock() - PUT_WAIT_SECONDS_MAX
-        if storage.cache.under_way(PUT, use.partition.pk, after) is not None:
-            # That stores the checkpoint, or a newer one.
-            return False
-        sk = items.checkpoint_prefix(use.checkpoint_id or "")
-        head = yield from storage.table.get(use.partition.pk, sk)
-        if head is None:
-            return False
-        kept_until = items.expires_at(head)
-    return expires_before(kept_until, thread.life.kept_until)
+    if entry is not None:
+        return expires_before(entry.life.kept_until, kept_until)
+    if storage.cache.under_way(PUT, use.partition.pk, storage.clock() - PUT_WAIT_SECONDS_MAX) is not None:
+        # That stores the checkpoint, or a newer one.
+        return False
+    sk = items.checkpoint_prefix(use.checkpoint_id or "")
+    head = yield from storage.table.get(use.partition.pk, sk)
+    return head is not None and expires_before(items.expires_at(head), kept_until)
 
 
 def _others(storage: Storage, use: Use, thread: CachedThread) -> list[Future[None]]:
@@ -136,7 +128,7 @@ def _others(storage: Storage, use: Use, thread: CachedThread) -> list[Future[Non
     If the thread is dead, that is a put in the root. It may be that of the root checkpoint that the call names, which
     LangGraph puts in the background: what is stored tells whether the call goes on with the thread.
     """
-    if not _is_due(storage, thread):
+    if not is_due(storage, thread):
         return []
     root, now = use.partition.root, storage.clock()
     kinds = [RENEWAL]
@@ -146,14 +138,12 @@ def _others(storage: Storage, use: Use, thread: CachedThread) -> list[Future[Non
     return [each for each in found if each is not None]
 
 
-def was_noted(storage: Storage, thread: CachedThread) -> bool:
-    """Tell whether a use of the thread was noted so recently that what is known of its life is good enough."""
-    return thread.life.ttl_seconds is None or not _is_due(storage, thread)
-
-
-def _is_due(storage: Storage, thread: CachedThread | Thread) -> bool:
-    ttl_seconds = thread.life.ttl_seconds or 0
-    return (thread.life.alive_until or 0) < storage.clock() + ttl_seconds * (1 - 1 / _SHARE)
+def is_due(storage: Storage, thread: CachedThread | Thread) -> bool:
+    """Tell whether a use of a thread was last noted so long ago that another one is to be noted."""
+    life = thread.life
+    if life.ttl_seconds is None or life.alive_until is None:
+        return False
+    return life.alive_until < storage.clock() + life.ttl_seconds * (1 - 1 / _SHARE)
 
 
 def _note(storage: Storage, use: Use, known: CachedThread) -> Op[CachedThread | None]:
@@ -164,7 +154,7 @@ def _note(storage: Storage, use: Use, known: CachedThread) -> Op[CachedThread | 
         if thread is None or thread.is_pending or not protocol.is_reusable(thread.epoch, known.epoch):
             return None
         checked_thread(partition, thread)
-        if not _is_due(storage, thread):
+        if not is_due(storage, thread):
             return cached_thread(storage, partition, thread)
         if not thread.is_alive(now) and not (yield from _goes_on(storage, use, thread, now)):
             yield from ensure_epoch(storage, partition)
@@ -205,11 +195,9 @@ def _renew(storage: Storage, use: Use, thread: Thread) -> Op[None]:
         protocol.check_rule(f"a thread kept until {thread.life.kept_until} may be kept for longer", shorter)
         if (yield from storage.table.try_update(key, protocol.begin_renewal(thread, until))) is not None:
             return
-    root = items.partition_of(use.partition.thread_id)
-    point = yield from _renew_namespace(storage, root, thread, until, Before(), passes_kept=True)
-    if point is not None and (
-        yield from _renew_others(storage, root, thread, until, Needs(point), passes_kept=True)
-    ):
+    renewal = _Renewal(storage, items.partition_of(use.partition.thread_id), thread, until, passes_kept=True)
+    point = yield from renewal.renew_namespace(renewal.root, Before())
+    if point is not None and (yield from renewal.renew_others(Needs(point))):
         yield from storage.table.try_update(key, protocol.end_renewal(thread, until, storage.clock()))
 
 
@@ -221,189 +209,146 @@ def _renew_point(storage: Storage, use: Use, known: CachedThread) -> Op[None]:
     thread = yield from read_thread(storage, use.partition)
     if thread is None or not protocol.is_reusable(thread.epoch, known.epoch):
         return
-    until, root = thread.life.kept_until or 0, items.partition_of(use.partition.thread_id)
+    root = items.partition_of(use.partition.thread_id)
+    renewal = _Renewal(storage, root, thread, thread.life.kept_until or 0, passes_kept=False)
     heads = []
     for partition, checkpoint_id in dict.fromkeys(((use.partition, use.checkpoint_id), (root, use.root_id))):
         query = Query(partition.pk, prefix=items.checkpoint_prefix(checkpoint_id or ""))
         found = (yield from storage.table.query_all(query)) if checkpoint_id else []
         if found and items.is_head(found[0]) and _is_there(storage, found[0], thread):
-            point = StoredCheckpoint(found[0], found[1:])
-            yield from _renew_checkpoint(storage, partition, thread, point, until)
-            heads += [] if partition.namespace else [point.head]
+            yield from renewal.renew_checkpoint(partition, StoredCheckpoint(found[0], found[1:]))
+            heads += [] if partition.namespace else found[:1]
     if heads:
-        yield from _renew_others(storage, root, thread, until, Needs(heads), passes_kept=False)
+        yield from renewal.renew_others(Needs(heads))
 
 
 def _is_there(storage: Storage, head: Item, thread: Thread) -> bool:
     return protocol.is_committed(head, items.BODY, thread) and not items.is_expired(head, storage.clock())
 
 
-def _renew_others(
-    storage: Storage, root: Partition, thread: Thread, until: int, needs: Needs, *, passes_kept: bool
-) -> Op[bool]:
-    """Renew what runs from root checkpoints need in other namespaces; return whether all of it is as it was read."""
+@dataclass(frozen=True)
+class _Renewal:
+    """Keeps parts of a thread until a later time."""
 
-    def renew_marked(marker: Item) -> Op[bool]:
-        marked_until, within = protocol.findable_until(until), marked_namespace(root, marker)
-        if expires_before(items.expires_at(marker), marked_until):
-            yield from extend(storage, items.key_of(marker), marked_until)
-        heads = yield from _renew_namespace(
-            storage, within, thread, until, needs.before(), passes_kept=passes_kept
-        )
-        return heads is not None
+    storage: Storage
+    root: Partition
+    thread: Thread
+    until: int
+    """In epoch seconds."""
+    passes_kept: bool
+    """Whether the newest checkpoint is that which is not kept until then yet. While the state of a thread is being
+    renewed, others store above it."""
 
-    markers = yield from namespace_markers(storage, root)
-    living = [each for each in markers if needs.has_call(items.text(each, items.STARTED_FROM))]
-    renewed = yield from gather([renew_marked(each) for each in living])
-    return all(renewed)
+    def renew_others(self, needs: Needs) -> Op[bool]:
+        """Renew what runs from root checkpoints need in other namespaces; return whether all is as it was read."""
+        markers = yield from namespace_markers(self.storage, self.root)
+        living = [each for each in markers if needs.has_call(items.text(each, items.STARTED_FROM))]
+        renewed = yield from gather([self._renew_marked(each, needs.before()) for each in living])
+        return all(renewed)
 
+    def _renew_marked(self, marker: Item, before: Before) -> Op[bool]:
+        within, marked_until = marked_namespace(self.root, marker), protocol.findable_until(self.until)
+        if expires_before(items.expires_at(marker), marked_until) and (
+            yield from extend(self.storage, items.key_of(marker), marked_until)
+        ):
+            known = CachedThread(self.thread.epoch, self.thread.life)
+            self.storage.cache.remember_namespace(self.root.pk, known, within.namespace, marked_until)
+        return (yield from self.renew_namespace(within, before)) is not None
 
-def _renew_namespace(
-    storage: Storage, partition: Partition, thread: Thread, until: int, before: Before, *, passes_kept: bool
-) -> Op[list[Item] | None]:
-    """Renew the newest committed checkpoint, and those that `before` picks.
+    def renew_namespace(self, partition: Partition, before: Before) -> Op[list[Item] | None]:
+        """Renew the newest committed checkpoint, and those that `before` picks.
 
-    Args:
-        storage: The storage.
-        partition: The namespace.
-        thread: The thread.
-        until: Until when they are to be kept, in epoch seconds.
-        before: Picks what else is needed.
-        passes_kept: Whether the newest is that which is not kept until then yet. While a renewal is under way, others
-            store above it.
+        Returns:
+            The heads of the newest ones, down to the renewed one; `None` if something has changed since it was read.
+        """
+        newest, has_newest = list[Item](), False
+        reader = NamespaceReader(self.storage, partition, as_ancestors=True)
+        while not (reader.done or (has_newest and before.is_done)):
+            for each in (yield from reader.next_page()):
+                if not _is_there(self.storage, each.head, self.thread):
+                    continue
+                if not before.picks(each.checkpoint_id) and has_newest:
+                    continue
+                is_short = expires_before(items.expires_at(each.head), self.until)
+                if not (yield from self.renew_checkpoint(partition, each)):
+                    return None
+                if not has_newest:
+                    newest.append(each.head)
+                    self.storage.cache.remember_kept(partition.pk, each.checkpoint_id, self.until)
+                    has_newest = is_short or not self.passes_kept
+        # Writes may come before their head, so those of none belong to the newest state.
+        return newest if (yield from self._renew_items(partition, reader.headless)) else None
 
-    Returns:
-        The heads of the newest ones, down to the renewed one; `None` if something has changed since it was read.
-    """
-    newest, has_newest, writes = list[Item](), False, list[Item]()
-    query = Query(
-        partition.pk,
-        between=(items.CHECKPOINTS, items.AFTER_CHECKPOINTS),
-        descending=True,
-        first_page=PAGE_ITEMS_FIRST,
-    )
-    while not query.done:
-        for item in (yield from storage.table.query_page(query)):
-            if not items.is_head(item):
-                writes.append(item)
-                continue
-            # Writes sort behind their head. They may come before it, so those of none belong to the newest state.
-            name = items.checkpoint_id_of(item)
-            own = [each for each in writes if items.checkpoint_id_of(each) == name]
-            early = [] if has_newest else [each for each in writes if each not in own]
-            writes = []
-            if not (yield from _renew_items(storage, partition, thread, early, until)):
-                return None
-            if not _is_there(storage, item, thread):
-                continue
-            if not before.picks(name) and has_newest:
-                continue
-            is_short = expires_before(items.expires_at(item), until)
-            checkpoint = StoredCheckpoint(item, own)
-            if not (yield from _renew_checkpoint(storage, partition, thread, checkpoint, until)):
-                return None
-            if not has_newest:
-                newest.append(item)
-                storage.cache.remember_kept(partition.pk, name, until)
-                has_newest = is_short or not passes_kept
-            if has_newest and before.is_done:
-                return newest
-    is_done = has_newest or (yield from _renew_items(storage, partition, thread, writes, until))
-    return newest if is_done else None
+    def renew_checkpoint(self, partition: Partition, checkpoint: StoredCheckpoint) -> Op[bool]:
+        """Renew a checkpoint with what it needs, the head last; return whether all of it is as it was read."""
+        if not (yield from self._renew_items(partition, checkpoint.writes)):
+            return False
+        yield from self._extend_ancestors(partition, checkpoint.head)
+        return (yield from self._renew_items(partition, [checkpoint.head]))
 
+    def _renew_items(self, partition: Partition, some: Sequence[Item]) -> Op[bool]:
+        """Renew heads or writes with their segments, but for those that have lost one; tell if all are as read."""
+        now = self.storage.clock()
+        short = [
+            each
+            for each in some
+            if not items.is_expired(each, now, as_ancestor=True) and not self._is_kept(each)
+        ]
+        whole = (yield from self._extend_named(partition, short)) if short else []
+        renewed = yield from gather([self._renew_item(each) for each in whole])
+        return all(renewed)
 
-def _renew_checkpoint(
-    storage: Storage, partition: Partition, thread: Thread, checkpoint: StoredCheckpoint, until: int
-) -> Op[bool]:
-    """Renew a checkpoint with what it needs, the head last; return whether all of it is as it was read."""
-    if not (yield from _renew_items(storage, partition, thread, checkpoint.writes, until)):
-        return False
-    yield from _extend_ancestors(storage, partition, thread.epoch, checkpoint.head, until)
-    return (yield from _renew_items(storage, partition, thread, [checkpoint.head], until))
+    def _is_kept(self, item: Item) -> bool:
+        """Tell whether an item is kept until then, for readers too."""
+        return not expires_before(items.expires_at(item), self.until) and items.SHOWN_UNTIL not in item
 
+    def _renew_item(self, item: Item) -> Op[bool]:
+        renew = protocol.renew(item, self.until)
+        other = yield from self.storage.table.try_update(items.key_of(item), renew)
+        return other is None or (bool(other) and self._is_kept(other))
 
-def _renew_items(
-    storage: Storage, partition: Partition, thread: Thread, some: Sequence[Item], until: int
-) -> Op[bool]:
-    """Renew heads or writes with their segments, but for those that have lost one; tell whether all are as read."""
-    now = storage.clock()
-    short = [
-        each
-        for each in some
-        if not items.is_expired(each, now, as_ancestor=True) and not _is_kept(each, until)
-    ]
-    if not short:
-        return True
-    whole = yield from _extend_named(storage, partition, thread.epoch, short, until)
-    renewed = yield from gather([_renewed(storage, each, until) for each in whole])
-    return all(renewed)
+    def _extend_named(self, partition: Partition, members: Sequence[Item]) -> Op[list[Item]]:
+        """Extend the segments that heads and writes name, where they would expire first.
 
+        Returns:
+            Those of the items that have lost no segment. The others must not outlive what they have lost.
+        """
+        storage, until, loaded = self.storage, self.until, LoadedSegments(partition.pk)
+        yield from loaded.read_indexes(storage, items.named_ids(members))
+        reached = {items.sort_key(each): reach(items.named_ids([each]), loaded.contents) for each in members}
+        wanted = {each for ids in reached.values() for each in ids}
+        cached = storage.cache.segments(partition.pk, self.thread.epoch, wanted)
+        expiries = {each: segment.chunk.expires_at for each, segment in cached.items()}
+        read = yield from segment_items(storage.table, partition.pk, wanted - cached.keys())
+        expiries |= {items.segment_id_of(each): items.expires_at(each) for each in read}
+        short = {each for each, expires_at in expiries.items() if expires_before(expires_at, until)}
+        gone = (wanted - expiries.keys()) | (yield from extend_segments(storage, partition, short, until))
+        for each in (cached.keys() & short) - gone:
+            cached[each].chunk.expires_at = until
+        whole = [each for each in members if gone.isdisjoint(reached[items.sort_key(each)])]
+        expiries |= dict.fromkeys(short - gone, until)
+        loose = [each for each in items.named_ids(whole) if expires_before(expiries.get(each, 0), until)]
+        protocol.check_rule("what is renewed may name segments that are kept as long", loose)
+        return whole
 
-def _is_kept(item: Item, until: int) -> bool:
-    """Tell whether an item is kept until then, for readers too."""
-    return not expires_before(items.expires_at(item), until) and items.SHOWN_UNTIL not in item
+    def _extend_ancestors(self, partition: Partition, head: Item) -> Op[None]:
+        """Extend the ancestors that a head's delta channels are rebuilt from, if the head is not kept until then.
 
-
-def _renewed(storage: Storage, item: Item, until: int) -> Op[bool]:
-    other = yield from storage.table.try_update(items.key_of(item), protocol.renew(item, until))
-    return other is None or (bool(other) and _is_kept(other, until))
-
-
-# What heads and writes need
-
-
-def _extend_named(
-    storage: Storage, partition: Partition, epoch: bytes, members: Sequence[Item], until: int
-) -> Op[list[Item]]:
-    """Extend the segments that heads and writes name, where they would expire first.
-
-    Returns:
-        Those of the items that have lost no segment. The others must not outlive what they have lost.
-    """
-    loaded = LoadedSegments(partition.pk)
-    yield from loaded.read_indexes(storage, items.named_ids(members))
-    reached = {items.sort_key(each): reach(items.named_ids([each]), loaded.contents) for each in members}
-    wanted = {each for ids in reached.values() for each in ids}
-    cached = storage.cache.segments(partition.pk, epoch, wanted)
-    expiries = {each: segment.chunk.expires_at for each, segment in cached.items()}
-    read = yield from segment_items(storage.table, partition.pk, wanted - cached.keys())
-    expiries |= {items.segment_id_of(each): items.number(each, TTL_ATTRIBUTE) for each in read}
-    short = [each for each, expires_at in expiries.items() if expires_before(expires_at, until)]
-    gone = (wanted - expiries.keys()) | (yield from extend_segments(storage, partition, short, until))
-    for each in (cached.keys() & set(short)) - gone:
-        cached[each].chunk.expires_at = until
-    whole = [each for each in members if gone.isdisjoint(reached[items.sort_key(each)])]
-    expiries |= dict.fromkeys(set(short) - gone, until)
-    loose = [each for each in items.named_ids(whole) if expires_before(expiries.get(each, 0), until)]
-    protocol.check_rule("what is renewed may name segments that are kept as long", loose)
-    return whole
-
-
-def _extend_ancestors(
-    storage: Storage, partition: Partition, epoch: bytes, head: Item, until: int
-) -> Op[None]:
-    """Extend the ancestors that a head's delta channels are rebuilt from, if the head is not kept until then.
-
-    They are kept as long as the head, since this comes before the head is. Readers do not see them for longer.
-    """
-    last = items.text(head, items.REBUILT_FROM)
-    if last is None or not expires_before(items.expires_at(head), until):
-        return
-    ancestors = AncestorReader(storage, partition, below=items.checkpoint_id_of(head))
-    path = yield from ancestors.back(head, last)
-    if last and (not path or path[-1].checkpoint_id != last):
-        # One of them is missing. Reading the delta channels raises the error.
-        return
-    short = [
-        each
-        for checkpoint in path
-        for each in checkpoint.members
-        if expires_before(items.expires_at(each), until)
-    ]
-    whole = yield from _extend_named(storage, partition, epoch, short, until)
-    writes = [each for each in whole if not items.is_head(each)]
-    yield from gather([extend(storage, items.key_of(each), until) for each in writes])
-    changes = [
-        (items.key_of(each), protocol.extend_ancestor(each, until)) for each in whole if items.is_head(each)
-    ]
-    yield from gather([storage.table.try_update(key, change) for key, change in changes])
+        They are kept as long as the head, since this comes before the head is. Readers do not see them for longer.
+        """
+        last, table, until = items.text(head, items.REBUILT_FROM), self.storage.table, self.until
+        if last is None or not expires_before(items.expires_at(head), until):
+            return
+        ancestors = AncestorReader(self.storage, partition, below=items.checkpoint_id_of(head))
+        path = yield from ancestors.back(head, last)
+        if last and (not path or path[-1].checkpoint_id != last):
+            # One of them is missing. Reading the delta channels raises the error.
+            return
+        members = [item for each in path for item in each.members]
+        short = [each for each in members if expires_before(items.expires_at(each), until)]
+        whole = yield from self._extend_named(partition, short)
+        writes = [each for each in whole if not items.is_head(each)]
+        yield from gather([extend(self.storage, items.key_of(each), until) for each in writes])
+        heads = [each for each in whole if items.is_head(each)]
+        changes = [(items.key_of(each), protocol.extend_ancestor(each, until)) for each in heads]
+        yield from gather([table.try_update(key, change) for key, change in changes])
