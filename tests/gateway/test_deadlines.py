@@ -8,10 +8,9 @@ from concurrent.futures import Future
 
 import pytest
 
+from langgraph.checkpoint.dynamodb._format.wire import DEADLINE_HEADER
 from langgraph.checkpoint.dynamodb._runtime.steps import Wait
 from langgraph.checkpoint.dynamodb.gateway import Limits
-from langgraph.checkpoint.dynamodb.gateway.asking import DEADLINE_HEADER
-from langgraph.checkpoint.dynamodb.http import exchange
 from tests.gateway.conftest import MakeClient, Script
 
 
@@ -39,7 +38,3 @@ async def test_what_has_begun_ends_when_its_time_is_over(
         answer = await client.post("/checkpoints/delete-thread", json={"thread_id": "t"}, headers=headers)
     assert answer.status_code == 504
     assert (len(script.asked), script.running) == (1, 0)
-
-
-def test_both_sides_call_the_header_the_same() -> None:
-    assert exchange.DEADLINE == DEADLINE_HEADER

@@ -21,6 +21,7 @@ from langgraph.checkpoint.dynamodb import (
 )
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Life
+from langgraph.checkpoint.dynamodb._format.wire import DEADLINE_HEADER
 from langgraph.checkpoint.dynamodb._operations.copy import copy_part, copy_thread
 from langgraph.checkpoint.dynamodb._operations.delete import delete_thread, prune
 from langgraph.checkpoint.dynamodb._operations.put import put as put_core
@@ -31,7 +32,6 @@ from langgraph.checkpoint.dynamodb._runtime.cache import CachedThread
 from langgraph.checkpoint.dynamodb._runtime.drivers import Runner
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.gateway import Principal, create_gateway, serving, thread_calls
-from langgraph.checkpoint.dynamodb.gateway.asking import DEADLINE_HEADER
 from langgraph.checkpoint.dynamodb.gateway.call import endpoints_of
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 from langgraph.checkpoint.dynamodb.gateway.serving import RIGHTS

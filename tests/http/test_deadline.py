@@ -8,8 +8,9 @@ from types import SimpleNamespace
 import httpx
 import pytest
 
+from langgraph.checkpoint.dynamodb._format.wire import DEADLINE_HEADER
 from langgraph.checkpoint.dynamodb._runtime import attempts
-from langgraph.checkpoint.dynamodb.http.exchange import DEADLINE, Exchange, ServiceClock
+from langgraph.checkpoint.dynamodb.http.exchange import Exchange, ServiceClock
 from langgraph.checkpoint.dynamodb.http.node_cache import CACHE_TIMEOUT_SECONDS
 from tests.http.conftest import call
 
@@ -25,7 +26,7 @@ def test_a_deadline_is_by_the_clock_of_the_service() -> None:
     clock.learn(_date(5000.0))
     now = 1010.0
     # Ten seconds later there, and for as long as is waited, less what is not sure of the service's clocks.
-    assert float(clock.headers()[DEADLINE]) == 5010.0 + 29.75
+    assert float(clock.headers()[DEADLINE_HEADER]) == 5010.0 + 29.75
 
 
 def test_of_many_responses_the_closest_counts() -> None:
@@ -36,10 +37,10 @@ def test_of_many_responses_the_closest_counts() -> None:
         now = at + seconds
         clock.learn(_date(float(int(100.7 + at + seconds))))
     now = 20.0
-    assert 120.0 < float(clock.headers()[DEADLINE]) - 29.75 <= 120.7
+    assert 120.0 < float(clock.headers()[DEADLINE_HEADER]) - 29.75 <= 120.7
     # The service's clock was set back by a minute.
     clock.learn(_date(60.0))
-    assert float(clock.headers()[DEADLINE]) == 60.0 + 29.75
+    assert float(clock.headers()[DEADLINE_HEADER]) == 60.0 + 29.75
 
 
 @pytest.mark.parametrize("timeout", [0.5, CACHE_TIMEOUT_SECONDS, 30.0])
@@ -47,7 +48,7 @@ def test_a_request_that_is_not_late_is_in_time(timeout: float) -> None:
     clock = ServiceClock(timeout, lambda: 0.0)
     clock.learn(_date(0.0))
     # The header has whole seconds: the service's clock may be at any time of this one.
-    assert 0.999 < float(clock.headers()[DEADLINE]) <= max(1.0, timeout)
+    assert 0.999 < float(clock.headers()[DEADLINE_HEADER]) <= max(1.0, timeout)
 
 
 def test_what_is_no_date_changes_nothing() -> None:

@@ -13,6 +13,9 @@ else:
 WIRE_VERSION = 3
 """The version of the wire. `GET /about` tells it. It changes only if a client of today could not go on."""
 DIGEST_BYTES = 16
+REQUEST_ID_HEADER = "X-Request-Id"
+DEADLINE_HEADER = "X-Deadline"
+"""Until when the client waits, by the service's clock. The service does not carry out a request that arrives later."""
 
 _LEVEL = 3
 # zstd finds what is equal within a window, which therefore has to hold the base and the value. This is the smallest

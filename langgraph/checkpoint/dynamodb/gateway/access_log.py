@@ -21,6 +21,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from .._format.wire import REQUEST_ID_HEADER
 from ..observe.cloudwatch import BoundedTenants
 from . import problems
 from .asking import Trail
@@ -117,7 +118,6 @@ class Metrics:
 access = logging.getLogger(f"{__name__}.access")
 logger = logging.getLogger(__name__)
 
-REQUEST_ID_HEADER = "X-Request-Id"
 # Ids that are safe in a log and in a header. Others are replaced.
 _HARMLESS = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _OTHER = "other"

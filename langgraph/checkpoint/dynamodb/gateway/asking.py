@@ -23,6 +23,7 @@ from typing import Any
 
 from starlette.datastructures import Headers
 
+from .._format.wire import DEADLINE_HEADER
 from .._runtime.attempts import Attempts
 from .._runtime.clients import Clients
 from .._runtime.connection import READS, TableAccounting
@@ -33,7 +34,6 @@ from ..errors import CheckpointerError
 from .limits import Slot
 from .problems import ProblemError, no_response
 
-DEADLINE_HEADER = "X-Deadline"
 # What is left of the client's time for the response.
 _RESPONSE_SECONDS = 0.5
 _ACCOUNTING = TableAccounting()

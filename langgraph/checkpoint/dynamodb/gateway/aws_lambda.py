@@ -16,7 +16,8 @@ import boto3
 from mangum import Mangum
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .access_log import REQUEST_ID_HEADER, problem_response
+from .._format.wire import REQUEST_ID_HEADER
+from .access_log import problem_response
 from .problems import MEDIA_TYPE, ProblemError
 from .settings import configured_gateway
 

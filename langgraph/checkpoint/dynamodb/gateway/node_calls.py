@@ -20,7 +20,7 @@ from ..errors import CheckpointerConfigurationError, CheckpointerError
 from .call import MANY_MAX, Argument, Bytes, Response, named_by, serve
 from .memory_calls import Recent, Room
 from .opaque import OpaqueValue, Value, opaque_storage
-from .serving import Serving
+from .serving import Serving, check_begins
 
 if TYPE_CHECKING:
     from ..saver import DynamoDBSaver
@@ -157,7 +157,7 @@ def clear(
     """Delete the values of namespaces, each by itself; null: of all that begin with the prefix."""
     if namespaces is None:
         # Also one that is not given: it is that of all.
-        it.who.check_namespace(prefix or ())
+        check_begins(prefix or (), it.who.labels)
     return entries.clear(replace(it.cache, prefix=prefix or () if namespaces is None else ()), namespaces)
 
 

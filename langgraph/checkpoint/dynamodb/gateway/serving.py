@@ -111,24 +111,9 @@ class Principal:
         """The labels that the namespaces of the principal's memories begin with: LangGraph refuses a dot in one."""
         return tuple(map(label_of, self.labels))
 
-    def check_namespace(self, namespace: Sequence[str]) -> None:
-        """Raise if a namespace of cached nodes does not begin with the principal's labels.
 
-        Raises:
-            ProblemError: It does not.
-        """
-        _check_begins(namespace, self.labels)
-
-    def check_memories(self, namespace: Sequence[str]) -> None:
-        """Raise if a namespace of memories, or a prefix to delete, does not begin with the principal's labels.
-
-        Raises:
-            ProblemError: It does not.
-        """
-        _check_begins(namespace, self.memory_labels)
-
-
-def _check_begins(namespace: Sequence[str], labels: tuple[str, ...]) -> None:
+def check_begins(namespace: Sequence[str], labels: tuple[str, ...]) -> None:
+    """Raise if a namespace, or a prefix to delete, does not begin with a principal's labels."""
     if tuple(namespace[: len(labels)]) != labels:
         raise forbidden(
             "this reaches memories or cached nodes that are not of these credentials; their namespaces begin with"
@@ -197,12 +182,12 @@ class Reach:
                     says = "this names another owner than these credentials are bound to; leave owner out"
                     raise forbidden(says)
             case "memories":
-                self.who.check_memories(name)
+                check_begins(name, self.who.memory_labels)
             case "searched":
                 # Only the principal's own are found under it.
                 pass
             case _:
-                self.who.check_namespace(name)
+                check_begins(name, self.who.labels)
         return name
 
     def _check(self, name: str, kind: str, kinds: str) -> None:

@@ -28,6 +28,7 @@ from pydantic_core import PydanticSerializationError, to_json
 from .. import errors
 from .._format import items
 from .._format.labels import name_of
+from .._format.wire import DEADLINE_HEADER, REQUEST_ID_HEADER
 from .._runtime.attempts import Attempts
 from .._runtime.failures import THROTTLED
 from .._runtime.steps import Call, Op
@@ -197,8 +198,6 @@ def compressed(data: bytes) -> bytes:
     return zstd.compress(data, _ZSTD_LEVEL)
 
 
-REQUEST_ID = "X-Request-Id"
-
 # Statuses of a gateway, or of a proxy in front of it, that cannot serve a request at the moment.
 _PASSING = frozenset({429, 502, 503, 504})
 # API Gateway's status if Lambda has no room for an invocation. A gateway's own has a problem, and stays.
@@ -233,7 +232,7 @@ def failure_of(response: RawResponse, url: str, request_id: str) -> Exception:
     problem, status = _problem(response), response.status_code
     code = problem.get("code")
     failure.code = code if isinstance(code, str) else None
-    failure.request_id = response.headers.get(REQUEST_ID) or request_id
+    failure.request_id = response.headers.get(REQUEST_ID_HEADER) or request_id
     if status in _PASSING or (status == _PASSING_WITHOUT_PROBLEM and not problem):
         return TurnedAwayError(failure, _after_seconds(response))
     return failure
@@ -263,7 +262,7 @@ def _failure(response: RawResponse, url: str, request_id: str) -> CheckpointerEr
             " gateway's body_bytes_max, 64 MiB by default (nginx: client_max_body_size 64m), or keep less in the state"
         )
         return CheckpointerConfigurationError(msg)
-    request_id = response.headers.get(REQUEST_ID) or request_id
+    request_id = response.headers.get(REQUEST_ID_HEADER) or request_id
     named = _named_error(problem)
     if named is not None:
         if sys.version_info >= (3, 11):
@@ -318,8 +317,6 @@ _ABOUT = "about"
 _THREAD = "X-Thread"
 _THREAD_CHARACTERS = 16
 _HEADERS = {"Accept-Encoding": ENCODING, "User-Agent": "langgraph-dynamodb"}
-# Until when the client waits, by the service's clock. The service does not carry out a request that arrives later.
-DEADLINE = "X-Deadline"
 # The clocks of a service's processes differ by a little.
 _UNSURE_SECONDS = 0.25
 # `Date` has whole seconds.
@@ -342,7 +339,7 @@ class ServiceClock:
         if self._ahead_seconds is None:
             return {}
         waits_seconds = max(self._timeout - _UNSURE_SECONDS, _DATE_SECONDS)
-        return {DEADLINE: f"{self._clock() + self._ahead_seconds + waits_seconds:.3f}"}
+        return {DEADLINE_HEADER: f"{self._clock() + self._ahead_seconds + waits_seconds:.3f}"}
 
     def learn(self, headers: Mapping[str, str]) -> None:
         """Set the clock by the headers of a response."""
@@ -366,7 +363,7 @@ class Exchange:
         self._retry_seconds = 0.0 if call.is_sent_once else retry_seconds
         # One id for all attempts, by which the logs of the gateway and of proxies can be searched.
         self.request_id = uuid.uuid4().hex
-        headers = {**_HEADERS, REQUEST_ID: self.request_id}
+        headers = {**_HEADERS, REQUEST_ID_HEADER: self.request_id}
         self._asked = asked_in(call)
         self._request: dict[str, Any] = {"method": "GET", "url": f"{url}/{_ABOUT}", "headers": headers}
         if self._asked is not None:
