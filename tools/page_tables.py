@@ -10,10 +10,8 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-
-from pydantic.fields import FieldInfo
 
 from langgraph.checkpoint.dynamodb._format.attributes import ATTRIBUTES, Holds
 from langgraph.checkpoint.dynamodb.gateway.app import ENDPOINTS
@@ -39,19 +37,12 @@ def _attributes() -> Iterator[str]:
 
 
 def _endpoints() -> Iterator[str]:
-    """Yield a row for each endpoint: the right that it needs, and the fields of its messages."""
-    yield "| endpoint | right | request | response |"
-    yield "|---|---|---|---|"
-    for each in ENDPOINTS:
-        response = each.response.json_schema().get("properties", ())
-        cells = (f"`{each.name}`", each.right or "", _fields(each.arguments.model_fields), _names(response))
-        yield f"| {' | '.join(cells)} |"
-
-
-def _fields(fields: Mapping[str, FieldInfo]) -> str:
-    required = _names([name for name, field in fields.items() if field.is_required()])
-    optional = _names([name for name, field in fields.items() if not field.is_required()])
-    return "; ".join(filter(None, [required, optional and f"optional {optional}"]))
+    """Yield a row for each right: the endpoints that need it."""
+    yield "| right | endpoints |"
+    yield "|---|---|"
+    for right in dict.fromkeys(each.right for each in ENDPOINTS):
+        names = _names(each.name for each in ENDPOINTS if each.right == right)
+        yield f"| {right or 'that of each operation'} | {names} |"
 
 
 def _names(names: Iterable[str]) -> str:
