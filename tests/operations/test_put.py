@@ -354,6 +354,20 @@ def test_small_values_that_steps_leave_alone_are_written_once(harness: Harness, 
     assert sum(units[1:]) <= 2 * len(units)
 
 
+def test_small_values_are_not_stored_apart_where_the_others_do_not_fit_into_the_head(
+    harness: Harness, process: Process
+) -> None:
+    rng = random.Random(1)
+    values: dict[str, Any] = {f"field {number}": _text(rng) for number in range(1_500)}
+    harness.run(process.put("1", values))
+    values |= {f"field {number}": _text(rng) for number in range(1_200)}
+    harness.run(process.put("2", values, "1", [f"field {number}" for number in range(1_200)]))
+    assert harness.process().values() == values
+    # Nothing was stored that no head names.
+    named = items.named_ids(harness.items("C#").values())
+    assert {*harness.items("S#")} == {items.segment_sk(each) for each in named}
+
+
 @pytest.mark.parametrize("codec", [CODEC, ENCRYPTED], ids=["plain", "encrypted"])
 @given(data=st.data())
 @settings(max_examples=20, deadline=None)

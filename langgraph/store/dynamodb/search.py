@@ -94,11 +94,10 @@ def search(storage: StoreStorage, wanted: Search) -> Op[list[Scored]]:
     if not wanted.limit:
         return []
     listings: Listings[SearchListing] = storage.listings
-    budget = Budget(storage, wanted.namespace)
     listing, skipped = listings.take(wanted.signature, wanted.offset, storage.clock()), 0
     if listing is None:
         listing, skipped = listings.begin(_listing(storage, wanted)), wanted.offset
-    found = yield from listing.next(storage, skipped + wanted.limit, budget)
+    found = yield from listing.next(skipped + wanted.limit)
     if len(found) == skipped + wanted.limit and listing.has_all:
         listings.keep(wanted.signature, wanted.needed, listing, storage.clock())
     return found[skipped:]
@@ -118,6 +117,8 @@ class SearchListing(ABC):
         self.namespace = wanted.namespace
         self.read_at = storage.clock()
         self.changes_before = 0
+        self._storage = storage
+        self._budget = Budget(storage, wanted.namespace)
         self._wanted = wanted
         self._start = wanted.start()
         # Memories that are not opened, in order, and those that are and match.
@@ -135,33 +136,41 @@ class SearchListing(ABC):
         opened = (loaded.memory for loaded, _ in self._matches)
         return sum(_MEMORY_BYTES + item_bytes(each.item) for each in (*self._unopened, *opened))
 
-    @abstractmethod
-    def next(self, storage: StoreStorage, count: int, budget: Budget) -> Op[list[Scored]]:
+    def next(self, count: int) -> Op[list[Scored]]:
         """Return the next memories that match: so many, or all that are left."""
+        self._budget = Budget(self._storage, self.namespace)
+        return self._next(count)
 
-    def _read(self, storage: StoreStorage, budget: Budget) -> Op[list[StoredMemory]]:
+    @abstractmethod
+    def _next(self, count: int) -> Op[list[Scored]]: ...
+
+    def _read(self) -> Op[list[StoredMemory]]:
         """Read the memories under the namespace, in order."""
-        found = yield from read_under(storage, self.namespace, keys.MEMORIES, budget)
-        return self._living(storage, found)
+        found = yield from read_under(self._storage, self.namespace, keys.MEMORIES, self._budget)
+        return self._living(found)
 
-    def _living(self, storage: StoreStorage, found: Iterable[Item]) -> list[StoredMemory]:
+    def _living(self, found: Iterable[Item]) -> list[StoredMemory]:
         """Return the memories in items that are yet to be returned, in order."""
-        memories = [
-            each for each in (parse_memory(item, storage.clock()) for item in found) if each is not None
-        ]
+        now = self._storage.clock()
+        memories = [each for each in (parse_memory(item, now) for item in found) if each is not None]
         places = [(self._wanted.place(each, keys.parse_address(each.item)), each) for each in memories]
         later = [each for each in places if self._start is None or each[0] > self._start]
         return [memory for _, memory in sorted(later, key=itemgetter(0))]
 
-    def _open_matching(self, storage: StoreStorage, count: int, budget: Budget) -> Op[list[Scored]]:
+    def _open_matching(self, count: int) -> Op[list[Scored]]:
         """Open memories in order until so many match, and return these."""
         group = _GROUP if self._wanted.filter else max(1, count)
         while len(self._matches) < count and self._unopened:
-            opened = yield from _open(storage, [each.item for each in self._unopened[:group]], budget)
+            opened = yield from self._open([each.item for each in self._unopened[:group]])
             del self._unopened[:group]
             self._matches += [(each, None) for each in opened if matches(each.value, self._wanted.filter)]
         found, self._matches = self._matches[:count], self._matches[count:]
         return found
+
+    def _open(self, found: Iterable[Item]) -> Op[list[LoadedMemory]]:
+        loaded = [each for each in (yield from load(self._storage, found)) if each is not None]
+        self._budget.take(sum(each.segment_bytes for each in loaded))
+        return loaded
 
 
 class _ByTime(SearchListing):
@@ -169,21 +178,21 @@ class _ByTime(SearchListing):
 
     _is_read = False
 
-    def next(self, storage: StoreStorage, count: int, budget: Budget) -> Op[list[Scored]]:
+    def _next(self, count: int) -> Op[list[Scored]]:
         if not self._is_read:
-            self._unopened = yield from self._read(storage, budget)
+            self._unopened = yield from self._read()
             self._is_read = True
-        return (yield from self._open_matching(storage, count, budget))
+        return (yield from self._open_matching(count))
 
 
 class _ByKey(SearchListing):
     """A search in the order of keys: no more is read than is returned."""
 
-    def next(self, storage: StoreStorage, count: int, budget: Budget) -> Op[list[Scored]]:
+    def _next(self, count: int) -> Op[list[Scored]]:
         start = self._start
         prefix = keys.path_prefix(keys.MEMORIES, self.namespace)
         found: list[Scored] = []
-        for pk in (yield from partitions_under(storage, self.namespace)):
+        for pk in (yield from partitions_under(self._storage, self.namespace)):
             if start is not None and pk < start[0]:
                 continue
             first = max(prefix, start[1]) if start is not None and pk == start[0] else prefix
@@ -192,14 +201,14 @@ class _ByKey(SearchListing):
             query = Query(
                 pk,
                 between=(first, keys.after(prefix)),
-                consistent=storage.consistent_read,
+                consistent=self._storage.consistent_read,
                 first_page=max(PAGE_ITEMS_FIRST, count + 1),
             )
             while not query.done and len(found) < count:
-                page = yield from storage.table.query_page(query)
-                budget.take(sum(map(item_bytes, page)))
-                self._unopened = self._living(storage, page)
-                found += yield from self._open_matching(storage, count - len(found), budget)
+                page = yield from self._storage.table.query_page(query)
+                self._budget.take(sum(map(item_bytes, page)))
+                self._unopened = self._living(page)
+                found += yield from self._open_matching(count - len(found))
         # What else was read is less than a page, and is read again.
         self._unopened, self._matches = [], []
         if found:
@@ -244,58 +253,48 @@ class _ByScore(SearchListing):
             + _SCORE_BYTES * scores
         )
 
-    def next(self, storage: StoreStorage, count: int, budget: Budget) -> Op[list[Scored]]:
+    def _next(self, count: int) -> Op[list[Scored]]:
         if self._candidates is None:
             compare = self._query.vectors.candidates
             self._candidates = yield from compare(
-                storage, self.namespace, count, self._query.embedding, budget
+                self._storage, self.namespace, count, self._query.embedding, self._budget
             )
             best = {place: max(scores.values()) for place, scores in self._candidates.scores.items()}
             self._ranked = sorted(best, key=lambda each: (-best[each], each))
-        yield from self._open_best(storage, self._candidates, count, budget)
+        yield from self._open_best(self._candidates, count)
         if len(self._scored) < count and not self._is_all_scored:
-            yield from self._score_rest(storage, self._candidates, count, budget)
+            yield from self._score_rest(self._candidates, count)
         self._scored.sort(key=lambda each: (-each[1], each[0].address.pk, each[0].address.sk))
         found: list[Scored] = [*self._scored[:count]]
         del self._scored[:count]
-        return found + (yield from self._open_matching(storage, count - len(found), budget))
+        return found + (yield from self._open_matching(count - len(found)))
 
-    def _open_best(
-        self, storage: StoreStorage, candidates: Candidates, count: int, budget: Budget
-    ) -> Op[None]:
+    def _open_best(self, candidates: Candidates, count: int) -> Op[None]:
         """Open the memories with the best scores, until enough match and none of the others can be better."""
         group = _GROUP if self._wanted.filter else count
         while self._ranked:
             bound = max(candidates.scores[self._ranked[0]].values())
             if sum(score >= bound for _, score in self._scored) >= count:
                 break
-            read = yield from self._items(storage, candidates, self._ranked[:group], budget)
+            read = yield from self._items(candidates, self._ranked[:group])
             del self._ranked[:group]
-            yield from self._score(storage, candidates, read, budget)
+            yield from self._score(candidates, read)
 
-    def _items(
-        self,
-        storage: StoreStorage,
-        candidates: Candidates,
-        places: Sequence[tuple[str, str]],
-        budget: Budget,
-    ) -> Op[list[Item]]:
+    def _items(self, candidates: Candidates, places: Sequence[tuple[str, str]]) -> Op[list[Item]]:
         """Read memories: the first groups by their keys, and then all by a query, if the search may read as much."""
         expected_bytes = self._group_bytes // max(1, self._opened) * len(candidates.scores)
-        if self._memories is None and self._groups >= _GROUPS_BY_KEY and budget.has(2 * expected_bytes):
-            self._memories = yield from self._read(storage, budget)
+        if self._memories is None and self._groups >= _GROUPS_BY_KEY and self._budget.has(2 * expected_bytes):
+            self._memories = yield from self._read()
             self._by_place = {_place(each): each.item for each in self._memories}
         if self._memories is not None:
             return [self._by_place.pop(each) for each in places if each in self._by_place]
         wanted = [key(pk, sk) for pk, sk in places]
-        found = yield from storage.table.batch_get(wanted, consistent=storage.consistent_read)
+        found = yield from self._storage.table.batch_get(wanted, consistent=self._storage.consistent_read)
         self._groups, self._opened = self._groups + 1, self._opened + len(places)
         self._group_bytes += sum(map(item_bytes, found))
         return found
 
-    def _score_rest(
-        self, storage: StoreStorage, candidates: Candidates, count: int, budget: Budget
-    ) -> Op[None]:
+    def _score_rest(self, candidates: Candidates, count: int) -> Op[None]:
         """Read the memories that have no score, and score those that were stored since the vectors were read."""
         if candidates.limit is not None:
             # There are more vectors, and the memories that match may be among them.
@@ -306,34 +305,26 @@ class _ByScore(SearchListing):
             )
             raise SearchLimitError(msg)
         if self._memories is None:
-            self._memories = yield from self._read(storage, budget)
+            self._memories = yield from self._read()
         rest = [each for each in self._memories if each.revision not in self._mismatched]
         new = [each for each in rest if each.vectors and _place(each) not in self._with_scores]
-        yield from self._score(storage, candidates, [each.item for each in new], budget)
+        yield from self._score(candidates, [each.item for each in new])
         self._unopened = [each for each in rest if _place(each) not in self._with_scores]
         self._memories, self._by_place, self._is_all_scored = [], {}, True
 
-    def _score(
-        self, storage: StoreStorage, candidates: Candidates, read: Iterable[Item], budget: Budget
-    ) -> Op[None]:
+    def _score(self, candidates: Candidates, read: Iterable[Item]) -> Op[None]:
         """Open memories, and keep those that match and have a score."""
-        for each in (yield from _open(storage, read, budget)):
+        for each in (yield from self._open(read)):
             place = each.address.pk, each.address.sk
             if not matches(each.value, self._wanted.filter):
                 self._mismatched.add(each.memory.revision)
             score = candidates.scores.get(place, {}).get(each.memory.revision)
             found: Scored | None = (each, score)
             if score is None and each.memory.vectors:
-                found = yield from self._query.vectors.score(storage, each, self._query.embedding)
+                found = yield from self._query.vectors.score(self._storage, each, self._query.embedding)
             if found is not None and found[1] is not None and matches(found[0].value, self._wanted.filter):
                 self._scored.append((found[0], found[1]))
                 self._with_scores.add(place)
-
-
-def _open(storage: StoreStorage, found: Iterable[Item], budget: Budget) -> Op[list[LoadedMemory]]:
-    loaded = [each for each in (yield from load(storage, found)) if each is not None]
-    budget.take(sum(each.segment_bytes for each in loaded))
-    return loaded
 
 
 def _place(memory: StoredMemory) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -55,6 +56,10 @@ from ..protocol import check_rule, is_reusable
 
 # What a checkpoint without a parent is composed from.
 _NO_PARENT = CachedCheckpoint(epoch=b"", versions={}, values={}, chunks={}, sources={})
+
+
+class _TooLargeError(Exception):
+    """A head is larger than it may be."""
 
 
 class WantedValuesError(Exception):
@@ -142,11 +147,17 @@ def composed(
     base = parent if is_reusable(parent.epoch, epoch) else None
     builder = ItemBuilder(storage, new.partition, new.key, base)
     values, is_small = _store_values(storage.codec, builder, new, parent, base)
-    shared = None if is_small else _shared(builder, values, parent, base)
     metadata = _metadata(builder, new)
-    sealing = builder.copy()
     beside = _bytes_added_later(storage) if storage.codec.encrypts else None
-    inline = _head(builder, new, parent, values, shared, metadata, beside)
+    plain = builder.copy()
+    shared = None if is_small else _shared(builder, values, parent, base)
+    sealing = builder.copy()
+    try:
+        inline = _head(builder, new, parent, values, shared, metadata, beside)
+    except _TooLargeError:
+        # What is behind the shared values is too large for an item, so they are not apart.
+        sealing, shared = plain.copy(), None
+        inline = _head(plain, new, parent, values, None, metadata, beside)
     if is_small or inline.repeated_units == 1:
         return inline
     # The next head would carry along what is inline, so it moves to segments if that pays off with one more step.
@@ -156,8 +167,10 @@ def composed(
     }
     if shared is not None:
         shared = replace(shared, front=sealing.seal_inline(shared.front))
-    sealed = _head(sealing, new, parent, moved, shared, metadata, beside)
-    return min(sealed, inline, key=attrgetter("units_of_two_steps"))
+    heads = [inline]
+    with suppress(_TooLargeError):
+        heads.insert(0, _head(sealing, new, parent, moved, shared, metadata, beside))
+    return min(heads, key=attrgetter("units_of_two_steps"))
 
 
 def _bytes_added_later(storage: Storage) -> int:
@@ -181,7 +194,11 @@ def _head(
     metadata: Item,
     beside: int | None,
 ) -> ComposedHead:
-    """Compose the head, given how it stores the values."""
+    """Compose the head, given how it stores the values.
+
+    Raises:
+        _TooLargeError: What is behind the shared values does not fit into it.
+    """
     sources = _sources(new, parent, values)
     item = items.head_item(
         new.key,
@@ -192,16 +209,17 @@ def _head(
         },
         metadata=metadata,
     )
-    body = None
-    if shared is not None and shared.front.segments:
-        packed = pack_body(*new.rest, values, sources, item, shared)
-        body = builder.part_of(items.BODY, packed, BODY_BYTES_MAX, values.values())
-    if body is None:
+    if shared is not None and not shared.front.segments:
         shared = None
-        raw = pack_body(*new.rest, values, sources, item, shared).join({})
+    packed = pack_body(*new.rest, values, sources, item, shared)
+    if shared is not None:
+        body = builder.part_of(items.BODY, packed, values.values())
+        if len(body.sealed) > BODY_BYTES_MAX:
+            raise _TooLargeError
+    else:
         if beside is not None:
             beside += item_bytes(item) + len(items.BODY)
-        body = builder.part(items.BODY, raw, BODY_BYTES_MAX, values.values(), beside=beside)
+        body = builder.part(items.BODY, packed.join({}), BODY_BYTES_MAX, values.values(), beside=beside)
     item[items.BODY] = body.attribute(items.sort_key(item))
     return ComposedHead(item, builder, values, sources, shared)
 
@@ -531,13 +549,11 @@ class ItemBuilder:
             own, inline = self._laid_out(b"", self._packed(pieces), tail, SEGMENT_BYTES_MIN)
         return Part(self._folded(own), named, self._between(name, own, inline, refs))
 
-    def part_of(
-        self, name: str, content: StoredValue, bytes_max: int, values: Collection[StoredValue]
-    ) -> Part | None:
-        """Seal content whose segments are stored already into its item; `None` if the rest is too large for it."""
+    def part_of(self, name: str, content: StoredValue, values: Collection[StoredValue]) -> Part:
+        """Seal content into its item, some of which is in segments already, and refers to those of values."""
         refs, named = self._named(values)
         between = self._between(name, content.segments, content.inline, refs)
-        return None if len(between) > bytes_max else Part(self._folded(content.segments), named, between)
+        return Part(self._folded(content.segments), named, between)
 
     def _named(self, values: Collection[StoredValue]) -> tuple[list[bytes], tuple[bytes, ...]]:
         """Return the ids of the segments of values, and the list of them that an item names."""
