@@ -9,7 +9,7 @@ from typing import TypeAlias
 from tests.simulation.savers import TableSaver
 from tests.simulation.schedule import Choices
 from tests.simulation.simulator import FAIR, MEMORY_BYTES, Faults, Process
-from tests.simulation.world import OWN_RUN, Flow, MakeSaver, World
+from tests.simulation.world import OWN_RUN, SUBGRAPHS, Flow, MakeSaver, World
 
 FAULTS = (
     FAIR,
@@ -82,9 +82,9 @@ def waiting_run(choices: Choices, saver: MakeSaver = TableSaver) -> World:
 
 
 def _waiting_flow(world: World, choices: Choices, namespace: str) -> ActorFlow:
-    waits = [float(WAITS_SECONDS[choices.pick(len(WAITS_SECONDS))]) for _ in range(2 + choices.pick(3))]
+    waits = [float(WAITS_SECONDS[choices.pick(len(WAITS_SECONDS))]) for _ in range(2 + choices.pick(4))]
     if choices.pick(2):
-        return lambda process: world.subgraph(process, "one", waits, tries=TRIES)
+        return lambda process: world.subgraphs(process, "one", waits, tries=TRIES)
     return lambda process: world.superstep(process, ("one", namespace), waits, tries=TRIES)
 
 
@@ -106,7 +106,7 @@ def _run(
         saver=saver,
     )
     warm = world.simulator.process()
-    namespace = ("", "inner")[choices.pick(2)]
+    namespace = ("", *SUBGRAPHS)[choices.pick(3)]
     run_id = ("run", OWN_RUN)[choices.pick(2)]
     world.alone(world.conversation(warm, "one", choices.pick(5), namespace=namespace, run_id=run_id))
     world.together(flows_of(world, namespace), warm if choices.pick(2) else None)
@@ -120,7 +120,7 @@ def _copy_of(world: World) -> ActorFlow:
 
 
 def _random_flow(world: World, choices: Choices, usual: str) -> ActorFlow:
-    namespace = usual if choices.pick(3) else ("", "inner")[choices.pick(2)]
+    namespace = usual if choices.pick(3) else ("", *SUBGRAPHS)[choices.pick(3)]
     back = choices.pick(3)
     kept = 1 + choices.pick(2)
     run_id = ("run", "other", OWN_RUN)[choices.pick(3)]

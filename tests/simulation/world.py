@@ -89,6 +89,8 @@ SMALL_CHANNELS = 8
 _EVER = 1e9
 NOTHING: Mapping[str, Any] = {}
 OWN_RUN = "a run for each"
+# The namespaces of stateful subgraphs.
+SUBGRAPHS = ("inner", "beside")
 # Of the checkpoints that a list has shown, every so many are also read by their ids.
 READ_EVERY = 3
 # Every so many checkpoints hold a snapshot of the delta channel.
@@ -383,15 +385,16 @@ class World:
             writes = self.next_writes(record, f"task {number}")
             yield from self.repeated(writes, partial(self.put_writes, process, writes), tries)
 
-    def subgraph(self, process: Process, thread: str, waits_seconds: Sequence[float], tries: int = 1) -> Flow:
-        """Put a checkpoint, and then those of a subgraph, each some time after the one before."""
+    def subgraphs(
+        self, process: Process, thread: str, waits_seconds: Sequence[float], tries: int = 1
+    ) -> Flow:
+        """Put a checkpoint, then those of two stateful subgraphs side by side, some time apart, and one after them."""
         yield from self.superstep(process, (thread, ""), waits_seconds[:1], tries)
-        parent = None
-        for seconds in waits_seconds[1:]:
+        for number, seconds in enumerate(waits_seconds[1:]):
             yield (Wait(Future(), seconds),)
-            record = self.next_put(thread, "inner", parent)
-            yield from self.repeated(record, partial(self.put, process, record), tries)
-            parent = record
+            namespace = SUBGRAPHS[number % 2]
+            yield from self.conversation(process, thread, 1, namespace=namespace, tries=tries)
+        yield from self.conversation(process, thread, 1, tries=tries)
 
     def put(self, process: Process, record: Put) -> Op[Any]:
         """Store a checkpoint, and let its caller use what it gave for something else afterwards."""
