@@ -68,15 +68,6 @@ def service(script: Script) -> Iterator[str]:
         yield url
 
 
-@pytest.mark.parametrize("tenants", [("acme", "acme"), ("one", "other")], ids=["neighbours", "strangers"])
-def test_bodies_that_trickle_keep_nobody_out(tenants: tuple[str, str], service: str) -> None:
-    with ExitStack() as stack:
-        for number in range(60):
-            head = post("get-tuple", f"slow-{number % 2}", tenants[number % 2])
-            stack.enter_context(connected(service, head + BODY[:5]))
-        ask_as_somebody_else(service)
-
-
 def test_readers_that_do_not_read_keep_nobody_out(service: str, script: Script) -> None:
     script.answer = found_bytes(bytes(1 << 20))
     with ExitStack() as stack:

@@ -5,9 +5,6 @@ from __future__ import annotations
 from langgraph.checkpoint.dynamodb._format.items import partition_of
 from langgraph.checkpoint.dynamodb.gateway.opaque import SentValue
 from langgraph.checkpoint.dynamodb.http.operations import Known, KnownCheckpoints
-from tests.support.forks import in_a_child, needs_fork
-
-pytestmark = needs_fork
 
 
 def known(size_bytes: int = 1) -> Known:
@@ -28,13 +25,6 @@ def test_the_least_recently_used_is_forgotten() -> None:
     assert memory.newest(places[0]) == known(8000)
     memory.remember(places[3], known(30_000))
     assert [memory.newest(each) for each in places] == [Known()] * 4
-
-
-def test_a_child_does_not_wait_for_a_lock_that_its_parent_held() -> None:
-    memory = KnownCheckpoints(20_000)
-    # Another OS thread may have it when a process forks.
-    with memory.lock:
-        assert in_a_child(lambda: memory.remember(partition_of("a"), known())) == 0
 
 
 def test_a_thread_is_forgotten_with_all_its_namespaces() -> None:

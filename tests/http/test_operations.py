@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Generator, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -10,7 +11,6 @@ from typing import Any, TypeVar
 import pytest
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from langgraph.checkpoint.dynamodb import http
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._operations.thread_lock import Attempt, hold_on
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Work, collected
@@ -19,12 +19,15 @@ from langgraph.checkpoint.dynamodb.errors import (
     CheckpointerConfigurationError,
     CheckpointerError,
     CheckpointerInputError,
+    ThreadBusyError,
     ThreadLockLostError,
 )
 from langgraph.checkpoint.dynamodb.gateway import thread_calls
 from langgraph.checkpoint.dynamodb.gateway.opaque import Value
 from langgraph.checkpoint.dynamodb.gateway.thread_calls import (
     ChannelHistory,
+    CopiedTo,
+    CopyResult,
     History,
     Page,
     PutResult,
@@ -155,6 +158,17 @@ def test_a_thread_is_not_copied_onto_itself() -> None:
         _run(operations.copy_thread(_client(), "t", "t"))
 
 
+def test_a_copy_that_begins_again_at_every_request_is_given_up() -> None:
+    class Anew(dict[str, Any]):
+        """The responses of a service for which the source is another one each time."""
+
+        def __getitem__(self, name: str) -> Any:
+            return CopyResult(CopiedTo(os.urandom(16), "", "1"))
+
+    with pytest.raises(ThreadBusyError, match="could not be copied"):
+        _run(operations.copy_thread(_client(), "t", "copy"), Anew())
+
+
 def test_a_value_of_another_serializer_is_named() -> None:
     value = Value("another", b"")
     with pytest.raises(
@@ -185,11 +199,6 @@ def test_nothing_is_asked_where_nothing_is_wanted() -> None:
     assert _run(operations.put_writes(client, _config(), [], "task", "")) == (None, {})
     listing = collected(operations.list_checkpoints(client, thread_config("t"), None, None, 0))
     assert _run(listing) == ([], {})
-
-
-def test_the_package_has_no_other_names() -> None:
-    with pytest.raises(AttributeError, match="has no attribute 'HttpSaver'"):
-        _ = getattr(http, "HttpSaver")  # noqa: B009 - the type checker knows that there is none.
 
 
 def test_arguments_are_checked_as_the_service_would_before_anything_is_sent() -> None:

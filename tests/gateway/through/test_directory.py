@@ -6,16 +6,14 @@ from datetime import datetime, timezone
 from typing import Any
 
 import pytest
-from langgraph.checkpoint.memory import InMemorySaver
 
 from langgraph.checkpoint.dynamodb import (
     CheckpointerInputError,
     ThreadPage,
 )
-from langgraph.checkpoint.dynamodb.migrate import endpoint_of, migrate
 from tests.conftest import MakeSaver
 from tests.gateway.through.conftest import MakeRemote
-from tests.support.checkpoints import METADATA, checkpoint_of, noise, store, thread_config
+from tests.support.checkpoints import METADATA, checkpoint_of, noise, thread_config
 from tests.support.operations import Side, ask, both_sides
 
 pytestmark = pytest.mark.engines("dynamodb-local")
@@ -104,22 +102,6 @@ def test_what_is_no_owner_is_refused_before_anything_is_sent(make_remote: MakeRe
     assert remote.get_tuple(thread_config("one")) is None
     with pytest.raises(CheckpointerInputError, match="begins with"):
         make_remote().set_thread("other/1", owner="acme/ada")
-
-
-@pytest.mark.parametrize("owners", [("ada", "bob"), (None, "ada"), (None, None)])
-def test_a_thread_that_is_moved_through_the_gateway_has_its_owner(
-    make_remote: MakeRemote, make_saver: MakeSaver, owners: tuple[str | None, ...]
-) -> None:
-    source, remote = InMemorySaver(), make_remote(owner_from="user_id", thread_prefix="acme/")
-    for step, owner in enumerate(owners):
-        named = {} if owner is None else {"user_id": owner}
-        store(source, thread_config("talk"), f"{step}", {"x": step}, **named)
-    [report] = migrate(endpoint_of(source), endpoint_of(remote), ["talk"])
-    [found] = make_saver().threads().threads
-    if "ada" in owners:
-        assert (report.owner, found.thread_id, found.owner) == ("ada", "acme/talk", "acme/ada")
-    else:
-        assert (report.owner, found.thread_id, found.owner) == (None, "acme/talk", None)
 
 
 def test_a_list_may_end_at_any_time(make_remote: MakeRemote) -> None:

@@ -6,9 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from langgraph.checkpoint.dynamodb import (
-    CheckpointerInputError,
-)
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver, HttpStore
 from tests.conftest import MakeSaver
 from tests.gateway.through.conftest import Serve
@@ -52,18 +49,3 @@ def test_an_owner_is_deleted_within_the_prefix(serve: Serve, make_saver: MakeSav
         assert remote.delete_owner("ada").deleted == []
     assert _threads(saver) == ["1", "acme/2"]
     assert saver.delete_owner("ada").deleted == ["1"]
-
-
-@pytest.mark.parametrize(
-    "config", [None, {}, {"configurable": None}, {"configurable": {}}, {"configurable": {"thread_id": ""}}]
-)
-def test_what_names_no_thread_is_refused_as_without_it(serve: Serve, config: Any) -> None:
-    messages, url = [], serve()
-    for prefix in ("", "acme/"):
-        with (
-            HttpCheckpointSaver(url, thread_prefix=prefix) as remote,
-            pytest.raises(CheckpointerInputError) as caught,
-        ):
-            remote.get_tuple(config)
-        messages.append(str(caught.value))
-    assert messages[0] == messages[1]
