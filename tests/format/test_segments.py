@@ -26,7 +26,6 @@ from langgraph.checkpoint.dynamodb._format.segments import (
     digest,
     expand,
     fold,
-    is_index,
     new_id,
     piece,
     split,
@@ -120,31 +119,6 @@ def test_equal_parts_of_values_of_other_lengths_are_cut_in_the_same_places() -> 
     assert len({*_pieces(value)} & {*longer}) >= len(longer) - 4
 
 
-def test_a_value_that_grew_keeps_its_pieces() -> None:
-    before = _text(1, 200_000)
-    gone, new = _changed(_chunks(before), before + _text(2, 9_000))
-    assert not gone
-    # With what was open.
-    assert sum(new) <= 9_000 + SEGMENT_BYTES_MIN + CUT_RANGE_BYTES
-
-
-@pytest.mark.parametrize("trimmed", [1, 7_777, 100_000, 390_000])
-def test_a_value_whose_front_was_trimmed_keeps_all_pieces_behind(trimmed: int) -> None:
-    before = _text(1, 400_000)
-    gone, new = _changed(_chunks(before), before[trimmed:])
-    # What is left of the piece at the front.
-    assert sum(gone[:-1]) <= trimmed
-    assert sum(new) <= sum(gone) - trimmed + PREAMBLE_BYTES
-
-
-@pytest.mark.parametrize("size", [0, 15, 5_000, 50_000])
-def test_a_change_in_the_middle_stores_the_changed_piece_and_what_was_added(size: int) -> None:
-    before = _text(1, 400_000)
-    gone, new = _changed(_chunks(before), before[:200_000] + _text(2, size) + before[200_010:])
-    assert len(gone) <= 2
-    assert sum(new) <= sum(gone) + size
-
-
 def test_repeated_changes_in_one_place_do_not_crumble_a_value() -> None:
     value = _text(1, 200_000)
     chunks = _chunks(value)
@@ -152,20 +126,6 @@ def test_repeated_changes_in_one_place_do_not_crumble_a_value() -> None:
         value = value[:100_000] + _text(change, 40 + change % 7) + value[100_040:]
         chunks = [Chunk.of(each, None) for each in split(value, PREAMBLE_BYTES, chunks)[0]]
     assert len(chunks) <= len(_chunks(value)) + 3
-
-
-def test_another_value_has_nothing_of_the_parents() -> None:
-    chunks = _chunks(_text(1, 300_000))
-    gone, _ = _changed(chunks, _text(2, 300_000))
-    assert len(gone) == len(chunks)
-
-
-@given(st.lists(st.tuples(st.integers(0, 60_000), st.integers(0, 9_000), st.integers(0, 9_000)), max_size=4))
-def test_what_is_kept_and_what_is_new_are_the_value(changes: list[tuple[int, int, int]]) -> None:
-    before = after = _text(1, 60_000)
-    for position, removed, added in changes:
-        after = after[:position] + _text(added, added) + after[position + removed :]
-    _changed(_chunks(before), after)
 
 
 def _record(kind: str, number: int) -> bytes:
@@ -246,10 +206,3 @@ def test_groups_of_ids_stay_the_same_behind_ids_that_were_added_or_removed_in_fr
     fold(ids[5:], INDEX_GROUP, index)
     # At most some groups at the front are new, and those of groups that they are in.
     assert len(contents) < 1.3 * known
-
-
-def test_ids_say_what_they_name() -> None:
-    random = Random(1)
-    assert all(is_index(new_id(random, index=True)) for _ in range(100))
-    assert not any(is_index(new_id(random)) for _ in range(100))
-    assert len({new_id(random) for _ in range(10_000)}) == 10_000

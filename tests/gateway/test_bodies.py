@@ -172,10 +172,13 @@ async def test_what_is_no_message_is_told_by_its_fields(
     assert script.asked == []
 
 
-async def test_of_many_mistakes_some_are_named(make_client: MakeClient) -> None:
-    document = {**MESSAGE, **{f"x{number}": 1 for number in range(9)}}
+@pytest.mark.parametrize(
+    ("count", "end"), [(9, "; and 4 more"), (1001, "has 1,001 mistakes; compare it with /openapi.json")]
+)
+async def test_of_many_mistakes_some_are_named(make_client: MakeClient, count: int, end: str) -> None:
+    document = {**MESSAGE, **{f"x{number}": 1 for number in range(count)}}
     _, says = await post(make_client(), json.dumps(document).encode())
-    assert says.endswith("; and 4 more")
+    assert says.endswith(end)
 
 
 async def test_of_a_key_that_stands_twice_the_last_one_is_checked_and_used(

@@ -16,7 +16,6 @@ from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, create_gateway, memory_calls, node_calls
 from langgraph.checkpoint.dynamodb.gateway.call import endpoints_of
 from langgraph.checkpoint.dynamodb.gateway.memory_calls import Recent
-from langgraph.store.dynamodb import DynamoDBStore
 from tests.conftest import MakeSaver
 from tests.gateway.conftest import by_token, send_as
 from tests.support.checkpoints import all_items, noise
@@ -316,21 +315,6 @@ async def test_the_key_of_the_service_encrypts_what_is_cached(
     assert (await encrypting("acme", "cache/get", keys)).json()["values"][0]["type"] == "msgpack"
     # Without the key, it is not even found.
     assert (await plain("acme", "cache/get", keys)).json() == {"values": [None], "refused": [], "left": []}
-
-
-async def test_a_memory_that_is_no_json_is_damaged(
-    send: Send, engine: Any, table_name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("langgraph.store.dynamodb.batch.plain", lambda value, _: value)
-    reach = {"endpoint_url": engine.endpoint_url, "region_name": engine.region_name}
-    with DynamoDBStore(table_name, **reach) as store:
-        await store.aput(("acme", "notes"), "k", {"set": {1}})
-        await store.aclose()
-    answer = await send(
-        "acme", "store/batch", {"ops": [{"op": "get", "namespace": ["acme", "notes"], "key": "k"}]}
-    )
-    assert answer.status_code == 409
-    assert "its value is no JSON data" in answer.json()["detail"]
 
 
 async def test_a_prefix_is_cleared_as_a_whole(send: Send) -> None:

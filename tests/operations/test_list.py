@@ -37,10 +37,6 @@ def _ids(stream: Stream[CheckpointTuple]) -> Op[list[str]]:
     return [each.config["configurable"]["checkpoint_id"] for each in (yield from collected(stream))]
 
 
-def test_checkpoints_come_newest_first(harness: Harness) -> None:
-    assert _listing(harness).finish() == ["3", "2", "1"]
-
-
 @pytest.mark.parametrize(
     ("options", "ids"),
     [

@@ -31,12 +31,6 @@ def _requests(harness: Harness, process: Process, loaded: LoadedSegments, ids: I
     return [call.method for call in harness.begin(loaded.read(process.storage, ids)).trace()]
 
 
-def test_segments_are_read_once(harness: Harness) -> None:
-    process, loaded = harness.process(), LoadedSegments(PARTITION.pk)
-    assert _requests(harness, process, loaded, _named(harness)) != []
-    assert _requests(harness, process, loaded, _named(harness)) == []
-
-
 def test_what_is_missing_is_returned_after_a_strongly_consistent_look(harness: Harness) -> None:
     gone = next(iter(harness.items("S#").values()))
     harness.remove(gone)

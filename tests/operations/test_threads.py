@@ -389,12 +389,6 @@ def test_what_cannot_be_shown_is_refused_before_anything_is_stored(users: Users,
 # Leaving
 
 
-def test_a_deletion_takes_the_thread_out(users: Users) -> None:
-    users.store("one")
-    users.harness.run(delete_thread(users.process(), "one"))
-    assert users.threads() == []
-
-
 def test_a_touch_that_arrives_after_a_deletion_does_nothing(users: Users) -> None:
     touch = users.until_touch()
     users.harness.run(delete_thread(users.process(), "one"))
@@ -578,15 +572,6 @@ def test_a_list_of_all_threads_is_a_query_for_each_day(users: Users) -> None:
     # Nor does a cursor of the far future cost one for each day to come.
     cursor = encoded(b'[253402300799,"x"]')
     assert len(days(users, since=now - timedelta(days=1), before=cursor)) == 3
-
-
-def test_the_last_page_says_so(users: Users) -> None:
-    for number in range(4):
-        users.store(f"thread {number}")
-    assert users.page(limit=5).cursor is None
-    assert users.page(limit=4).cursor is None
-    last = users.page(before=users.page(limit=3).cursor)
-    assert (len(last.threads), last.cursor) == (1, None)
 
 
 def test_a_cursor_only_names_a_position(users: Users) -> None:

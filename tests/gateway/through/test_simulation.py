@@ -29,14 +29,6 @@ def _small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_each_call(name: str) -> None:
-    world = World(Choices(), saver=RemoteSaver)
-    process = prepare(world)
-    world.alone(CALLS[name](world, process))
-    world.check_end()
-
-
-@pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("warm", [True, False], ids=["warm", "cold"])
 def test_a_call_succeeds_when_each_request_of_its_service_is_carried_out_twice(name: str, warm: bool) -> None:
     world = World(Choices(seed=1), saver=RemoteSaver)

@@ -201,18 +201,6 @@ def test_pages_of_large_memories_read_no_more_than_a_page(make_store: MakeStore,
 # Many operations, and large ones
 
 
-def test_reads_of_a_large_batch_see_the_state_before_its_puts(store: HttpStore, asked: Asked) -> None:
-    old: list[Any] = [PutOp(NAMESPACE, f"{number}", {"n": 0}) for number in range(300)]
-    store.batch(old)
-    asked.clear()
-    puts = [PutOp(NAMESPACE, f"{number}", {"n": 1}) for number in range(300)]
-    results: Any = store.batch([*puts, *(GetOp(NAMESPACE, f"{number}") for number in range(300))])
-    assert [each.value["n"] for each in results[300:]] == [0] * 300
-    assert asked == ["store/batch"] * 3
-    after = store.search(NAMESPACE, limit=1000)
-    assert {each.value["n"] for each in after} == {1}
-
-
 def test_what_does_not_fit_into_one_answer_is_asked_for_again(make_store: MakeStore, asked: Asked) -> None:
     store = make_store(body_bytes_max=30_000)
     for number in range(12):
