@@ -18,7 +18,7 @@ from langgraph.checkpoint.dynamodb._format.items import is_expired, key_of, part
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError
 from langgraph.store.dynamodb import VectorEngine, reads
-from langgraph.store.dynamodb.erase import delete_namespace, sweep_ttl
+from langgraph.store.dynamodb.erase import remove_under
 from langgraph.store.dynamodb.keys import MEMORIES, address_of
 from langgraph.store.dynamodb.memory_items import VALUE, Expected, parse_memory
 from langgraph.store.dynamodb.partitions import list_namespaces
@@ -162,11 +162,11 @@ class MemoryWorld:
 
     def erase(self, process: Process, prefix: tuple[str, ...]) -> Op[Any]:
         """Delete all memories under a prefix."""
-        return delete_namespace(self.storage(process), prefix)
+        return remove_under(self.storage(process), prefix, is_erasure=True)
 
     def sweep(self, process: Process, prefix: tuple[str, ...]) -> Op[Any]:
         """Delete the expired memories under a prefix."""
-        return sweep_ttl(self.storage(process), prefix)
+        return remove_under(self.storage(process), prefix, is_erasure=False)
 
     def store(
         self,

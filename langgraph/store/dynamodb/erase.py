@@ -44,17 +44,10 @@ from .similarity import remove
 Part: TypeAlias = tuple[int, Address | None]
 
 
-def delete_namespace(storage: StoreStorage, namespace: Sequence[str]) -> Op[int]:
-    """Delete every memory under a namespace, and what calls that died left; return how many memories there were."""
+def remove_under(storage: StoreStorage, namespace: Sequence[str], *, is_erasure: bool) -> Op[int]:
+    """Delete every memory under a namespace, or those that have expired; return how many there were."""
     with storage.listings.changing([namespace]):
-        removed, _ = yield from remove_part(storage, namespace, is_erasure=True)
-    return removed
-
-
-def sweep_ttl(storage: StoreStorage, namespace: Sequence[str]) -> Op[int]:
-    """Delete memories under a namespace that have expired; return how many there were."""
-    with storage.listings.changing([namespace]):
-        removed, _ = yield from remove_part(storage, namespace, is_erasure=False)
+        removed, _ = yield from remove_part(storage, namespace, is_erasure=is_erasure)
     return removed
 
 

@@ -51,7 +51,7 @@ from .batch import (
     run_batch,
     ttl_seconds,
 )
-from .erase import delete_namespace, sweep_ttl
+from .erase import remove_under
 from .memory_items import Expected
 from .reads import FoundItem, FoundItems, MemoryItem
 from .resources import LISTINGS_BYTES_MAX, Listings, StoreStorage
@@ -87,12 +87,8 @@ class TableStore(TransportOwner, BaseStore, ABC):
         """Run a batch."""
 
     @abstractmethod
-    def _delete_namespace(self, namespace_prefix: tuple[str, ...]) -> Operation[int]:
-        """Delete the memories under a namespace; return how many there were."""
-
-    @abstractmethod
-    def _sweep_ttl(self, namespace_prefix: tuple[str, ...]) -> Operation[int]:
-        """Delete the expired memories under a namespace; return how many there were."""
+    def _remove(self, namespace_prefix: tuple[str, ...], *, is_erasure: bool) -> Operation[int]:
+        """Delete the memories under a namespace, or those that have expired; return how many there were."""
 
     @abstractmethod
     def _export_items(self, namespace_prefix: tuple[str, ...]) -> Stream[dict[str, Any]]:
@@ -336,7 +332,8 @@ class TableStore(TransportOwner, BaseStore, ABC):
         Raises:
             InvalidNamespaceError: A label is one that LangGraph refuses.
         """
-        return self.runner.run(self._delete_namespace(checked_prefix(namespace_prefix)), "delete_namespace")
+        removal = self._remove(checked_prefix(namespace_prefix), is_erasure=True)
+        return self.runner.run(removal, "delete_namespace")
 
     async def adelete_namespace(self, namespace_prefix: Sequence[str]) -> int:
         """Delete every memory under a namespace, with its vectors; `()` deletes all.
@@ -353,9 +350,8 @@ class TableStore(TransportOwner, BaseStore, ABC):
         Raises:
             InvalidNamespaceError: A label is one that LangGraph refuses.
         """
-        return await self.runner.arun(
-            self._delete_namespace(checked_prefix(namespace_prefix)), "delete_namespace"
-        )
+        removal = self._remove(checked_prefix(namespace_prefix), is_erasure=True)
+        return await self.runner.arun(removal, "delete_namespace")
 
     def sweep_ttl(self, namespace_prefix: Sequence[str] = ()) -> int:
         """Delete expired memories, which DynamoDB does later by itself, and leftovers of processes that died.
@@ -371,7 +367,8 @@ class TableStore(TransportOwner, BaseStore, ABC):
         Raises:
             InvalidNamespaceError: A label is one that LangGraph refuses.
         """
-        return self.runner.run(self._sweep_ttl(checked_prefix(namespace_prefix)), "sweep_ttl")
+        removal = self._remove(checked_prefix(namespace_prefix), is_erasure=False)
+        return self.runner.run(removal, "sweep_ttl")
 
     async def asweep_ttl(self, namespace_prefix: Sequence[str] = ()) -> int:
         """Delete expired memories, which DynamoDB does later by itself, and leftovers of processes that died.
@@ -387,7 +384,8 @@ class TableStore(TransportOwner, BaseStore, ABC):
         Raises:
             InvalidNamespaceError: A label is one that LangGraph refuses.
         """
-        return await self.runner.arun(self._sweep_ttl(checked_prefix(namespace_prefix)), "sweep_ttl")
+        removal = self._remove(checked_prefix(namespace_prefix), is_erasure=False)
+        return await self.runner.arun(removal, "sweep_ttl")
 
     def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> Future[None]:
         """Start nothing: DynamoDB removes expired memories by itself. LangGraph's other stores need a sweeper.
@@ -633,11 +631,8 @@ class DynamoDBStore(TableOwner, TableStore):
     def _batch(self, batch: Batch) -> Operation[Outcome]:
         return run_batch(self.storage, self._index, batch)
 
-    def _delete_namespace(self, namespace_prefix: tuple[str, ...]) -> Operation[int]:
-        return delete_namespace(self.storage, namespace_prefix)
-
-    def _sweep_ttl(self, namespace_prefix: tuple[str, ...]) -> Operation[int]:
-        return sweep_ttl(self.storage, namespace_prefix)
+    def _remove(self, namespace_prefix: tuple[str, ...], *, is_erasure: bool) -> Operation[int]:
+        return remove_under(self.storage, namespace_prefix, is_erasure=is_erasure)
 
     def _export_items(self, namespace_prefix: tuple[str, ...]) -> Stream[dict[str, Any]]:
         return export_items(self.storage, namespace_prefix)

@@ -61,11 +61,11 @@ class RemoteMemories(MemoryWorld):
 
     @override
     def erase(self, process: Process, prefix: tuple[str, ...]) -> Op[Any]:
-        return self._ask(process, lambda it: it._delete_namespace(prefix))  # noqa: SLF001
+        return self._ask(process, lambda it: it._remove(prefix, is_erasure=True))  # noqa: SLF001
 
     @override
     def sweep(self, process: Process, prefix: tuple[str, ...]) -> Op[Any]:
-        return self._ask(process, lambda it: it._sweep_ttl(prefix))  # noqa: SLF001
+        return self._ask(process, lambda it: it._remove(prefix, is_erasure=False))  # noqa: SLF001
 
     @override
     def store(

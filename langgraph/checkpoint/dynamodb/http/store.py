@@ -7,7 +7,7 @@ import json
 import secrets
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -41,9 +41,7 @@ from ..gateway import memory_calls
 from ..gateway.memory_calls import (
     Condition,
     Memory,
-    MemoryKey,
     PutRevision,
-    Removed,
     Seen,
     StoreGet,
     StoreListNamespaces,
@@ -51,7 +49,6 @@ from ..gateway.memory_calls import (
     StorePut,
     StoreSearch,
 )
-from ..gateway.serving import Serving
 from .service import GatewayAccounting, ServiceClient, ask
 from .transport import TIMEOUT_SECONDS, GatewayKeywords
 
@@ -134,14 +131,14 @@ class HttpStore(ServiceClient, TableStore):
         **options: Unpack[GatewayKeywords],
     ) -> None:
         """Check the options. Nothing is opened before the first call."""
-        self._index = None if index is None else Embedder(index)
-        if self._index is not None and self._index.search != "exact":
+        embedder = None if index is None else Embedder(index)
+        if embedder is not None and embedder.search != "exact":
             msg = (
-                f"index has search={self._index.search!r}, and the gateway compares vectors exactly, by itself: an"
+                f"index has search={embedder.search!r}, and the gateway compares vectors exactly, by itself: an"
                 ' engine would not see what others put; leave "search" out of index'
             )
             raise CheckpointerConfigurationError(msg)
-        super().__init__(self._index, ttl)
+        super().__init__(embedder, ttl)
         self._listings = Listings[_RemoteListing](LISTINGS_BYTES_MAX)
         self._connect(
             url,
@@ -174,14 +171,16 @@ class HttpStore(ServiceClient, TableStore):
         return Outcome(found, [each.revision for each in stored])
 
     @override
-    def _delete_namespace(self, namespace_prefix: tuple[str, ...]) -> Op[int]:
+    def _remove(self, namespace_prefix: tuple[str, ...], *, is_erasure: bool) -> Op[int]:
+        function = memory_calls.delete_namespace if is_erasure else memory_calls.sweep_ttl
+        removed, after = 0, None
         with self._listings.changing([namespace_prefix]):
-            return (yield from _removed(memory_calls.delete_namespace, namespace_prefix))
-
-    @override
-    def _sweep_ttl(self, namespace_prefix: tuple[str, ...]) -> Op[int]:
-        with self._listings.changing([namespace_prefix]):
-            return (yield from _removed(memory_calls.sweep_ttl, namespace_prefix))
+            while True:
+                part = yield from ask(function, "", namespace_prefix, after)
+                removed += part.deleted
+                after = part.after
+                if after is None:
+                    return removed
 
     @override
     def _export_items(self, namespace_prefix: tuple[str, ...]) -> Stream[dict[str, Any]]:
@@ -289,13 +288,13 @@ class HttpStore(ServiceClient, TableStore):
                 tuple(after.namespace), after.key, after.created_at.isoformat(), after.updated_at.isoformat()
             ),
         )
-        if self._index is None or asked.query is None:
+        if self._embedder is None or asked.query is None:
             return search
-        vector = _packed(self._index.checked(batch.embedded_queries[asked.query]))
-        return replace(search, vector=vector, distance=self._index.distance)
+        vector = _packed(self._embedder.checked(batch.embedded_queries[asked.query]))
+        return replace(search, vector=vector, distance=self._embedder.distance)
 
     def _put(self, new: NewMemory, batch: Batch) -> Op[StorePut]:
-        index, expected = self._index, new.expected
+        index, expected = self._embedder, new.expected
         return StorePut(
             new.address.namespace,
             new.address.key,
@@ -337,19 +336,6 @@ def _memory(kind: Any, memory: Memory, more: Mapping[str, Any]) -> Any:
         "updated_at": datetime.fromisoformat(memory.updated_at),
     }
     return with_revision(kind, {**fields, **more}, memory.revision)
-
-
-def _removed(
-    function: Callable[[Serving, tuple[str, ...], MemoryKey | None], Op[Removed]],
-    namespace_prefix: tuple[str, ...],
-) -> Op[int]:
-    removed, after = 0, None
-    while True:
-        part = yield from ask(function, "", namespace_prefix, after)
-        removed += part.deleted
-        after = part.after
-        if after is None:
-            return removed
 
 
 def _list(wanted: ListNamespacesOp) -> StoreListNamespaces:
