@@ -1,7 +1,8 @@
-"""The access log: request ids, metrics, one log line per request, and a problem body for errors nobody else handled.
+"""The access log and the metrics: ids, a line for each request, and a problem body for errors nobody else handled.
 
 It is the outermost part of the application, so no error gets past it. No line has a body, a thread's id or the message
-of an unforeseen error. With a key, a line has digests of the threads' ids, and the ids of AWS's requests.
+of an unforeseen error. With a key, a line has digests of the threads' ids, and the ids of AWS's requests. The metrics
+are in Prometheus's format, by endpoint, class of error and tenant.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The application: the saver's endpoints, and those for operators and load balancers."""
+"""The application: whom it admits, the endpoints of the calls, and those for operators and load balancers.
+
+A request waits for its turn four times: its body, memory, a slot, and the sending of its response.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Authentication: from a request to its principal. Random tokens are here, and JSON Web Tokens in `jwt`.
+"""Authentication: from a request to its principal, by random tokens or JSON Web Tokens.
 
 The service verifies each token itself, wherever it runs. Nothing else in a request says who sent it. Any other function
-may take the place of these.
+may take the place of these. PyJWT verifies JSON Web Tokens with the issuer's public keys, which are fetched off the
+event loop, at a rate that strangers cannot raise.
 """
 
 from __future__ import annotations

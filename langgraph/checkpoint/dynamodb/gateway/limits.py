@@ -1,4 +1,13 @@
-"""Limits: how much one request, and one principal, may use. Those that nobody needs to change are where they apply."""
+"""Limits of one request, and shares: what the tenants share of one process, and whose turn it is.
+
+A tenant may have half of a resource, so the other half is there for whoever comes next. Within a tenant, a principal
+may have three quarters of what its neighbours leave; whoever has nothing yet may also have more than that.
+
+Whoever finds too little free waits. What becomes free goes to the tenant that has least, within it to the principal
+that has least, and then to whoever has waited longest. Whoever waits for much is not overtaken by those who want less.
+
+Limits that nobody needs to change are where they apply.
+"""
 
 from __future__ import annotations
 

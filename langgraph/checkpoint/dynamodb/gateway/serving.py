@@ -1,4 +1,4 @@
-"""Serving a call: what a function of the service gets, and what is checked before it runs. It knows no call.
+"""Serving a call: who asks, what a function of the service gets, and what is checked before it runs. It knows no call.
 
 A principal that is bound to an owner reaches that owner's threads only. Each of its requests first reads the items of
 the threads that it names. Nothing that the client sends, and nothing that this process remembers, says whose a thread

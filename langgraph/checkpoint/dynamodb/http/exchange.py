@@ -198,6 +198,9 @@ def compressed(data: bytes) -> bytes:
     return zstd.compress(data, _ZSTD_LEVEL)
 
 
+# Errors: the gateway describes them by RFC 9457, with a type that ends in the name of a class of `errors.py`. Of what a
+# proxy in front of it says, only the status is used.
+
 # Statuses of a gateway, or of a proxy in front of it, that cannot serve a request at the moment.
 _PASSING = frozenset({429, 502, 503, 504})
 # API Gateway's status if Lambda has no room for an invocation. A gateway's own has a problem, and stays.
@@ -311,6 +314,8 @@ def _after_seconds(response: RawResponse) -> float:
         return 0.0
     return max(0.0, (until.astimezone(timezone.utc) - datetime.now(timezone.utc)).total_seconds())
 
+
+# The request
 
 _ABOUT = "about"
 # Processes of a service share nothing but the table. Proxies send requests with the same value to the same process.

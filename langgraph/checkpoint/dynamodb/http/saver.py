@@ -1,4 +1,4 @@
-"""`HttpCheckpointSaver`: the checkpoint saver for agents without AWS access."""
+"""`HttpCheckpointSaver`: the saver for agents without AWS access, and how it reaches the locks of threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The base of `HttpCheckpointSaver`, `HttpStore` and `HttpCache`: a transport, and what the service takes at once."""
+"""The base of saver, store and cache through the gateway: a transport, values, and what fits into a request."""
 
 from __future__ import annotations
 
