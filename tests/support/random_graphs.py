@@ -62,7 +62,8 @@ class Part:
 
     name: str
     questions: int = 0
-    may_fail: bool = False
+    is_alone: bool = True
+    """Whether no task is beside it, so that it may fail, or sleep for longer than the ttl, without a race."""
     is_stateful: bool | None = None
     layers: Sequence[tuple[str, Sequence[Part]]] = ()
     """`all` parts of a layer run, `one` of them, or `some`, each for a `Send` or two of its own."""
@@ -72,11 +73,11 @@ class Part:
 def random_part(
     choices: Choices, name: str, depth: int = 0, *, is_alone: bool = True, within_stateful: bool = False
 ) -> Part:
-    """Make a part; no task is beside one that is alone, so it may fail without a race."""
+    """Make a part."""
     is_graph = depth == 0 or (depth <= DEPTH and choices.pick(2) == 1)
     if not is_graph:
         questions = (0, 0, 1, 2)[choices.pick(4)]
-        return Part(name, questions, may_fail=is_alone and choices.pick(3) == 0)
+        return Part(name, questions, is_alone)
     # A call in a stateful graph goes with the root checkpoint that it started from, though that graph may wait for it.
     is_stateful = True if depth and (within_stateful or choices.pick(3)) else None
     layers = []
@@ -202,6 +203,7 @@ class Memory(ReferenceSaver):
         super().__init__()
         self._clock = clock
         self.used_at: dict[str, float] = {}
+        self.put_at: dict[str, float] = {}
         self.stored_at: dict[tuple[str, str], float] = {}
         """When each root checkpoint was stored."""
         self.lives_for_ever = False
@@ -242,6 +244,7 @@ class Memory(ReferenceSaver):
     ) -> RunnableConfig:
         """Store a checkpoint, and note when."""
         self._use(config)
+        self.put_at[config["configurable"]["thread_id"]] = self._clock()
         if not config["configurable"]["checkpoint_ns"]:
             self.stored_at[config["configurable"]["thread_id"], checkpoint["id"]] = self._clock()
         return super().put(config, checkpoint, metadata, new_versions)
@@ -334,7 +337,7 @@ class Program:
         self._tape: list[tuple[str, str, float, bool]] = []
         self._played = 0
         self._running: tuple[str, bool] | None = None
-        self._began = self.now
+        self._began = self._used_at_first = self.now
         self._gone: dict[str, set[Any]] = {each: set() for each in THREADS}
         """The checkpoints that a prune has removed."""
         self._actions = 0
@@ -365,10 +368,12 @@ class Program:
         assert self._running is not None
         thread, is_sync = self._running
         until = self._moved(nap, besides=thread)
-        idle = (until - self.memory.used_at.get(thread, until)) / TTL_SECONDS
-        if idle > (NAP_MAX if is_sync else ALIVE) or until - self._began > NAP_MAX * TTL_SECONDS:
+        # Only then is a checkpoint stored for sure before a node behind it works.
+        used_at = self.memory.put_at.get(thread, self._began) if is_sync else self._used_at_first
+        most = NAP_MAX if is_sync and part.is_alone else ALIVE
+        if until - used_at > most * TTL_SECONDS or until - self._began > NAP_MAX * TTL_SECONDS:
             until = self.now
-        fails = part.may_fail and self.choices.pick(3) == 2
+        fails = part.is_alone and self.choices.pick(8) == 7
         self._tape.append((part.name, seen, until, fails))
         self.now = until
         return fails
@@ -458,6 +463,7 @@ class Program:
         self._actions += 1
         config = _config(thread, action=self._actions)
         self._began = self.now
+        self._used_at_first = self.memory.used_at.get(thread, self.now)
         self.log.append(f"{self._actions} at {self.now}: {thread} {what}")
         self._tape.clear()
         self._played = 0
