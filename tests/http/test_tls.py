@@ -25,7 +25,7 @@ def test_certificates(certificate: Path, ask: Callable[..., Any]) -> None:
         assert gateway.address.startswith("https://localhost:")
         # It does not get better by waiting.
         with pytest.raises(
-            CheckpointerError, match=r"no answer .*CERTIFICATE_VERIFY_FAILED.*TLS certificate"
+            CheckpointerError, match=r"no response .*CERTIFICATE_VERIFY_FAILED.*TLS certificate"
         ) as caught:
             ask(gateway.address, auth="token-1", retry_seconds=1000.0)
         assert "token-1" not in str(caught.value)
