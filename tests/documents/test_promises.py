@@ -58,7 +58,7 @@ PROMISES = {
         "create only objects of harmless types": "test_by_default_no_type_is_made_that_was_not_allowed",
     },
     "wire.md": {
-        "`/openapi.json` has every field": "test_the_description_has_every_endpoint_with_its_model",
+        "has every field": "test_the_page_of_the_wire_and_the_description_that_is_kept_have_every_endpoint",
         "clients read the types": "test_javascript_reads_values_of_python_and_writes_what_python_reads",
         "Bytes are base64, in requests of either alphabet": "test_bytes_are_base64_of_either_alphabet",
         "Every operation is idempotent": "test_a_call_succeeds_when_each_request_of_its_service_is_carried_out_twice",
@@ -78,8 +78,8 @@ PROMISES = {
         "nothing was stored": "test_a_base_is_only_what_the_parent_has_in_the_channel",
         "the agent may change them": "test_what_the_agent_changes_while_the_service_wants_more_is_not_stored",
         "writes of that order are there": "test_an_order_in_the_far_future_is_refused",
-        "Each `lock` is one attempt": "test_a_lock_is_held_until_it_is_released_or_lost",
-        "see the state before its puts": "test_reads_of_a_large_batch_see_the_state_before_its_puts",
+        "Each `lock` is one attempt": "test_a_lock_that_another_has_is_lost",
+        "state before its puts": "test_a_batch_reads_the_state_before_its_puts_and_the_last_put_counts",
         "the same when you repeat the request": "test_a_put_if_whose_answer_was_lost_is_known_again",
     },
     "threat-model.md": {
