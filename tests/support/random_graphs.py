@@ -606,6 +606,9 @@ class Program:
     def prune(self, thread: str) -> None:
         """Keep the newest checkpoints."""
         kept, before = 1 + self.choices.pick(4), list(self.actual.history(thread))
+        if not before:
+            # One that dies may leave an item of nobody's, for an hour.
+            return
         self.log.append(f"{thread} pruned to {kept}")
         died = self._dies(lambda: self.saver.prune([thread], strategy="keep_last", keep_last=kept), 40)
         after = list(self.actual.history(thread))
