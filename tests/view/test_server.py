@@ -289,3 +289,9 @@ def test_only_so_many_threads_are_kept(saver: DynamoDBSaver) -> None:
     first, *_, last = [view_of(number) for number in range(20)]
     assert view_of(19) is last
     assert view_of(0) is not first
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
+def test_nothing_can_be_changed(page: TestClient, method: str) -> None:
+    assert page.request(method, f"{PAGE}api/thread?thread=x").status_code == 405
+    assert page.request(method, PAGE).status_code == 405
