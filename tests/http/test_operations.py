@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Generator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any, TypeVar
 
 import pytest
@@ -34,7 +35,7 @@ from langgraph.checkpoint.dynamodb.gateway.thread_calls import (
     WritesResult,
 )
 from langgraph.checkpoint.dynamodb.http import operations
-from langgraph.checkpoint.dynamodb.http.exchange import Inside, asked_in
+from langgraph.checkpoint.dynamodb.http.exchange import Exchange, Inside, ServiceClock, asked_in
 from langgraph.checkpoint.dynamodb.http.operations import KnownCheckpoints
 from langgraph.checkpoint.dynamodb.http.saver import GatewayHolder
 from langgraph.checkpoint.dynamodb.http.service import Service, ask, loaded
@@ -207,3 +208,11 @@ def test_arguments_are_checked_as_the_service_would_before_anything_is_sent() ->
         _run(ask(thread_calls.prune, "", "t", unchecked))
     with pytest.raises(CheckpointerInputError, match="makes a key of"):
         _run(ask(thread_calls.list_runs, "acme/", "t" * 2045))
+
+
+def test_requests_of_a_thread_go_to_one_process() -> None:
+    """Proxies choose the process by the header, which the page of the wire describes."""
+    [step] = next(operations.list_runs(_client(), "acme/1"))
+    assert isinstance(step, Call)
+    headers = Exchange("https://gateway.example", step, 0.0, ServiceClock(30.0)).request()["headers"]
+    assert headers["X-Thread"] == sha256(b"acme/1").hexdigest()[:16]
