@@ -1,4 +1,4 @@
-# What a newcomer needs is `make demo` and `make test`; `make check` is what CI runs.
+# What a newcomer needs is `make demo`, and `make test lint types` before a push; `make check` is what CI runs.
 # Written for GNU make 3.81, which macOS still ships.
 
 PYTHON ?= python3
@@ -27,7 +27,7 @@ WORKERS ?= $(shell expr $(CORES) + 1)
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal
 # The packages above the saver, whose tests have to reach every branch where all servers are there, as in `make test-all`.
 # They run by themselves, since measuring takes time, and without their searches. pyproject.toml names what is measured.
-PACKAGES := $(foreach package,config cli gateway http migrate observe tenants view,$(patsubst %/,%,$(wildcard tests/$(package)/)))
+PACKAGES := $(foreach package,config cli gateway http migrate observe tenants view,$(patsubst %/,%,$(wildcard tests/$(package)/ tests/test_$(package).py)))
 MEASURED := $(PACKAGES) -m "not search" --cov --cov-report term-missing:skip-covered
 # All others, by the markers of pyproject.toml: a share of a search is part of what the search beside it tries.
 OTHERS := -m "search or not (measured or share)"
@@ -50,9 +50,8 @@ help:
 	@echo "make model        ten minutes of interleavings of a few calls, on two cores"
 	@echo "make mutants      an hour of changing the core's code, to see whether a test notices"
 	@echo "make check        what CI runs: lint, types, templates and all tests"
-	@echo "make bench        every benchmark, beside the other savers; takes a while, writes docs/figures"
-	@echo "make bench-cost   what a conversation costs, beside the other savers"
-	@echo "make bench-backends  DynamoDB beside Postgres, SQLite and memory; writes docs/choosing.md"
+	@echo "make bench        units beside the other savers; holds bounds, writes the documents' tables"
+	@echo "make bench-backends  times beside Postgres, SQLite and memory; writes the documents' tables"
 	@echo "make docs         build the documents as a site, into build/site; make docs-serve shows it"
 	@echo "make format       write what is generated, such as async methods, and let ruff put the code in order"
 	@echo "make constraints  pin the newest releases of all dependencies anew"

@@ -1,12 +1,8 @@
-"""The savers that are compared, and the meter between a saver and its caller.
-
-Every measurement takes a fresh contestant with an empty table of its own, so nothing that one measurement
-stored or remembered shows in another. A peer is imported when it is opened: not all of them fit into one
-environment.
-"""
+"""The savers for DynamoDB that are compared, and runs of workloads, each on an empty table with a meter."""
 
 from __future__ import annotations
 
+import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -15,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import boto3
-from langgraph.checkpoint.base import BaseCheckpointSaver, V
+from botocore.exceptions import ClientError
 
-from benchmarks.floor import FloorSaver
-from benchmarks.meter import Meter, Tally
+from benchmarks.meter import Meter, Tally, total
 from benchmarks.stored import Stored, stored
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.schema import table_schema
@@ -26,10 +21,10 @@ from langgraph.checkpoint.dynamodb._format.schema import table_schema
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from langchain_core.runnables import RunnableConfig
-    from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata, CheckpointTuple
+    from langgraph.checkpoint.base import BaseCheckpointSaver
     from langgraph.checkpoint.serde.base import SerializerProtocol
 
+    from benchmarks.workloads import Workload
     from tools.engine import Engine
 
 
@@ -43,15 +38,11 @@ class Contestant:
 
 
 def _open_aws(
-    table_name: str,
-    *,
-    session: boto3.Session,
-    endpoint_url: str,
-    serde: SerializerProtocol | None = None,
-    gzip: bool = False,
+    table_name: str, *, serde: SerializerProtocol | None = None, gzip: bool = False, **reach: Any
 ) -> BaseCheckpointSaver[Any]:
+    # Imported here, because only the environment of the benchmarks has it.
     peer: Any = import_module("langgraph_checkpoint_aws").DynamoDBSaver(
-        table_name, session=session, endpoint_url=endpoint_url, enable_checkpoint_compression=gzip
+        table_name, enable_checkpoint_compression=gzip, **reach
     )
     if serde is not None:
         # Its constructor takes no serializer.
@@ -60,22 +51,7 @@ def _open_aws(
     return saver
 
 
-def _open_amazon(
-    table_name: str, *, session: boto3.Session, endpoint_url: str, serde: SerializerProtocol | None = None
-) -> BaseCheckpointSaver[Any]:
-    library: Any = import_module("langgraph_checkpoint_dynamodb")
-    # Its constructor takes neither a session nor a serializer: it makes its clients from boto3's default session.
-    boto3.DEFAULT_SESSION = session
-    table = library.DynamoDBTableConfig(table_name=table_name)
-    saver: BaseCheckpointSaver[Any] = library.DynamoDBSaver(
-        library.DynamoDBConfig(table_config=table, endpoint_url=endpoint_url)
-    )
-    if serde is not None:
-        saver.serde = serde
-    return saver
-
-
-# What the documentation of both peers asks for: two string keys and nothing else.
+# What AWS's documentation asks for: two string keys and nothing else.
 _KEYS_ONLY = {
     "AttributeDefinitions": [
         {"AttributeName": "PK", "AttributeType": "S"},
@@ -86,64 +62,8 @@ _KEYS_ONLY = {
 }
 
 OURS = Contestant("langgraph-dynamodb", DynamoDBSaver, table_schema("any"))
-FLOOR = Contestant("lower bound", FloorSaver, _KEYS_ONLY)
 AWS = Contestant("langgraph-checkpoint-aws", _open_aws, _KEYS_ONLY)
 AWS_GZIP = Contestant("langgraph-checkpoint-aws, gzip", partial(_open_aws, gzip=True), _KEYS_ONLY)
-# It wants an older boto3 than the others do; `benchmarks.amazon` runs it in an environment of its own.
-AMAZON = Contestant("langgraph-checkpoint-amazon-dynamodb", _open_amazon, _KEYS_ONLY)
-
-
-class MeteredSaver(BaseCheckpointSaver[V]):
-    """Passes every call on and keeps a tally of each, in the order in which they began."""
-
-    def __init__(self, saver: BaseCheckpointSaver[V], meter: Meter) -> None:
-        """Take the saver to watch and the meter of the session that it was opened with."""
-        super().__init__(serde=saver.serde)
-        self.operations: list[tuple[str, Tally]] = []
-        self._saver: BaseCheckpointSaver[V] = saver
-        self._meter = meter
-
-    def tallies(self, operation: str) -> list[Tally]:
-        """Return the tallies of one kind of operation."""
-        return [tally for name, tally in self.operations if name == operation]
-
-    @contextmanager
-    def _measured(self, operation: str) -> Iterator[None]:
-        with self._meter.operation() as tally:
-            self.operations.append((operation, tally))
-            yield
-
-    def get_next_version(self, current: V | None, channel: None) -> V:
-        """Return what the saver would."""
-        return self._saver.get_next_version(current, channel)
-
-    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Measure `get_tuple`."""
-        with self._measured("get_tuple"):
-            return self._saver.get_tuple(config)
-
-    def put(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        """Measure `put`."""
-        with self._measured("put"):
-            return self._saver.put(config, checkpoint, metadata, new_versions)
-
-    def put_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
-        """Measure `put_writes`."""
-        with self._measured("put_writes"):
-            self._saver.put_writes(config, writes, task_id, task_path)
-
-    def delete_thread(self, thread_id: str) -> None:
-        """Measure `delete_thread`."""
-        with self._measured("delete_thread"):
-            self._saver.delete_thread(thread_id)
 
 
 def session_of(engine: Engine) -> boto3.Session:
@@ -156,36 +76,78 @@ def session_of(engine: Engine) -> boto3.Session:
 
 
 class Bench:
-    """One contestant on an empty table; `reopen` gives a saver that remembers nothing, like a new process."""
+    """A contestant on an empty table. Each `open` gives a saver that remembers nothing, like a new process."""
 
-    def __init__(
-        self, contestant: Contestant, engine: Engine, serde: SerializerProtocol | None = None
-    ) -> None:
-        """Create the table and opens the saver, by default with the serializer that it brings."""
+    def __init__(self, contestant: Contestant, engine: Engine, table_name: str) -> None:
+        """Take a table for the contestant."""
         self.meter = Meter()
+        self.table_name = table_name
         self._contestant = contestant
+        self._reach: dict[str, Any] = {"endpoint_url": engine.endpoint_url}
         self._engine = engine
-        self._options: dict[str, Any] = {} if serde is None else {"serde": serde}
-        self._table_name = f"bench-{uuid4().hex}"
-        # A client of its own, so that what the benchmark does to the table is not counted.
-        self._admin = session_of(engine).client("dynamodb", endpoint_url=engine.endpoint_url)
-        self._admin.create_table(**{**contestant.schema, "TableName": self._table_name})
-        self.saver = self.reopen()
 
-    def reopen(self) -> MeteredSaver[Any]:
-        """Return a new saver on the same table, that keeps a tally of each call."""
-        return MeteredSaver(self.open(), self.meter)
-
-    def open(self) -> BaseCheckpointSaver[Any]:
-        """Return a new saver on the same table; what it is charged goes to the meter's total."""
+    def open(self, **options: Any) -> Any:  # noqa: ANN401 - only ours has all methods that are measured.
+        """Return a new saver, whose requests are counted."""
         session = self.meter.watch(session_of(self._engine))
-        options = {**self._options, "session": session, "endpoint_url": self._engine.endpoint_url}
-        return self._contestant.open(self._table_name, **options)
+        return self._contestant.open(self.table_name, session=session, **self._reach, **options)
 
-    def stored(self, sort_keys: str = "") -> Stored:
-        """Return what is in the table now, of what has a sort key that begins so."""
-        return stored(self._admin, self._table_name, sort_keys)
+    def stored(self) -> Stored:
+        """Return what is in the table now."""
+        # A client of its own, so that this is not counted.
+        client = session_of(self._engine).client("dynamodb", **self._reach)
+        return stored(client, self.table_name)
 
-    def close(self) -> None:
-        """Delete the table."""
-        self._admin.delete_table(TableName=self._table_name)
+
+@contextmanager
+def new_bench(contestant: Contestant, engine: Engine) -> Iterator[Bench]:
+    """Make an empty table for a contestant, for the duration of the context."""
+    client = session_of(engine).client("dynamodb", endpoint_url=engine.endpoint_url)
+    name = f"bench-{uuid4().hex}"
+    client.create_table(**{**contestant.schema, "TableName": name})
+    try:
+        yield Bench(contestant, engine, name)
+    finally:
+        client.delete_table(TableName=name)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a workload cost, as far as the saver got."""
+
+    turns: Sequence[Tally]
+    # What is in the table at the end; nothing where that was not counted.
+    stored: Stored
+    # Why the saver could not go on; empty where it came to the end.
+    failure: str = ""
+
+    @property
+    def cost(self) -> Tally:
+        """What all turns cost."""
+        return total(self.turns)
+
+    def mean_write_units(self, first: int, last: int) -> float:
+        """Return the write units of a turn, on average from one to another."""
+        return total(self.turns[first - 1 : last]).write_units / (last + 1 - first)
+
+
+def run_workload(contestant: Contestant, engine: Engine, workload: Workload) -> Run:
+    """Run a workload on an empty table until it ends or DynamoDB refuses a request."""
+    print(f"{contestant.name}: {workload.name}", file=sys.stderr, flush=True)
+    options = {"serde": workload.serde()} if workload.serde else {}
+    with new_bench(contestant, engine) as bench:
+        turns, failure = list[Tally](), ""
+        try:
+            for _ in workload.run(bench.open(**options), "thread"):
+                turns.append(bench.meter.lap())
+        except Exception as error:
+            failure = _refusal(error)
+            if not failure:
+                raise
+        return Run(turns, bench.stored() if workload.weighed else Stored(0, 0), failure)
+
+
+def _refusal(error: BaseException | None) -> str:
+    """Return what DynamoDB said when it refused a request, also where a saver raised something of its own."""
+    while error is not None and not isinstance(error, ClientError):
+        error = error.__cause__
+    return "" if error is None else str(error.response["Error"]["Message"])

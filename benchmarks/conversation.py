@@ -12,7 +12,7 @@ from itertools import cycle
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.messages import AIMessage, HumanMessage, ToolCall
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCall
 from langchain_core.tools import tool
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
@@ -20,7 +20,7 @@ from langgraph.prebuilt import ToolNode, tools_condition
 from benchmarks.prose import prose, records, uuid, words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from langchain_core.messages.ai import UsageMetadata
     from langchain_core.runnables import RunnableConfig
@@ -51,16 +51,20 @@ def relay(
     """Run a conversation of which each turn is on the next of some savers, over and over, as on so many processes."""
     agents = cycle(map(_agent, savers))
     for turn in range(1, turns + 1):
-        random = Random(f"{_SEED}/{turn}/question")
-        question = HumanMessage(prose(random, 260), id=uuid(random))
-        next(agents).invoke({"messages": [question]}, config_of(thread_id), durability=durability)
+        next(agents).invoke({"messages": [question(turn)]}, config_of(thread_id), durability=durability)
         yield turn
+
+
+def question(turn: int) -> HumanMessage:
+    """Return what is asked in a turn."""
+    random = Random(f"{_SEED}/{turn}/question")
+    return HumanMessage(prose(random, 260), id=uuid(random))
 
 
 def _agent(saver: BaseCheckpointSaver[Any]) -> CompiledStateGraph[MessagesState]:
     graph = StateGraph(MessagesState)
-    graph.add_node("model", _model)
-    graph.add_node("tools", ToolNode([_search]))
+    graph.add_node("model", lambda state: {"messages": [answer(state["messages"])]})
+    graph.add_node("tools", ToolNode([search]))
     graph.add_edge(START, "model")
     graph.add_conditional_edges("model", tools_condition)
     graph.add_edge("tools", "model")
@@ -68,14 +72,13 @@ def _agent(saver: BaseCheckpointSaver[Any]) -> CompiledStateGraph[MessagesState]
 
 
 @tool("search")
-def _search(query: str, limit: int) -> str:
+def search(query: str, limit: int) -> str:
     """Search the records of the company."""
     return records(Random(f"{_SEED}/{query}/{limit}"), 1000)
 
 
-def _model(state: MessagesState) -> MessagesState:
+def answer(messages: Sequence[BaseMessage]) -> AIMessage:
     """Answer as the script says: it asks for a tool twice, then it speaks."""
-    messages = state["messages"]
     turn = sum(isinstance(message, HumanMessage) for message in messages)
     calls = 0
     for message in reversed(messages):
@@ -84,7 +87,7 @@ def _model(state: MessagesState) -> MessagesState:
         calls += isinstance(message, AIMessage)
     random = Random(f"{_SEED}/{turn}/{calls}")
     asks = calls < _TOOL_ROUNDS
-    answer = AIMessage(
+    return AIMessage(
         prose(random, 60 if asks else 900),
         id=f"lc_run--{uuid(random)}",
         response_metadata={
@@ -96,7 +99,6 @@ def _model(state: MessagesState) -> MessagesState:
         usage_metadata=_usage(random, len(messages)),
         tool_calls=[_tool_call(random)] if asks else [],
     )
-    return {"messages": [answer]}
 
 
 def _tool_call(random: Random) -> ToolCall:

@@ -1,158 +1,134 @@
-"""What an agent's checkpoints cost in capacity and requests, beside AWS's own saver: `make bench-cost`."""
+"""What agents cost: one conversation in units, its bill, and kinds of agents in dollars."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from benchmarks.contestants import AWS, AWS_GZIP, OURS
-from benchmarks.figures import Figure, Section, at_least, at_most, under
-from benchmarks.measurements import (
-    ConversationCost,
-    SmallCost,
-    measure_conversation,
-    measure_list,
-    measure_sends,
-    measure_small,
-)
-from benchmarks.report import table
+from benchmarks.contestants import AWS, AWS_GZIP, OURS, Run, new_bench, run_workload
+from benchmarks.conversation import STEPS_PER_TURN, conversation, relay
+from benchmarks.dollars import CONVERSATIONS, ITEM_OVERHEAD_BYTES, request_dollars, stored_dollars
+from benchmarks.report import Bound, Section, table
+from benchmarks.workloads import CHAT, PRICED, SENDS
 
 if TYPE_CHECKING:
-    from benchmarks.contestants import Contestant
+    from collections.abc import Mapping, Sequence
+
     from benchmarks.meter import Tally
+    from benchmarks.stored import Stored
+    from benchmarks.workloads import Workload
     from tools.engine import Engine
 
-CONTESTANTS = (OURS, AWS, AWS_GZIP)
-TURNS = 60
-EARLY_TURNS = (6, 15)
-LATE_TURNS = (51, 60)
-
-
-@dataclass(frozen=True)
-class Measured:
-    """Everything that was measured of one saver."""
-
-    conversation: ConversationCost
-    small: SmallCost
-    sends: Tally
-    list_write_units_per_step: float | None
-
-    @property
-    def early(self) -> float:
-        """Write units per step around turn 10."""
-        return self.conversation.write_units_per_step(*EARLY_TURNS)
-
-    @property
-    def late(self) -> float:
-        """Write units per step at the end."""
-        return self.conversation.write_units_per_step(*LATE_TURNS)
+SAVERS = (OURS, AWS, AWS_GZIP)
+_TURNS, _FEW_TURNS = 60, 10
+_KEPT = 20
+_THREAD = "thread"
 
 
 def run(engine: Engine) -> Section:
-    """Measure the savers and compare them."""
-    measured = {contestant.name: measure(contestant, engine) for contestant in CONTESTANTS}
-    counts = measured[OURS.name].conversation.counts
-    state_bytes = measured[OURS.name].conversation.state_bytes
+    """Run every workload with every saver and compare."""
+    chat = {saver.name: run_workload(saver, engine, replace(CHAT, weighed=True)) for saver in SAVERS}
+    prices = [
+        _price(CHAT, chat[OURS.name], chat[AWS_GZIP.name]),
+        *(
+            _price(workload, *(run_workload(each, engine, workload) for each in (OURS, AWS_GZIP)))
+            for workload in PRICED
+        ),
+    ]
+    sends = run_workload(OURS, engine, SENDS).cost
+    ours, aws, gzip = (each.cost for each in chat.values())
+    conversation_table = table(
+        ["", *chat],
+        [
+            ("write units", *(each.write_units for each in (ours, aws, gzip))),
+            *(
+                (f"write units per step, turns {first} to {last}", *_per_step(chat, first, last))
+                for first, last in ((6, 15), (51, 60))
+            ),
+            ("read units", *(each.read_units for each in (ours, aws, gzip))),
+            (
+                "read units, if each turn has a new process",
+                _relayed(engine),
+                *(each.read_units for each in (aws, gzip)),
+            ),
+            ("MB stored at the end", *(each.stored.bytes / 1e6 for each in chat.values())),
+        ],
+    )
     return Section(
-        f"Cost: an agent of {TURNS} turns: {counts['put']} checkpoints, {counts['put_writes']} put_writes, "
-        f"final state {state_bytes / 1000:.0f} KB",
-        tables(measured),
-        figures(*measured.values()),
-        {name: asdict(one) for name, one in measured.items()},
+        {
+            "conversation": conversation_table,
+            "bill": _bill(engine, sends),
+            "prices": table(["agent", OURS.name, AWS_GZIP.name, "ratio"], prices),
+        },
+        [
+            # What the first release took, and what the look before each commit reads.
+            Bound(f"write units of {CHAT.name}", ours.write_units, most=1_060),
+            Bound(f"read units of {CHAT.name}", ours.read_units, most=500),
+            Bound(
+                f"times the write units of {CHAT.name}: {AWS.name}",
+                aws.write_units / ours.write_units,
+                least=40,
+            ),
+            Bound(f"the same: {AWS_GZIP.name}", gzip.write_units / ours.write_units, least=8),
+            Bound(f"write units per task of {SENDS.name}", sends.write_units / 1_000, most=1.1),
+        ],
     )
 
 
-def measure(contestant: Contestant, engine: Engine) -> Measured:
-    """Run every workload with one saver."""
-    return Measured(
-        measure_conversation(contestant, engine, TURNS),
-        measure_small(contestant, engine),
-        measure_sends(contestant, engine),
-        measure_list(contestant, engine),
+def _per_step(chat: Mapping[str, Run], first: int, last: int) -> list[float]:
+    return [each.mean_write_units(first, last) / STEPS_PER_TURN for each in chat.values()]
+
+
+def _relayed(engine: Engine) -> float:
+    """Return the read units of the conversation if a saver that remembers nothing has each turn."""
+    with new_bench(OURS, engine) as bench:
+        for _ in relay([bench.open() for _ in range(_TURNS)], _THREAD, _TURNS):
+            pass
+        return bench.meter.total.read_units
+
+
+def _bill(engine: Engine, sends: Tally) -> str:
+    """Return what ours costs from the first turn to the last deletion."""
+    rows: list[Sequence[object]] = [_requests(SENDS.name, sends)]
+    with new_bench(OURS, engine) as bench:
+        saver = bench.open()
+        for turn in conversation(saver, _THREAD, _TURNS):
+            if turn in {_FEW_TURNS, _TURNS}:
+                rows += _running(f"{turn} turns", bench.meter.total, bench.stored())
+        stored = bench.stored()
+        bench.meter.lap()
+        saver.prune([_THREAD], strategy="keep_last", keep_last=_KEPT)
+        freed = _billed(stored - bench.stored())
+        title = f"pruning {_TURNS} turns to {_KEPT} checkpoints, which frees {freed:,} bytes"
+        rows.append(_requests(title, bench.meter.lap()))
+    with new_bench(OURS, engine) as bench:
+        saver = bench.open()
+        for _ in conversation(saver, _THREAD, _TURNS):
+            pass
+        bench.meter.lap()
+        saver.delete_thread(_THREAD)
+        rows.append(_requests(f"deleting {_TURNS} turns with `delete_thread`", bench.meter.lap()))
+    return table(["", "units or bytes", "dollars"], rows)
+
+
+def _running(turns: str, spent: Tally, stored: Stored) -> list[Sequence[object]]:
+    title = f"keeping {turns} for a month: {stored.items:,} items"
+    dollars = stored_dollars(stored.bytes, stored.items)
+    return [_requests(f"running {turns}", spent), (title, f"{_billed(stored):,} bytes", f"${dollars:.5f}")]
+
+
+def _billed(stored: Stored) -> int:
+    return stored.bytes + stored.items * ITEM_OVERHEAD_BYTES
+
+
+def _requests(title: str, spent: Tally) -> Sequence[object]:
+    units = f"{spent.write_units:,.0f} write, {spent.read_units:,.0f} read units"
+    return title, units, f"${request_dollars(spent.write_units, spent.read_units):.5f}"
+
+
+def _price(workload: Workload, *runs: Run) -> Sequence[str]:
+    """Return what a thousand conversations cost with two savers."""
+    ours, other = (
+        CONVERSATIONS * request_dollars(each.cost.write_units, each.cost.read_units) for each in runs
     )
-
-
-def figures(ours: Measured, aws: Measured, gzip: Measured) -> list[Figure]:
-    """Compare what was measured with what the project set out to reach."""
-    units = ours.conversation.write_units(TURNS)
-    growth = ours.late / ours.early - 1
-    small = ours.small
-    conversation = ours.conversation
-    grown = ours.list_write_units_per_step
-    return [
-        at_least(
-            "fewer write units, 60 turns, than the AWS saver", 40, aws.conversation.write_units(TURNS) / units
-        ),
-        at_least("the same than its gzip option", 8, gzip.conversation.write_units(TURNS) / units),
-        Figure(
-            "growth of write units per step, turn 10 to 60", "within 15%", f"{growth:+.1%}", growth <= 0.15
-        ),
-        at_most("requests of a put with nothing sealed", 2, small.put),
-        at_most("requests of a put_writes", 1, small.put_writes),
-        at_most("requests of a get_tuple under 8 KiB", 1, small.get_tuple),
-        under("write units of one put_writes of 1,000 Sends", 20, ours.sends.write_units),
-        at_most("requests of a get_tuple of 360 KB, idle", 3, conversation.get_idle.requests),
-        at_most("the same, interrupted", 3, conversation.get_interrupted.requests),
-        at_most("requests of a delete_thread, 60 turns", 45, conversation.delete.requests),
-        at_most("items left after it", 0, conversation.left_after_delete),
-        under("write units per step of a growing 1 MB list", 12, float("inf") if grown is None else grown),
-    ]
-
-
-def tables(measured: dict[str, Measured]) -> list[str]:
-    """Return one table of what the conversation cost, and one of single operations."""
-    columns = list(measured.values())
-    header = list(measured)
-    ours = columns[0].conversation
-
-    def against(turns: int) -> list[float]:
-        return [one.conversation.write_units(turns) / ours.write_units(turns) for one in columns]
-
-    conversation = [
-        ("write units, 20 turns", *(one.conversation.write_units(20) for one in columns)),
-        ("  times as many as ours", *against(20)),
-        (f"write units, {TURNS} turns", *(one.conversation.write_units(TURNS) for one in columns)),
-        ("  times as many as ours", *against(TURNS)),
-        ("  of them by put", *(one.conversation.operations["put"].write_units for one in columns)),
-        (
-            "  of them by put_writes",
-            *(one.conversation.operations["put_writes"].write_units for one in columns),
-        ),
-        ("write units per step, turns 6 to 15", *(one.early for one in columns)),
-        ("write units per step, turns 51 to 60", *(one.late for one in columns)),
-        ("read units of put, put_writes, get_tuple", *(_read_units(one.conversation) for one in columns)),
-        ("requests per put", *(_mean_requests(one.conversation, "put") for one in columns)),
-        ("requests per put_writes", *(_mean_requests(one.conversation, "put_writes") for one in columns)),
-        ("items stored", *(one.conversation.stored.items for one in columns)),
-        ("bytes stored", *(one.conversation.stored.bytes for one in columns)),
-    ]
-    operations = [
-        ("requests: put, nothing large", *(one.small.put for one in columns)),
-        ("requests: put_writes, one task", *(one.small.put_writes for one in columns)),
-        ("requests: get_tuple, state under 8 KiB", *(one.small.get_tuple for one in columns)),
-        ("requests: get_tuple, 60 turns, idle", *(one.conversation.get_idle.requests for one in columns)),
-        (
-            "requests: get_tuple, 60 turns, interrupted",
-            *(one.conversation.get_interrupted.requests for one in columns),
-        ),
-        ("requests: delete_thread, 60 turns", *(one.conversation.delete.requests for one in columns)),
-        ("requests: put_writes of 1,000 Sends", *(one.sends.requests for one in columns)),
-        ("write units: put_writes of 1,000 Sends", *(one.sends.write_units for one in columns)),
-        (
-            "write units per step: 1 MB list grows",
-            *(_or_fails(one.list_write_units_per_step) for one in columns),
-        ),
-    ]
-    return [table(["", *header], conversation), table(["single operations", *header], operations)]
-
-
-def _read_units(cost: ConversationCost) -> float:
-    return sum(tally.read_units for tally in cost.operations.values())
-
-
-def _mean_requests(cost: ConversationCost, operation: str) -> str:
-    return f"{cost.operations[operation].requests / cost.counts[operation]:.2f}"
-
-
-def _or_fails(units: float | None) -> object:
-    return "fails" if units is None else units
+    return workload.name, f"${ours:.2f}", f"${other:.2f}", f"{other / ours:.0f}"

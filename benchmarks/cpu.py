@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from langgraph.checkpoint.base import empty_checkpoint
 
-from benchmarks.contestants import OURS, session_of
+from benchmarks.contestants import OURS, new_bench, session_of
 from benchmarks.conversation import config_of
-from benchmarks.figures import Section, within
-from benchmarks.raw import new_table
-from benchmarks.report import table
+from benchmarks.report import Bound, Section, table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,16 +25,19 @@ _RATIO_MAX = 1.12
 
 def run(engine: Engine) -> Section:
     """Store steps of a counter in blocks, and send after each block the same requests again, to another table."""
-    with new_table(engine, OURS) as name, new_table(engine, OURS) as other:
+    with new_bench(OURS, engine) as bench, new_bench(OURS, engine) as other:
         session = session_of(engine)
         sent: list[tuple[str, dict[str, Any]]] = []
 
         def note(params: dict[str, Any], model: OperationModel, **_: object) -> None:
-            sent.append((model.name, {**params, "TableName": other}))
+            sent.append((model.name, {**params, "TableName": other.table_name}))
 
         session.events.register("before-parameter-build.dynamodb", note)
         saver = OURS.open(
-            name, session=session, endpoint_url=engine.endpoint_url, region_name=engine.region_name
+            bench.table_name,
+            session=session,
+            endpoint_url=engine.endpoint_url,
+            region_name=engine.region_name,
         )
         plain: Any = session_of(engine).client("dynamodb", endpoint_url=engine.endpoint_url)
         methods = {
@@ -55,12 +56,11 @@ def run(engine: Engine) -> Section:
             ours.append(_cpu_ms(lambda: [next(steps) for _ in range(_STEPS)]))
             boto3.append(_cpu_ms(again))
     # The least is what other programs have disturbed least.
-    rows = [("the saver", min(ours)), ("boto3 with defaults", min(boto3))]
+    mine, theirs = min(ours), min(boto3)
+    rows = [("the saver", f"{mine:.2f}"), ("the same requests by boto3 with defaults", f"{theirs:.2f}")]
     return Section(
-        "CPU: a put with a put_writes, and the same requests",
-        [table(["", "ms of CPU"], [(who, f"{ms:.2f}") for who, ms in rows])],
-        [within("CPU of a put with a put_writes, beside boto3's", _RATIO_MAX, min(ours) / min(boto3))],
-        {"ours": ours, "boto3": boto3},
+        {"cpu": table(["a put and a put_writes by", "ms of CPU"], rows)},
+        [Bound("CPU of a put with a put_writes, beside boto3's", mine / theirs, _RATIO_MAX)],
     )
 
 

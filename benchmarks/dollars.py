@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from langgraph.checkpoint.dynamodb._format.pricing import READ_UNIT_DOLLARS, WRITE_UNIT_DOLLARS
 
+CONVERSATIONS = 1_000
 STORED_GB_MONTH_DOLLARS = 0.25
 GB_BYTES = 2**30
 # The bytes that DynamoDB adds to each item when it bills storage.
-_ITEM_OVERHEAD_BYTES = 100
+ITEM_OVERHEAD_BYTES = 100
 
 
 def request_dollars(write_units: float, read_units: float) -> float:
@@ -17,4 +18,4 @@ def request_dollars(write_units: float, read_units: float) -> float:
 
 def stored_dollars(size_bytes: float, item_count: int) -> float:
     """Return the cost of storing items for a month."""
-    return (size_bytes + item_count * _ITEM_OVERHEAD_BYTES) / GB_BYTES * STORED_GB_MONTH_DOLLARS
+    return (size_bytes + item_count * ITEM_OVERHEAD_BYTES) / GB_BYTES * STORED_GB_MONTH_DOLLARS

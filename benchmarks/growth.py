@@ -1,95 +1,82 @@
-"""How the price of a step grows with the conversation: at 60, 240 and 960 turns."""
+"""How the price of a step grows with the conversation."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from io import StringIO
 from typing import TYPE_CHECKING
 
-from benchmarks.amazon import run_amazon
-from benchmarks.chart import Line, lines
-from benchmarks.contestants import AMAZON, AWS, AWS_GZIP, FLOOR, OURS
-from benchmarks.figures import Figure, Section
-from benchmarks.report import table
-from benchmarks.runs import Run, run_workload
-from benchmarks.workloads import LONG_CHAT, chat
-from langgraph.checkpoint.dynamodb._format.limits import INDEX_GROUP
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from benchmarks.contestants import AWS, AWS_GZIP, OURS, Run, run_workload
+from benchmarks.conversation import STEPS_PER_TURN
+from benchmarks.report import Bound, Section
+from benchmarks.workloads import chat
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from tools.engine import Engine
 
-TURNS = (60, 240, 960)
-# What the later turns are compared with: the first ten in which a conversation is under way.
-_EARLY = (6, 15)
-_WINDOW = 10
+# The first ten turns in which a conversation is under way, and ten of each length.
+_SPANS = ((6, 15), (51, 60), (111, 120), (471, 480))
+# Each turn costs the others more than the last, and all of it is serialized in each step.
+_TURNS = ((OURS, 480), (AWS, 120), (AWS_GZIP, 120))
 _GROWTH_MAX = 0.15
+# Suits light and dark pages.
+_GREY = "#808891"
+_STYLE = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "langgraph-dynamodb",
+    "font.family": "sans-serif",
+    **dict.fromkeys(
+        ("text.color", "axes.edgecolor", "xtick.color", "ytick.color", "legend.labelcolor"), _GREY
+    ),
+}
 
 
 def run(engine: Engine) -> Section:
-    """Run the chat with ours to the end and with the others to 240 turns, or as far as they get."""
-    runs = {
-        OURS.name: run_workload(OURS, engine, replace(chat(TURNS[-1]), weighed=False)),
-        **{each.name: run_workload(each, engine, LONG_CHAT) for each in (FLOOR, AWS, AWS_GZIP)},
-        AMAZON.name: run_amazon(engine, LONG_CHAT),
-    }
+    """Run the chat with each saver as far as it gets."""
+    runs = {saver.name: run_workload(saver, engine, chat(turns)) for saver, turns in _TURNS}
+    early, *later = (_per_step(runs[OURS.name], *span) for span in _SPANS)
     return Section(
-        "Growth: write units per step as a chat goes on",
-        [growth_table(runs)],
-        [_figure(runs[OURS.name], turns) for turns in TURNS],
-        {saver: each.as_json() for saver, each in runs.items()},
-        {"growth.svg": chart(runs)},
+        {},
+        [
+            Bound(
+                f"write units per step, turns {first} to {last} beside {_SPANS[0]}",
+                units / early,
+                1 + _GROWTH_MAX,
+            )
+            for (first, last), units in zip(_SPANS[1:], later, strict=True)
+        ],
+        {
+            "growth.svg": _lines(
+                "Write units per step of a chat with tools, by turn",
+                {saver: _points(each) for saver, each in runs.items()},
+            )
+        },
     )
 
 
-def growth_table(runs: Mapping[str, Run]) -> str:
-    """Return write units per step, early and in the last ten turns of each length."""
-    spans = [_EARLY, *((turns - _WINDOW + 1, turns) for turns in TURNS)]
-    rows = [(saver, *(_cell(each, *span) for span in spans), _end(each)) for saver, each in runs.items()]
-    return table(["saver", *(f"turns {first} to {last}" for first, last in spans), ""], rows)
-
-
-def _cell(run: Run, first: int, last: int) -> object:
-    if last <= len(run.turns):
-        return run.write_units_per_step(first, last)
-    return "fails" if run.failure else "not run"
-
-
-def _end(run: Run) -> str:
-    return f"after turn {len(run.turns)}: {run.failure}" if run.failure else ""
-
-
-def _figure(run: Run, turns: int) -> Figure:
-    growth = run.write_units_per_step(turns - _WINDOW + 1, turns) / run.write_units_per_step(*_EARLY) - 1
-    return Figure(
-        f"growth of write units per step, turn 10 to {turns}",
-        f"within {_GROWTH_MAX:.0%}",
-        f"{growth:+.1%}",
-        abs(growth) <= _GROWTH_MAX,
-        _swing(run),
-    )
-
-
-def _swing(run: Run) -> str:
-    """Say that it goes up and down with the ids in a head, and whether it rises."""
-    units = [units for _, units in _points(run)[1:]]
-    half = len(run.turns) // 2
-    early = run.write_units_per_step(_EARLY[0], half)
-    late = run.write_units_per_step(half + 1, len(run.turns))
-    return (
-        f"a head names up to {INDEX_GROUP} segments before their ids move to an index segment, so units per step "
-        f"swing between {min(units):.2f} and {max(units):.2f}; the mean is {early:.2f} up to turn {half} and "
-        f"{late:.2f} from there on"
-    )
-
-
-def chart(runs: Mapping[str, Run]) -> str:
-    """Draw write units per step over turns."""
-    drawn = [Line(saver, _points(each), "fails" if each.failure else "") for saver, each in runs.items()]
-    return lines("Write units per step of a chat with tools", "turns", drawn)
+def _per_step(run: Run, first: int, last: int) -> float:
+    return run.mean_write_units(first, last) / STEPS_PER_TURN
 
 
 def _points(run: Run) -> list[tuple[int, float]]:
     """Return the mean of each ten turns, by the last of them."""
-    lasts = range(_WINDOW, len(run.turns) + 1, _WINDOW)
-    return [(last, run.write_units_per_step(last - _WINDOW + 1, last)) for last in lasts]
+    return [(last, _per_step(run, last - 9, last)) for last in range(10, len(run.turns) + 1, 10)]
+
+
+def _lines(title: str, series: Mapping[str, Sequence[tuple[float, float]]]) -> str:
+    """Draw a line for each series, on logarithmic axes."""
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(8, 4), layout="constrained")
+        axes = figure.subplots()
+        for name, points in series.items():
+            axes.loglog(*zip(*points, strict=True), label=name)
+        axes.set_title(title)
+        axes.legend(frameon=False)
+        axes.spines[["top", "right"]].set_visible(False)
+        svg = StringIO()
+        figure.savefig(svg, format="svg", transparent=True, metadata={"Date": None})
+    return svg.getvalue()

@@ -71,6 +71,7 @@ class Meter:
     def __init__(self, listen: Callable[[str, float], None] | None = None) -> None:
         """Start at zero; `listen` is told the name and the capacity units of every request."""
         self.total = Tally()
+        self._lap = Tally()
         self._listen = listen
         # A context variable, because a saver may send the requests of one operation from several threads;
         # each of them runs in a copy of the operation's context.
@@ -87,6 +88,12 @@ class Meter:
         """Count those of a client of aiobotocore, which calls plain functions too."""
         client.meta.events.register("provide-client-params.dynamodb", self._ask_for_capacity)
         client.meta.events.register("after-call.dynamodb", self._record)
+
+    def lap(self) -> Tally:
+        """Return what was sent since the last call."""
+        with self._lock:
+            lap, self._lap = self._lap, Tally()
+        return lap
 
     @contextmanager
     def operation(self) -> Iterator[Tally]:
@@ -111,6 +118,7 @@ class Meter:
         operation = self._operation.get()
         with self._lock:
             self.total.add(model.name, units)
+            self._lap.add(model.name, units)
             if operation is not None:
                 operation.add(model.name, units)
             if self._listen is not None:

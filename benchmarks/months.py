@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from benchmarks.dollars import GB_BYTES, request_dollars, stored_dollars
 from benchmarks.stored import Stored
 
-RDS_INSTANCE = "db.m6g.large, Multi-AZ"
+# Of db.m6g.large, Multi-AZ.
 RDS_HOUR_DOLLARS = 0.318
 # General purpose SSD (gp3), Multi-AZ.
 RDS_GB_MONTH_DOLLARS = 0.23

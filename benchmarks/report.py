@@ -1,29 +1,63 @@
-"""Tables of plain text: columns with numbers in them to the right, all others to the left."""
+"""What a section returns: tables for the pages, and bounds that have to hold."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import datetime
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+
+@dataclass(frozen=True)
+class Bound:
+    """What was measured, and how much or how little of it there may be."""
+
+    name: str
+    measured: float
+    most: float = inf
+    least: float = 0
+
+    @property
+    def holds(self) -> bool:
+        """Whether the measured value is within the bound."""
+        return self.least <= self.measured <= self.most
+
+    @property
+    def row(self) -> Sequence[object]:
+        """The bound as a row of a table."""
+        limit = f"at least {self.least:g}" if self.most == inf else f"at most {self.most:,g}"
+        return self.name, limit, f"{self.measured:,.2f}", "holds" if self.holds else "BROKEN"
+
+
+@dataclass(frozen=True)
+class Section:
+    """What a section measured."""
+
+    # Markdown, by the name of the place in a page where the table belongs.
+    tables: Mapping[str, str]
+    bounds: Sequence[Bound] = ()
+    # SVG, by the name of the file.
+    charts: Mapping[str, str] = field(default_factory=dict)
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Return the rows aligned under their header."""
-    columns = [_column(name, [row[index] for row in rows]) for index, name in enumerate(header)]
-    return "\n".join("  ".join(line).rstrip() for line in zip(*columns, strict=True))
-
-
-def _column(name: str, cells: Sequence[object]) -> list[str]:
-    """Return a header, a rule and the cells, all as wide as the widest of them."""
-    texts = [name, *map(_text, cells)]
-    width = max(map(len, texts))
-    align = str.rjust if any(isinstance(cell, int | float) for cell in cells) else str.ljust
-    texts.insert(1, "-" * width)
-    return [align(text, width) for text in texts]
+    """Return a table in Markdown."""
+    lines = (header, ["---"] * len(header), *rows)
+    return "".join(f"| {' | '.join(map(_text, line))} |\n" for line in lines)
 
 
 def _text(cell: object) -> str:
+    if cell is None:
+        return "fails"
     if isinstance(cell, float):
-        return f"{cell:,.1f}"
+        return f"{cell:,.0f}" if cell.is_integer() else f"{cell:,.1f}"
     return f"{cell:,}" if isinstance(cell, int) else str(cell)
+
+
+def written(page: str, name: str, made: str, command: str) -> str:
+    """Return a page with a table in its place, under the command that made it."""
+    place = re.compile(rf"(?<=<!-- measured: {name} -->\n).*?(?=<!-- end -->)", re.DOTALL)
+    if not place.search(page):
+        raise ValueError(f"The page has no place for {name}.")
+    return place.sub(lambda _: f"By `{command}`, {datetime.date.today():%Y-%m-%d}:\n\n{made}", page, count=1)

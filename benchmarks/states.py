@@ -13,12 +13,7 @@ from benchmarks.prose import prose, uuid
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
-    from langgraph.checkpoint.base import (
-        BaseCheckpointSaver,
-        ChannelVersions,
-        Checkpoint,
-        CheckpointMetadata,
-    )
+    from langgraph.checkpoint.base import BaseCheckpointSaver, ChannelVersions, Checkpoint, CheckpointMetadata
     from langgraph.checkpoint.serde.base import SerializerProtocol
 
 
@@ -45,15 +40,15 @@ def chat(serde: SerializerProtocol, size_bytes: int) -> list[AnyMessage]:
 class Thread:
     """A thread whose state changes channel by channel, each change stored as one more checkpoint."""
 
-    def __init__(self, saver: BaseCheckpointSaver[Any], thread_id: str) -> None:
+    def __init__(self, saver: BaseCheckpointSaver[Any], thread_id: str, namespace: str = "") -> None:
         """Start without a checkpoint."""
         self.saver = saver
-        self.config: RunnableConfig = {"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}}
+        self.config: RunnableConfig = {"configurable": {"thread_id": thread_id, "checkpoint_ns": namespace}}
         self.checkpoint: Checkpoint = empty_checkpoint()
         self.step = -2
 
-    def change(self, **values: Any) -> tuple[RunnableConfig, Checkpoint, CheckpointMetadata, ChannelVersions]:
-        """Return the arguments of a put in which these channels have new values."""
+    def put(self, **values: Any) -> RunnableConfig:
+        """Store a checkpoint in which these channels have new values."""
         self.step += 1
         versions = self.checkpoint["channel_versions"]
         new: ChannelVersions = {
@@ -65,14 +60,6 @@ class Thread:
             "channel_values": {**self.checkpoint["channel_values"], **values},
             "channel_versions": {**versions, **new},
         }
-        return self.config, self.checkpoint, {"source": "loop", "step": self.step, "parents": {}}, new
-
-    def put(self, **values: Any) -> RunnableConfig:
-        """Store a checkpoint in which these channels have new values."""
-        self.config = self.saver.put(*self.change(**values))
-        return self.config
-
-    async def aput(self, **values: Any) -> RunnableConfig:
-        """Do as `put` does, with the saver's async method."""
-        self.config = await self.saver.aput(*self.change(**values))
+        metadata: CheckpointMetadata = {"source": "loop", "step": self.step, "parents": {}}
+        self.config = self.saver.put(self.config, self.checkpoint, metadata, new)
         return self.config

@@ -11,13 +11,14 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
-    ExitStack,
     asynccontextmanager,
     closing,
     contextmanager,
+    nullcontext,
 )
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
@@ -26,13 +27,19 @@ from urllib.parse import urlsplit
 import psycopg
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.base import BaseStore
+from langgraph.store.memory import InMemoryStore
+from langgraph.store.postgres import PostgresStore
+from langgraph.store.sqlite import SqliteStore
 
-from benchmarks.contestants import AWS, AWS_GZIP, OURS, Contestant, session_of
+from benchmarks.contestants import AWS, AWS_GZIP, OURS, Contestant, new_bench, session_of
+from benchmarks.gateway import service, serving
 from benchmarks.meter import Meter
 from benchmarks.network import distant, line_to
-from benchmarks.raw import new_table
-from benchmarks.stored import Stored, stored
+from benchmarks.stored import Stored
 from langgraph.checkpoint.dynamodb import create_checkpointer
+from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
+from langgraph.store.dynamodb import DynamoDBStore
 from tools.engine import Engine
 from tools.postgres import Postgres
 
@@ -53,10 +60,7 @@ class Servers:
 def distant_servers(servers: Servers) -> Iterator[Servers]:
     """Yield the same servers at a distance."""
     address = urlsplit(servers.postgres.address)
-    with (
-        distant(servers.engine) as engine,
-        line_to(str(address.hostname), address.port or 5432) as near_end,
-    ):
+    with distant(servers.engine) as engine, line_to(str(address.hostname), address.port or 5432) as near_end:
         yield Servers(engine, Postgres(f"{address.scheme}://{address.username}@{near_end}"))
 
 
@@ -66,6 +70,8 @@ class Store:
 
     open: Callable[[], AbstractContextManager[Saver]]
     aopen: Callable[[], AbstractAsyncContextManager[Saver]]
+    # LangGraph's other kind of store: of memories.
+    memories: Callable[[], AbstractContextManager[BaseStore]]
     weigh: Callable[[], Stored]
     # Counts what DynamoDB charges.
     meter: Meter | None = None
@@ -100,28 +106,37 @@ async def _aopened(section: dict[str, Any]) -> AsyncIterator[Saver]:
         yield saver
 
 
-def _configured(kind: str, weigh: Callable[[], Stored], **config: Any) -> Store:
-    """A store that a configuration says all of."""
+def _configured(
+    kind: str,
+    memories: Callable[[], AbstractContextManager[BaseStore]],
+    weigh: Callable[[], Stored],
+    **config: Any,
+) -> Store:
+    """A store whose configuration says all of it."""
     section = {"type": kind, "config": config}
-    return Store(partial(_opened, section), partial(_aopened, section), weigh)
+    return Store(partial(_opened, section), partial(_aopened, section), memories, weigh)
+
+
+def _shared(
+    saver: Saver, memories: BaseStore, weigh: Callable[[], Stored], meter: Meter | None = None
+) -> Store:
+    """A store of which each opening is the same saver."""
+
+    @asynccontextmanager
+    async def aopened() -> AsyncIterator[Saver]:
+        yield saver
+
+    return Store(lambda: nullcontext(saver), aopened, lambda: nullcontext(memories), weigh, meter)
 
 
 @contextmanager
 def _memory(_: Servers) -> Iterator[Store]:
     saver = InMemorySaver()
 
-    @contextmanager
-    def opened() -> Iterator[Saver]:
-        yield saver
-
-    @asynccontextmanager
-    async def aopened() -> AsyncIterator[Saver]:
-        yield saver
-
     def weigh() -> Stored:
         return Stored(0, sum(map(_content_bytes, (saver.storage, saver.writes, saver.blobs))))
 
-    yield Store(opened, aopened, weigh)
+    yield _shared(saver, InMemoryStore(), weigh)
 
 
 def _content_bytes(value: object) -> int:
@@ -134,6 +149,13 @@ def _content_bytes(value: object) -> int:
 
 
 @contextmanager
+def _set_up(opened: AbstractContextManager[Any]) -> Iterator[BaseStore]:
+    with opened as memories:
+        memories.setup()
+        yield memories
+
+
+@contextmanager
 def _sqlite(_: Servers) -> Iterator[Store]:
     with TemporaryDirectory(prefix="bench-") as folder:
         path = Path(folder, "threads.db")
@@ -143,7 +165,10 @@ def _sqlite(_: Servers) -> Iterator[Store]:
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             return Stored(0, path.stat().st_size)
 
-        yield _configured("sqlite", weigh, db_file=str(path))
+        def memories() -> AbstractContextManager[BaseStore]:
+            return _set_up(SqliteStore.from_conn_string(str(path.with_name("memories.db"))))
+
+        yield _configured("sqlite", memories, weigh, db_file=str(path))
 
 
 @contextmanager
@@ -158,49 +183,51 @@ def _postgres(servers: Servers) -> Iterator[Store]:
                 ]
             return Stored(0, sum(int(size) for (size,) in filter(None, sizes)))
 
-        yield _configured("postgres", weigh, connection_string=url)
+        def memories() -> AbstractContextManager[BaseStore]:
+            return _set_up(PostgresStore.from_conn_string(url))
 
-
-@contextmanager
-def _table(servers: Servers, contestant: Contestant) -> Iterator[tuple[str, Meter, Callable[[], Stored]]]:
-    """An empty table for a contestant, with a meter and a scale."""
-    with new_table(servers.engine, contestant) as name, ExitStack() as stack:
-        admin = session_of(servers.engine).client("dynamodb", endpoint_url=servers.engine.endpoint_url)
-        stack.callback(admin.close)
-        yield name, Meter(), partial(stored, admin, name)
+        yield _configured("postgres", memories, weigh, connection_string=url)
 
 
 @contextmanager
 def _amazon(servers: Servers, contestant: Contestant) -> Iterator[Store]:
-    with _table(servers, contestant) as (name, meter, weigh):
-        session = meter.watch(session_of(servers.engine))
-
-        def saver() -> Saver:
-            return contestant.open(name, session=session, endpoint_url=servers.engine.endpoint_url)
-
-        @contextmanager
-        def opened() -> Iterator[Saver]:
-            yield saver()
-
-        @asynccontextmanager
-        async def aopened() -> AsyncIterator[Saver]:
-            yield saver()
-
-        yield Store(opened, aopened, weigh, meter)
+    with new_bench(contestant, servers.engine) as bench:
+        # Its store makes a table of its own.
+        memories = import_module("langgraph_checkpoint_aws").DynamoDBStore(
+            f"{bench.table_name}-memories",
+            boto3_session=session_of(servers.engine),
+            endpoint_url=servers.engine.endpoint_url,
+        )
+        memories.setup()
+        yield _shared(bench.open(), memories, bench.stored, bench.meter)
 
 
 @contextmanager
 def _ours(servers: Servers) -> Iterator[Store]:
-    with _table(servers, OURS) as (name, meter, weigh):
+    engine = servers.engine
+    with new_bench(OURS, engine) as bench:
+        reach: dict[str, Any] = {"endpoint_url": engine.endpoint_url, "region_name": engine.region_name}
+        session = bench.meter.watch(session_of(engine))
         store = _configured(
             "dynamodb",
-            weigh,
-            table_name=name,
-            endpoint_url=servers.engine.endpoint_url,
-            region_name=servers.engine.region_name,
-            session=meter.watch(session_of(servers.engine)),
+            lambda: DynamoDBStore(bench.table_name, session=session, **reach),
+            bench.stored,
+            table_name=bench.table_name,
+            session=session,
+            **reach,
         )
-        yield replace(store, meter=meter)
+        yield replace(store, meter=bench.meter)
+
+
+@contextmanager
+def through_gateway(engine: Engine) -> Iterator[Store]:
+    """Make a store of ours that is reached through a service."""
+    with (
+        new_bench(OURS, engine) as bench,
+        serving(service(bench)) as address,
+        HttpCheckpointSaver(address) as saver,
+    ):
+        yield _shared(saver, InMemoryStore(), bench.stored)
 
 
 BACKENDS = (

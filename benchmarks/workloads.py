@@ -34,8 +34,6 @@ _DOCUMENT_BYTES = 4_000
 _WINDOW = 40
 _FILES = 30
 _EDITS = 60
-_SENDS = 200
-_RESULT_BYTES = 1_000
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,7 @@ class Workload:
     serde: Callable[[], SerializerProtocol] | None = None
     # Whether to count what is in the table at the end: DynamoDB Local takes up to a second to scan a megabyte of a
     # large table, and so as long as the run itself for hundreds of them.
-    weighed: bool = True
+    weighed: bool = False
 
 
 def chat(turns: int) -> Workload:
@@ -166,17 +164,17 @@ class _Job(TypedDict, total=False):
     summary: str
 
 
-def _map_reduce(saver: _Saver, thread_id: str) -> Iterator[int]:
-    """Send 200 packets, each of which returns 1 KB, and sum the results up."""
+def _map_reduce(saver: _Saver, thread_id: str, sends: int = 200, result_bytes: int = 1_000) -> Iterator[int]:
+    """Send packets, each of which returns a text, and sum the results up."""
 
     def work(state: _Packet) -> dict[str, list[str]]:
-        return {"results": [prose(Random(f"result/{state['index']}"), _RESULT_BYTES)]}
+        return {"results": [prose(Random(f"result/{state['index']}"), result_bytes)]}
 
     def packets(state: _Job) -> list[Send]:
-        return [Send("work", _Packet(index=index, subject=state["subject"])) for index in range(_SENDS)]
+        return [Send("work", _Packet(index=index, subject=state["subject"])) for index in range(sends)]
 
     def summarize(state: _Job) -> dict[str, str]:
-        return {"summary": prose(Random(f"summary/{len(state['results'])}"), 2 * _RESULT_BYTES)}
+        return {"summary": prose(Random(f"summary/{len(state['results'])}"), 2 * result_bytes)}
 
     graph = StateGraph(_Job)
     graph.add_node("work", work)
@@ -194,13 +192,13 @@ def _aes() -> EncryptedSerializer:
 
 CHAT = chat(60)
 PRICED = (
-    CHAT,
+    replace(
+        CHAT, name=f"{CHAT.name}, durability='exit'", run=partial(conversation, turns=60, durability="exit")
+    ),
     Workload("retrieval", _retrieval),
     Workload("deep agent", _deep),
     Workload("map-reduce", _map_reduce),
     Workload("sliding window", _window),
-    Workload("encrypted chat", CHAT.run, _aes),
+    replace(CHAT, name="encrypted chat", serde=_aes),
 )
-# As far as the peers are followed.
-LONG_CHAT = replace(chat(240), weighed=False)
-ALL = {workload.name: workload for workload in (*PRICED, LONG_CHAT)}
+SENDS = Workload("a step of 1,000 `Send`s", partial(_map_reduce, sends=1_000, result_bytes=20))

@@ -6,10 +6,8 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.dollars import request_dollars
+from benchmarks.dollars import CONVERSATIONS, request_dollars
 from benchmarks.meter import WRITES
-from benchmarks.price import CONVERSATIONS
-from benchmarks.report import table
 from benchmarks.stored import item_bytes
 
 if TYPE_CHECKING:
@@ -39,7 +37,7 @@ def history_table(history: Sequence[CheckpointTuple], skip: int = 0) -> str:
                 _shortened(messages[-1].content if messages else ""),
             )
         )
-    return _indented(table(["checkpoint", "parent", "source", "step", "messages", "last message"], rows))
+    return _indented(_table(["checkpoint", "parent", "source", "step", "messages", "last message"], rows))
 
 
 def stored_table(items: Sequence[Mapping[str, Any]]) -> str:
@@ -52,7 +50,7 @@ def stored_table(items: Sequence[Mapping[str, Any]]) -> str:
         sizes[kind] += item_bytes(item)
     rows = [(kind, counts[kind], sizes[kind]) for kind in sorted(counts)]
     rows.append(("together", counts.total(), sizes.total()))
-    return _indented(table(["items", "number", "bytes"], rows))
+    return _indented(_table(["items", "number", "bytes"], rows))
 
 
 def usage_table(usage: Path, checkpoints: Mapping[str, int], *, reports_capacity: bool) -> str:
@@ -67,7 +65,28 @@ def usage_table(usage: Path, checkpoints: Mapping[str, int], *, reports_capacity
         capacity = (written, read, written / steps, f"{dollars:.3f}") if reports_capacity else ("-",) * 4
         rows.append((action, steps, len(mine), *capacity))
     header = ["process", "steps", "requests", "write units", "read units", "write units per step"]
-    return _indented(table([*header, f"$ for {CONVERSATIONS:,} of them"], rows))
+    return _indented(_table([*header, f"$ for {CONVERSATIONS:,} of them"], rows))
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Return the rows aligned under their header."""
+    columns = [_column(name, [row[index] for row in rows]) for index, name in enumerate(header)]
+    return "\n".join("  ".join(line).rstrip() for line in zip(*columns, strict=True))
+
+
+def _column(name: str, cells: Sequence[object]) -> list[str]:
+    """Return a header, a rule and the cells, all as wide as the widest of them."""
+    texts = [name, *map(_cell_text, cells)]
+    width = max(map(len, texts))
+    align = str.rjust if any(isinstance(cell, int | float) for cell in cells) else str.ljust
+    texts.insert(1, "-" * width)
+    return [align(text, width) for text in texts]
+
+
+def _cell_text(cell: object) -> str:
+    if isinstance(cell, float):
+        return f"{cell:,.1f}"
+    return f"{cell:,}" if isinstance(cell, int) else str(cell)
 
 
 def _kind(sort_key: str) -> str:

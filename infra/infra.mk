@@ -96,18 +96,18 @@ AT = $(if $(ENDPOINT),AWS_ENDPOINT_URL=$(ENDPOINT))
 
 # What a deployment would meet in the account; it changes nothing.
 preflight: $(VENV)/.installed
-	@$(AT) $(BIN)/python -m tools.preflight --aws "$(AWS)" --service-role "$(SERVICE_ROLE)" --boundary "$(BOUNDARY)" \
+	@$(AT) $(BIN)/python -m infra.preflight --aws "$(AWS)" --service-role "$(SERVICE_ROLE)" --boundary "$(BOUNDARY)" \
 		$(STACK) $(PARAMETERS) $(GATEWAY_PARAMETERS)
 
 # The doctor of a deployment. TABLE=name is for a table without a stack; SMOKE="--only saver", SMOKE=--slow.
 SMOKE ?=
 smoke: $(VENV)/.installed
-	@$(AT) $(BIN)/python -m tools.smoke $(if $(TABLE),--table $(TABLE),$(STACK)) $(if $(BOUNDARY),--boundary $(BOUNDARY)) $(SMOKE)
+	@$(AT) $(BIN)/python -m infra.smoke $(if $(TABLE),--table $(TABLE),$(STACK)) $(if $(BOUNDARY),--boundary $(BOUNDARY)) $(SMOKE)
 
 # All of it, once, in an account of AWS: what no emulator shows. BUCKET=name is for the gateway's package.
 EVENING ?= $(STACK)-evening
 evening: $(VENV)/.installed
-	@$(AT) $(BIN)/python -m tools.evening $(EVENING)
+	@$(AT) $(BIN)/python -m infra.evening $(EVENING)
 
 deploy-tenant:
 	$(if $(TENANT),,$(error Say which tenant: make deploy-tenant TENANT=name))

@@ -97,7 +97,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Mark the tests of measured packages, which `make test-all` runs before all others, and what is run once more."""
-    if item.path.relative_to(_TESTS).parts[0] in measured_packages():
+    place = item.path.relative_to(_TESTS).parts[0]
+    if place.removeprefix("test_").removesuffix(".py") in measured_packages():
         item.add_marker("measured")
     if isinstance(item, pytest.Function) and item.function.__module__ != item.module.__name__:
         item.add_marker("repeated")

@@ -26,18 +26,16 @@ PYTHON = HOME / "bin/python"
 # The extras of the environment that most tests run in.
 WHOLE = ".[aioboto3,gateway-lambda,http,otel,vectors,view]"
 PLAIN = "."
-# The command line, the configuration and the saver need most of the dependencies. Of the commands these show that
-# options, output and errors are as they should; what each does is no matter of versions. `tests/migrate` needs
-# langgraph-checkpoint-aws, which does not go with the oldest boto3.
+# Versions decide whether all can be imported, and how the libraries are called. So these are the tests that call each
+# library, and none of what this package does by itself. `tests/migrate` needs langgraph-checkpoint-aws, which does not
+# go with the oldest boto3.
 SHARE = shlex.split(
-    "tests/cli/test_connection.py tests/cli/test_help.py tests/cli/test_outcome.py tests/cli/test_show.py"
-    " tests/cli/test_start.py tests/cli/test_threads.py tests/config tests/saver/test_conformance.py"
+    "tests/cli/test_help.py tests/cli/test_show.py tests/cli/test_threads.py tests/config/test_creation.py"
+    " tests/config/test_dynamodb.py tests/saver/test_conformance.py"
 )
-# The stored format needs none of the extras. Values of many segments take long, and differ from those of a few in
-# nothing that a version decides.
 PLAIN_SHARE = shlex.split(
-    "tests/dependencies tests/format --ignore=tests/format/test_sizes.py tests/runtime/test_attempts.py"
-    " tests/saver/test_conformance.py -k 'not moto'"
+    "tests/dependencies tests/format/test_codec.py tests/runtime/test_attempts.py tests/saver/test_conformance.py"
+    " -k 'not moto'"
 )
 # They are about the versions in one environment, or start programs of another one.
 ALL = tuple(

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from infra import evening as program
 from langgraph.checkpoint.dynamodb.gateway.serving import Principal
 from tests.infra.conftest import contents
 from tests.support.gateway_service import gateway_service
-from tools import evening as program
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
+from infra import preflight as program
+from infra.checks import OK, PROBLEM, Result
+from infra.preflight import CHECKS, Preflight
 from tests.deployed.conftest import Client, Run, Stacks, environment_of_role, use
 from tests.deployed.test_smoke import STACK
 from tests.infra.rendering import INFRA, load
 from tests.infra.test_access import DEPLOYER, PREFLIGHT
 from tests.infra.test_access import STACK as STACK_OF_ACCESS
-from tools import preflight as program
-from tools.checks import OK, PROBLEM, Result
-from tools.preflight import CHECKS, Preflight
 
 SERVICE_ROLE = "arn:aws:iam::123456789012:role/langgraph-access-ServiceRole-1"
 BOUNDARY = "arn:aws:iam::123456789012:policy/langgraph-access-Boundary-1"

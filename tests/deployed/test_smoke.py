@@ -15,6 +15,9 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
+from infra import smoke as program
+from infra.checks import LEFT_OUT, OK, PROBLEM, Result
+from infra.smoke import CHECKS, Smoke, run
 from langgraph.checkpoint.dynamodb._format.schema import table_schema
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError
 from tests.deployed.conftest import Client, Run, Stacks, environment, environment_of_role, use, verdicts
@@ -25,10 +28,7 @@ from tests.infra.stacks import TABLE_STACK, stack_of
 from tests.infra.test_access import EVERYTHING, POLICIES, SMOKE
 from tests.support.checkpoints import store, thread_config
 from tests.support.gateway_service import gateway_service
-from tools import smoke as program
-from tools.checks import LEFT_OUT, OK, PROBLEM, Result
 from tools.engine import Engine
-from tools.smoke import CHECKS, Smoke, run
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -2,19 +2,46 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
 import pytest
 
-from benchmarks.directory import READ_UNITS_MAX, SHARE_MAX, STATUS_UNITS_MAX, measure_directory
+from benchmarks.contestants import OURS, new_bench
+from benchmarks.conversation import conversation
 from tools.engine import Engine
 
+pytestmark = [pytest.mark.search, pytest.mark.engines("dynamodb-local")]
 
-@pytest.mark.search
-@pytest.mark.engines("dynamodb-local")
-def test_an_agent_and_a_page_cost_little_more(engine: Engine) -> None:
-    """Of fewer turns than the benchmark's, whose share of the directory is smaller."""
-    cost = measure_directory(engine, turns=30)
-    assert cost.share <= SHARE_MAX
-    assert cost.page.requests == cost.page_of_all.requests == 1
-    assert cost.page.read_units <= READ_UNITS_MAX
-    assert cost.page_of_all.read_units <= READ_UNITS_MAX
-    assert cost.page_with_status.read_units <= STATUS_UNITS_MAX
+
+def _agent_units(engine: Engine, **options: Any) -> float:
+    """Return the write units of an agent that has a turn a minute."""
+    seconds = [1_700_000_000.0]
+    with new_bench(OURS, engine) as bench:
+        saver = bench.open(**options)
+        vars(saver)["_storage"] = replace(saver.storage, clock=lambda: seconds[0])
+        for _ in conversation(saver, "thread", 30):
+            seconds[0] += 60
+        return bench.meter.total.write_units
+
+
+def test_an_agent_costs_little_more(engine: Engine) -> None:
+    assert _agent_units(engine, owner_from="thread_id") <= 1.05 * _agent_units(engine)
+
+
+def test_a_page_costs_little(engine: Engine) -> None:
+    with new_bench(OURS, engine) as bench:
+        saver = bench.open()
+        for number in range(25):
+            for _ in conversation(saver, f"thread {number}", 2):
+                pass
+            saver.set_thread(f"thread {number}", owner="ada", title=f"Conversation number {number}")
+        for list_page, read_units in (
+            (partial(saver.threads, owner="ada"), 5),
+            (saver.threads, 5),
+            (partial(saver.threads, owner="ada", with_status=True), 30),
+        ):
+            bench.meter.lap()
+            assert len(list_page().threads) == 20
+            assert bench.meter.lap().read_units <= read_units

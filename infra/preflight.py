@@ -1,4 +1,4 @@
-"""Look before a first deployment: `python -m tools.preflight STACK`, or `make preflight STACK=...`.
+"""Look before a first deployment: `python -m infra.preflight STACK`, or `make preflight STACK=...`.
 
 It asks the account what a deployment would meet, and changes nothing.
 """
@@ -18,10 +18,10 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from infra.checks import Checks, ProblemError, client, described_stack, expect, report
 from infra.import_template import read_template
-from tools.checks import Checks, ProblemError, client, described_stack, expect, report
 
-FOLDER = Path(__file__).parents[1] / "infra"
+FOLDER = Path(__file__).parent
 ACCESS = FOLDER / "access.yaml"
 REMEDY = "attach the DeployerPolicyArn of infra/access.yaml to the role that deploys"
 # The states in which CloudFormation updates a stack.
@@ -212,7 +212,7 @@ def endpoints(preflight: Preflight) -> str:
 def main() -> int:
     """Run the command line; return the exit status."""
     parser = argparse.ArgumentParser(
-        prog="python -m tools.preflight",
+        prog="python -m infra.preflight",
         description=__doc__.split("\n", 1)[0],
         epilog=CHECKS.described(),
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -1,4 +1,4 @@
-"""The doctor of a deployment: `python -m tools.smoke STACK`, or `make smoke STACK=...`.
+"""The doctor of a deployment: `python -m infra.smoke STACK`, or `make smoke STACK=...`.
 
 Each check uses one part of the deployment as an agent or an administrator would. It prints what it checked, how long
 that took, and what to do if it failed. Everything that a check creates has the name of this run, and is removed at the
@@ -31,16 +31,7 @@ from langgraph.checkpoint.conformance import checkpointer_test, validate
 from langgraph.store.memory import InMemoryStore
 
 from examples import demo_agent
-from langgraph.cache.dynamodb import DynamoDBCache
-from langgraph.cache.dynamodb.entries import entry_key
-from langgraph.checkpoint.dynamodb import DynamoDBSaver, ThreadBusyError
-from langgraph.checkpoint.dynamodb._format.items import partition_key
-from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE
-from langgraph.checkpoint.dynamodb.cli.doctor import POLICIES, is_denied, try_actions
-from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
-from langgraph.store.dynamodb import DynamoDBStore
-from langgraph.store.dynamodb.keys import partition_of, register_of
-from tools.checks import (
+from infra.checks import (
     PROBLEM,
     Check,
     Checks,
@@ -53,6 +44,15 @@ from tools.checks import (
     outputs,
     report,
 )
+from langgraph.cache.dynamodb import DynamoDBCache
+from langgraph.cache.dynamodb.entries import entry_key
+from langgraph.checkpoint.dynamodb import DynamoDBSaver, ThreadBusyError
+from langgraph.checkpoint.dynamodb._format.items import partition_key
+from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE
+from langgraph.checkpoint.dynamodb.cli.doctor import POLICIES, is_denied, try_actions
+from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
+from langgraph.store.dynamodb import DynamoDBStore
+from langgraph.store.dynamodb.keys import partition_of, register_of
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
@@ -533,7 +533,7 @@ def run(smoke: Smoke, checks: Collection[Check[Smoke]]) -> Iterator[Result]:
 def main() -> int:
     """Run the command line; return the exit status."""
     parser = argparse.ArgumentParser(
-        prog="python -m tools.smoke",
+        prog="python -m infra.smoke",
         description=__doc__.split("\n", 1)[0],
         epilog=CHECKS.described(),
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -1,4 +1,4 @@
-"""One evening in an account of AWS: `python -m tools.evening STACK`, or `make evening BUCKET=...`.
+"""One evening in an account of AWS: `python -m infra.evening STACK`, or `make evening BUCKET=...`.
 
 What no emulator shows is tried there once, in its order, and written into a report: preflight, table, smoke, gateway,
 200 agents at once, a restore. The stacks have a name of their own, and stay for whoever wants to look.
@@ -29,9 +29,9 @@ from typing import Any, TypedDict
 
 from langgraph.graph import END, START, StateGraph
 
+from infra.checks import OK, PROBLEM, Checks, LeftOutError, Result, described_stack, expect, outputs, report
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
 from langgraph.checkpoint.dynamodb.version import __version__
-from tools.checks import OK, PROBLEM, Checks, LeftOutError, Result, described_stack, expect, outputs, report
 
 AGENTS = 200
 # All agents are there in less, or one of them could not begin.
@@ -203,7 +203,7 @@ def written(evening: Evening, results: list[Result]) -> str:
 def main() -> int:
     """Run the command line; return the exit status."""
     parser = argparse.ArgumentParser(
-        prog="python -m tools.evening",
+        prog="python -m infra.evening",
         description=__doc__.split("\n", 1)[0],
         epilog=STEPS.described(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
