@@ -304,14 +304,3 @@ def test_a_slow_call_shortens_nothing_stored_since(harness: Harness, expiring: P
         ("task", "__resume__", "yes"),
         ("task", "channel", "value"),
     ]
-
-
-def test_a_put_writes_no_marker_that_its_renewal_has_extended(harness: Harness) -> None:
-    process = harness.process(TTL_SECONDS)
-    harness.run(process.put("1", {"x": 1}, namespace="inner"))
-    harness.now += 0.97 * TTL_SECONDS
-    calls = harness.begin(process.put("2", {"x": 2}, "1", namespace="inner")).trace()
-    changes = [
-        call.method for call in calls if "N#inner" in str(call.params.get("Key", call.params.get("Item")))
-    ]
-    assert changes == ["update_item"]
