@@ -43,8 +43,8 @@ class Section:
 
 def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """Return a table in Markdown."""
-    lines = (header, ["---"] * len(header), *rows)
-    return "".join(f"| {' | '.join(map(_text, line))} |\n" for line in lines)
+    first, *others = (f"| {' | '.join(map(_text, line))} |\n" for line in (header, *rows))
+    return "".join((first, f"|{'---|' * len(header)}\n", *others))
 
 
 def _text(cell: object) -> str:

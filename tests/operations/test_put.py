@@ -16,7 +16,11 @@ from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, CheckpointSerializationError
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec
-from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS, UPLOAD_SECONDS_MAX
+from langgraph.checkpoint.dynamodb._format.limits import (
+    ORPHAN_SECONDS,
+    PADDING_STEP_BYTES,
+    UPLOAD_SECONDS_MAX,
+)
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes, write_units
 from langgraph.checkpoint.dynamodb._operations.put import put
 from tests.support.checkpoints import checkpoint_of, noise, thread_config
@@ -397,3 +401,16 @@ def test_small_values_are_read_as_they_are_after_any_steps(codec: Codec, data: s
             harness.run(process.prune())
         harness.run(process.put(str(step), values, str(step - 1), list(changed)))
         assert harness.process(codec=codec).values() == values
+
+
+@pytest.mark.parametrize("size", [10, 9_000, 40_000])
+@pytest.mark.parametrize("ttl_seconds", [None, TTL_SECONDS])
+def test_a_sealed_head_fills_whole_steps(harness: Harness, ttl_seconds: int | None, size: int) -> None:
+    """What it gets after it was composed counts too, so that no head needs a unit for its last bytes."""
+    # A number takes bytes by its digits, without zeros at its end.
+    harness.now += 12_345_679
+    process = harness.process(ttl_seconds, ENCRYPTED)
+    harness.run(process.put("1", {"big": noise(size)}))
+    harness.run(process.put("2", {"big": noise(size), "x": 1}, "1", ["x"]))
+    sizes = [item_bytes(head) % PADDING_STEP_BYTES for head in harness.items("C#").values()]
+    assert sizes == [0, 0]

@@ -52,7 +52,7 @@ from .._format.segments import (
 )
 from .._runtime.cache import CachedCheckpoint, CachedSegment
 from .._runtime.storage import Storage
-from ..protocol import check_rule, is_reusable
+from ..protocol import LIFE_BYTES, check_rule, first_epoch, is_reusable
 
 # What a checkpoint without a parent is composed from.
 _NO_PARENT = CachedCheckpoint(epoch=b"", versions={}, values={}, chunks={}, sources={})
@@ -177,7 +177,7 @@ def _bytes_added_later(storage: Storage) -> int:
     """Return how many bytes a head gets once it is composed: the epoch, and the thread's life."""
     now = int(storage.clock())
     life = Life(storage.ttl_seconds, now, now) if storage.ttl_seconds else Life()
-    return item_bytes(items.with_life({items.EPOCH: {"B": bytes(8)}}, life))
+    return item_bytes(items.with_life({items.EPOCH: {"B": first_epoch(bytes(LIFE_BYTES))}}, life))
 
 
 def _lasts(value: StoredValue, before: StoredValue | None) -> bool:
