@@ -29,6 +29,7 @@ from tests.support.harness import (
     TTL_SECONDS,
     Harness,
     Process,
+    commits,
     confirms,
     deletes,
     single_effects,
@@ -370,3 +371,12 @@ def test_what_a_delta_channel_needs_is_copied(harness: Harness, expiring: Proces
         assert harness.process().values(str(number), thread="copy") == {"x": number}
     copied = harness.items("C#", "copy")["C#1#"]
     assert items.number(copied, TTL_ATTRIBUTE) == kept_from(TTL_SECONDS, harness.now)
+
+
+def test_a_copy_that_took_longer_than_it_is_kept_is_made_again(harness: Harness, process: Process) -> None:
+    harness.run(process.put("1", {"x": 1}))
+    copy = harness.begin(harness.process(TTL_SECONDS).copy_thread("copy"))
+    copy.until(commits("1"))
+    harness.now += 2.2 * TTL_SECONDS
+    copy.finish()
+    assert harness.process().values(thread="copy") == {"x": 1}
