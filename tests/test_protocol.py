@@ -85,7 +85,7 @@ def test_a_part_without_an_epoch_names_no_segment(attribute: bytes | None, is_co
     assert protocol.is_committed(writes, items.WRITES, None) == (attribute is None)
 
 
-LIFE_OF_NOW, OTHER_LIFE = b"a life..", b"another."
+LIFE_OF_NOW, OTHER_LIFE = b"alive", b"other"
 FIRST = protocol.first_epoch(LIFE_OF_NOW)
 SECOND = protocol.next_epoch(FIRST)
 THIRD, MARK = protocol.next_epoch(SECOND), protocol.mark_of(FIRST, b"a token.")

@@ -238,8 +238,8 @@ def epoch_of(item: Item, name: str) -> bytes | None:
     return None if attribute is None else bytes(attribute.get("B", b""))
 
 
-LIFE_BYTES = 8
-_COUNTER_BYTES = 4
+LIFE_BYTES = 5
+_COUNTER_BYTES = 3
 
 
 class Change(NamedTuple):
