@@ -50,7 +50,6 @@ def measure(servers: Servers) -> Rows:
                     rows[title] = {name: times[operation].p50_ms for name, times in found.items()}
     for backend in BACKENDS:
         rows["limits"][backend.name] = backend.limits
-        rows["needs"][backend.name] = backend.needs
     return rows
 
 

@@ -85,7 +85,6 @@ class Backend:
     # The package that its saver is in.
     package: str
     new: Callable[[Servers], AbstractContextManager[Store]]
-    needs: str
     limits: str
     has_server: bool = True
 
@@ -235,7 +234,6 @@ BACKENDS = (
         "memory",
         "langgraph-checkpoint",
         _memory,
-        "nothing",
         "ends with its process; the process's memory",
         has_server=False,
     ),
@@ -243,7 +241,6 @@ BACKENDS = (
         "SQLite",
         "langgraph-checkpoint-sqlite",
         _sqlite,
-        "a file on a disk that outlives the process",
         "one machine; one writer at a time; 1 GB per value",
         has_server=False,
     ),
@@ -251,28 +248,24 @@ BACKENDS = (
         "Postgres",
         "langgraph-checkpoint-postgres",
         _postgres,
-        "a server with its version, storage, connections, vacuuming and backups; a network that reaches it",
         "1 GB per value; the server's connections (a pool, or PgBouncer, for many processes) and its largest instance",
     ),
     Backend(
         AWS.name,
         AWS.name,
         partial(_amazon, contestant=AWS),
-        "a table, and a bucket for larger states; no server",
         "400 KB per checkpoint, and per write, without a bucket",
     ),
     Backend(
         f"{AWS.name}, gzip",
         AWS.name,
         partial(_amazon, contestant=AWS_GZIP),
-        "a table, and a bucket for larger states; no server",
         "400 KB per checkpoint, and per write, compressed, without a bucket",
     ),
     Backend(
         OURS.name,
         OURS.name,
         _ours,
-        "a table; no server",
         "1 GiB per checkpoint (`checkpoint_bytes_max`); 1,000 write units a second in one thread",
     ),
 )
