@@ -24,7 +24,7 @@ TIMES = "\N{MULTIPLICATION SIGN}"
 
 def _rows(table: str) -> list[list[str]]:
     """The cells of a table, without the rule."""
-    header, _, *lines = re.findall(r"^\| ?(.*) \|$", table, re.MULTILINE)
+    header, *lines = re.findall(r"^\| ?(.*) \|$", table, re.MULTILINE)
     return [[cell.strip() for cell in line.split("|")] for line in (header, *lines)]
 
 
