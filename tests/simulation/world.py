@@ -80,7 +80,7 @@ SMALL_LIMITS = {
     "_SEGMENTS_AT_ONCE": 3,
     "_CHECKPOINTS_AT_ONCE": 2,
     # No schedule takes longer, and a list of all threads asks for each day.
-    "DAYS_LISTED": 3,
+    "DAYS_LISTED": 8,
 }
 TEXT_BYTES = 60
 SMALL_BYTES = 20
