@@ -26,7 +26,7 @@ from tests.support.options import PRIVATE, URL
     ],
 )
 def test_credentials_are_not_sent_in_clear_to_another_machine(url: str, auth: Any, says: str) -> None:
-    """`tests/runtime/test_options.py` tries each option alone."""
+    """`tests/config/test_constructors.py` tries each option alone."""
     with pytest.raises(CheckpointerInputError, match=re.escape(says)) as caught:
         GatewayTransport(url, auth=auth)
     assert PRIVATE not in str(caught.value)

@@ -11,6 +11,7 @@ from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.memory import InMemorySaver
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
 from langgraph.checkpoint.dynamodb.migrate import (
     FileEndpoint,
     SaverEndpoint,
@@ -166,3 +167,8 @@ def test_an_owner_that_cannot_be_used_fails_the_thread(make_saver: MakeSaver) ->
     assert report.status is Status.FAILED
     assert "owner is ['ada']" in report.problems[0]
     assert list(target.list(thread_config("talk"))) == []
+
+
+def test_an_endpoint_says_where_its_saver_looks_for_owners() -> None:
+    saver = HttpCheckpointSaver("http://127.0.0.1:1", owner_from="user_id")
+    assert [SaverEndpoint(each).owner_from for each in (saver, InMemorySaver())] == ["user_id", None]
