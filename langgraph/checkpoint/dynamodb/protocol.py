@@ -794,7 +794,8 @@ def register(expires_at: int | None) -> Change:
 
 def unregister(marker: Item) -> Change:
     """Delete a marker, unless the namespace has been registered again since it was read."""
-    return _change("", "#registered = :read_registered", marker)
+    registered = items.binary(marker, items.REGISTERED)
+    return _change("", "#registered = :registered", registered={"B": registered})
 
 
 # Expiry
