@@ -306,7 +306,12 @@ def test_a_put_reuses_what_a_settled_parent_has(harness: Harness) -> None:
     fork = harness.process()
     fork.get("3")
     before = len(harness.items("S#"))
-    harness.run(fork.put("5", {"big": noise(60_000, 3), "shared": noise(60_000)}, "3", []))
+    calls = harness.begin(fork.put("5", {"big": noise(60_000, 3), "shared": noise(60_000)}, "3", [])).trace()
+    assert [call.params["Key"]["SK"]["S"] for call in calls if call.method == "get_item"] == [
+        "T",
+        "C#3#",
+        "T",
+    ]
     assert len(harness.items("S#")) <= before + 1
     harness.run(harness.process().prune())
     assert harness.process().values() == {"big": noise(60_000, 3), "shared": noise(60_000)}

@@ -204,6 +204,9 @@ def _see_parent(
     if new.parent_id is not None and (parent is None or parent.thread is None):
         # Serialize before the first request: LangGraph may change a value while we wait.
         yield from work(partial(new.dumps_all, storage.codec), rough_bytes(new.values))
+        if parent is not None and thread is None:
+            # It is settled: its segments are safe under an epoch that is read before it.
+            thread = yield from find_epoch(storage, partition)
         parent, thread = yield from _read_parent(storage, partition, new.parent_id, thread)
     # The segments of a parent are safe under its own epoch.
     if parent is not None and (thread is None or not is_reusable(thread.epoch, parent.epoch)):
