@@ -504,6 +504,13 @@ def test_each_transition_leads_from_and_to_the_states_of_its_row() -> None:
         (lambda at: thread(ttl_seconds=0, kept_until=at).needs_renewal(NOW), [True, False, False]),
         (lambda at: protocol.is_orphan(typed({"created_at": at - 3600}), NOW), [True, False, False]),
         (lambda at: protocol.is_orphan({}, NOW), [True] * 3),
+        (
+            lambda at: protocol.is_of_former_life(
+                typed({"created_at": at - 3600}), items.Life(1000, None, NOW)
+            ),
+            [True, False, False],
+        ),
+        (lambda at: protocol.is_of_former_life({}, items.Life()), [False] * 3),
         (lambda at: protocol.is_too_late(NOW - 900, at), [False, False, True]),
         (lambda at: protocol.new_life(None, at), [items.Life()] * 3),
         (

@@ -372,3 +372,16 @@ def test_writes_of_two_processes_in_the_place_of_what_has_expired_are_both_store
     for call in calls:
         call.finish()
     assert sorted(harness.process().pending("1")) == [("task", "__error__", "__error__"), ("task", "x", "x")]
+
+
+@pytest.mark.parametrize("value", [1, BIG], ids=["small", "large"])
+def test_a_checkpoint_put_again_in_a_new_life_has_no_writes_of_the_former(
+    harness: Harness, value: object
+) -> None:
+    """An import into a thread that has died puts the same ids again."""
+    harness.run(harness.process(TTL_SECONDS).put("1", {}))
+    harness.run(harness.process(TTL_SECONDS).put_writes("1", [("x", value)], task_id="old"))
+    harness.now += TTL_SECONDS
+    harness.run(harness.process(TTL_SECONDS).put("1", {}))
+    harness.run(harness.process(TTL_SECONDS).put_writes("1", [("x", 2)], task_id="new"))
+    assert harness.process().pending("1") == [("new", "x", 2)]

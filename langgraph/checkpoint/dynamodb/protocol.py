@@ -777,6 +777,15 @@ def delete_untouched(writes: Item) -> Change:
     return _change("", "#created = :read_created", writes)
 
 
+def is_of_former_life(writes: Item, life: Life) -> bool:
+    """Tell whether writes without a head are of a former life of a thread: nothing was stored in the half ttl before.
+
+    Parts without an epoch do not name their life.
+    """
+    since = (life.kept_until or 0) - (life.ttl_seconds or 0) * (KEPT_PERCENT + 50) / 100
+    return (items.number(writes, items.CREATED_AT) or 0) < since
+
+
 def is_orphan(item: Item, now: float) -> bool:
     """Tell whether an item was written so long ago that no put can be about to name it."""
     return (items.number(item, items.CREATED_AT) or 0) < now - ORPHAN_SECONDS

@@ -24,10 +24,11 @@ from .. import protocol
 from .._format import items
 from .._format.codec import metadata_json, rough_bytes
 from .._format.content import delta_counters, pack_typed
-from .._format.items import Item, Partition, expires_before
+from .._format.items import Item, Life, Partition, expires_before
 from .._format.limits import ATTEMPTS_MAX, MERGE_ATTEMPTS_MAX, METADATA_BYTES_MAX
 from .._format.segments import bytes_of
 from .._runtime.cache import PUT, CachedCheckpoint, CachedThread
+from .._runtime.requests import Query
 from .._runtime.steps import Op, work
 from .._runtime.storage import Storage
 from ..errors import ThreadBusyError
@@ -325,7 +326,17 @@ def put_head(storage: Storage, partition: Partition, head: Item, epoch: bytes) -
         thread = yield from read_thread(storage, partition)
         if thread is None or not is_reusable(thread.epoch, epoch):
             return False
+        if not protocol.is_of_one_life(items.binary(other, items.EPOCH), epoch):
+            yield from _delete_former_writes(storage, other, thread.life)
     raise ThreadBusyError(
         f"{items.name_of(head)} could not be stored: other calls put the same checkpoint {MERGE_ATTEMPTS_MAX} times"
         " meanwhile; let one process run a thread at a time"
     )
+
+
+def _delete_former_writes(storage: Storage, head: Item, life: Life) -> Op[None]:
+    """Delete the writes of a head of a former life of the thread, which is about to be replaced."""
+    query = Query(items.partition_key(head), prefix=items.sort_key(head))
+    for each in (yield from storage.table.query_all(query)):
+        if not items.is_head(each) and protocol.is_of_former_life(each, life):
+            yield from storage.table.try_delete(items.key_of(each), protocol.delete_untouched(each))
