@@ -194,3 +194,15 @@ def test_a_checkpoint_that_is_kept_for_later_ones_has_no_history_of_its_own(harn
         found = [*(value for *_, value in page.channels["log"]["writes"]), *found]
         after = page.after
     assert found == _history(harness, 5) == [_write(step, large=True) for step in range(5)]
+
+
+def test_a_prune_that_dies_leaves_each_checkpoint_with_what_it_is_rebuilt_from(harness: Harness) -> None:
+    _conversation(harness, [0.0] * 40, stored_at=36)
+    # The one that is stored whole is rebuilt from nothing.
+    before = {step: _history(harness, step) for step in range(40) if step != 36}
+    deletion = harness.begin(harness.process().prune(2))
+    while not deletion.done:
+        deletion.go_on()
+        left = [step for step in before if f"C#{step:04}#" in harness.items("C#")]
+        assert {step: _history(harness, step) for step in left} == {step: before[step] for step in left}
+    assert left == [37, 38, 39]

@@ -25,7 +25,7 @@ from itertools import zip_longest
 from .. import protocol
 from .._format import items
 from .._format.items import Item, Partition
-from .._format.limits import ATTEMPTS_MAX, RESTAMPS_AT_ONCE
+from .._format.limits import ATTEMPTS_MAX, BATCH_WRITE_ITEMS_MAX, RESTAMPS_AT_ONCE
 from .._format.segments import is_index, reach
 from .._runtime.steps import Op, gather
 from .._runtime.storage import Storage
@@ -359,19 +359,23 @@ def _replays_parent(storage: Storage, head: Item) -> Op[bool]:
 
 
 def _delete_heads(storage: Storage, namespaces: Sequence[_Namespace]) -> Op[None]:
-    """Delete heads: in each namespace the newest committed one after all below it, then those above it one by one.
+    """Delete heads: in each namespace those below the newest committed one, then it and those above it one by one.
 
     A deletion that dies half-way then leaves the newest state readable, or none, and never an older one. Above the
-    newest committed head there are few heads, and readers may pass over all of them.
+    newest committed head there are few heads, and readers may pass over all of them. Those that are rebuilt from others
+    go before these.
     """
     others: list[Item] = []
     last: list[list[Item]] = []
     for each in namespaces:
         heads = each.before.heads
-        chosen = sorted(each.gone & heads.keys())
-        newest = max(each.before.committed & set(chosen) or chosen, default="")
+        chosen = sorted(each.gone & heads.keys(), reverse=True)
+        newest = max(each.before.committed or chosen, default="")
         others += [heads[name] for name in chosen if name < newest]
-        last.append([heads[name] for name in chosen if name >= newest])
-    yield from storage.table.batch_write(deletes=others)
+        last.append([heads[name] for name in reversed(chosen) if name >= newest])
+    rebuilt = [each for each in others if items.REBUILT_FROM in each]
+    for start in range(0, len(rebuilt), BATCH_WRITE_ITEMS_MAX):
+        yield from storage.table.batch_write(deletes=rebuilt[start : start + BATCH_WRITE_ITEMS_MAX])
+    yield from storage.table.batch_write(deletes=[each for each in others if items.REBUILT_FROM not in each])
     for one_of_each in zip_longest(*last):
         yield from storage.table.batch_write(deletes=filter(None, one_of_each))
