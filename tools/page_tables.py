@@ -1,6 +1,6 @@
 """`python -m tools.page_tables`: writes tables of pages that follow from the code, and the tests' API description.
 
-`docs/wire.md` has the endpoints, and `docs/encrypt.md` what each stored attribute shows.
+`docs/wire.md` has the endpoints, `docs/design.md` the attributes of each item, and `docs/encrypt.md` what they show.
 
 `--check` writes nothing, and fails if they would change.
 """
@@ -18,11 +18,13 @@ from langgraph.checkpoint.dynamodb.gateway.app import ENDPOINTS
 from langgraph.checkpoint.dynamodb.gateway.openapi import describe
 from tools.generated import ROOT, write_or_check
 
-WIRE, ENCRYPT = ROOT / "docs" / "wire.md", ROOT / "docs" / "encrypt.md"
+WIRE, DESIGN, ENCRYPT = (ROOT / "docs" / f"{name}.md" for name in ("wire", "design", "encrypt"))
 # The signatures of the functions are the wire: whoever changes one sees here what a client has to do otherwise.
 STORED = ROOT / "tests" / "fixtures" / "openapi.json"
 _COMMAND = "python -m tools.page_tables"
 _END = "<!-- end -->"
+# The beginning of a row of a table of items: the kind of an item, PK and SK. Its attributes follow.
+_ITEM = re.compile(r"^(\| ([a-z ]+) \|[^|]*\|[^|]*\|).*$", re.MULTILINE)
 
 
 def _attributes() -> Iterator[str]:
@@ -34,6 +36,17 @@ def _attributes() -> Iterator[str]:
         # There are four special writes.
         found = {re.sub(r"_\d", "_1", name) for name in names}
         yield f"| {each.value} | {_names(sorted(found))} |"
+
+
+def _with_attributes(text: str) -> str:
+    """Return a page with the attributes of each item in the last cell of its row."""
+    kinds = {found[2] for found in _ITEM.finditer(text)}
+    if absent := ATTRIBUTES.keys() - kinds:
+        raise LookupError(f"docs/design.md has no row for a {min(absent)}")
+    return _ITEM.sub(
+        lambda found: f"{found[1]} {_names(ATTRIBUTES[found[2]])} |" if found[2] in ATTRIBUTES else found[0],
+        text,
+    )
 
 
 def _endpoints() -> Iterator[str]:
@@ -62,6 +75,7 @@ def files() -> dict[Path, str]:
     described = describe(ENDPOINTS) | {"info": {}}
     return {
         WIRE: _with_table(WIRE, "endpoints", _endpoints()),
+        DESIGN: _with_attributes(DESIGN.read_text(encoding="utf-8")),
         ENCRYPT: _with_table(ENCRYPT, "attributes", _attributes()),
         STORED: json.dumps(described, indent=1, sort_keys=True) + "\n",
     }

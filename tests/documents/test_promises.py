@@ -37,7 +37,7 @@ PROMISES = {
         "Namespaces begin with": "test_what_is_others_is_refused",
         "an owner without a tenant has none": "test_an_owner_of_no_tenant_has_none",
         "it caches only with an `owner_key`": "test_a_service_that_encrypts_caches_nothing_without_a_key_for_digests",
-        "| method | on the table |": "test_the_page_says_of_every_method_which_client_has_it",
+        "gateway have all methods of": "test_every_method_of_a_class_is_called_in_its_cells",
         "A client with its own cipher is refused": "test_a_serializer_that_encrypts_is_refused",
         "| 413 |": "test_a_body_that_is_too_large_is_refused_before_it_is_read",
         "nesting of a body": "test_a_document_has_so_much_and_no_more",

@@ -1,8 +1,8 @@
 """The attributes of each kind of item, each with its type and with what it holds.
 
-`verify` checks a thread's items by it, and docs/encrypt.md says by it what shows without the key. A new attribute needs
-a row here and in a table of items in docs/design.md; `tests/format/test_stored_attributes.py` compares both with what
-operations store, and looks for secrets in what is not sealed.
+`verify` checks a thread's items by it. docs/design.md lists by it what items have, and docs/encrypt.md what shows
+without the key. `tests/format/test_stored_attributes.py` compares it with what operations store, and looks for secrets
+in what is not sealed.
 """
 
 from __future__ import annotations
