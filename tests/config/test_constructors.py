@@ -22,8 +22,7 @@ from langgraph.checkpoint.dynamodb import (
     CheckpointerInputError,
     DynamoDBSaver,
 )
-from langgraph.checkpoint.dynamodb._runtime.connection import connect
-from langgraph.checkpoint.dynamodb._runtime.options import OTHER_NAMES
+from langgraph.checkpoint.dynamodb._runtime.options import OTHER_NAMES, connect
 from langgraph.store.dynamodb import DynamoDBStore
 from tests.support.options import EACH_OPTION, PRIVATE, REGION, URL, WRONG, ClientOfMine, boto3_client, right
 from tools.options import parameters
@@ -168,7 +167,7 @@ def test_an_unknown_option_is_answered_by_the_one_to_use(name: str, says: str) -
 
 @pytest.mark.parametrize("kind", [DynamoDBSaver, DynamoDBStore, DynamoDBCache])
 @pytest.mark.parametrize(
-    "name", sorted(inspect.signature(connect).parameters.keys() - {"table_name", "retry_seconds"})
+    "name", sorted(inspect.signature(connect).parameters.keys() - {"table_name", "retry_seconds", "serde"})
 )
 def test_what_constructors_pass_on_is_no_option(kind: type, name: str) -> None:
     with pytest.raises(TypeError, match=f"^{kind.__name__} has no option {name}; "):

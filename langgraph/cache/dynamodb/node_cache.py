@@ -19,8 +19,12 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     CACHE_RETRY_SECONDS,
 )
 from langgraph.checkpoint.dynamodb._operations.setup import TableOwner
-from langgraph.checkpoint.dynamodb._runtime.connection import TableKeywords, connect
-from langgraph.checkpoint.dynamodb._runtime.options import check_flag, check_owner_options, check_serde
+from langgraph.checkpoint.dynamodb._runtime.options import (
+    TableKeywords,
+    check_flag,
+    check_owner_options,
+    connect,
+)
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
@@ -35,8 +39,7 @@ class TableCache(TransportOwner, BaseCache[ValueT], ABC):
         """Check what both kinds of caches are configured with."""
         given: object = prefix
         if isinstance(given, str) or not isinstance(given, Sequence) or not all(map(_is_label, given)):
-            msg = f"prefix is {given!r}; give a tuple of labels"
-            raise CheckpointerInputError(msg)
+            raise CheckpointerInputError(f"prefix is {given!r}; give a tuple of labels")
         super().__init__(serde=serde)
         self._prefix = tuple(prefix)
 
@@ -180,11 +183,11 @@ class DynamoDBCache(TableOwner, TableCache[ValueT]):
             DynamoDBCache,
             table_name,
             options,
+            serde=serde,
             retry_seconds=retry_seconds,
             connect_seconds=CACHE_CONNECT_SECONDS,
             read_seconds=CACHE_READ_SECONDS,
         )
-        check_serde(serde)
         check_flag("consistent_read", consistent_read)
         check_owner_options(owner_from=None, owner_key=owner_key)
         super().__init__(serde=serde, prefix=prefix)

@@ -14,8 +14,14 @@ from ._format.limits import CHECKPOINT_BYTES_MAX, RETRY_SECONDS
 from ._operations.setup import TableOwner
 from ._operations.thread_lock import TableHolder
 from ._runtime.cache import Cache
-from ._runtime.connection import TableKeywords, connect
-from ._runtime.options import check_bytes, check_flag, check_owner_options, check_serde, check_thread_ttl
+from ._runtime.options import (
+    TableKeywords,
+    check_bytes,
+    check_flag,
+    check_owner_options,
+    check_thread_ttl,
+    connect,
+)
 from ._runtime.storage import Storage
 from .base_saver import CACHE_BYTES, P, T, TableSaver
 from .locks import ThreadLocks
@@ -94,8 +100,7 @@ class DynamoDBSaver(TableOwner, ThreadLocks, TableSaver):
         **options: Unpack[TableKeywords],
     ) -> None:
         """Check the options. No request is made and no client is opened before the first call."""
-        connection = connect(DynamoDBSaver, table_name, options, retry_seconds=retry_seconds)
-        check_serde(serde)
+        connection = connect(DynamoDBSaver, table_name, options, serde=serde, retry_seconds=retry_seconds)
         check_thread_ttl(ttl_seconds)
         check_flag("share_equal_pieces", share_equal_pieces)
         check_bytes("checkpoint_bytes_max", checkpoint_bytes_max, at_least=1)

@@ -32,8 +32,7 @@ from typing_extensions import Unpack
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS, SEARCH_BYTES_MAX
 from langgraph.checkpoint.dynamodb._operations.setup import TableOwner
-from langgraph.checkpoint.dynamodb._runtime.connection import TableKeywords, connect
-from langgraph.checkpoint.dynamodb._runtime.options import check_bytes, check_flag, check_serde
+from langgraph.checkpoint.dynamodb._runtime.options import TableKeywords, check_bytes, check_flag, connect
 from langgraph.checkpoint.dynamodb._runtime.steps import Op as Operation
 from langgraph.checkpoint.dynamodb._runtime.steps import Stream
 from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
@@ -525,8 +524,7 @@ class TableStore(TransportOwner, BaseStore, ABC):
             msg = f"revision is {revision!r}; give the revision of the memory that you read, or None if there is none"
             raise CheckpointerInputError(msg)
         if value is None and revision is None:
-            msg = "value=None deletes; pass as revision= the revision that you read"
-            raise CheckpointerInputError(msg)
+            raise CheckpointerInputError("value=None deletes; pass as revision= the revision that you read")
         new = new_memory(op, self._embedder, expected=Expected(revision))
         if value is not None:
             check_root_label(namespace)
@@ -604,8 +602,7 @@ class DynamoDBStore(TableOwner, TableStore):
         **options: Unpack[TableKeywords],
     ) -> None:
         """Check the options. No request is made and no client is opened before the first call."""
-        connection = connect(DynamoDBStore, table_name, options, retry_seconds=retry_seconds)
-        check_serde(serde)
+        connection = connect(DynamoDBStore, table_name, options, serde=serde, retry_seconds=retry_seconds)
         check_flag("consistent_read", consistent_read)
         check_bytes("search_bytes_max", search_bytes_max, at_least=1)
         codec = Codec(
