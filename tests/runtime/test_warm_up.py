@@ -17,6 +17,7 @@ from langgraph.cache.dynamodb import DynamoDBCache
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._runtime.transport_owner import warm_up
 from langgraph.store.dynamodb import DynamoDBStore
+from tests.support.observed import Collected
 from tests.support.operations import Side, both_sides
 from tests.support.scripted import scripted_server
 from tools.engine import Engine
@@ -52,13 +53,15 @@ def test_it_sends_one_read(kind: str, side: Side) -> None:
 
 
 @both_sides
+@pytest.mark.parametrize("on_event", [None, Collected()], ids=["plain", "observed"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_outage_is_logged_and_not_waited_for(
-    caplog: pytest.LogCaptureFixture, kind: str, side: Side
+    caplog: pytest.LogCaptureFixture, kind: str, on_event: Any, side: Side
 ) -> None:
     with scripted_server() as endpoint:
         endpoint.always = (400, "ThrottlingException")
-        _warm(side, KINDS[kind]("the-table", endpoint_url=endpoint.address, region_name="us-east-1"))
+        where = {"endpoint_url": endpoint.address, "region_name": "us-east-1"}
+        _warm(side, KINDS[kind]("the-table", on_event=on_event, **where))
         assert endpoint.requests == ["GetItem"]
     [record] = [each for each in caplog.records if each.levelno >= logging.WARNING]
     assert record.getMessage().startswith(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from .._format import items
@@ -39,7 +40,7 @@ class TableAccounting:
         """Return a request that also asks for the units it consumes."""
         if call.method not in READS | _WRITES:
             return call
-        return Call(call.method, {**call.params, "ReturnConsumedCapacity": "TOTAL"}, call.delay_seconds)
+        return replace(call, params={**call.params, "ReturnConsumedCapacity": "TOTAL"})
 
     def threads_of(self, call: Call) -> Iterable[str]:
         """Return the ids of the threads whose partitions a request names."""
