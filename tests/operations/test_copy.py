@@ -318,14 +318,15 @@ def test_a_copy_has_the_ttl_of_who_created_its_thread(harness: Harness, while_co
 
 
 def test_a_copy_into_a_dead_thread_shows_nothing_of_its_former_life(harness: Harness) -> None:
-    """The same checkpoint has writes there that its source does not have."""
-    process = harness.process(TTL_SECONDS)
+    """The same checkpoint has writes there that its source does not have, and the source has old ones."""
+    source, process = harness.process(), harness.process(TTL_SECONDS)
+    harness.run(source.put("1", {"x": 1}))
+    harness.run(source.put_writes("1", [("x", "written")]))
     for _ in range(2):
-        harness.run(process.put("1", {"x": 1}))
-        harness.run(process.copy_thread("copy"))
-        assert harness.process().pending("1", thread="copy") == []
-        harness.run(process.put_writes("1", [("x", "old")], thread="copy"))
         harness.now += TTL_SECONDS
+        harness.run(process.copy_thread("copy"))
+        assert harness.process().pending("1", thread="copy") == [("task", "x", "written")]
+        harness.run(process.put_writes("1", [("x", "old")], task_id="other", thread="copy"))
 
 
 @pytest.mark.parametrize("channels", [0, 3_000])

@@ -13,10 +13,20 @@ from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS, ORPHAN_SECONDS
 from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._operations.verify import Verification, repair_thread, verify_thread
-from langgraph.checkpoint.dynamodb.protocol import findable_until
+from langgraph.checkpoint.dynamodb.protocol import findable_until, kept_from
 from tests.operations.damage import Damage, damage, flip, replace
 from tests.support.checkpoints import METADATA, checkpoint_of, noise, thread_config
-from tests.support.harness import CODEC, TABLE, THREAD, Harness, Process, commits, confirms, deletes
+from tests.support.harness import (
+    CODEC,
+    TABLE,
+    THREAD,
+    TTL_SECONDS,
+    Harness,
+    Process,
+    commits,
+    confirms,
+    deletes,
+)
 
 NS = "child:1"
 
@@ -141,6 +151,14 @@ def test_a_segment_that_is_gone_is_damage(harness: Harness) -> None:
     conversation(harness)
     harness.remove(next(iter(harness.items("S#").values())))
     assert any("needs segments that are not in the table" in each for each in verified(harness).messages)
+
+
+@pytest.mark.parametrize("seconds_left", [60, 61])
+def test_what_dynamodb_removes_by_its_own_clock_is_no_damage(harness: Harness, seconds_left: int) -> None:
+    harness.run(harness.process(TTL_SECONDS).put("1", {"big": noise(60_000)}))
+    harness.remove(next(iter(harness.items("S#").values())))
+    harness.now = kept_from(TTL_SECONDS, harness.now) - seconds_left
+    assert verified(harness).is_sound == (seconds_left == 60)
 
 
 def test_a_thread_without_its_item_is_whole_and_nobody_knows_what_counts(harness: Harness) -> None:

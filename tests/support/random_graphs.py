@@ -611,12 +611,7 @@ class Program:
             return
         self.log.append(f"{thread} pruned to {kept}")
         prune = partial(self.saver.prune, [thread], strategy="keep_last", keep_last=kept)
-        if self._delta:
-            # One that dies may leave checkpoints that have lost an ancestor, which raises until it is repeated.
-            prune()
-            died = False
-        else:
-            died = self._dies(prune, 40)
+        died = self._dies(prune, 40)
         if self.memory.is_dead(thread):
             return
         after = list(self.actual.history(thread))

@@ -127,6 +127,8 @@ ENDING_SECONDS_MAX = 10.0
 TENANT_PATTERN = r"^[a-zA-Z0-9._-]{1,128}$"
 # How far the clocks of processes may be apart where a day ends. A list asks for the next day, if it begins by then.
 SKEW_SECONDS = 300
+# How long before an item expires by a process's clock DynamoDB may have removed it by its own.
+REMOVED_EARLY_SECONDS = 60
 # How old a thread's last activity may be in the directory before a put renews it, if its ttl is not short.
 ACTIVITY_SECONDS = 900
 # A thread's owner, title and metadata together. An entry of an index costs a write unit for each KB.

@@ -121,7 +121,7 @@ def _attempt(
     item = items.with_life(head.item, thread.life)
     if protocol.is_too_late(started_at, storage.clock()):
         return False, None
-    if not (yield from put_head(storage, partition, item, thread.epoch)):
+    if not (yield from put_head(storage, partition, item, thread.epoch, deletes_former_writes=True)):
         return False, None
     seen = yield from confirm_epoch(storage, partition, thread.epoch)
     if not is_confirmed(storage, thread, seen):
@@ -308,11 +308,13 @@ def store_segments(
     return True
 
 
-def put_head(storage: Storage, partition: Partition, head: Item, epoch: bytes) -> Op[bool]:
+def put_head(
+    storage: Storage, partition: Partition, head: Item, epoch: bytes, *, deletes_former_writes: bool = False
+) -> Op[bool]:
     """Store a head, or replace another head of the same checkpoint, unless the epoch has ended.
 
     Once it has ended, the other head may be committed and all that a deletion has kept of the namespace, while this one
-    may never be committed.
+    may never be committed. The writes of a head of a former life can be deleted before it is replaced.
     """
     item, replaced = {**head, items.EPOCH: {"B": epoch}}, None
     for _ in range(MERGE_ATTEMPTS_MAX):
@@ -326,7 +328,7 @@ def put_head(storage: Storage, partition: Partition, head: Item, epoch: bytes) -
         thread = yield from read_thread(storage, partition)
         if thread is None or not is_reusable(thread.epoch, epoch):
             return False
-        if not protocol.is_of_one_life(items.binary(other, items.EPOCH), epoch):
+        if deletes_former_writes and not protocol.is_of_one_life(items.binary(other, items.EPOCH), epoch):
             yield from _delete_former_writes(storage, other, thread.life)
     raise ThreadBusyError(
         f"{items.name_of(head)} could not be stored: other calls put the same checkpoint {MERGE_ATTEMPTS_MAX} times"

@@ -21,6 +21,7 @@ from .._format.limits import (
     PAGE_ITEMS_MAX,
     QUERIED_SEGMENTS_MAX,
     QUERIED_SEGMENTS_MIN,
+    REMOVED_EARLY_SECONDS,
     SEGMENT_BYTES_USUAL,
 )
 from .._format.schema import ALIVE_UNTIL, TTL_ATTRIBUTE
@@ -531,8 +532,8 @@ def judge(storage: Storage, item: Item, lost: Mapping[str, Sequence[bytes]]) -> 
     again = yield from storage.table.get(partition.pk, items.sort_key(item))
     if again is None or any(again.get(name) != item.get(name) for name in lost):
         raise ChangedMeanwhileError
-    if items.is_expired(again, storage.clock(), as_ancestor=True):
-        # It was there when the reader began, and the reader was slow. The segments may have expired too.
+    if items.is_expired(again, storage.clock() + REMOVED_EARLY_SECONDS, as_ancestor=True):
+        # DynamoDB may have removed the segments: the reader was slow, or its clock is.
         raise ChangedMeanwhileError
     thread_item = yield from storage.table.get(partition.root, items.THREAD)
     thread = None if thread_item is None else Thread.parse(thread_item)
