@@ -340,8 +340,7 @@ export class GatewaySaver extends BaseCheckpointSaver {
     return {
       cause: GatewayError.of({ ...problem, status }),
       mayRepeat: MAY_BE_REPEATED.includes(status) || (status === 500 && !isProblem),
-      // If the table throttles, the service has waited already.
-      waitSeconds: problem.throttled ? 0 : Number(response.headers.get("Retry-After")) || 0,
+      waitSeconds: Number(response.headers.get("Retry-After")) || 0,
     };
   }
 }

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.graph import START, StateGraph
 
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
@@ -47,9 +48,9 @@ def _packages() -> None:
 
 
 @pytest.fixture
-def address(make_saver: MakeSaver) -> Iterator[str]:
-    """Give the address of a gateway on an empty table."""
-    with gateway_service(make_saver()) as address:
+def address(make_saver: MakeSaver, request: pytest.FixtureRequest) -> Iterator[str]:
+    """Give the address of a gateway on an empty table; the parameter is the service's serializer."""
+    with gateway_service(make_saver(serde=getattr(request, "param", None))) as address:
         yield address
 
 
@@ -119,6 +120,13 @@ def languages(address: str) -> Iterator[dict[str, Do]]:
         yield {"python": python(saver), "javascript": do}
 
 
+# A service with a key returns metadata as their serializer made them, and not as JSON.
+keys = pytest.mark.parametrize(
+    "address",
+    [None, EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")],
+    indirect=True,
+    ids=["plain", "encrypted"],
+)
 both_ways = pytest.mark.parametrize(
     ("began", "continues"), [("python", "javascript"), ("javascript", "python")]
 )
@@ -145,6 +153,7 @@ def test_parallel_interrupts_are_asked_again_and_resumed_by_their_new_ids(
     assert first("parallel", "history") == other("parallel", "history")
 
 
+@keys
 @both_ways
 def test_a_fork_of_the_others_history_is_continued_by_either(
     languages: dict[str, Do], began: str, continues: str
@@ -183,6 +192,7 @@ def test_a_send_to_a_subgraph_that_waits_begins_again(
     assert first("send", "history") == other("send", "history")
 
 
+@keys
 def test_javascript_reads_values_of_python_and_writes_what_python_reads(
     address: str, languages: dict[str, Do]
 ) -> None:
