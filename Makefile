@@ -32,7 +32,7 @@ MEASURED := $(PACKAGES) -m "not search" --cov --cov-report term-missing:skip-cov
 # All others, by the markers of pyproject.toml: a share of a search is part of what the search beside it tries.
 OTHERS := -m "search or not (measured or share)"
 
-.PHONY: release-check help setup engine demo view-demo test test-all test-aiobotocore test-ends matrix soak fuzz-gateway model mutants lint format types docs docs-serve check check-static constraints clean
+.PHONY: release-check help setup engine demo view-demo test test-all test-aiobotocore test-ends matrix soak fuzz-gateway langgraph-suite model mutants lint format types docs docs-serve check check-static constraints clean
 # The targets share two virtual environments and the engines' ports, but for those that `check-static` runs.
 ifndef SIDE_BY_SIDE
 .NOTPARALLEL:
@@ -47,6 +47,7 @@ help:
 	@echo "make matrix       run the tests on each Python of this machine, and with the oldest dependencies"
 	@echo "make soak         search for flaws with new seeds, for as long as you let it"
 	@echo "make fuzz-gateway send the gateway 100,000 requests that are wrong, from a new seed"
+	@echo "make langgraph-suite  LangGraph's own tests on the table, or with THROUGH=gateway"
 	@echo "make model        ten minutes of interleavings of a few calls, on two cores"
 	@echo "make mutants      an hour of changing the core's code, to see whether a test notices"
 	@echo "make check        what CI runs: lint, types, templates and all tests"
@@ -129,6 +130,12 @@ WITH := $(BIN)/uv run --quiet --no-project --python $(BIN)/python --with
 
 fuzz-gateway: setup engine
 	LANGGRAPH_DYNAMODB_GATEWAY_CASES=100000 HYPOTHESIS_PROFILE=dev $(BIN)/python -m pytest tests/gateway/test_fuzz.py
+
+# LangGraph's own tests of graphs on this saver: on the table, or THROUGH=gateway.
+THROUGH ?= table
+langgraph-suite: setup engine
+	$(BIN)/python -m tools.engine run $(WITH) pytest-mock --with pytest-repeat --with redis --with syrupy \
+		python -m tools.langgraph_suite $(THROUGH) --numprocesses $(WORKERS) tests
 
 model: setup
 	LANGGRAPH_DYNAMODB_STATES=50000 $(BIN)/python -m pytest --numprocesses 2 -m search -k first_interleavings tests/model
