@@ -62,7 +62,7 @@ PROMISES = {
         "clients read the types": "test_javascript_reads_values_of_python_and_writes_what_python_reads",
         "Bytes are base64, in requests of either alphabet": "test_bytes_are_base64_of_either_alphabet",
         "Every operation is idempotent": "test_a_call_succeeds_when_each_request_of_its_service_is_carried_out_twice",
-        "at random": "test_not_all_clients_come_back_at_once",
+        "at random": "test_the_gateway_says_how_long_to_wait",
         "refuses or ends a request at that time": "test_a_deletion_that_comes_late_deletes_nothing",
         "An error is a problem body": "test_every_class_of_errors_keeps_its_name_and_its_message",
         "Ignore unknown fields of a response": "test_a_client_ignores_what_responses_of_a_later_release_have_more",

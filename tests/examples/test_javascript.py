@@ -25,8 +25,7 @@ from tests.support.continued import Copied, Do, javascript, python
 from tests.support.gateway_service import gateway_service
 from tests.support.javascript import ACTIONS, EXAMPLE, record, recorded
 
-# LangGraph.js's tests take a minute. Python's of a recorded thread run without them: tests/gateway/through and
-# tests/view have a test_javascript.py.
+# LangGraph.js's tests take a minute. tests/view shows a recorded thread without them.
 pytestmark = [pytest.mark.search, pytest.mark.engines("dynamodb-local")]
 
 NODE_MIN = 20

@@ -116,8 +116,8 @@ def by_token(principals: Mapping[str, Principal]) -> Callable[[HTTPConnection], 
     return authenticate
 
 
-async def send_as(gateway: Starlette, who: str, path: str, document: Any, **headers: str) -> httpx.Response:
+async def send_as(gateway: Starlette, who: str, path: str, document: Any) -> httpx.Response:
     """Send a document as JSON, in which bytes are base64, with somebody's token."""
-    headers |= {"authorization": f"Bearer {who}", "content-type": "application/json"}
+    headers = {"authorization": f"Bearer {who}", "content-type": "application/json"}
     async with client_of(gateway) as client:
         return await client.post(path, content=to_json(document, bytes_mode="base64"), headers=headers)

@@ -106,8 +106,6 @@ async def test_an_answer_is_compressed_where_that_is_asked_for_and_worth_it(
         ("application/json; charset=latin-1", 415),
         ("text/plain", 415),
         ("", 415),
-        ("application/vnd.langgraph-dynamodb.v1+msgpack", 415),
-        ("application/msgpack", 415),
     ],
 )
 async def test_media_types_are_ours(content_type: str, status: int, make_client: MakeClient) -> None:

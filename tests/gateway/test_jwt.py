@@ -165,14 +165,11 @@ NOT_ACCEPTED = {
     "by a secret": lambda: token("one", "s" * 64, "HS256"),
     "by the public key as a secret": lambda: crafted({"alg": "HS256", "kid": "one"}, PUBLIC_KEY),
     "not signed": lambda: crafted({"alg": "ES256", "kid": "one"}),
-    "by no algorithm": lambda: crafted({"alg": "none", "kid": "one"}),
     "with a key of its own": lambda: crafted(
         {"alg": "HS256", "kid": "one", "jwk": {"kty": "oct", "k": "cw"}}, b"s"
     ),
     "no token": lambda: "a.b.c",
-    "two dots": lambda: "..",
     "of bytes": lambda: "\udcff.é.0".encode("utf-8", "replace").decode("latin-1"),
-    "no JSON": lambda: "bm90IGpzb24.bm90IGpzb24.bm90IGpzb24",
     "nested too deep": lambda: f"{DEEP}.e30.c2ln",
 }
 

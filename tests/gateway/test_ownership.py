@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from types import SimpleNamespace
@@ -21,7 +19,6 @@ from langgraph.checkpoint.dynamodb import (
 )
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Life
-from langgraph.checkpoint.dynamodb._format.wire import DEADLINE_HEADER
 from langgraph.checkpoint.dynamodb._operations.copy import copy_part, copy_thread
 from langgraph.checkpoint.dynamodb._operations.delete import delete_thread, prune
 from langgraph.checkpoint.dynamodb._operations.put import put as put_core
@@ -29,7 +26,6 @@ from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
 from langgraph.checkpoint.dynamodb._operations.thread_item import PinnedEpochError
 from langgraph.checkpoint.dynamodb._operations.threads import set_thread
 from langgraph.checkpoint.dynamodb._runtime.cache import CachedThread
-from langgraph.checkpoint.dynamodb._runtime.drivers import Runner
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.gateway import Principal, create_gateway, serving, thread_calls
 from langgraph.checkpoint.dynamodb.gateway.call import endpoints_of
@@ -148,9 +144,9 @@ def gateway(make_saver: MakeSaver) -> Starlette:
     return create_gateway(make_saver(), authenticate=by_token(PRINCIPALS))
 
 
-async def send(gateway: Starlette, who: str, name: str, document: Any, **headers: str) -> httpx.Response:
-    """Send a request as somebody, with more headers where they are given."""
-    return await send_as(gateway, who, f"/checkpoints/{name}", document, **headers)
+async def send(gateway: Starlette, who: str, name: str, document: Any) -> httpx.Response:
+    """Send a request as somebody."""
+    return await send_as(gateway, who, f"/checkpoints/{name}", document)
 
 
 def stored(thread_id: str = "acme/1", **more: Any) -> dict[str, Any]:
@@ -198,50 +194,20 @@ async def test_every_endpoint_refuses_what_is_another_s_and_nobody_s(
     assert all_items(own_client, table_name) == before
 
 
-IN_TIME, LATE = ({DEADLINE_HEADER: f"{seconds}"} for seconds in (1e11, 1.0))
-
-
 @pytest.mark.parametrize(
-    ("name", "document", "headers", "status", "says"),
+    ("name", "document", "status", "says"),
     [
-        *(("put", checkpointed(owner=each), IN_TIME, 403, "owner") for each in NO_OWNERS_OF_ADA),
-        *(("set-thread", {**ONE, "owner": each}, IN_TIME, 403, "owner") for each in NO_OWNERS_OF_ADA),
-        ("put-writes", stored(), LATE, 503, "arrived after"),
-        ("set-thread", ONE, LATE, 503, "arrived after"),
-        ("get-tuple", ONE, LATE, 503, "arrived after"),
-        (
-            "copy-thread",
-            {"source_thread_id": "acme/1", "target_thread_id": "acme/2"},
-            IN_TIME,
-            404,
-            "no checkpoint",
-        ),
+        *(("put", checkpointed(owner=each), 403, "owner") for each in NO_OWNERS_OF_ADA),
+        *(("set-thread", {**ONE, "owner": each}, 403, "owner") for each in NO_OWNERS_OF_ADA),
+        ("copy-thread", {"source_thread_id": "acme/1", "target_thread_id": "acme/2"}, 404, "no checkpoint"),
     ],
 )
 async def test_what_is_refused_creates_no_thread(
-    name: str,
-    document: Any,
-    headers: dict[str, str],
-    status: int,
-    says: str,
-    gateway: Starlette,
-    own_client: Any,
-    table_name: str,
+    name: str, document: Any, status: int, says: str, gateway: Starlette, own_client: Any, table_name: str
 ) -> None:
-    answer = await send(gateway, "ada", name, document, **headers)
+    answer = await send(gateway, "ada", name, document)
     assert (answer.status_code, says in answer.json()["detail"]) == (status, True), answer.text
     assert all_items(own_client, table_name) == []
-
-
-async def test_whose_a_thread_is_is_found_out_before_the_deadline(
-    gateway: Starlette, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def wait(*_given: Any) -> None:
-        await asyncio.Event().wait()
-
-    monkeypatch.setattr(Runner, "arun", wait)
-    soon = {DEADLINE_HEADER: str(time.time() + 0.2)}
-    assert (await send(gateway, "ada", "get-tuple", {"thread_id": "acme/1"}, **soon)).status_code == 504
 
 
 async def test_a_thread_has_no_owner_of_another_tenant(gateway: Starlette) -> None:

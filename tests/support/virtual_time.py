@@ -16,7 +16,6 @@ import anyio.to_thread
 import pytest
 
 from langgraph.checkpoint.dynamodb._runtime import attempts
-from langgraph.checkpoint.dynamodb.gateway import asking
 
 T = TypeVar("T")
 
@@ -59,7 +58,6 @@ def run_in_virtual_time(main: Coroutine[Any, Any, T], monkeypatch: pytest.Monkey
     clock = SimpleNamespace(monotonic=loop.time, time=time.time)
     with monkeypatch.context() as patch:
         patch.setattr(attempts, "time", clock)
-        patch.setattr(asking, "time", clock)
         patch.setattr(asyncio, "to_thread", _at_once)
         patch.setattr(anyio.to_thread, "run_sync", _at_once)
         try:

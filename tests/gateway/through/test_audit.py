@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import math
 import re
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -67,7 +68,7 @@ async def test_a_request_that_aws_refuses_is_in_the_trail() -> None:
     async with slot(Shares(2), Principal("a")) as place:
         for fails, error in ((refuse, ClientError), (lost, ConnectionError)):
             clients: Any = SimpleNamespace(asend_once=fails)
-            with pytest.raises(error), asking(place, 60, trail):
+            with pytest.raises(error), asking(place, math.inf, trail, lambda _: None):
                 await patient(clients, 60)(call)
     assert trail.fields() == {"threads": [DIGEST], "aws_request_ids": ["refused"]}
 

@@ -28,7 +28,6 @@ from tests.store import test_contract, test_events, test_paging, test_vectors
 from tests.store.conftest import DictEngine, embeddings
 from tests.store.test_paging import FILES, events, fill, paged, pages_of
 from tests.store.test_vectors import indexed
-from tests.support.observed import Collected
 from tests.support.traffic import Traffic
 
 pytestmark = pytest.mark.engines("dynamodb-local")
@@ -139,16 +138,6 @@ def watched(make_store: MakeStore, own_client: Any, traffic: Traffic) -> HttpSto
     """Give a store through a gateway whose every request to the table is in `traffic`."""
     del traffic
     return make_store(client=own_client)
-
-
-def test_an_event_has_the_bytes_of_its_requests(make_store: MakeStore) -> None:
-    events = Collected()
-    store = make_store(on_event=events)
-    store.put(NAMESPACE, "k", {"n": 1})
-    assert store.get(NAMESPACE, "k") is not None
-    put, get = events.events
-    assert (put.bytes_written > 0, get.bytes_read > 0) == (True, True)
-    assert (put.write_units, get.read_units) == (None, None)
 
 
 def test_the_gateway_compares_vectors() -> None:

@@ -23,10 +23,8 @@ from langgraph.store.base import PutOp
 from langgraph.checkpoint.dynamodb import CheckpointerError, CheckpointerUnavailableError, DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.schema import table_schema
 from langgraph.checkpoint.dynamodb._runtime import attempts, clients
-from langgraph.checkpoint.dynamodb._runtime.attempts import Attempts
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb.gateway import Limits, anybody_on_this_machine, create_gateway
-from langgraph.checkpoint.dynamodb.gateway.problems import overloaded
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver, HttpStore
 from langgraph.checkpoint.dynamodb.http.exchange import RawResponse
 from langgraph.checkpoint.dynamodb.http.transport import TIMEOUT_SECONDS
@@ -328,15 +326,3 @@ def test_what_the_table_was_too_busy_for_is_sent_again_alone(throttled_key: str,
         assert len(await store.asearch(namespace)) == 4
 
     run(main)
-
-
-def test_not_all_clients_come_back_at_once() -> None:
-    waits = set()
-    for _ in range(100):
-        after = float(overloaded().headers["Retry-After"])
-        assert 1 <= after <= 3
-        wait = Attempts(60, lambda _: True, str).seconds_to_next(Exception(), after)
-        assert wait is not None
-        assert after <= wait <= 1.5 * after
-        waits.add(wait)
-    assert len(waits) > 90

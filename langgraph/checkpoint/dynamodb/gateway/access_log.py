@@ -105,11 +105,7 @@ class Metrics:
         self._seconds.labels(endpoint).observe(seconds)
 
     def text(self, waiting: Mapping[str | None, int]) -> str:
-        """Return all metrics in Prometheus format.
-
-        Args:
-            waiting: How many requests of each tenant wait for their turn.
-        """
+        """Return all metrics in Prometheus format, with how many requests of each tenant wait for their turn."""
         self._waiting.clear()
         for tenant, count in waiting.items():
             self._waiting.labels(self._tenants.label(tenant)).inc(count)
@@ -126,29 +122,20 @@ _OTHER = "other"
 _GONE = 499
 
 
+@dataclass(frozen=True)
 class AccessLog:
     """The middleware around everything else. It writes the access log and counts requests."""
 
-    def __init__(
-        self, app: ASGIApp, *, metrics: Metrics, paths: Collection[str], audit_key: bytes | None = None
-    ) -> None:
-        """Wrap an application.
-
-        Args:
-            app: The application.
-            metrics: The counters to update.
-            paths: The known paths. Requests for any other path are counted under one name.
-            audit_key: The key of the digests of thread ids. Without one, the log has none.
-        """
-        self._app = app
-        self._metrics = metrics
-        self._paths = frozenset(paths)
-        self._audit_key = audit_key
+    app: ASGIApp
+    metrics: Metrics
+    paths: Collection[str]
+    """The known paths. Requests for any other path are counted under one name."""
+    audit_key: bytes | None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, and log and count its outcome."""
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         record = self._begin(scope)
 
@@ -172,17 +159,17 @@ class AccessLog:
     def _begin(self, scope: Scope) -> RequestRecord:
         given = Headers(scope=scope).get(REQUEST_ID_HEADER, "")
         request_id = given if _HARMLESS.fullmatch(given) else uuid.uuid4().hex
-        endpoint = scope["path"].lstrip("/") if scope["path"] in self._paths else _OTHER
+        endpoint = scope["path"].lstrip("/") if scope["path"] in self.paths else _OTHER
         record = RequestRecord(request_id, endpoint)
-        if self._audit_key is not None:
-            record.trail = Trail(self._audit_key)
+        if self.audit_key is not None:
+            record.trail = Trail(self.audit_key)
         scope.setdefault("state", {})["record"] = record
-        self._metrics.begin(endpoint)
+        self.metrics.begin(endpoint)
         return record
 
     async def _serve(self, record: RequestRecord, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
         except ClientDisconnect:
             record.status = _GONE
         except Exception as error:  # noqa: BLE001 - nothing may get past: a server would log all of it.
@@ -199,7 +186,7 @@ class AccessLog:
         status = record.status or _GONE
         principal = scope["state"].get("principal")
         tenant = None if principal is None else principal.tenant
-        self._metrics.end(record, status, seconds, tenant)
+        self.metrics.end(record, status, seconds, tenant)
         access.info(
             {
                 "request_id": record.request_id,

@@ -51,19 +51,14 @@ _TIMES_A_RESPONSE = 2
 
 @dataclass(frozen=True)
 class Admission:
-    """The middleware before everything that reads a body. It admits requests of known principals.
-
-    Args:
-        app: The application.
-        authenticate: Returns a request's principal.
-        sending: The bytes of responses that are not yet read.
-        open_paths: The paths that need no credentials.
-    """
+    """The middleware before everything that reads a body. It admits requests of known principals."""
 
     app: ASGIApp
     authenticate: Authenticate
     sending: Shares
+    """The bytes of responses that are not yet read."""
     open_paths: Collection[str]
+    """The paths that need no credentials."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Authenticate a request, and serve it."""
@@ -106,12 +101,6 @@ class Admission:
             await checkpoint()
 
         return timed_send
-
-
-def principal_of(connection: HTTPConnection) -> Principal:
-    """Return the principal of an admitted request."""
-    principal: Principal = connection.state.principal
-    return principal
 
 
 logger = logging.getLogger(__name__)
@@ -257,11 +246,14 @@ class _Endpoints:
             await self._saver.aclose()
 
     async def _serve_in_time(self, endpoint: Endpoint[Any], request: Request) -> Response:
-        return await asyncio.wait_for(self._serve(endpoint, request), self._limits.request_seconds_max)
+        """Serve a request as long as its client waits: what is given up would otherwise take effect later."""
+        seconds = min(seconds_left(request.headers), self._limits.request_seconds_max)
+        until = asyncio.get_running_loop().time() + seconds
+        return await asyncio.wait_for(self._serve(endpoint, request, until), seconds)
 
-    async def _serve(self, endpoint: Endpoint[Any], request: Request) -> Response:
+    async def _serve(self, endpoint: Endpoint[Any], request: Request, until: float) -> Response:
         """Serve a request. What it holds is given back once its response has its turn to be sent."""
-        principal = principal_of(request)
+        principal: Principal = request.state.principal
         if endpoint.right is not None:
             check_right(principal, endpoint.right)
         held: AsyncExitStack = request.state.held
@@ -276,25 +268,28 @@ class _Endpoints:
             try:
                 # Only now it takes a slot, so neither who sends slowly nor who waits for memory keeps others waiting.
                 async with slot(self._places, principal) as place:
-                    return await self._served(endpoint, request, body, memory, place)
+                    return await self._served(endpoint, request, body, memory, place, until)
             except MoreMemory as more:
                 needed = more.size_bytes
                 let_go(more)
                 memory.give_back()
 
     async def _served(
-        self, endpoint: Endpoint[Any], request: Request, body: bodies.RequestBody, memory: Held, place: Slot
+        self,
+        endpoint: Endpoint[Any],
+        request: Request,
+        body: bodies.RequestBody,
+        memory: Held,
+        place: Slot,
+        until: float,
     ) -> Response:
-        principal = principal_of(request)
-        # Not decoded, if nobody waits for it any more.
-        seconds_left(request.headers)
-        reach, record = Reach(principal), request.state.record
+        principal, record = request.state.principal, request.state.record
+        reach = Reach(principal)
         arguments = await body.read(partial(endpoint.decoded, names=reach), self._workers, principal)
         check_all(endpoint, arguments, principal)
         trail: Trail | None = record.trail
         if trail is not None:
             trail.add_threads(reach.named)
-        seconds = min(seconds_left(request.headers), self._limits.request_seconds_max)
         it = Serving(
             # Deletions and copies have a bounded part of what they read in memory at a time.
             self._storage if endpoint.right == "administer" else self._storage.counting(memory.add),
@@ -307,10 +302,8 @@ class _Endpoints:
             memory.add,
             lambda error: note(record, error).document(record.request_id),
         )
-        with asking(place, seconds, trail, record.store):
-            running = served(endpoint, arguments, reach.named, it, self._runner.arun)
-            # A deletion that waits for another one must not begin after its client has given up and asked again.
-            result = await asyncio.wait_for(running, seconds)
+        with asking(place, until, trail, record.store):
+            result = await served(endpoint, arguments, reach.named, it, self._runner.arun)
         accepted = request.headers.get("accept-encoding", "")
         encode = partial(endpoint.encoded, result)
         return await bodies.respond(encode, accepted, self._workers, principal, memory.read_bytes)
@@ -320,7 +313,7 @@ class _Endpoints:
             {
                 "wire_version": WIRE_VERSION,
                 "limits": self._limits.model_dump(),
-                "owner": principal_of(request).owner_name,
+                "owner": request.state.principal.owner_name,
             }
         )
 
@@ -339,7 +332,7 @@ class _Endpoints:
         return describe(ENDPOINTS)
 
     async def _metrics_text(self, request: Request) -> Response:
-        principal = principal_of(request)
+        principal: Principal = request.state.principal
         check_right(principal, "administer")
         if (principal.tenant, principal.owner) != (None, None):
             raise forbidden(

@@ -11,6 +11,7 @@ So each failed request is sent again by one of the two. See docs/decisions/0009.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import math
@@ -73,9 +74,6 @@ def seconds_left(headers: Headers) -> float:
 
     A client that gets no response asks again. The request that it gave up may still arrive later: a deletion would then
     remove what was stored since. So a request says until when its client waits, by the clock of each `Date`.
-
-    Args:
-        headers: The request's headers; the deadline is in epoch seconds.
     """
     given = headers.get(DEADLINE_HEADER)
     if given is None:
@@ -104,7 +102,7 @@ class _Asking:
 
     place: Slot
     until: float
-    """When to give up, by the monotonic clock."""
+    """When to give up, by the clock of the event loop."""
     trail: Trail | None
     on_stored: Callable[[int], None]
     has_read: bool = False
@@ -141,20 +139,10 @@ _asking: ContextVar[_Asking] = ContextVar("langgraph_dynamodb_asking")
 
 @contextmanager
 def asking(
-    place: Slot,
-    seconds: float,
-    trail: Trail | None = None,
-    on_stored: Callable[[int], None] = lambda _size_bytes: None,
+    place: Slot, until: float, trail: Trail | None, on_stored: Callable[[int], None]
 ) -> Iterator[None]:
-    """Let the requests to the table in the block belong to one request of a client.
-
-    Args:
-        place: The place of the request.
-        seconds: How long its client waits.
-        trail: The request's audit trail, if there is one.
-        on_stored: Told how many bytes were stored.
-    """
-    token = _asking.set(_Asking(place, time.monotonic() + seconds - _RESPONSE_SECONDS, trail, on_stored))
+    """Let the requests to the table in the block belong to one request of a client, which waits until then."""
+    token = _asking.set(_Asking(place, until - _RESPONSE_SECONDS, trail, on_stored))
     try:
         yield
     except Exception as error:
@@ -166,12 +154,7 @@ def asking(
 
 
 def patient(clients: Clients, retry_seconds: float) -> Asend:
-    """Return a function that makes a request to the table for whatever request of a client is running.
-
-    Args:
-        clients: The clients of the service's saver.
-        retry_seconds: For how many seconds at most to send a request again.
-    """
+    """Return a function that makes a request to the table for whatever request of a client is running."""
 
     async def asend(call: Call) -> Any:
         now = _asking.get()
@@ -193,7 +176,8 @@ def _attempts(now: _Asking, call: Call, retry_seconds: float) -> Attempts:
     def remedy(error: Exception) -> str:
         return outage_remedy(str(call.params.get("TableName", "of the gateway")), error)
 
-    return Attempts(min(retry_seconds, now.until - time.monotonic()), is_transient, remedy)
+    seconds = now.until - asyncio.get_running_loop().time()
+    return Attempts(min(retry_seconds, seconds), is_transient, remedy)
 
 
 async def sleep(seconds: float) -> None:

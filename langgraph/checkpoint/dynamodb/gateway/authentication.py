@@ -43,11 +43,7 @@ def either(first: Authenticate, second: Authenticate) -> Authenticate:
 
 
 async def anybody_on_this_machine(request: HTTPConnection) -> Principal | None:
-    """Accept every request that comes from this machine and is addressed to it. For development.
-
-    Raises:
-        ProblemError: The request came from elsewhere, through a proxy, or by a name that a web page may have made up.
-    """
+    """Accept every request that comes from this machine and is addressed to it. For development."""
     if _is_forwarded(request):
         raise forbidden(
             "the gateway runs with --insecure, and this request came through a proxy, which anybody may use;"
@@ -196,21 +192,12 @@ class JsonWebTokens:
     """Authenticates by JSON Web Tokens."""
 
     def __init__(self, options: JwtOptions, fetch: Callable[[], Mapping[str, Any]] | None = None) -> None:
-        """Store the options.
-
-        Args:
-            options: How to verify tokens.
-            fetch: Returns the key set; None fetches it from the address in the options.
-        """
+        """Store the options. By default the key set is fetched from the address in them."""
         self._options = options
         self._keys = KeySet(fetch or fetcher(options.jwks_url))
 
     async def __call__(self, request: HTTPConnection) -> Principal | None:
-        """Return the principal of a request's token, or None if there is no token or it is not valid.
-
-        Raises:
-            ProblemError: The issuer's keys cannot be had, or may have changed since they were fetched.
-        """
+        """Return the principal of a request's token, or None if there is no token or it is not valid."""
         token = bearer_token(request)
         # Random tokens have no dots. `BearerTokens` handles them.
         if token is None or token.count(".") != 2:
@@ -262,12 +249,7 @@ class KeySet:
     def __init__(
         self, fetch: Callable[[], Mapping[str, Any]], clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """Start without keys.
-
-        Args:
-            fetch: Returns the JSON Web Key Set.
-            clock: Returns the time in seconds.
-        """
+        """Start without keys. `fetch` returns the JSON Web Key Set."""
         self._fetch = fetch
         self._clock = clock
         self._keys: dict[str | None, jwt.PyJWK] = {}

@@ -75,13 +75,5 @@ _serve = Mangum(Bounded(application), lifespan="off", text_mime_types=["applicat
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Serve one request.
-
-    Args:
-        event: The request as API Gateway describes it, in payload format 2.0.
-        context: Lambda's context.
-
-    Returns:
-        The response in the form that AWS expects.
-    """
+    """Serve one request, which API Gateway describes in payload format 2.0."""
     return _serve(event, context)

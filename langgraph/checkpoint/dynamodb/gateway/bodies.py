@@ -111,13 +111,7 @@ def announced_length(headers: Headers, limits: Limits) -> int:
 
 
 async def receive(request: Request, length: int, limits: Limits) -> RequestBody:
-    """Receive a request's body.
-
-    Args:
-        request: The request.
-        length: How many bytes will come.
-        limits: The limits of a request.
-    """
+    """Receive a request's body, of which so many bytes will come."""
     data = bytearray()
     try:
         with anyio.fail_after(patience_seconds(length)):

@@ -129,15 +129,7 @@ class Shares:
             self.leave(who, taken)
 
     async def enter(self, who: Principal, amount: int = 1) -> int:
-        """Wait for a part, and take it.
-
-        Args:
-            who: Who takes it.
-            amount: How much; a tenant's share at most.
-
-        Returns:
-            How much was taken.
-        """
+        """Wait for a part, a tenant's share at most, and take it; return how much that is."""
         amount = min(amount, self.share)
         turn = _Turn(amount, asyncio.get_running_loop().create_future())
         with self._lock:
@@ -255,13 +247,7 @@ class Held:
     """The memory of one request."""
 
     def __init__(self, memory: Shares, who: Principal, read_bytes_max: int) -> None:
-        """Start without any.
-
-        Args:
-            memory: The memory of the process.
-            who: Whose request it is.
-            read_bytes_max: How many bytes of what is stored one request may have in memory.
-        """
+        """Start without any. A request may have `read_bytes_max` of what is stored in memory."""
         self._memory = memory
         self._who = who
         self._read_bytes_max = read_bytes_max
@@ -270,12 +256,7 @@ class Held:
         """How many bytes of what is stored the request has in memory."""
 
     async def take(self, own_bytes: int, size_bytes: int) -> None:
-        """Wait for memory, and take it.
-
-        Args:
-            own_bytes: How much the request needs for itself.
-            size_bytes: How much it needs with what it reads, as far as that is known.
-        """
+        """Wait for memory: for what the request itself needs, and for all, as far as it is known what it reads."""
         self._own, self.read_bytes = own_bytes, 0
         self._taken = await self._memory.enter(self._who, size_bytes)
 

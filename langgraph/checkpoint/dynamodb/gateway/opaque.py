@@ -150,11 +150,9 @@ def inert_serde(saver: DynamoDBSaver) -> SerializerProtocol:
 
 
 def values_for(have: Collection[bytes], bytes_max: int) -> Callable[[OpaqueValue], Value]:
-    """Return a function that makes the values of one response.
+    """Return a function that makes the values of one response, of which one fits in any case.
 
-    Args:
-        have: The digests of values that the client has.
-        bytes_max: How many bytes of values fit. One value fits in any case.
+    A value without its data stands for those that the client `have`, and those that do not fit.
     """
     size = 0
 

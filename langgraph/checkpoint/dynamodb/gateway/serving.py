@@ -212,15 +212,7 @@ def check_all(endpoint: Endpoint[Any], arguments: Any, who: Principal) -> None:
 async def served(
     endpoint: Endpoint[Any], arguments: Any, named: Collection[str], it: Serving, run: Run
 ) -> Any:
-    """Run the function of an endpoint, as far as the threads exist that its arguments name, and are the owner's.
-
-    Args:
-        endpoint: The endpoint.
-        arguments: The arguments.
-        named: The threads that they name.
-        it: What the function gets.
-        run: Runs an operation under a name.
-    """
+    """Run the function of an endpoint, as far as the threads exist that its arguments name, and are the owner's."""
     owner = it.who.owner_name
     created = None if endpoint.creates is None else getattr(arguments, endpoint.creates)
     for _ in range(ATTEMPTS_MAX):

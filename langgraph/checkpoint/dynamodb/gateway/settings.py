@@ -131,13 +131,7 @@ class GatewayOptions(Options):
         insecure: bool = False,
         source: str | os.PathLike[str] | None = None,
     ) -> Starlette:
-        """Make the service.
-
-        Args:
-            saver: The saver whose table is served.
-            source: The file that these settings are from. When it changes, the principals are read again.
-            insecure: Instead of authenticating, let anybody on this machine do anything. For development.
-        """
+        """Make the service. If the file that these settings are from changes, the principals are read again."""
         principals = self.principals
         if self.principals_file is not None:
             if principals != PrincipalsOptions():
@@ -172,13 +166,7 @@ class PrincipalsOfFile:
         source: str | os.PathLike[str],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Start with what was read from the file.
-
-        Args:
-            authenticate: Authenticates by the principals that are in the file now.
-            source: The path of the file.
-            clock: Returns the time in seconds.
-        """
+        """Start with what authenticates by the principals that are in the file now."""
         self._authenticate: Authenticate | None = authenticate
         self._source = source
         self._clock = clock
@@ -213,11 +201,7 @@ class PrincipalsOfFile:
 
 
 def load_options(source: str | os.PathLike[str] | None = None) -> GatewayOptions:
-    """Read the settings.
-
-    Args:
-        source: The path of a YAML file with `gateway:`; None is the environment.
-    """
+    """Read the settings from a YAML file with `gateway:`, or from the environment."""
     section = read(source, _SUBJECT)
     variables = Variables(os.environ)
     content = variables.fill({} if section.content is None else section.content)

@@ -222,7 +222,6 @@ def list_checkpoints(
     filter: Object | None = None,
     before: Text | None = None,
     limit: Number | None = None,
-    channels: tuple[str, ...] | None = None,
     after: Place | None = None,
 ) -> Op[Page]:
     """List checkpoints, newest first, as many as fit and there is time for. What is null stands for all."""
@@ -252,7 +251,7 @@ def list_checkpoints(
         problem = it.note(error)
 
     def shown() -> Page:
-        return Page([_shown(it, each, channels, frozenset()) for each in page.found], page.end, problem)
+        return Page([_shown(it, each, None, frozenset()) for each in page.found], page.end, problem)
 
     return (yield from work(shown, page.size_bytes))
 

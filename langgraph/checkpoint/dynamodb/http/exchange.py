@@ -127,14 +127,7 @@ def size_of(value: Any) -> int:
 def call_to(
     function: Callable[Concatenate[Serving, P], Op[Any]], prefix: str, /, *args: P.args, **named: P.kwargs
 ) -> Call:
-    """Return a call of a function of the service.
-
-    Args:
-        function: The function, of which only the signature is used.
-        prefix: The beginning of thread ids and owners in the table, which the agent does not know.
-        args: The function's arguments, without the first one.
-        named: Those by name.
-    """
+    """Return a call of a function of the service, of which only the signature is used."""
     endpoint, inside = ENDPOINTS[function], Inside(prefix)
     _, *given = inspect.signature(function).bind(None, *args, **named).arguments.items()
     try:
@@ -224,13 +217,7 @@ class TurnedAwayError(Exception):
 
 
 def failure_of(response: RawResponse, url: str, request_id: str) -> Exception:
-    """Return the exception for an error response.
-
-    Args:
-        response: The response.
-        url: The gateway's address.
-        request_id: The request's id.
-    """
+    """Return the exception for an error response."""
     failure = _failure(response, url, request_id)
     problem, status = _problem(response), response.status_code
     code = problem.get("code")

@@ -262,14 +262,7 @@ class GatewayTransport(Connections):
     # Blocking
 
     def send(self, call: Call) -> Any:
-        """Call an endpoint and wait for its response.
-
-        Args:
-            call: The endpoint's name, and its arguments.
-
-        Returns:
-            What the response says.
-        """
+        """Call an endpoint, and return what its response says."""
         exchange = self._exchange(call)
         while True:
             try:
