@@ -21,7 +21,7 @@ def test_the_short_forms_of_functions_are_read_as_their_long_forms() -> None:
 
 
 def test_the_list_has_a_line_for_each_template() -> None:
-    lines = printed.print_template(None, None, printed.TABLE_ARN, lists=True).splitlines()
+    lines = printed.template_list().splitlines()
     names = [line.split()[0] for line in lines]
     assert names == sorted(names)
     assert {"table", "tenant", "tenant-role", "gateway", "saver-metrics"} <= set(names)
@@ -30,7 +30,7 @@ def test_the_list_has_a_line_for_each_template() -> None:
 
 def test_a_policy_is_for_the_table_that_is_named() -> None:
     arn = "arn:aws:dynamodb:eu-central-1:123456789012:table/threads"
-    text = printed.print_template(None, "reader", arn, lists=False)
+    text = printed.policy("reader", arn)
     assert all(statement["Effect"] == "Allow" for statement in json.loads(text)["Statement"])
     assert arn in text
     assert "Fn::" not in text

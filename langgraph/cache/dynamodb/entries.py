@@ -169,8 +169,7 @@ def entry_of(storage: CacheStorage, full_key: FullKey, value: Any, ttl_seconds: 
     beside = item_bytes(items.with_expiry(item_key, None if ends is None else math.ceil(ends)))
     sealed = storage.codec.seal(raw, item_key, items.DATA, beside=beside + len(items.DATA))
     if len(sealed) > ENTRY_BYTES_MAX:
-        msg = f"it has {len(sealed)} bytes, compressed, over the limit of {ENTRY_BYTES_MAX}"
-        raise ValueError(msg)
+        raise ValueError(f"it has {len(sealed)} bytes, compressed, over the limit of {ENTRY_BYTES_MAX}")
     return items.with_expiry(
         {**item_key, items.DATA: {"B": sealed}}, None if ends is None else math.ceil(ends)
     )

@@ -204,9 +204,9 @@ class DynamoDBCache(TableOwner, TableCache[ValueT]):
             prefix=self._prefix,
             owner_key=owner_key,
         )
+        """The storage of the cache's operations; public inside the package."""
         if self.storage.codec.encrypts:
             checked_owner_key(owner_key)
-        """The storage of the cache's operations; public inside the package."""
 
     def _get(self, keys: Sequence[FullKey]) -> Op[dict[FullKey, ValueT]]:
         return get(self.storage, keys)

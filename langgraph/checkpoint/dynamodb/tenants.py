@@ -143,11 +143,10 @@ class TenantCredentials:
     def _named(self) -> str:
         tenant = self._tenant.get()
         if tenant is None:
-            msg = (
+            raise CheckpointerConfigurationError(
                 "no tenant is set for this request, so it cannot be signed;"
                 " call the saver inside `with credentials.tenant(name):`"
             )
-            raise CheckpointerConfigurationError(msg)
         return tenant
 
     def _kept_or_fetching(self, tenant: str) -> ReadOnlyCredentials | Future[ReadOnlyCredentials]:
@@ -224,12 +223,11 @@ def _checked(answer: Any) -> _Kept:
     """Return what a broker answered; raise if these are no credentials, without showing a value."""
     fault = _fault(answer)
     if fault is not None:
-        msg = (
+        raise CheckpointerConfigurationError(
             f"the function that fetches a tenant's credentials returned {fault}; let it return a mapping with"
             " AccessKeyId, SecretAccessKey and SessionToken as texts, and Expiration as a datetime.datetime; in an"
             ' answer of STS that is the value of "Credentials"'
         )
-        raise CheckpointerConfigurationError(msg)
     expires_at = answer["Expiration"].timestamp()
     credentials = ReadOnlyCredentials(
         answer["AccessKeyId"], answer["SecretAccessKey"], answer["SessionToken"], answer.get("AccountId")

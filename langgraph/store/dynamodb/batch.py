@@ -56,15 +56,13 @@ def new_memory(
     check_labels(op.namespace, "namespace")
     validate_op_namespace(op)
     if not op.namespace:
-        msg = "the namespace is empty; give it a label"
-        raise InvalidNamespaceError(msg)
+        raise InvalidNamespaceError("the namespace is empty; give it a label")
     address = address_of(op.namespace, str(op.key))
     given: object = op.value
     if given is None:
         return NewMemory(address, None, expected=expected)
     if not isinstance(given, Mapping):
-        msg = f"value of memory {op.key!r} is a {type(given).__name__}; give a dict"
-        raise CheckpointerInputError(msg)
+        raise CheckpointerInputError(f"value of memory {op.key!r} is a {type(given).__name__}; give a dict")
     value = plain(given, f"value of memory {op.key!r}")
     texts = [] if index is None else index.texts(value, op.index)
     return NewMemory(address, value, texts, ttl_seconds(op.ttl), expected, times)
@@ -77,8 +75,7 @@ def check_labels(labels: object, name: str) -> None:
         CheckpointerInputError: The message names the argument.
     """
     if isinstance(labels, (str, bytes)) or not isinstance(labels, Sequence):
-        msg = f"{name} is {shortened(labels)}; give a tuple of labels"
-        raise CheckpointerInputError(msg)
+        raise CheckpointerInputError(f"{name} is {shortened(labels)}; give a tuple of labels")
 
 
 def checked_prefix(namespace_prefix: Sequence[str]) -> tuple[str, ...]:
@@ -100,11 +97,10 @@ def check_root_label(namespace: Sequence[str]) -> None:
         InvalidNamespaceError: LangGraph has reserved the label.
     """
     if namespace[0] == "langgraph":
-        msg = (
+        raise InvalidNamespaceError(
             f'namespace {tuple(namespace)} begins with "langgraph", which LangGraph has reserved; begin it with another'
             " label"
         )
-        raise InvalidNamespaceError(msg)
 
 
 def ttl_seconds(minutes: Any) -> int | None:
@@ -116,11 +112,10 @@ def ttl_seconds(minutes: Any) -> int | None:
         or not isinstance(minutes, (int, float))
         or not 0 < minutes <= _TTL_MINUTES_MAX
     ):
-        msg = (
+        raise CheckpointerInputError(
             f"ttl is {minutes!r}; give a number of minutes above 0, at most {_TTL_MINUTES_MAX:,}, or None to keep it"
             " for ever"
         )
-        raise CheckpointerInputError(msg)
     return math.ceil(minutes * 60)
 
 
@@ -136,16 +131,14 @@ def new_search(op: SearchOp, *, order: Order, after: StoredItem | None) -> Searc
     check_filter(op.filter)
     _check_counts(op)
     if order not in ORDERS:
-        msg = f"order is {order!r}; give one of {', '.join(ORDERS)}"
-        raise CheckpointerInputError(msg)
+        raise CheckpointerInputError(f"order is {order!r}; give one of {', '.join(ORDERS)}")
     given: object = after
     if given is not None and not isinstance(given, StoredItem):
         msg = f"after is {shortened(given)}; give the last memory of the page before, as search returned it"
         raise CheckpointerInputError(msg)
     query: object = op.query
     if query is not None and not isinstance(query, str):
-        msg = f"query is {shortened(query)}; give the text to compare memories with"
-        raise CheckpointerInputError(msg)
+        raise CheckpointerInputError(f"query is {shortened(query)}; give the text to compare memories with")
     if op.query and (order != "updated_at" or after is not None):
         msg = "a search with a query is in the order of scores; leave order and after out"
         raise CheckpointerInputError(msg)
@@ -155,8 +148,7 @@ def new_search(op: SearchOp, *, order: Order, after: StoredItem | None) -> Searc
 def _check_counts(op: SearchOp | ListNamespacesOp) -> None:
     for name, value in (("limit", op.limit), ("offset", op.offset)):
         if type(value) is not int or value < 0:
-            msg = f"{name} is {value!r}; give a whole number, 0 or more"
-            raise CheckpointerInputError(msg)
+            raise CheckpointerInputError(f"{name} is {value!r}; give a whole number, 0 or more")
 
 
 def check_list(op: ListNamespacesOp) -> None:
@@ -169,8 +161,7 @@ def check_list(op: ListNamespacesOp) -> None:
     for each in op.match_conditions or ():
         check_labels(each.path, "path of a match condition")
         if each.match_type not in ("prefix", "suffix"):
-            msg = f"match_type is {each.match_type!r}; give 'prefix' or 'suffix'"
-            raise CheckpointerInputError(msg)
+            raise CheckpointerInputError(f"match_type is {each.match_type!r}; give 'prefix' or 'suffix'")
     validate_op_namespace(op)
     _check_counts(op)
     if op.max_depth is not None and (type(op.max_depth) is not int or op.max_depth < 0):
@@ -432,8 +423,7 @@ def imported(record: Mapping[str, Any], index: Embedder | None) -> NewMemory:
 
 def _field(record: object, name: str) -> Any:
     if not isinstance(record, Mapping) or record.get(name) is None:
-        msg = f"a record to import has no {name}; give the records of export_items"
-        raise CheckpointerInputError(msg)
+        raise CheckpointerInputError(f"a record to import has no {name}; give the records of export_items")
     return record[name]
 
 

@@ -147,11 +147,10 @@ def pack_value(codec: Codec, value: Mapping[str, Any], name: str) -> bytes:
         try:
             codec.loads(kind, data, items.key("", ""), plain=True)
         except UnreadableError as error:
-            msg = (
+            raise CheckpointSerializationError(
                 f"{name} has a number of more than 64 bits, which only pickle can hold, and the store reads no pickle;"
                 " nothing of the call was stored. Give the number as text"
-            )
-            raise CheckpointSerializationError(msg) from error
+            ) from error
     return pack_typed(kind, data)
 
 

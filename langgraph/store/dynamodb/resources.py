@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from langgraph.checkpoint.dynamodb._format.limits import SEARCH_BYTES_MAX
-from langgraph.checkpoint.dynamodb._runtime.cache import Cache
+from langgraph.checkpoint.dynamodb._runtime.cache import Cache, LruCache
 from langgraph.checkpoint.dynamodb._runtime.fork import start_in_every_process
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 
@@ -88,13 +88,12 @@ class Listings(Generic[L]):
 
     def __init__(self, bytes_max: int = 0) -> None:
         """Take how many bytes to keep; by default nothing is kept."""
-        self._bytes_max = bytes_max
+        self._kept: LruCache[Hashable, L] = LruCache(bytes_max)
         start_in_every_process(self)
 
     def start(self) -> None:
         """Start with none; also after a fork."""
         self._lock = threading.Lock()
-        self._kept: dict[Hashable, tuple[L, int]] = {}
         # How many changes this process has made, and the namespaces of the last ones.
         self._changes = 0
         self._changed = deque[Sequence[str]](maxlen=_CHANGES_KEPT)
@@ -109,20 +108,15 @@ class Listings(Generic[L]):
         """Return the listing of a search that has returned so many memories, if it is still good."""
         with self._lock:
             self._forget_bad(now)
-            return self._kept.pop((search, returned), (None,))[0]
+            listing = self._kept.get((search, returned))
+            self._kept.forget((search, returned))
+            return listing
 
     def keep(self, search: Hashable, returned: int, listing: L, now: float) -> None:
         """Keep what is left of a listing."""
-        if not self._bytes_max:
-            return
-        size = max(_LISTING_BYTES_MIN, listing.size_bytes)
         with self._lock:
-            self._kept.pop((search, returned), None)
-            if size <= self._bytes_max:
-                self._kept[search, returned] = listing, size
             self._forget_bad(now)
-            while sum(each for _, each in self._kept.values()) > self._bytes_max:
-                del self._kept[next(iter(self._kept))]
+            self._kept.keep((search, returned), listing, max(_LISTING_BYTES_MIN, listing.size_bytes))
 
     @contextmanager
     def changing(self, namespaces: Iterable[Sequence[str]]) -> Iterator[None]:
@@ -136,7 +130,9 @@ class Listings(Generic[L]):
                     self._changed.append(each)
 
     def _forget_bad(self, now: float) -> None:
-        self._kept = {key: each for key, each in self._kept.items() if self._is_good(each[0], now)}
+        for key, listing in self._kept.entries():
+            if not self._is_good(listing, now):
+                self._kept.forget(key)
 
     def _is_good(self, listing: L, now: float) -> bool:
         since = self._changes - listing.changes_before

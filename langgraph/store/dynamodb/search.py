@@ -298,12 +298,11 @@ class _ByScore(SearchListing):
         """Read the memories that have no score, and score those that were stored since the vectors were read."""
         if candidates.limit is not None:
             # There are more vectors, and the memories that match may be among them.
-            msg = (
+            raise SearchLimitError(
                 f"a search by similarity in namespace {self.namespace} found {len(self._scored)} of {count} memories"
                 f" among the {candidates.limit} most similar vectors, which is all that the engine returns; ask for"
                 " fewer, search a longer namespace, or use the exact search"
             )
-            raise SearchLimitError(msg)
         if self._memories is None:
             self._memories = yield from self._read()
         rest = [each for each in self._memories if each.revision not in self._mismatched]

@@ -188,11 +188,10 @@ def _key_of(vector_id: str) -> Item:
 def _check_found(vector_id: str, item: Item, score: float, namespace: Sequence[str]) -> None:
     """Raise for a memory of another namespace, which may be another user's, and for a score without an order."""
     if not is_vector_under(item, namespace):
-        msg = (
+        raise CheckpointerInputError(
             f"the engine of index returned {vector_id!r}, which is not under the namespace {tuple(namespace)};"
             " its search must compare whole labels"
         )
-        raise CheckpointerInputError(msg)
     if math.isnan(score):
         raise CheckpointerInputError(f"the engine of index returned {vector_id!r} with the score {score}")
 
@@ -229,8 +228,7 @@ class Embedder:
         """
         given: object = config
         if not isinstance(given, Mapping):
-            msg = f'index is {given!r}; give a dict with "embed" and "dims"'
-            raise CheckpointerInputError(msg)
+            raise CheckpointerInputError(f'index is {given!r}; give a dict with "embed" and "dims"')
         unknown = [name for name in config if name not in _OPTIONS]
         if unknown:
             msg = f"index has no option {unknown[0]!r}; use one of {', '.join(_OPTIONS)}"
@@ -318,11 +316,10 @@ class Index(Embedder):
         self.engine = self.search if isinstance(self.search, VectorEngine) else None
         self.vectors = self._vectors()
         if is_encrypted and self.search != "exact":
-            msg = (
+            raise CheckpointerConfigurationError(
                 f"index has search={self.search!r}, which keeps embeddings that are not encrypted, and serde encrypts;"
                 ' leave "search" out of index, to compare encrypted vectors exactly'
             )
-            raise CheckpointerConfigurationError(msg)
 
     def _vectors(self) -> Vectors:
         if self.engine is not None:
@@ -386,6 +383,5 @@ def _paths(paths: object, said: str) -> list[str]:
     if paths is None:
         return []
     if not isinstance(paths, (list, tuple)) or not all(isinstance(each, str) for each in paths):
-        msg = f"{said}{paths!r}; give a list of paths"
-        raise CheckpointerInputError(msg)
+        raise CheckpointerInputError(f"{said}{paths!r}; give a list of paths")
     return list(paths)

@@ -108,10 +108,9 @@ def _open(codec: Codec, item: Item, dims: int) -> tuple[float, Row]:
     if dimensions < 1 or rest:
         raise damaged(item, f"its vector has {len(raw)} bytes")
     if dimensions != dims:
-        msg = (
+        raise DimensionsError(
             f"a vector under {partition_key(item)!r} has {dimensions} dimensions, and index has dims={dims}; after a"
             " change of the model, embed the memories anew: call export_items, delete_namespace and import_items"
         )
-        raise DimensionsError(msg)
     (length,) = _LENGTH.unpack_from(raw)
     return length, np.frombuffer(raw, _DIRECTION, offset=_LENGTH.size).astype(np.float32)

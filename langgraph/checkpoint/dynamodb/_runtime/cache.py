@@ -125,18 +125,23 @@ class LruCache(Generic[K, V]):
             return self._entries[key][0]
 
     def keep(self, key: K, entry: V, size: int, /) -> None:
-        """Cache an entry instead of the one before, and drop those for which there is no more room."""
+        """Cache an entry instead of the one before, and drop those for which there is no more room.
+
+        One for which there is no room at all drops no other.
+        """
         with self.lock:
             self.forget(key)
+            if size > self._size_max:
+                return
             self._entries[key] = entry, size
             self._size += size
             while self._size > self._size_max:
                 self.forget(next(iter(self._entries)))
 
-    def keys(self) -> list[K]:
-        """Return the keys of all entries."""
+    def entries(self) -> list[tuple[K, V]]:
+        """Return all entries with their keys."""
         with self.lock:
-            return list(self._entries)
+            return [(key, entry) for key, (entry, _) in self._entries.items()]
 
     def forget(self, key: K) -> None:
         """Drop an entry."""

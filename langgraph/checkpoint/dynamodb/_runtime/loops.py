@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import closing
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from .._format.limits import PARALLEL_REQUESTS
 from .fork import start_in_every_process
@@ -32,19 +32,12 @@ def run_apart(coroutine: Coroutine[Any, Any, T]) -> T:
         return loop.run_until_complete(coroutine)
 
 
-class Closable(Protocol):
-    """A resource that is open on a loop."""
-
-    def close(self) -> Coroutine[Any, Any, None]:
-        """Close the resource, on its loop; closing it again does nothing."""
-
-
 class LoopEnd:
     """Replaces the `close` of one event loop, and closes the resources that are open on it first."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         """Replace the loop's `close`."""
-        self.open: set[Closable] = set()
+        self.open: set[LoopConnections] = set()
         self._closing: set[asyncio.Task[None]] = set()
         self._loop = loop
         self._close_loop = loop.close
@@ -69,12 +62,12 @@ class LoopEnd:
         if ours and (self.open or self._closing):
             self._loop.run_until_complete(self._closed())
 
-    def close_soon(self, each: Closable) -> None:
+    def close_soon(self, each: LoopConnections) -> None:
         """Schedule closing one resource for when the loop runs or is closed. Can be called from any thread."""
         if self._process == os.getpid() and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._begin_to_close, each)
 
-    def _begin_to_close(self, each: Closable) -> None:
+    def _begin_to_close(self, each: LoopConnections) -> None:
         task = self._loop.create_task(each.close())
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)

@@ -99,17 +99,6 @@ def policy(role: str, table_arn: str = TABLE_ARN) -> str:
     return json.dumps(_resolved(documents[role], table_arn), indent=2) + "\n"
 
 
-def print_template(name: str | None, role: str | None, table_arn: str, *, lists: bool) -> str:
-    """Return what the command `template` prints.
-
-    Raises:
-        LookupError: There is no such template or policy.
-    """
-    if lists:
-        return template_list()
-    return policy(role, table_arn) if role else template(name)
-
-
 def _resolved(node: Any, table_arn: str) -> Any:
     """Resolve the functions of a policy; each condition (a customer key, a tenant by name) is false."""
     if isinstance(node, list):
@@ -162,10 +151,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         if given.command == "docs":
             text = document(given.name)
+        elif given.policy:
+            text = policy(given.policy, given.table_arn or TABLE_ARN)
+        elif given.table_arn:
+            parser.error("argument --table-arn: it is the table of a policy; add --policy")
         else:
-            if given.table_arn and not given.policy:
-                parser.error("argument --table-arn: it is the table of a policy; add --policy")
-            text = print_template(given.name, given.policy, given.table_arn or TABLE_ARN, lists=given.list)
+            text = template_list() if given.list else template(given.name)
     except LookupError as error:
         parser.error(str(error))
     sys.stdout.write(text)

@@ -91,7 +91,7 @@ class KnownCheckpoints(LruCache[Partition, Known]):
 
     def forget_thread(self, thread_id: str | None = None) -> None:
         """Forget a thread, or all."""
-        for partition in self.keys():
+        for partition, _ in self.entries():
             if thread_id in (None, partition.thread_id):
                 self.forget(partition)
 
