@@ -338,13 +338,6 @@ def test_only_what_is_older_goes(run: Run, open_own: OpenSaver, monkeypatch: pyt
     assert kept == [by_uuid.checkpoint["id"], "0 by hand"]
 
 
-def test_ages_are_read() -> None:
-    assert output.parse_age("90m") == output.parse_age("1h") * 1.5
-    assert output.parse_age("2w").days == 14
-    with pytest.raises(ValueError, match="is not an age"):
-        output.parse_age("1.5d")
-
-
 @pytest.mark.search
 def test_ctrl_c_ends_the_process(
     shared: str, engine: Engine, client: DynamoDBClient, thread: str, tmp_path: Path

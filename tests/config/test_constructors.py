@@ -17,14 +17,22 @@ from botocore.config import Config
 
 from langgraph.cache.dynamodb import DynamoDBCache
 from langgraph.checkpoint.dynamodb import (
-    CheckpointerConfig,
-    CheckpointerConfigurationError,
     CheckpointerInputError,
     DynamoDBSaver,
 )
 from langgraph.checkpoint.dynamodb._runtime.options import OTHER_NAMES, connect
 from langgraph.store.dynamodb import DynamoDBStore
-from tests.support.options import EACH_OPTION, PRIVATE, REGION, URL, WRONG, ClientOfMine, boto3_client, right
+from tests.support.options import (
+    EACH_OPTION,
+    PRIVATE,
+    REGION,
+    URL,
+    WRONG,
+    ClientOfMine,
+    SessionOfMine,
+    boto3_client,
+    right,
+)
 from tools.options import parameters
 
 # What an error names instead of the option: a part of it.
@@ -111,14 +119,6 @@ def test_the_region_of_an_arn_is_compared_without_a_request() -> None:
         DynamoDBSaver(arn, region_name="us-east-1")
 
 
-class SessionOfMine:
-    """A session in the place of boto3's, as applications and tests have them."""
-
-    def client(self, service: str, **_: Any) -> Any:
-        """Make a client."""
-        raise NotImplementedError(service)
-
-
 class FirstSerializer:
     """A serializer as LangGraph's first releases had them, which LangGraph still takes."""
 
@@ -180,10 +180,3 @@ def test_every_option_of_the_other_saver_of_this_name_is_one_of_ours_or_answered
     documented = (Path(__file__).parents[2] / "docs" / "migrating.md").read_text(encoding="utf-8")
     for name in theirs:
         assert f"\n| `{name}` | " in documented
-
-
-def test_a_configuration_answers_them_too() -> None:
-    with pytest.raises(
-        CheckpointerConfigurationError, match=r"boto_config: is unknown here; it is client_config here"
-    ):
-        CheckpointerConfig(type="dynamodb", config={"table_name": "t", "boto_config": {}})

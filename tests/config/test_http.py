@@ -94,12 +94,10 @@ def test_a_file_of_certificates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     ("options", "says"),
     [
         ({"url": "gateway.example"}, "config.url: "),
-        ({"url": f"https://me:{PRIVATE}@gateway.example"}, "config.url: has a user, a password"),
         (
             {"url": "http://gateway.example", "auth": {"token": PRIVATE}},
             "config.url: is http://gateway.example",
         ),
-        ({"auth": {"token": f"{PRIVATE}\n"}}, "config: the token of auth= cannot be sent"),
         ({"auth": {}}, "config.auth: give exactly one of token and token_file"),
         ({"auth": {"token": PRIVATE, "token_file": "x"}}, "give exactly one of"),
         ({"headers": {"X": f"{PRIVATE}\n"}}, "config: client_options has a header 'X'"),
@@ -107,7 +105,6 @@ def test_a_file_of_certificates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
             {"proxy": f"user:{PRIVATE}@proxy.example:8080"},
             "config.proxy: is not the address of a proxy; give one such as http://",
         ),
-        ({"timeout": 0}, "config.timeout: "),
     ],
 )
 def test_what_cannot_be_used(options: dict[str, Any], says: str) -> None:

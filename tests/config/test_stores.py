@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from langgraph.checkpoint.dynamodb import (
 )
 from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBStoreOptions
 from langgraph.checkpoint.dynamodb.config.sources import STORE, read
+from tests.support.options import embed
 from tools.engine import Engine
 
 # What is configured is the same for every engine: an address.
@@ -141,11 +142,6 @@ def test_what_is_encrypted_needs_the_key(
         pytest.raises(CheckpointerConfigurationError),
     ):
         other.get(ADA, "food")
-
-
-def embed(texts: Sequence[str]) -> list[list[float]]:
-    """Embed texts by how long they are, under a name that a configuration has."""
-    return [[1.0, float(len(each))] for each in texts]
 
 
 class Embeddings(DeterministicFakeEmbedding):

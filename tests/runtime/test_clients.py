@@ -25,6 +25,7 @@ from langgraph.checkpoint.dynamodb._runtime.failures import misfit
 from tests.conftest import MakeSaver
 from tests.support.checkpoints import store, stored_values, thread_config
 from tests.support.operations import Side, both_sides
+from tests.support.options import SessionOfMine
 from tests.support.traffic import Traffic
 from tests.support.watched import WatchedSession, use
 
@@ -197,14 +198,6 @@ def test_with_a_blocking_client_alone_async_requests_go_through_it_in_threads(
     assert threading.get_ident() not in threads
     (message,) = threads_are_said()
     assert "pass session= instead of client=" in message
-
-
-class SessionOfMine:
-    """A session in the place of boto3's, of which nothing but clients is known."""
-
-    def client(self, service: Any, **options: Any) -> Any:
-        """Make a client."""
-        return boto3.Session().client(service, **options)
 
 
 def test_with_another_kind_of_session_async_requests_run_in_threads(

@@ -123,15 +123,6 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return made
 
 
-def test_event_loops_one_after_another_share_all_but_connections(
-    make_unclosed: MakeSaver, made: list[str]
-) -> None:
-    saver = make_unclosed()
-    for number in range(3):
-        assert asyncio.run(use(saver, f"thread-{number}")) == ["01", "00"]
-    assert made == ["make_client", "_certificates"]
-
-
 def test_a_loop_that_has_ended_is_not_kept(make_unclosed: MakeSaver) -> None:
     saver, loops = make_unclosed(), []
 

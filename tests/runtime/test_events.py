@@ -7,8 +7,6 @@ import contextlib
 import logging
 import time
 from collections.abc import AsyncGenerator, Generator, Iterator
-from functools import partial
-from queue import SimpleQueue
 from typing import Any, cast
 
 import boto3
@@ -17,8 +15,6 @@ import pytest
 from langgraph.checkpoint.dynamodb import CheckpointerInputError, DynamoDBSaver, ThreadBusyError
 from langgraph.checkpoint.dynamodb._runtime import attempts
 from langgraph.checkpoint.dynamodb._runtime.events import Event, Events
-from langgraph.checkpoint.dynamodb._runtime.options import check_on_event
-from langgraph.checkpoint.dynamodb.observe import EmbeddedMetrics
 from tests.conftest import MakeSaver
 from tests.support.checkpoints import Conversation, noise, thread_config
 from tests.support.observed import Collected
@@ -339,19 +335,3 @@ def test_a_span_is_current_while_its_operation_runs(make_saver: MakeSaver, own_c
     make_saver(client=own_client, on_event=tracer).get_tuple(thread_config())
     assert tracer.seen[:3] == ["begin", "current", "Query"]
     assert tracer.seen[-3:] == ["left", "event", "end"]
-
-
-@pytest.mark.parametrize(
-    "on_event",
-    [
-        print,
-        Collected(),
-        [].append,
-        partial(print),
-        SimpleQueue[Event]().put,
-        EmbeddedMetrics(),
-        Events(Collected(), tenant_of=str),
-    ],
-)
-def test_a_function_or_an_object_that_can_be_called_is_taken(on_event: Any) -> None:
-    check_on_event(on_event)
