@@ -479,6 +479,9 @@ class Program:
     ) -> None:
         """Run both graphs, from their newest checkpoints or from others."""
         durability: Any = ("sync", "sync", "async", "exit")[self.choices.pick(4)]
+        if at and durability == "exit":
+            # LangGraph then takes the states of subgraphs from before the parent of the checkpoint, which may be gone.
+            durability = "sync"
         self._running = thread, durability == "sync"
 
         def call(graph: Graph, config: RunnableConfig, side: int) -> Any:
