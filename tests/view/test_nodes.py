@@ -14,8 +14,7 @@ from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langgraph.checkpoint.dynamodb._format.inert import LookingSerializer, Stored, labelled
-from langgraph.checkpoint.dynamodb.view import nodes
-from langgraph.checkpoint.dynamodb.view.nodes import PARTS_MAX, Shower
+from langgraph.checkpoint.dynamodb.view.nodes import PARTS_MAX, Room, Shower
 from langgraph.checkpoint.dynamodb.view.stored_values import (
     fingerprint,
     inside,
@@ -137,13 +136,12 @@ def test_what_is_too_deep_for_pythons_stack_is_shown_and_compared() -> None:
     assert inner == {"kind": "instance", "type": "my.Kind", "bytes": inner["bytes"], "cut": True}
 
 
-def test_a_document_has_so_much_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    value = [["word" * 1000] * 150] * 150
-    node = Shower().node(value)
-    assert len(json.dumps(node)) < 3_000_000
-    assert any(each.get("cut") for each in leaves(node))
-    monkeypatch.setattr(nodes, "_NODES_MAX", 10)
-    many = Shower().node([[1, 2, 3]] * 10)
+def test_a_document_has_so_much_and_no_more_however_many_channels() -> None:
+    value, shower = [["word" * 1000] * 150] * 150, Shower()
+    channels = [shower.of(f"channel {number}").node(value) for number in range(9)]
+    assert len(json.dumps(channels)) < 3_000_000
+    assert all(any(each.get("cut") for each in leaves(node)) for node in channels)
+    many = Shower(Room(nodes=10)).node([[1, 2, 3]] * 10)
     assert sum(1 for _ in leaves(many)) < 15
     assert many["length"] == 10
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import copy
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal, TypeVar
 
@@ -18,8 +19,8 @@ T = TypeVar("T")
 TEXT_MAX = 16 * 1024
 PARTS_MAX = 200
 _DEPTH_MAX = 12
-_NODES_MAX = 10_000
-_CHARACTERS_MAX = 512 * 1024
+NODES_MAX = 10_000
+CHARACTERS_MAX = 512 * 1024
 # The fields of a message that have a field of their own in a node.
 _OWN_FIELDS = ("type", "role", "name", "content", "tool_call_id", "status", "usage_metadata")
 _NOTHING: Sequence[Any] = (None, "", [], {})
@@ -93,25 +94,37 @@ class Node(TypedDict):
     usage: NotRequired[Usage]
 
 
+@dataclass
+class Room:
+    """What is left of a document's bounds, for all of its values together."""
+
+    nodes: int = NODES_MAX
+    characters: int = CHARACTERS_MAX
+
+
 class Shower:
     """Makes the nodes of one document."""
 
     def __init__(
-        self, *, text_max: int = TEXT_MAX, parts_max: int = PARTS_MAX, shows: Collection[str] | None = None
+        self,
+        room: Room | None = None,
+        *,
+        text_max: int = TEXT_MAX,
+        parts_max: int = PARTS_MAX,
+        shows: Collection[str] | None = None,
     ) -> None:
-        """Set how many characters one text may have, and how many parts one list or object.
+        """Set the document's bounds, how many characters one text may have, and how many parts one list or object.
 
         Of other channels than `shows`, and of what is in no channel, only types, names and sizes are shown.
         """
+        self._left = room or Room()
         self._text_max = text_max
         self._parts_max = parts_max
-        self._nodes_left = _NODES_MAX
-        self._characters_left = _CHARACTERS_MAX
         self._shows = shows
         self._masks = shows is not None
 
     def of(self, channel: str) -> Shower:
-        """Return what shows the values of a channel."""
+        """Return what shows the values of a channel, in what room is left."""
         shower = copy.copy(self)
         shower._masks = self._shows is not None and channel not in self._shows  # noqa: SLF001 - its own class.
         return shower
@@ -124,7 +137,7 @@ class Shower:
             start: The first of its characters, bytes, items or entries to show.
             depth: How deep it is nested in what the document shows.
         """
-        self._nodes_left -= 1
+        self._left.nodes -= 1
         # A message shows its content in any case, so one that is too deep is cut as the object that it is.
         fields = message_fields(value) if depth < _DEPTH_MAX else None
         if fields is not None:
@@ -145,21 +158,21 @@ class Shower:
 
     def _text(self, value: str, start: int) -> Node:
         shown = value[start : start + self._room()]
-        self._characters_left -= len(shown)
+        self._left.characters -= len(shown)
         return part_of(Node(kind="text", bytes=size_bytes(value), text=shown), start, len(shown), len(value))
 
     def _bytes(self, value: bytes, start: int) -> Node:
         shown = value[start : start + self._room() // 4 * 3]
-        self._characters_left -= len(shown) * 4 // 3
+        self._left.characters -= len(shown) * 4 // 3
         text = base64.b64encode(shown).decode()
         return part_of(Node(kind="bytes", bytes=len(value), text=text), start, len(shown), len(value))
 
     def _room(self) -> int:
-        return max(0, min(self._text_max, self._characters_left))
+        return max(0, min(self._text_max, self._left.characters))
 
     def _shown(self, parts: Iterable[T], start: int, depth: int) -> list[T]:
         """Return those parts of a list or object that there is room for."""
-        room = min(self._parts_max, self._nodes_left) if depth < _DEPTH_MAX else 0
+        room = min(self._parts_max, self._left.nodes) if depth < _DEPTH_MAX else 0
         return list(islice(parts, start, start + max(0, room)))
 
     def _object(self, value: Mapping[Any, Any], start: int, depth: int) -> Node:

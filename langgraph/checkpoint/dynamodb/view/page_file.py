@@ -18,13 +18,15 @@ from .._runtime.steps import Op
 from ..errors import CheckpointerInputError, CheckpointNotFoundError
 from . import STATIC, documents
 from .namespace_view import NamespaceView
-from .nodes import Shower
+from .nodes import CHARACTERS_MAX, NODES_MAX, Room, Shower
 from .state import changes, pending, state
 from .thread_view import Session, ThreadView, thread_document
 from .tree import tree
 
 _TEXT_MAX = 256 * 1024
 _PARTS_MAX = 1000
+# Nobody can ask a file for more.
+_TIMES = 64
 # Smaller parts are not worth a reference.
 _PART_CHARACTERS = 200
 _IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./([\w-]+)\.js";$', re.MULTILINE)
@@ -68,7 +70,8 @@ def _documents(thread: ThreadView, shows: Collection[str] | None) -> Op[dict[str
     """Return the documents of a thread by their names, namespaces and checkpoints."""
 
     def shower() -> Shower:
-        return Shower(text_max=_TEXT_MAX, parts_max=_PARTS_MAX, shows=shows)
+        room = Room(_TIMES * NODES_MAX, _TIMES * CHARACTERS_MAX)
+        return Shower(room, text_max=_TEXT_MAX, parts_max=_PARTS_MAX, shows=shows)
 
     about = yield from thread_document(thread, shower())
     found: dict[str, Any] = {"thread": about, "tree": {}, "state": {}, "changes": {}, "pending": {}}
