@@ -230,6 +230,26 @@ def test_a_prune_leaves_no_segment_that_only_index_segments_of_what_went_led_to(
     assert inventory.named({"2"}) == inventory.segments.keys()
 
 
+def test_what_expires_while_a_deletion_reads_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    """DynamoDB removes an index segment that the deletion has just seen, and the head that names it."""
+    use_small_limits(monkeypatch)
+    harness = Harness()
+    process = harness.process()
+    for number in range(3):
+        harness.run(process.put(str(number), {"x": noise(4_000, number)}))
+    deletion = harness.begin(process.prune(2))
+    deletion.until(changes_thread(":ended"))
+    deletion.go_on()
+    deletion.until(lambda call: call.method == "batch_get_item")
+    for key in harness.items("S#").keys() & {
+        items.segment_sk(each) for each in items.named_ids([harness.items("C#")["C#1#"]])
+    }:
+        harness.remove(harness.items("S#")[key])
+    harness.remove(harness.items("C#")["C#1#"])
+    deletion.finish()
+    assert harness.process().values() == {"x": noise(4_000, 2)}
+
+
 def test_a_deletion_keeps_what_replaced_a_head_that_it_had_read(harness: Harness) -> None:
     """It has deleted what came before that head, which may be replaced by one that is never acknowledged."""
     process = harness.process()

@@ -114,4 +114,6 @@ def read_indexes(storage: Storage, inventory: Inventory) -> Op[None]:
     for head in inventory.heads.values():
         items.check_format(head)
     ids = items.named_ids(inventory.items_of(inventory.checkpoint_ids))
-    yield from inventory.indexes.read_indexes(storage, ids)
+    for each in (yield from inventory.indexes.read_indexes(storage, ids)):
+        # It has expired since the namespace was read, and DynamoDB has removed it.
+        inventory.segments.pop(each, None)
