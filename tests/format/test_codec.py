@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -17,15 +18,20 @@ from langgraph.checkpoint.dynamodb import (
     CheckpointerConfigurationError,
     CheckpointFormatError,
 )
+from langgraph.checkpoint.dynamodb._format import codec as codecs
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import (
     Codec,
+    UnreadableError,
     _envelope,
     _verified,
     metadata_json,
     open_plain,
+    rough_bytes,
     seal_plain,
 )
+from langgraph.checkpoint.dynamodb._format.compression import DICTIONARY, compress, decompress
+from langgraph.checkpoint.dynamodb._format.limits import RAW_BYTES_MAX, SEGMENT_BYTES_MAX
 from tests.support.checkpoints import noise
 
 SK = "S#00"
@@ -171,3 +177,148 @@ def test_metadata_is_json_where_that_is_exact(metadata: dict[str, Any]) -> None:
 )
 def test_metadata_that_json_would_change_is_not_json(value: object) -> None:
     assert metadata_json({"value": value}) is None
+
+
+@pytest.mark.parametrize("value", [{"a": ["\u00fc", 1.5, True, None, ("b",)]}, {}])
+def test_metadata_are_short_and_readable_json(value: Any) -> None:
+    text = metadata_json(value)
+    assert text == json.dumps(value, ensure_ascii=False).replace(" ", "")
+    assert json.loads(text) == codecs.parse_metadata(ITEM, text)
+    deep: list[Any] = []
+    for _ in range(5_000):
+        deep = [deep]
+    assert metadata_json({"a": deep}) is None
+
+
+@pytest.mark.parametrize("drawn", [0, 15])
+@pytest.mark.parametrize("beside", [None, 0, 100, 255])
+@pytest.mark.parametrize("size", [0, 1, 15, 16, 255, 256, 1000])
+def test_what_is_encrypted_is_padded_to_a_step(
+    drawn: int, beside: int | None, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(codecs.secrets, "randbelow", {16: drawn}.__getitem__)
+    raw = noise(size)
+    sealed = Codec(SERDE, bound_to="table").seal_between(raw, ITEM, NAME, ((), ()), beside=beside)
+    assert ENCRYPTED.open_between(sealed, ITEM, NAME, ((), ())) == raw
+    name, empty = SERDE.cipher.encrypt(bytes(16))
+    padding = len(sealed) - (3 + len(name) + 12 + len(empty)) - size
+    step = 16 if beside is None else 256
+    assert drawn < padding <= drawn + step
+    assert (size + padding if beside is None else beside + len(sealed)) % step == 0
+    assert ENCRYPTED.sealed_bytes(raw) == len(sealed) - padding + 16
+    assert PLAIN.sealed_bytes(raw) == len(PLAIN.seal(raw, ITEM, NAME, beside=beside)) == 15 + size
+
+
+def test_the_dictionary_makes_what_checkpoints_have_in_common_short() -> None:
+    kind, payload = compress(DICTIONARY)
+    assert kind == 1
+    assert len(payload) < 50
+    assert decompress(kind, payload, len(DICTIONARY)) == DICTIONARY
+    assert compress(noise(50)) == (0, noise(50))
+
+
+@pytest.mark.parametrize(
+    ("compression", "payload", "why"),
+    [
+        (2, b"", "its compression 2 is unknown"),
+        (1, b"x", "it cannot be decompressed"),
+        (1, compress(bytes(900))[1][:-1], "its compressed data is larger, decompressed, than it may be"),
+        (
+            1,
+            compress(bytes(SEGMENT_BYTES_MAX + 1))[1],
+            "its compressed data is larger, decompressed, than it may",
+        ),
+    ],
+)
+def test_a_payload_that_cannot_be_decompressed_is_damage(compression: int, payload: bytes, why: str) -> None:
+    with pytest.raises(CheckpointCorruptionError) as caught:
+        PLAIN.open(_envelope(1, compression, b"", payload, SK), ITEM, NAME)
+    assert str(caught.value).startswith(f"item PK='p' SK='S#00' is damaged: {why}")
+
+
+def test_content_may_be_as_large_as_its_kind_of_item_allows() -> None:
+    for item, size in ((ITEM, SEGMENT_BYTES_MAX), (items.key("p", "C#1#"), RAW_BYTES_MAX)):
+        assert PLAIN.open(PLAIN.seal(bytes(size), item, NAME), item, NAME) == bytes(size)
+
+
+@pytest.mark.parametrize(
+    ("sealed", "why"), [(b"\1\0", "its data is cut short"), (bytes(15), "its data is sealed in a way")]
+)
+def test_bytes_without_an_envelope_are_damage(sealed: bytes, why: str) -> None:
+    with pytest.raises(CheckpointCorruptionError, match=rf"^item PK='p' SK='S#00' is damaged: {why}"):
+        PLAIN.open(sealed, ITEM, NAME)
+    with pytest.raises(
+        CheckpointFormatError, match=r"^item PK='p' SK='S#00' has format version 3, .* up to 2;"
+    ):
+        PLAIN.open(b"\3" + bytes(14), ITEM, NAME)
+
+
+def test_what_is_opened_and_joined_is_counted_and_bounded() -> None:
+    opened = list[int]()
+    counting = Codec(JsonPlusSerializer(), bytes_max=10).counting(opened.append)
+    assert counting.open(PLAIN.seal(b"raw", ITEM, NAME), ITEM, NAME) == b"raw"
+    counting.check_joined(10, ITEM)
+    with pytest.raises(UnreadableError, match=r"^item PK='p' SK='S#00' needs over 10 bytes of memory"):
+        counting.check_joined(11, ITEM)
+    assert opened == [3, 10]
+
+
+@dataclass
+class _Made:
+    field: int
+
+
+def test_plain_data_make_no_types() -> None:
+    codec = Codec(JsonPlusSerializer(allowed_msgpack_modules=True))
+    kind, data = codec.dumps([_Made(7)], "value")
+    assert codec.loads(kind, data, ITEM) == codec.loads_metadata(kind, data, ITEM) == [_Made(7)]
+    assert codec.loads(kind, data, ITEM, plain=True) != [_Made(7)]
+    assert type(PLAIN.dumps(bytearray(b"a"), "value")[1]) is bytes
+    with pytest.raises(
+        UnreadableError, match=r"^item PK='p' SK='S#00' is intact, but the saver's serde cannot read"
+    ):
+        PLAIN.loads_metadata("msgpack", b"\xc1", ITEM)
+
+
+def test_errors_of_keys_name_the_item() -> None:
+    other = Codec(EncryptedSerializer.from_pycryptodome_aes(key=KEY[::-1]), bound_to="table")
+    sealed = {each: each.seal(b"x", ITEM, NAME) for each in (PLAIN, ENCRYPTED)}
+    for reader, data in ((ENCRYPTED, sealed[PLAIN]), (PLAIN, sealed[ENCRYPTED]), (other, sealed[ENCRYPTED])):
+        with pytest.raises(UnreadableError, match=r"^item PK='p' SK='S#00' is "):
+            reader.open(data, ITEM, NAME)
+    with pytest.raises(
+        CheckpointCorruptionError, match=r"^item PK='p' SK='S#00' has in body .* than 'table'"
+    ):
+        ENCRYPTED.open(sealed[ENCRYPTED], ITEM, items.BODY)
+    with pytest.raises(
+        CheckpointCorruptionError, match=r"^item PK='p' SK='S#00' is damaged: it is encrypted"
+    ):
+        open_plain(sealed[ENCRYPTED], ITEM)
+
+
+class _Object:
+    def __init__(self, **fields: Any) -> None:
+        self.__dict__.update(fields)
+
+
+@pytest.mark.parametrize(
+    ("value", "size"),
+    [
+        ("abc", 3),
+        (b"ab", 2),
+        (bytearray(5), 5),
+        (7, 16),
+        ([], 16),
+        ({"key": "abcd", "other": "ab"}, 6),
+        (("abcd", b"12"), 6),
+        ({"abcd"}, 4),
+        (_Object(a="abc", b=[1]), 19),
+        # Three of each end stand for all.
+        (["a"] * 3 + ["b" * 100] * 2 + ["cc"] * 3, 12),
+        (["a"] * 3 + ["cc"] * 3, 9),
+        ([[[["a" * 100]]]], 16),
+        ([[["a" * 100]]], 100),
+    ],
+)
+def test_a_size_is_estimated_by_a_few_parts(value: Any, size: int) -> None:
+    assert rough_bytes(value) == size

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from langgraph.checkpoint.dynamodb import (
     CheckpointCorruptionError,
+    CheckpointerInputError,
     CheckpointFormatError,
 )
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.items import Part
+from langgraph.checkpoint.dynamodb._format.items import Life, Part
+from langgraph.checkpoint.dynamodb._format.limits import TTL_SECONDS_MAX
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 AWKWARD = st.text("#%|: \0\x1f!$&\u00e9\U0001f600\uffff23C", max_size=12)
@@ -88,3 +93,151 @@ def test_a_number_that_could_not_be_stored_again_is_damage(text: str) -> None:
     item = {**items.key("t#", "T"), items.ORDER: {"N": text}}
     with pytest.raises(CheckpointCorruptionError, match="its attribute order is not a number in range"):
         items.number(item, items.ORDER)
+
+
+@pytest.mark.parametrize(
+    ("make", "names", "longest"),
+    [
+        (items.partition_of, ("thread_id", "thread_id with checkpoint_ns"), 2047),
+        (lambda text: items.partition_of("", text), ("checkpoint_ns", "checkpoint_ns"), 1022),
+        (items.checkpoint_prefix, ("checkpoint_id", "checkpoint_id"), 1021),
+        (lambda text: items.writes_sk("1", text), ("task_id", "checkpoint_id with task_id"), 1018),
+        (items.namespace_sk, ("checkpoint_ns", None), 0),
+        (items.owner_key, ("owner", "owner"), 2048),
+    ],
+)
+def test_an_id_that_no_key_can_hold_is_refused_by_its_name(
+    make: Callable[[str], object], names: tuple[str, str | None], longest: int
+) -> None:
+    with pytest.raises(CheckpointerInputError, match=rf"^{names[0]} '\\ud800' holds a lone surrogate"):
+        make("\ud800")
+    if names[1] is not None:
+        make("x" * longest)
+        with pytest.raises(CheckpointerInputError, match=rf"^{names[1]} makes a key of \d+ bytes, over"):
+            make("x" * (longest + 1))
+
+
+def test_keys_are_as_the_design_says() -> None:
+    assert items.partition_of("a b", "n#1").pk == "a%20b#n%231"
+    assert items.writes_sk("1", "t") == "C#1#W#t"
+    assert items.after_checkpoint("1") == "C#1$"
+    assert items.namespace_sk("n|%") == "N#n|%25"
+    assert items.segment_sk(b"\1" * 8) == "S#" + "01" * 8
+    assert items.segment_id_of(items.key("p", "S#" + "0a" * 8)) == b"\n" * 8
+    assert items.unescape("%2x%00%25") == "%2x\0%"
+    assert [items.is_checkpoint_id(each) for each in ("1", "\ud800")] == [True, False]
+
+
+def _part(own: int, refs: int, rest: bytes) -> Any:
+    return {items.BODY: {"B": b"\1\0" + bytes([own, 0, refs]) + rest}}
+
+
+@pytest.mark.parametrize(
+    ("sk", "attributes", "read", "why"),
+    [
+        ("T", {}, lambda item: items.binary(item, "data"), "it has no binary attribute data"),
+        ("T", {"a": {"N": "1"}}, lambda item: items.text(item, "a"), "its attribute a is not a string"),
+        (
+            "T",
+            {"ttl_seconds": {"N": "-1"}},
+            items.ttl_of,
+            "its attribute ttl_seconds is not a number in range",
+        ),
+        (
+            "T",
+            {"ttl_seconds": {"N": str(TTL_SECONDS_MAX + 1)}},
+            items.ttl_of,
+            "its attribute ttl_seconds is not",
+        ),
+        (
+            "T",
+            {"v": {"S": "1"}},
+            lambda item: items.number(item, "v"),
+            "its attribute v is not a number in range",
+        ),
+        ("C#1#", {}, items.check_format, "it has no format version in v"),
+        ("C#1#", {"v": {"N": "0"}}, items.check_format, "there is no format version 0"),
+        (
+            "C#1#",
+            {"v": {"N": "1"}, "parent": {"S": "x" * 1022}},
+            items.check_format,
+            "its parent cannot be a checkpoint (checkpoint_id makes",
+        ),
+        ("C#1", {}, items.is_head, "its sort key is not one that this package writes"),
+        ("S#0", {}, items.segment_id_of, "its sort key is not one that this package writes"),
+        ("N#", {}, items.namespace_of, "its sort key is not one that this package writes"),
+        (
+            "C#1#",
+            {"body": {"S": "x"}},
+            items.named_ids,
+            "its attribute body has another form than this package",
+        ),
+        ("C#1#", {"body": {"B": bytes(4)}}, items.named_ids, "its attribute body has another form than this"),
+        ("C#1#", _part(1, 1, bytes(15)), items.named_ids, "its attribute body is cut short"),
+        ("C#1#", _part(1, 0, bytes(8)), items.named_ids, "the checksum of its attribute body does not match"),
+        ("C#1#", {"body": {"B": bytes(5)}}, items.named_ids, "there is no format version 0"),
+    ],
+)
+def test_an_item_that_is_not_as_it_was_written_is_named_with_what_is_wrong(
+    sk: str, attributes: items.Item, read: Callable[[Any], object], why: str
+) -> None:
+    item = {**items.key("t#", sk), **attributes}
+    with pytest.raises(CheckpointCorruptionError) as caught:
+        read([item] if read is items.named_ids else item)
+    assert str(caught.value).startswith(f"item PK='t#' SK={sk!r} is damaged: {why}")
+
+
+@pytest.mark.parametrize(
+    "attributes", [{"v": {"N": "2"}}, {"v": {"N": "1"}, "body": {"B": b"\2" + bytes(4)}}]
+)
+def test_an_item_of_a_newer_release_says_what_this_one_reads(attributes: items.Item) -> None:
+    item = {**items.key("t#", "C#1#"), **attributes}
+    with pytest.raises(
+        CheckpointFormatError, match=r"^item PK='t#' SK='C#1#' has format version 2, and .* up to 1;"
+    ):
+        items.check_format(item) or items.parse_part(item, items.BODY)
+
+
+def test_what_a_part_names_is_told_apart() -> None:
+    own, ref = bytes(8), b"\1" * 8
+    item = {
+        **items.key("p", "C#1#W#t"),
+        "writes": Part((own,), (ref,), b"12").attribute("C#1#W#t"),
+        "special_1": Part((), (), b"345").attribute("C#1#W#t"),
+        "special_2": {"B": b"\1"},
+    }
+    assert [items.names_segments(item, f"special_{n}") for n in (1, 2, 3)] == [False, True, False]
+    assert items.names_segments(item, "writes")
+    assert items.names_segments({"body": Part((), (ref,), b"").attribute("s")}, "body")
+    del item["special_2"]
+    assert items.named_ids([item]) == {own, ref}
+    assert items.own_ids([item]) == {own}
+    assert items.sealed_bytes([item, item]) == 10
+    assert [name for name, _ in items.parts_of(item)] == ["writes", "special_1"]
+
+
+@pytest.mark.parametrize(("end", "is_gone"), [(None, False), (9, True), (10, True), (11, False)])
+def test_an_item_has_expired_from_its_second_on(end: int | None, *, is_gone: bool) -> None:
+    item = items.with_expiry(items.key("p", "s"), end)
+    assert items.is_expired(item, 10) == is_gone
+    shown = {**items.with_expiry(item, 100), items.SHOWN_UNTIL: {"N": str(end or 99)}}
+    assert items.is_expired(shown, 10) == is_gone
+    assert not items.is_expired(shown, 10, as_ancestor=True)
+
+
+def test_never_is_later_than_any_time() -> None:
+    pairs: list[tuple[int | None, int | None]] = [(None, None), (None, 1), (1, None), (1, 2), (2, 1), (1, 1)]
+    assert [items.earlier(*each) for each in pairs] == [None, 1, 1, 1, 1, 1]
+    assert [items.later(*each) for each in pairs] == [None, None, None, 2, 2, 1]
+    assert [items.expires_before(*each) for each in pairs] == [False, False, True, True, False, False]
+
+
+def test_the_times_of_a_life_only_rise() -> None:
+    lives = Life(5, 10, 40), Life(5, 20, 30)
+    assert lives[0].latest(lives[1]) == lives[1].latest(lives[0]) == Life(5, 20, 40)
+    assert Life(5).latest(lives[0]) == lives[0].latest(Life(5)) == lives[0]
+    assert Life(None, 99).latest(lives[0]) == lives[0]
+    head = items.with_life(items.key("p", "s"), lives[0])
+    assert items.life_of(head) == lives[0]
+    assert head.keys() - items.key("p", "s").keys() == {"alive_until", "ttl_seconds", "expires_at"}
+    assert items.with_life(head, Life()) == head

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import zlib
+from collections.abc import Callable, Iterable
+from itertools import pairwise
 from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from langgraph.checkpoint.dynamodb import CheckpointCorruptionError
 from langgraph.checkpoint.dynamodb._format.items import unpack_ids
 from langgraph.checkpoint.dynamodb._format.limits import (
     CUT_RANGE_BYTES,
@@ -23,11 +28,20 @@ from langgraph.checkpoint.dynamodb._format.limits import (
 )
 from langgraph.checkpoint.dynamodb._format.segments import (
     Chunk,
+    StoredValue,
+    bytes_of,
+    cut,
+    cut_pieces,
+    derived_id,
     digest,
     expand,
     fold,
+    inline_bytes,
+    is_index,
+    join,
     new_id,
     piece,
+    reach,
     split,
 )
 
@@ -206,3 +220,157 @@ def test_groups_of_ids_stay_the_same_behind_ids_that_were_added_or_removed_in_fr
     fold(ids[5:], INDEX_GROUP, index)
     # At most some groups at the front are new, and those of groups that they are in.
     assert len(contents) < 1.3 * known
+
+
+# A byte after which a cut is possible, before one that is none.
+_PLACE = re.compile(
+    rb"[u7yKT\x05\x15\x85\x95\xa5\xb5\xc5\xd5\xe5\xf5](?![u7yKT\x05\x15\x85\x95\xa5\xb5\xc5\xd5\xe5\xf5])"
+)
+
+
+def _cut_as_documented(data: bytes, start: int, stop: int, large: int) -> list[int]:
+    """Cut as docs/design.md says: place by place, without what makes it fast."""
+    ends = list[int]()
+    while stop - start > SEGMENT_BYTES_MIN:
+        least = max(SEGMENT_BYTES_MIN, min(large, _least(stop - start)))
+        last = start + least + CUT_RANGE_BYTES
+        places = (match.end() for match in _PLACE.finditer(data, start + least, min(last, stop)))
+        end = next((each for each in places if zlib.crc32(data[each - 32 : each]) % 128 == 0), last)
+        if end > stop:
+            break
+        ends.append(end)
+        start = end
+    return ends
+
+
+@pytest.mark.parametrize("large", [SEGMENT_BYTES_MIN, LARGE_SEGMENT_BYTES_MIN])
+@pytest.mark.parametrize(
+    ("start", "size"),
+    [(0, 4096), (0, 4097), (16, 60_000), (16, 65_552), (0, 131_071), (0, 131_072), (7, 700_000)],
+)
+@pytest.mark.parametrize("unit", [_text(3, 700_000), b"u" * 700_000, b"u-" * 350_000])
+def test_a_value_is_cut_where_its_own_bytes_say(unit: bytes, start: int, size: int, large: int) -> None:
+    ends = list(cut(unit, start, size, large))
+    assert ends == _cut_as_documented(unit, start, size, large)
+    pieces, tail = cut_pieces(unit[:size], start, large)
+    assert [each.content for each in pieces] == [
+        unit[begin:end] for begin, end in zip([start, *ends], ends, strict=False)
+    ]
+    assert tail == unit[[start, *ends][-1] : size]
+
+
+def test_a_piece_is_found_where_it_is_and_nowhere_else() -> None:
+    content, other = _text(4, 5_000), _text(5, 5_000)
+    chunk = Chunk.of(piece(content), 9)
+    assert chunk == Chunk(digest(content), 5_000, chunk.anchor, chunk.anchor_offset, 9)
+    # Bytes that occur once in it, not at its front.
+    assert chunk.anchor_offset >= 2_484
+    assert content[chunk.anchor_offset :].startswith(chunk.anchor)
+    assert (len(chunk.anchor), content.count(chunk.anchor)) == (32, 1)
+    for before, after in ((0, 0), (3, 0), (0, 3), (5_000, 5_000)):
+        data = other[:before] + content + other[:after]
+        assert chunk.find(data, 0, len(data)) == before
+        assert chunk.find(data, before, before + 5_000) == before
+        assert chunk.find(data, before + 1, len(data)) is None
+        assert chunk.find(data, 0, before + 4_999) is None
+        assert chunk.piece_at(data, before) == piece(content)
+        assert chunk.piece_at(data, before + 1) is None
+    # Its anchor alone is not it; of two places, the first counts.
+    mid = chunk.anchor_offset
+    data = b"".join((content[: mid + 32], other, content, content))
+    assert chunk.find(data, 0, len(data)) == mid + 32 + 5_000
+    changed = content[:-1] + b"\0"
+    assert chunk.piece_at(changed, 0) is None
+    assert chunk.find(changed * 40 + content, 0, 41 * 5_000) is None
+
+
+@pytest.mark.parametrize("content", [b"", b"a", b"a" * 40, b"ab" * 500])
+def test_a_piece_without_bytes_of_its_own_is_found_too(content: bytes) -> None:
+    chunk = Chunk.of(piece(content), None)
+    assert (chunk.anchor_offset, chunk.anchor) == (0, content[:32])
+    assert chunk.find(content, 0, len(content)) == 0
+
+
+def test_small_new_bytes_before_a_kept_piece_join_the_piece_before() -> None:
+    kept = piece(_text(6, 9_000))
+    chunks = [Chunk.of(kept, None)]
+    for size in (100, SEGMENT_BYTES_MIN, 3 * (SEGMENT_BYTES_MIN + CUT_RANGE_BYTES)):
+        new = _text(7, size)
+        pieces, tail = split(bytes(16) + new + kept.content + b"end", 16, chunks)
+        assert b"".join(each.content for each in pieces[:-1]) == new
+        assert (pieces[-1], tail) == (kept, b"end")
+        assert len(pieces) == 2 or min(len(each.content) for each in pieces) >= SEGMENT_BYTES_MIN
+
+
+def test_values_are_joined_from_segments_and_what_is_between() -> None:
+    contents = [b"1", b"22", b"333"]
+    assert join(contents, ()) == b"122333"
+    assert join(contents, ((0, b"a"), (2, b"b"), (3, b"c"))) == b"a122b333c"
+    assert join(contents, ((1, b"a"), (1, b"b"))) == b"1ab22333"
+    ids = [bytes([each] * 8) for each in range(3)]
+    chunks = {each: Chunk.of(piece(content), None) for each, content in zip(ids, contents, strict=True)}
+    values = [StoredValue("x", (ids[0], ids[2]), ((0, b"ab"), (2, b"c"))), StoredValue("x", (ids[1],), ())]
+    assert (inline_bytes(values), bytes_of(values, chunks)) == (3, 9)
+    assert values[0].join(dict(zip(ids, contents, strict=True))) == b"ab1333c"
+
+
+ONE, OTHER, INDEX, OUTER = bytes(8), b"\2" * 8, b"\1" * 8, b"\3" * 8
+
+
+@pytest.mark.parametrize("follow", [expand, reach])
+@pytest.mark.parametrize("content", [b"", b"1234567", b"123456789"])
+def test_an_index_that_is_no_list_of_ids_is_named(
+    follow: Callable[..., Iterable[bytes]], content: bytes
+) -> None:
+    with pytest.raises(
+        CheckpointCorruptionError, match=r"^segment SK='S#0101.*' is damaged: its content is not a"
+    ):
+        list(follow([ONE, INDEX], {INDEX: content}))
+
+
+def test_indexes_lead_to_what_they_name() -> None:
+    contents = {INDEX: ONE + OTHER, OUTER: INDEX + ONE, ONE: b"content"}
+    assert expand([OTHER, OUTER], contents) == [OTHER, ONE, OTHER, ONE]
+    assert reach([OUTER], contents) == {OUTER, INDEX, ONE, OTHER}
+    assert expand([OUTER], {}) == [OUTER]
+    assert reach([OUTER], {}) == {OUTER}
+    with pytest.raises(
+        CheckpointCorruptionError, match=r"^segment SK='S#0101.*' is damaged: it is nested too deeply"
+    ):
+        expand([INDEX], {INDEX: INDEX})
+    assert reach([INDEX], {INDEX: INDEX}) == {INDEX}
+    chain = [bytes([1, level] + [0] * 6) for level in range(22)]
+    nested = dict(pairwise(chain))
+    assert expand(chain[1:2], nested) == chain[-1:]
+    with pytest.raises(CheckpointCorruptionError, match="nested too deeply"):
+        expand(chain[:1], nested)
+    with pytest.raises(
+        CheckpointCorruptionError, match=r"^segment SK='S#0101.*' is damaged: it leads to more ids"
+    ):
+        expand([INDEX] * 129, {INDEX: ONE * 2048})
+    assert len(expand([INDEX] * 128, {INDEX: ONE * 2048})) == 1 << 18
+
+
+def test_an_id_tells_whether_it_is_an_indexs() -> None:
+    for index in (False, True):
+        made = [new_id(Random(seed), index=index) for seed in range(20)]
+        assert {len(each) for each in made} == {8}
+        assert [is_index(each) for each in made] == [index] * 20
+        copies = [derived_id(seed, made[0]) for seed in (b"a", b"b")]
+        assert [is_index(each) for each in copies] == [index] * 2
+        assert len({*copies, made[0]}) == 3
+        assert copies[0] == derived_id(b"a", made[0])
+
+
+@pytest.mark.parametrize(("last", "sizes"), [(1, [32, 32]), (8, [16, 16, 16, 16])])
+def test_a_group_ends_at_an_id_that_says_so_or_when_it_is_full(last: int, sizes: list[int]) -> None:
+    contents = dict[bytes, bytes]()
+
+    def index(content: bytes) -> bytes:
+        return contents.setdefault(content, bytes([1, len(contents)] + [0] * 6))
+
+    ids = [bytes([0, number] + [0] * 5 + [last]) for number in range(70)]
+    folded = fold(ids, 69, index)
+    assert [len(each) // 8 for each in contents] == sizes
+    assert folded == (*contents.values(), *ids[sum(sizes) :])
+    assert fold(ids, 70, index) == tuple(ids)

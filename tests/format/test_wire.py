@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langgraph.checkpoint.dynamodb._format.wire import delta_of, described_bytes, value_of
+from langgraph.checkpoint.dynamodb._format.wire import delta_of, described_bytes, digest_of, value_of, zstd
 from tests.support.checkpoints import noise
 
 BASE = noise(50_000)
@@ -41,3 +43,24 @@ def test_little_more_than_what_is_new_of_a_large_value_is_sent(data: bytes) -> N
 def test_what_has_little_in_common_is_sent_whole(data: bytes) -> None:
     assert delta_of(BASE, data) is None
     assert delta_of(data[:100], BASE) is None
+
+
+def test_a_delta_that_is_not_one_to_its_base_is_refused() -> None:
+    delta = delta_of(BASE, BASE + b"more")
+    assert delta is not None
+    for base, wrong in ((BASE[1:], delta), (BASE, delta[:-1]), (BASE, delta[:-1] + b"x")):
+        with pytest.raises(ValueError, match=r"^[A-Zt]"):
+            value_of(base, wrong)
+    with pytest.raises(ValueError, match=r"^the frame of zstd does not end with the delta"):
+        value_of(BASE, delta + b"x")
+    with pytest.raises(ValueError, match=r"^the frame of zstd does not say the size"):
+        described_bytes(zstd.compress(b"x", options={zstd.CompressionParameter.content_size_flag: 0}))
+    with pytest.raises(ValueError, match=r"^[A-Zt]"):
+        described_bytes(b"x")
+
+
+@pytest.mark.parametrize(("size", "is_sent"), [(2047, False), (2048, True)])
+def test_a_small_value_is_sent_whole(size: int, *, is_sent: bool) -> None:
+    assert (delta_of(BASE[:2048], BASE[:size]) is not None) == is_sent
+    assert (delta_of(BASE[:size], BASE[:2048]) is not None) == is_sent
+    assert digest_of(BASE) == sha256(BASE).digest()[:16]
