@@ -196,7 +196,7 @@ def test_metadata_are_short_and_readable_json(value: Any) -> None:
 def test_what_is_encrypted_is_padded_to_a_step(
     drawn: int, beside: int | None, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(codecs.secrets, "randbelow", {16: drawn}.__getitem__)
+    monkeypatch.setattr("secrets.randbelow", {16: drawn}.__getitem__)
     raw = noise(size)
     sealed = Codec(SERDE, bound_to="table").seal_between(raw, ITEM, NAME, ((), ()), beside=beside)
     assert ENCRYPTED.open_between(sealed, ITEM, NAME, ((), ())) == raw

@@ -126,7 +126,8 @@ LIST = "no list of bytes, int, str, bytes, list, bytes, dict, bytes"
 def test_a_body_of_another_form_is_damage(at: int, value: Any, why: str) -> None:
     head = _head()
     raw = ormsgpack.packb(_raw_body(head))
-    assert content.read_body(CODEC, _with_body(head, StoredValue("", (), ((0, raw),)), (A, B)), CONTENTS)
+    body = content.read_body(CODEC, _with_body(head, StoredValue("", (), ((0, raw),)), (A, B)), CONTENTS)
+    assert body.values == {"x": replace(LARGE, inline=((0, b"<"), (2, b">")))}
     raw = ormsgpack.packb(_raw_body(head, at, value))
     with pytest.raises(CheckpointCorruptionError) as caught:
         content.read_body(CODEC, _with_body(head, StoredValue("", (), ((0, raw),)), (A, B)), CONTENTS)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 from langgraph.checkpoint.base import CheckpointTuple
 
+from langgraph.checkpoint.dynamodb import CheckpointCorruptionError, CheckpointerConfigurationError
 from langgraph.checkpoint.dynamodb._operations import list as list_module
-from langgraph.checkpoint.dynamodb._operations.list import Selection, list_checkpoints
+from langgraph.checkpoint.dynamodb._operations.list import Position, Selection, list_checkpoints
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, Stream, collected
 from tests.support.checkpoints import noise, thread_config
 from tests.support.harness import THREAD, Harness, Run
@@ -70,3 +72,139 @@ def test_a_long_list_holds_the_segments_of_a_few_checkpoints(
         most = max(most, sum(map(len, held)))
     # At least one checkpoint is read at a time, whatever is held already.
     assert 60_000 < most < 400_000 + 60_000 + 1000
+
+
+PLACES = [
+    ("a", "", "1"),
+    ("a", "", "3"),
+    ("a", "child", "2"),
+    ("a", "child", "3"),
+    ("b", "", "1"),
+    ("b", "", "4"),
+]
+OF_RUN = {"run_id": "run"}
+WHOLE_THREAD: Any = {"configurable": {"thread_id": "a"}}
+
+
+@pytest.fixture
+def table() -> Harness:
+    """A table with two threads of a run, and another one."""
+    harness = Harness()
+    for thread, namespace, checkpoint_id in PLACES:
+        note = {"note": checkpoint_id, "long": "x" * 9_000 if checkpoint_id == "2" else ""}
+        harness.run(
+            harness.process().put(checkpoint_id, {}, thread=thread, namespace=namespace, run_id="run", **note)
+        )
+    harness.run(harness.process().put("1", {}, thread="c", run_id="other"))
+    return harness
+
+
+def _places(harness: Harness, config: Any = None, **options: Any) -> list[str]:
+    stream = Selection(storage=harness.process().storage, **options).of(config)
+    found = [each.config["configurable"] for each in harness.run(collected(stream))]
+    return [f"{each['thread_id']}{each['checkpoint_ns'][:1]}{each['checkpoint_id']}" for each in found]
+
+
+@pytest.mark.parametrize(
+    ("config", "options", "places"),
+    [
+        (WHOLE_THREAD, {}, ["a3", "ac3", "ac2", "a1"]),
+        (WHOLE_THREAD, {"left": 3}, ["a3", "ac3", "ac2"]),
+        (WHOLE_THREAD, {"left": 0}, []),
+        (WHOLE_THREAD, {"before": "3"}, ["ac2", "a1"]),
+        (WHOLE_THREAD, {"after": Position("a", "", "3")}, ["ac3", "ac2", "a1"]),
+        (WHOLE_THREAD, {"after": Position("a", "child", "3")}, ["ac2", "a1"]),
+        (WHOLE_THREAD, {"metadata_filter": {"note": "2"}}, ["ac2"]),
+        (WHOLE_THREAD, {"metadata_filter": {"note": "3"}, "left": 1}, ["a3"]),
+        (thread_config("a", "child"), {}, ["ac3", "ac2"]),
+        ({"configurable": {"thread_id": "a", "checkpoint_id": "3"}}, {}, ["a3", "ac3"]),
+        ({"configurable": {"thread_id": "a", "checkpoint_id": "3"}}, {"before": "3"}, []),
+        ({"configurable": {"thread_id": "a", "checkpoint_id": "3"}}, {"before": "4"}, ["a3", "ac3"]),
+        (
+            {"configurable": {"thread_id": "a", "checkpoint_id": "3"}},
+            {"after": Position("a", "", "3")},
+            ["ac3"],
+        ),
+        (thread_config("a", "", "9"), {}, []),
+        (None, {}, ["a3", "a1", "ac3", "ac2", "b4", "b1", "c1"]),
+        (None, {"prefix": "b"}, ["b4", "b1"]),
+        (None, {"left": 3}, ["a3", "a1", "ac3"]),
+        (None, {"before": "3"}, ["a1", "ac2", "b1", "c1"]),
+        (None, {"metadata_filter": OF_RUN}, ["a3", "a1", "ac3", "ac2", "b4", "b1"]),
+        (None, {"metadata_filter": OF_RUN, "left": 5}, ["a3", "a1", "ac3", "ac2", "b4"]),
+        (None, {"metadata_filter": OF_RUN, "prefix": "b"}, ["b4", "b1"]),
+        (
+            None,
+            {"metadata_filter": OF_RUN, "after": Position("a", "", "3")},
+            ["a1", "ac3", "ac2", "b4", "b1"],
+        ),
+        (None, {"metadata_filter": OF_RUN, "after": Position("a", "child", "3")}, ["ac2", "b4", "b1"]),
+        (None, {"metadata_filter": {"note": "4"}}, ["b4"]),
+    ],
+)
+def test_a_list_has_what_is_asked_for_the_newest_of_a_thread_first(
+    table: Harness, config: Any, options: dict[str, Any], places: list[str]
+) -> None:
+    assert sorted(_places(table, config, **options)) == sorted(places)
+    if config is not None or OF_RUN in options.values():
+        assert _places(table, config, **options) == places
+
+
+def test_a_list_of_the_table_continues_behind_its_last_place(table: Harness) -> None:
+    selection = Selection(storage=table.process().storage, after=Position("a", "child", "3"))
+    run = table.begin(_ids(selection.of(None)))
+    run.until(lambda call: call.method == "scan")
+    assert run.calls[0].params["ExclusiveStartKey"] == {"PK": {"S": "a#child"}, "SK": {"S": "C$"}}
+    run.go_on([{"Items": [], "ScannedCount": 0}])
+    assert run.finish() == ["2"]
+
+
+def test_what_cannot_be_read_keeps_no_other_thread_from_being_listed(
+    table: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(list_module, "_CHECKPOINTS_AT_ONCE", 1)
+    table.change(table.items("C#1#", "a")["C#1#"], body={"S": "x"})
+    found = list[str]()
+
+    def note(each: CheckpointTuple) -> bool:
+        found.append(each.config["configurable"]["checkpoint_id"])
+        return False
+
+    ends: Sequence[tuple[Callable[[Position], bool], list[str]]] = (
+        (lambda _: False, ["3", "3", "2", "4", "1"]),
+        (lambda place: place == ("a", "", "\x01"), ["3"]),
+    )
+    for ends_behind, ids in ends:
+        selection = Selection(
+            storage=table.process().storage, metadata_filter=OF_RUN, ends_behind=ends_behind
+        )
+        found.clear()
+        with pytest.raises(CheckpointCorruptionError, match=r"^item PK='a#' SK='C#1#' is damaged"):
+            table.run(collected(selection.of(None), note))
+        assert found == ids
+
+
+def test_a_checkpoint_that_changes_while_it_is_listed_is_read_again_or_left_out(harness: Harness) -> None:
+    for values in ({"x": noise(60_000, 1)}, None):
+        harness.run(harness.process().put("4", {"x": noise(60_000)}, "3"))
+        listing = _listing(harness, metadata_filter={"source": "loop"}, limit=1)
+        listing.go_on()
+        harness.run(harness.process().delete_thread())
+        if values is not None:
+            harness.run(harness.process().put("4", values))
+        assert listing.finish() == ([] if values is None else ["4"])
+
+
+@pytest.mark.parametrize(
+    ("thread", "sk"), [("CHECKPOINT_a", "#x"), ("a", "#checkpoint#1")], ids=["aws", "amazon-dynamodb"]
+)
+@pytest.mark.parametrize("config", [thread_config("a", ""), thread_config("a", "", "1")])
+def test_a_thread_that_only_another_saver_has_is_not_empty(
+    harness: Harness, thread: str, sk: str, config: Any
+) -> None:
+    assert _places(harness, config) == []
+    harness.change({"PK": {"S": thread}, "SK": {"S": sk}})
+    with pytest.raises(
+        CheckpointerConfigurationError, match=rf"^table checkpoints holds .* \(item PK='{thread}'"
+    ):
+        _places(harness, config)

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from botocore.exceptions import ClientError
 
 from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._operations.overview import (
+    Extent,
+    extent,
     is_stored,
     lines,
+    scan_threads,
     threads_of_run,
 )
 from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
 from langgraph.checkpoint.dynamodb._operations.threads import look_up
 from langgraph.checkpoint.dynamodb._runtime.steps import collected
 from tests.support.checkpoints import noise, thread_config
-from tests.support.harness import THREAD, Harness
+from tests.support.harness import ENCRYPTED, TABLE, THREAD, Harness
 
 
 def _thread(ttl_seconds: int | None = None) -> Harness:
@@ -76,3 +83,76 @@ def test_the_status_is_what_came_last(harness: Harness, written: dict[str, list[
     assert harness.run(look_up(storage, THREAD)).status == status
     (line,) = harness.run(collected(lines(storage, items.partition_of(THREAD))))
     assert line.status == status
+
+
+@pytest.mark.parametrize("with_bytes", [False, True])
+def test_a_scan_finds_each_thread_once(harness: Harness, *, with_bytes: bool) -> None:
+    for number, thread, namespace in (
+        (1, "a", ""),
+        (2, "a", ""),
+        (3, "a", "child"),
+        (1, "b", ""),
+        (1, "c", "child"),
+    ):
+        harness.run(harness.process().put(str(number), {}, thread=thread, namespace=namespace))
+    harness.run(harness.process().put_writes("2", [("x", 1)], thread="a"))
+    harness.run(harness.process().put("1", {}, thread="d"))
+    harness.run(harness.process().delete_thread("d"))
+    run = harness.begin(collected(scan_threads(harness.process().storage, with_bytes=with_bytes)))
+    assert [call.params["Segment"] for call in run.calls] == list(range(8))
+    assert {call.params["TotalSegments"] for call in run.calls} == {8}
+    page: Any = {"Items": harness.model.items(), "ScannedCount": 20}
+    if not with_bytes:
+        assert run.calls[0].params["FilterExpression"] == "begins_with(#sk, :checkpoints)"
+        assert run.calls[0].params["ExpressionAttributeValues"] == {":checkpoints": {"S": "C#"}}
+    empty = {"Items": [], "ScannedCount": 0}
+    # Two parts are done at once, and one has another page.
+    run.go_on([{**page, "LastEvaluatedKey": page["Items"][0]}, page, *[empty] * 6])
+    assert len(run.calls) == 1
+    run.go_on([page])
+    first, second = run.finish()
+    assert sorted(first.thread_ids) == ["a", "b", "c"]
+    assert (first.scanned_items, second.scanned_items) == (40, 20)
+    assert second.thread_ids == []
+    assert first.newest == second.newest == {"a": "C#2#W#task", "b": "C#1#"}
+    sizes: dict[str, int] = {}
+    for item in harness.model.items():
+        thread = item["PK"]["S"].split("#")[0] + "#"
+        sizes[thread] = sizes.get(thread, 0) + item_bytes(item)
+    assert second.bytes == (sizes if with_bytes else {})
+
+
+@pytest.mark.parametrize(
+    ("answer", "found"),
+    [
+        ({"Table": {"ItemCount": 3, "TableSizeBytes": 7}}, Extent(3, 7)),
+        (ClientError({"Error": {"Code": "AccessDeniedException", "Message": ""}}, "an operation"), None),
+    ],
+)
+def test_the_size_of_a_table_is_what_dynamodb_says(
+    harness: Harness, answer: Any, found: Extent | None
+) -> None:
+    run = harness.begin(extent(harness.process().storage))
+    assert [(call.method, call.params) for call in run.calls] == [("describe_table", {"TableName": TABLE})]
+    run.go_on([answer])
+    assert run.finish() == found
+
+
+@pytest.mark.parametrize("namespace", ["", "child"])
+def test_a_thread_without_a_checkpoint_of_its_root_may_be_stored(harness: Harness, namespace: str) -> None:
+    storage = harness.process().storage
+    harness.run(harness.process().put("1", {}, namespace=namespace))
+    for begins in ("C#", "T"):
+        for item in harness.items(begins).values():
+            harness.remove(item)
+    assert harness.run(is_stored(storage, THREAD)) == bool(namespace)
+    harness.change({"PK": {"S": f"{THREAD}#"}, "SK": {"S": "T"}}, last_active={"N": "1"})
+    assert harness.run(is_stored(storage, THREAD))
+
+
+def test_metadata_of_another_key_are_none(harness: Harness) -> None:
+    harness.run(harness.process(codec=ENCRYPTED).put("1", {}, note="x" * 20_000))
+    for codec in (None, ENCRYPTED):
+        storage = harness.process(codec=codec).storage
+        (line,) = harness.run(collected(lines(storage, items.partition_of(THREAD))))
+        assert (line.metadata is None) == (codec is None)
