@@ -1,170 +1,116 @@
-"""Graphs with a DeltaChannel: only its writes are stored, and what it is rebuilt from must stay or be missed."""
+"""The history of delta channels: the nearest stored value, the writes since, and how they are read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-from langgraph.checkpoint.base import BaseCheckpointSaver, empty_checkpoint
-from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
-from langgraph.checkpoint.serde.types import _DeltaSnapshot
-from langgraph.types import Command, Durability
 
-from langgraph.checkpoint.dynamodb import (
-    CheckpointCorruptionError,
-    CheckpointNotFoundError,
-    DynamoDBSaver,
-)
+from langgraph.checkpoint.dynamodb import CheckpointNotFoundError
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._operations.verify import verify_thread
-from tests.support import graphs
-from tests.support.checkpoints import all_items, thread_config
-from tests.support.operations import Side, both_sides
-from tests.support.session import Session, assert_same, canonical, run_to_the_end
+from langgraph.checkpoint.dynamodb._operations.delta_history import (
+    Ancestors,
+    HistoryPage,
+    _steps_since,
+    find_history,
+    get_delta_channel_history,
+)
+from langgraph.checkpoint.dynamodb._operations.put import put
+from tests.support.checkpoints import checkpoint_of, noise, thread_config
+from tests.support.harness import THREAD, Harness
 
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
+COUNTERS = "counters_since_delta_snapshot"
+SNAPSHOT = {"log": ["stored"], "other": ["first"]}
 
-# The first of the graphs runs on every engine; how the others are rebuilt is the same for all.
-pytestmark = pytest.mark.engines("dynamodb-local")
 
-MakeSaver = Callable[..., DynamoDBSaver]
+def _chain(harness: Harness, *, large: bool = False) -> None:
+    """Six checkpoints with a write each: "log" is stored at the third, "other" at the first."""
+    for step in range(6):
+        stored = {name: SNAPSHOT[name] for name, at in (("log", 2), ("other", 0)) if step == at}
+        checkpoint = checkpoint_of(str(step), {"big": noise(60_000, step), **stored} if large else stored)
+        checkpoint["channel_versions"] |= {"log": step + 1, "other": step + 1}
+        metadata: Any = {"step": step, COUNTERS: {"log": (step, step), "other": (step, step)}}
+        parent = thread_config(THREAD, "", str(step - 1) if step else None)
+        harness.run(
+            put(harness.process().storage, parent, checkpoint, metadata, checkpoint["channel_versions"])
+        )
+        for name in ("log", "other"):
+            harness.run(harness.process().put_writes(str(step), [(name, f"{name} {step}")], name))
 
-every_durability = pytest.mark.parametrize(
-    ("side", "durability"),
+
+def _writes(page: HistoryPage, name: str) -> list[Any]:
+    return [value for _, _, value in page.channels[name]["writes"]] if name in page.channels else []
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_a_history_has_the_writes_since_the_nearest_stored_value(harness: Harness, *, large: bool) -> None:
+    _chain(harness, large=large)
+    at = thread_config(THREAD, "", "5")
+    page = harness.run(find_history(harness.process().storage, at, ["log", "other", "none"]))
+    assert page.after is None
+    assert {name: each.get("seed") for name, each in page.channels.items()} == {**SNAPSHOT, "none": None}
+    assert _writes(page, "log") == ["log 2", "log 3", "log 4"]
+    assert _writes(page, "other") == [f"other {step}" for step in range(5)]
+    assert page.checkpoint_ids == {"log": ["2", "3", "4"], "other": list("01234"), "none": []}
+    newest = harness.run(get_delta_channel_history(harness.process().storage, thread_config(THREAD), ["log"]))
+    assert newest == {"log": page.channels["log"]}
+    assert harness.run(find_history(harness.process().storage, at, [])) == HistoryPage()
+    missing = harness.run(find_history(harness.process().storage, thread_config(THREAD, "", "9"), ["log"]))
+    assert missing.channels == {"log": {"writes": []}}
+
+
+def test_pages_are_the_whole_history(harness: Harness) -> None:
+    _chain(harness)
+    at, after, names, steps = thread_config(THREAD, "", "5"), None, ["log", "other"], list[Any]()
+    writes: dict[str, list[Any]] = {name: [] for name in names}
+    while names:
+        page = harness.run(
+            find_history(harness.process().storage, at, names, after=after, is_full=lambda size: size > 0)
+        )
+        for name in names:
+            writes[name] = _writes(page, name) + writes[name]
+        steps.append(page.after)
+        names = [name for name in names if "seed" not in page.channels[name]] if page.after else []
+        after = page.after
+    assert steps == ["4", "3", "2", "1", None]
+    assert writes == {"log": ["log 2", "log 3", "log 4"], "other": [f"other {step}" for step in range(5)]}
+    for each in ("C#1#", "C#1#W#log", "C#1#W#other"):
+        harness.remove(harness.items("C#")[each])
+    with pytest.raises(CheckpointNotFoundError, match=r"^checkpoint '1' of thread 't' was deleted while"):
+        harness.run(find_history(harness.process().storage, at, ["other"], after="1"))
+    with pytest.raises(
+        CheckpointNotFoundError, match=r"^delta channels \['other'\] cannot be rebuilt: checkpoint '1'"
+    ):
+        harness.run(find_history(harness.process().storage, at, ["log", "other"]))
+
+
+@pytest.mark.parametrize(
+    ("counters", "steps"),
     [
-        ("sync", "async"),
-        ("async", "exit"),
-        *[
-            pytest.param(*others, marks=pytest.mark.search)
-            for others in [("sync", "sync"), ("sync", "exit"), ("async", "async")]
-        ],
+        ({"log": (1, 7)}, 7),
+        ({"log": (1, 7), "other": (1, 9)}, 9),
+        ({"none": (1, 8)}, 0),
+        ({"log": (1, "7")}, 0),
+        ({"log": 7}, 0),
+        (None, 0),
     ],
 )
+def test_the_metadata_tell_how_far_back_values_lie(counters: Any, steps: int) -> None:
+    metadata: Any = {COUNTERS: counters}
+    assert _steps_since(metadata, {"log", "other"}) == steps
 
 
-def _histories(saver: BaseCheckpointSaver[Any], session_stored: list[Any]) -> list[Any]:
-    return [
-        saver.get_delta_channel_history(config=each.config, channels=["log", "rounds", "nothing"])
-        for each in session_stored
-    ]
-
-
-@every_durability
-async def test_delta_graph_equals_in_memory(
-    make_saver: MakeSaver, side: Side, durability: Durability
-) -> None:
-    async def scenario(session: Session) -> None:
-        await run_to_the_end(session)
-        session.reopen()
-        await session.invoke({"log": ["again"]})
-        await session.look()
-        histories = _histories(session.saver, await session.stored())
-        session.seen.append(canonical(histories))
-
-    actual = await assert_same(make_saver, graphs.journal, scenario, side, durability)
-    assert any(
-        isinstance(each.checkpoint["channel_values"].get("log"), _DeltaSnapshot)
-        for each in await actual.stored()
-    ), "no snapshot lies in the middle"
-
-
-@pytest.mark.search
-@every_durability
-async def test_forks_of_a_delta_graph_equal_in_memory(
-    make_saver: MakeSaver, side: Side, durability: Durability
-) -> None:
-    async def scenario(session: Session) -> None:
-        await run_to_the_end(session)
-        for past in (await session.history())[1::4]:
-            session.reopen()
-            fork = await session.update(past.config, {"log": ["fork"]}, as_node="write")
-            session.seen.append(canonical((await session.state(fork)).values))
-            await session.invoke(None, fork)
-            await session.invoke({"log": ["once more"]}, past.config)
-            await session.look()
-
-    await assert_same(make_saver, graphs.journal, scenario, side, durability)
-
-
-async def test_copy_of_a_delta_thread_goes_on_by_itself(make_saver: MakeSaver) -> None:
-    session = Session(graphs.journal, make_saver, "async", "async")
-    await session.invoke({"log": ["input"]})
-    await session.invoke(Command(resume="yes"))
-    expected = await session.state()
-
-    await make_saver().acopy_thread("thread", "copy")
-    await make_saver().adelete_thread("thread")
-
-    session.reopen()
-    session.config = thread_config("copy")
-    assert (await session.state()).values == expected.values
-    await session.invoke(Command(resume="yes"))
-    assert (await session.state()).values["log"][: len(expected.values["log"])] == expected.values["log"]
-
-
-@both_sides
-@pytest.mark.parametrize(
-    "checkpoint_id", ["", "1f000000-0000-6000-8000-000000000000"], ids=["empty", "unknown"]
-)
-async def test_a_first_run_may_name_a_checkpoint_that_was_never_stored(
-    make_saver: MakeSaver, side: Side, checkpoint_id: str
-) -> None:
-    """The runtime names it as the parent of the first checkpoint; nothing was lost, so nothing is an error."""
-
-    async def scenario(session: Session) -> None:
-        await session.invoke({"log": ["input"]}, thread_config("thread", "", checkpoint_id))
-        await session.look()
-        session.reopen()
-        await session.invoke(Command(resume="yes"))
-        await session.look()
-
-    await assert_same(make_saver, graphs.journal, scenario, side, "sync")
-
-
-async def test_an_application_may_have_metadata_of_the_same_names(make_saver: MakeSaver) -> None:
-    saver, config = make_saver(), thread_config("thread", "sub:1")
-    metadata: Any = {"counters_since_delta_snapshot": 5, "parents": 3, "step": "first"}
-    for step in range(3):
-        config = saver.put(config, {**empty_checkpoint(), "id": f"{step}"}, metadata, {})
-    saver.prune(["thread"])
-    assert [each.metadata for each in saver.list(thread_config("thread", "sub:1"))] == [metadata]
-    assert saver.get_delta_channel_history(config=config, channels=["log"]) == {"log": {"writes": []}}
-
-
-@pytest.mark.parametrize("is_encrypted", [True, False])
-def test_who_writes_the_table_splices_in_no_other_branch(
-    make_saver: MakeSaver, client: DynamoDBClient, table_name: str, is_encrypted: bool
-) -> None:
-    """A prune needs no key, so the links between heads are readable. The sealed bodies confirm them."""
-    serde = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef") if is_encrypted else None
-    saver = make_saver(serde=serde, cache_bytes=0)
-    graph, config = graphs.journal(saver), thread_config("thread")
-    graph.invoke({"log": ["input"]}, config)
-    kept = graph.get_state(config).config
-    graph.update_state([*graph.get_state_history(config)][2].config, {"log": ["abandoned"]}, as_node="write")
-    graph.update_state(kept, {"log": ["kept"]}, as_node="write")
-    expected = graph.get_state(config).values
-    heads = [each for each in all_items(client, table_name, begins="C#") if items.BODY in each]
-    # The edits that change what the saver stored, the removals among them.
-    edits = [
-        {name: each for name, each in {**head, link: other}.items() if each is not None}
-        for head in heads
-        for link in (items.PARENT, items.REBUILT_FROM)
-        for other in (None, *({"S": items.checkpoint_id_of(each)} for each in heads))
-        if other != head.get(link)
-    ]
-    told = 0
-    for edited in edits:
-        client.put_item(TableName=table_name, Item=edited)
-        try:
-            assert graph.get_state(config).values == expected
-        except (CheckpointCorruptionError, CheckpointNotFoundError):
-            told += 1
-        # A deletion may have cut this one. It hides history, and changes no state.
-        is_cut = items.PARENT not in edited and items.REBUILT_FROM not in edited
-        verified = saver.runner.run(verify_thread(saver.storage, "thread"), "verify")
-        assert verified.flaws or is_cut
-        client.put_item(TableName=table_name, Item=next(each for each in heads if each["SK"] == edited["SK"]))
-    assert told > 0
+def test_a_page_is_as_large_as_what_is_probably_needed(harness: Harness) -> None:
+    """Two items a step, or as many as the checkpoints read so far have, and a quarter more."""
+    _chain(harness)
+    run = harness.begin(
+        find_history(harness.process().storage, thread_config(THREAD, "", "5"), ["log", "other"])
+    )
+    limits = [call.params.get("Limit") for call in run.trace() if call.method == "query"]
+    # The start has three items: the ancestors of five steps are estimated to have as many each.
+    assert limits[:2] == [None, 2 + 5 * 2 * 5 // 4]
+    ancestors = Ancestors(harness.process().storage, items.partition_of(THREAD), below="5")
+    [checkpoint, *_] = harness.run(ancestors._history.page(3))  # noqa: SLF001
+    ancestors.read["4"] = checkpoint
+    head = harness.items("C#5#")["C#5#"]
+    assert ancestors._items_back(head, {"log"}) == 2 + 5 * 3 * 5 // 4  # noqa: SLF001

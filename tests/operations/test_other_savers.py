@@ -1,133 +1,92 @@
-"""A table that another saver uses: its threads never begin anew in silence, and looking costs next to nothing."""
+"""Looking for another saver's items: once for a table that is this saver's alone, else for each empty thread."""
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-from langchain_core.runnables import RunnableConfig
 
-from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, DynamoDBSaver
-from langgraph.checkpoint.dynamodb._format.schema import table_schema
-from tests.support.checkpoints import all_items, store, stored_values, thread_config
-from tests.support.operations import OPERATIONS, Side, ask, both_sides
-
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
+from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._operations.other_savers import look_for_other_savers
+from langgraph.checkpoint.dynamodb._runtime.storage import Storage
+from tests.support.harness import TABLE, Harness
 
 
-pytestmark = pytest.mark.engines("dynamodb-local")
+def _error(code: str, message: str = "") -> ClientError:
+    return ClientError({"Error": {"Code": code, "Message": message}}, "an operation")
 
-CHECKPOINT_ID = "1f1e6347-28d2-60b2-bffe-aa96229c3901"
-# The keys of what the other savers stored for a checkpoint, as their releases 1.2.6 and 0.1.3 do.
-OTHERS: dict[str, Callable[[str, str], list[tuple[str, str]]]] = {
-    "langgraph-checkpoint-aws": lambda thread, namespace: [
-        (f"CHECKPOINT_{thread}", f"{namespace}#{CHECKPOINT_ID}"),
-        (f"CHUNK_{thread}#{namespace}#{CHECKPOINT_ID}", "CHUNK"),
-        (f"WRITES_{thread}#{namespace}#{CHECKPOINT_ID}", "task#0"),
+
+EMPTY: Any = {"Items": []}
+DENIED = _error("AccessDeniedException")
+NO_INDEX = [
+    _error("ResourceNotFoundException"),
+    _error("ValidationException", "The table does not have the specified index: run_id-index"),
+]
+
+
+def _look(storage: Storage, *outcomes: Any, thread: str = "t", namespace: str = "") -> list[dict[str, Any]]:
+    """Look, and return the keys of each query; the last outcome is that of the index, if it is asked."""
+    run = Harness().begin(look_for_other_savers(storage, items.partition_of(thread, namespace)))
+    calls = [call.params for call in run.calls]
+    while not run.done:
+        run.go_on(outcomes[: len(calls)])
+    return [
+        {**{value["S"]: each.get("IndexName") for value in each["ExpressionAttributeValues"].values()}}
+        for each in calls
+    ]
+
+
+def test_each_saver_is_looked_for_by_its_keys(harness: Harness) -> None:
+    storage = harness.process().storage
+    asked = _look(storage, EMPTY, EMPTY, EMPTY, namespace="n")
+    assert [sorted(each) for each in asked] == [["CHECKPOINT_t", "n#"], ["n#checkpoint#", "t"], ["-"]]
+    assert [set(each.values()) for each in asked] == [{None}, {None}, {"run_id-index"}]
+    assert storage.cache.facts.is_shared is False
+    assert _look(storage) == []
+
+
+@pytest.mark.parametrize("index", NO_INDEX)
+def test_a_table_without_the_index_is_asked_each_time(harness: Harness, index: Any) -> None:
+    storage = harness.process().storage
+    assert len(_look(storage, EMPTY, EMPTY, index)) == 3
+    assert storage.cache.facts.is_shared is True
+    assert len(_look(storage, EMPTY, EMPTY)) == 2
+    assert storage.cache.facts.is_shared is True
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "saver"),
+    [
+        (({"Items": [items.key("x", "y")]}, EMPTY, EMPTY), "langgraph-checkpoint-aws"),
+        ((EMPTY, {"Items": [items.key("x", "y")]}, EMPTY), "langgraph-checkpoint-amazon-dynamodb"),
     ],
-    "langgraph-checkpoint-amazon-dynamodb": lambda thread, namespace: [
-        (thread, f"{namespace}#checkpoint#{CHECKPOINT_ID}"),
-        (thread, f"{namespace}#write#{CHECKPOINT_ID}#task#0000000000"),
-    ],
-}
-each_other = pytest.mark.parametrize("other", OTHERS)
+)
+def test_another_savers_items_are_an_error_each_time(harness: Harness, outcomes: Any, saver: str) -> None:
+    storage = harness.process().storage
+    for asked in (outcomes, outcomes[:2]):
+        with pytest.raises(
+            CheckpointerConfigurationError,
+            match=rf"^table {TABLE} holds checkpoints of {saver} \(item PK='x' SK='y'\) for this thread",
+        ):
+            _look(storage, *asked)
 
 
-@pytest.fixture
-def foreign_table(client: DynamoDBClient) -> Iterator[str]:
-    """Give a table as the other savers' own tools make it: without the index."""
-    name = f"foreign-{uuid.uuid4().hex}"
-    schema = table_schema(name)
-    del schema["GlobalSecondaryIndexes"]
-    schema["AttributeDefinitions"] = schema["AttributeDefinitions"][:2]
-    client.create_table(**schema)
-    yield name
-    client.delete_table(TableName=name)
+def test_a_policy_may_allow_only_keys_of_threads(harness: Harness) -> None:
+    storage = harness.process().storage
+    assert len(_look(storage, DENIED, DENIED, DENIED)) == 3
+    assert storage.cache.facts.is_shared is False
+    with pytest.raises(ClientError, match="InternalServerError"):
+        _look(harness.process().storage, _error("InternalServerError"), EMPTY, EMPTY)
 
 
-def _store_by(
-    other: str, client: DynamoDBClient, table_name: str, thread_id: str = "thread-1", namespace: str = ""
+@pytest.mark.parametrize(
+    ("thread", "namespace", "count"),
+    [("a#b", "", 1), ("x" * 2_040, "", 2), ("t", "n" * 1_015, 2), ("t", "n", 3)],
+)
+def test_keys_that_are_ours_or_too_long_are_not_asked(
+    harness: Harness, thread: str, namespace: str, count: int
 ) -> None:
-    for pk, sk in OTHERS[other](thread_id, namespace):
-        client.put_item(TableName=table_name, Item={"PK": {"S": pk}, "SK": {"S": sk}, "payload": {"B": b"1"}})
-
-
-@each_other
-def test_a_thread_of_another_saver_does_not_begin_anew(
-    client: DynamoDBClient, own_client: DynamoDBClient, foreign_table: str, other: str
-) -> None:
-    _store_by(other, client, foreign_table)
-    for method in OPERATIONS.keys() - {"delete_for_runs"}:
-        saver = DynamoDBSaver(foreign_table, client=own_client)
-        for _ in range(2):
-            with pytest.raises(
-                CheckpointerConfigurationError,
-                match=rf"table {foreign_table} holds checkpoints of {other} \(item PK='.*thread-1'.*"
-                r"a separate table.*python -m langgraph.checkpoint.dynamodb template",
-            ):
-                ask("sync", saver, method, **OPERATIONS[method])
-    heads = [item for item in all_items(client, foreign_table, begins="C#") if "body" in item]
-    assert heads == []
-
-
-@each_other
-@pytest.mark.parametrize("namespace", ["", "sub:1"])
-def test_it_shows_in_a_table_of_ours_too(
-    client: DynamoDBClient, saver: DynamoDBSaver, table_name: str, namespace: str, other: str
-) -> None:
-    _store_by(other, client, table_name, namespace=namespace)
-    with pytest.raises(CheckpointerConfigurationError, match=f"holds checkpoints of {other}"):
-        saver.get_tuple(thread_config(namespace=namespace))
-    # Now that one is known, others are looked for.
-    _store_by(other, client, table_name, "thread-2")
-    with pytest.raises(CheckpointerConfigurationError, match=f"holds checkpoints of {other}"):
-        store(saver, thread_config("thread-2"), "1", {"a": 1})
-
-
-@both_sides
-@each_other
-def test_every_thread_is_looked_for_in_a_table_without_the_index_and_new_ones_work(
-    client: DynamoDBClient, own_client: DynamoDBClient, foreign_table: str, other: str, side: Side
-) -> None:
-    saver = DynamoDBSaver(foreign_table, client=own_client)
-    assert ask(side, saver, "get_tuple", thread_config("new")) is None
-    store(saver, thread_config("new"), "1", {"a": 1})
-    assert stored_values(saver, thread_config("new")) == {"a": 1}
-    _store_by(other, client, foreign_table, "old")
-    with pytest.raises(CheckpointerConfigurationError, match=f"holds checkpoints of {other}"):
-        ask(side, saver, "get_tuple", thread_config("old"))
-
-
-def test_a_policy_that_denies_the_look_does_no_harm(saver: DynamoDBSaver, own_client: DynamoDBClient) -> None:
-    """The policy of a tenant allows neither the index nor the other savers' keys."""
-
-    def deny(params: dict[str, Any], **_: Any) -> None:
-        value = params["ExpressionAttributeValues"][":pk"]["S"]
-        if "IndexName" in params or "#" not in value:
-            raise ClientError(
-                {"Error": {"Code": "AccessDeniedException", "Message": "not authorized"}}, "Query"
-            )
-
-    own_client.meta.events.register("provide-client-params.dynamodb.Query", deny)
-    assert saver.get_tuple(thread_config()) is None
-    store(saver, thread_config(), "1", {"a": 1})
-    assert stored_values(saver, thread_config()) == {"a": 1}
-
-
-@pytest.mark.parametrize("thread_id", ["a#b", "x" * 2047, "CHECKPOINT_t", "é" * 1023])
-@pytest.mark.parametrize("namespace", ["", "n" * 1000, "sub#checkpoint#"])
-def test_ids_that_no_other_saver_could_have_are_no_obstacle(
-    saver: DynamoDBSaver, thread_id: str, namespace: str
-) -> None:
-    if len(thread_id.encode()) + len(namespace) > 2040:
-        namespace = ""
-    config: RunnableConfig = thread_config(thread_id, namespace)
-    store(saver, thread_config("a"), "checkpoint", {"a": 1})
-    saver.storage.cache.facts.is_shared = True
-    assert saver.get_tuple(config) is None
-    store(saver, config, "1", {"a": 1})
-    assert stored_values(saver, config) == {"a": 1}
+    outcomes = [EMPTY] * 3
+    assert len(_look(harness.process().storage, *outcomes, thread=thread, namespace=namespace)) == count
