@@ -88,6 +88,14 @@ def test_a_run_id_at_the_limit_is_indexed() -> None:
     assert items.indexable_run_id({"run_id": "é" * 1_024}) == "é" * 1_024
 
 
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("-9223372036854775807", 1 - 2**63), ("9007199254740993", 2**53 + 1), ("1.2E+3", 1200)],
+)
+def test_a_number_is_read_exactly(text: str, number: int) -> None:
+    assert items.number({items.ORDER: {"N": text}}, items.ORDER) == number
+
+
 @pytest.mark.parametrize("text", ["1E+125", "-1E+125", "9223372036854775808", "NaN", "x"])
 def test_a_number_that_could_not_be_stored_again_is_damage(text: str) -> None:
     item = {**items.key("t#", "T"), items.ORDER: {"N": text}}

@@ -430,7 +430,9 @@ def number(item: Item, name: str) -> int | None:
     if attribute is None:
         return None
     try:
-        value = int(float(attribute["N"]))
+        digits = attribute["N"]
+        # A float has 53 bits only: microseconds from the year 2255 on have more.
+        value = int(digits) if digits.lstrip("-").isdecimal() else int(float(digits))
     except (KeyError, ValueError, OverflowError):
         value = _NUMBER_BOUND
     # DynamoDB reads numbers of up to 125 digits, and takes 38: what is made from a larger one could not be stored.
