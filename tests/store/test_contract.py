@@ -8,8 +8,6 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from datetime import datetime, timezone
-from decimal import Decimal
 from typing import Any, cast
 
 import pytest
@@ -227,19 +225,6 @@ def test_bad_operations_are_refused_before_anything_is_stored(
     assert traffic.requests == []
 
 
-@pytest.mark.parametrize(
-    "operand", [Decimal(1), datetime(2026, 11, 25, tzinfo=timezone.utc), {1}, b"1"], ids=repr
-)
-def test_a_filter_for_what_no_memory_can_have_is_refused(
-    watched: DynamoDBStore, traffic: Traffic, operand: Any
-) -> None:
-    # To find nothing would be the wrong answer: in memory, numbers are found by a Decimal.
-    for wanted in ({"n": operand}, {"n": {"$gt": operand}}, {"n": {"m": [operand]}}):
-        with pytest.raises(CheckpointerInputError, match=r"filter\.n.* is a .*, which is not JSON data"):
-            watched.search(NAMESPACE, filter=wanted)
-    assert traffic.requests == []
-
-
 @pytest.mark.parametrize("namespace", ["user-1", 5])
 def test_a_record_with_a_text_as_namespace_is_not_imported(store: DynamoDBStore, namespace: Any) -> None:
     store.put(NAMESPACE, "k", {})
@@ -300,65 +285,6 @@ def test_a_value_that_needs_pickle_is_refused_since_no_store_reads_pickle(
     with pytest.raises(CheckpointSerializationError, match=r"value of memory 'k' .*64 bits"):
         store.put(("a",), "k", {"n": 2**70})
     assert store.get(("a",), "k") is None
-
-
-@pytest.mark.parametrize("in_lists", [True, False], ids=["lists", "dicts"])
-def test_a_filter_that_is_nested_too_deeply_is_refused(
-    watched: DynamoDBStore, traffic: Traffic, in_lists: bool
-) -> None:
-    for wanted in (nested(100_000, in_lists=in_lists), {"a": {"$eq": nested(100_000, in_lists=in_lists)}}):
-        with pytest.raises(CheckpointerInputError, match="filter is nested deeper than"):
-            watched.search(("a",), filter=wanted)
-    assert traffic.requests == []
-
-
-FILTERED: dict[str, dict[str, Any]] = {
-    "one": {"n": 1, "text": "b", "nested": {"a": 1, "b": 2}, "flag": True, "tags": ["x", "y"]},
-    "two": {"n": 2.5, "text": "a", "nested": {"a": 2}, "flag": False},
-    "three": {"n": "2", "text": None, "a.b": 1},
-    "four": {"n": True},
-}
-
-
-FOUND: list[tuple[Any, list[str]]] = [
-    (None, ["one", "two", "three", "four"]),
-    ({}, ["one", "two", "three", "four"]),
-    ({"n": 1}, ["one"]),
-    ({"n": 1.0}, ["one"]),
-    ({"n": True}, ["four"]),
-    ({"n": {"$eq": 2.5}}, ["two"]),
-    ({"n": {"$ne": 1}}, ["two", "three", "four"]),
-    ({"flag": {"$ne": True}}, ["two", "three", "four"]),
-    ({"flag": None}, ["three", "four"]),
-    ({"text": None}, ["three", "four"]),
-    ({"n": {"$gt": 1}}, ["two"]),
-    ({"n": {"$gt": 0}}, ["one", "two"]),
-    ({"n": {"$gt": False}}, []),
-    ({"n": {"$gte": 1, "$lt": 2.5}}, ["one"]),
-    ({"n": {"$lte": 2.5}}, ["one", "two"]),
-    ({"n": {"$gt": "1"}}, ["three"]),
-    ({"text": {"$gte": "a", "$lt": "b"}}, ["two"]),
-    ({"nested": {"a": 1}}, ["one"]),
-    ({"nested": {"a": {"$gt": 0}}}, ["one", "two"]),
-    ({"nested": {"$eq": {"a": 2}}}, ["two"]),
-    ({"nested.a": 1}, ["one"]),
-    ({"nested.a.b": 1}, []),
-    ({"nested.x": 1}, []),
-    ({"nested.a": {"$gte": 2}}, ["two"]),
-    ({"a.b": 1}, ["three"]),
-    ({"tags": ["x", "y"]}, ["one"]),
-    ({"tags": ("x", "y")}, ["one"]),
-    ({"tags": ["x"]}, []),
-    ({"missing": {"$gt": 1}}, []),
-    ({"n": 1, "text": "b"}, ["one"]),
-    ({"n": 1, "text": "c"}, []),
-]  # fmt: skip
-
-
-def test_filters(store: DynamoDBStore) -> None:
-    store.batch([PutOp(NAMESPACE, key, value) for key, value in FILTERED.items()])
-    for wanted, expected in FOUND:
-        assert set(keys(store.search(NAMESPACE, filter=wanted))) == set(expected), wanted
 
 
 def test_limit_and_offset_count_after_the_filter_and_the_newest_is_first(store: DynamoDBStore) -> None:
