@@ -130,7 +130,7 @@ def test_a_file_for_the_gateway_alone_is_enough_beside_a_table(
 
 
 def test_without_the_extra_it_says_what_to_install(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "langgraph.checkpoint.dynamodb.gateway.authentication", None)
+    monkeypatch.setitem(sys.modules, "langgraph.checkpoint.dynamodb.gateway.settings", None)
     run("gateway", "--table", "threads", "--insecure").fails(4, f"pip install {requirement('gateway')}")
 
 

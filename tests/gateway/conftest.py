@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import httpx
@@ -121,3 +121,20 @@ async def send_as(gateway: Starlette, who: str, path: str, document: Any) -> htt
     headers = {"authorization": f"Bearer {who}", "content-type": "application/json"}
     async with client_of(gateway) as client:
         return await client.post(path, content=to_json(document, bytes_mode="base64"), headers=headers)
+
+
+def connection(headers: Mapping[str, str] | Iterable[tuple[str, str]] = (), **scope: Any) -> HTTPConnection:
+    """A request with these headers."""
+    given = headers.items() if isinstance(headers, Mapping) else headers
+    encoded = [(name.lower().encode(), value.encode()) for name, value in given]
+    whole = {
+        "type": "http",
+        "method": "GET",
+        "path": "/about",
+        "query_string": b"",
+        "scheme": "http",
+        "server": ("localhost", 80),
+        "client": ("127.0.0.1", 1),
+        **scope,
+    }
+    return HTTPConnection({**whole, "headers": encoded})

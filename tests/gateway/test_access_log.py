@@ -17,7 +17,7 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointerError
 from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, access_log
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError, problem_of
 from langgraph.checkpoint.dynamodb.observe.cloudwatch import BoundedTenants
-from tests.gateway.conftest import Lines, MakeApp, MakeClient, Script, found_bytes
+from tests.gateway.conftest import Lines, MakeClient, Script, found_bytes
 
 STATE = "what-nobody-may-see"
 KINDS = [
@@ -224,20 +224,6 @@ async def test_metrics_count_requests_errors_bytes_and_seconds(
     received = re.search(rf"{name}_received_bytes_total{{{endpoint}}} (\d+)", counted)
     assert received is not None
     assert int(received[1]) == 2 * len(f'{{"thread_id":"{STATE}"}}')
-
-
-async def test_what_is_no_request_is_left_to_the_framework(make_app: MakeApp) -> None:
-    sent: list[Any] = []
-
-    async def receive() -> Any:
-        return {"type": "websocket.connect"}
-
-    async def send(message: Any) -> None:
-        sent.append(message["type"])
-
-    scope = {"type": "websocket", "path": "/about", "headers": [], "query_string": b"", "subprotocols": []}
-    await make_app()(scope, receive, send)
-    assert sent == ["websocket.close"]
 
 
 async def test_requests_are_counted_by_tenant_and_those_of_many_under_one_name(

@@ -138,16 +138,6 @@ async def test_who_waits_for_much_is_not_overtaken_by_those_who_want_little() ->
     await hall.empty()
 
 
-async def test_a_newcomer_does_not_overtake_who_waits() -> None:
-    hall = Hall(total=2)
-    await hall.come("a1", "a2")
-    hall._leave["a1"].set()  # noqa: SLF001
-    await hall.come("a3")
-    await hall.go("a2", "a3")
-    assert hall.served == ["a1", "a2", "a3"]
-    await hall.empty()
-
-
 async def test_who_makes_others_wait_is_refused_before_them() -> None:
     hall = Hall(total=2, waiting_max=16)
     await hall.come("Z1", *(f"Aa{each}" for each in range(8)))

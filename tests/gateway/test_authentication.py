@@ -7,17 +7,16 @@ from typing import Any
 
 import pytest
 
+from langgraph.checkpoint.dynamodb._runtime.failures import is_of_this_machine
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.gateway import Principal
 from langgraph.checkpoint.dynamodb.gateway.authentication import (
     BearerTokens,
     anybody_on_this_machine,
     either,
-    is_of_this_machine,
 )
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
-from tests.gateway.conftest import MakeClient, Script, always
-from tests.gateway.connections import connection
+from tests.gateway.conftest import MakeClient, Script, always, connection
 
 ACME, OTHER = Principal("acme", "acme"), Principal("other", "other")
 

@@ -19,7 +19,7 @@ from jwt.algorithms import ECAlgorithm, OKPAlgorithm
 from langgraph.checkpoint.dynamodb.gateway import Principal
 from langgraph.checkpoint.dynamodb.gateway.authentication import JsonWebTokens, JwtOptions, KeySet, fetcher
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
-from tests.gateway.connections import connection
+from tests.gateway.conftest import connection
 from tests.support.http_stand_in import Answer, http_stand_in
 
 ISSUER, AUDIENCE = "https://issuer.example", "threads"

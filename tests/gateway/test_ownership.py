@@ -104,15 +104,6 @@ def test_new_threads_get_the_owner_and_lists_are_theirs(connect: Connect, side: 
     assert {each.thread_id for each in bob.threads().threads} == {"one", "two"}
 
 
-def test_a_prune_passes_over_what_does_not_exist(connect: Connect) -> None:
-    ada = connect("ada")
-    for step in (1, 2):
-        put(ada, "one", step)
-    ada.prune(["no such thread"])
-    ada.prune(["no such thread", "one"])
-    assert len(list(ada.list(thread_config("one")))) == 1
-
-
 # What they may not
 
 

@@ -15,8 +15,7 @@ from starlette.routing import Route
 from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, DynamoDBSaver
 from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, configured_gateway, settings
 from langgraph.checkpoint.dynamodb.gateway.settings import GatewayOptions, PrincipalsOfFile, load_options
-from tests.gateway.conftest import client_of
-from tests.gateway.connections import connection
+from tests.gateway.conftest import client_of, connection
 
 WORD = "a-token-of-128-bits"
 HASH = hashlib.sha256(WORD.encode()).hexdigest()

@@ -1,23 +1,30 @@
-"""Connections: kept between requests, opened anew after a fork and on every loop, and none left open in the end."""
+"""Connections: kept between requests, new after a fork and on every loop, closed in the end, and with certificates."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
 import os
+import ssl
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from langgraph.checkpoint.dynamodb import CheckpointerError
 from langgraph.checkpoint.dynamodb.errors import ThreadBusyError
+from langgraph.checkpoint.dynamodb.http import HttpCache, HttpCheckpointSaver, HttpStore
 from langgraph.checkpoint.dynamodb.http import transport as http_transport
 from langgraph.checkpoint.dynamodb.http.exchange import ServiceClock
 from langgraph.checkpoint.dynamodb.http.transport import GatewayTransport
-from tests.http.conftest import Echoed, Send, call
-from tests.support.http_stand_in import StandIn, problem
+from tests.http.conftest import QUICK, Echoed, Send, call
+from tests.support.certificates import write_certificate
+from tests.support.http_stand_in import DROPPED, StandIn, http_stand_in, problem
+from tests.support.loaded import loaded_by
 from tests.support.loop_ends import FORKED, check_end, every_end
+from tests.support.operations import Side, ask
 
 CALL, ECHOED = call({"a": 1}), Echoed({"a": 1})
 
@@ -165,3 +172,51 @@ async def use(transport, number):
 @every_end(FORKED)
 def test_nothing_is_left_open_after(gateway: StandIn, end: str) -> None:
     check_end(USE, end, gateway.address)
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> Path:
+    """Give a file with a key, and a certificate that nobody has signed but itself."""
+    return write_certificate(tmp_path / "gateway.pem")
+
+
+def test_certificates(certificate: Path, ask: Callable[..., Any]) -> None:
+    with http_stand_in(certificate) as gateway:
+        assert gateway.address.startswith("https://localhost:")
+        # It does not get better by waiting.
+        with pytest.raises(
+            CheckpointerError, match=r"no response .*CERTIFICATE_VERIFY_FAILED.*TLS certificate"
+        ) as caught:
+            ask(gateway.address, auth="token-1", retry_seconds=1000.0)
+        assert "token-1" not in str(caught.value)
+        assert gateway.asked == []
+        trusted = ssl.create_default_context(cafile=certificate)
+        assert ask(gateway.address, document={"a": 1}, client_options={"verify": trusted}) == {"a": 1}
+
+
+@pytest.mark.parametrize("kind", [HttpCheckpointSaver, HttpStore, HttpCache])
+def test_warming_up_asks_the_gateway_once_what_it_is(gateway: StandIn, kind: Any, side: Side) -> None:
+    gateway.always = DROPPED
+    with kind(gateway.address, **QUICK) as made:
+        ask(side, made, "warm_up")
+    assert [each.path for each in gateway.asked] == ["/about"]
+
+
+BASE = (
+    "import langgraph.checkpoint.base, langgraph.checkpoint.serde.encrypted, langchain_core.runnables.config"
+)
+MADE = "from langgraph.checkpoint.dynamodb.http import {name}; made = {name}('{url}', auth='token')"
+OF_AWS = {"boto3", "botocore", "aiobotocore", "aioboto3"}
+
+
+@pytest.mark.parametrize("name", ["HttpCheckpointSaver", "HttpStore", "HttpCache"])
+def test_a_client_is_made_without_what_takes_long_to_load(name: str) -> None:
+    loaded = loaded_by(MADE.format(name=name, url="https://gateway.example")) - loaded_by(BASE)
+    assert not loaded & (OF_AWS | {"fastapi", "starlette", "yaml"})
+
+
+@pytest.mark.parametrize("send", ["made.warm_up()", "import asyncio; asyncio.run(made.awarm_up())"])
+def test_a_request_loads_nothing_of_aws(gateway: StandIn, send: str) -> None:
+    loaded = loaded_by(f"{MADE.format(name='HttpCheckpointSaver', url=gateway.address)}; {send}")
+    assert "httpx" in loaded
+    assert not loaded & OF_AWS

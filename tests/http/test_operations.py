@@ -13,6 +13,7 @@ import pytest
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langgraph.checkpoint.dynamodb._format.codec import Codec
+from langgraph.checkpoint.dynamodb._format.items import partition_of
 from langgraph.checkpoint.dynamodb._operations.thread_lock import Attempt, hold_on
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Work, collected
 from langgraph.checkpoint.dynamodb.errors import (
@@ -24,7 +25,7 @@ from langgraph.checkpoint.dynamodb.errors import (
     ThreadLockLostError,
 )
 from langgraph.checkpoint.dynamodb.gateway import thread_calls
-from langgraph.checkpoint.dynamodb.gateway.opaque import Value
+from langgraph.checkpoint.dynamodb.gateway.opaque import SentValue, Value
 from langgraph.checkpoint.dynamodb.gateway.thread_calls import (
     ChannelHistory,
     CopiedTo,
@@ -36,7 +37,7 @@ from langgraph.checkpoint.dynamodb.gateway.thread_calls import (
 )
 from langgraph.checkpoint.dynamodb.http import operations
 from langgraph.checkpoint.dynamodb.http.exchange import Exchange, Inside, ServiceClock, asked_in
-from langgraph.checkpoint.dynamodb.http.operations import KnownCheckpoints
+from langgraph.checkpoint.dynamodb.http.operations import Known, KnownCheckpoints
 from langgraph.checkpoint.dynamodb.http.saver import GatewayHolder
 from langgraph.checkpoint.dynamodb.http.service import Service, ask, loaded
 from tests.support.checkpoints import checkpoint_of, thread_config
@@ -216,3 +217,35 @@ def test_requests_of_a_thread_go_to_one_process() -> None:
     assert isinstance(step, Call)
     headers = Exchange("https://gateway.example", step, 0.0, ServiceClock(30.0)).request()["headers"]
     assert headers["X-Thread"] == sha256(b"acme/1").hexdigest()[:16]
+
+
+def known(size_bytes: int = 1) -> Known:
+    """A checkpoint with a value of this size."""
+    return Known("1", {"x": 1}, {"x": SentValue("bytes", bytes(size_bytes))})
+
+
+def test_the_least_recently_used_is_forgotten() -> None:
+    memory = KnownCheckpoints(20_000)
+    places = [partition_of(f"thread {number}") for number in range(4)]
+    for each in places[:2]:
+        memory.remember(each, known(8000))
+    assert memory.newest(places[0]) == known(8000)
+    memory.remember(places[2], known(8000))
+    assert [memory.newest(each) != Known() for each in places] == [True, False, True, False]
+    # A new entry takes the place of the one before.
+    memory.remember(places[2], known(8100))
+    assert memory.newest(places[0]) == known(8000)
+    # One for which there is no room drops no other.
+    memory.remember(places[3], known(30_000))
+    assert [memory.newest(each) != Known() for each in places] == [True, False, True, False]
+
+
+def test_a_thread_is_forgotten_with_all_its_namespaces() -> None:
+    memory = KnownCheckpoints(20_000)
+    places = [partition_of("a"), partition_of("a", "inner"), partition_of("b")]
+    for each in places:
+        memory.remember(each, known())
+    memory.forget_thread("a")
+    assert [memory.newest(each) for each in places] == [Known(), Known(), known()]
+    memory.forget_thread()
+    assert memory.newest(places[2]) == Known()

@@ -6,7 +6,7 @@ import contextlib
 import ssl
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -14,9 +14,6 @@ from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
 from tests.conftest import Closed
 from tests.support.gateway_service import gateway_service
-
-if TYPE_CHECKING:
-    pass
 
 MakeRemote = Callable[..., HttpCheckpointSaver]
 Serve = Callable[..., str]

@@ -130,15 +130,19 @@ def has_no_response(error: Exception) -> bool:
     return isinstance(error, (ConnectionError, HTTPClientError))
 
 
+def is_of_this_machine(host: str) -> bool:
+    """Tell whether a name or an address always means this machine."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
 def _refused_here(error: Exception) -> str | None:
     """Return the address on this machine where nothing listens, if that is why a request failed."""
     details = getattr(error, "kwargs", {})
     address = str(details.get("endpoint_url", ""))
-    host = urlsplit(address).hostname or ""
-    try:
-        is_here = host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return None
+    is_here = is_of_this_machine(urlsplit(address).hostname or "")
     cause: BaseException | None = details.get("error")
     while cause is not None:
         if is_here and isinstance(cause, OSError) and cause.errno == ECONNREFUSED:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .._runtime.failures import is_of_this_machine
 from ..version import requirement
 from . import CommandError, Exit
 from .context import CommandContext
@@ -70,8 +71,7 @@ def gateway(
 
 def _application(context: CommandContext, host: str, *, insecure: bool) -> Starlette:
     try:
-        from ..gateway.authentication import is_of_this_machine  # noqa: PLC0415 - an extra.
-        from ..gateway.settings import load_options  # noqa: PLC0415
+        from ..gateway.settings import load_options  # noqa: PLC0415 - an extra.
     except ModuleNotFoundError as error:
         msg = f"{error.name} is not installed; pip install {requirement('gateway')}"
         raise CommandError(Exit.CONFIGURATION, msg) from error

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
-import ipaddress
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -22,6 +21,7 @@ from pydantic import BeforeValidator, Field
 from starlette.requests import HTTPConnection
 
 from .._format.limits import TENANT_PATTERN
+from .._runtime.failures import is_of_this_machine
 from ..config.fields import Options, split
 from ..errors import CheckpointerError, CheckpointerInputError
 from .problems import ProblemError, forbidden, unauthenticated
@@ -65,14 +65,6 @@ def _is_forwarded(request: HTTPConnection) -> bool:
     )
     # nginx adds no header by default, but it speaks HTTP/1.0, which none of our clients do.
     return names_a_proxy or request.scope.get("http_version") == "1.0"
-
-
-def is_of_this_machine(host: str) -> bool:
-    """Tell whether a name or an address always means this machine."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def bearer_token(request: HTTPConnection) -> str | None:

@@ -215,18 +215,17 @@ async def served(
     """Run the function of an endpoint, as far as the threads exist that its arguments name, and are the owner's."""
     owner = it.who.owner_name
     created = None if endpoint.creates is None else getattr(arguments, endpoint.creates)
+    if owner is not None:
+        it = replace(it, storage=replace(it.storage, owner=owner))
     for _ in range(ATTEMPTS_MAX):
-        serving = it
         if owner is not None and named:
             # It may create a thread, so it has the same deadline as what follows.
             pins = await run(admitted(it.storage, owner, named, created), "check_owner")
             if endpoint.absent is not None and not pins.keys() >= {*named}:
                 return endpoint.absent(arguments)
-            serving = replace(it, storage=replace(it.storage, owner=owner), pins=pins)
-        elif owner is not None:
-            serving = replace(it, storage=replace(it.storage, owner=owner))
+            it = replace(it, pins=pins)
         try:
-            return await run(endpoint.operation(serving, arguments), endpoint.event)
+            return await run(endpoint.operation(it, arguments), endpoint.event)
         except PinnedEpochError:
             continue
     raise ThreadBusyError("the thread was deleted or pruned at every attempt; try again when that has ended")

@@ -12,7 +12,6 @@ The options are checked here before anything is opened. Messages say what to pas
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import os
 import time
 import weakref
@@ -26,6 +25,7 @@ import httpx
 from typing_extensions import override
 
 from .._format.limits import POOL_CONNECTIONS, RETRY_SECONDS, THREADED_WORK_BYTES
+from .._runtime.failures import is_of_this_machine
 from .._runtime.fork import without_forks
 from .._runtime.loops import Connections, LoopConnections
 from .._runtime.options import check_flag, check_seconds
@@ -69,7 +69,7 @@ def checked_url(value: Any, *, has_auth: bool, allow_http: bool) -> str:
     if parts.username is not None or "?" in value or "#" in value:
         msg = "url has a user, a password, a query or a fragment in it; remove them, and pass credentials as auth="
         raise CheckpointerInputError(msg)
-    if has_auth and parts.scheme == "http" and not allow_http and not _is_here(parts.hostname):
+    if has_auth and parts.scheme == "http" and not allow_http and not is_of_this_machine(parts.hostname):
         msg = (
             f"url is {value}, where everybody on the way could read what auth= gives; use https, or pass"
             " allow_http=True where the network is your own"
@@ -88,15 +88,6 @@ def _parts(value: Any) -> SplitResult | None:
     except ValueError:
         return None
     return parts
-
-
-def _is_here(host: str) -> bool:
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def check_prefix(value: Any) -> None:
