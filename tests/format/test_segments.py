@@ -187,10 +187,6 @@ def test_the_parents_pieces_come_first_even_where_content_would_not_cut() -> Non
     assert pieces[0] == sealed_end
 
 
-def test_a_run_of_one_byte_is_cut_at_the_upper_bound() -> None:
-    assert {len(piece) for piece in _pieces(b"u" * 60_000)} == {SEGMENT_BYTES_MIN + CUT_RANGE_BYTES}
-
-
 @given(st.integers(0, 5_000), st.sampled_from([INDEX_GROUP, HEAD_IDS_MAX]))
 def test_folded_ids_are_few_and_expand_to_what_they_were(count: int, limit: int) -> None:
     random, contents = Random(count), dict[bytes, bytes]()

@@ -22,11 +22,6 @@ def flip(name: str, position: int = -1) -> Damage:
     return flipped
 
 
-def cut(name: str, size: int) -> Damage:
-    """Leave the first bytes of an attribute only."""
-    return lambda item: {name: {"B": item[name]["B"][:size]}}
-
-
 def replace(name: str, value: dict[str, Any] | None) -> Damage:
     """Give an attribute another value, or none."""
     return lambda _: {name: value}

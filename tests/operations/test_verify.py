@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace as replace_fields
 from typing import Any
 
 import pytest
@@ -107,44 +106,6 @@ def test_damage_is_found_and_said(harness: Harness, sk: str, how: Damage, said: 
     found = verified(harness)
     assert not found.is_sound
     assert any(said in message for message in found.messages), found.messages
-
-
-@pytest.mark.parametrize(
-    ("sk", "missing"),
-    [
-        ("C#2#", "epoch"),
-        ("C#2#", "body"),
-        ("C#2#", "v"),
-        ("C#2#", "metadata"),
-        ("C#2#", "expires_at"),
-        ("C#2#", "alive_until"),
-        ("C#2#", "ttl_seconds"),
-        *(("C#2#W#task", each) for each in ("writes", "writes_epoch", "special_3", "order", "created_at")),
-        ("S#", "created_at"),
-        ("S#", "data"),
-        ("N#", "registered"),
-        ("T", "epoch"),
-        ("T", "active_day"),
-        ("T", "about"),
-    ],
-)
-def test_an_attribute_that_is_gone_is_damage(harness: Harness, sk: str, missing: str) -> None:
-    described = replace_fields(harness.process(1000).storage, owner_from="user_id")
-    process = Process(harness, described)
-    harness.run(process.put("1", {"a": noise(60_000)}, user_id="ada"))
-    conversation(harness, process)
-    assert verified(harness).is_sound
-    damage(harness, sk, replace(missing, None))
-    found = verified(harness)
-    assert not found.is_sound
-    assert any(missing in message for message in found.messages), found.messages
-
-
-def test_writes_that_have_no_attribute_of_theirs_are_damage(harness: Harness) -> None:
-    process = conversation(harness)
-    harness.run(process.put_writes("2", [("a", 1)], "small"))
-    damage(harness, "C#2#W#small", replace("writes", None))
-    assert any("writes or special_1" in message for message in verified(harness).messages)
 
 
 def test_a_segment_that_is_gone_is_damage(harness: Harness) -> None:

@@ -236,19 +236,6 @@ def test_a_record_with_a_text_as_namespace_is_not_imported(store: DynamoDBStore,
     assert store.list_namespaces() == [NAMESPACE]
 
 
-def test_the_message_names_what_is_no_json(store: DynamoDBStore) -> None:
-    with pytest.raises(
-        CheckpointSerializationError, match=r"value of memory 'k'\.at\[1\] is a builtins\.set"
-    ):
-        store.put(("a",), "k", {"at": [1, {2}]})
-    for value in ({"a": "\ud800"}, {"\ud800": 1}, {"n": 2**70}):
-        with pytest.raises(CheckpointSerializationError):
-            store.put(("a",), "k", value)
-    assert store.get(("a",), "k") is None
-    with pytest.raises(CheckpointSerializationError, match="has the key 1"):
-        store.put(("a",), "k", {"at": {1: 2}})
-
-
 def nested(levels: int, *, in_lists: bool) -> Any:
     """Return a dict that is so deep, with lists or dicts in it."""
     value: Any = 1
