@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -139,6 +139,22 @@ def test_the_ancestor_that_a_body_is_rebuilt_from_is_text() -> None:
     raw = ormsgpack.packb(_raw_body(head, 6, {"log": "0", "other": 1}))
     with pytest.raises(CheckpointCorruptionError, match=r"writes \(int instead of text\)"):
         content.read_body(CODEC, _with_body(head, StoredValue("", (), ((0, raw),)), (A, B)), CONTENTS)
+
+
+@dataclass
+class _Made:
+    field: int
+
+
+def test_a_body_makes_no_types() -> None:
+    """Whatever types a reader allows."""
+    codec, head = Codec(JsonPlusSerializer(allowed_msgpack_modules=True)), _head()
+    raw = ormsgpack.packb(_raw_body(head, 3, _dumped({"made": _Made(7)})))
+    body = content.read_body(codec, _with_body(head, StoredValue("", (), ((0, raw),)), (A, B)), CONTENTS)
+    assert body.checkpoint["made"] != _Made(7)
+    packed = content.pack_typed("msgpack", _dumped({"made": _Made(7)}))
+    for plain in (True, False):
+        assert (content.unpack_object(codec, KEY, packed, plain=plain) == {"made": _Made(7)}) != plain
 
 
 def _sealed(name: str, raw: bytes) -> Item:

@@ -77,18 +77,6 @@ def _changed(before: list[Chunk], after: bytes) -> tuple[list[int], list[int]]:
     return gone, [len(each.content) for each in pieces if each.digest not in old]
 
 
-@given(st.binary(max_size=100), st.integers(0, 60_000) | st.integers(60_000, 900_000))
-def test_a_split_value_is_the_value(unit: bytes, size: int) -> None:
-    data = (unit * (size // max(1, len(unit)) + 1))[:size]
-    pieces, tail = split(data, PREAMBLE_BYTES, [])
-    assert data[:PREAMBLE_BYTES] + b"".join(each.content for each in pieces) + tail == data
-    left = len(data) - PREAMBLE_BYTES
-    for each in pieces:
-        assert 0 <= len(each.content) - _least(left) <= CUT_RANGE_BYTES
-        left -= len(each.content)
-    assert len(tail) <= SEGMENT_BYTES_MIN + CUT_RANGE_BYTES
-
-
 @pytest.mark.parametrize(
     "data",
     [os.urandom(300_000), _text(1, 300_000), os.urandom(150_000).hex().encode()],
@@ -100,13 +88,6 @@ def test_pieces_of_usual_data_lie_between_the_bounds(data: bytes) -> None:
         at_bound += len(each) == _least(left) + CUT_RANGE_BYTES
         left -= len(each)
     assert at_bound <= len(pieces) / 4
-
-
-def test_what_is_large_is_cut_into_few_pieces_and_its_end_into_small_ones() -> None:
-    pieces = [len(each) for each in _pieces(_text(1, 10_000_000))]
-    assert len(pieces) <= 10_000_000 / LARGE_SEGMENT_BYTES_MIN + 30
-    assert min(pieces[:200]) >= LARGE_SEGMENT_BYTES_MIN
-    assert max(pieces[-5:]) <= SEGMENT_BYTES_MIN + CUT_RANGE_BYTES
 
 
 def test_an_edit_of_a_large_piece_makes_small_ones_of_it() -> None:

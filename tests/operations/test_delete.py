@@ -10,6 +10,7 @@ from itertools import count
 import pytest
 
 from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.pricing import item_bytes, read_units, write_units
 from langgraph.checkpoint.dynamodb._operations.delete import foresee_prune, prune_thread
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, interrupted
 from tests.support.checkpoints import noise
@@ -20,7 +21,7 @@ def _fill(process: Process) -> None:
     for namespace in ("", "inner"):
         for number, parent in (("1", None), ("2", "1")):
             values = {"big": noise(20_000, int(number))}
-            process.harness.run(process.put(number, values, parent, namespace=namespace))
+            process.harness.run(process.put(number, values, parent, namespace=namespace, run_id=number))
         process.harness.run(process.put_writes("1", [("channel", 1)], namespace=namespace))
 
 
@@ -76,8 +77,25 @@ def test_a_prune_deletes_as_many_checkpoints_as_were_counted(age: str) -> None:
     process = harness.process()
     _fill(process)
     harness.run(process.put("3", {"big": 1}, "2"))
-    before = heads()
-    counted = harness.run(foresee_prune(process.storage, THREAD, 1, is_old)).checkpoints
+    before, stored = heads(), {str(items.key_of(each)): each for each in harness.model.items()}
+    forecast = harness.run(foresee_prune(process.storage, THREAD, 1, is_old))
     assert heads() == before
     harness.run(prune_thread(process.storage, THREAD, 1, is_old))
-    assert counted == before - heads() > 0
+    assert forecast.checkpoints == before - heads() > 0
+    left = {str(items.key_of(each)): each for each in harness.model.items()}
+    changed = [each for key, each in stored.items() if left.get(key) != each and items.sort_key(each) != "T"]
+    # The index of runs costs too. The forecast is of about what it costs: the thread item has a few units.
+    indexed = sum("run_id" in each for key, each in stored.items() if key not in left)
+    assert 5 <= forecast.write_units - indexed - sum(write_units(item_bytes(each)) for each in changed) <= 7
+    # Both looks read all, the second one without the checkpoints that are gone.
+    gone = [each for key, each in stored.items() if key not in left and items.sort_key(each)[0] == "C"]
+    reads = 0.0
+    for pk in ("t#", "t#inner"):
+        sizes = [
+            item_bytes(each)
+            for each in stored.values()
+            if each["PK"]["S"] == pk and each["SK"]["S"][0] in "CS"
+        ]
+        less = sum(item_bytes(each) for each in gone if each["PK"]["S"] == pk)
+        reads += read_units(sum(sizes), consistent=True) + read_units(sum(sizes) - less, consistent=True)
+    assert forecast.read_units == reads + 2

@@ -8,7 +8,7 @@ import pytest
 
 from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments, find
+from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments, find, open_cached
 from tests.support.checkpoints import noise
 from tests.support.harness import THREAD, Harness, Process
 
@@ -65,3 +65,14 @@ def test_the_cache_serves_what_is_seen_to_be_committed_and_nothing_else(harness:
     other = LoadedSegments(PARTITION.pk, protocol.next_epoch(cached.epoch or b""))
     assert harness.begin(other.read_all(process.storage, checkpoint)).trace() != []
     assert not other.is_committed
+
+
+def test_what_is_cached_under_an_epoch_is_opened_without_a_request(harness: Harness) -> None:
+    process = harness.process()
+    process.get("1")
+    epoch = items.binary(harness.items("C#")["C#1#"], items.EPOCH)
+    found = open_cached(process.storage, PARTITION, epoch, [*_named(harness), bytes(8)])
+    loaded = LoadedSegments(PARTITION.pk)
+    harness.run(loaded.read(process.storage, _named(harness)))
+    assert found == loaded.contents != {}
+    assert open_cached(process.storage, PARTITION, b"other", _named(harness)) == {}

@@ -8,10 +8,17 @@ import pytest
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
 from langgraph.checkpoint.dynamodb import CheckpointCorruptionError
+from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS, ORPHAN_SECONDS
 from langgraph.checkpoint.dynamodb._operations.put import put
-from langgraph.checkpoint.dynamodb._operations.verify import Verification, repair_thread, verify_thread
+from langgraph.checkpoint.dynamodb._operations.verify import (
+    Verification,
+    repair_thread,
+    scan_partitions,
+    verify_thread,
+)
+from langgraph.checkpoint.dynamodb._runtime.steps import collected
 from langgraph.checkpoint.dynamodb.protocol import findable_until, kept_from
 from tests.operations.damage import Damage, damage, flip, replace
 from tests.support.checkpoints import METADATA, checkpoint_of, noise, thread_config
@@ -106,6 +113,18 @@ def test_damage_is_found_and_said(harness: Harness, sk: str, how: Damage, said: 
     found = verified(harness)
     assert not found.is_sound
     assert any(said in message for message in found.messages), found.messages
+
+
+def test_a_scan_finds_each_partition(harness: Harness) -> None:
+    run = harness.begin(collected(scan_partitions(harness.process().storage)))
+    assert [call.params["Segment"] for call in run.calls] == list(range(8))
+    assert {call.params["TotalSegments"] for call in run.calls} == {8}
+    assert {call.params["ProjectionExpression"] for call in run.calls} == {"#pk"}
+    page, empty = ({"Items": [items.key(f"{each}#", "T") for each in found]} for found in ("aba", ""))
+    run.go_on([{**page, "LastEvaluatedKey": items.key("a#", "T")}, page, *[empty] * 6])
+    assert [call.params["Segment"] for call in run.calls] == [0]
+    run.go_on([empty])
+    assert run.finish() == [(["a#", "b#"], 6), ([], 0)]
 
 
 def test_a_segment_that_is_gone_is_damage(harness: Harness) -> None:
