@@ -1,8 +1,9 @@
-"""README, docs/tutorial.md and docs/using.md are right: their programs and commands run in their order."""
+"""The programs and commands of README, docs/tutorial.md, docs/using.md and the pages beside it run in their order."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import runpy
 import shlex
@@ -45,8 +46,8 @@ def folder(client: DynamoDBClient, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     """
     monkeypatch.chdir(tmp_path)
     yield tmp_path
-    if TABLE in client.list_tables()["TableNames"]:
-        client.delete_table(TableName=TABLE)
+    for table in {TABLE, "other-table"} & {*client.list_tables()["TableNames"]}:
+        client.delete_table(TableName=table)
 
 
 @pytest.fixture
@@ -167,3 +168,23 @@ def test_the_programs_of_docs_using_continue_readmes(
     said, *listed = capsys.readouterr().out.splitlines()
     assert said == "You have said: Hello"
     assert [each.split()[0] for each in listed] == ["4", "3", "2"]
+
+
+@pytest.mark.engines("dynamodb-local")
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("page", ["configuration", "encrypt", "memory", "retention", "threads"])
+def test_the_programs_of_a_page_run(
+    page: str, engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint_url)
+    monkeypatch.setenv("LANGGRAPH_AES_KEY", "0123456789abcdef")
+    monkeypatch.setattr(sys, "argv", ["agent.py"])
+    configured = {"type": "dynamodb", "config": {"table_name": TABLE}}
+    (tmp_path / "agent.yaml").write_text(json.dumps({"checkpointer": configured}))
+    names: dict[str, Any] = {"embed": lambda texts: [[1.0] * 1536 for _ in texts]}
+    programs = [each for each in blocks(read(f"docs/{page}.md"), "python") if "gateway.example" not in each]
+    assert programs
+    for text in (README_AGENT.replace(ENDPOINT, engine.endpoint_url), *programs):
+        # There is no model here.
+        program = text.replace('"openai:text-embedding-3-small"', "embed")
+        exec(compile(program, page, "exec"), names)  # noqa: S102  # Our own documents' programs.
