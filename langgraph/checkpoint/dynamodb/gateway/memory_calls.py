@@ -60,7 +60,7 @@ _LISTED_MAX = 10_000
 
 
 @dataclass
-class Room:
+class ResponseRoom:
     """The room for results in one response. The last result may exceed it by its own size."""
 
     bytes_max: int
@@ -240,7 +240,7 @@ def batch(it: Serving, ops: Annotated[tuple[StoreOp, ...], Field(max_length=MANY
     """Run operations: first the reads, and then the puts, if the results of all reads fit into the response."""
     for op in ops:
         check_right(it.who, "write" if isinstance(op, StorePut) else "read")
-    reading = _Reading(it.store.counting(it.held), Room(it.response_bytes))
+    reading = _Reading(it.store.counting(it.held), ResponseRoom(it.response_bytes))
     reads_: dict[int, Callable[[], Op[Any]]] = {}
     puts: dict[Any, _Put] = {}
     for position, op in enumerate(ops):
@@ -318,7 +318,7 @@ class _Reading:
     """The reads of one request, as far as their results fit into a response."""
 
     storage: StoreStorage
-    room: Room
+    room: ResponseRoom
     results: dict[int, StoreResult] = field(default_factory=dict)
     has_rest: bool = False
     wanted: list[Address] = field(default_factory=list)

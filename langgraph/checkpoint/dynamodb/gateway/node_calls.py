@@ -18,7 +18,7 @@ from .._format.pricing import item_bytes
 from .._runtime.steps import Op, work
 from ..errors import CheckpointerConfigurationError, CheckpointerError
 from .call import MANY_MAX, Argument, Bytes, Response, named_by, serve
-from .memory_calls import Recent, Room
+from .memory_calls import Recent, ResponseRoom
 from .opaque import OpaqueValue, Value, opaque_storage
 from .serving import Serving, check_begins
 
@@ -94,7 +94,7 @@ def get(it: Serving, keys: Annotated[tuple[NodeKey, ...], Field(max_length=MANY_
     values: list[Value | None] = [None] * len(keys)
     refused: list[Refused] = []
     left: list[int] = []
-    room = Room(it.response_bytes)
+    room = ResponseRoom(it.response_bytes)
     for start in range(0, len(keys), _READ_AT_ONCE):
         group = range(start, min(start + _READ_AT_ONCE, len(keys)))
         if room.is_full():

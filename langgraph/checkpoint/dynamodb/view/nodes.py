@@ -96,7 +96,7 @@ class Node(TypedDict):
 
 @dataclass
 class Room:
-    """What is left of a document's bounds, for all of its values together."""
+    """The bounds of a document, as far as its values have left them."""
 
     nodes: int = NODES_MAX
     characters: int = CHARACTERS_MAX
