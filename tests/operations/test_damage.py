@@ -106,13 +106,6 @@ def test_a_deleted_segment_is_an_error_that_names_the_checkpoint(harness: Harnes
     _assert_no_reading_succeeds(harness, CheckpointCorruptionError, message)
 
 
-def test_a_change_of_readable_metadata_is_found(harness: Harness) -> None:
-    _fill(harness)
-    damage(harness, HEAD, lambda head: {"metadata": {"S": head["metadata"]["S"].replace("loop", "fork")}})
-    with pytest.raises(CheckpointCorruptionError, match=r"SK='C#2#' is damaged: .*metadata"):
-        harness.process().get("2")
-
-
 def test_damaged_metadata_that_were_sealed_are_found_when_they_are_filtered_by(harness: Harness) -> None:
     _fill(harness, **SEALED)
     damage(harness, HEAD, flip("sealed_metadata"))

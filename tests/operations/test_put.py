@@ -49,17 +49,16 @@ def _grow_old(harness: Harness, process: Process) -> None:
     harness.now += 0.9 * TTL_SECONDS
 
 
-def test_a_new_channel_is_stored_though_its_version_is_old(harness: Harness, process: Process) -> None:
+@pytest.mark.parametrize(
+    ("values", "new"), [({"x": "new", "y": "old"}, ("x",)), ({"x": "old", "y": "old", "z": 1}, ())]
+)
+def test_a_channel_that_is_new_by_its_version_or_by_name_is_stored(
+    harness: Harness, process: Process, values: dict[str, Any], new: tuple[str, ...]
+) -> None:
     """Two branches of a thread may give the same version to different values."""
     harness.run(process.put("1", {"x": "old", "y": "old"}))
-    harness.run(process.put("2", {"x": "new", "y": "old"}, "1", ("x",)))
-    assert harness.process().values("2") == {"x": "new", "y": "old"}
-
-
-def test_a_channel_of_another_version_is_stored_though_not_new(harness: Harness, process: Process) -> None:
-    harness.run(process.put("1", {"x": "old"}))
-    harness.run(process.put("2", {"x": "old", "y": "given"}, "1", ()))
-    assert harness.process().values("2") == {"x": "old", "y": "given"}
+    harness.run(process.put("2", values, "1", new))
+    assert harness.process().values("2") == values
 
 
 def test_a_value_that_its_parent_lacks_is_stored_all_the_same(harness: Harness, process: Process) -> None:
