@@ -1,0 +1,161 @@
+"""Memories, request by request: what a put replaces, when a read renews, and how long a partition is registered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from langgraph.checkpoint.dynamodb import CheckpointCorruptionError
+from langgraph.checkpoint.dynamodb._format import items
+from langgraph.store.dynamodb.keys import Address, address_of, entry_partition
+from langgraph.store.dynamodb.memory_items import Expected
+from langgraph.store.dynamodb.partitions import narrower, stay_registered, unregister
+from langgraph.store.dynamodb.put import NewMemory, Times, put_all
+from langgraph.store.dynamodb.reads import get, in_microseconds, moment, renew
+from langgraph.store.dynamodb.resources import StoreStorage
+from tests.support.checkpoints import noise
+from tests.support.harness import Harness
+
+
+def _storage(harness: Harness) -> StoreStorage:
+    base = harness.process().storage
+    return StoreStorage(codec=base.codec, table=base.table, clock=base.clock, rng=base.rng)
+
+
+def _at(*labels: str) -> Address:
+    return address_of(labels[:-1], labels[-1])
+
+
+def _put(harness: Harness, address: Address, value: dict[str, Any] | None, **options: Any) -> Any:
+    [outcome] = harness.run(put_all(_storage(harness), [NewMemory(address, value, **options)], [[]]))
+    return outcome
+
+
+@pytest.fixture
+def harness() -> Harness:
+    """A table with two memories."""
+    harness = Harness()
+    for number, place in ((1, _at("a", "b", "1")), (2, _at("z", "b", "6"))):
+        _put(harness, place, {"n": number})
+        harness.now += 1
+    return harness
+
+
+@pytest.mark.parametrize(
+    ("prefix", "under", "both"),
+    [((), (), ()), (("a",), (), ("a",)), (("a",), ("a", "b"), ("a", "b")), (("a", "c"), ("a", "b"), None)],
+)
+def test_two_prefixes_have_what_is_under_both(prefix: Any, under: Any, both: Any) -> None:
+    assert narrower(prefix, under) == narrower(under, prefix) == both
+
+
+def _entry(harness: Harness) -> Any:
+    return next(
+        (each for each in harness.model.items() if each["SK"]["S"] == "P#b/" and each["PK"]["S"][0] == "z"),
+        None,
+    )
+
+
+def test_a_partition_is_registered_until_nothing_lives_in_it(harness: Harness) -> None:
+    pk, storage = _at("z", "b", "6").pk, _storage(harness)
+    storage.registered[pk] = harness.now
+    harness.run(unregister(storage, pk, harness.now))
+    assert _entry(harness) is not None
+    _put(harness, _at("z", "b", "6"), None)
+    # One that was registered later stays.
+    harness.run(unregister(storage, pk, 0))
+    assert (_entry(harness) is not None, pk in storage.registered) == (True, True)
+    # A put comes between the mark and the last look.
+    run = harness.begin(unregister(storage, pk, harness.now))
+    run.until(lambda call: call.method == "update_item")
+    run.go_on()
+    _put(harness, _at("z", "b", "7"), {})
+    run.finish()
+    assert "leaving" not in _entry(harness)
+    _put(harness, _at("z", "b", "7"), None)
+    harness.run(unregister(storage, pk, harness.now))
+    assert (_entry(harness), pk in storage.registered) == (None, False)
+    harness.run(stay_registered(storage, pk))
+    assert _entry(harness) is not None
+    assert pk in storage.registered
+    assert entry_partition(_entry(harness)) == pk
+
+
+@pytest.mark.parametrize(
+    ("expected", "times", "is_stored"),
+    [
+        (None, None, True),
+        (Expected(None), None, False),
+        (Expected("other"), None, False),
+        (None, Times(1, 2, None), False),
+        (None, Times(1, 10**17, None), True),
+    ],
+)
+def test_a_put_stores_over_what_it_expects(
+    harness: Harness, expected: Expected | None, times: Times | None, *, is_stored: bool
+) -> None:
+    address = _at("a", "b", "1")
+    large: Sequence[dict[str, Any]] = ({"n": "new"}, {"n": noise(150_000).hex()})
+    for value in large:
+        assert (_put(harness, address, value, expected=expected, times=times) is not None) == is_stored
+        times = times and Times(1, times.updated_us + 1, None)
+        [loaded] = harness.run(get(_storage(harness), [address]))
+        assert loaded is not None
+        assert loaded.value["n"] == (value["n"] if is_stored else 1)
+    # No segments are left of what was replaced, or not stored.
+    assert bool([each for each in harness.model.items() if each["SK"]["S"].startswith("S#")]) == is_stored
+    assert loaded is not None
+    for kept in ({"expected": Expected(loaded.memory.revision)}, {}):
+        assert _put(harness, address, {"n": 2} if kept else None, **kept) is not None
+    assert not [each for each in harness.model.items() if each["SK"]["S"].startswith("S#")]
+    assert harness.run(get(_storage(harness), [address])) == [None]
+    assert _put(harness, address, {}, expected=Expected(None)) is not None
+
+
+def test_a_memory_is_renewed_once_a_tenth_of_its_ttl_has_gone(harness: Harness) -> None:
+    address = _at("t", "u", "k")
+    _put(harness, address, {"n": noise(150_000).hex()}, ttl_seconds=1000)
+    begun = harness.now
+
+    def expiries() -> tuple[float, float]:
+        parts = [each for each in harness.model.items() if each["PK"]["S"] == address.pk]
+        ends = {each["SK"]["S"][:2]: items.number(each, "expires_at") or 0 for each in parts}
+        return ends["M#"] - begun, ends["S#"] - begun
+
+    def read() -> None:
+        storage = _storage(harness)
+        [loaded] = harness.run(get(storage, [address]))
+        assert loaded is not None
+        harness.run(renew(storage, [loaded.memory]))
+
+    assert expiries() == (1000, 3000)
+    for seconds, ends in (
+        (100, (1000, 3000)),
+        (101, (1101, 3000)),
+        (1100, (2100, 3000)),
+        (2050, (3050, 5050)),
+    ):
+        harness.now = begun + seconds
+        read()
+        assert expiries() == ends
+    harness.now = begun + 3050
+    assert harness.run(get(_storage(harness), [address])) == [None]
+
+
+def test_times_are_microseconds_of_the_epoch() -> None:
+    assert in_microseconds(moment(1_700_000_000_123_456)) == 1_700_000_000_123_456
+    assert in_microseconds(moment(5).replace(tzinfo=None)) == 5
+
+
+def test_a_memory_that_lost_its_segments_is_damage(harness: Harness) -> None:
+    address = _at("a", "b", "1")
+    _put(harness, address, {"n": noise(150_000).hex()})
+    for each in harness.model.items():
+        if each["SK"]["S"].startswith("S#"):
+            harness.remove(each)
+    with pytest.raises(
+        CheckpointCorruptionError, match=r"^item PK='a/b/%M#' .* segments that it needs are not in"
+    ):
+        harness.run(get(_storage(harness), [address]))
