@@ -153,6 +153,7 @@ WRONG: Mapping[str, Wrong] = {
         "give": [3, {"embed": embed}, {"dims": 2}],
         "dims=0; give the number": [_INDEX | {"dims": 0}],
         'no "embed"; give': [_INDEX | {"embed": None}],
+        "cannot be loaded": [_INDEX | {"embed": "nobody:model"}],
         "no option 'text_fields'; use one of": [_INDEX | {"text_fields": []}],
         "distance_type='hamming'; give one of": [_INDEX | {"distance_type": "hamming"}],
         "search='approximate'; give": [_INDEX | {"search": "approximate"}],

@@ -224,7 +224,7 @@ class Embedder:
             config: LangGraph's options, `distance_type`, and `search`.
 
         Raises:
-            CheckpointerInputError: It lacks `embed` or `dims`, or has an option that cannot be used.
+            CheckpointerInputError: It lacks `embed` or `dims`, or has an option that cannot be used or loaded.
         """
         given: object = config
         if not isinstance(given, Mapping):
@@ -243,7 +243,12 @@ class Embedder:
             raise CheckpointerInputError(msg)
         self.config = config
         self.dims = dims
-        self.embeddings: Embeddings = ensure_embeddings(embed)
+        try:
+            self.embeddings: Embeddings = ensure_embeddings(embed)
+        except Exception as error:
+            raise CheckpointerInputError(
+                f"index has embed={embed!r}, which cannot be loaded: {error}"
+            ) from error
         self._fields = _paths(config.get("fields"), "index has fields=") or [_WHOLE]
         self.distance: Distance = config.get("distance_type", "cosine")
         if self.distance not in DISTANCES:
