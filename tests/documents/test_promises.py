@@ -87,7 +87,7 @@ PROMISES = {
         "see or delete another tenant's part of a run": "test_by_run_a_tenant_hears_of_its_own_damage_only",
         "reach another user's thread": "test_a_thread_that_becomes_another_s_in_between_is_refused",
         "reach the table": "test_a_request_reaches_its_tenants_partitions_only",
-        "A test attacks a service": "test_an_attack_leaves_memory_bounded_and_another_tenant_served",
+        "A test attacks a service": "test_an_attack_leaves_memory_and_another_tenants_time_bounded",
         "impersonate somebody by a header": "test_nothing_but_a_token_says_who_asks",
         "A key in the service": "test_the_key_of_the_service_encrypts_what_is_cached",
     },

@@ -1,4 +1,4 @@
-"""Attacks by one tenant: the service's memory stays bounded, and another tenant is served meanwhile."""
+"""Attacks by one tenant: the service's memory stays bounded, and another tenant is served almost as before."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING
 
 import pytest
@@ -30,8 +31,11 @@ pytestmark = [
 ]
 
 RSS_BYTES_MAX = 600 * MIB
+TIMES_MAX = 4
 PUTS = 15
 STATE_BYTES = 300_000
+# Another process may have kept the machine busy for one of them.
+ATTEMPTS = 3
 
 
 class Service:
@@ -123,6 +127,17 @@ def attacking(service: Service, kind: str) -> Iterator[None]:
     assert answered <= {ATTACKS[kind].status, 503, 504}
 
 
+def seconds_of_puts(agent: HttpCheckpointSaver, seed: int) -> float:
+    """The median of how long puts of new states take."""
+    talk, took = Conversation(agent, "1"), list[float]()
+    for number in range(PUTS):
+        state = noise(STATE_BYTES, 1000 * seed + number)
+        began = time.perf_counter()
+        talk.put(state=state)
+        took.append(time.perf_counter() - began)
+    return median(took)
+
+
 # What the others would show first.
 FEW = ("63 MiB, forbidden", "reads as they are", "slow senders")
 
@@ -130,18 +145,24 @@ FEW = ("63 MiB, forbidden", "reads as they are", "slow senders")
 @pytest.mark.parametrize(
     "kind", [each if each in FEW else pytest.param(each, marks=pytest.mark.search) for each in ATTACKS]
 )
-def test_an_attack_leaves_memory_bounded_and_another_tenant_served(
+def test_an_attack_leaves_memory_and_another_tenants_time_bounded(
     kind: str, service: Service, tell: Callable[[str], None]
 ) -> None:
     with service.agent("attacker") as attacker, service.agent("victim") as victim:
         _store_large(attacker, kind)
-        with attacking(service, kind):
-            talk = Conversation(victim, "1")
-            for number in range(PUTS):
-                talk.put(state=noise(STATE_BYTES, number))
+        seconds_of_puts(victim, 0)
+        times = list[float]()
+        for attempt in range(1, 1 + ATTEMPTS):
+            alone = seconds_of_puts(victim, 2 * attempt)
+            with attacking(service, kind):
+                attacked = seconds_of_puts(victim, 2 * attempt + 1)
+            times.append(attacked / alone)
+            if times[-1] <= TIMES_MAX:
+                break
     peak, after = service.memory("VmHWM"), service.memory("VmRSS")
-    tell(f"{kind}: {peak / MIB:.0f} MiB at most, {after / MIB:.0f} MiB after")
+    tell(f"{kind}: {alone:.3f} s, {times} times; {peak / MIB:.0f} MiB at most, {after / MIB:.0f} MiB after")
     assert peak <= RSS_BYTES_MAX
+    assert min(times) <= TIMES_MAX
 
 
 def _store_large(agent: HttpCheckpointSaver, kind: str) -> None:
