@@ -180,18 +180,6 @@ def test_a_thread_id_and_a_namespace_that_just_fit_together_are_read(saver: Dyna
     assert saver.get_tuple(thread_config("t" * 1026, "n" * 1021)) is None
 
 
-@pytest.mark.parametrize("name", LARGEST)
-def test_an_id_that_is_not_valid_unicode_is_named(
-    saver: DynamoDBSaver, client: DynamoDBClient, table_name: str, name: str
-) -> None:
-    store(saver, thread_config(), "1", {"a": 1})
-    before = all_items(client, table_name)
-    named = "checkpoint_ns" if name == "namespace" else name
-    with pytest.raises(CheckpointerInputError, match=rf"{named} .*surrogate.*valid Unicode"):
-        _use(saver, name, "bad \ud800")
-    assert all_items(client, table_name) == before
-
-
 @pytest.mark.parametrize("value", [7, UUID(int=7)], ids=repr)
 def test_whole_numbers_and_uuids_are_thread_ids_as_for_langgraph(saver: DynamoDBSaver, value: Any) -> None:
     store(saver, {"configurable": {"thread_id": value}}, "1", {"a": 1})
