@@ -168,7 +168,7 @@ class Codec:
         return _envelope(_BOUND, compression, cipher_name.encode(), payload, sort_key(item))
 
     def sealed_bytes(self, raw: bytes) -> int:
-        """Return how many bytes content has at most, sealed."""
+        """Return how many bytes content has at most, sealed, but for the padding to a whole step."""
         size = len(compress(raw)[1])
         if self._cipher is None:
             return _ENVELOPE.size + CHECKSUM_BYTES + size
