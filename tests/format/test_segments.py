@@ -11,7 +11,7 @@ from itertools import pairwise
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from langgraph.checkpoint.dynamodb import CheckpointCorruptionError
@@ -161,6 +161,16 @@ def test_an_edited_list_keeps_each_piece_that_no_edit_touches(
     assert sum(new_sizes) <= sum(touched) + len(b"".join(added)) + SEGMENT_BYTES_MIN + CUT_RANGE_BYTES
 
 
+@given(st.permutations(range(8)), st.integers(0, 6_000))
+@example([1, 2, 3, 4, 5, 6, 7, 0], 40)
+def test_pieces_in_any_other_order_are_cut(order: list[int], new: int) -> None:
+    """The first one may come behind all that is looked at first."""
+    contents = [_text(each, 25_000) for each in range(8)]
+    before = [Chunk.of(piece(each), None) for each in contents]
+    gone, _ = _changed(before, bytes(PREAMBLE_BYTES + new) + b"".join(contents[each] for each in order))
+    assert len(gone) < 8
+
+
 def test_the_parents_pieces_come_first_even_where_content_would_not_cut() -> None:
     data = _text(1, 30_000)
     sealed_end = piece(data[PREAMBLE_BYTES:9_000])
@@ -252,6 +262,7 @@ def test_a_piece_is_found_where_it_is_and_nowhere_else() -> None:
         assert chunk.find(data, 0, before + 4_999) is None
         assert chunk.piece_at(data, before) == piece(content)
         assert chunk.piece_at(data, before + 1) is None
+    assert chunk.find(other + content, 0, 56) is None
     # Its anchor alone is not it; of two places, the first counts.
     mid = chunk.anchor_offset
     data = b"".join((content[: mid + 32], other, content, content))

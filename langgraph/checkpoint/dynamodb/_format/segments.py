@@ -84,6 +84,8 @@ class Chunk:
 
     def find(self, data: bytes, start: int, stop: int) -> int | None:
         """Return the first offset between `start` and `stop` at which the data has the segment's content."""
+        if stop - start < self.length:
+            return None
         place = start + self.anchor_offset - 1
         last = stop - self.length + self.anchor_offset + len(self.anchor)
         for _ in range(_PLACES_TRIED):
