@@ -28,7 +28,7 @@ GIVEN = {
     "namespace": "namespace: tuple[str, ...]",
     "key": "key: str",
     "target": "from langgraph.checkpoint.dynamodb.migrate import SaverEndpoint\ntarget: SaverEndpoint",
-    "slow": "def slow(state: typing.Any) -> typing.Any: ...",
+    "answer": "def answer(state: typing.Any) -> typing.Any: ...",
     "on_event": "def on_event(event: object) -> None: ...",
     # The CDK is not installed here. A test compares its block with the template.
     **{name: f"{name}: typing.Any" for name in ("CfnInclude", "iam", "role", "self")},
