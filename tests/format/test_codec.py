@@ -311,3 +311,12 @@ class _Object:
 )
 def test_a_size_is_estimated_by_a_few_parts(value: Any, size: int) -> None:
     assert rough_bytes(value) == size
+
+
+@pytest.mark.parametrize("levels", [100, 101])
+def test_metadata_are_readable_up_to_a_depth(levels: int) -> None:
+    """On the way no parser of JSON refuses them."""
+    nested: Any = 1
+    for level in range(levels):
+        nested = [nested] if level % 2 else {"a": nested}
+    assert (metadata_json(nested) is None) == (levels > 100)

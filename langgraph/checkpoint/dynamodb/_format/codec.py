@@ -334,23 +334,29 @@ def rough_bytes(value: Any, depth: int = 3) -> int:
 # Metadata
 
 
+# A parser of JSON need not take more.
+_LEVELS_MAX = 100
+
+
 def metadata_json(metadata: Any) -> str | None:
-    """Return metadata as readable JSON, or `None` if JSON cannot represent it exactly.
+    """Return metadata as readable JSON, or `None` if JSON cannot represent it exactly, or it is nested very deeply.
 
     Tuples are treated as lists, as in LangGraph's own serializer.
     """
-    try:
-        return json.dumps(metadata, ensure_ascii=False, separators=(",", ":")) if _is_json(metadata) else None
-    except RecursionError:
+    if not _is_json(metadata, _LEVELS_MAX):
         return None
+    return json.dumps(metadata, ensure_ascii=False, separators=(",", ":"))
 
 
-def _is_json(value: Any) -> bool:
+def _is_json(value: Any, levels: int) -> bool:
     kind = type(value)
     if kind is dict:
-        return all(type(name) is str and _is_json(name) and _is_json(each) for name, each in value.items())
+        return levels > 0 and all(
+            type(name) is str and _is_json(name, 0) and _is_json(each, levels - 1)
+            for name, each in value.items()
+        )
     if kind in (list, tuple):
-        return all(map(_is_json, value))
+        return levels > 0 and all(_is_json(each, levels - 1) for each in value)
     if kind is str:
         return (
             not any("\ud800" <= character <= "\udfff" for character in value) if not value.isascii() else True

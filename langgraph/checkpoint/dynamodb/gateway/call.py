@@ -248,7 +248,7 @@ class Endpoint(Generic[T]):
             for each in parameters
         }
         return create_model(
-            f"{self.title}Request", __config__=ARGUMENTS, __doc__=self.function.__doc__, **fields
+            f"{self.title}Request", __config__=ARGUMENTS, __doc__=inspect.getdoc(self.function), **fields
         )
 
     @cached_property

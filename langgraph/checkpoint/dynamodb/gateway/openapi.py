@@ -5,6 +5,7 @@ A test compares it with the one in tests/fixtures, since the signatures of the f
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -102,7 +103,7 @@ def _posted(endpoint: Endpoint[Any]) -> dict[str, Any]:
     return _operation(
         endpoint.name.replace("/", "-"),
         _content(f"{endpoint.title}Response"),
-        description=f"{endpoint.function.__doc__}\n\n{_rights(endpoint)}",
+        description=f"{inspect.getdoc(endpoint.function)}\n\n{_rights(endpoint)}",
         security=_SECURITY,
         requestBody={"required": True, "content": _content(f"{endpoint.title}Request")},
     )
