@@ -208,6 +208,7 @@ class History:
             and put.acknowledged_before(began)
             and any(
                 root.acknowledged_before(began)
+                and not self.deleters(root)
                 and len([each for each in self._newer(root) if each.began is not None]) < deletion.kept
                 and self._is_before(put, root, [each for each in self._newer(put) if each.began is not None])
                 for root in roots
@@ -330,8 +331,10 @@ class History:
             and put.ended is not None
             and put.began is not None
             and each.began is not None
+            and each.ended is not None
             and put.ended < each.began
-            and each.began.seconds < self._alive_until(put.thread, put.began.seconds)
+            # One that takes too long begins a thread that has died meanwhile anew.
+            and each.ended.seconds < self._alive_until(put.thread, put.began.seconds)
         ]
 
     def _uses_in(self, thread: str) -> Iterable[tuple[tuple[str, str, str], Record]]:
