@@ -250,6 +250,25 @@ def test_what_expires_while_a_deletion_reads_is_no_fault(monkeypatch: pytest.Mon
     assert harness.process().values() == {"x": noise(4_000, 2)}
 
 
+def test_a_deletion_that_was_overtaken_settles_nothing(harness: Harness) -> None:
+    """Another one has removed what a late head names, and never saw that head."""
+    process = harness.process()
+    harness.run(process.put("0", {"x": 0}))
+    harness.run(process.put("1", {"big": noise(60_000)}))
+    late = harness.begin(process.put("1a", {"big": noise(60_000)}, "1", ()))
+    late.until(commits("1a"))
+    harness.run(harness.process().put("2", {"x": 2}))
+    overtaken = harness.begin(harness.process().prune(2))
+    overtaken.until(changes_thread(":ended"))
+    overtaken.go_on()
+    harness.now += CLAIM_SECONDS + 1
+    harness.run(harness.process().prune())
+    late.perform()
+    with pytest.raises(ThreadBusyError, match="took over"):
+        overtaken.finish()
+    assert [each.checkpoint["id"] for each in harness.run(collected(harness.process().listed()))] == ["2"]
+
+
 def test_a_deletion_keeps_what_replaced_a_head_that_it_had_read(harness: Harness) -> None:
     """It has deleted what came before that head, which may be replaced by one that is never acknowledged."""
     process = harness.process()

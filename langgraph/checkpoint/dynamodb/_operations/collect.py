@@ -8,8 +8,9 @@ safe. Every step may be repeated:
 3. Remove the link to the parent from kept checkpoints whose parent is deleted.
 4. Delete the chosen heads, the newest committed one of each namespace last; then their writes.
 5. End the thread's epoch. A put that relied on it finds out when it confirms, and starts again under the next one.
-6. Read again what is left, strongly consistent, also in namespaces that were registered since. Settle committed items
-   that no deletion has settled. Then finalize, if the claim still holds.
+6. Read again what is left, strongly consistent, also in namespaces that were registered since. If the claim still
+   holds, no other deletion can have passed over what was read: settle committed items that no deletion has settled.
+   Then finalize, if the claim still holds.
 7. Delete abandoned writes, and the segments that deleted items named and no remaining item names.
 8. Delete the markers of namespaces that are empty now, and release the claim. If the thread is empty, delete the thread
    item, unless a put has begun the next epoch, and the lock item, unless somebody holds the lock.
@@ -166,7 +167,8 @@ def _delete(
     since = yield from _read_again(storage, claim, namespaces)
     left = [*(each.after for each in namespaces), *since]
     left[0].mark_committed(thread)
-    yield from _restamp(storage, left, thread)
+    yield from check_claim(storage, claim, has_deleted=True)
+    yield from _restamp(storage, claim, left, thread)
     yield from finalize(storage, claim, thread, is_empty=not any(each.heads for each in left))
     yield from gather([_delete_abandoned(storage, each, read_at) for each in namespaces])
     for each in namespaces:
@@ -238,7 +240,7 @@ def _scan_with_indexes(storage: Storage, partition: Partition) -> Op[Inventory]:
     return inventory
 
 
-def _restamp(storage: Storage, left: Sequence[Inventory], thread: Thread) -> Op[None]:
+def _restamp(storage: Storage, claim: Claim, left: Sequence[Inventory], thread: Thread) -> Op[None]:
     """Settle committed items, once in their lives, so that readers report damage to them.
 
     The newest checkpoint of the root gets the thread's epoch each time: the next put builds on it.
@@ -259,11 +261,15 @@ def _restamp(storage: Storage, left: Sequence[Inventory], thread: Thread) -> Op[
     ]
     for start in range(0, len(stale), RESTAMPS_AT_ONCE):
         some = stale[start : start + RESTAMPS_AT_ONCE]
-        yield from gather([_restamp_item(storage, each, item, change_of) for each, item in some])
+        yield from gather([_restamp_item(storage, claim, each, item, change_of) for each, item in some])
 
 
 def _restamp_item(
-    storage: Storage, inventory: Inventory, item: Item, change_of: Callable[[Item], Change | None]
+    storage: Storage,
+    claim: Claim,
+    inventory: Inventory,
+    item: Item,
+    change_of: Callable[[Item], Change | None],
 ) -> Op[None]:
     """Restamp an item, or the item that has replaced it since it was read.
 
@@ -278,6 +284,7 @@ def _restamp_item(
         if not other:
             return
         item = other
+        yield from check_claim(storage, claim, has_deleted=True)
         inventory.add(item)
         ids = items.named_ids([item])
         yield from inventory.indexes.read_indexes(storage, ids)

@@ -410,11 +410,11 @@ def _parsed_or_reset(storage: Storage, root: Partition, item: Item, *, resets: b
     return None
 
 
-def check_claim(storage: Storage, claim: Claim) -> Op[None]:
+def check_claim(storage: Storage, claim: Claim, *, has_deleted: bool = False) -> Op[None]:
     """Make sure that no other deletion has ended an epoch since the thread was claimed.
 
-    If one has, what this deletion considers committed may not be. Makes no request while the claim cannot have run
-    out, whatever clock one goes by.
+    If one has, what this deletion considers committed may not be. Whatever was read before this is seen by a deletion
+    that takes over later. Makes no request while the claim cannot have run out, whatever clock one goes by.
 
     Raises:
         ThreadBusyError: Another deletion has taken over.
@@ -422,11 +422,14 @@ def check_claim(storage: Storage, claim: Claim) -> Op[None]:
     if storage.clock() - claim.claimed_at <= CLAIM_SECONDS / 2:
         return
     item = yield from storage.table.get(claim.root.pk, items.THREAD)
-    if item is None or Thread.parse_for_deletion(item).claim != claim.token:
-        raise ThreadBusyError(
-            f"deleting from thread {claim.root.thread_id!r} took longer than its claim of {CLAIM_SECONDS} s, and"
-            " another deletion took over before anything was deleted; retry the call"
-        )
+    if item is not None and Thread.parse_for_deletion(item).claim == claim.token:
+        return
+    if has_deleted:
+        raise _overtaken(storage, claim, {})
+    raise ThreadBusyError(
+        f"deleting from thread {claim.root.thread_id!r} took longer than its claim of {CLAIM_SECONDS} s, and another"
+        " deletion took over before anything was deleted; retry the call"
+    )
 
 
 def end_epoch(storage: Storage, claim: Claim) -> Op[Thread]:
