@@ -62,6 +62,16 @@ def test_a_damaged_checkpoint_is_not_copied_and_one_that_never_counted_is_left_o
     assert _listed(harness, "copy") == []
 
 
+def test_writes_that_never_counted_are_left_out_of_a_copy(harness: Harness, process: Process) -> None:
+    harness.run(process.put("1", {"x": 1}))
+    harness.run(process.put_writes("1", [("x", noise(60_000))]))
+    for each in harness.items("S#").values():
+        harness.remove(each)
+    harness.change(harness.items("C#")["C#1#W#task"], writes_epoch={"B": b"another epoch"})
+    harness.run(process.copy_thread("copy"))
+    assert harness.items("C#", "copy").keys() == {"C#1#"}
+
+
 def test_a_copy_that_dies_shows_nothing(harness: Harness, process: Process) -> None:
     """Also where DynamoDB carries out a part of a batch only; and nothing can be stored in it then."""
     for number in range(5):

@@ -501,7 +501,9 @@ def load(
     whole = []
     for item in checkpoint.writes:
         lost = yield from lost_parts(storage, item, loaded)
-        whole.append({name: value for name, value in item.items() if name not in lost})
+        left = {name: value for name, value in item.items() if name not in lost}
+        if next(items.parts_of(left), None) is not None:
+            whole.append(left)
     return StoredCheckpoint(checkpoint.head, whole)
 
 
