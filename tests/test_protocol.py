@@ -197,6 +197,7 @@ THREADS: Mapping[str, Attributes] = {
     "endless": {"expires_at": None},
 }
 IN_LIFE = "copied alive alive-since used-before used-now used-later no-life"
+NOT_COPIED = f"dead-1 dead-before dead-now {IN_LIFE.partition(' ')[2]}"
 OTHERS = "unclaimed over held-now held"
 OF_EPOCH = "absent other-epoch"
 _FORMER: Attributes = {"pending": True, "previous": MORE, "kept_before": NOW}
@@ -271,11 +272,11 @@ OF_THREADS = [
          {**_ENTERED, **_BEGUN, "created_at": NOW - 1}, EVERY),
     Case("begin_copy", lambda: protocol.begin_copy(b"epoch", b"new", items.Life(), ({}, NOW, NOW)), {},
          {**_UNLISTED, **_ENDLESS, **_ACTIVE_NOW, **_BEGUN, "created_at": NOW}, OF_EPOCH),
-    Case("end_copy", lambda: protocol.end_copy(b"epoch", LIFE), {"alive_until": 0}, {"alive_until": NOW + 5},
-         f"{OF_EPOCH} pending dead-1 dead-before dead-now {IN_LIFE.partition(' ')[2]}"),
-    Case("end_copy", lambda: protocol.end_copy(b"epoch", items.Life()), {"alive_until": 0},
-         {"alive_until": None},
-         f"{OF_EPOCH} pending dead-1 dead-before dead-now {IN_LIFE.partition(' ')[2]}"),
+    Case("end_copy", lambda: protocol.end_copy(b"epoch", items.Life(TTL_SECONDS, 0, KEPT), NOW + 5),
+         {"alive_until": 0}, {"alive_until": NOW + 5}, f"{OF_EPOCH} pending {NOT_COPIED} kept-less kept-more"),
+    Case("end_copy", lambda: protocol.end_copy(b"epoch", items.Life(None, 0), None),
+         {"alive_until": 0, "kept_until": None}, {"alive_until": None},
+         f"{OF_EPOCH} pending {NOT_COPIED} kept-less kept-more"),
     Case("note_use", lambda: protocol.note_use(thread(), NOW + 0.9), {},
          {"alive_until": NOW + TTL_SECONDS, **_ACTIVE_NOW},
          f"{OF_EPOCH} copied no-life used-now used-later renewing"),

@@ -29,6 +29,7 @@ from tests.support.harness import (
     TTL_SECONDS,
     Harness,
     Process,
+    changes_thread,
     commits,
     confirms,
     deletes,
@@ -62,14 +63,37 @@ def test_a_damaged_checkpoint_is_not_copied_and_one_that_never_counted_is_left_o
     assert _listed(harness, "copy") == []
 
 
-def test_writes_that_never_counted_are_left_out_of_a_copy(harness: Harness, process: Process) -> None:
+def test_a_copy_whose_thread_was_begun_again_with_another_ttl_is_not_shown_with_both(
+    harness: Harness,
+) -> None:
+    harness.run(harness.process().put("1", {"x": 1}))
+    copying = harness.begin(harness.process(TTL_SECONDS).copy_thread("copy"))
+    copying.until(changes_thread("#alive = :zero"))
+    harness.change(harness.items("T", "copy")["T"], kept_until=None, expires_at=None, ttl_seconds={"N": "0"})
+    copying.finish()
+    item = harness.items("T", "copy")["T"]
+    assert not item.keys() & {"alive_until", "kept_until", "expires_at"}
+    assert items.expires_at(harness.items("C#", "copy")["C#1#"]) is None
+    assert harness.process().values(thread="copy") == {"x": 1}
+
+
+def test_a_copy_that_is_late_removes_nothing_of_one_that_has_ended(harness: Harness) -> None:
+    """It has copied a life of the source that has ended, and takes what the other one has copied for a leftover."""
+    process = harness.process()
     harness.run(process.put("1", {"x": 1}))
-    harness.run(process.put_writes("1", [("x", noise(60_000))]))
-    for each in harness.items("S#").values():
-        harness.remove(each)
-    harness.change(harness.items("C#")["C#1#W#task"], writes_epoch={"B": b"another epoch"})
-    harness.run(process.copy_thread("copy"))
-    assert harness.items("C#", "copy").keys() == {"C#1#"}
+    dead = harness.begin(harness.process().copy_thread("copy"))
+    dead.until(commits("1"))
+    dead.drop()
+    late = harness.begin(harness.process().copy_thread("copy"))
+    late.until(
+        lambda call: call.method == "query" and "copy#" in str(call.params) and "C#" in str(call.params)
+    )
+    harness.run(process.delete_thread())
+    harness.run(process.put("2", {"x": 2}))
+    harness.run(harness.process().copy_thread("copy"))
+    while not late.done:
+        late.go_on()
+        assert harness.process().values(thread="copy") == {"x": 2}
 
 
 def test_a_copy_that_dies_shows_nothing(harness: Harness, process: Process) -> None:
@@ -307,6 +331,7 @@ def test_writes_that_never_counted_are_left_out_of_a_copy(harness: Harness, proc
     ]
     assert found[0] is not None
     assert found[0].pending_writes == []
+    assert harness.items("C#1#W#", "copy") == {}
 
 
 @pytest.mark.parametrize("while_copying", [False, True])

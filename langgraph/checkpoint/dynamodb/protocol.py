@@ -338,7 +338,7 @@ TRANSITIONS: Sequence[Transition] = (
     Transition("begin_copy", "copy", (ABSENT, *_PRESENT), COPIED,
         "#epoch = :read_epoch"),
     Transition("end_copy", "copy", (COPIED,), ACTIVE,
-        "#epoch = :epoch AND #alive = :zero AND attribute_not_exists(#pending)"),
+        "#epoch = :epoch AND #alive = :zero AND #kept = :read_kept AND attribute_not_exists(#pending)"),
     Transition("note_use", _USES, _LIVING, None,
         "#epoch = :epoch AND #alive BETWEEN :one AND :below AND attribute_not_exists(#before)"),
     Transition("begin_renewal", _USES, _PRESENT, None,
@@ -489,10 +489,11 @@ def begin_copy(
     return _transition("begin_copy", values, removed, read={} if old is None else {items.EPOCH: {"B": old}})
 
 
-def end_copy(epoch: bytes, life: Life) -> Change:
-    """Let a complete copy live, with all that was stored in it."""
-    values = {} if life.alive_until is None else {"alive": _seconds(life.alive_until)}
-    return _transition("end_copy", values, ("alive",), epoch={"B": epoch}, zero=_seconds(0))
+def end_copy(epoch: bytes, begun: Life, alive_until: int | None) -> Change:
+    """Let a complete copy live, with all that was stored in it, unless a copy with another ttl has begun it again."""
+    values = {} if alive_until is None else {"alive": _seconds(alive_until)}
+    read = {} if begun.kept_until is None else {items.KEPT_UNTIL: _seconds(begun.kept_until)}
+    return _transition("end_copy", values, ("alive",), read=read, epoch={"B": epoch}, zero=_seconds(0))
 
 
 def create_pending_thread(epoch: bytes, now: float) -> Change:

@@ -213,13 +213,18 @@ def _end(storage: Storage, target: Partition, attempt: _CopyAttempt) -> Op[bool]
     begun, now = attempt.thread.life, protocol.new_life(ttl_seconds, storage.clock())
     if expires_before(begun.kept_until, now.alive_until):
         return False
-    change = protocol.end_copy(attempt.thread.epoch, now)
+    change = protocol.end_copy(attempt.thread.epoch, begun, now.alive_until)
     other = yield from storage.table.try_update(items.thread_key(target), change)
     if other is None:
         return True
     thread = Thread.parse(other) if other else None
     # The request took effect, but its response was lost and it was sent again.
-    return thread is not None and thread.confirms(attempt.thread.epoch) and not thread.is_being_copied
+    return (
+        thread is not None
+        and thread.confirms(attempt.thread.epoch)
+        and not thread.is_being_copied
+        and thread.life.kept_until == begun.kept_until
+    )
 
 
 def checked_places(
@@ -384,7 +389,11 @@ class _Copy:
         return (yield from put_head(self._storage, self._target, head, self._attempt.thread.epoch))
 
     def _remove_leftovers(self) -> Op[None]:
-        """Remove checkpoints and writes that the source does not have."""
+        """Remove checkpoints and writes that the source does not have.
+
+        Raises:
+            ChangedMeanwhileError: The source or the target has changed.
+        """
         query = Query(self._target.pk, prefix=items.CHECKPOINTS, attributes=(PARTITION_KEY, SORT_KEY))
         found = yield from self._storage.table.query_all(query)
         history, there = self._history(), set[str]()
@@ -392,6 +401,14 @@ class _Copy:
             for checkpoint in (yield from self._committed(history)):
                 there |= set(map(items.sort_key, checkpoint.members))
         leftovers = [each for each in found if items.sort_key(each) not in there]
+        if not leftovers:
+            return
+        # Another copy to this id may have found more in a later life of the source, and may have ended.
+        source = yield from read_thread(self._read, self._source)
+        target = yield from read_thread(self._storage, self._target)
+        is_ours = target is not None and target.is_being_copied and target.commits(self._attempt.thread.epoch)
+        if source is None or not is_reusable(source.epoch, self._life.epoch) or not is_ours:
+            raise ChangedMeanwhileError
         yield from self._storage.table.batch_write(deletes=leftovers)
 
     def _copy_segments_of(self, checkpoints: Sequence[StoredCheckpoint]) -> Op[list[StoredCheckpoint]]:
