@@ -12,7 +12,7 @@ import pytest
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes, read_units, write_units
 from langgraph.checkpoint.dynamodb._operations.delete import foresee_prune, prune_thread
-from langgraph.checkpoint.dynamodb._runtime.steps import Op, interrupted
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, collected, interrupted
 from tests.support.checkpoints import noise
 from tests.support.harness import THREAD, Harness, Process
 
@@ -99,3 +99,15 @@ def test_a_prune_deletes_as_many_checkpoints_as_were_counted(age: str) -> None:
         less = sum(item_bytes(each) for each in gone if each["PK"]["S"] == pk)
         reads += read_units(sum(sizes), consistent=True) + read_units(sum(sizes) - less, consistent=True)
     assert forecast.read_units == reads + 2
+
+
+def test_a_prune_counts_what_readers_see(harness: Harness, process: Process) -> None:
+    """DynamoDB is late to remove what has expired; an older checkpoint, from which a run began, lives longer."""
+    for number in ("1", "2", "3"):
+        harness.run(process.put(number, {"x": number}))
+    harness.change(harness.items("C#2#")["C#2#"], expires_at={"N": str(int(harness.now))})
+    harness.run(process.prune(2))
+    assert [each.checkpoint["id"] for each in harness.run(collected(harness.process().listed()))] == [
+        "3",
+        "1",
+    ]

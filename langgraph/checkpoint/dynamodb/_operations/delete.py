@@ -168,7 +168,7 @@ def choose_old(before: Sequence[Inventory], count: int, is_old: Age = is_of_any_
         keep = set()
         if needs.has_call(started.get(inventory.partition.namespace)):
             before_kept = needs.before()
-            needed = {each for each in sorted(inventory.committed, reverse=True) if before_kept.picks(each)}
+            needed = {each for each in sorted(inventory.shown, reverse=True) if before_kept.picks(each)}
             keep = _kept(inventory, count, is_old, needed)
         chosen[inventory.partition.pk] = inventory.heads.keys() - keep
     return chosen
@@ -180,8 +180,8 @@ def _kept(inventory: Inventory, count: int, is_old: Age, needed: AbstractSet[str
 
 
 def _newest(inventory: Inventory, count: int) -> set[str]:
-    """Return the newest committed checkpoints, and all others above and between them: their puts may be under way."""
-    newest = sorted(inventory.committed, reverse=True)[:count]
+    """Return the newest that readers see, and all others above and between them: their puts may be under way."""
+    newest = sorted(inventory.shown, reverse=True)[:count]
     return {each for each in inventory.heads if each >= min(newest, default="")}
 
 

@@ -49,6 +49,8 @@ class Inventory:
     lock: Item | None = None
     committed: AbstractSet[str] = frozenset()
     """The checkpoints whose heads are committed."""
+    read_at: float = 0.0
+    """When the items were read, in epoch seconds."""
     indexes: LoadedSegments = field(init=False)
     sizes: dict[str, int] = field(default_factory=dict)
     """The size of each item in bytes, by its sort key, if it was asked for."""
@@ -91,6 +93,11 @@ class Inventory:
         self.committed = {name for name, head in self.heads.items() if is_committed(head, items.BODY, thread)}
 
     @property
+    def shown(self) -> set[str]:
+        """The committed checkpoints that had not expired for readers."""
+        return {each for each in self.committed if not items.is_expired(self.heads[each], self.read_at)}
+
+    @property
     def checkpoint_ids(self) -> set[str]:
         """The ids of all checkpoints with a head or writes."""
         return self.heads.keys() | self.writes.keys()
@@ -98,7 +105,7 @@ class Inventory:
 
 def scan_namespace(storage: Storage, partition: Partition, *, with_sizes: bool = False) -> Op[Inventory]:
     """Read the items of a namespace. For sizes, it transfers all data."""
-    inventory = Inventory(partition)
+    inventory = Inventory(partition, read_at=storage.clock())
     query = Query(partition.pk, attributes=() if with_sizes else _ATTRIBUTES)
     while not query.done:
         for item in (yield from storage.table.query_page(query)):
