@@ -137,3 +137,22 @@ def test_a_marker_lives_as_long_as_the_longest_that_was_asked_for(harness: Harne
     assert items.expires_at(harness.items("N#")["N#inner"]) == marked_until
     late.finish()
     assert items.expires_at(harness.items("N#")["N#inner"]) == marked_until
+
+
+@pytest.mark.parametrize("call", ["put", "put_writes"])
+def test_a_node_that_slept_beside_a_deletion_that_died_goes_on_with_its_thread(
+    harness: Harness, call: str
+) -> None:
+    """The deletion has ended the epoch, and nobody has begun the next one."""
+    process = harness.process(DAY)
+    harness.run(process.put("1", {"x": 1}))
+    harness.run(process.put("2", {"x": BIG}, "1"))
+    deletion = harness.begin(harness.process().prune())
+    deletion.until(changes_thread(":ended"))
+    deletion.perform()
+    deletion.drop()
+    harness.now += DAY
+    awake = harness.process(DAY)
+    harness.run(awake.put("3", {"x": BIG}, "2", ()) if call == "put" else awake.put_writes("2", [("x", 3)]))
+    assert harness.process().values("2") == {"x": BIG}
+    assert harness.process().values() == {"x": BIG}

@@ -642,12 +642,12 @@ class Program:
             return
         if self.actual.history(target):
             self._erase_again(target)
+        self.memory.erase(target)
+        self._gone[target] = set()
         if self.memory.is_dead(thread):
             # Erasures that die take their time.
             return
         self.log.append(f"{thread} copied to {target}")
-        self.memory.erase(target)
-        self._gone[target] = set()
         while self._dies(lambda: self.saver.copy_thread(thread, target), 60):
             self.check(target)
             if self.choices.pick(2):

@@ -122,12 +122,25 @@ def checked_thread(partition: Partition, thread: Thread) -> Thread:
 def find_epoch(storage: Storage, partition: Partition) -> Op[CachedThread]:
     """Return the thread, which may be dead, for a call to build on; create it if it is not there.
 
-    The thread of writes exists in most cases, and a read costs a fifth of the conditional write of `ensure_epoch`.
+    The thread of writes exists in most cases, and a read costs a fifth of the conditional write of `ensure_epoch`. A
+    pending epoch becomes active, and a dead thread does not begin anew by it.
+
+    Raises:
+        ThreadBusyError: Deletions interfered at every attempt, or the thread is a copy that is not complete.
     """
-    thread = yield from read_thread(storage, partition)
-    if thread is None or thread.is_pending:
-        return (yield from ensure_epoch(storage, partition))
-    return cached_thread(storage, partition, checked_thread(partition, thread))
+    for _ in range(ATTEMPTS_MAX):
+        thread = yield from read_thread(storage, partition)
+        if thread is None or (thread.is_pending and thread.is_alive(storage.clock())):
+            return (yield from ensure_epoch(storage, partition))
+        if not thread.is_pending:
+            return cached_thread(storage, partition, checked_thread(partition, thread))
+        # Only a thread that had a life is dead, so this gives it none.
+        begin = protocol.begin_epoch(thread, thread.life, storage.clock(), None)
+        yield from storage.table.changed(items.thread_key(partition), begin)
+    raise ThreadBusyError(
+        f"thread {partition.thread_id!r} was pruned {ATTEMPTS_MAX} times while something was stored in it; retry the"
+        " call"
+    )
 
 
 def confirm_epoch(storage: Storage, partition: Partition, epoch: bytes) -> Op[CachedThread | None]:
