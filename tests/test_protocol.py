@@ -403,6 +403,8 @@ OF_OTHERS = [
          "created-before"),
     Case("register", lambda: protocol.register(None), {}, {}, "", is_put=True),
     Case("register", lambda: protocol.register(NOW + 500), {}, {}, "ends-after endless", is_put=True),
+    Case("register_again", lambda: protocol.register_again(NOW + 501, b"again"), {},
+         {"expires_at": NOW + 501, "registered": b"again"}, "absent ends-after endless"),
     Case("unregister", lambda: protocol.unregister(typed(STORED)), {}, None,
          "absent registered-again not-registered"),
     Case("extend", lambda: protocol.extend(None), {}, {"expires_at": None}, "absent endless"),

@@ -304,3 +304,20 @@ def test_a_slow_call_shortens_nothing_stored_since(harness: Harness, expiring: P
         ("task", "__resume__", "yes"),
         ("task", "channel", "value"),
     ]
+
+
+def test_a_deletion_leaves_the_marker_of_a_namespace_that_was_renewed_beside_it(
+    harness: Harness, expiring: Process
+) -> None:
+    """The namespace is empty, and what is stored in it next relies on the marker."""
+    harness.run(expiring.put("1", {"x": 1}))
+    harness.run(expiring.put("first", {"x": 1}, namespace="inner"))
+    harness.remove(harness.items("C#")["C#first#"])
+    deletion = harness.begin(harness.process().prune())
+    deletion.until(changes_thread(":ended"))
+    deletion.go_on()
+    harness.now += 0.97 * TTL_SECONDS
+    harness.run(expiring.put("2", {"x": 2}, "1"))
+    deletion.finish()
+    harness.run(expiring.put("2", {"x": 2}, namespace="inner"))
+    assert harness.items("N#").keys() == {"N#inner"}

@@ -802,6 +802,12 @@ def register(expires_at: int | None) -> Change:
     return _change("", "attribute_not_exists(#registered) OR #expiry <= :expiry", expiry=_seconds(expires_at))
 
 
+def register_again(expires_at: int, token: bytes) -> Change:
+    """Extend a marker. A deletion that has read it does not delete it any more."""
+    values = {"expiry": _seconds(expires_at), "registered": {"B": token}}
+    return _change(_set(values), "#expiry < :expiry", **values)
+
+
 def unregister(marker: Item) -> Change:
     """Delete a marker, unless the namespace has been registered again since it was read."""
     registered = items.binary(marker, items.REGISTERED)

@@ -248,11 +248,12 @@ class _Renewal:
 
     def _renew_marked(self, marker: Item, before: Before) -> Op[bool]:
         within, marked_until = marked_namespace(self.root, marker), protocol.findable_until(self.until)
-        if expires_before(items.expires_at(marker), marked_until) and (
-            yield from extend(self.storage, items.key_of(marker), marked_until)
-        ):
-            known = CachedThread(self.thread.epoch, self.thread.life)
-            self.storage.cache.remember_namespace(self.root.pk, known, within.namespace, marked_until)
+        if expires_before(items.expires_at(marker), marked_until):
+            change = protocol.register_again(marked_until, self.storage.rng.randbytes(8))
+            other = yield from self.storage.table.try_update(items.key_of(marker), change)
+            if other is None:
+                known = CachedThread(self.thread.epoch, self.thread.life)
+                self.storage.cache.remember_namespace(self.root.pk, known, within.namespace, marked_until)
         return (yield from self.renew_namespace(within, before)) is not None
 
     def renew_namespace(self, partition: Partition, before: Before) -> Op[list[Item] | None]:
