@@ -802,10 +802,15 @@ def register(expires_at: int | None) -> Change:
     return _change("", "attribute_not_exists(#registered) OR #expiry <= :expiry", expiry=_seconds(expires_at))
 
 
-def register_again(expires_at: int, token: bytes) -> Change:
+def register_again(expires_at: int | None, token: bytes) -> Change:
     """Extend a marker. A deletion that has read it does not delete it any more."""
-    values = {"expiry": _seconds(expires_at), "registered": {"B": token}}
-    return _change(_set(values), "#expiry < :expiry", **values)
+    registered = {"B": token}
+    return _change(
+        "SET #expiry = :expiry, #registered = :registered",
+        "#expiry < :expiry",
+        expiry=_seconds(expires_at or 0),
+        registered=registered,
+    )
 
 
 def unregister(marker: Item) -> Change:
