@@ -105,6 +105,8 @@ class Explorer:
             for call in self._calls
         ]
         self._steps: dict[Local, Sequence[Step]] = {}
+        # How many interruptions a state needs, and who may go on from it without one more, as bits.
+        self._visited: dict[int, tuple[int, int]] = {}
         self._came_from: dict[int, tuple[int, int, Step | None]] = {}
         self._trying: tuple[State, int, Step | None] = (self._start, _NOBODY, None)
 
@@ -125,8 +127,8 @@ class Explorer:
     def _search(self, report: Report) -> bool:
         """Visit states with ever more interruptions, those with one more after all others."""
         self._visit(self._start)
-        # How many interruptions a state needs, and who may go on from it without one more, as bits.
-        visited = self._visited = {_name(self._start): (0, 0)}
+        visited = self._visited
+        visited[_name(self._start)] = 0, 0
         now: list[tuple[State, int, bool]] = [(self._start, _NOBODY, True)]
         while now:
             later: list[tuple[State, int, bool]] = []

@@ -130,7 +130,7 @@ def no_exclusion(patch: pytest.MonkeyPatch) -> None:
 def nothing_is_restamped(patch: pytest.MonkeyPatch) -> None:
     """A deletion leaves what it keeps under the epoch that it ended."""
 
-    def leave(_storage: Storage, _left: object, _thread: Thread) -> Op[None]:
+    def leave(_storage: Storage, _claim: Claim, _left: object, _thread: Thread) -> Op[None]:
         yield from ()
 
     patch.setattr(collect, "_restamp", leave)
@@ -143,7 +143,7 @@ def previous_epochs_are_forgotten(patch: pytest.MonkeyPatch) -> None:
 
 def heads_are_put_without_a_condition(patch: pytest.MonkeyPatch) -> None:
     """A commit takes the place of whatever is there."""
-    patch.setattr(protocol, "put_head", lambda _epoch: Change("", "", {}, {}))
+    patch.setattr(protocol, "put_head", lambda _epoch, **_options: Change("", "", {}, {}))
 
 
 def heads_are_replaced_under_an_epoch_that_ended(patch: pytest.MonkeyPatch) -> None:
@@ -168,7 +168,11 @@ def what_took_a_heads_place_is_not_kept(patch: pytest.MonkeyPatch) -> None:
     """A deletion restamps what it has read, and does not care for what it is now."""
 
     def once(
-        storage: Storage, _inventory: object, item: Item, change_of: Callable[[Item], Change | None]
+        storage: Storage,
+        _claim: Claim,
+        _inventory: object,
+        item: Item,
+        change_of: Callable[[Item], Change | None],
     ) -> Op[None]:
         change = change_of(item)
         if change is not None:
