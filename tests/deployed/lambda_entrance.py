@@ -11,11 +11,10 @@ import json
 import threading
 from collections.abc import Iterator
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 
 from tests.deployed.lambda_environment import Environment
 from tests.infra.rendering import Node
+from tests.support.http_stand_in import Answer, Asked, http_stand_in
 
 # Of an event, and of an answer, in which binary bodies are base64 text.
 BYTES_MAX = 6 << 20
@@ -54,60 +53,29 @@ class Entrance:
         self._turn = threading.Lock()
         self.lost: list[str] = []
 
-    def serve(
-        self, method: str, path: str, headers: dict[str, str], body: bytes
-    ) -> tuple[int, dict[str, str], bytes]:
-        """Answer a request: the status, the headers and the body."""
-        event = event_of(method, path, headers, body, self._authorizer)
+    def serve(self, asked: Asked) -> Answer:
+        """Answer a request."""
+        headers = {name.lower(): value for name, value in asked.headers.items()}
+        event = event_of(asked.method, asked.path, headers, asked.body, self._authorizer)
         size = len(json.dumps(event))
         if size > BYTES_MAX:
-            self.lost.append(f"a request of {len(body)} bytes, {size} as an event")
-            return HTTPStatus.REQUEST_ENTITY_TOO_LARGE, {}, b"too large for the way in"
+            self.lost.append(f"a request of {len(asked.body)} bytes, {size} as an event")
+            return Answer(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, b"too large for the way in")
         with self._turn:
             self._environment.send(event)
             answer = self._environment.answer()
         size = len(json.dumps(answer))
         if "error" in answer or size > BYTES_MAX:
             self.lost.append(answer.get("error", f"an answer of {size} bytes"))
-            return HTTPStatus.BAD_GATEWAY, {}, b"Internal Server Error"
-        return _opened(answer["result"])
+            return Answer(HTTPStatus.BAD_GATEWAY, b"Internal Server Error")
+        result = answer["result"]
+        body = result.get("body", "")
+        content = base64.b64decode(body) if result["isBase64Encoded"] else body.encode()
+        sent = {name: value for name, value in result["headers"].items() if name != "content-length"}
+        return Answer(result["statusCode"], content, sent)
 
     @contextlib.contextmanager
     def serving(self) -> Iterator[str]:
         """Listen for the duration of the context; the address is given."""
-        entrance = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            disable_nagle_algorithm = True
-
-            def do_GET(self) -> None:
-                self.do_POST()
-
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                headers = {name.lower(): value for name, value in self.headers.items()}
-                status, sent, content = entrance.serve(self.command, self.path, headers, body)
-                self.send_response(status)
-                for name, value in {**sent, "content-length": str(len(content))}.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                self.wfile.write(content)
-
-            def log_message(self, format: str, *args: Any) -> None:
-                """Say nothing."""
-
-        with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-            thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-            thread.start()
-            try:
-                yield f"http://127.0.0.1:{server.server_port}"
-            finally:
-                server.shutdown()
-                thread.join()
-
-
-def _opened(result: Node) -> tuple[int, dict[str, str], bytes]:
-    body = result.get("body", "")
-    content = base64.b64decode(body) if result["isBase64Encoded"] else body.encode()
-    return result["statusCode"], dict(result.get("headers") or {}), content
+        with http_stand_in(otherwise=self.serve) as server:
+            yield server.address

@@ -11,7 +11,7 @@ import pytest
 
 from infra import evening as program
 from langgraph.checkpoint.dynamodb.gateway.serving import Principal
-from tests.infra.conftest import contents
+from tests.support.checkpoints import all_items
 from tests.support.gateway_service import gateway_service
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def test_an_evening_takes_all_steps_and_reports_them(
         assert each in report
     # The principal is the one whose token the agents have, and nobody reads it in the report.
     assert '<token> {"bearer": {"evening": {"sha256": ["' in report
-    assert contents(client, table_name) == []
+    assert all_items(client, table_name) == []
 
 
 def test_what_fails_is_in_the_report_with_what_depends_on_it_left_out(

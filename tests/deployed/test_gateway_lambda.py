@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-import random
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from jwt.algorithms import ECAlgorithm
-from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import Checkpoint, empty_checkpoint
 
 from langgraph.checkpoint.dynamodb import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
 from tests.deployed.lambda_entrance import Entrance
 from tests.deployed.lambda_environment import Environment
 from tests.infra.rendering import Node
-from tests.infra.stacks import GATEWAYS, stack_of
+from tests.infra.stacks import GATEWAYS
+from tests.support.checkpoints import noise, store, thread_config
 from tests.support.http_stand_in import Answer, http_stand_in
 from tools.engine import Engine
 
@@ -35,7 +32,6 @@ PRINCIPALS = {
     "bearer": {"agents": {"sha256": [hashlib.sha256(TOKEN.encode()).hexdigest()], "tenant": "acme"}}
 }
 FUNCTION = GATEWAYS["Lambda"].properties("Gateway")
-GATEWAYS_AUDITED = stack_of("gateway.yaml", Audit="true")
 HANDLER: str = FUNCTION["Handler"]
 VARIABLES: dict[str, str] = FUNCTION["Environment"]["Variables"]
 
@@ -60,16 +56,10 @@ def function(engine: Engine, made_table: str) -> Iterator[Environment]:
 
 
 def ask(address: str, path: str, document: Node = None, **headers: str) -> tuple[int, Node]:
-    """Send a request; the status and the document of the answer."""
-    data = None if document is None else json.dumps(document).encode()
-    sent = {"content-type": "application/json", **headers}
-    request = urllib.request.Request(f"{address}{path}", data, sent)  # noqa: S310  # This machine's.
-    try:
-        with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310
-            return answer.status, json.load(answer)
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, json.loads(error.read())
+    """Send a request; the status and the document of the response."""
+    method = "GET" if document is None else "POST"
+    response = httpx.request(method, f"{address}{path}", json=document, headers=headers, timeout=60)
+    return response.status_code, response.json()
 
 
 @pytest.fixture(scope="module")
@@ -135,43 +125,19 @@ def test_nothing_but_a_token_lets_anybody_in(function: Environment, authorizer: 
             assert (status, problem["status"]) == (401, 401)
 
 
-def test_the_audit_key_is_read_from_its_secret(engine: Engine, made_table: str) -> None:
-    arn = GATEWAYS_AUDITED.properties("Gateway")["Environment"]["Variables"]["AUDIT_KEY_SECRET_ARN"]
-    with http_stand_in() as secrets:
-        secrets.always = Answer(body=json.dumps({"SecretString": "k" * 64}).encode())
-        own = {"AUDIT_KEY_SECRET_ARN": arn, "AWS_ENDPOINT_URL_SECRETS_MANAGER": secrets.address}
-        with (
-            Environment.running(HANDLER, variables(engine, made_table, **own)) as function,
-            Entrance(function).serving() as address,
-        ):
-            assert ask(address, "/about", authorization=f"Bearer {TOKEN}")[0] == 200
-        [asked] = secrets.asked
-        assert json.loads(asked.body) == {"SecretId": arn}
-
-
-def large_checkpoint(size: int) -> Checkpoint:
-    """A checkpoint with a value of so many bytes, which compression does not make fewer."""
-    checkpoint = empty_checkpoint()
-    checkpoint["channel_values"] = {"file": random.Random(0).randbytes(size)}
-    checkpoint["channel_versions"] = {"file": "1"}
-    return checkpoint
-
-
 def test_a_value_as_large_as_a_body_goes_in_and_comes_out(function: Environment) -> None:
-    checkpoint = large_checkpoint(4_000_000)
-    value = checkpoint["channel_values"]["file"]
-    config: RunnableConfig = {"configurable": {"thread_id": "acme/large", "checkpoint_ns": ""}}
+    value = noise(4_000_000)
     way_in = Entrance(function)
     with way_in.serving() as address:
         with HttpCheckpointSaver(address, auth=TOKEN) as writer:
-            stored = writer.put(config, checkpoint, {"step": 1}, {"file": "1"})
+            stored = store(writer, thread_config("acme/large"), "1", {"file": value})
             writer.put_writes(stored, [("file", value[::-1])], "task")
-            larger = random.Random(1).randbytes(int(VARIABLES[LIMIT]) + 1000)
+            larger = noise(int(VARIABLES[LIMIT]) + 1000, 1)
             with pytest.raises(CheckpointerInputError, match="body"):
                 writer.put_writes(stored, [("file", larger)], "another task")
         with HttpCheckpointSaver(address, auth=TOKEN) as reader:
-            found = reader.get_tuple(config)
-            listed = list(reader.list(config))
+            found = reader.get_tuple(stored)
+            listed = list(reader.list(thread_config("acme/large")))
     assert found is not None
     assert found.checkpoint["channel_values"]["file"] == value
     assert found.pending_writes == [("task", "file", value[::-1])]

@@ -21,12 +21,11 @@ from infra.smoke import CHECKS, Smoke, run
 from langgraph.checkpoint.dynamodb._format.schema import table_schema
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError
 from tests.deployed.conftest import Client, Run, Stacks, environment, environment_of_role, use, verdicts
-from tests.infra.authorization import Gate
-from tests.infra.conftest import contents
+from tests.infra.authorization import EVERYTHING, Gate
 from tests.infra.rendering import ACCOUNT_ID, INFRA, REGION, Node, load
 from tests.infra.stacks import TABLE_STACK, stack_of
-from tests.infra.test_access import EVERYTHING, POLICIES, SMOKE
-from tests.support.checkpoints import store, thread_config
+from tests.infra.test_access import POLICIES, SMOKE
+from tests.support.checkpoints import all_items, store, thread_config
 from tests.support.gateway_service import gateway_service
 from tools.engine import Engine
 
@@ -55,13 +54,13 @@ def test_a_table_on_dynamodb_local_that_is_in_use(
     engine: Engine, saver: DynamoDBSaver, client: DynamoDBClient, table_name: str, run_program: Run
 ) -> None:
     store(saver, thread_config("somebody"), "1", {"a": 1})
-    before, tables = contents(client, table_name), client.list_tables()["TableNames"]
+    before, tables = all_items(client, table_name), client.list_tables()["TableNames"]
     said = run_program(program.main, environment(engine.endpoint_url), "--table", table_name, "--slow")
     assert said.status == 0, said.text
     left_out = {"roles", "tenants", "gateway", "alarm", "restored"}
     assert said.verdicts() == {name: LEFT_OUT if name in left_out else OK for name in [*CHECKS, "cleaned-up"]}
     assert "81 tests passed, none was skipped" in said.text
-    assert contents(client, table_name) == before
+    assert all_items(client, table_name) == before
     assert client.list_tables()["TableNames"] == tables
 
 
@@ -78,7 +77,7 @@ def test_the_gateway(
         found = results(Smoke(table_name, gateway_url=address), "gateway")
     assert {check: each.verdict for check, each in found.items()} == {"gateway": OK, "cleaned-up": OK}
     assert address in found["gateway"].says
-    assert contents(client, table_name) == []
+    assert all_items(client, table_name) == []
     # It is gone now.
     monkeypatch.setattr(program, "GATEWAY_RETRY_SECONDS", 0.1)
     found = results(Smoke(table_name, gateway_url=address), "gateway")
@@ -145,7 +144,7 @@ def test_a_deployment_on_ministack_by_whoever_has_the_deployers_policy(
     # The policy names all requests.
     some = {"iam:CreateRole", "cloudwatch:SetAlarmState", "sts:AssumeRole"}
     assert some <= said.sent <= set(SMOKE.split())
-    assert contents(emulator("dynamodb"), STACK) == []
+    assert all_items(emulator("dynamodb"), STACK) == []
     assert [each["RoleName"] for each in emulator("iam").list_roles()["Roles"]] == [
         each["RoleName"] for each in roles
     ]

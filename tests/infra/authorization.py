@@ -27,6 +27,8 @@ ATTRIBUTES = "dynamodb:Attributes"
 HASH_KEYS = {None: "PK", "run_id-index": "run_id", "owner-index": "owner", "day-index": "active_day"}
 
 Context = Mapping[str, Sequence[str]]
+# More than any policy of the templates allows.
+EVERYTHING: Node = {"Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
 
 
 @dataclass(frozen=True)
@@ -142,28 +144,33 @@ def is_allowed(documents: Iterable[Node], request: Request) -> bool:
     return effects == {"Allow"}
 
 
+def named_in(document: Node) -> set[str]:
+    """Every action that a policy allows under some condition, as it names it."""
+    allowing = [statement for statement in document["Statement"] if statement["Effect"] == "Allow"]
+    return {action for statement in allowing for action in listed(statement["Action"])}
+
+
 def actions_of(document: Node) -> set[str]:
     """Every DynamoDB action that a policy allows under some condition."""
-    allowing = [statement for statement in document["Statement"] if statement["Effect"] == "Allow"]
-    named = {action for statement in allowing for action in _list(statement["Action"])}
-    return {action for action in named if action.startswith("dynamodb:")}
+    return {action for action in named_in(document) if action.startswith("dynamodb:")}
 
 
 def _applies(statement: Node, request: Request) -> bool:
     unknown = statement.keys() - {"Sid", "Effect", "Action", "Resource", "Condition"}
     assert not unknown, f"the evaluator does not know {unknown}"
     return (
-        any(_matches(pattern, request.action) for pattern in _list(statement["Action"]))
-        and any(_matches(pattern, request.resource) for pattern in _list(statement["Resource"]))
+        any(_matches(pattern, request.action) for pattern in listed(statement["Action"]))
+        and any(_matches(pattern, request.resource) for pattern in listed(statement["Resource"]))
         and all(
-            _OPERATORS[operator](request.context.get(key), _list(wanted), request.context)
+            _OPERATORS[operator](request.context.get(key), listed(wanted), request.context)
             for operator, tests in statement.get("Condition", {}).items()
             for key, wanted in tests.items()
         )
     )
 
 
-def _list(value: Node) -> list[str]:
+def listed(value: Node) -> list[str]:
+    """What a policy names as one text, or as several."""
     return value if isinstance(value, list) else [value]
 
 

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import boto3
 import pytest
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from tests.infra.authorization import Gate
+from tests.infra.authorization import Gate, listed
 from tests.infra.rendering import Node
 from tools.engine import Engine
 
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
-
-MakeSaver: TypeAlias = Callable[..., DynamoDBSaver]
 Behind: TypeAlias = Callable[..., Any]
 
 
@@ -44,22 +40,9 @@ def for_table(document: Node, table_name: str) -> Node:
         {
             **statement,
             "Resource": [
-                each.replace("langgraph-checkpoints", table_name) for each in resources_of(statement)
+                each.replace("langgraph-checkpoints", table_name) for each in listed(statement["Resource"])
             ],
         }
         for statement in document["Statement"]
     ]
     return {**document, "Statement": statements}
-
-
-def resources_of(statement: Node) -> list[str]:
-    """The resources that a statement names."""
-    named: str | list[str] = statement["Resource"]
-    return named if isinstance(named, list) else [named]
-
-
-def contents(client: DynamoDBClient, table_name: str) -> list[dict[str, Any]]:
-    """Every item of a table, in the order of its keys."""
-    pages = client.get_paginator("scan").paginate(TableName=table_name, ConsistentRead=True)
-    items = [item for page in pages for item in page["Items"]]
-    return sorted(items, key=lambda item: (item["PK"]["S"], item["SK"]["S"]))

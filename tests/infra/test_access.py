@@ -18,7 +18,7 @@ from fnmatch import fnmatchcase
 import pytest
 from cfnlint.schema import PROVIDER_SCHEMA_MANAGER
 
-from tests.infra.authorization import Request, is_allowed
+from tests.infra.authorization import EVERYTHING, Request, is_allowed, named_in
 from tests.infra.rendering import ACCOUNT_ID, INFRA, REGION, Node, load, render
 from tests.infra.stacks import TABLE_STACK, stack_of
 
@@ -323,16 +323,6 @@ def test_no_action_is_allowed_that_neither_a_template_nor_a_program_needs(name: 
     )
 
 
-def named_in(document: Node) -> set[str]:
-    """The actions that a policy allows, as it names them."""
-    allowing = [each for each in document["Statement"] if each["Effect"] == "Allow"]
-    return {
-        action
-        for each in allowing
-        for action in ([each["Action"]] if isinstance(each["Action"], str) else each["Action"])
-    }
-
-
 # What the roles of the templates have, which the boundary must not take from them.
 BOUNDED = ["gateway.yaml", "ecs.yaml", "examples/lambda-agent/template.yaml"]
 
@@ -357,7 +347,6 @@ def test_the_boundary_leaves_roles_what_they_are_for(template: str) -> None:
 
 
 Ways = list[tuple[str, str, dict[str, list[str]]]]
-EVERYTHING: Node = {"Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
 # Each would make the deployer an administrator, or somebody else.
 BY_ONESELF: Ways = [
     ("iam:CreatePolicy", OWN_POLICY, {}),

@@ -14,12 +14,13 @@ from langgraph.checkpoint.dynamodb import (
     DynamoDBSaver,
 )
 from langgraph.store.dynamodb import DynamoDBStore
-from tests.infra.authorization import Gate, actions_of
-from tests.infra.conftest import Behind, MakeSaver, contents, for_table, resources_of
+from tests.conftest import MakeSaver
+from tests.infra.authorization import EVERYTHING, Gate, actions_of, listed
+from tests.infra.conftest import Behind, for_table
 from tests.infra.stacks import TABLE_STACK
-from tests.infra.test_tenants import EVERYTHING, LARGE, policy_of
+from tests.infra.test_tenants import LARGE, policy_of
 from tests.support.calls import TENANT
-from tests.support.checkpoints import Conversation, noise
+from tests.support.checkpoints import Conversation, all_items, noise
 from tests.support.conversation import TOOL_RESULT_BYTES, config_of, converse
 
 if TYPE_CHECKING:
@@ -41,15 +42,6 @@ DENIED = "AccessDeniedException"
 def gate_of(policy: str, table_name: str) -> Gate:
     """A gate that lets through what one of the policies allows."""
     return Gate([for_table(DOCUMENTS[policy], table_name)])
-
-
-def remove_a_segment(client: DynamoDBClient, table_name: str, thread_id: str) -> None:
-    """Damage a thread; whoever reads it has to look at the thread's own item to know that it is damage."""
-    for item in contents(client, table_name):
-        if item["PK"]["S"] == f"{thread_id}#" and item["SK"]["S"].startswith("S#"):
-            client.delete_item(TableName=table_name, Key={"PK": item["PK"], "SK": item["SK"]})
-            return
-    pytest.fail(f"{thread_id} has no segment")
 
 
 # Each before anything changes, so they need not begin anew.
@@ -88,8 +80,9 @@ def test_runner_policy_runs_agents_and_allows_no_more(
     assert gate.allowed_actions() == actions_of(POLICIES["Runner"])
 
     gate.refused.clear()
-    remove_a_segment(client, table_name, "thread")
-    # It says that the thread is damaged, and not that it may not look.
+    segments = [each for each in all_items(client, table_name, begins="S#") if each["PK"]["S"] == "thread#"]
+    client.delete_item(TableName=table_name, Key={"PK": segments[0]["PK"], "SK": segments[0]["SK"]})
+    # It looks at the thread's own item, and says that it is damaged, not that it may not look.
     with pytest.raises(CheckpointCorruptionError):
         behind(gate).get_tuple(config_of("thread"))
     assert not gate.refused
@@ -113,18 +106,18 @@ def test_runner_is_refused_what_deletes_or_searches_before_anything_changes(
 ) -> None:
     for metadata in ({}, {"run_id": "run"}):
         converse(make_saver(), config_of("thread", **metadata))
-    before, saver = contents(client, table_name), behind(gate_of("Runner", table_name))
+    before, saver = all_items(client, table_name), behind(gate_of("Runner", table_name))
     for refused in NOT_FOR_RUNNERS:
         with pytest.raises(CheckpointerConfigurationError, match=DENIED):
             refused(saver)
-    assert contents(client, table_name) == before
+    assert all_items(client, table_name) == before
 
 
 def test_policies_name_one_table_and_its_indexes_and_deny_nothing_beside_others() -> None:
     arn = TABLE_STACK.outputs["TableArn"]
     for document in POLICIES.values():
         assert {statement["Effect"] for statement in document["Statement"]} == {"Allow"}
-        resources = {each for statement in document["Statement"] for each in resources_of(statement)}
+        resources = {each for statement in document["Statement"] for each in listed(statement["Resource"])}
         assert {each.removeprefix(arn).partition("/")[0] for each in resources} == {""}
 
 

@@ -19,12 +19,11 @@ from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.schema import INDEXES, table_schema
 from langgraph.checkpoint.dynamodb._operations import thread_item
 from langgraph.store.dynamodb import DynamoDBStore
-from tests.infra.authorization import HASH_KEYS, Gate, Request, actions_of, is_allowed
+from tests.infra.authorization import EVERYTHING, HASH_KEYS, Gate, Request, actions_of, is_allowed
 from tests.infra.conftest import for_table
 from tests.infra.stacks import stack_of
 from tests.infra.test_alarms import operations
 from tests.infra.test_policies import DOCUMENTS
-from tests.infra.test_tenants import EVERYTHING
 from tests.support.calls import CALLS, OF_TENANTS, OWNER, RUN, TENANT, THREAD, Kind, called
 from tests.support.conversation import config_of, converse
 

@@ -100,34 +100,28 @@ def test_each_template_says_its_release_and_leaves_room_below_what_is_taken_with
     assert len(path.read_bytes()) <= 0.8 * 51_200
 
 
+CHOICES = {
+    "Encryption": ("AWS_OWNED", "AWS_MANAGED", "CUSTOMER"),
+    "KmsKeyArn": ("", KEY_ARN),
+    "MaxWriteRequestUnits": ("0", "100"),
+    "StreamViewType": ("NONE", "NEW_IMAGE"),
+    "ContributorInsights": ("OFF", "THROTTLED_KEYS"),
+    "PointInTimeRecoveryDays": ("0", "7"),
+}
+
+
 def test_every_combination_of_choices_is_rendered_or_refused_by_a_rule() -> None:
     """No choice of one parameter breaks the rendering of another; the rules alone decide."""
     rendered = 0
-    for encryption, key, maximum, stream, insights, days in itertools.product(
-        ("AWS_OWNED", "AWS_MANAGED", "CUSTOMER"),
-        ("", KEY_ARN),
-        ("0", "100"),
-        ("NONE", "NEW_IMAGE"),
-        ("OFF", "THROTTLED_KEYS"),
-        ("0", "7"),
-    ):
-        parameters = {
-            "Encryption": encryption,
-            "KmsKeyArn": key,
-            "MaxWriteRequestUnits": maximum,
-            "StreamViewType": stream,
-            "ContributorInsights": insights,
-            "PointInTimeRecoveryDays": days,
-        }
-        valid = (encryption == "CUSTOMER") == bool(key)
-        if not valid:
+    for values in itertools.product(*CHOICES.values()):
+        given = dict(zip(CHOICES, values, strict=True))
+        if (given["Encryption"] == "CUSTOMER") != bool(given["KmsKeyArn"]):
             with pytest.raises(StackRefusedError):
-                render(TEMPLATE, parameters)
+                render(TEMPLATE, given)
             continue
-        stack = render(TEMPLATE, parameters)
-        properties = stack.properties("Table")
-        assert ("OnDemandThroughput" in properties) == (maximum != "0")
-        assert ("StreamArn" in stack.outputs) == (stream != "NONE")
+        stack = render(TEMPLATE, given)
+        assert ("OnDemandThroughput" in stack.properties("Table")) == (given["MaxWriteRequestUnits"] != "0")
+        assert ("StreamArn" in stack.outputs) == (given["StreamViewType"] != "NONE")
         rendered += 1
     assert rendered == 48
 

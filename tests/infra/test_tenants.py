@@ -17,11 +17,20 @@ from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, Checkp
 from langgraph.checkpoint.dynamodb._format.schema import INDEXES
 from langgraph.checkpoint.dynamodb._runtime.failures import error_code
 from langgraph.store.dynamodb import DynamoDBStore
-from tests.infra.authorization import HASH_KEYS, Gate, Request, actions_of, is_allowed, requests_of
-from tests.infra.conftest import Behind, MakeSaver, contents, for_table
+from tests.conftest import MakeSaver
+from tests.infra.authorization import (
+    EVERYTHING,
+    HASH_KEYS,
+    Gate,
+    Request,
+    actions_of,
+    is_allowed,
+    requests_of,
+)
+from tests.infra.conftest import Behind, for_table
 from tests.infra.rendering import Node
 from tests.infra.stacks import KEY_ARN, TABLE_STACK, stack_of
-from tests.support.checkpoints import noise
+from tests.support.checkpoints import all_items, noise
 from tests.support.conversation import config_of, converse
 from tests.support.examples import percent
 
@@ -47,8 +56,6 @@ def gate_of(tenant: str, table_name: str, *beside: Node) -> Gate:
 AGENT, OPERATOR = (
     TABLE_STACK.properties(f"{name}Policy")["PolicyDocument"] for name in ("Agent", "Operator")
 )
-# More than any policy of the templates allows.
-EVERYTHING: Node = {"Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
 BESIDE: dict[str, list[Node]] = {"alone": [], "agent": [AGENT], "operator": [OPERATOR], "all": [EVERYTHING]}
 
 LARGE = {"text": noise(200_000).hex()}
@@ -112,7 +119,7 @@ IDS = st.lists(PIECES, min_size=1, max_size=6).map("".join) | st.text(min_size=1
 
 def of_others(client: DynamoDBClient, table_name: str) -> list[dict[str, Any]]:
     """What is in a table beside the attacker's items."""
-    return [item for item in contents(client, table_name) if not item["PK"]["S"].startswith("tenant-a/")]
+    return [item for item in all_items(client, table_name) if not item["PK"]["S"].startswith("tenant-a/")]
 
 
 @pytest.fixture
@@ -271,7 +278,7 @@ def test_what_a_tenant_writes_under_another_ones_name_is_not_listed(
     with pytest.raises(CheckpointerError, match="'tenant-b/'"):
         attacker.set_thread("tenant-a/spam", owner="tenant-b/bob")
     attacker.set_thread("tenant-a/spam", owner="tenant-a/ada", title="Spam")
-    [item] = [each for each in contents(client, table_name) if each["SK"] == {"S": "T"}]
+    [item] = [each for each in all_items(client, table_name) if each["SK"] == {"S": "T"}]
     client.put_item(TableName=table_name, Item={**item, "owner": {"S": "tenant-b/bob"}})
     assert make_saver().threads(owner="tenant-b/bob").threads == []
 
