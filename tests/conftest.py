@@ -30,7 +30,7 @@ from botocore.loaders import create_loader
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.limits import BATCH_WRITE_ITEMS_MAX
-from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE, table_schema
+from tests.support.checkpoints import make_table
 from tests.support.traffic import Traffic
 from tools.engine import (
     DYNAMODB_LOCAL,
@@ -70,7 +70,7 @@ tests_run: Counter[str] = Counter()
 found_engines = functools.cache(find_all)
 
 MakeSaver: TypeAlias = Callable[..., DynamoDBSaver]
-"""What the fixtures `make_saver` and `make_unclosed` give."""
+"""What the fixtures `make_saver`, `make_unclosed` and `open_saver` give."""
 Closed: TypeAlias = Callable[[Any], Any]
 """What the fixture `closed` gives."""
 
@@ -241,10 +241,7 @@ def table_name(engine: Engine, client: DynamoDBClient, _used_tables: list[str]) 
         client.delete_table(TableName=name)
     else:
         name = f"checkpoints-{uuid.uuid4().hex}"
-        client.create_table(**table_schema(name))
-        client.update_time_to_live(
-            TableName=name, TimeToLiveSpecification={"Enabled": True, "AttributeName": TTL_ATTRIBUTE}
-        )
+        make_table(client, name)
     yield name
     if engine.kind == DYNAMODB_LOCAL:
         _used_tables.append(name)
@@ -308,6 +305,14 @@ def make_saver(reach: dict[str, Any], table_name: str, closed: Closed) -> MakeSa
     return lambda **options: closed(
         DynamoDBSaver(table_name, **(({} if "client" in options else reach) | options))
     )
+
+
+@pytest.fixture(scope="session")
+def open_saver(engine: Engine, sessions: dict[str, Any]) -> Iterator[MakeSaver]:
+    """Give a factory of savers on any table, which are closed with the session."""
+    with contextlib.ExitStack() as stack:
+        reach = {"endpoint_url": engine.endpoint_url, **sessions}
+        yield lambda table, **options: stack.enter_context(DynamoDBSaver(table, **(reach | options)))
 
 
 @pytest.fixture

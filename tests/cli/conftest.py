@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import io
 import json
@@ -9,6 +10,7 @@ import sys
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -19,10 +21,10 @@ from typer.testing import CliRunner
 from typing_extensions import Self
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE, table_schema
 from langgraph.checkpoint.dynamodb.cli.app import app
+from tests.conftest import MakeSaver
 from tests.support import graphs
-from tests.support.checkpoints import Conversation
+from tests.support.checkpoints import Conversation, table_of_its_own, thread_config
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
     from tools.engine import Engine
 
 KEY = "0123456789abcdef"
-RUN_ID = "1f0c6f64-5bd2-6d3b-8000-0242ac120002"
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Ended:
 
 
 Run = Callable[..., Ended]
-OpenSaver = Callable[..., DynamoDBSaver]
+OpenSaver = MakeSaver
 
 
 @pytest.fixture(autouse=True)
@@ -71,46 +72,11 @@ def _one_session(sessions: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(boto3, "Session", session)
 
 
-@pytest.fixture(scope="session")
-def _make_table(client: DynamoDBClient) -> Callable[[], str]:
-    def make() -> str:
-        name = f"cli-{uuid.uuid4().hex}"
-        client.create_table(**table_schema(name))
-        client.update_time_to_live(
-            TableName=name, TimeToLiveSpecification={"Enabled": True, "AttributeName": TTL_ATTRIBUTE}
-        )
-        return name
-
-    return make
-
-
 @pytest.fixture(scope="module")
-def make_table(client: DynamoDBClient, _make_table: Callable[[], str]) -> Iterator[Callable[[], str]]:
+def make_table(client: DynamoDBClient) -> Iterator[Callable[[], str]]:
     """Give a factory of tables as `setup()` makes them, that go with the module."""
-    names: list[str] = []
-
-    def make() -> str:
-        names.append(_make_table())
-        return names[-1]
-
-    yield make
-    for each in names:
-        client.delete_table(TableName=each)
-
-
-@pytest.fixture(scope="session")
-def open_saver(engine: Engine, sessions: dict[str, Any]) -> Iterator[OpenSaver]:
-    """Give a factory of savers, closed with the session."""
-    savers: list[DynamoDBSaver] = []
-
-    def open_saver(table: str, **options: Any) -> DynamoDBSaver:
-        connection = {"endpoint_url": engine.endpoint_url, "session": sessions["session"]}
-        savers.append(DynamoDBSaver(table, **connection, **options))
-        return savers[-1]
-
-    yield open_saver
-    for each in savers:
-        each.close()
+    with contextlib.ExitStack() as stack:
+        yield lambda: stack.enter_context(table_of_its_own(client, "cli"))
 
 
 @pytest.fixture(scope="module")
@@ -148,25 +114,23 @@ def thread(saver: DynamoDBSaver) -> str:
 
 
 @pytest.fixture(scope="session")
-def table(client: DynamoDBClient, _make_table: Callable[[], str], open_saver: OpenSaver) -> Iterator[str]:
+def table(client: DynamoDBClient, open_saver: OpenSaver) -> Iterator[str]:
     """Give the table with threads that no test changes: a chat, a fork, one that waits, and subgraphs."""
-    name = _make_table()
-    saver = open_saver(name)
-    chat = graphs.agent(saver)
-    for thread in ("chat", "forked"):
-        chat.invoke({"messages": [("user", "the weather")]}, config(thread, RUN_ID))
-    states = list(chat.get_state_history(config("forked")))
-    chat.update_state(states[2].config, {"messages": [("user", "another way")]}, as_node="model")
-    graphs.approvals(saver).invoke({"log": ["begun"]}, config("waiting"))
-    graphs.subgraphs(None)(saver).invoke({"log": ["begun"]}, config("nested"))
-    yield name
-    client.delete_table(TableName=name)
+    with table_of_its_own(client, "cli") as name:
+        saver = open_saver(name)
+        chat = graphs.agent(saver)
+        for thread in ("chat", "forked"):
+            chat.invoke({"messages": [("user", "the weather")]}, thread_config(thread))
+        states = list(chat.get_state_history(thread_config("forked")))
+        chat.update_state(states[2].config, {"messages": [("user", "another way")]}, as_node="model")
+        graphs.approvals(saver).invoke({"log": ["begun"]}, thread_config("waiting"))
+        graphs.subgraphs(None)(saver).invoke({"log": ["begun"]}, thread_config("nested"))
+        yield name
 
 
-def config(thread_id: str, run_id: str | None = None) -> Any:
-    """The config of a thread, for a run with an id where one is given."""
-    configurable = {"thread_id": thread_id} | ({} if run_id is None else {"run_id": run_id})
-    return {"configurable": configurable}
+def count(saver: Any, thread_id: str) -> int:
+    """How many checkpoints a saver has of a thread."""
+    return len(list(saver.list(thread_config(thread_id))))
 
 
 class Terminal:
@@ -252,7 +216,20 @@ def configure(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return configure
 
 
-def encrypting(key: str = KEY) -> dict[str, Any]:
+def encrypting() -> dict[str, Any]:
     """Return the options of a saver that encrypts."""
-    serde = EncryptedSerializer.from_pycryptodome_aes(key=key.encode())
-    return {"serde": serde, "owner_key": key.encode()}
+    serde = EncryptedSerializer.from_pycryptodome_aes(key=KEY.encode())
+    return {"serde": serde, "owner_key": KEY.encode()}
+
+
+@pytest.fixture
+def write_config(engine: Engine, tmp_path: Path) -> Callable[..., str]:
+    """Give what writes a file that configures a component on a table, and returns its path."""
+
+    def write(table: str, component: str = "checkpointer", **options: Any) -> str:
+        where = {"table_name": table, "endpoint_url": engine.endpoint_url, "region_name": engine.region_name}
+        file = tmp_path / "agent.yaml"
+        file.write_text(json.dumps({component: {"type": "dynamodb", "config": where | options}}))
+        return str(file)
+
+    return write

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import re
 import signal
 import socket
-import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
@@ -27,34 +24,15 @@ from langgraph.checkpoint.dynamodb.cli import servers
 from langgraph.checkpoint.dynamodb.cli.servers import listen
 from langgraph.checkpoint.dynamodb.version import requirement
 from tests.cli.conftest import Run
+from tests.support.gateway_service import gateway_process
 
 if TYPE_CHECKING:
     from tools.engine import Engine
 
 pytestmark = pytest.mark.engines("dynamodb-local")
 
-ROOT = Path(__file__).parents[2]
 # On a busy machine the first request makes a client for far longer than `/ready` waits.
 READY_SECONDS_MAX = 60
-
-
-@contextmanager
-def serving(*options: str) -> Iterator[tuple[str, subprocess.Popen[str], IO[str]]]:
-    """Run the service; give its address, the process, and what it says from then on."""
-    program = "from langgraph.checkpoint.dynamodb.cli import main; main()"
-    command = [sys.executable, "-c", program, "gateway", "--port", "0", *options]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:  # noqa: S603
-        assert process.stderr is not None
-        try:
-            found = next(
-                match
-                for line in process.stderr
-                if (match := re.match(r"serving table .* at (http\S+)", line))
-            )
-            yield found[1], process, process.stderr
-        finally:
-            process.kill()
 
 
 def test_it_serves_until_it_is_told_to_end_and_logs_no_state(
@@ -62,8 +40,8 @@ def test_it_serves_until_it_is_told_to_end_and_logs_no_state(
 ) -> None:
     config: Any = {"configurable": {"thread_id": thread}}
     assert saver.get_tuple(config) is not None
-    options = ("--table", shared, "--endpoint-url", engine.endpoint_url, "--insecure")
-    with serving(*options) as (address, process, said), httpx.Client(base_url=address) as client:
+    words = ("gateway", "--port", "0", "--table", shared, "--endpoint-url", engine.endpoint_url, "--insecure")
+    with gateway_process(*words) as (address, process, said), httpx.Client(base_url=address) as client:
         until = time.monotonic() + READY_SECONDS_MAX
         while not client.get("/ready").is_success:
             assert time.monotonic() < until

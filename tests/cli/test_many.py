@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 import threading
-import time
 import uuid
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +19,9 @@ from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.items import partition_of
 from langgraph.checkpoint.dynamodb._format.moments import stored_at
 from langgraph.checkpoint.dynamodb._operations.thread_item import read_thread
-from langgraph.checkpoint.dynamodb.cli import Exit, output, upkeep
+from langgraph.checkpoint.dynamodb.cli import Exit, many, output, upkeep
 from langgraph.checkpoint.dynamodb.cli.output import Output
-from tests.cli.conftest import OpenSaver, Run, encrypting
+from tests.cli.conftest import OpenSaver, Run, count, encrypting
 from tests.support.checkpoints import Conversation, all_items, noise, store, stored_values, thread_config
 
 if TYPE_CHECKING:
@@ -43,10 +41,6 @@ def threads(saver: DynamoDBSaver) -> list[str]:
         for text in ("one", "two", "three"):
             conversation.put(text=text)
     return names
-
-
-def count(saver: DynamoDBSaver, thread_id: str) -> int:
-    return len(list(saver.list(thread_config(thread_id))))
 
 
 # Asking, and trying dry
@@ -99,31 +93,50 @@ def test_threads_are_read_from_standard_input(run: Run, saver: DynamoDBSaver, th
 
 @pytest.mark.parametrize("end", [KeyboardInterrupt(), ConnectionAbortedError("no network")])
 def test_an_interruption_waits_for_what_is_under_way(
-    run: Run, saver: DynamoDBSaver, threads: list[str], monkeypatch: pytest.MonkeyPatch, end: BaseException
+    run: Run,
+    saver: DynamoDBSaver,
+    threads: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+    end: BaseException,
 ) -> None:
     real = DynamoDBSaver.delete_thread
-    under_way, ended = threading.Event(), threading.Event()
+    under_way, cancelled = threading.Event(), threading.Event()
+
+    class Pool(ThreadPoolExecutor):
+        def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+            super().shutdown(wait=False, cancel_futures=cancel_futures)
+            cancelled.set()
+            super().shutdown(wait)
 
     def delete(saver: DynamoDBSaver, thread_id: str) -> None:
         if thread_id == threads[2]:
             under_way.wait()
-            ended.set()
-            raise end
-        if thread_id == threads[3]:
+            if isinstance(end, ConnectionError):
+                raise end
+            # Ctrl-C reaches the main thread, which waits.
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            cancelled.wait()
+        if thread_id in threads[3:]:
             under_way.set()
-            ended.wait()
+            cancelled.wait()
             if isinstance(end, ConnectionError):
                 raise end
         real(saver, thread_id)
 
     monkeypatch.setattr(DynamoDBSaver, "delete_thread", delete)
+    monkeypatch.setattr(many, "ThreadPoolExecutor", Pool)
+    # A shell that starts the tests in the background lets them ignore it.
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, handler))
     arguments = ("delete", *threads, "--yes", "--parallel", "2")
     if isinstance(end, KeyboardInterrupt):
-        run(*arguments).fails(130, "of 6 threads served before this ended")
+        run(*arguments).fails(130, "of 6 threads served before this ended", "interrupted")
     else:
         with pytest.raises(ConnectionAbortedError):
             run(*arguments)
-    assert (count(saver, threads[3]) == 0) == isinstance(end, KeyboardInterrupt)
+    left = [3, 3] if isinstance(end, ConnectionError) else [0, 0]
+    assert [count(saver, each) for each in threads] == [0, 0, *left, 3, 3]
     monkeypatch.setattr(DynamoDBSaver, "delete_thread", real)
     # Those that an earlier run deleted are told.
     assert run(*arguments).code == 3
@@ -336,44 +349,3 @@ def test_only_what_is_older_goes(run: Run, open_own: OpenSaver, monkeypatch: pyt
     assert run("prune", "--all", "--yes", "--older-than", "1h").code == 0
     kept = [each.config["configurable"]["checkpoint_id"] for each in saver.list(thread_config("a"))]
     assert kept == [by_uuid.checkpoint["id"], "0 by hand"]
-
-
-@pytest.mark.search
-def test_ctrl_c_ends_the_process(
-    shared: str, engine: Engine, client: DynamoDBClient, thread: str, tmp_path: Path
-) -> None:
-    threads = tmp_path / "threads"
-    (head, *_) = [each for each in all_items(client, shared, begins="C#") if thread in each["PK"]["S"]]
-    copies: list[Any] = [
-        {"PutRequest": {"Item": {**head, "PK": {"S": f"{number}#"}}}} for number in range(500)
-    ]
-    for start in range(0, 500, 25):
-        client.batch_write_item(RequestItems={shared: copies[start : start + 25]})
-    threads.write_text("\n".join(map(str, range(500))))
-
-    def left() -> int:
-        keys = {each["PK"]["S"] for each in all_items(client, shared, begins="C#")}
-        return sum(f"{number}#" in keys for number in range(500))
-
-    # A shell that starts the tests in the background lets them, and all that they start, ignore it.
-    program = (
-        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
-        " from langgraph.checkpoint.dynamodb.cli import main; main()"
-    )
-    arguments = ["delete", "-f", str(threads), "--yes", "--table", shared]
-    process = subprocess.Popen(  # noqa: S603
-        [sys.executable, "-c", program, *arguments, "--endpoint-url", engine.endpoint_url],
-        env=engine.environment(),
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    while process.poll() is None and left() > 498:
-        time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate()
-    assert process.returncode == 130
-    assert 0 < left() < 499
-    assert said.splitlines() == [
-        f"deleting: {500 - left():,} of 500 threads served before this ended",
-        "interrupted",
-    ]

@@ -22,7 +22,7 @@ from tests.cli.conftest import Run
 from tests.support.checkpoints import all_items
 
 if TYPE_CHECKING:
-    from tools.engine import Engine
+    from mypy_boto3_dynamodb import DynamoDBClient
 
 pytestmark = pytest.mark.engines("dynamodb-local")
 
@@ -31,9 +31,9 @@ AS_TEXT = "users/ada%2F1 %25"
 
 
 @pytest.fixture
-def store(engine: Engine, sessions: dict[str, Any], own_table: str) -> Iterator[DynamoDBStore]:
+def store(client: DynamoDBClient, own_table: str) -> Iterator[DynamoDBStore]:
     """Give a store on the table, with two memories of Ada and one of Bob."""
-    with DynamoDBStore(own_table, endpoint_url=engine.endpoint_url, session=sessions["session"]) as store:
+    with DynamoDBStore(own_table, client=client) as store:
         store.put(ADA, "food", {"likes": "pizza", "text": "eats"})
         store.put((*ADA, "trips"), "japan", {"likes": "trains"})
         store.put(("users", "bob"), "food", {"likes": "rice"})
@@ -111,24 +111,18 @@ def test_memories_are_searched(memories: Run) -> None:
 
 
 def test_similarity_needs_the_configured_index(
-    memories: Run, run: Run, store: DynamoDBStore, own_table: str, engine: Engine, tmp_path: Path
+    memories: Run, run: Run, store: DynamoDBStore, own_table: str, write_config: Callable[..., str]
 ) -> None:
     memories("search", "users", "--query", "food").fails(Exit.CONFIGURATION, "an index under `store:`")
-    file = tmp_path / "agent.yaml"
-    index = "{dims: 2, embed_function: 'tests.cli.test_memories:embed', fields: [text]}"
-    where = (
-        f"table_name: {own_table}, endpoint_url: '{engine.endpoint_url}', region_name: {engine.region_name}"
-    )
-    file.write_text(f"store: {{type: dynamodb, config: {{{where}, index: {index}}}}}\n")
+    index = {"dims": 2, "embed_function": "tests.cli.test_memories:embed", "fields": ["text"]}
+    file = write_config(own_table, "store", index=index)
     # An import embeds texts.
     store.put(("users", "eve"), "long", {"text": "aaaaaa"})
     store.put(("users", "eve"), "short", {"text": "a"})
     exported = memories("export", "users/eve").out
     store.delete_namespace(("users", "eve"))
-    assert run("memories", "import", "-", "--yes", "--config", str(file), stdin=exported).code == 0
-    found = run(
-        "memories", "search", "users/eve", "--query", "aaaaaaaa", "--json", "--config", str(file)
-    ).json
+    assert run("memories", "import", "-", "--yes", "--config", file, stdin=exported).code == 0
+    found = run("memories", "search", "users/eve", "--query", "aaaaaaaa", "--json", "--config", file).json
     assert [each["key"] for each in found] == ["long", "short"]
     assert found[0]["score"] > found[1]["score"]
 
@@ -212,17 +206,8 @@ def test_a_file_is_checked_to_its_end_before_anything_is_stored(
 ) -> None:
     lines = memories("export", AS_TEXT).out.splitlines()
     other = make_table()
-    ended = run(
-        "memories",
-        "import",
-        "-",
-        "--table",
-        other,
-        "--yes",
-        stdin="".join(f"{each}\n" for each in change(lines)),
-    )
-    assert ended.code == code
-    assert says in ended.err
+    changed = "".join(f"{each}\n" for each in change(lines))
+    run("memories", "import", "-", "--table", other, "--yes", stdin=changed).fails(code, says)
     assert run("memories", "list", "--table", other).out == ""
 
 
@@ -268,25 +253,21 @@ def test_without_a_store_in_the_configuration_the_savers_table_and_key_are_used(
     run: Run,
     own_table: str,
     store: DynamoDBStore,
-    engine: Engine,
+    write_config: Callable[..., str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("KEY_OF_TESTS", "0123456789abcdef")
-    file = tmp_path / "agent.yaml"
-    where = f"endpoint_url: '{engine.endpoint_url}', region_name: {engine.region_name}"
-    key = "encryption_key: {environment: KEY_OF_TESTS}, ttl_seconds: 60, retry_seconds: 7"
-    file.write_text(
-        f"checkpointer: {{type: dynamodb, config: {{table_name: {own_table}, {where}, {key}}}}}\n"
-    )
+    key = {"environment": "KEY_OF_TESTS"}
+    file = write_config(own_table, encryption_key=key, ttl_seconds=60, retry_seconds=7)
     store.put(("users", "eve"), "food", {"likes": "figs"})
     exported = run("memories", "export", "users/eve", "--table", own_table).out
     store.delete(("users", "eve"), "food")
-    assert run("memories", "import", "-", "--yes", "--config", str(file), stdin=exported).code == 0
-    assert "figs" in run("memories", "get", "users/eve", "food", "--config", str(file)).out
+    assert run("memories", "import", "-", "--yes", "--config", file, stdin=exported).code == 0
+    assert "figs" in run("memories", "get", "users/eve", "food", "--config", file).out
     # Without the key, the value cannot be read.
     assert run("memories", "get", "users/eve", "food", "--table", own_table).code == Exit.CONFIGURATION
-    file.write_text("store: {type: memory}\n")
-    run("memories", "list", "--config", str(file)).fails(
+    (tmp_path / "agent.yaml").write_text("store: {type: memory}\n")
+    run("memories", "list", "--config", file).fails(
         Exit.CONFIGURATION, "type memory is configured for the store, which has no table"
     )

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from langgraph.checkpoint.sqlite import SqliteSaver
@@ -16,11 +15,8 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.cli import Exit
 from langgraph.checkpoint.dynamodb.migrate import migrate
-from tests.cli.conftest import OpenSaver, Run
+from tests.cli.conftest import OpenSaver, Run, count
 from tests.support.checkpoints import Conversation, store, thread_config
-
-if TYPE_CHECKING:
-    from tools.engine import Engine
 
 pytestmark = pytest.mark.engines("dynamodb-local")
 
@@ -43,10 +39,6 @@ def place(tmp_path: Path, threads: list[str]) -> str:
     return f"sqlite:{path}"
 
 
-def count(saver: Any, thread_id: str) -> int:
-    return len(list(saver.list(thread_config(thread_id))))
-
-
 def test_threads_are_moved_and_what_they_took_is_said(
     run: Run, saver: DynamoDBSaver, place: str, threads: list[str]
 ) -> None:
@@ -62,15 +54,13 @@ def test_threads_are_moved_and_what_they_took_is_said(
 
 
 def test_a_move_and_an_import_say_which_threads_have_no_owner(
-    run: Run, open_own: OpenSaver, own_table: str, engine: Engine, tmp_path: Path
+    run: Run, open_own: OpenSaver, own_table: str, write_config: Callable[..., str], tmp_path: Path
 ) -> None:
     with closing(sqlite3.connect(tmp_path / "threads.db")) as connection:
         for thread, owner in (("one", {"user_id": "ada"}), ("two", {"user_id": "ada"}), ("nobody's", {})):
             store(SqliteSaver(connection), thread_config(thread), "1", {"a": 1}, **owner)
-    config = tmp_path / "agent.yaml"
-    options = {"table_name": own_table, "endpoint_url": engine.endpoint_url, "owner_from": "user_id"}
-    config.write_text(json.dumps({"checkpointer": {"type": "dynamodb", "config": options}}))
-    command = ("migrate", "--from", f"sqlite:{tmp_path}/threads.db", "--config", str(config))
+    configured = ("--config", write_config(own_table, owner_from="user_id"))
+    command = ("migrate", "--from", f"sqlite:{tmp_path}/threads.db", *configured)
     for dry, option in ((True, "--dry-run"), (False, "--yes")):
         ended = run(*command, option, "--json")
         assert (ended.json["with_owner"], ended.json["threads_without_owner"]) == (2, ["nobody's"])
@@ -81,9 +71,7 @@ def test_a_move_and_an_import_say_which_threads_have_no_owner(
     assert len(open_own().threads(owner="ada").threads) == 2
     for thread, code in (("one", 0), ("nobody's", Exit.PROBLEMS)):
         run("export", thread, str(tmp_path / "file"), "--yes")
-        ended = run(
-            "import", str(tmp_path / "file"), "--as", "copy", "--config", str(config), "--yes", "--json"
-        )
+        ended = run("import", str(tmp_path / "file"), "--as", "copy", *configured, "--yes", "--json")
         assert (ended.code, ended.json["owner"]) == (code, None if code else "ada")
         open_own().delete_thread("copy")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 from langgraph.checkpoint.dynamodb.cli import printed
@@ -26,14 +25,6 @@ def test_the_list_has_a_line_for_each_template() -> None:
     assert names == sorted(names)
     assert {"table", "tenant", "tenant-role", "gateway", "saver-metrics"} <= set(names)
     assert all(len(line.split()) > 3 for line in lines)
-
-
-def test_a_policy_is_for_the_table_that_is_named() -> None:
-    arn = "arn:aws:dynamodb:eu-central-1:123456789012:table/threads"
-    text = printed.policy("reader", arn)
-    assert all(statement["Effect"] == "Allow" for statement in json.loads(text)["Statement"])
-    assert arn in text
-    assert "Fn::" not in text
 
 
 def test_each_document_that_a_message_names_is_there() -> None:

@@ -72,6 +72,14 @@ def test_a_list_of_commands_loads_no_command(arguments: str, says: str) -> None:
     assert not {"boto3", "rich", "langchain_core", "langgraph.checkpoint.base", "langgraph.store"} & loaded
 
 
+@pytest.mark.parametrize(("words", "says"), [("--version", "0.1.0"), ("docs", "runbook")])
+def test_what_is_printed_takes_neither_a_saver_nor_an_extra(words: str, says: str) -> None:
+    loaded, printed = loaded_by(words)
+    assert says in printed
+    assert commands_in(loaded) == {"printed"}
+    assert not {"typer", "rich", "boto3", "langgraph.checkpoint.base", f"{PACKAGE}.saver"} & loaded
+
+
 @pytest.mark.parametrize(("words", "says"), [("memories li", "list"), ("threads --wai", "--waiting")])
 def test_a_shell_can_complete_commands_and_options(words: str, says: str) -> None:
     given = f"langgraph-dynamodb {words}"

@@ -196,9 +196,9 @@ def test_an_owners_threads_need_no_scan(
     monkeypatch.setattr("langgraph.checkpoint.dynamodb.cli.listing._PAGE_THREADS", 2)
     names = {in_directory(saver, "ada", number) for number in range(5)}
     in_directory(saver, "bob", 1)
-    saver.put_writes(
-        thread_config("ada-3", checkpoint_id=_newest(saver, "ada-3")), [("__interrupt__", "?")], "task"
-    )
+    newest = saver.get_tuple(thread_config("ada-3"))
+    assert newest is not None
+    saver.put_writes(newest.config, [("__interrupt__", "?")], "task")
     ended = run("threads", "--owner", "ada", "--json")
     assert {each["thread_id"] for each in ended.json} == names
     assert {each["owner"] for each in ended.json} == {"ada"}
@@ -213,12 +213,6 @@ def test_an_owners_threads_need_no_scan(
     for also in ((), ("--expired",)):
         assert len(run("threads", "--owner", "ada", "--limit", "0", "--json", *also).json) == 5
     run("threads", "--expired").fails(2, "--expired needs --owner or --since")
-
-
-def _newest(saver: DynamoDBSaver, thread: str) -> str:
-    found = saver.get_tuple(thread_config(thread))
-    assert found is not None
-    return found.checkpoint["id"]
 
 
 def test_recent_threads_of_all_owners_need_no_scan(run: Run, open_own: OpenSaver) -> None:

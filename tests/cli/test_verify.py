@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,14 +12,12 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS
 from langgraph.checkpoint.dynamodb._operations.verify import Verification
 from langgraph.checkpoint.dynamodb.cli.upkeep import _lines
-from tests.cli.conftest import OpenSaver, Run, config
+from tests.cli.conftest import OpenSaver, Run
 from tests.support import graphs
 from tests.support.checkpoints import Conversation, all_items, noise, thread_config
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
-
-    from tools.engine import Engine
 
 pytestmark = pytest.mark.engines("dynamodb-local")
 KEYS = {"right": "1" * 16, "wrong": "2" * 16}
@@ -128,21 +124,23 @@ def encrypted(make_table: Callable[[], str], open_saver: OpenSaver) -> str:
             talk.put(large=noise(150_000))
             saver.put_writes(talk.config, [("large", noise(60_000, 1))], "task")
             talk.put(large=noise(150_000), small=1)
-    graphs.journal(saver).invoke({}, config("delta"))
+    graphs.journal(saver).invoke({}, thread_config("delta"))
     return name
 
 
 @pytest.mark.parametrize("key", ["right", "wrong", None])
 def test_a_key_that_is_not_the_threads_is_no_damage(
-    run: Run, encrypted: str, engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str | None
+    run: Run,
+    encrypted: str,
+    write_config: Callable[..., str],
+    monkeypatch: pytest.MonkeyPatch,
+    key: str | None,
 ) -> None:
-    content: dict[str, object] = {"table_name": encrypted, "endpoint_url": engine.endpoint_url}
+    options = {}
     if key is not None:
         monkeypatch.setenv("KEY_OF_THREADS", KEYS[key])
-        content["encryption_key"] = {"environment": "KEY_OF_THREADS"}
-    file = tmp_path / "agent.yaml"
-    file.write_text(json.dumps({"checkpointer": {"type": "dynamodb", "config": content}}))
-    ended = run("verify", "--all", "--config", str(file))
+        options = {"encryption_key": {"environment": "KEY_OF_THREADS"}}
+    ended = run("verify", "--all", "--config", write_config(encrypted, **options))
     assert "damaged" not in ended.out
     assert "left over" not in ended.out
     if key == "right":

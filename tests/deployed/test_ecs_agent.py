@@ -19,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+import httpx
 import pytest
 
 from tests.infra.rendering import INFRA, Node
@@ -52,11 +53,8 @@ class Task:
 
     def request(self, method: str, path: str, body: bytes | None = None) -> tuple[int, Node]:
         """Send a request; the status and the body of the answer."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        with contextlib.closing(connection):
-            connection.request(method, path, body)
-            response = connection.getresponse()
-            return response.status, json.loads(response.read())
+        response = httpx.request(method, f"http://127.0.0.1:{self.port}{path}", content=body, timeout=60)
+        return response.status_code, response.json()
 
     def say(self, thread_id: str, message_id: str, text: str) -> Node:
         """Send a message that is expected to be answered."""
@@ -137,7 +135,7 @@ def test_killed_in_the_middle_of_a_request_another_task_goes_on(
     def ask() -> None:
         try:
             victim.say(thread_id, "1", "first")
-        except (OSError, http.client.HTTPException) as error:
+        except httpx.TransportError as error:
             lost.append(error)
 
     asking = threading.Thread(target=ask)

@@ -2,41 +2,36 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import http.client
 import json
-import os
 import re
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 
+import httpx
 import pytest
 
 from langgraph.checkpoint.dynamodb.cli import servers
 from tests.infra.rendering import INFRA
 from tests.infra.stacks import GATEWAYS
+from tests.support.gateway_service import gateway_process
 from tools.engine import Engine
 
 # What is tested here is the process, so one engine does.
 pytestmark = pytest.mark.engines("dynamodb-local")
 IMAGE = (INFRA / "gateway" / "Dockerfile").read_text(encoding="utf-8")
 [CONTAINER] = GATEWAYS["ECS"].properties("TaskDefinition")["ContainerDefinitions"]
-# What the package's script does, which is not installed for every test.
-SCRIPT = "from langgraph.checkpoint.dynamodb.cli import main; main()"
 TOKENS = ["a" * 32, "b" * 32]
 HASHES = [hashlib.sha256(token.encode()).hexdigest() for token in TOKENS]
-# What the two secrets hold, by the names that the task definition gives them.
-SECRETS = {
-    "LANGGRAPH_GATEWAY_PRINCIPALS": json.dumps({"bearer": {"agents": {"sha256": HASHES, "tenant": "acme"}}}),
-}
+# What the secret holds, by the name that the task definition gives it.
+PRINCIPALS = {"bearer": {"agents": {"sha256": HASHES, "tenant": "acme"}}}
+SECRETS = {"LANGGRAPH_GATEWAY_PRINCIPALS": json.dumps(PRINCIPALS)}
 
 
 @pytest.fixture
-def task(engine: Engine, table_name: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """Give a task, on a port of this machine."""
+def task(engine: Engine, table_name: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """Give a task with its address, on a port of this machine."""
     written = re.search(r"^CMD (\[.*\])$", IMAGE, re.MULTILINE)
     assert written is not None
     program, *words = json.loads(written[1])
@@ -46,42 +41,34 @@ def task(engine: Engine, table_name: str) -> Iterator[tuple[subprocess.Popen[str
     assert {each["Name"] for each in CONTAINER["Secrets"]} == SECRETS.keys()
     variables = {each["Name"]: each["Value"] for each in CONTAINER["Environment"]}
     variables["LANGGRAPH_CHECKPOINTER_CONFIG__TABLE_NAME"] = table_name
-    with subprocess.Popen(  # noqa: S603  # Our own program, in the interpreter of the tests.
-        [sys.executable, "-c", SCRIPT, *words],
-        env={**engine.environment(), **variables, **SECRETS, "PYTHONPATH": os.getcwd()},
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        try:
-            assert process.stderr is not None
-            serving = re.compile(rf"^serving table {table_name} at http://127\.0\.0\.1:(\d+)$")
-            said = next(filter(None, map(serving.match, process.stderr)))
-            yield process, int(said[1])
-        finally:
-            process.kill()
+    with gateway_process(*words, env={**engine.environment(), **variables, **SECRETS}) as (
+        address,
+        process,
+        _,
+    ):
+        yield address, process
 
 
-def ask(port: int, path: str, token: str | None = None) -> int:
-    """Send a request; the status of the answer."""
-    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
-        connection.request("GET", path, headers={} if token is None else {"Authorization": f"Bearer {token}"})
-        return connection.getresponse().status
+def ask(url: str, token: str | None = None) -> int:
+    """Send a request; the status of the response."""
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    return httpx.get(url, headers=headers, timeout=60).status_code
 
 
 def test_a_task_serves_whom_its_secret_names_until_it_is_told_to_end(
-    task: tuple[subprocess.Popen[str], int],
+    task: tuple[str, subprocess.Popen[str]],
 ) -> None:
-    process, port = task
-    assert ask(port, "/health") == 200
+    address, process = task
+    assert ask(f"{address}/health") == 200
     # On a busy machine the first request makes a client for longer than `/ready` waits.
     until = time.monotonic() + 60
-    while ask(port, "/ready") != 200:
+    while ask(f"{address}/ready") != 200:
         assert time.monotonic() < until
-    assert [ask(port, "/about", token) for token in (None, "c" * 32, *TOKENS)] == [401, 401, 200, 200]
+    assert [ask(f"{address}/about", token) for token in (None, "c" * 32, *TOKENS)] == [401, 401, 200, 200]
     process.terminate()
     process.wait(timeout=60)
-    with pytest.raises(ConnectionRefusedError):
-        ask(port, "/health")
+    with pytest.raises(httpx.ConnectError):
+        ask(f"{address}/health")
 
 
 def test_what_is_under_way_is_answered_before_a_task_is_killed() -> None:

@@ -122,15 +122,6 @@ def test_agent_remembers_in_another_environment(
     assert result["reply"] == "You have told me 2 things. The first was: first"
 
 
-@pytest.mark.search
-def test_a_thread_of_one_handler_goes_on_in_the_other(
-    pair: Callable[[str], list[Environment]], thread_id: str
-) -> None:
-    for count, handler in enumerate((*HANDLERS, *HANDLERS), 1):
-        result = say(pair(handler)[0], thread_id, f"{count}")
-        assert result["reply"] == f"You have told me {count} things. The first was: 1"
-
-
 @pytest.mark.parametrize("handler", BOTH)
 def test_frozen_environment_thaws_to_dead_connections(
     environment: Environment, dead: Dead, thread_id: str

@@ -12,7 +12,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, Checkpoint, CheckpointMetadata, empty_checkpoint
 from langgraph.checkpoint.base.id import uuid6
 
-from langgraph.checkpoint.dynamodb._format.schema import table_schema
+from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE, table_schema
 
 METADATA: CheckpointMetadata = {"source": "loop", "step": 1, "parents": {}}
 
@@ -97,11 +97,18 @@ def stored_values(saver: BaseCheckpointSaver[Any], config: RunnableConfig) -> di
     return found.checkpoint["channel_values"]
 
 
+def make_table(client: Any, name: str) -> None:
+    """Make a table as `setup()` makes it, behind the saver's back."""
+    client.create_table(**table_schema(name))
+    expiry = {"Enabled": True, "AttributeName": TTL_ATTRIBUTE}
+    client.update_time_to_live(TableName=name, TimeToLiveSpecification=expiry)
+
+
 @contextmanager
 def table_of_its_own(client: Any, begins: str) -> Iterator[str]:
     """Give the name of a new table, which begins so, and delete it afterwards."""
     name = f"{begins}-{uuid.uuid4().hex}"
-    client.create_table(**table_schema(name))
+    make_table(client, name)
     try:
         yield name
     finally:

@@ -1,17 +1,38 @@
-"""The gateway itself, under uvicorn on this machine, in a thread of the process that tests."""
+"""The gateway itself, on this machine: in a thread of the process that tests, or as its command."""
 
 from __future__ import annotations
 
 import contextlib
+import os
+import re
+import subprocess
+import sys
 import threading
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import IO, Any
 
 import uvicorn
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.cli.servers import listen
 from langgraph.checkpoint.dynamodb.gateway import anybody_on_this_machine, create_gateway
+
+
+@contextlib.contextmanager
+def gateway_process(
+    *words: str, env: Mapping[str, str] = os.environ
+) -> Iterator[tuple[str, subprocess.Popen[str], IO[str]]]:
+    """Run the command; give its address, the process, and what it says from then on."""
+    command = [sys.executable, "-c", "from langgraph.checkpoint.dynamodb.cli import main; main()", *words]
+    environment = {**env, "PYTHONPATH": os.getcwd()}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:  # noqa: S603
+        assert process.stderr is not None
+        try:
+            serving = re.compile(r"serving table .* at (http\S+)")
+            said = next(filter(None, map(serving.match, process.stderr)))
+            yield said[1], process, process.stderr
+        finally:
+            process.kill()
 
 
 @contextlib.contextmanager

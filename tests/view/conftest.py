@@ -21,8 +21,6 @@ from tests.support.checkpoints import table_of_its_own
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-    from tools.engine import Engine
-
 
 @dataclass(frozen=True)
 class Asked:
@@ -91,21 +89,6 @@ class Raw:
 def raw(client: DynamoDBClient, table: str) -> Raw:
     """Give the items of the table."""
     return Raw(client, table)
-
-
-@pytest.fixture(scope="session")
-def open_saver(engine: Engine, sessions: dict[str, Any]) -> Iterator[Callable[..., DynamoDBSaver]]:
-    """Give a factory of savers, closed with the session."""
-    savers: list[DynamoDBSaver] = []
-
-    def open_saver(table: str, **options: Any) -> DynamoDBSaver:
-        connection = {"endpoint_url": engine.endpoint_url, "session": sessions["session"], **options}
-        savers.append(DynamoDBSaver(table, **connection))
-        return savers[-1]
-
-    yield open_saver
-    for each in savers:
-        each.close()
 
 
 @pytest.fixture(scope="session")

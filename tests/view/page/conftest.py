@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import threading
-import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, Request, expect
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb._format.schema import table_schema
 from langgraph.checkpoint.dynamodb.view.responses import Responses
 from langgraph.checkpoint.dynamodb.view.server import PageServer
 from langgraph.checkpoint.dynamodb.view.thread_view import Session
 from langgraph.store.dynamodb import DynamoDBStore
+from tests.conftest import MakeSaver
 from tests.support.browser import browser_or_skip
+from tests.support.checkpoints import table_of_its_own
 from tests.view import story
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
-
-    from tools.engine import Engine
 
 SCHEMES: Sequence[Literal["light", "dark"]] = ("light", "dark")
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
@@ -41,15 +39,13 @@ async def browser() -> AsyncIterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def saver(engine: Engine, client: DynamoDBClient, sessions: dict[str, Any]) -> Iterator[DynamoDBSaver]:
+def saver(client: DynamoDBClient, open_saver: MakeSaver) -> Iterator[DynamoDBSaver]:
     """Give a saver on a table with the threads that no test changes."""
-    name = f"journeys-{uuid.uuid4().hex[:8]}"
-    client.create_table(**table_schema(name))
-    with DynamoDBSaver(name, endpoint_url=engine.endpoint_url, session=sessions["session"]) as saver:
+    with table_of_its_own(client, "journeys") as name:
+        saver = open_saver(name)
         story.tell_journey(saver)
         story.tell_hostile(saver, "hostile")
         yield saver
-    client.delete_table(TableName=name)
 
 
 @pytest.fixture(scope="session")
