@@ -39,29 +39,3 @@ def test_a_large_thread_is_copied_and_deleted(
     assert stored_values(make_saver(), thread_config("copy"))["documents"] == value
     saver.delete_thread("copy")
     assert all_items(client, table_name) == []
-
-
-def test_many_channels_and_large_metadata_fit_into_an_item(make_saver: MakeSaver) -> None:
-    saver = make_saver()
-    conversation = Conversation(saver, "t")
-    conversation.put(**{f"channel_{number}": noise(1_024, number) for number in range(500)})
-    config, checkpoint, metadata, versions = conversation.change(channel_0=b"changed")
-    metadata["notes"] = noise(200_000).hex()
-    saver.put(config, checkpoint, metadata, versions)
-    found = make_saver().get_tuple(thread_config("t"))
-    assert found is not None
-    assert found.checkpoint["channel_values"] == conversation.values
-    assert found.metadata == metadata
-    assert [
-        each.metadata for each in saver.list(thread_config("t"), filter={"notes": metadata["notes"]})
-    ] == [metadata]
-
-
-@pytest.mark.engines("dynamodb-local")
-def test_sizes_around_every_bound(make_saver: MakeSaver) -> None:
-    for size in (0, 1, 15, 16, 17, 4_096, 16_384, 16_400, 16_401, 65_536, 399_999, 400_001):
-        conversation = Conversation(make_saver(), f"{size}")
-        conversation.put(first=noise(size, 1), second="x" * size)
-        conversation.put(first=noise(size, 1) + b"more")
-        conversation.put(third=None)
-        assert stored_values(make_saver(), thread_config(f"{size}")) == conversation.values

@@ -6,9 +6,7 @@ import pytest
 
 from langgraph.checkpoint.dynamodb import CheckpointCorruptionError, CheckpointFormatError
 from langgraph.checkpoint.dynamodb._format import items
-from tests.fuzz.tables import PLAIN, Thread, loaded, run, threads, with_item
-from tests.support.checkpoints import noise
-from tests.support.harness import Harness
+from tests.fuzz.tables import Thread, loaded, run, threads, with_item
 
 
 def _damaged(sk: str, name: str, value: dict[str, object] | None) -> Thread:
@@ -19,41 +17,10 @@ def _damaged(sk: str, name: str, value: dict[str, object] | None) -> Thread:
     return with_item(thread, item, rest if value is None else {**rest, name: value})
 
 
-def test_a_thread_item_whose_epoch_is_no_epoch_is_damage_but_for_its_deletion() -> None:
-    thread, changes = _damaged("T", items.EPOCH, {"N": "1"}), threads()["plain"].changes()
-    harness = loaded(thread)
-    with pytest.raises(CheckpointCorruptionError, match="SK='T'"):
-        run(harness, changes["prune"])
-    run(harness, changes["delete_thread"])
-    assert harness.model.items() == []
-
-
 def test_a_namespace_marker_without_its_token_is_damage() -> None:
     thread = _damaged("N#sub|inner:%231", items.REGISTERED, None)
     with pytest.raises(CheckpointCorruptionError, match="SK='N#"):
         run(loaded(thread), threads()["plain"].changes()["delete_thread"])
-
-
-def test_a_marker_of_the_root_namespace_is_damage() -> None:
-    thread = threads()["plain"]
-    marker = {
-        **items.key(items.partition_of(thread.thread_id).pk, items.NAMESPACES),
-        items.REGISTERED: {"B": b"1"},
-    }
-    with pytest.raises(CheckpointCorruptionError, match="SK='N#'"):
-        run(loaded(with_item(thread, {}, marker)), thread.changes()["delete_thread"])
-
-
-def test_segments_that_change_places_in_a_body_are_damage() -> None:
-    harness = Harness()
-    harness.run(harness.process(codec=PLAIN).put("1", {"raw": noise(60_000)}))
-    thread = Thread(tuple(harness.model.items()), PLAIN)
-    head = next(each for each in thread.items if items.BODY in each)
-    data = head[items.BODY]["B"]
-    # Behind five bytes of header come the ids, of eight bytes each.
-    changed = {**head, items.BODY: {"B": data[:5] + data[13:21] + data[5:13] + data[21:]}}
-    with pytest.raises(CheckpointCorruptionError):
-        run(loaded(with_item(thread, head, changed)), thread.readings()["get_tuple: newest of ''"])
 
 
 @pytest.mark.parametrize(

@@ -91,21 +91,25 @@ def test_a_value_that_grew_names_what_is_stored_and_stores_what_is_new(*, is_bef
     assert {*value.segments} <= then.chunks.keys()
 
 
-def test_equal_values_of_one_item_are_stored_once() -> None:
-    builder = _builder(_storage())
+@pytest.mark.parametrize("shares", [True, False])
+def test_equal_values_of_one_item_are_stored_once_unless_that_is_to_be_hidden(*, shares: bool) -> None:
+    builder = _builder(replace(_storage(), share_equal_pieces=shares))
     values = [_value(builder, BIG) for _ in range(2)]
-    assert values[0] == values[1]
-    assert len(builder.segments) == len(values[0].segments)
+    assert (values[0] == values[1]) == shares
+    assert len(builder.segments) == len({*values[0].segments, *values[1].segments})
 
 
 def test_nothing_is_found_by_its_digest_if_pieces_are_not_to_be_shared() -> None:
     storage = replace(_storage(), share_equal_pieces=False)
     first = _builder(storage)
-    before = _value(first, BIG)
-    then = _builder(storage, _stored(first, {"x": before}))
+    before = first.seal_inline(_value(first, BIG[:50_000]))
+    then, alone = _builder(storage, _stored(first, {"x": before})), _builder(storage)
     value = _value(then, BIG, before)
     assert not {*value.segments} & {*before.segments}
     assert {*value.segments} == then.segments.keys()
+    # Nor is it cut where the value before was.
+    _value(alone, BIG)
+    assert [*_contents(CODEC, then).values()] == [*_contents(CODEC, alone).values()]
     # What the step left alone is inherited all the same.
     assert then.inherit(before) == before
     assert {*before.segments} <= then.chunks.keys()

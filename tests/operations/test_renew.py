@@ -306,6 +306,23 @@ def test_a_slow_call_shortens_nothing_stored_since(harness: Harness, expiring: P
     ]
 
 
+def test_writes_wait_for_the_put_of_their_checkpoint_where_the_thread_is_dead(
+    harness: Harness, expiring: Process
+) -> None:
+    """LangGraph puts it in the background. It goes on with the thread, which its writes would begin anew."""
+    harness.run(expiring.put("1", {"x": 1}))
+    harness.now += 1.5 * TTL_SECONDS
+    put = harness.begin(expiring.put("2", {"x": 2}, "1"))
+    writes = harness.begin(expiring.put_writes("2", TASK))
+    while not any(isinstance(step, Wait) for step in writes.round):
+        assert not writes.done
+        writes.go_on()
+    put.finish()
+    writes.finish()
+    assert harness.process().pending("2") == [("task", "channel", "value")]
+    assert harness.process().values("1") == {"x": 1}
+
+
 def test_a_deletion_leaves_the_marker_of_a_namespace_that_was_renewed_beside_it(
     harness: Harness, expiring: Process
 ) -> None:

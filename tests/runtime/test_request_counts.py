@@ -76,30 +76,6 @@ def test_a_task_that_writes_its_whole_state_again_costs_what_it_adds(
     assert found.pending_writes == [("task", "messages", _messages(1_501)), ("task", "count", 1)]
 
 
-def test_a_value_that_comes_to_another_channel_is_not_written_again(
-    saver: DynamoDBSaver, write_units: list[float]
-) -> None:
-    conversation = Conversation(saver, "t")
-    conversation.put(__start__={"messages": _messages(1_500)})
-    write_units.clear()
-    conversation.put(messages=_messages(1_500))
-    assert 0 < sum(write_units) < 25
-
-
-@pytest.mark.parametrize("interrupted", [False, True])
-def test_a_large_state_is_read_in_three_requests(
-    saver: DynamoDBSaver, traffic: Traffic, table_name: str, client: DynamoDBClient, *, interrupted: bool
-) -> None:
-    config = Conversation(DynamoDBSaver(table_name, client=client), "t").put(messages=_messages(650))
-    if interrupted:
-        saver.put_writes(config, [("__interrupt__", ("May I?",))], "task")
-    traffic.clear()
-    found = saver.get_tuple(thread_config("t"))
-    assert found is not None
-    assert len(saver.serde.dumps_typed(found.checkpoint["channel_values"])[1]) > 360_000
-    assert len(traffic.operations) <= 3
-
-
 def test_equal_segments_of_a_list_are_read_once(saver: DynamoDBSaver, traffic: Traffic) -> None:
     conversation = Conversation(saver, "t")
     conversation.put(documents=_messages(3000))
@@ -165,12 +141,3 @@ def test_counters_that_an_application_made_up_do_no_harm(
     history = saver.get_delta_channel_history(config=config, channels=["log"])
     assert len(history["log"]["writes"]) == 20
     assert len(traffic.operations) <= 4
-
-
-def test_pruning_reaches_a_far_snapshot_at_once(saver: DynamoDBSaver, traffic: Traffic) -> None:
-    _delta_chain(saver, 100)
-    traffic.clear()
-    saver.prune(["t"])
-    # The namespaces, what the one has, and what is left.
-    assert traffic.operations.count("Query") == 3
-    assert len(list(saver.list(thread_config("t")))) == 101

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING
 
 import ormsgpack
 import pytest
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langgraph.checkpoint.dynamodb import (
     CheckpointerConfigurationError,
 )
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec, seal_plain
-from langgraph.checkpoint.dynamodb._format.content import Write, pack_writes
 from langgraph.checkpoint.dynamodb._format.items import Item, Part
 from langgraph.checkpoint.dynamodb._format.segments import new_id
 from tests.conftest import MakeSaver
@@ -93,23 +91,6 @@ def test_three_small_items_whose_content_is_gigabytes_are_refused(harness: Harne
     at = _head(harness) if name == items.BODY else writes
     harness.change(at, **{name: Part((index_id,) * 32, (), b"").attribute(items.sort_key(at))})
     _assert_refused(harness)
-
-
-def test_many_groups_of_writes_that_are_large_together_are_refused(harness: Harness) -> None:
-    for number in range(20):
-        at = items.key(AT.pk, items.writes_sk("1", f"task-{number}"))
-        raw = pack_writes([Write(0, "x", "bytes", bytes(4 * MIB), "")])
-        writes = Part((), (), CODEC.seal(raw, at, items.WRITES)).attribute(items.sort_key(at))
-        harness.change(at, **{items.WRITES: writes})
-    _assert_refused(harness, Codec(JsonPlusSerializer(), bytes_max=16 * MIB))
-    assert len(harness.process().pending("1")) == 20
-
-
-def test_many_segments_that_are_large_together_are_refused(harness: Harness) -> None:
-    segments = tuple(_add_segment(harness, bytes(64 * 1024 - number)) for number in range(200))
-    harness.change(_head(harness), body=Part((), segments, _sealed_body(harness)).attribute("C#1#"))
-    with pytest.raises(CheckpointerConfigurationError, match="checkpoint_bytes_max"):
-        harness.process(codec=Codec(JsonPlusSerializer(), bytes_max=MIB)).get()
 
 
 @pytest.mark.engines("dynamodb-local")

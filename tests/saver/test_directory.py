@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import operator
-import random
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta, timezone
@@ -17,61 +16,9 @@ from langgraph.types import Command, interrupt
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from tests.conftest import MakeSaver
-from tests.support.checkpoints import store, thread_config
-from tests.support.directory import Entered, enter_threads
-from tests.support.seeds import fresh_seed
 
 if TYPE_CHECKING:
-    from tests.support.traffic import Traffic
-
-
-# How many requests the saver makes is not the engine's to decide, and moto takes its time over so many items.
-@pytest.mark.engines("dynamodb-local")
-@pytest.mark.parametrize(
-    ("threads", "owners"),
-    [pytest.param(400, 20, marks=pytest.mark.share), pytest.param(10_000, 500, marks=pytest.mark.search)],
-)
-def test_a_page_is_one_query_however_many_threads_there_are(
-    saver: DynamoDBSaver, traffic: Traffic, threads: int, owners: int
-) -> None:
-    seed = fresh_seed()
-    rng = random.Random(seed)
-    now = int(saver.storage.clock())
-    activity = {f"thread {number}": now - rng.randrange(10_000_000) for number in range(threads)}
-    owned = {thread: f"user {rng.randrange(owners)}" for thread in activity}
-    enter_threads(saver, [Entered(each, owned[each], activity[each], f"About {each}") for each in activity])
-    for owner in rng.sample(sorted(set(owned.values())), 5):
-        expected = sorted(
-            (each for each in activity if owned[each] == owner),
-            key=lambda each: (activity[each], each),
-            reverse=True,
-        )
-        found, cursor, pages = list[str](), None, 0
-        before = len(traffic.requests)
-        while True:
-            page = saver.threads(owner=owner, limit=7, before=cursor)
-            pages += 1
-            found += [each.thread_id for each in page.threads]
-            if (cursor := page.cursor) is None:
-                break
-        assert sorted(found) == sorted(expected)
-        assert [activity[each] for each in found] == [activity[each] for each in expected]
-        assert len(traffic.requests) - before == pages
-
-
-async def test_both_sides_enter_and_list(make_saver: MakeSaver) -> None:
-    saver = make_saver(owner_from="user_id")
-    for name in ("one", "two"):
-        config = thread_config(name)
-        config["configurable"]["user_id"] = "ada"
-        store(saver, config, "1", {"x": name}, run_id=f"run of {name}")
-    await saver.aset_thread("one", title="Trains")
-    for page in (saver.threads(owner="ada"), await saver.athreads(owner="ada", with_status=True)):
-        assert {each.thread_id: each.title for each in page.threads} == {"one": "Trains", "two": None}
-    assert [each.run_id for each in saver.runs("one")] == ["run of one"]
-    assert await saver.aruns("one") == saver.runs("one")
-    await saver.adelete_thread("one")
-    assert [each.thread_id for each in saver.threads(owner="ada").threads] == ["two"]
+    pass
 
 
 def test_a_page_that_would_begin_behind_the_end_is_empty(saver: DynamoDBSaver) -> None:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
-from langgraph.checkpoint.dynamodb import (
-    CheckpointFormatError,
-)
 from langgraph.checkpoint.dynamodb._format.items import FORMAT_VERSION
 from tests.conftest import NO_SECOND_OPINION, MakeSaver
 from tests.support.checkpoints import Conversation, all_items, stored_values, thread_config
@@ -54,25 +50,6 @@ async def test_ids_are_data_in_every_place(make_saver: MakeSaver) -> None:
             (f"task {places[thread, namespace]}", "text", places[thread, namespace])
         ]
         assert listed == [config]
-
-
-async def test_checkpoint_and_task_ids_are_data(make_saver: MakeSaver) -> None:
-    """A checkpoint's id never reaches the items of one whose id it begins, nor does a task's."""
-    saver = make_saver()
-    ids = [each for each in CRAFTED if each]
-    for checkpoint_id, thread in itertools.product(ids, ["thread", "thread#"]):
-        config, checkpoint, metadata, versions = Conversation(saver, thread).change(text=checkpoint_id)
-        config = saver.put(config, {**checkpoint, "id": checkpoint_id}, metadata, versions)
-        for task_id in ids:
-            saver.put_writes(config, [("text", f"{checkpoint_id} {task_id}")], task_id)
-
-    for checkpoint_id in ids:
-        found = saver.get_tuple(thread_config("thread", "", checkpoint_id))
-        assert found is not None
-        assert found.checkpoint["channel_values"] == {"text": checkpoint_id}
-        assert found.pending_writes == [(each, "text", f"{checkpoint_id} {each}") for each in sorted(ids)]
-    listed = [each.checkpoint["id"] for each in saver.list(thread_config("thread"))]
-    assert listed == sorted(ids, reverse=True)
 
 
 @pytest.mark.parametrize("version", range(1, FORMAT_VERSION + 1))
@@ -122,16 +99,3 @@ async def test_a_thread_of_an_earlier_release_can_be_continued(
     assert again == {**newest.checkpoint["channel_values"], "more": "and more"}
     saver.delete_thread("copy")
     assert all_items(client, table_name) == []
-
-
-async def test_a_newer_format_is_refused_by_name(
-    make_saver: MakeSaver, client: DynamoDBClient, table_name: str
-) -> None:
-    """A release never guesses at what a newer one stored."""
-    config = Conversation(make_saver(), "thread").put(text="x")
-    head = all_items(client, table_name, begins="C#")[0]
-    newer = {**head, "v": {"N": str(FORMAT_VERSION + 1)}}
-    client.put_item(TableName=table_name, Item=newer)
-
-    with pytest.raises(CheckpointFormatError, match=r"C#.* has format version"):
-        make_saver().get_tuple(config)

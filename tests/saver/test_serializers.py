@@ -13,10 +13,6 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.codec import open_plain
-from langgraph.checkpoint.dynamodb._format.limits import PREAMBLE_BYTES
-from langgraph.checkpoint.dynamodb._format.segments import expand, is_index, split
 from tests.conftest import MakeSaver
 from tests.support.checkpoints import Conversation, all_items, stored_values, thread_config
 
@@ -149,32 +145,3 @@ def test_what_is_configurable_is_encrypted_unless_that_is_turned_off_and_the_run
     assert [len(list(saver.list(None, filter=each))) for each in filters] == [1, 1]
     saver.delete_for_runs(["run-1"])
     assert all_items(client, table_name, begins="C#") == []
-
-
-@pytest.mark.parametrize("shared", [False, True])
-def test_equality_within_a_thread_can_be_hidden(
-    make_saver: MakeSaver, client: DynamoDBClient, table_name: str, *, shared: bool
-) -> None:
-    """No two values that changed name the same segment; a channel that a step left alone does."""
-    serde = EncryptedSerializer.from_pycryptodome_aes(key=KEY)
-    saver = make_saver(serde=serde, share_equal_pieces=shared)
-    conversation = Conversation(saver, "t")
-    conversation.put(messages=_messages(300), again=_messages(300))
-    conversation.put(messages=_messages(310), again=_messages(300))
-    config = conversation.put(messages=_messages(310), again=_messages(300))
-    saver.put_writes(config, [("messages", _messages(310))], "task")
-    conversation.put(small=1)
-    for reader in (make_saver(serde=serde), saver):
-        assert stored_values(reader, thread_config("t")) == conversation.values
-    heads_and_writes = all_items(client, table_name, begins="C#")
-    segments = {items.segment_id_of(each): each for each in all_items(client, table_name, begins="S#")}
-    indexes = {each: open_plain(item["data"]["B"], item) for each, item in segments.items() if is_index(each)}
-    named = [expand(items.named_ids([each]), indexes) for each in heads_and_writes]
-    first, second, third, writes, last = map(set, named)
-    assert bool(first & second) is bool(second & third) is bool(third & writes) is shared
-    assert last >= third
-    # The first checkpoint has two values that are equal.
-    pieces, _ = split(JsonPlusSerializer().dumps_typed(_messages(300))[1], PREAMBLE_BYTES, ())
-    values = 1 if shared else 2
-    # The rest behind the last cut may be a segment, too.
-    assert len(first) in (values * len(pieces), values * (len(pieces) + 1))

@@ -18,7 +18,6 @@ from langgraph.store.base import BaseStore, GetOp, ListNamespacesOp, MatchCondit
 from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
 
-from langgraph.store.dynamodb import DynamoDBStore
 from langgraph.store.dynamodb.batch import Batch, run_batch
 from langgraph.store.dynamodb.resources import StoreStorage
 from tests.support.harness import Harness
@@ -114,13 +113,3 @@ def test_batches_give_the_same(
         return harness.run(run_batch(storage, None, Batch(None, batch))).results
 
     compare(run, others(name), name, batches)
-
-
-@pytest.mark.parametrize("name", ["memory", "sqlite"])
-@settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(batches=batches)
-def test_batches_give_the_same_on_an_engine(
-    store: DynamoDBStore, others: Callable[[str], BaseStore], name: str, batches: list[list[Any]]
-) -> None:
-    store.delete_namespace(())
-    compare(store.batch, others(name), name, batches)

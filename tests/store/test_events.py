@@ -9,7 +9,6 @@ from langgraph.store.base import GetOp, PutOp
 from langgraph.store.dynamodb import DynamoDBStore
 from tests.support.checkpoints import noise
 from tests.support.observed import Collected
-from tests.support.traffic import Traffic
 
 ADA, BO = ("acme", "ada"), ("globex", "bo")
 MakeStore = Callable[..., DynamoDBStore]
@@ -85,10 +84,3 @@ def test_units_and_bytes_are_told(make_store: MakeStore) -> None:
     assert (got.write_units, got.cache_misses) == (None, 0)
     store.put(ADA, "big", {"text": noise(150_000).hex()})
     assert events.last("store.put").segments_written > 0
-
-
-def test_nothing_is_asked_of_dynamodb_without_them(watched: DynamoDBStore, traffic: Traffic) -> None:
-    watched.put(ADA, "food", {})
-    watched.get(ADA, "food")
-    assert traffic.requests
-    assert not [each for each in traffic.requests if "ReturnConsumedCapacity" in each.params]

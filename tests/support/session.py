@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command, Durability, StateSnapshot
+from langgraph.types import Durability, StateSnapshot
 
 from tests.support.graphs import Build, Saver
 from tests.support.operations import Side
@@ -120,16 +120,6 @@ class Session:
 
 
 Scenario: TypeAlias = Callable[[Session], Awaitable[None]]
-
-
-async def run_to_the_end(session: Session) -> None:
-    """Run a graph to its end, each answer of a person in a new process."""
-    await session.invoke({"log": ["input"]})
-    while (await session.state()).interrupts:
-        await session.look()
-        session.reopen()
-        await session.invoke(Command(resume="yes"))
-    await session.look()
 
 
 async def assert_same(
