@@ -266,12 +266,19 @@ OF_THREADS = [
          {"pending": True, "kept_before": NOW, "ttl_seconds": None},
          {"pending": None, "kept_before": None, "ttl_seconds": 0, **_ENDLESS},
          f"{OF_EPOCH} not-pending copied"),
-    Case("begin_copy", lambda: protocol.begin_copy(b"epoch", b"new", LIFE, None), _FORMER,
-         {**_AFTER, **_TIMES, "epoch": b"new", "alive_until": 0}, OF_EPOCH),
+    Case("suspend_epoch", lambda: protocol.suspend_epoch(typed(HELD)), {"previous": MORE},
+         {"epoch": b"epoch\0\0\1", "pending": True, "previous": [b"before", b"epoch"]},
+         f"{OF_EPOCH} pending copied {NOT_COPIED}"),
+    Case("begin_copy", lambda: protocol.begin_copy(typed({**HELD, **_FORMER}), b"new", LIFE, None), _FORMER,
+         {**_AFTER, **_TIMES, "epoch": b"new", "alive_until": 0},
+         f"{OF_EPOCH} not-pending copied {NOT_COPIED}"),
+    Case("begin_copy", lambda: protocol.begin_copy(typed({**HELD, "alive_until": 0}), b"new", LIFE, None),
+         {"alive_until": 0}, {**_TIMES, "epoch": b"new", "alive_until": 0}, f"{OF_EPOCH} pending {NOT_COPIED}"),
     Case("begin_copy", lambda: protocol.begin_copy(None, b"new", items.Life(), (ENTRY, NOW, NOW - 1)), None,
          {**_ENTERED, **_BEGUN, "created_at": NOW - 1}, EVERY),
-    Case("begin_copy", lambda: protocol.begin_copy(b"epoch", b"new", items.Life(), ({}, NOW, NOW)), {},
-         {**_UNLISTED, **_ENDLESS, **_ACTIVE_NOW, **_BEGUN, "created_at": NOW}, OF_EPOCH),
+    Case("begin_copy", lambda: protocol.begin_copy(typed(HELD), b"new", items.Life(), ({}, NOW, NOW)), {},
+         {**_UNLISTED, **_ENDLESS, **_ACTIVE_NOW, **_BEGUN, "created_at": NOW},
+         f"{OF_EPOCH} pending copied {NOT_COPIED}"),
     Case("end_copy", lambda: protocol.end_copy(b"epoch", items.Life(TTL_SECONDS, 0, KEPT), NOW + 5),
          {"alive_until": 0}, {"alive_until": NOW + 5}, f"{OF_EPOCH} pending {NOT_COPIED} kept-less kept-more"),
     Case("end_copy", lambda: protocol.end_copy(b"epoch", items.Life(None, 0), None),
@@ -581,12 +588,14 @@ def test_the_thread_item_changes_its_state_as_the_table_says() -> None:
     while _state(harness) != "pending":
         deletion.go_on()
     seen |= _traced(harness, harness.process().put("3", {"x": BIG}))
-    # Copies: to a thread that is not there, has no checkpoint, or is being deleted; and one that dies.
+    # Copies: to a thread that is not there, has no checkpoint, has died, or is being deleted; and one that dies.
+    harness.run(harness.process(TTL_SECONDS).put("1", {}, thread="dead"))
+    harness.now += TTL_SECONDS
     harness.run(set_thread(process.storage, "empty", None, "Trains", None))
     deletion = harness.begin(harness.process().delete_thread("leaving"))
     while _state(harness, "leaving") != "pending":
         deletion.go_on()
-    for name in ("new", "empty", "leaving"):
+    for name in ("new", "empty", "dead", "leaving"):
         seen |= _traced(harness, process.copy_thread(name), name=name)
     copy = harness.begin(process.copy_thread("half"))
     while _state(harness, "half") != "copied":

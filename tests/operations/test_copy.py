@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import is_index
 from langgraph.checkpoint.dynamodb._operations import copy
 from langgraph.checkpoint.dynamodb._operations.list import list_checkpoints
+from langgraph.checkpoint.dynamodb._operations.threads import set_thread
 from langgraph.checkpoint.dynamodb._runtime.steps import collected
 from langgraph.checkpoint.dynamodb.protocol import kept_from
 from tests.simulation.world import use_small_limits
@@ -33,6 +35,7 @@ from tests.support.harness import (
     commits,
     confirms,
     deletes,
+    removes_thread,
     single_effects,
 )
 
@@ -96,6 +99,80 @@ def test_a_copy_that_is_late_removes_nothing_of_one_that_has_ended(harness: Harn
         assert harness.process().values(thread="copy") == {"x": 2}
 
 
+@pytest.mark.parametrize("ttl_seconds", [None, TTL_SECONDS])
+def test_a_copy_that_begins_late_hides_nothing_of_one_that_has_ended(
+    harness: Harness, ttl_seconds: int | None
+) -> None:
+    """A thread was moved: the second call of the two finds no source any more."""
+    process = harness.process(ttl_seconds)
+    harness.run(process.put("1", {"x": 1}))
+    harness.run(set_thread(process.storage, "copy", None, "Trains", None))
+    late = harness.begin(harness.process(ttl_seconds).copy_thread("copy"))
+    late.until(changes_thread("':alive': {'N': '0'}"))
+    harness.run(harness.process(ttl_seconds).copy_thread("copy"))
+    harness.run(process.delete_thread())
+    with pytest.raises(CheckpointNotFoundError):
+        late.finish()
+    assert harness.process().values(thread="copy") == {"x": 1}
+    harness.run(harness.process(ttl_seconds).put("2", {"x": 2}, "1", thread="copy"))
+
+
+def test_a_copy_takes_no_dead_thread_that_lives_again(harness: Harness, expiring: Process) -> None:
+    harness.run(expiring.put("5", {"x": 5}, thread="copy"))
+    harness.now += TTL_SECONDS
+    harness.run(harness.process().put("1", {"x": 1}))
+    copying = harness.begin(harness.process().copy_thread("copy"))
+    copying.until(changes_thread("SET #epoch"))
+    harness.run(expiring.put_writes("5", [("x", 6)], thread="copy"))
+    copying.finish()
+    assert harness.process().pending("5", thread="copy") == [("task", "x", 6)]
+    assert harness.process().values("1", thread="copy") == {"x": 1}
+
+
+@pytest.mark.parametrize("namespace", ["", "inner"])
+def test_what_a_thread_has_outlives_a_deletion_that_died_and_a_copy_that_died(
+    harness: Harness, process: Process, namespace: str
+) -> None:
+    """The deletion left its epoch pending, and the copy is made again."""
+    harness.run(process.put("1", {"x": 1}))
+    harness.run(process.put("2", {"x": 2}, thread="copy", namespace=namespace, run_id="gone"))
+    harness.run(process.put("3", {"x": 3}, thread="copy", namespace=namespace))
+    deletion = harness.begin(harness.process().delete_for_runs("gone"))
+    deletion.until(changes_thread("SET #epoch"))
+    deletion.go_on()
+    deletion.drop()
+    for dies in (True, False):
+        copying = harness.begin(harness.process().copy_thread("copy"))
+        copying.until(commits("1"))
+        if dies:
+            copying.drop()
+        else:
+            copying.finish()
+        assert harness.process().values("3", thread="copy", namespace=namespace) == {"x": 3}
+    assert harness.process().values("1", thread="copy") == {"x": 1}
+
+
+def test_what_is_put_when_a_copy_begins_is_refused_or_stays(harness: Harness) -> None:
+    """Into a thread that had no checkpoint; and the copy dies, and is made again."""
+    harness.run(harness.process().put("1", {"x": 1}))
+    acknowledged = set()
+    for rounds in range(14):
+        target = f"copy {rounds}"
+        harness.run(set_thread(harness.process().storage, target, None, "Trains", None))
+        copying = harness.begin(harness.process().copy_thread(target))
+        for _ in range(rounds):
+            copying.go_on()
+        with suppress(ThreadBusyError):
+            harness.run(harness.process().put("0", {"x": 0}, thread=target))
+            acknowledged.add(target)
+        copying.until(commits("1"))
+        copying.drop()
+        harness.run(harness.process().copy_thread(target))
+        found = [harness.process().values(each, thread=target) for each in ("0", "1")]
+        assert found == [{"x": 0} if target in acknowledged else None, {"x": 1}]
+    assert 0 < len(acknowledged) < 14
+
+
 def test_a_copy_that_dies_shows_nothing(harness: Harness, process: Process) -> None:
     """Also where DynamoDB carries out a part of a batch only; and nothing can be stored in it then."""
     for number in range(5):
@@ -133,6 +210,24 @@ def _assert_refuses(harness: Harness, thread: str) -> None:
         with pytest.raises(ThreadBusyError, match="is a copy that is not complete"):
             harness.run(operation)
     assert harness.items("", thread) == before
+
+
+@pytest.mark.parametrize("what", ["put", "writes"])
+def test_what_a_dead_copy_refuses_leaves_its_deletion_alone(
+    harness: Harness, process: Process, what: str
+) -> None:
+    harness.run(process.put("1", {"x": 1}))
+    copying = harness.begin(process.copy_thread("copy"))
+    copying.until(commits("1"))
+    copying.drop()
+    deletion = harness.begin(harness.process().delete_thread("copy"))
+    deletion.until(removes_thread)
+    other = harness.process()
+    put, writes = other.put("2", {}, "1", thread="copy"), other.put_writes("1", [("x", 1)], thread="copy")
+    with pytest.raises(ThreadBusyError, match="is a copy that is not complete"):
+        harness.begin(put if what == "put" else writes).finish()
+    deletion.finish()
+    assert not harness.items("", "copy")
 
 
 def test_a_copy_that_dies_hides_nothing_that_its_target_had(harness: Harness, process: Process) -> None:

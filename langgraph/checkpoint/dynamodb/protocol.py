@@ -335,8 +335,10 @@ TRANSITIONS: Sequence[Transition] = (
         "attribute_not_exists(#epoch)"),
     Transition("begin_epoch", _PUTS, (PENDING,), ACTIVE,
         "#epoch = :epoch AND attribute_exists(#pending)"),
+    Transition("suspend_epoch", "copy", (ACTIVE,), PENDING,
+        "#epoch = :read_epoch AND #alive = :read_alive AND attribute_not_exists(#pending)"),
     Transition("begin_copy", "copy", (ABSENT, *_PRESENT), COPIED,
-        "#epoch = :read_epoch"),
+        "#epoch = :read_epoch AND #alive = :read_alive AND #pending = :read_pending"),
     Transition("end_copy", "copy", (COPIED,), ACTIVE,
         "#epoch = :epoch AND #alive = :zero AND #kept = :read_kept AND attribute_not_exists(#pending)"),
     Transition("note_use", _USES, _LIVING, None,
@@ -472,13 +474,26 @@ def begin_anew(old: bytes, epoch: bytes, life: Life, now: float, *, is_listed: b
     return _transition("begin_anew", values, removed, old={"B": old}, now=_seconds(now), one=_seconds(1))
 
 
+def suspend_epoch(item: Item) -> Change:
+    """End the epoch of a thread that seems to be empty, before a copy fills it.
+
+    Nothing is confirmed before a put begins the new one. So what was confirmed is found by now, or keeps the copy from
+    beginning.
+    """
+    ended = items.binary(item, items.EPOCH)
+    values = {"epoch": {"B": next_epoch(ended)}}
+    return _transition("suspend_epoch", values, also="ADD #previous :ended", read=item, ended={"BS": [ended]})
+
+
 def begin_copy(
-    old: bytes | None, epoch: bytes, life: Life, listed: tuple[Item, float, float] | None
+    old: Item | None, epoch: bytes, life: Life, listed: tuple[Item, float, float] | None
 ) -> Change:
     """Begin a thread that a copy fills, or hide one that is empty. Readers do not see it before `end_copy`.
 
+    Fails if the thread has changed since it was read: a dead one lives again, or another copy has ended.
+
     Args:
-        old: The epoch of the thread that is there; `None` if none is.
+        old: The thread item that is there; `None` if none is.
         epoch: The epoch of the copy.
         life: Its life, which begins when it is complete.
         listed: The entry, last activity and creation, in epoch seconds, with which it enters the directory; `None` if
@@ -486,7 +501,7 @@ def begin_copy(
     """
     values = {"epoch": {"B": epoch}, **_times(life), **({} if listed is None else _listed(*listed))}
     removed = ("previous", *_LIFE, *(() if listed is None else _ENTRY))
-    return _transition("begin_copy", values, removed, read={} if old is None else {items.EPOCH: {"B": old}})
+    return _transition("begin_copy", values, removed, read=old)
 
 
 def end_copy(epoch: bytes, begun: Life, alive_until: int | None) -> Change:

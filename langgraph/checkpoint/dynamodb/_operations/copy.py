@@ -5,6 +5,8 @@ The source may be in another table, such as a restored one, whose encrypted cont
 - The target's thread item comes first, with the owner, and says that the thread is a copy that is not complete. What is
   copied says "ask the thread item". So one update shows all of it, in every namespace, when it is complete. A target
   that has checkpoints already stays visible, and gets those of the copy beside its own.
+- A target without checkpoints is hidden only as it was read, and an empty one gets a pending epoch before it is looked
+  at: what is acknowledged in it meanwhile keeps the copy from hiding it.
 - Both threads are confirmed at the end: a copy is of one life of its source, and in one life of its target.
 - Segments get new ids, which follow from a random seed. A copy that goes on in another call keeps the seed, if both
   threads still have their epochs, and so stores each segment under the same id. Any other one uses ids of its own: what
@@ -55,6 +57,7 @@ from .thread_item import (
     is_confirmed,
     marked_namespace,
     namespace_markers,
+    namespaces,
     new_epoch,
     read_thread,
     register_namespace,
@@ -171,11 +174,16 @@ def _begin(
     known = None if found is None else Thread.parse(found)
     if pinned is not None and (known is None or not is_reusable(pinned, known.epoch)):
         raise PinnedEpochError
-    is_alive = known is not None and not known.is_pending and known.is_alive(now)
-    if known is not None and is_alive and (yield from _has_checkpoints(storage, target)):
-        seen = CachedThread(known.epoch, known.life)
-        thread = yield from use_thread(storage, Use(target, None, None), seen, None)
-        return None if thread is None else _CopyAttempt(thread, is_hidden=False)
+    if found is not None and known is not None and known.is_alive(now):
+        if (yield from _has_checkpoints(storage, target)):
+            seen = None if known.is_pending else CachedThread(known.epoch, known.life)
+            thread = yield from use_thread(storage, Use(target, None, None), seen, None)
+            return None if thread is None else _CopyAttempt(thread, is_hidden=False)
+        if not known.is_pending:
+            found = yield from storage.table.changed(items.thread_key(target), protocol.suspend_epoch(found))
+            if found is None or (yield from _has_checkpoints(storage, target)):
+                return None
+            known = Thread.parse(found)
     if known is not None and known.is_being_copied and not known.is_pending:
         # It has the ttl of who began it. Both store under one epoch, so whatever is stored last is as good.
         ends_at = protocol.new_life(known.life.ttl_seconds, now).alive_until
@@ -187,7 +195,7 @@ def _begin(
     listed = None
     if known is None or known.last_active is None:
         listed = yield from carried_entry(read, storage, source, target)
-    change = protocol.begin_copy(None if known is None else known.epoch, epoch, life, listed)
+    change = protocol.begin_copy(found, epoch, life, listed)
     other = yield from storage.table.try_update(items.thread_key(target), change)
     # The request may have taken effect, and its response may have been lost.
     is_begun = other is None or (bool(other) and is_reusable(Thread.parse(other).epoch, epoch))
@@ -198,10 +206,11 @@ def _begin(
 
 
 def _has_checkpoints(storage: Storage, target: Partition) -> Op[bool]:
-    """Tell whether a thread has checkpoints, or namespaces that may have."""
-    if (yield from namespace_markers(storage, target)):
-        return True
-    return bool((yield from NamespaceReader(storage, target).page()))
+    """Tell whether readers see checkpoints of a thread."""
+    for each in (yield from namespaces(storage, target)):
+        if (yield from NamespaceReader(storage, each).page()):
+            return True
+    return False
 
 
 def _end(storage: Storage, target: Partition, attempt: _CopyAttempt) -> Op[bool]:

@@ -132,8 +132,9 @@ def find_epoch(storage: Storage, partition: Partition) -> Op[CachedThread]:
         thread = yield from read_thread(storage, partition)
         if thread is None or (thread.is_pending and thread.is_alive(storage.clock())):
             return (yield from ensure_epoch(storage, partition))
+        checked_thread(partition, thread)
         if not thread.is_pending:
-            return cached_thread(storage, partition, checked_thread(partition, thread))
+            return cached_thread(storage, partition, thread)
         # Only a thread that had a life is dead, so this gives it none.
         begin = protocol.begin_epoch(thread, thread.life, storage.clock(), None)
         yield from storage.table.changed(items.thread_key(partition), begin)
