@@ -35,6 +35,7 @@ from tests.support.harness import (
     commits,
     confirms,
     deletes,
+    deletes_item,
     removes_thread,
     single_effects,
 )
@@ -212,6 +213,59 @@ def _assert_refuses(harness: Harness, thread: str) -> None:
     assert harness.items("", thread) == before
 
 
+@pytest.mark.parametrize("is_late", [False, True], ids=["made again", "late"])
+def test_a_copy_replaces_no_writes_that_its_target_has_stored(harness: Harness, *, is_late: bool) -> None:
+    """Nor does it leave out what the source has stored since, where the target has stored nothing."""
+    process = harness.process()
+    harness.run(process.put("1", {"x": 1}))
+    for task in ("one", "two"):
+        harness.run(process.put_writes("1", [("__interrupt__", task)], task))
+    harness.run(harness.process().copy_thread("other"))
+    late = harness.begin(harness.process().copy_thread("copy"))
+    if is_late:
+        late.until(lambda call: call.method == "put_item" and "C#1#W#" in str(call.params))
+    harness.run(harness.process().copy_thread("copy"))
+    for target in ("copy", "other"):
+        harness.run(harness.process().put_writes("1", [("__resume__", "yes")], "one", thread=target))
+    harness.run(process.put_writes("1", [("__resume__", "no")], "two"))
+    late.finish()
+    harness.run(harness.process().copy_thread("other"))
+    answers = {
+        target: [each for each in harness.process().pending("1", thread=target) if each[1] == "__resume__"]
+        for target in ("copy", "other")
+    }
+    assert ("one", "__resume__", "yes") in answers["copy"]
+    assert answers["other"] == [("one", "__resume__", "yes"), ("two", "__resume__", "no")]
+
+
+def test_a_late_copy_removes_nothing_that_its_target_has_stored_since(harness: Harness) -> None:
+    """Another one has left writes there that the source has no more, and has ended."""
+    process = harness.process()
+    harness.run(process.put("1", {"x": 1}))
+    harness.run(process.put_writes("1", [("x", 2)]))
+    ended = harness.begin(harness.process().copy_thread("copy"))
+    ended.until(changes_thread("#alive = :zero"))
+    harness.remove(harness.items("C#1#W#")["C#1#W#task"])
+    late = harness.begin(harness.process().copy_thread("copy"))
+    late.until(deletes_item("C#1#W#"))
+    ended.finish()
+    harness.run(harness.process().put_writes("1", [("x", 2), ("y", 3)], thread="copy"))
+    late.finish()
+    assert harness.process().pending("1", thread="copy") == [("task", "x", 2), ("task", "y", 3)]
+
+
+@pytest.mark.parametrize("ttl_seconds", [None, TTL_SECONDS // 2, TTL_SECONDS])
+def test_a_copy_has_no_writes_of_the_life_before(harness: Harness, ttl_seconds: int | None) -> None:
+    """Also where these would be kept for longer than the copy."""
+    harness.run(harness.process().put("1", {"x": 1}))
+    harness.run(harness.process().put_writes("1", [("x", "source")]))
+    for each in (TTL_SECONDS, ttl_seconds):
+        harness.run(harness.process(each).copy_thread("copy"))
+        assert harness.process().pending("1", thread="copy") == [("task", "x", "source")]
+        harness.run(harness.process(each).put_writes("1", [("x", 0), ("y", 0)], thread="copy"))
+        harness.now += TTL_SECONDS
+
+
 @pytest.mark.parametrize("what", ["put", "writes"])
 def test_what_a_dead_copy_refuses_leaves_its_deletion_alone(
     harness: Harness, process: Process, what: str
@@ -313,7 +367,7 @@ def test_what_is_deleted_during_a_copy_is_noticed(what: str) -> None:
     harness = Harness()
     _fill_two_namespaces(harness, harness.process(TTL_SECONDS))
     copy = harness.begin(harness.process(TTL_SECONDS).copy_thread("copy"))
-    copy.until(lambda call: call.method == "batch_write_item" and "C#1#" in str(call.params))
+    copy.until(commits("1"))
     before = harness.items("S#", "copy").keys()
     harness.run(
         {

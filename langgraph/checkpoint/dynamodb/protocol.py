@@ -783,6 +783,33 @@ def replace_writes(old: Item) -> Change:
     return _change("", _unchanged("expiry", "created"), old)
 
 
+# When writes were stored that only copies have stored in their thread.
+COPIED_AT = 0
+
+
+def copy_writes(kept_until: int | None, *, is_hidden: bool) -> Change:
+    """Put a task's writes by a copy, unless their thread has stored them itself, or keeps them for longer.
+
+    A copy may stand still while another one ends and the thread is used, or copy to a thread in use. In a hidden thread
+    what expires earlier is of a life that has ended.
+    """
+    if kept_until is None:
+        own = "#created = :copied OR attribute_exists(#expiry)" if is_hidden else "#created = :copied"
+        return _change("", f"attribute_not_exists(#created) OR {own}", copied=_seconds(COPIED_AT))
+    own = "(#created = :copied AND #expiry <= :expiry)" + (" OR #expiry < :expiry" if is_hidden else "")
+    return _change(
+        "",
+        f"attribute_not_exists(#created) OR {own}",
+        copied=_seconds(COPIED_AT),
+        expiry=_seconds(kept_until),
+    )
+
+
+def delete_leftover(item: Item) -> Change:
+    """Delete a head or writes that a copy found in its target, unless they have been changed since they were read."""
+    return _change("", _unchanged(*items.EPOCHS, "created"), item)
+
+
 def touch_writes(now: float) -> Change:
     """Keep stored writes from being taken for abandoned."""
     return _change("SET #created = :created", "attribute_exists(#pk)", created=_seconds(now))

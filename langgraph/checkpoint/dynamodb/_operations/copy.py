@@ -7,6 +7,7 @@ The source may be in another table, such as a restored one, whose encrypted cont
   that has checkpoints already stays visible, and gets those of the copy beside its own.
 - A target without checkpoints is hidden only as it was read, and an empty one gets a pending epoch before it is looked
   at: what is acknowledged in it meanwhile keeps the copy from hiding it.
+- Writes that the target has stored itself stay: another copy may have ended, and its thread be in use.
 - Both threads are confirmed at the end: a copy is of one life of its source, and in one life of its target.
 - Segments get new ids, which follow from a random seed. A copy that goes on in another call keeps the seed, if both
   threads still have their epochs, and so stores each segment under the same id. Any other one uses ids of its own: what
@@ -66,6 +67,7 @@ from .thread_item import (
 # How many checkpoints are stored before a copy may stop.
 _CHECKPOINTS_AT_ONCE = 25
 _SEED_BYTES = 8
+_OF_LEFTOVERS = (PARTITION_KEY, SORT_KEY, items.CREATED_AT, *items.EPOCHS)
 # How many segments are in memory at a time: as many as one round of requests writes.
 _SEGMENTS_AT_ONCE = PARALLEL_REQUESTS * BATCH_WRITE_ITEMS_MAX
 
@@ -192,6 +194,9 @@ def _begin(
     # What a life that has ended has left must never be seen: the epoch is a new one.
     epoch = known.epoch if known is not None and known.is_alive(now) else new_epoch(storage)
     life = protocol.new_life(storage.ttl_seconds, now)
+    if life.kept_until is not None and known is not None:
+        # What is left of the life before expires earlier.
+        life = replace(life, kept_until=max(life.kept_until, (known.life.kept_until or 0) + 1))
     listed = None
     if known is None or known.last_active is None:
         listed = yield from carried_entry(read, storage, source, target)
@@ -385,7 +390,8 @@ class _Copy:
         heads, writes = yield from work(partial(self._heads_and_writes, checkpoints), size)
         loose = items.named_ids([*heads, *writes]) - self._stored
         protocol.check_rule("a copy may name segments that it has stored", loose)
-        yield from self._storage.table.batch_write(puts=writes)
+        kept = protocol.copy_writes(self._attempt.life.kept_until, is_hidden=self._attempt.is_hidden)
+        yield from gather([self._storage.table.try_put(each, kept) for each in writes])
         # A copy that dies half-way in a target that is seen must not show an older state as the latest.
         first = 0 if self._attempt.is_hidden else 1
         for some in (heads[:first], heads[first:]):
@@ -403,7 +409,7 @@ class _Copy:
         Raises:
             ChangedMeanwhileError: The source or the target has changed.
         """
-        query = Query(self._target.pk, prefix=items.CHECKPOINTS, attributes=(PARTITION_KEY, SORT_KEY))
+        query = Query(self._target.pk, prefix=items.CHECKPOINTS, attributes=_OF_LEFTOVERS)
         found = yield from self._storage.table.query_all(query)
         history, there = self._history(), set[str]()
         while not history.done:
@@ -418,7 +424,8 @@ class _Copy:
         is_ours = target is not None and target.is_being_copied and target.commits(self._attempt.thread.epoch)
         if source is None or not is_reusable(source.epoch, self._life.epoch) or not is_ours:
             raise ChangedMeanwhileError
-        yield from self._storage.table.batch_write(deletes=leftovers)
+        deletions = [(items.key_of(each), protocol.delete_leftover(each)) for each in leftovers]
+        yield from gather([self._storage.table.try_delete(key, change) for key, change in deletions])
 
     def _copy_segments_of(self, checkpoints: Sequence[StoredCheckpoint]) -> Op[list[StoredCheckpoint]]:
         """Copy the segments of checkpoints that are not copied yet; return the checkpoints as far as acknowledged."""
@@ -474,7 +481,7 @@ class _Copy:
         writes = [item for each in checkpoints for item in each.writes]
         return (
             [self._head(each.head) for each in checkpoints],
-            [items.with_expiry(self._item(item), self._attempt.life.kept_until) for item in writes],
+            [self._writes(item) for item in writes],
         )
 
     def _head(self, head: Item) -> Item:
@@ -483,6 +490,11 @@ class _Copy:
         if items.SHOWN_UNTIL in head and items.is_expired(head, self._storage.clock()):
             copy[items.SHOWN_UNTIL] = head[items.SHOWN_UNTIL]
         return copy
+
+    def _writes(self, item: Item) -> Item:
+        """Return the copy of a task's writes for the target."""
+        copy = items.created(self._item(item), protocol.COPIED_AT)
+        return items.with_expiry(copy, self._attempt.life.kept_until)
 
     def _item(self, item: Item) -> Item:
         """Return the copy of a head or a writes item for the target, without the times of its life."""
