@@ -236,27 +236,17 @@ def test_a_cache_that_encrypts_needs_a_key_for_its_digests() -> None:
 # Events
 
 
-def test_each_call_has_an_event(make_cache: Callable[..., DynamoDBCache[Any]]) -> None:
+@pytest.mark.parametrize("tenant", ["acme", None])
+def test_each_call_has_an_event_with_the_tenant_of_the_prefix(
+    make_cache: Callable[..., DynamoDBCache[Any]], tenant: str | None
+) -> None:
     events = Collected()
-    cache = make_cache(on_event=events, prefix=("acme",))
+    cache = make_cache(on_event=events, prefix=() if tenant is None else (tenant,))
     cache.set({A: (1, None)})
     cache.get([A])
     cache.clear()
     told = [(each.operation, each.outcome, each.tenant) for each in events.events]
-    assert told == [(f"cache.{name}", "ok", "acme") for name in ("set", "get", "clear")]
-
-
-async def test_async_calls_have_one_too_and_a_tenant_only_under_a_prefix(
-    make_cache: Callable[..., DynamoDBCache[Any]],
-) -> None:
-    events = Collected()
-    cache = make_cache(on_event=events)
-    await cache.aset({A: (1, None)})
-    await cache.aget([A])
-    await cache.aclear([A[0]])
-    assert [(each.operation, each.tenant) for each in events.events] == [
-        (f"cache.{name}", None) for name in ("set", "get", "clear")
-    ]
+    assert told == [(f"cache.{name}", "ok", tenant) for name in ("set", "get", "clear")]
 
 
 def test_what_is_logged_is_the_error_of_an_event(make_cache: Callable[..., DynamoDBCache[Any]]) -> None:

@@ -12,7 +12,6 @@ from langgraph.checkpoint.dynamodb import ThreadBusyError
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS, ORPHAN_SECONDS
 from langgraph.checkpoint.dynamodb._operations.inventory import read_indexes, scan_namespace
-from langgraph.checkpoint.dynamodb._runtime.steps import collected
 from tests.simulation.world import use_small_limits
 from tests.support.checkpoints import noise, thread_config
 from tests.support.harness import (
@@ -266,7 +265,7 @@ def test_a_deletion_that_was_overtaken_settles_nothing(harness: Harness) -> None
     late.perform()
     with pytest.raises(ThreadBusyError, match="took over"):
         overtaken.finish()
-    assert [each.checkpoint["id"] for each in harness.run(collected(harness.process().listed()))] == ["2"]
+    assert harness.process().ids() == ["2"]
 
 
 def test_a_deletion_keeps_what_replaced_a_head_that_it_had_read(harness: Harness) -> None:
@@ -372,4 +371,4 @@ def test_what_was_settled_is_not_of_a_life_that_begins_anew(harness: Harness) ->
     harness.run(harness.process(TTL_SECONDS).prune(3))
     harness.now += TTL_SECONDS + 1
     harness.run(harness.process(TTL_SECONDS).put("5", {"x": 1}))
-    assert [each.checkpoint["id"] for each in harness.run(collected(harness.process().listed()))] == ["5"]
+    assert harness.process().ids() == ["5"]

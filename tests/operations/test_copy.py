@@ -19,9 +19,7 @@ from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import is_index
 from langgraph.checkpoint.dynamodb._operations import copy
-from langgraph.checkpoint.dynamodb._operations.list import list_checkpoints
 from langgraph.checkpoint.dynamodb._operations.threads import set_thread
-from langgraph.checkpoint.dynamodb._runtime.steps import collected
 from langgraph.checkpoint.dynamodb.protocol import kept_from
 from tests.simulation.world import use_small_limits
 from tests.support.checkpoints import noise
@@ -60,11 +58,11 @@ def test_a_damaged_checkpoint_is_not_copied_and_one_that_never_counted_is_left_o
     copying = harness.begin(harness.process().copy_thread("copy"))
     if counts == "the first":
         copying.finish()
-        assert _listed(harness, "copy") == ["1"]
+        assert harness.process().ids("copy") == ["1"]
         return
     with pytest.raises(CheckpointCorruptionError, match="needs segments that are not in the table"):
         copying.finish()
-    assert _listed(harness, "copy") == []
+    assert harness.process().ids("copy") == []
 
 
 def test_a_copy_whose_thread_was_begun_again_with_another_ttl_is_not_shown_with_both(
@@ -183,7 +181,7 @@ def test_a_copy_that_dies_shows_nothing(harness: Harness, process: Process) -> N
     copy = harness.begin(process.copy_thread("copy"))
     while not copy.done:
         for call in single_effects(copy.calls):
-            assert _listed(harness, "copy") == []
+            assert harness.process().ids("copy") == []
             for namespace in ("", "inner"):
                 assert harness.process().get(thread="copy", namespace=namespace) is None
             # The thread item, with the owner, comes before anything else.
@@ -196,7 +194,7 @@ def test_a_copy_that_dies_shows_nothing(harness: Harness, process: Process) -> N
     assert found is not None
     assert found.checkpoint["channel_values"] == {"number": 4}
     assert found.pending_writes == [("task", "number", 5)]
-    assert _listed(harness, "copy") == ["inner", "4", "3", "2", "1", "0"]
+    assert harness.process().ids("copy") == ["inner", "4", "3", "2", "1", "0"]
     assert harness.process().values(thread="copy", namespace="inner") == {"x": noise(20_000)}
 
 
@@ -298,12 +296,12 @@ def test_a_copy_that_dies_hides_nothing_that_its_target_had(harness: Harness, pr
             *(each for each in copy.calls if each.method == "put_item"),
         ]:
             harness.perform(call)
-            listed = _listed(harness, "copy")
+            listed = harness.process().ids("copy")
             assert seen <= set(listed)
             assert listed == ["2"] or listed[0] == "5"
             seen = set(listed)
         copy.go_on()
-    assert _listed(harness, "copy") == ["5", "4", "3", "2"]
+    assert harness.process().ids("copy") == ["5", "4", "3", "2"]
 
 
 @pytest.mark.parametrize("changes", ["nothing", "source", "target"])
@@ -386,13 +384,6 @@ def test_what_is_deleted_during_a_copy_is_noticed(what: str) -> None:
     assert not before & harness.items("S#", "copy").keys()
 
 
-def _listed(harness: Harness, thread: str) -> list[str]:
-    listing = list_checkpoints(
-        harness.process().storage, {"configurable": {"thread_id": thread}}, None, None, None
-    )
-    return [each.checkpoint["id"] for each in harness.run(collected(listing))]
-
-
 def _contents(harness: Harness, thread: str) -> list[Any]:
     reader = harness.process()
     found = [
@@ -445,20 +436,6 @@ def test_what_is_encrypted_is_copied_with_all_that_it_is_bound_to(
     assert copied.checkpoint == found.checkpoint
     assert copied.checkpoint["channel_values"] == values
     assert copied.pending_writes == found.pending_writes
-
-
-def test_a_copy_begins_again_when_its_source_is_pruned_meanwhile(harness: Harness, process: Process) -> None:
-    harness.run(process.put("1", {"noise": noise(60_000, 1)}, namespace="inner"))
-    harness.run(process.put("2", {"noise": noise(60_000, 2)}, "1", namespace="inner"))
-    harness.run(process.put("3", {"x": 3}))
-    copy = harness.begin(process.copy_thread("copy"))
-    copy.until(lambda call: call.method == "batch_get_item")
-    harness.run(harness.process().prune())
-    copy.finish()
-    reader = harness.process()
-    assert reader.values(thread="copy") == {"x": 3}
-    assert reader.values("2", thread="copy", namespace="inner") == {"noise": noise(60_000, 2)}
-    assert reader.values("1", thread="copy", namespace="inner") is None
 
 
 def test_writes_that_never_counted_are_left_out_of_a_copy(harness: Harness, process: Process) -> None:

@@ -6,18 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from langgraph.checkpoint.base import CheckpointMetadata
 
 from langgraph.checkpoint.dynamodb import CheckpointNotFoundError, protocol
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import reach
 from langgraph.checkpoint.dynamodb._operations.delta_history import find_history, get_delta_channel_history
-from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from tests.simulation.world import use_small_limits
-from tests.support.checkpoints import checkpoint_of, noise, thread_config
+from tests.support.checkpoints import noise, thread_config
 from tests.support.harness import THREAD, TTL_SECONDS, Harness, Process, Run, updates
 
 BIG = noise(40_000)
@@ -25,14 +23,11 @@ BIG = noise(40_000)
 
 def _put(process: Process, step: int, *, values: Sequence[str] = ("big",), log: Any = None) -> Run[Any]:
     """Begin to put one more checkpoint, of a delta channel and one that no step changes, as its parent's child."""
-    checkpoint = checkpoint_of(f"{step:04}", dict.fromkeys(values, BIG))
-    checkpoint["channel_versions"]["log"] = step + 1
-    if log is not None:
-        checkpoint["channel_values"]["log"] = log
-    metadata: CheckpointMetadata = {"step": step, "counters_since_delta_snapshot": {"log": (step, step)}}
-    parent = thread_config(THREAD, "", f"{step - 1:04}" if step else None)
-    new: dict[str, Any] = {"log": step + 1, **dict.fromkeys(() if step else values, 1)}
-    return process.harness.begin(put(process.storage, parent, checkpoint, metadata, new))
+    given = {**dict.fromkeys(values, BIG), **({} if log is None else {"log": log})}
+    counters: Any = {"counters_since_delta_snapshot": {"log": (step, step)}}
+    parent, new = (f"{step - 1:04}", ()) if step else (None, values)
+    put = process.put(f"{step:04}", given, parent, new, versions={"log": step + 1}, step=step, **counters)
+    return process.harness.begin(put)
 
 
 def _step(process: Process, step: int, *, large: bool = False, **options: Any) -> list[Call]:

@@ -8,6 +8,7 @@ import pytest
 
 from langgraph.checkpoint.dynamodb import CheckpointNotFoundError
 from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.limits import PAGE_ITEMS_MAX
 from langgraph.checkpoint.dynamodb._operations.delta_history import (
     Ancestors,
     HistoryPage,
@@ -15,25 +16,24 @@ from langgraph.checkpoint.dynamodb._operations.delta_history import (
     find_history,
     get_delta_channel_history,
 )
-from langgraph.checkpoint.dynamodb._operations.put import put
-from tests.support.checkpoints import checkpoint_of, noise, thread_config
+from tests.support.checkpoints import noise, thread_config
 from tests.support.harness import THREAD, Harness
 
 COUNTERS = "counters_since_delta_snapshot"
 SNAPSHOT = {"log": ["stored"], "other": ["first"]}
 
 
-def _chain(harness: Harness, *, large: bool = False) -> None:
+def _chain(harness: Harness, *, large: bool = False, counter: Any = None) -> None:
     """Six checkpoints with a write each: "log" is stored at the third, "other" at the first."""
     for step in range(6):
         stored = {name: SNAPSHOT[name] for name, at in (("log", 2), ("other", 0)) if step == at}
-        checkpoint = checkpoint_of(str(step), {"big": noise(60_000, step), **stored} if large else stored)
-        checkpoint["channel_versions"] |= {"log": step + 1, "other": step + 1}
-        metadata: Any = {"step": step, COUNTERS: {"log": (step, step), "other": (step, step)}}
-        parent = thread_config(THREAD, "", str(step - 1) if step else None)
-        harness.run(
-            put(harness.process().storage, parent, checkpoint, metadata, checkpoint["channel_versions"])
+        values = {"big": noise(60_000, step), **stored} if large else stored
+        versions = {"log": step + 1, "other": step + 1}
+        metadata: Any = {"step": step, COUNTERS: dict.fromkeys(versions, counter or (step, step))}
+        put = harness.process().put(
+            str(step), values, str(step - 1) if step else None, versions=versions, **metadata
         )
+        harness.run(put)
         for name in ("log", "other"):
             harness.run(harness.process().put_writes(str(step), [(name, f"{name} {step}")], name))
 
@@ -98,6 +98,17 @@ def test_pages_are_the_whole_history(harness: Harness) -> None:
 def test_the_metadata_tell_how_far_back_values_lie(counters: Any, steps: int) -> None:
     metadata: Any = {COUNTERS: counters}
     assert _steps_since(metadata, {"log", "other"}) == steps
+
+
+@pytest.mark.parametrize("counter", [5, [5], ["5", "5"], [1, 10**18], [1, -300], [0, 0]])
+def test_counters_that_an_application_made_up_do_no_harm(harness: Harness, counter: Any) -> None:
+    _chain(harness, counter=counter)
+    reading = get_delta_channel_history(harness.process().storage, thread_config(THREAD, "", "5"), ["other"])
+    run = harness.begin(reading)
+    limits = [call.params.get("Limit", 1) for call in run.trace() if call.method == "query"]
+    assert len(limits) <= 4
+    assert 1 <= min(limits) <= max(limits) <= PAGE_ITEMS_MAX
+    assert len(run.finish()["other"]["writes"]) == 5
 
 
 def test_a_page_is_as_large_as_what_is_probably_needed(harness: Harness) -> None:

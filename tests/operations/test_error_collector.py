@@ -9,11 +9,7 @@ import pytest
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from langgraph.checkpoint.dynamodb import (
-    CheckpointerError,
-    CheckpointFormatError,
-    ThreadBusyError,
-)
+from langgraph.checkpoint.dynamodb import CheckpointerError, CheckpointFormatError, ThreadBusyError
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec, UnreadableError
 from langgraph.checkpoint.dynamodb._operations import thread_item

@@ -75,7 +75,7 @@ def table() -> Harness:
     """A table with two threads of a run, and another one."""
     harness = Harness()
     for thread, namespace, checkpoint_id in PLACES:
-        note = {"note": checkpoint_id, "long": "x" * 9_000 if checkpoint_id == "2" else ""}
+        note: Any = {"note": checkpoint_id, "long": "x" * 9_000 if checkpoint_id == "2" else ""}
         harness.run(
             harness.process().put(checkpoint_id, {}, thread=thread, namespace=namespace, run_id="run", **note)
         )

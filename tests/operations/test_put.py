@@ -317,6 +317,9 @@ def test_a_subgraph_stores_once_what_its_steps_leave_alone(harness: Harness, pro
             harness.run(process.put(str(step), values, parent_id, new, namespace=namespace))
             assert harness.process().values(namespace=namespace) == values
     assert [item["PK"]["S"] for item in harness.items("S#").values()] == [f"{THREAD}#inner"]
+    # A head costs a unit, and the subject two.
+    inner = [each for each in harness.model.items() if each["PK"]["S"] == f"{THREAD}#inner"]
+    assert [write_units(item_bytes(each)) for each in inner] == [1, 1, 1, 1, 2]
 
 
 def test_a_value_whose_segments_were_all_replaced_stays_inline(harness: Harness, process: Process) -> None:

@@ -6,11 +6,7 @@ import pytest
 from langgraph.checkpoint.base import WRITES_IDX_MAP
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from langgraph.checkpoint.dynamodb import (
-    CheckpointCorruptionError,
-    CheckpointSerializationError,
-    protocol,
-)
+from langgraph.checkpoint.dynamodb import CheckpointCorruptionError, CheckpointSerializationError, protocol
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS, PUT_WAIT_SECONDS_MAX
@@ -18,16 +14,7 @@ from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._operations.put_writes import LaterWritesError, put_writes
 from langgraph.checkpoint.dynamodb._runtime.steps import Wait
 from tests.support.checkpoints import noise, thread_config
-from tests.support.harness import (
-    ENCRYPTED,
-    THREAD,
-    TTL_SECONDS,
-    Harness,
-    Process,
-    commits,
-    deletes,
-    updates,
-)
+from tests.support.harness import ENCRYPTED, THREAD, TTL_SECONDS, Harness, Process, commits, deletes, updates
 
 # More than an item of writes holds itself.
 BIG = noise(100_000)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import pytest
 
 from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments, find, open_cached
+from langgraph.checkpoint.dynamodb._operations.reads import AncestorReader, LoadedSegments, find, open_cached
 from tests.support.checkpoints import noise
-from tests.support.harness import THREAD, Harness, Process
+from tests.support.harness import THREAD, Harness
 
 PARTITION = items.partition_of(THREAD)
 
@@ -25,10 +23,6 @@ def harness() -> Harness:
 
 def _named(harness: Harness) -> set[bytes]:
     return items.named_ids(harness.items("C#").values())
-
-
-def _requests(harness: Harness, process: Process, loaded: LoadedSegments, ids: Iterable[bytes]) -> list[str]:
-    return [call.method for call in harness.begin(loaded.read(process.storage, ids)).trace()]
 
 
 def test_what_is_missing_is_returned_after_a_strongly_consistent_look(harness: Harness) -> None:
@@ -76,3 +70,50 @@ def test_what_is_cached_under_an_epoch_is_opened_without_a_request(harness: Harn
     harness.run(loaded.read(process.storage, _named(harness)))
     assert found == loaded.contents != {}
     assert open_cached(process.storage, PARTITION, b"other", _named(harness)) == {}
+
+
+# Ancestors: read in pages, newest first, and by their ids where they are out of order
+
+
+def _chain(*checkpoint_ids: str) -> Harness:
+    harness, parent = Harness(), None
+    for each in checkpoint_ids:
+        harness.run(harness.process().put(each, {"x": each}, parent))
+        parent = each
+    return harness
+
+
+def _back(harness: Harness, reader: AncestorReader, checkpoint_id: str, last: str) -> list[str]:
+    head = harness.items("C#")[f"C#{checkpoint_id}#"]
+    return [each.checkpoint_id for each in harness.run(reader.back(head, last))]
+
+
+def test_the_way_back_ends_with_the_wanted_ancestor_or_the_first_checkpoint() -> None:
+    harness = _chain("1", "2", "3", "4")
+    reader = AncestorReader(harness.process().storage, PARTITION, below="4")
+    assert _back(harness, reader, "4", "2") == ["3", "2"]
+    assert _back(harness, reader, "4", "") == ["3", "2", "1"]
+
+
+def test_a_parent_with_a_greater_id_is_found_alone() -> None:
+    """Ids ascend within one process only."""
+    harness = _chain("1", "9", "4")
+    reader = AncestorReader(harness.process().storage, PARTITION, below="4")
+    assert _back(harness, reader, "4", "1") == ["9", "1"]
+
+
+def test_a_parent_that_is_gone_ends_the_way_back() -> None:
+    harness = _chain("1", "2", "3")
+    harness.remove(harness.items("C#")["C#2#"])
+    reader = AncestorReader(harness.process().storage, PARTITION, below="3")
+    assert _back(harness, reader, "3", "1") == []
+
+
+def test_a_cycle_of_parents_has_an_end() -> None:
+    harness = _chain("1", "2", "3")
+    harness.change(harness.items("C#")["C#1#"], parent={"S": "3"})
+    reader = AncestorReader(harness.process().storage, PARTITION)
+    assert _back(harness, reader, "3", "") == ["2", "1"]
+    newest = harness.run(AncestorReader(harness.process().storage, PARTITION).newest())
+    assert newest is not None
+    assert newest.checkpoint_id == "3"

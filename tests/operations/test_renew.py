@@ -11,9 +11,8 @@ from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.limits import FINDABLE_SECONDS
 from langgraph.checkpoint.dynamodb._format.schema import LAST_ACTIVE
-from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Wait
-from tests.support.checkpoints import checkpoint_of, noise, thread_config
+from tests.support.checkpoints import noise
 from tests.support.harness import ENCRYPTED, TTL_SECONDS, Harness, Process, Run, changes_thread, commits
 
 BIG = noise(60_000)
@@ -221,11 +220,8 @@ def _delta_channel(harness: Harness, process: Process, count: int) -> None:
     """Put checkpoints of a channel that has only writes."""
     parent: str | None = None
     for number in range(1, 1 + count):
-        metadata: Any = {"counters_since_delta_snapshot": {"log": (number, number)}}
-        checkpoint = checkpoint_of(f"{number}", {})
-        checkpoint["channel_versions"] = {"log": number}
-        config = thread_config("t", "", parent)
-        harness.run(put(process.storage, config, checkpoint, metadata, {"log": number}))
+        counters: Any = {"counters_since_delta_snapshot": {"log": (number, number)}}
+        harness.run(process.put(f"{number}", {}, parent, versions={"log": number}, **counters))
         harness.run(process.put_writes(f"{number}", [("log", BIG + f"{number}".encode())]))
         parent = f"{number}"
         harness.now += TTL_SECONDS * 0.2

@@ -9,11 +9,10 @@ import pytest
 
 from langgraph.checkpoint.dynamodb._format.limits import FINDABLE_SECONDS
 from langgraph.checkpoint.dynamodb._operations.delta_history import get_delta_channel_history
-from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.protocol import Thread
-from tests.support.checkpoints import checkpoint_of, noise, thread_config
+from tests.support.checkpoints import noise, thread_config
 from tests.support.harness import TTL_SECONDS, Harness, Process, single_effects
 
 BIG, OTHER = noise(6_000), noise(5_000, 1)
@@ -23,11 +22,11 @@ NEW = {"x": BIG, "y": "new"}
 
 def _put_log(process: Process, checkpoint_id: str, parent_id: str | None) -> None:
     """Put a checkpoint of a subgraph of which only the additions to a log are stored, and add to it."""
-    checkpoint = checkpoint_of(checkpoint_id, {})
-    checkpoint["channel_versions"] = {"log": int(checkpoint_id)}
-    metadata: Any = {"counters_since_delta_snapshot": {"log": (1, 1)}}
-    new: Any = checkpoint["channel_versions"]
-    process.harness.run(put(process.storage, thread_config("t", "log", parent_id), checkpoint, metadata, new))
+    counters: Any = {"counters_since_delta_snapshot": {"log": (1, 1)}}
+    versions = {"log": int(checkpoint_id)}
+    process.harness.run(
+        process.put(checkpoint_id, {}, parent_id, namespace="log", versions=versions, **counters)
+    )
     process.harness.run(process.put_writes(checkpoint_id, [("log", OTHER)], namespace="log"))
 
 

@@ -13,15 +13,7 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     READ_WAIT_SECONDS_MAX,
 )
 from tests.support.checkpoints import noise
-from tests.support.harness import (
-    TTL_SECONDS,
-    Harness,
-    Process,
-    Run,
-    changes_thread,
-    confirms,
-    removes_thread,
-)
+from tests.support.harness import TTL_SECONDS, Harness, Process, Run, changes_thread, confirms, removes_thread
 
 # More than an item of writes holds itself.
 BIG = noise(100_000)

@@ -6,18 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from langgraph.checkpoint.dynamodb import (
-    CheckpointerUnavailableError,
-    ThreadBusyError,
-    ThreadLockLostError,
-)
+from langgraph.checkpoint.dynamodb import CheckpointerUnavailableError, ThreadBusyError, ThreadLockLostError
 from langgraph.checkpoint.dynamodb._format.limits import LOCK_SKEW_SECONDS, TTL_SECONDS_MAX
 from langgraph.checkpoint.dynamodb._operations import thread_lock
-from langgraph.checkpoint.dynamodb._operations.thread_lock import (
-    Hold,
-    TableHolder,
-    hold_on,
-)
+from langgraph.checkpoint.dynamodb._operations.thread_lock import Hold, TableHolder, hold_on
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, interrupted
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from tests.support.harness import THREAD, Harness, Process

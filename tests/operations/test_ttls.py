@@ -17,12 +17,6 @@ BIG = noise(60_000)
 TTLS = [(None, DAY), (DAY, None), (30 * DAY, DAY), (DAY, 30 * DAY)]
 
 
-def _remove_expired(harness: Harness, seconds: float) -> None:
-    """Let time pass, and DynamoDB remove all that has expired by then."""
-    harness.now += seconds
-    harness.model.expire()
-
-
 def _kept_until(harness: Harness, ttl_seconds: int | None) -> int | None:
     """Until when everything is kept that is stored in a thread that begins now."""
     return None if ttl_seconds is None else protocol.kept_from(ttl_seconds, harness.now)

@@ -11,7 +11,6 @@ from langgraph.checkpoint.dynamodb import CheckpointCorruptionError
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS, ORPHAN_SECONDS
-from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._operations.verify import (
     Verification,
     repair_thread,
@@ -21,7 +20,7 @@ from langgraph.checkpoint.dynamodb._operations.verify import (
 from langgraph.checkpoint.dynamodb._runtime.steps import collected
 from langgraph.checkpoint.dynamodb.protocol import findable_until, kept_from
 from tests.operations.damage import Damage, damage, flip, replace
-from tests.support.checkpoints import METADATA, checkpoint_of, noise, thread_config
+from tests.support.checkpoints import noise
 from tests.support.harness import (
     CODEC,
     TABLE,
@@ -374,11 +373,8 @@ def test_the_writes_that_delta_channels_are_rebuilt_from_are_checked(harness: Ha
     process, parent = harness.process(), None
     for step in range(4):
         # LangGraph stores the writes before the checkpoint whose channel they change.
-        checkpoint = checkpoint_of(f"{step}", {})
-        checkpoint["channel_versions"] = {"log": step + 1}
-        counters: Any = {**METADATA, "step": step - 1, "counters_since_delta_snapshot": {"log": [step, step]}}
-        config = thread_config(THREAD, "", parent)
-        harness.run(put(process.storage, config, checkpoint, counters, {"log": step + 1}))
+        counters: Any = {"step": step - 1, "counters_since_delta_snapshot": {"log": [step, step]}}
+        harness.run(process.put(f"{step}", {}, parent, versions={"log": step + 1}, **counters))
         parent = f"{step}"
         harness.run(process.put_writes(parent, [("log", step), ("other", 1)]))
     assert verified(harness).is_sound

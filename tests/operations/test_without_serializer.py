@@ -5,13 +5,10 @@ What a prune has to know is in plain attributes of the heads; threads of the fir
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import pytest
-from langgraph.checkpoint.base import CheckpointMetadata
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
@@ -20,21 +17,11 @@ from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.content import pack_typed
 from langgraph.checkpoint.dynamodb._format.items import Item, Part
 from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
-from langgraph.checkpoint.dynamodb._operations.delete import prune
 from langgraph.checkpoint.dynamodb._operations.delta_history import get_delta_channel_history
-from langgraph.checkpoint.dynamodb._operations.get import get_tuple
-from langgraph.checkpoint.dynamodb._operations.put import put
-from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from tests.fuzz.tables import PLAIN, Thread, loaded, run, threads, with_item
-from tests.simulation.schedule import Choices
-from tests.simulation.simulator import Simulator
-from tests.support.checkpoints import (
-    METADATA,
-    checkpoint_of,
-    thread_config,
-)
+from tests.support.checkpoints import thread_config
 from tests.support.format_fixtures import read_items
+from tests.support.harness import THREAD, Harness
 
 
 class RefusingSerializer(JsonPlusSerializer):
@@ -67,12 +54,12 @@ def _with_hostile_metadata(thread: Thread, kind: str) -> Thread:
 def test_a_copy_never_calls_the_serializer(kind: str, metadata: str) -> None:
     thread = threads()[kind]
     thread = thread if metadata == "own" else _with_hostile_metadata(thread, metadata)
-    simulator = loaded(thread)
+    harness = loaded(thread)
     run(
-        simulator,
+        harness,
         lambda storage: copy_thread(replace(storage, codec=REFUSING), thread.thread_id, "copy"),
     )
-    copied = [each for each in simulator.model.items() if each["PK"]["S"].startswith("copy#")]
+    copied = [each for each in harness.model.items() if each["PK"]["S"].startswith("copy#")]
     assert len([each for each in copied if items.BODY in each]) == len(thread.heads)
 
 
@@ -81,58 +68,39 @@ def test_a_copy_never_calls_the_serializer(kind: str, metadata: str) -> None:
 def test_a_prune_needs_nothing_that_is_sealed(kind: str, metadata: str) -> None:
     thread = Thread(tuple(read_items(kind)), REFUSING)
     thread = thread if metadata == "own" else _with_hostile_metadata(thread, metadata)
-    simulator = loaded(thread)
+    harness = loaded(thread)
     for name in ("prune", "delete_for_runs", "delete_thread"):
-        run(simulator, thread.changes()[name])
-    assert simulator.model.items() == []
+        run(harness, thread.changes()[name])
+    assert harness.model.items() == []
 
 
 # What a prune keeps
 
 
-def _counted(steps: Op[None], requests: list[int]) -> Op[None]:
-    """Run an operation, noting how many requests each round has."""
-    outcomes: Sequence[Any] | None = None
-    with suppress(StopIteration):
-        while True:
-            round_ = next(steps) if outcomes is None else steps.send(outcomes)
-            requests.append(len(round_))
-            outcomes = yield round_
-
-
-def _storage(simulator: Simulator) -> Storage:
-    """The storage of a process that remembers nothing."""
-    return replace(simulator.process().storage, codec=PLAIN)
-
-
-def _chain(length: int, snapshots: dict[str, set[int]]) -> tuple[Simulator, list[str]]:
+def _chain(length: int, snapshots: dict[str, set[int]]) -> Harness:
     """A table with a chain of checkpoints, at some of which a delta channel's value is stored."""
-    simulator = Simulator(Choices())
-    storage, config = _storage(simulator), thread_config("t")
-    since: dict[str, int] = {}
+    harness, parent, since = Harness(), None, dict.fromkeys(snapshots, 0)
+    process = harness.process()
     for number in range(1, length + 1):
-        since = {name: since.get(name, 0) + 1 for name in snapshots}
         values = {name: _DeltaSnapshot([number]) for name, places in snapshots.items() if number in places}
-        for name in values:
-            del since[name]
-        metadata = {**METADATA, "counters_since_delta_snapshot": {name: [n, n] for name, n in since.items()}}
-        checkpoint = checkpoint_of(f"{number:04}", values)
-        checkpoint["channel_versions"] = dict.fromkeys(snapshots, number)
-        new = dict(checkpoint["channel_versions"])
-        config = simulator.run_alone(
-            put(storage, config, checkpoint, cast("CheckpointMetadata", metadata), new)
+        since = {name: 0 if name in values else steps + 1 for name, steps in since.items()}
+        counters = {name: [steps, steps] for name, steps in since.items() if steps}
+        versions = dict.fromkeys(snapshots, number)
+        put = process.put(
+            f"{number:04}", values, parent, versions=versions, counters_since_delta_snapshot=counters
         )
-    return simulator, [f"{number:04}" for number in range(1, length + 1)]
+        harness.run(put)
+        parent = f"{number:04}"
+    return harness
 
 
-def _heads(simulator: Simulator) -> dict[str, Item]:
-    return {items.checkpoint_id_of(each): each for each in simulator.model.items() if items.BODY in each}
+def _heads(harness: Harness) -> dict[str, Item]:
+    return {items.checkpoint_id_of(each): each for each in harness.model.items() if items.BODY in each}
 
 
 def test_a_head_says_from_where_on_its_ancestors_are_needed() -> None:
-    simulator, _ = _chain(8, {"a": {3, 6}, "b": {5}})
-    said = {each: head.get(items.REBUILT_FROM, {}).get("S") for each, head in _heads(simulator).items()}
-    assert said == {
+    heads = _heads(_chain(8, {"a": {3, 6}, "b": {5}}))
+    assert {each: head.get(items.REBUILT_FROM, {}).get("S") for each, head in heads.items()} == {
         "0001": None,
         "0002": "",
         "0003": "",
@@ -153,31 +121,26 @@ def test_who_reads_the_parent_back_says_the_same(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("keep_last", [1, 2, 10, 30])
 def test_a_prune_of_a_delta_thread_takes_as_many_requests_whatever_it_keeps(keep_last: int) -> None:
-    simulator, ids = _chain(60, {"log": {7, 27, 47}})
-    counted: list[int] = []
-    pruning = prune(simulator.process().storage, ["t"], "keep_last", keep_last)
-    simulator.run_alone(_counted(pruning, counted))
+    harness = _chain(60, {"log": {7, 27, 47}})
+    ids = sorted(_heads(harness))
+    requests = harness.begin(harness.process().prune(keep_last)).trace()
     kept = ids[-keep_last:]
     oldest = max(place for place in (1, 7, 27, 47) if place <= int(kept[0]))
-    assert sorted(_heads(simulator)) == ids[oldest - 1 :]
+    assert sorted(_heads(harness)) == ids[oldest - 1 :]
     # A claim, three reads, two changes of the epoch and the release; what is deleted, in batches; one head in the end.
-    assert sum(counted) < 15 + len(_heads(simulator)), "each head that is kept is restamped once"
+    assert len(requests) < 15 + len(_heads(harness)), "each head that is kept is restamped once"
     for each in kept:
-        config = thread_config("t", checkpoint_id=each)
-        history = simulator.run_alone(get_delta_channel_history(_storage(simulator), config, ["log"]))
-        stored = simulator.run_alone(get_tuple(_storage(simulator), config))
-        assert stored is not None
-        assert "seed" in history["log"] or "log" in stored.checkpoint["channel_values"]
+        process, config = harness.process(), thread_config(THREAD, checkpoint_id=each)
+        history = harness.run(get_delta_channel_history(process.storage, config, ["log"]))
+        assert "seed" in history["log"] or "log" in (process.values(each) or {})
 
 
 @pytest.mark.parametrize("namespace", ["sub:1", "sub"])
 def test_the_namespace_of_a_call_goes_with_the_checkpoint_that_it_started_from(namespace: str) -> None:
-    simulator = Simulator(Choices())
-    storage = _storage(simulator)
-    config = thread_config("t")
-    for number in ("1", "2"):
-        config = simulator.run_alone(put(storage, config, checkpoint_of(number, {}), METADATA, {}))
-    metadata: Any = {**METADATA, "parents": {"": "1"}}
-    simulator.run_alone(put(storage, thread_config("t", namespace), checkpoint_of("3", {}), metadata, {}))
-    simulator.run_alone(prune(simulator.process().storage, ["t"], "keep_latest", None))
-    assert sorted(_heads(simulator)) == (["2"] if ":" in namespace else ["2", "3"])
+    harness = Harness()
+    process = harness.process()
+    for number, parent in (("1", None), ("2", "1")):
+        harness.run(process.put(number, {}, parent))
+    harness.run(process.put("3", {}, namespace=namespace, parents={"": "1"}))
+    harness.run(harness.process().prune())
+    assert sorted(_heads(harness)) == (["2"] if ":" in namespace else ["2", "3"])

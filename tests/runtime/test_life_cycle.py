@@ -43,15 +43,6 @@ def test_a_plain_saver_opens_connections_on_each_event_loop_and_closes_them_with
         assert (loops.clients, loops.opened, loops.open) == (1, number + 1, 0)
 
 
-async def test_tasks_that_need_the_client_at_once_share_one(
-    make_unclosed: MakeSaver, loops: WatchedLoops
-) -> None:
-    async with make_unclosed() as saver:
-        await asyncio.gather(*(use(saver, f"thread-{number}") for number in range(8)))
-        assert (loops.clients, loops.opened, loops.open) == (1, 1, 1)
-    assert loops.open == 0
-
-
 async def test_a_list_that_is_left_early_and_a_cancelled_call_leave_the_saver_usable(
     make_unclosed: MakeSaver, loops: WatchedLoops
 ) -> None:

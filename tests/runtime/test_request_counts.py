@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from langchain_core.messages import HumanMessage
-from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.types import Send
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
@@ -85,59 +83,3 @@ def test_equal_segments_of_a_list_are_read_once(saver: DynamoDBSaver, traffic: T
     assert len(list(saver.list(thread_config("t"), limit=8))) == 8
     # One for the checkpoints, and one for the segments.
     assert traffic.operations == ["Query", "Query"]
-
-
-def _delta_chain(
-    saver: DynamoDBSaver, steps: int, *, tasks: int = 1, counter: object = "steps"
-) -> RunnableConfig:
-    """Store twenty checkpoints of a delta channel, one with its snapshot, and so many that count from that one."""
-    config: RunnableConfig = thread_config("t")
-    for number in range(21 + steps):
-        since = number - 20 if number >= 20 else number
-        checkpoint = empty_checkpoint()
-        checkpoint["id"], checkpoint["channel_versions"] = f"{number:04}", {"log": 1 + number}
-        if number == 20:
-            checkpoint["channel_values"] = {"log": ["snapshot"]}
-        counted = (since, since) if counter == "steps" else counter
-        metadata: Any = {"step": number, "counters_since_delta_snapshot": {"log": counted}}
-        config = saver.put(config, checkpoint, metadata, {"log": 1 + number})
-        for task in range(tasks):
-            saver.put_writes(config, [("log", [number])], f"task {task}")
-    return config
-
-
-def test_a_step_may_have_many_tasks(saver: DynamoDBSaver, traffic: Traffic) -> None:
-    config = _delta_chain(saver, 60, tasks=4)
-    for asked in (config, thread_config("t")):
-        traffic.clear()
-        history = saver.get_delta_channel_history(config=asked, channels=["log"])
-        assert len(history["log"]["writes"]) == 240
-        # How many they are shows where others have been read.
-        assert len(traffic.operations) <= 3
-
-
-def test_a_near_snapshot_is_reached_without_reading_what_lies_before_it(
-    saver: DynamoDBSaver, traffic: Traffic, own_client: DynamoDBClient
-) -> None:
-    config = _delta_chain(saver, 3)
-    counts: list[int] = []
-    own_client.meta.events.register(
-        "after-call.dynamodb.Query", lambda parsed, **_: counts.append(parsed["Count"])
-    )
-    traffic.clear()
-    history = saver.get_delta_channel_history(config=config, channels=["log"])
-    assert history["log"]["seed"] == ["snapshot"]
-    assert len(history["log"]["writes"]) == 3
-    assert traffic.operations == ["Query", "Query"]
-    assert sum(counts) < 16
-
-
-@pytest.mark.parametrize("counter", [5, [5], ["5", "5"], [1, 10**18], [1, -300], [0, 0], None])
-def test_counters_that_an_application_made_up_do_no_harm(
-    saver: DynamoDBSaver, traffic: Traffic, counter: object
-) -> None:
-    config = _delta_chain(saver, 20, counter=counter)
-    traffic.clear()
-    history = saver.get_delta_channel_history(config=config, channels=["log"])
-    assert len(history["log"]["writes"]) == 20
-    assert len(traffic.operations) <= 4

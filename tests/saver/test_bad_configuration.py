@@ -7,20 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from langgraph.checkpoint.dynamodb import (
-    CheckpointerConfigurationError,
-    DynamoDBSaver,
-)
+from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.schema import table_schema
 from tests.support.checkpoints import all_items
 from tests.support.operations import OPERATIONS, Side, ask, both_sides
-from tests.support.other_tables import (
-    OTHER_NAMES,
-    OTHER_TYPES,
-    new_table_name,
-    schema_of,
-    without_indexes,
-)
+from tests.support.other_tables import OTHER_NAMES, OTHER_TYPES, new_table_name, schema_of, without_indexes
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

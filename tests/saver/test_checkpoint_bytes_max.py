@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING
 import ormsgpack
 import pytest
 
-from langgraph.checkpoint.dynamodb import (
-    CheckpointerConfigurationError,
-)
+from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec, seal_plain
 from langgraph.checkpoint.dynamodb._format.items import Item, Part

@@ -1,4 +1,7 @@
-"""Real graphs on the saver, and the same graphs on LangGraph's InMemorySaver: nothing that can be seen differs."""
+"""Real graphs on the saver, and the same graphs on LangGraph's InMemorySaver: nothing that can be seen differs.
+
+The random programs of `test_one_life.py` also send, fail, travel back, fork, and change subgraphs.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,7 @@ from langgraph.types import Command, Durability
 from tests.conftest import NO_SECOND_OPINION, MakeSaver
 from tests.support import graphs
 from tests.support.operations import Side
-from tests.support.session import Scenario, Session, assert_same, canonical
-
-# The runs of the nodes of `unreliable`.
-RUNS: list[str] = []
+from tests.support.session import Scenario, Session, assert_same
 
 
 def _question(number: int) -> dict[str, Any]:
@@ -70,66 +70,6 @@ async def nested_subgraphs_in_their_namespaces(session: Session) -> None:
     assert depths == {0, 1}, "a namespace of each depth is stored"
 
 
-async def parallel_branches_and_sends(session: Session) -> None:
-    await session.invoke({"log": ["input"]})
-    await session.look()
-
-
-async def two_interrupts_that_one_command_resumes(session: Session) -> None:
-    await session.invoke({"log": []})
-    await session.look()
-    session.reopen()
-    interrupts = (await session.state()).interrupts
-    assert len(interrupts) == 2
-    await session.invoke(Command(resume={each.id: f"yes to {each.value}" for each in interrupts}))
-    await session.look()
-
-
-async def a_failure_after_which_what_succeeded_is_not_repeated(session: Session) -> None:
-    RUNS.clear()
-    # One at a time, so that what the first branch wrote is on its way before the second fails.
-    session.config["max_concurrency"] = 1
-    for _ in range(2):
-        with pytest.raises(ConnectionError):
-            await session.invoke(None if RUNS else {"log": ["input"]})
-        await session.look()
-        session.reopen()
-    await session.invoke(None)
-    await session.look()
-    assert (RUNS.count("steady"), RUNS.count("unsteady")) == (1, 3)
-
-
-async def time_travel_and_forks(session: Session) -> None:
-    await session.invoke(_question(1))
-    await session.invoke(_question(2))
-    history = await session.history()
-    oldest, middle = history[-1], history[len(history) // 2]
-    session.reopen()
-    fork = await session.update(middle.config, _question(3), as_node="__start__")
-    await session.look()
-    await session.invoke(None, fork)
-    await session.look()
-    session.reopen()
-    await session.invoke(None, middle.config)
-    await session.look()
-    await session.invoke(_question(4), oldest.config)
-    await session.look()
-    session.seen.append(canonical(await session.state(middle.config)))
-
-
-async def time_travel_within_subgraphs(session: Session) -> None:
-    await session.invoke({"count": 1})
-    state = await session.state()
-    inner: Any = state.tasks[0].state
-    await session.update(inner.config, {"log": ["by hand"]})
-    await session.look()
-    session.reopen()
-    await session.invoke(Command(resume="yes"))
-    await session.look()
-    await session.invoke(None, state.config)
-    await session.look()
-
-
 async def an_empty_checkpoint_id_that_means_the_newest(session: Session) -> None:
     await session.invoke(_question(1))
     session.config = {"configurable": {"thread_id": "thread", "checkpoint_id": ""}}
@@ -144,11 +84,6 @@ GRAPHS = [
     (a_copy_of_the_newest_checkpoint_after_a_breakpoint, _with_breakpoints_everywhere),
     (nested_subgraphs_in_their_namespaces, graphs.subgraphs(None)),
     pytest.param(nested_subgraphs_in_their_namespaces, graphs.subgraphs(True), id="subgraphs_per_thread"),
-    (parallel_branches_and_sends, graphs.fan_out),
-    (two_interrupts_that_one_command_resumes, graphs.approvals),
-    (a_failure_after_which_what_succeeded_is_not_repeated, graphs.unreliable(RUNS, failures=2)),
-    (time_travel_and_forks, graphs.agent),
-    (time_travel_within_subgraphs, graphs.subgraphs(None)),
     (an_empty_checkpoint_id_that_means_the_newest, graphs.agent),
 ]
 

@@ -230,20 +230,14 @@ def test_a_prune_keeps_what_runs_from_the_kept_checkpoints_need(kept: int) -> No
     pruned, whole = engine.saver(), InMemorySaver()
     found: list[list[Any]] = []
     for saver in (pruned, whole):
+        talk_about(saver, "!nuts", "hello", "!vegan", "!eggs")
         graph = chat(saver)
-        for question in ("!nuts", "hello", "!vegan", "!eggs"):
-            graph.invoke({"ask": question}, CONFIG)
         graph.update_state(CONFIG, {"ask": "noted"})
         history = [each.config for each in graph.get_state_history(CONFIG)][:kept]
         if isinstance(saver, DynamoDBSaver):
             saver.prune(["t"], strategy="keep_last", keep_last=kept)
             assert [each.config for each in graph.get_state_history(CONFIG)] == history
-        found.append(
-            [
-                graph.invoke(None, graph.update_state(each, {"ask": "!what may I eat"}, as_node=START))
-                for each in history
-            ]
-        )
+        found.append([fork(saver, each) for each in history])
     assert found[0] == found[1]
 
 

@@ -25,14 +25,10 @@ from langgraph.store.base import (
 from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
 
-from langgraph.checkpoint.dynamodb.errors import (
-    CheckpointCorruptionError,
-    CheckpointerConfigurationError,
-    CheckpointerInputError,
-    CheckpointSerializationError,
-)
+from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, CheckpointSerializationError
 from langgraph.store.dynamodb import DynamoDBStore, SearchLimitError
 from langgraph.store.dynamodb.json_values import NESTING_MAX
+from tests.store.test_json_values import nested
 from tests.support.traffic import Traffic
 
 NAMESPACE = ("users", "u1", "notes")
@@ -236,14 +232,6 @@ def test_a_record_with_a_text_as_namespace_is_not_imported(store: DynamoDBStore,
     assert store.list_namespaces() == [NAMESPACE]
 
 
-def nested(levels: int, *, in_lists: bool) -> Any:
-    """Return a dict that is so deep, with lists or dicts in it."""
-    value: Any = 1
-    for _ in range(levels - 1):
-        value = [value] if in_lists else {"a": value}
-    return {"a": value}
-
-
 @pytest.mark.parametrize("in_lists", [True, False], ids=["lists", "dicts"])
 @pytest.mark.parametrize(
     "serde", [JsonPlusSerializer(), JsonPlusSerializer(pickle_fallback=True)], ids=["msgpack", "pickle"]
@@ -393,26 +381,6 @@ def test_large_values_replace_each_other_and_leave_nothing(
     assert client.scan(TableName=table_name)["Count"] == alone
     store.delete(NAMESPACE, "k")
     assert store.get(NAMESPACE, "k") is None
-
-
-def test_encrypted_values_show_nothing_and_are_bound_to_their_place(
-    make_store: Callable[..., DynamoDBStore], client: Any, table_name: str
-) -> None:
-    store = make_store(serde=EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef"))
-    store.put(("a",), "one", {"secret": "swordfish"})
-    store.put(("a",), "two", {"secret": "other"})
-    items = client.scan(TableName=table_name)["Items"]
-    assert "swordfish" not in str(items)
-    one, two = (each for each in items if each["SK"]["S"].startswith("M#"))
-    client.put_item(TableName=table_name, Item={**two, "value": one["value"]})
-    with pytest.raises(CheckpointCorruptionError):
-        store.get(("a",), two["SK"]["S"].rpartition("#")[2])
-    plain = make_store()
-    plain.put(("b",), "k", {"n": 1})
-    with pytest.raises(CheckpointerConfigurationError):
-        store.get(("b",), "k")
-    with pytest.raises(CheckpointerConfigurationError):
-        plain.get(("a",), one["SK"]["S"].rpartition("#")[2])
 
 
 def test_a_search_that_would_read_too_much_says_so(make_store: Callable[..., DynamoDBStore]) -> None:

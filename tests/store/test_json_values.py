@@ -105,7 +105,7 @@ def test_what_is_no_json_is_named(value: Any, why: str) -> None:
     assert str(caught.value).startswith(why)
 
 
-def _nested(levels: int, *, in_lists: bool) -> Any:
+def nested(levels: int, *, in_lists: bool) -> Any:
     """Return a dict that is so deep, with lists or dicts in it."""
     value: Any = 1
     for _ in range(levels - 1):
@@ -115,16 +115,16 @@ def _nested(levels: int, *, in_lists: bool) -> Any:
 
 @pytest.mark.parametrize("in_lists", [True, False], ids=["lists", "dicts"])
 def test_values_and_filters_may_be_so_deep(*, in_lists: bool) -> None:
-    deepest = _nested(NESTING_MAX, in_lists=in_lists)
+    deepest = nested(NESTING_MAX, in_lists=in_lists)
     assert plain(deepest, "value") == deepest
     for levels in (NESTING_MAX + 1, 100_000):
         with pytest.raises(
             CheckpointSerializationError, match=r"^value is nested deeper than 255 lists and dicts"
         ):
-            plain(_nested(levels, in_lists=in_lists), "value")
-    check_filter(_nested(64, in_lists=in_lists))
+            plain(nested(levels, in_lists=in_lists), "value")
+    check_filter(nested(64, in_lists=in_lists))
     for levels in (65, 100_000):
-        wanted = _nested(levels, in_lists=in_lists)
+        wanted = nested(levels, in_lists=in_lists)
         for each in (wanted, {"a": {"$eq": wanted}}):
             with pytest.raises(
                 CheckpointerInputError, match=r"^filter is nested deeper than 64 lists and dicts"

@@ -11,11 +11,7 @@ from hypothesis import strategies as st
 from langgraph.store.memory import InMemoryStore
 
 from langgraph.cache.dynamodb.entries import entry_key as cache_key
-from langgraph.checkpoint.dynamodb._format.items import (
-    key,
-    parse_partition,
-    partition_of,
-)
+from langgraph.checkpoint.dynamodb._format.items import key, parse_partition, partition_of
 from langgraph.checkpoint.dynamodb._format.labels import label_of, name_of, partition_labels
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY
 from langgraph.store.dynamodb.keys import (

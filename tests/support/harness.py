@@ -10,6 +10,7 @@ import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
 from botocore.exceptions import ClientError
@@ -28,7 +29,7 @@ from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
 from langgraph.checkpoint.dynamodb._runtime.cache import Cache
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
-from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, Step, Stream, Wait, Work
+from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, Step, Stream, Wait, Work, collected
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from tests.support.checkpoints import checkpoint_of, thread_config
 from tests.support.dynamodb_model import DynamoDBModel
@@ -213,15 +214,20 @@ class Process:
         *,
         thread: str = THREAD,
         namespace: str = "",
+        versions: Mapping[str, int] = MappingProxyType({}),
         **metadata: Any,
     ) -> Op[RunnableConfig]:
-        """Store a checkpoint, in which some channels are new, or all; every version is 1."""
-        versions = dict.fromkeys(values if new is None else new, 1)
+        """Store a checkpoint, in which some channels are new, or all; every version is 1, but for those given.
+
+        Of a delta channel, `versions` has that of this step, though the step may store no value.
+        """
+        checkpoint = checkpoint_of(checkpoint_id, values)
+        checkpoint["channel_versions"] |= versions
         arguments: tuple[Any, ...] = (
             thread_config(thread, namespace, parent_id),
-            checkpoint_of(checkpoint_id, values),
+            checkpoint,
             {"source": "loop", "step": 1, **metadata},
-            versions,
+            {**dict.fromkeys(values if new is None else new, 1), **versions},
         )
         return put(self.storage, *arguments)
 
@@ -261,6 +267,12 @@ class Process:
     def listed(self) -> Stream[CheckpointTuple]:
         """List the thread's checkpoints."""
         return list_checkpoints(self.storage, thread_config(THREAD), None, None, None)
+
+    def ids(self, thread: str = THREAD) -> list[str]:
+        """List the ids of a thread's checkpoints at once."""
+        config: RunnableConfig = {"configurable": {"thread_id": thread}}
+        listed = collected(list_checkpoints(self.storage, config, None, None, None))
+        return [each.checkpoint["id"] for each in self.harness.run(listed)]
 
     def get(
         self, checkpoint_id: str | None = None, *, thread: str = THREAD, namespace: str = ""

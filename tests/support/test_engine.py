@@ -13,14 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tools.dynamodb_local import HOME_VARIABLE
-from tools.engine import (
-    DYNAMODB_LOCAL,
-    ENDPOINT_VARIABLE,
-    EXTERNAL,
-    MOTO,
-    find,
-    find_best,
-)
+from tools.engine import DYNAMODB_LOCAL, ENDPOINT_VARIABLE, EXTERNAL, MOTO, find, find_best
 from tools.server import Server, ServerUnavailableError
 
 PROJECT_FOLDER = Path(__file__).parents[2]
