@@ -133,33 +133,26 @@ def count(saver: Any, thread_id: str) -> int:
     return len(list(saver.list(thread_config(thread_id))))
 
 
-class Terminal:
-    """A terminal with a person at it, in the place of this process's streams while it is entered."""
+class Screen(io.StringIO):
+    """A stream of a terminal."""
 
-    def __init__(self, answer: str = "") -> None:
-        """Let the person answer the next question."""
-        self._screen, self._keyboard = _Screen(), _Screen(answer)
-        self._patch = pytest.MonkeyPatch()
-
-    def __enter__(self) -> Self:
-        """Take the place of the streams."""
-        self._patch.setenv("TERM", "xterm")
-        for name, stream in {"stdin": self._keyboard, "stdout": self._screen, "stderr": self._screen}.items():
-            self._patch.setattr(sys, name, stream)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Give it back."""
-        self._patch.undo()
-
-    def shown(self) -> str:
-        """All that was shown."""
-        return self._screen.getvalue()
-
-
-class _Screen(io.StringIO):
     def isatty(self) -> bool:
+        """Tell that it is one."""
         return True
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Screen]:
+    """Give what seats a person at a terminal, who answers the next question; it returns what they see."""
+
+    def seat(answer: str = "") -> Screen:
+        screen = Screen()
+        monkeypatch.setenv("TERM", "xterm")
+        for name, stream in {"stdin": Screen(answer), "stdout": screen, "stderr": screen}.items():
+            monkeypatch.setattr(sys, name, stream)
+        return screen
+
+    return seat
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._operations.threads import set_thread
 from langgraph.checkpoint.dynamodb.cli.output import Output
 from langgraph.store.dynamodb import DynamoDBStore
-from tests.cli.conftest import OpenSaver, Run, Terminal
+from tests.cli.conftest import OpenSaver, Run, Screen
 from tests.infra.authorization import Gate
 from tests.infra.conftest import for_table
 from tests.infra.test_policies import POLICIES as DOCUMENTS
@@ -104,14 +105,14 @@ WIDE = (
 
 @pytest.mark.parametrize("columns", [20, 50, 80, 200])
 def test_a_table_fits_a_terminal_without_breaking_words(
-    columns: int, monkeypatch: pytest.MonkeyPatch
+    columns: int, monkeypatch: pytest.MonkeyPatch, terminal: Callable[..., Screen]
 ) -> None:
     """Only an id may fold; a column without a value goes before that."""
     monkeypatch.setenv("COLUMNS", str(columns))
     header = ("thread", "last active", "status", "step", "problem", "owner", "title")
-    with Terminal() as terminal:
-        Output(as_json=False).table([], header, [WIDE, WIDE])
-    shown = re.sub(r"\x1b\[\d*m", "", terminal.shown())
+    screen = terminal()
+    Output(as_json=False).table([], header, [WIDE, WIDE])
+    shown = re.sub(r"\x1b\[\d*m", "", screen.getvalue())
     assert max(map(len, shown.splitlines())) <= columns
     words = shown.split()
     for each in ("waiting", "2026-11-28", "19:13:54", "1,234", "ada", "nights"):

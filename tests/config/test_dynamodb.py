@@ -137,6 +137,7 @@ def test_options_of_the_serializer() -> None:
             {"endpoint_url": "http://ada:hunter2@127.0.0.1:1"},
             "endpoint_url: has a user or a password in it; remove them",
         ),
+        ({"owner_key": {"environment": "ABSENT"}}, "owner_key: names the environment variable ABSENT"),
         ({"encryption_key": {}}, "encryption_key: give exactly one of environment, file and secret_arn"),
         (
             {
@@ -249,8 +250,3 @@ def test_nothing_is_read_before_all_is_checked(monkeypatch: pytest.MonkeyPatch) 
     assert _error(encryption_key={"file": "key"}, ttl_seconds=0).startswith("config.ttl_seconds: ")
     CheckpointerConfig(type="dynamodb", config={"table_name": "x", "encryption_key": {"file": "key"}})
     assert not opened
-
-
-def test_a_key_for_owners_that_is_not_there_is_named() -> None:
-    error = _error(owner_key={"environment": "ABSENT"})
-    assert error.startswith("config.owner_key: names the environment variable ABSENT")

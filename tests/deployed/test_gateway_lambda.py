@@ -16,8 +16,7 @@ from jwt.algorithms import ECAlgorithm
 
 from langgraph.checkpoint.dynamodb import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
-from tests.deployed.lambda_entrance import Entrance
-from tests.deployed.lambda_environment import Environment
+from tests.deployed.lambda_environment import Entrance, Environment
 from tests.infra.rendering import Node
 from tests.infra.stacks import GATEWAYS
 from tests.support.checkpoints import noise, store, thread_config

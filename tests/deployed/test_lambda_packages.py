@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.deployed.lambda_entrance import event_of
+from tests.deployed.lambda_environment import event_of
 from tests.infra.rendering import INFRA
 from tests.infra.stacks import GATEWAYS
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
@@ -20,7 +21,6 @@ from tests.infra.rendering import load, render
 
 ROOT = Path(__file__).parents[2]
 UV = str(Path(sys.executable).with_name("uv"))
-TEMPLATE = (ROOT / "infra" / "table.yaml").read_text(encoding="utf-8")
 IMAGES = {
     name: (ROOT / "infra" / name / "Dockerfile").read_text(encoding="utf-8")
     for name in ("gateway", "examples/ecs-agent")
@@ -63,35 +63,27 @@ def index_page(wheel: Path) -> str:
 
 
 @pytest.mark.search
-def test_the_installed_package_prints_template_and_documents_without_the_source_tree(
+def test_the_installed_package_prints_templates_and_documents_without_the_source_tree(
     wheel: Path, tmp_path: Path
 ) -> None:
     _run(UV, "pip", "install", "--quiet", "--offline", "--no-deps", "--target", str(tmp_path), str(wheel))
-    assert _run(sys.executable, *ARGUMENTS, PYTHONPATH=str(tmp_path)) == TEMPLATE
-    docs = [*ARGUMENTS[:-1], "docs"]
-    for name in ("runbook", "deploy", "migrating"):
-        document = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
-        assert _run(sys.executable, *docs, name, PYTHONPATH=str(tmp_path)) == document
-    for package in OURS:
-        where = f"import {package.strip('/').replace('/', '.')} as package; print(package.__file__)"
-        assert _run(sys.executable, "-c", where, PYTHONPATH=str(tmp_path)).startswith(str(tmp_path))
-
-
-@pytest.mark.search
-def test_the_installed_package_has_every_template_of_the_source_tree(wheel: Path, tmp_path: Path) -> None:
-    _run(UV, "pip", "install", "--quiet", "--offline", "--no-deps", "--target", str(tmp_path), str(wheel))
-    listed = _run(sys.executable, *ARGUMENTS, "--list", PYTHONPATH=str(tmp_path))
+    python = functools.partial(_run, sys.executable, PYTHONPATH=str(tmp_path))
+    listed = python(*ARGUMENTS, "--list")
     assert listed == _run(sys.executable, *ARGUMENTS, "--list")
-    names = [line.split()[0] for line in listed.splitlines()]
     sources = {
         path.parent.name if path.stem == "template" else path.stem: path
         for path in (ROOT / "infra").rglob("*.yaml")
     }
-    assert sorted(names) == sorted(sources)
+    assert sorted(line.split()[0] for line in listed.splitlines()) == sorted(sources)
+    assert python(*ARGUMENTS) == sources["table"].read_text(encoding="utf-8")
     for name, path in sources.items():
-        assert _run(sys.executable, *ARGUMENTS, name, PYTHONPATH=str(tmp_path)) == path.read_text(
-            encoding="utf-8"
-        )
+        assert python(*ARGUMENTS, name) == path.read_text(encoding="utf-8")
+    for name in ("runbook", "deploy", "migrating"):
+        document = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+        assert python(*ARGUMENTS[:-1], "docs", name) == document
+    for package in OURS:
+        where = f"import {package.strip('/').replace('/', '.')} as package; print(package.__file__)"
+        assert python("-c", where).startswith(str(tmp_path))
 
 
 @pytest.mark.search

@@ -16,8 +16,6 @@ from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.migrate import SaverEndpoint, TableEndpoint, endpoint_of, open_endpoint
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
-
     from tools.engine import Engine
 
 OTHERS = ("postgres", "sqlite", "aws", "memory")
@@ -30,17 +28,14 @@ def table(make_saver: Callable[..., DynamoDBSaver]) -> TableEndpoint:
 
 
 @pytest.fixture
-def amazon_table(client: DynamoDBClient) -> Iterator[str]:
+def amazon_table(other_table: Callable[..., str]) -> str:
     """Give the name of a table as langgraph-checkpoint-aws wants it."""
-    name = f"aws-{uuid.uuid4().hex}"
-    client.create_table(
-        TableName=name,
+    return other_table(
+        TableName=f"aws-{uuid.uuid4().hex}",
         KeySchema=[{"AttributeName": "PK", "KeyType": "HASH"}, {"AttributeName": "SK", "KeyType": "RANGE"}],
         AttributeDefinitions=[{"AttributeName": each, "AttributeType": "S"} for each in ("PK", "SK")],
         BillingMode="PAY_PER_REQUEST",
     )
-    yield name
-    client.delete_table(TableName=name)
 
 
 @pytest.fixture

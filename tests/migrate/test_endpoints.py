@@ -20,11 +20,7 @@ from langgraph.checkpoint.serde.types import ERROR, INTERRUPT, RESUME
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph_checkpoint_aws import DynamoDBSaver as AmazonSaver
 
-from langgraph.checkpoint.dynamodb import (
-    CheckpointerConfigurationError,
-    CheckpointerInputError,
-    DynamoDBSaver,
-)
+from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, CheckpointerInputError
 from langgraph.checkpoint.dynamodb.migrate import (
     SaverEndpoint,
     Status,
@@ -267,16 +263,6 @@ def test_what_lies_in_a_bucket_is_moved(
     store(source.saver, thread_config(), "1", {"large": list(range(300_000))})
     reports = list(migrate(source, table, source.thread_ids()))
     assert statuses(reports) == {"thread-1": Status.MOVED}
-
-
-@pytest.mark.engines("dynamodb-local")
-def test_each_saver_gets_its_store(
-    open_other: Callable[[str], SaverEndpoint], make_saver: Callable[..., DynamoDBSaver]
-) -> None:
-    for kind in OTHERS:
-        found = open_other(kind)
-        assert type(endpoint_of(found.saver)) is type(found)
-    assert type(endpoint_of(make_saver())) is TableEndpoint
 
 
 def test_savers_for_event_loops_are_refused() -> None:

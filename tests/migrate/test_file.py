@@ -30,13 +30,8 @@ from langgraph.checkpoint.dynamodb.migrate import (
     migrate,
 )
 from tests.migrate.test_passthrough import Own
-from tests.migrate.threads import WAITING, answer, begin, statuses
+from tests.migrate.threads import WAITING, answer, begin, empty, statuses
 from tests.support.checkpoints import Conversation, noise, store, stored_values, thread_config
-
-
-def memory(**options: Any) -> SaverEndpoint:
-    """An empty saver."""
-    return SaverEndpoint(InMemorySaver(**options))
 
 
 def exported(source: SaverEndpoint, thread_id: str = "thread-1") -> io.BytesIO:
@@ -65,7 +60,7 @@ def test_a_thread_is_a_file_and_a_thread_again(make_saver: Callable[..., DynamoD
 
 
 def test_it_keeps_its_id_where_no_other_is_given() -> None:
-    source, target = memory(), memory()
+    source, target = empty(), empty()
     store(source.saver, thread_config("a thread"), "1", {"a": 1})
     found = FileEndpoint(exported(source, "a thread"), target)
     assert list(found.thread_ids()) == ["a thread"]
@@ -75,14 +70,14 @@ def test_it_keeps_its_id_where_no_other_is_given() -> None:
 
 
 def test_what_comes_again_is_in_the_file_once() -> None:
-    source = memory()
+    source = empty()
     talk = Conversation(source.saver, "talk")
     said = []
     for number in range(20):
         said.append(noise(5_000, seed=number))
         talk.put(said=list(said))
     assert len(exported(source, "talk").getvalue()) < 4 * 20 * 5_000
-    target = memory()
+    target = empty()
     found = FileEndpoint(exported(source, "talk"), target)
     assert statuses(migrate(found, target, ["talk"])) == {"talk": Status.MOVED}
     assert stored_values(target.saver, thread_config("talk")) == {"said": said}
@@ -90,7 +85,7 @@ def test_what_comes_again_is_in_the_file_once() -> None:
 
 def test_what_was_encrypted_is_not_in_the_file_and_is_again_after_it() -> None:
     one, other = (EncryptedSerializer.from_pycryptodome_aes(key=key * 16) for key in (b"1", b"2"))
-    source, target = memory(serde=one), memory(serde=other)
+    source, target = empty(serde=one), empty(serde=other)
     store(source.saver, thread_config(), "1", {"said": HumanMessage("hello", id="1")})
     found = FileEndpoint(exported(source), target)
     assert statuses(migrate(found, target, ["thread-1"])) == {"thread-1": Status.MOVED}
@@ -98,13 +93,13 @@ def test_what_was_encrypted_is_not_in_the_file_and_is_again_after_it() -> None:
 
 
 def test_a_serializer_of_ones_own_is_needed_on_both_sides() -> None:
-    source, target = memory(serde=Own()), memory(serde=Own())
+    source, target = empty(serde=Own()), empty(serde=Own())
     store(source.saver, thread_config(), "1", {"said": HumanMessage("hello", id="1")})
     file = exported(source)
     assert statuses(migrate(FileEndpoint(file, target), target, ["thread-1"])) == {"thread-1": Status.MOVED}
     assert stored_values(target.saver, thread_config()) == {"said": HumanMessage("hello", id="1")}
     with pytest.raises(CheckpointerConfigurationError, match="serializer of its own, of type 'own'"):
-        FileEndpoint(file, memory())
+        FileEndpoint(file, empty())
 
 
 def test_what_is_deleted_while_it_is_exported_is_left_out() -> None:
@@ -115,13 +110,13 @@ def test_what_is_deleted_while_it_is_exported_is_left_out() -> None:
     source = Deleted(InMemorySaver())
     for name in ("1", "2"):
         store(source.saver, thread_config(), name, {"a": name})
-    assert len(FileEndpoint(exported(source), memory()).refs("thread-1")) == 1
+    assert len(FileEndpoint(exported(source), empty()).refs("thread-1")) == 1
 
 
 def test_a_thread_that_is_not_there_is_no_file() -> None:
     file = io.BytesIO()
     with pytest.raises(CheckpointNotFoundError, match="no thread 'nobody'"):
-        export_thread(memory(), "nobody", file)
+        export_thread(empty(), "nobody", file)
     assert file.getvalue() == b""
 
 
@@ -130,7 +125,7 @@ def test_a_thread_that_is_not_there_is_no_file() -> None:
 
 def lines() -> list[bytes]:
     """The lines of a small file, with a piece."""
-    source = memory()
+    source = empty()
     written = store(source.saver, thread_config(), "1", {"a": noise(20_000)})
     source.saver.put_writes(written, [("a", 1)], "task")
     return exported(source).getvalue().splitlines(keepends=True)
@@ -154,16 +149,16 @@ def ended(some: list[bytes]) -> io.BytesIO:
 
 
 def test_the_lines_of_the_tests_make_a_file() -> None:
-    assert FileEndpoint(ended(lines()[:-1]), memory()).refs("thread-1")
+    assert FileEndpoint(ended(lines()[:-1]), empty()).refs("thread-1")
 
 
 def test_a_file_that_is_cut_short_or_changed_is_refused() -> None:
     whole = lines()
     for count in range(len(whole)):
         with pytest.raises(CheckpointCorruptionError, match="cut short"):
-            FileEndpoint(joined(whole[:count]), memory())
+            FileEndpoint(joined(whole[:count]), empty())
         with pytest.raises(CheckpointCorruptionError, match="cut short"):
-            FileEndpoint(joined([*whole[:count], whole[count][:-1]]), memory())
+            FileEndpoint(joined([*whole[:count], whole[count][:-1]]), empty())
     for damaged in (
         [*whole, b"more"],
         [whole[0], whole[2], whole[1], *whole[3:-1], whole[-1]],
@@ -171,13 +166,13 @@ def test_a_file_that_is_cut_short_or_changed_is_refused() -> None:
         [*whole[:-2], whole[-1]],
     ):
         with pytest.raises(CheckpointCorruptionError, match="was changed after"):
-            FileEndpoint(joined(damaged), memory())
+            FileEndpoint(joined(damaged), empty())
 
 
 def test_a_file_of_a_newer_release_says_so() -> None:
     first, *rest = lines()
     with pytest.raises(CheckpointFormatError, match="version 2, and this release"):
-        FileEndpoint(joined([changed(first, version=2), *rest]), memory())
+        FileEndpoint(joined([changed(first, version=2), *rest]), empty())
 
 
 NOTHING = {"type": "null", "data": ""}
@@ -221,7 +216,7 @@ def test_a_line_that_no_export_writes_is_named(line: int, content: Any) -> None:
         changed(some[position], **{"parent": "0", **content}) if isinstance(content, dict) else content
     )
     with pytest.raises(CheckpointerInputError, match=r"line \d+ of the file is not what an export writes"):
-        FileEndpoint(ended(some), memory())
+        FileEndpoint(ended(some), empty())
 
 
 def test_a_checkpoint_without_a_parent_says_so() -> None:
@@ -229,4 +224,4 @@ def test_a_checkpoint_without_a_parent_says_so() -> None:
     content = json.loads(some[-1])
     del content["parent"]
     with pytest.raises(CheckpointerInputError, match="parent: Field required"):
-        FileEndpoint(ended([*some[:-1], json.dumps(content).encode() + b"\n"]), memory())
+        FileEndpoint(ended([*some[:-1], json.dumps(content).encode() + b"\n"]), empty())

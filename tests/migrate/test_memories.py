@@ -25,7 +25,7 @@ from langgraph.checkpoint.dynamodb.migrate import stores as module
 from langgraph.store.dynamodb import DynamoDBStore
 
 if TYPE_CHECKING:
-    from tools.engine import Engine
+    from mypy_boto3_dynamodb import DynamoDBClient
 
 VALUES: dict[tuple[str, ...], dict[str, Any]] = {
     ("users", "ada"): {"food": {"likes": "pizza", "times": [1, 2], "more": {"a": None, "b": True, "c": "ü"}}},
@@ -35,10 +35,9 @@ VALUES: dict[tuple[str, ...], dict[str, Any]] = {
 
 
 @pytest.fixture
-def target(engine: Engine, table_name: str, sessions: dict[str, Any]) -> Iterator[DynamoDBStore]:
+def target(client: DynamoDBClient, table_name: str) -> Iterator[DynamoDBStore]:
     """Give an empty store of ours."""
-    session = sessions["session"]
-    with DynamoDBStore(table_name, endpoint_url=engine.endpoint_url, session=session) as store:
+    with DynamoDBStore(table_name, client=client) as store:
         yield store
 
 

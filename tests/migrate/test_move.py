@@ -23,7 +23,7 @@ from langgraph.checkpoint.dynamodb.migrate import (
 )
 from langgraph.checkpoint.dynamodb.migrate.endpoints import AmazonEndpoint, SqliteEndpoint
 from tests.migrate.conftest import OTHERS
-from tests.migrate.threads import EVERY, WAITING, answer, begin, config, statuses
+from tests.migrate.threads import EVERY, WAITING, answer, begin, statuses
 from tests.support.checkpoints import store, thread_config
 from tests.support.graphs import Saver
 
@@ -42,7 +42,7 @@ def seen(saver: Saver, thread_id: str) -> list[CheckpointTuple]:
     """Return what a saver gives of a thread, in an order that does not depend on it."""
     found = [
         each._replace(pending_writes=sorted(each.pending_writes or [], key=lambda write: write[:2]))
-        for each in saver.list(config(thread_id))
+        for each in saver.list(thread_config(thread_id))
     ]
     return sorted(found, key=lambda each: [each.config["configurable"][name] for name in _IDS])
 

@@ -19,14 +19,9 @@ from langgraph.checkpoint.dynamodb.migrate import SaverEndpoint, Status, TableEn
 from langgraph.checkpoint.dynamodb.migrate import table as table_module
 from langgraph.checkpoint.dynamodb.migrate.move import ThreadReport, _Move
 from langgraph.checkpoint.dynamodb.migrate.record import Record, Ref
-from tests.migrate.threads import WAITING, answer, begin, config, statuses
+from tests.migrate.threads import WAITING, answer, begin, empty, statuses
 from tests.support.checkpoints import Conversation, noise, store, thread_config
 from tests.support.moving_clock import Engine
-
-
-def empty() -> SaverEndpoint:
-    """A saver without threads."""
-    return SaverEndpoint(InMemorySaver())
 
 
 def a_talk(saver: Any, steps: int = 1) -> Conversation:
@@ -41,7 +36,7 @@ def a_thread() -> SaverEndpoint:
     """A thread that waits, with a subgraph's namespaces."""
     source = empty()
     build, start = WAITING["subgraphs"]
-    build(source.saver).invoke(start, config("subgraphs"))
+    build(source.saver).invoke(start, thread_config("subgraphs"))
     return source
 
 
@@ -83,7 +78,7 @@ def test_a_thread_whose_ttl_has_passed_is_as_if_it_were_not_there() -> None:
         assert statuses(migrate(source, target, ["subgraphs"])) == {"subgraphs": Status.MOVED}
         assert statuses(migrate(source, target, ["subgraphs"])) == {"subgraphs": Status.COMPLETE}
         # Nothing of this is to be seen when the same ids are stored again.
-        newest = target.saver.get_tuple(config("subgraphs"))
+        newest = target.saver.get_tuple(thread_config("subgraphs"))
         assert newest is not None
         target.saver.put_writes(newest.config, [("log", ["old"])], "task")
         engine.advance(1.5 * 3600)
@@ -375,7 +370,7 @@ def test_versions_are_translated_alike_by_a_move_that_goes_on(table: TableEndpoi
     assert (report.status, report.problems) == (Status.COMPLETE, [])
     versions = {
         version
-        for found in target.saver.list(config("fork"))
+        for found in target.saver.list(thread_config("fork"))
         for version in found.checkpoint["channel_versions"].values()
     }
     # Two forks have a version each of the same number.

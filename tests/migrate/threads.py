@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from langgraph.checkpoint.dynamodb.migrate import Status, ThreadReport
+from langgraph.checkpoint.dynamodb.migrate import SaverEndpoint, Status, ThreadReport
 from tests.support import graphs
+from tests.support.checkpoints import thread_config
 from tests.support.graphs import Build, Saver
 
 # By the thread's id: the graph, what it begins with, and the answers that it waits for.
@@ -21,11 +22,6 @@ WAITING: dict[str, tuple[Build, Any]] = {
 }
 
 
-def config(thread_id: str) -> RunnableConfig:
-    """The config of a thread."""
-    return {"configurable": {"thread_id": thread_id}}
-
-
 EVERY = (*WAITING, "fork", "fan out")
 
 
@@ -35,10 +31,10 @@ def begin(saver: Saver, threads: Iterable[str] = EVERY) -> list[str]:
         if thread_id == "fork":
             _fork(saver)
         elif thread_id == "fan out":
-            graphs.fan_out(saver).invoke({"log": ["begun"]}, config(thread_id))
+            graphs.fan_out(saver).invoke({"log": ["begun"]}, thread_config(thread_id))
         else:
             build, start = WAITING[thread_id]
-            build(saver).invoke(start, config(thread_id))
+            build(saver).invoke(start, thread_config(thread_id))
         if thread_id == "delta":
             # One answer further there is a snapshot of the delta channel on the way.
             answer(saver, thread_id)
@@ -48,8 +44,8 @@ def begin(saver: Saver, threads: Iterable[str] = EVERY) -> list[str]:
 def _fork(saver: Saver) -> None:
     """A conversation that was taken back twice, and went on in other ways."""
     agent = graphs.agent(saver)
-    agent.invoke({"messages": [("user", "the weather")]}, config("fork"))
-    states = list(agent.get_state_history(config("fork")))
+    agent.invoke({"messages": [("user", "the weather")]}, thread_config("fork"))
+    states = list(agent.get_state_history(thread_config("fork")))
     for text in ("another way", "a third way"):
         forked = agent.update_state(states[2].config, {"messages": [("user", text)]}, as_node="model")
         agent.invoke(None, forked)
@@ -58,10 +54,15 @@ def _fork(saver: Saver) -> None:
 def answer(saver: Saver, thread_id: str) -> dict[str, Any]:
     """Answer all that a thread asks, and return its state."""
     graph = WAITING[thread_id][0](saver)
-    state = graph.get_state(config(thread_id), subgraphs=True)
+    state = graph.get_state(thread_config(thread_id), subgraphs=True)
     answers = {each.id: f"yes {index}" for index, each in enumerate(state.interrupts)}
-    result: dict[str, Any] = graph.invoke(Command(resume=answers), config(thread_id))
+    result: dict[str, Any] = graph.invoke(Command(resume=answers), thread_config(thread_id))
     return {name: value for name, value in result.items() if name != "__interrupt__"}
+
+
+def empty(**options: Any) -> SaverEndpoint:
+    """A saver without threads."""
+    return SaverEndpoint(InMemorySaver(**options))
 
 
 def statuses(reports: Iterable[ThreadReport]) -> dict[str, Status]:

@@ -8,17 +8,12 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from langgraph.checkpoint.dynamodb._format.inert import LookingSerializer, Stored
+from langgraph.checkpoint.dynamodb._format.inert import Stored
 from langgraph.checkpoint.dynamodb.view import state, stored_values
 from langgraph.checkpoint.dynamodb.view.nodes import TEXT_MAX, Shower
 from langgraph.checkpoint.dynamodb.view.stored_values import Difference, differences, fingerprint, part_at
-from tests.view.test_nodes import VALUES
-
-
-def looked_at(value: Any) -> Any:
-    return LookingSerializer().loads_typed(JsonPlusSerializer().dumps_typed(value))
+from tests.view.test_nodes import VALUES, looked_at
 
 
 def told(before: Any, after: Any) -> list[tuple[Any, ...]]:

@@ -91,6 +91,11 @@ def test_a_thread_has_its_owner_title_and_status(asked: Asked, saver: DynamoDBSa
     listed = asked.get("directory", title="IT IS WAITING")
     assert f"{owner} waiting" in names(listed)
     assert all("it is waiting" in each["title"].lower() for each in listed["threads"])
+    for status in ("failed", "idle", "waiting"):
+        page = asked.get("directory", owner=owner, status=status)
+        assert ([each["status"] for each in page["threads"]], page["looked_at"]) == ([status], 3)
+    with pytest.raises(CheckpointerInputError, match="'status'"):
+        asked.get("directory", status="lost")
 
 
 def test_all_threads_are_listed_without_an_owner(asked: Asked, saver: DynamoDBSaver, thread: str) -> None:
@@ -163,14 +168,3 @@ def test_an_owner_of_another_tenant_is_not_shown(
 def test_what_is_no_place_in_a_list_is_refused(asked: Asked, parameters: dict[str, str]) -> None:
     with pytest.raises(CheckpointerInputError):
         asked.get("directory", **parameters)
-
-
-def test_threads_are_filtered_by_status(asked: Asked, saver: DynamoDBSaver, owner: str) -> None:
-    story.tell_failure(saver, f"{owner} failed")
-    story.tell_once(saver, f"{owner} idle", HumanMessage("Hello"))
-    for each in ("failed", "idle"):
-        saver.set_thread(f"{owner} {each}", owner=owner)
-        page = asked.get("directory", owner=owner, status=each)
-        assert (names(page), page["looked_at"]) == ([f"{owner} {each}"], {"failed": 1, "idle": 2}[each])
-    with pytest.raises(CheckpointerInputError, match="'status'"):
-        asked.get("directory", status="lost")

@@ -19,6 +19,7 @@ from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, CheckpointNotFoundError
 from tests.support import graphs
 from tests.support.checkpoints import Conversation, noise, store, thread_config
+from tests.support.javascript import store_recorded
 from tests.view.conftest import Asked, Raw
 
 pytestmark = pytest.mark.engines("dynamodb-local")
@@ -212,3 +213,17 @@ def test_what_cannot_be_read_of_a_write_is_told_of_it(
     assert [each["path"] for each in asked.get("search", thread=thread, text="x")["hits"]] == [
         ["values", "text"]
     ]
+
+
+def test_messages_of_langgraph_js_are_shown_as_messages(
+    asked: Asked, saver: DynamoDBSaver, thread: str
+) -> None:
+    store_recorded(saver, thread, "start", "yes")
+    messages = asked.values(thread)["messages"]["node"]["items"]
+    assert [(each["kind"], each["role"], each["content"]["text"]) for each in messages] == [
+        ("message", "human", "Where to?"),
+        ("message", "ai", "Lisbon is warm."),
+        ("message", "tool", "booked"),
+    ]
+    [call] = messages[1]["calls"]
+    assert (call["name"], call["id"], messages[2]["result_of"]) == ("book", "call-1", "call-1")
