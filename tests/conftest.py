@@ -20,7 +20,7 @@ import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import boto3
 import botocore.session
@@ -102,6 +102,13 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker("measured")
     if isinstance(item, pytest.Function) and item.function.__module__ != item.module.__name__:
         item.add_marker("repeated")
+
+
+def lacks(says: str, *, is_required: bool = True) -> NoReturn:
+    """Skip a test for what is missing here, which fails it where all has to be there."""
+    if is_required and os.environ.get(REQUIRE_LOCAL_VARIABLE) == "1":
+        pytest.fail(says, pytrace=False)
+    pytest.skip(says)
 
 
 @functools.cache
@@ -210,8 +217,8 @@ def engine(
     engine = _start_engine(request.param)
     if isinstance(engine, Engine):
         return engine
-    if request.param == DYNAMODB_LOCAL and os.environ.get(REQUIRE_LOCAL_VARIABLE) != "1":
-        pytest.skip(str(engine))
+    if request.param == DYNAMODB_LOCAL:
+        lacks(str(engine))
     pytest.fail(str(engine), pytrace=False)
 
 
@@ -331,9 +338,7 @@ def postgres_server() -> Iterator[Postgres]:
         try:
             server = stack.enter_context(run_postgres())
         except ServerUnavailableError as error:
-            if os.environ.get(REQUIRE_LOCAL_VARIABLE) == "1":
-                pytest.fail(str(error), pytrace=False)
-            pytest.skip(str(error))
+            lacks(str(error))
         yield server
 
 

@@ -30,7 +30,7 @@ PLAIN = "."
 # library, and none of what this package does by itself. `tests/migrate` needs langgraph-checkpoint-aws, which does not
 # go with the oldest boto3.
 SHARE = shlex.split(
-    "tests/cli/test_help.py tests/cli/test_show.py tests/cli/test_threads.py tests/config/test_creation.py"
+    "tests/cli/test_help.py tests/cli/test_show.py tests/cli/test_listing.py tests/config/test_creation.py"
     " tests/config/test_dynamodb.py tests/saver/test_conformance.py"
 )
 PLAIN_SHARE = shlex.split(

@@ -9,7 +9,6 @@ import asyncio
 import itertools
 import os
 import shutil
-import subprocess
 import sys
 import time
 import uuid
@@ -27,8 +26,9 @@ from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.labels import CACHE_MARK
 from langgraph.checkpoint.dynamodb._operations.listed_partitions import listed_items
 from langgraph.store.dynamodb import DynamoDBStore
-from tests.conftest import REQUIRE_LOCAL_VARIABLE
+from tests.conftest import lacks
 from tests.support.checkpoints import thread_config
+from tests.support.programs import ran
 from tools.engine import Engine
 from tools.server import Server
 
@@ -69,8 +69,7 @@ def _configured(engine: Engine, table_name: str, tmp_path_factory: pytest.TempPa
     """Configure the server by its environment."""
     if not PROGRAM.exists():
         says = f"the Agent Server is not installed: `make {PROGRAM.parents[1].name}/.installed`, with Python 3.11"
-        is_required = os.environ.get(REQUIRE_LOCAL_VARIABLE) == "1" and sys.version_info >= (3, 11)
-        pytest.fail(says) if is_required else pytest.skip(says)
+        lacks(says, is_required=sys.version_info >= (3, 11))
     with pytest.MonkeyPatch.context() as environment:
         environment.chdir(_with_agent(tmp_path_factory.mktemp("agent")))
         for prefix in PREFIXES:
@@ -313,14 +312,9 @@ print(len(strategies), "strategies")
 
 @pytest.mark.usefixtures("_configured")
 def test_the_server_hands_on_every_method_and_every_strategy_is_known() -> None:
-    done = subprocess.run(  # noqa: S603  # The server's interpreter, with a program of this file.
-        [str(PROGRAM.with_name("python")), "-c", IN_THE_SERVER],
-        env={**os.environ, "DATABASE_URI": ":memory:", "REDIS_URI": "redis://none"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stdout) == (0, "2 strategies\n"), done.stderr
+    environment = {**os.environ, "DATABASE_URI": ":memory:", "REDIS_URI": "redis://none"}
+    done = ran(PROGRAM.with_name("python"), "-c", IN_THE_SERVER, env=environment)
+    assert done.stdout == "2 strategies\n"
 
 
 async def test_thirty_runs_at_once(address: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -24,6 +23,7 @@ from langgraph.store.dynamodb import DynamoDBStore
 from tests.cli.conftest import OpenSaver, Run, encrypting
 from tests.support.change import change_storage
 from tests.support.checkpoints import Conversation, all_items, stored_values, thread_config
+from tests.support.programs import ran
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -86,16 +86,8 @@ def test_the_commands_of_the_page_export_and_erase_a_person_of_a_tenant(
     section = PAGE.read_text(encoding="utf-8").split("\n## Export, erase or delete a user's data\n")[1]
     [block] = re.findall(r"```sh\n(.*?)\n```", section, re.DOTALL)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(  # noqa: S602  # The page's commands; nobody is there to answer the last one.
-        f"{block} --yes",
-        shell=True,
-        cwd=tmp_path,
-        env={**engine.environment(), "PATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    # Nobody is there to answer the last one.
+    ran("/bin/sh", "-c", f"{block} --yes", cwd=tmp_path, env={**engine.environment(), "PATH": path})
     found = {each["thread_id"]: each for each in json.loads((tmp_path / "ada" / "threads.json").read_text())}
     assert found.keys() == {*threads, "acme/titled"}
     assert (found["acme/titled"]["title"], found["acme/titled"]["file"]) == ("Only a title", None)

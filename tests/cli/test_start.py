@@ -40,13 +40,8 @@ def loaded_by(*arguments: str, env: dict[str, str] | None = None) -> tuple[set[s
         "main()"
     )
     environment = (os.environ if env is None else env) | {"PYTHONPATH": str(ROOT), "COLUMNS": "80"}
-    ended = subprocess.run(  # noqa: S603
-        [sys.executable, "-c", program, *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=environment,
-    )
+    command = [sys.executable, "-c", program, *arguments]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)  # noqa: S603
     says, _, loaded = ended.stderr.rpartition("loaded:")
     return set(loaded.split()), ended.stdout + says
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import subprocess
 import sys
 import traceback
 from collections.abc import Mapping
@@ -38,6 +37,7 @@ from langgraph.checkpoint.dynamodb import (
 )
 from langgraph.checkpoint.dynamodb.config.backends import without_values
 from langgraph.store.dynamodb import DynamoDBStore
+from tests.support.programs import ran
 from tools.engine import Engine
 
 # What is configured is the same for every engine: an address.
@@ -285,7 +285,4 @@ from langgraph.checkpoint.dynamodb import open_checkpointer
 saver = open_checkpointer({"type": "sqlite", "config": {"db_file": sys.argv[1]}})
 print(saver.conn.execute("SELECT 'open'").fetchone()[0])
 """
-    ended = subprocess.run(  # noqa: S603
-        [sys.executable, "-c", program, str(tmp_path / "db")], capture_output=True, text=True, check=True
-    )
-    assert ended.stdout.split() == ["open", "closed"]
+    assert ran(sys.executable, "-c", program, tmp_path / "db").stdout.split() == ["open", "closed"]

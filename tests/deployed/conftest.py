@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import os
 import re
 import time
 import zipfile
@@ -16,7 +15,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.conftest import REQUIRE_LOCAL_VARIABLE
+from tests.conftest import lacks
 from tests.infra.rendering import ACCOUNT_ID, INFRA, Node, Template
 from tests.infra.stacks import GIVEN
 from tests.support.checkpoints import table_of_its_own
@@ -47,8 +46,7 @@ MINISTACK_SETTINGS = {
 def emulator() -> Iterator[Client]:
     """Give a factory of clients of an emulator that has a package in a bucket."""
     if not MINISTACK.exists():
-        says = "MiniStack is not installed: `make test-all` installs it"
-        pytest.fail(says) if os.environ.get(REQUIRE_LOCAL_VARIABLE) == "1" else pytest.skip(says)
+        lacks("MiniStack is not installed: `make test-all` installs it")
     settings = [f"{name}={value}" for name, value in MINISTACK_SETTINGS.items()]
     server = Server("MiniStack", ("env", *settings, str(MINISTACK)))
     # Its types know each service by its own name only.

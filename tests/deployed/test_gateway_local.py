@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.infra.rendering import INFRA
+from tests.support.programs import ran
 
 ROOT = INFRA.parent
 # Of this machine's engine, as a newcomer has it.
@@ -47,10 +48,8 @@ def act(gateway: str) -> Act:
     """Give a function that runs the example for one action, to its end."""
 
     def run(action: str, thread_id: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "examples.remote_agent", gateway, action, thread_id]
-        return subprocess.run(  # noqa: S603  # Our own example.
-            command, cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, check=True
-        )
+        command = (sys.executable, "-m", "examples.remote_agent", gateway, action, thread_id)
+        return ran(*command, cwd=ROOT, env=ENVIRONMENT)
 
     return run
 

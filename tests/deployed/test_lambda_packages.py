@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import platform
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from tests.deployed.lambda_environment import event_of
 from tests.infra.rendering import INFRA
 from tests.infra.stacks import GATEWAYS
+from tests.support.programs import ran
 
 VARIABLES: dict[str, str] = GATEWAYS["Lambda"].properties("Gateway")["Environment"]["Variables"]
 EVENT = event_of("GET", "/health", {}, b"")
@@ -40,15 +40,8 @@ def test_packages_have_all_that_their_handlers_load(tmp_path: Path) -> None:
         f"LAMBDA_COMPILER={sys.executable}",
     ]
     files = [f"{tmp_path / name}.zip" for name in PROGRAMS]
-    done = subprocess.run(  # noqa: S603  # Our own Makefile.
-        ["make", "--no-print-directory", "--assume-old", ".venv/.installed", *files, *variables],  # noqa: S607
-        cwd=INFRA.parent,
-        umask=0o077,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    made = ("make", "--no-print-directory", "--assume-old", ".venv/.installed", *files, *variables)
+    done = ran(*made, cwd=INFRA.parent, umask=0o077)
     assert "each cold start will" not in done.stdout
     said = []
     for name, program in PROGRAMS.items():
@@ -63,19 +56,8 @@ def test_packages_have_all_that_their_handlers_load(tmp_path: Path) -> None:
         only_this = (
             "import sys; sys.path = ['.'] + [each for each in sys.path if 'site-packages' not in each]"
         )
-        served = subprocess.run(  # noqa: S603  # The interpreter of the tests.
-            [sys.executable, "-I", "-c", f"{only_this}\n{program}"],
-            cwd=unpacked,
-            env={
-                **VARIABLES,
-                "AWS_DEFAULT_REGION": "us-east-1",
-                "TABLE_NAME": "threads",
-                "RETRY_SECONDS": "5",
-            },
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert served.returncode == 0, served.stderr
+        own = {"AWS_DEFAULT_REGION": "us-east-1", "TABLE_NAME": "threads", "RETRY_SECONDS": "5"}
+        isolated = (sys.executable, "-I", "-c", f"{only_this}\n{program}")
+        served = ran(*isolated, cwd=unpacked, env={**VARIABLES, **own})
         said.append(served.stdout.splitlines()[-1])
     assert said == [str(tmp_path / "LAMBDA_PACKAGE unpacked" / "handler.py"), "200"]

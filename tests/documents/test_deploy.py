@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import re
-import subprocess
 from pathlib import Path
 
 import boto3
 import pytest
 
+from tests.deployed.conftest import environment
 from tests.infra.rendering import INFRA, load
 from tests.support.local_stack import PARAMETERS
+from tests.support.programs import ran
 from tools.engine import Engine
 
 # The AWS CLI with the CloudFormation of moto, which knows neither imports nor termination protection, nor the table of
@@ -38,16 +39,10 @@ def test_the_way_out_of_a_first_deployment_that_failed(engine: Engine, aws_cli: 
     def run(line: str, *, status: int = 0) -> str:
         """Run a line of the document, or one that was printed."""
         line = re.sub(r"^make ", f"make --no-print-directory AWS={aws} ", line)
-        done = subprocess.run(  # noqa: S602  # Lines of the document, as a person types them.
-            line,
-            shell=True,
-            cwd=INFRA.parent,
-            env={**engine.environment(), "AWS_ENDPOINT_URL": engine.endpoint_url},
-            capture_output=True,
-            text=True,
-            check=False,
+        # As a person types it.
+        done = ran(
+            "/bin/sh", "-c", line, status=status, cwd=INFRA.parent, env=environment(engine.endpoint_url)
         )
-        assert done.returncode == status, done.stdout + done.stderr
         return done.stdout + done.stderr
 
     # By other means than `make deploy`, which protects the table only once the stack is there.
@@ -109,12 +104,4 @@ def test_the_documented_commands_make_a_registry_and_log_in(engine: Engine, aws_
     """As far as moto goes: what needs a Docker engine is left out."""
     create, log_in, *_ = documented()
     for line in (create, log_in.partition(" | ")[0]):
-        done = subprocess.run(  # noqa: S603  # A line of the document.
-            [str(aws_cli), *line.split()[1:]],
-            env={**engine.environment(), "AWS_ENDPOINT_URL": engine.endpoint_url},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        assert done.stdout
+        assert ran(aws_cli, *line.split()[1:], env=environment(engine.endpoint_url)).stdout

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tarfile
 import zipfile
@@ -18,6 +17,7 @@ import pytest
 
 from langgraph.checkpoint.dynamodb._format.schema import TEMPLATE_COMMAND
 from tests.infra.rendering import load, render
+from tests.support.programs import ran
 
 ROOT = Path(__file__).parents[2]
 UV = str(Path(sys.executable).with_name("uv"))
@@ -32,10 +32,7 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)]*)\)")
 
 def _run(*command: str, **variables: str) -> str:
     """Run a program from a folder that has nothing of the source tree, and return what it printed."""
-    environment = {**os.environ, **variables}
-    return subprocess.run(  # noqa: S603  # Programs of this environment.
-        command, cwd="/", env=environment, stdout=subprocess.PIPE, text=True, check=True
-    ).stdout
+    return ran(*command, cwd="/", env={**os.environ, **variables}).stdout
 
 
 @pytest.fixture(scope="module")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from tests.support.documents import ROOT, anchors, read
+from tests.support.programs import ran
 from tools.site import address_of
 
 HERE = Path(__file__).parent
@@ -59,9 +59,8 @@ def test_the_sites_search_leads_to_the_answers(site: Path) -> None:
     if node is None:
         pytest.skip("the site's search is a script: install Node.js")
     (worker,) = site.glob("assets/javascripts/workers/search.*.min.js")
-    command = [node, *map(str, (HERE / "search.js", worker, site / "search" / "search_index.json"))]
-    typed = [each.typed for each in QUESTIONS]
-    asked = subprocess.run([*command, *typed], check=True, capture_output=True, text=True)  # noqa: S603 - our script.
+    index = site / "search" / "search_index.json"
+    asked = ran(node, HERE / "search.js", worker, index, *(each.typed for each in QUESTIONS))
     found = json.loads(asked.stdout)
     assert [
         each for each, pages in zip(QUESTIONS, found, strict=True) if not _is_shown(each.answer, pages)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 
 from langgraph.checkpoint.dynamodb._format.schema import TEMPLATE_COMMAND
 from tests.support.documents import ROOT, blocks, links, read, without_links
+from tests.support.programs import ran
 
 README = read("README.md")
 FIRST_SCREEN = README.split("\n## ")[0]
@@ -37,7 +37,7 @@ def test_its_commands_for_a_clone_exist() -> None:
     targets = [line.split()[1] for line in lines if line.startswith("make ")]
     assert targets == ["demo", "test"]
     for target in targets:
-        subprocess.run(["make", "--dry-run", target], cwd=ROOT, stdout=subprocess.PIPE, check=True)  # noqa: S603, S607
+        ran("make", "--dry-run", target, cwd=ROOT)
 
 
 def test_every_page_is_reached_from_it() -> None:

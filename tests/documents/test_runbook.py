@@ -8,7 +8,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import textwrap
 import time
@@ -30,6 +29,7 @@ from langgraph.checkpoint.dynamodb import (
 from langgraph.checkpoint.dynamodb._format.schema import table_schema
 from tests.support import graphs
 from tests.support.checkpoints import all_items, store, thread_config
+from tests.support.programs import ran
 
 if TYPE_CHECKING:
     from tools.engine import Engine
@@ -123,16 +123,8 @@ class Night:
     def run(self, *blocks: str) -> str:
         """Run blocks of commands in one shell; the first command that fails ends it."""
         script = NOT_RUN.sub(r"export CHECK_ONLY=1; \1; unset CHECK_ONLY", "".join(blocks))
-        ended = subprocess.run(  # noqa: S603  # The page's own commands.
-            ["/bin/bash", "-euo", "pipefail", "-c", script],
-            cwd=self.folder,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert ended.returncode == 0, f"{script}\n{ended.stdout}\n{ended.stderr}"
-        return ended.stdout
+        shell = ("/bin/bash", "-euo", "pipefail", "-c", script)
+        return ran(*shell, cwd=self.folder, env=self.environment).stdout
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ import pytest
 
 from examples import conversation, many_users, progress
 from langgraph.checkpoint.dynamodb import CheckpointerConfig
+from tests.support.programs import ran
 from tools.server import end_process
 
 if TYPE_CHECKING:
@@ -70,9 +71,8 @@ def test_one_file_switches_the_agent_between_the_backends(
 
 def test_a_conversation_goes_on_in_another_process() -> None:
     conversation.main(str(FILE), "grace", "Hello")
-    command = [sys.executable, "-m", "examples.conversation", str(FILE), "grace", "again"]
-    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)  # noqa: S603
-    assert done.stdout == "You have said: Hello, again\n"
+    again = ran(sys.executable, "-m", "examples.conversation", FILE, "grace", "again", cwd=ROOT)
+    assert again.stdout == "You have said: Hello, again\n"
 
 
 @pytest.mark.search
@@ -83,8 +83,7 @@ def test_a_workflow_goes_on_where_it_was_killed() -> None:
         begun = [process.stdout.readline(), process.stdout.readline()]
         process.kill()
     assert begun == ["reserve: after nothing\n", "charge: after reserve\n"]
-    resumed = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)  # noqa: S603
-    assert resumed.stdout.splitlines() == [
+    assert ran(*command, cwd=ROOT).stdout.splitlines() == [
         "charge: after reserve",
         "pack: after reserve, charge",
         "ship: after reserve, charge, pack",

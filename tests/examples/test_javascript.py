@@ -20,10 +20,11 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.graph import START, StateGraph
 
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
-from tests.conftest import REQUIRE_LOCAL_VARIABLE, MakeSaver
+from tests.conftest import MakeSaver, lacks
 from tests.support.continued import Copied, Do, javascript, python
 from tests.support.gateway_service import gateway_service
 from tests.support.javascript import ACTIONS, EXAMPLE, record, recorded
+from tests.support.programs import ran
 
 # LangGraph.js's tests take a minute. tests/view shows a recorded thread without them.
 pytestmark = [pytest.mark.search, pytest.mark.engines("dynamodb-local")]
@@ -37,11 +38,8 @@ METHODS = ("put", "putWrites", "getTuple", "list", "deleteThread", "getDeltaChan
 def _packages() -> None:
     """Skip where the packages are missing, which only a machine without Node is excused for."""
     if not (EXAMPLE / "node_modules" / ".bin" / "vitest").exists() or shutil.which("npm") is None:
-        says = "the packages of examples/javascript are not installed: `make test-all` does it where npm is"
-        if os.environ.get(REQUIRE_LOCAL_VARIABLE) == "1":
-            pytest.fail(says)
-        pytest.skip(says)
-    version = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True).stdout  # noqa: S607
+        lacks("the packages of examples/javascript are not installed: `make test-all` does it where npm is")
+    version = ran("node", "--version").stdout
     if int(version.removeprefix("v").split(".")[0]) < NODE_MIN:
         pytest.skip(f"LangGraph.js's tests need Node {NODE_MIN}, and this is {version.strip()}")
 
@@ -246,11 +244,7 @@ def test_its_package_runs_in_an_empty_project_with_types_and_enters_threads_in_t
     (tmp_path / "package.json").write_text("{}")
 
     def run(*command: str, cwd: Path = tmp_path) -> str:
-        done = subprocess.run(  # noqa: S603  # Our own example.
-            command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
-        )
-        assert done.returncode == 0, done.stdout
-        return done.stdout
+        return ran(*command, cwd=cwd).stdout
 
     package = run("npm", "pack", "--silent", "--pack-destination", str(tmp_path), cwd=EXAMPLE).strip()
     developed = json.loads((EXAMPLE / "package.json").read_text())["devDependencies"]

@@ -51,45 +51,40 @@ class Gate:
 
     Attributes:
         documents: The policies of the caller.
-        principal_tags: The session tags of the caller.
     """
 
     documents: Sequence[Node]
-    principal_tags: Mapping[str, str] = field(default_factory=dict)
     allowed: list[Request] = field(default_factory=list)
     refused: list[Request] = field(default_factory=list)
 
     def guard(self, session: boto3.Session) -> None:
         """Judge every request of the clients that this session makes from now on."""
-        session.events.register("before-call.dynamodb", self._before_call)
+        session.events.register("before-call.dynamodb", self._judge)
 
     def allowed_actions(self) -> set[str]:
         """The actions of the requests let through."""
         return {request.action for request in self.allowed}
 
-    def judge(self, operation: str, body: Node) -> None:
+    def _judge(self, model: OperationModel, params: dict[str, Node], **_: object) -> None:
         """Record a request; raise what DynamoDB answers if it is not allowed."""
-        tags = {f"aws:PrincipalTag/{name}": [value] for name, value in self.principal_tags.items()}
-        for request in requests_of(operation, body, tags):
+        for request in requests_of(model.name, json.loads(params["body"])):
             if not is_allowed(self.documents, request):
                 self.refused.append(request)
                 message = f"not authorized to perform: {request.action} on resource: {request.resource}"
-                raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": message}}, operation)
+                raise ClientError(
+                    {"Error": {"Code": "AccessDeniedException", "Message": message}}, model.name
+                )
             self.allowed.append(request)
 
-    def _before_call(self, model: OperationModel, params: dict[str, Node], **_: object) -> None:
-        self.judge(model.name, json.loads(params["body"]))
 
-
-def requests_of(operation: str, body: Node, context: Context) -> Iterator[Request]:
+def requests_of(operation: str, body: Node) -> Iterator[Request]:
     """What IAM has to allow for one API call: a batch is one decision per table, over all of its keys."""
     if operation in {"BatchGetItem", "BatchWriteItem"}:
         for table, entries in body["RequestItems"].items():
-            yield _request(operation, _arn(table), list(_batch_keys(entries)), context)
+            yield _request(operation, _arn(table), list(_batch_keys(entries)), {})
         return
     index = body.get("IndexName")
-    if operation == "UpdateItem":
-        context = {**context, ATTRIBUTES: _updated_attributes(body)}
+    context = {ATTRIBUTES: _updated_attributes(body)} if operation == "UpdateItem" else {}
     resource = _arn(body["TableName"]) + (f"/index/{index}" if index else "")
     yield _request(operation, resource, _keys(operation, body, HASH_KEYS[index]), context)
 

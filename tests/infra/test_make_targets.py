@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.infra.rendering import INFRA, load
+from tests.support.programs import ran
 
 # Stands for the AWS CLI: it writes its arguments down and answers what the test says, or with the table's name.
 RECORDER = """\
@@ -49,11 +49,8 @@ def make(tmp_path: Path) -> Make:
         recorder.write_text(RECORDER.format(python=sys.executable, record=str(record), answers=answers))
         recorder.chmod(0o755)
         # The target's own prerequisites are the environments that these tests already run in.
-        command = ["make", "--no-print-directory", f"AWS={recorder}", *words]
-        done = subprocess.run(  # noqa: S603  # Our own Makefile.
-            command, cwd=INFRA.parent, input=typed, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == status, done.stderr
+        command = ("make", "--no-print-directory", f"AWS={recorder}", *words)
+        done = ran(*command, status=status, cwd=INFRA.parent, input=typed)
         commands = [json.loads(line) for line in record.read_text().splitlines()] if record.exists() else []
         return done.stdout + done.stderr, commands
 

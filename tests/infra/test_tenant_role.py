@@ -1,20 +1,18 @@
-"""`infra/tenant-role.yaml` and one saver for all tenants: a tenant's requests reach its own threads and no others."""
+"""`infra/tenant-role.yaml`: a broker names one tenant, whose session reaches what a policy with its name does.
+
+That one saver for all tenants signs each request by its tenant is tested in tests/test_tenants.py.
+"""
 
 from __future__ import annotations
 
-import datetime
+import json
 from collections.abc import Mapping
-from typing import Any
 
 import pytest
 
-from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, DynamoDBSaver
-from langgraph.checkpoint.dynamodb.tenants import TenantCredentials
 from tests.infra.authorization import Request, is_allowed
 from tests.infra.rendering import load, render
-from tests.infra.test_tenants import gate_of
-from tests.support.conversation import config_of, converse
-from tools.engine import Engine
+from tests.infra.test_tenants import policy_of
 
 BROKER = "arn:aws:iam::123456789012:role/service"
 TENANTS_STACK = {"tenants-TenantPolicyArn": "arn:aws:iam::123456789012:policy/tenants-TenantPolicy"}
@@ -66,45 +64,10 @@ def test_the_broker_may_assume_this_role_only() -> None:
     assert statement["Resource"] == STACK.outputs["TenantsRoleArn"]
 
 
-def _fetch(tenant: str) -> Mapping[str, Any]:
-    expiration = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(hours=1)
-    return {
-        "AccessKeyId": tenant,
-        "SecretAccessKey": "secret",
-        "SessionToken": "token",
-        "Expiration": expiration,
-    }
+def test_the_policy_of_the_session_tag_allows_what_that_of_a_name_allows() -> None:
+    def allowed(tenant: str) -> str:
+        statements = [each for each in policy_of(tenant)["Statement"] if each["Effect"] == "Allow"]
+        keys = [each["Condition"]["ForAllValues:StringLike"] for each in statements]
+        return json.dumps([[each["Action"], each["Resource"]] for each in statements] + keys)
 
-
-@pytest.mark.engines("dynamodb-local")
-def test_one_saver_reaches_the_threads_of_the_tenant_that_it_serves(
-    engine: Engine, table_name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Requests of one operation are judged one after the other.
-    monkeypatch.setattr("langgraph.checkpoint.dynamodb._runtime.loops.PARALLEL_REQUESTS", 1)
-    credentials, gate = TenantCredentials(_fetch), gate_of("", table_name)
-    session = credentials.session()
-
-    def sign(**_: object) -> None:
-        """Let the gate judge the next request by the tenant whose credentials sign it."""
-        gate.principal_tags = {"tenant": str(credentials.current().access_key)}
-
-    session.events.register("before-parameter-build.dynamodb", sign)
-    gate.guard(session)
-    with DynamoDBSaver(
-        table_name, session=session, endpoint_url=engine.endpoint_url, region_name=engine.region_name
-    ) as saver:
-        for tenant in ("red", "blue"):
-            with credentials.tenant(tenant):
-                converse(saver, config_of(f"{tenant}/1"))
-        with credentials.tenant("red"):
-            assert saver.get_tuple(config_of("red/1")) is not None
-            for attack in (
-                lambda: saver.get_tuple(config_of("blue/1")),
-                lambda: saver.delete_thread("blue/1"),
-                lambda: list(saver.list(config_of("blue/1"))),
-            ):
-                with pytest.raises(CheckpointerConfigurationError):
-                    attack()
-        with credentials.tenant("blue"):
-            assert saver.get_tuple(config_of("blue/1")) is not None
+    assert allowed("").replace("${aws:PrincipalTag/tenant}", "acme") == allowed("acme")

@@ -201,7 +201,7 @@ def reads(*keys: str) -> Request:
     """A BatchGetItem of items with these partition keys."""
     items = [{"PK": {"S": key}, "SK": {"S": "T"}} for key in keys]
     body = {"RequestItems": {TABLE: {"Keys": items}}}
-    [request] = requests_of("BatchGetItem", body, {})
+    [request] = requests_of("BatchGetItem", body)
     return request
 
 
@@ -214,7 +214,7 @@ def lists(owner: str) -> Request:
         "ExpressionAttributeNames": {"#o": "owner"},
         "ExpressionAttributeValues": {":o": {"S": owner}},
     }
-    [request] = requests_of("Query", body, {})
+    [request] = requests_of("Query", body)
     return request
 
 
@@ -232,7 +232,7 @@ beside_others = pytest.mark.parametrize("beside", BESIDE.values(), ids=list(BESI
 
 
 def _of(operation: str, **body: Any) -> Request:
-    [request] = requests_of(operation, {"TableName": TABLE, **body}, {})
+    [request] = requests_of(operation, {"TableName": TABLE, **body})
     return request
 
 

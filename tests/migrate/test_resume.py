@@ -240,25 +240,6 @@ def test_a_conversation_that_goes_on_meanwhile_is_followed(ends_at: int) -> None
     assert len(target.refs("talk")) == report.checkpoints
 
 
-def test_writes_that_come_to_each_namespace_meanwhile_are_moved() -> None:
-    class Answered(SaverEndpoint):
-        looks = 0
-
-        def refs(self, thread_id: str) -> list[Ref]:
-            found = super().refs(thread_id)
-            self.looks += 1
-            if self.looks == 2:
-                for ref in {each.namespace: each for each in found}.values():
-                    at = thread_config(thread_id, ref.namespace, ref.checkpoint_id)
-                    self.saver.put_writes(at, [("__resume__", "an answer")], NULL_TASK)
-            return found
-
-    source, target = Answered(a_thread().saver), empty()
-    [report] = migrate(source, target, ["subgraphs"])
-    assert len({each.namespace for each in source.refs("subgraphs")}) > 2
-    assert (report.status, report.problems) == (Status.MOVED, [])
-
-
 def test_a_checkpoint_that_is_deleted_meanwhile_is_left_out() -> None:
     class Pruned(SaverEndpoint):
         def records(self, thread_id: str, refs: Any) -> Iterator[Record | None]:

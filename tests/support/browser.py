@@ -7,10 +7,9 @@ import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import pytest
 from playwright.async_api import Browser, async_playwright, expect
 
-from tests.conftest import REQUIRE_LOCAL_VARIABLE
+from tests.conftest import lacks
 
 # As Debian, others, and Google call it.
 _PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
@@ -23,10 +22,7 @@ async def browser_or_skip() -> AsyncIterator[Browser]:
     """Run a browser for the duration of the context, or skip the test."""
     program = next(filter(None, map(shutil.which, _PROGRAMS)), None)
     if program is None:
-        msg = f"The page needs a browser, one of {', '.join(_PROGRAMS)} in the PATH: install the package `chromium`."
-        if os.environ.get(REQUIRE_LOCAL_VARIABLE) == "1":
-            pytest.fail(msg, pytrace=False)
-        pytest.skip(msg)
+        lacks(f"The page needs a browser, one of {', '.join(_PROGRAMS)} in the PATH: install `chromium`.")
     # Chromium has no sandbox for root, whom CI may be.
     options = ["--no-sandbox"] if os.geteuid() == 0 else []
     async with async_playwright() as playwright:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from langgraph.checkpoint.dynamodb.gateway.memory_calls import store_storage
 from langgraph.checkpoint.dynamodb.gateway.node_calls import cache_storage
 from langgraph.checkpoint.dynamodb.gateway.opaque import opaque_storage
 from langgraph.checkpoint.dynamodb.gateway.serving import Principal, Reach, Serving
+from tests.support.programs import ran
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "javascript"
@@ -53,14 +53,8 @@ def record(address: str, folder: Path) -> list[str]:
     for action in ACTIONS:
         file = folder / f"{action}.jsonl"
         file.unlink(missing_ok=True)
-        done = subprocess.run(  # noqa: S603  # Our own example.
-            ["node", "--import", str(RECORDER), "agent.js", address, action, "trip-1"],  # noqa: S607
-            cwd=EXAMPLE,
-            env={**os.environ, "LANGGRAPH_RECORDING": str(file)},
-            stdout=subprocess.PIPE,
-            text=True,
-            check=True,
-        )
+        command = ("node", "--import", RECORDER, "agent.js", address, action, "trip-1")
+        done = ran(*command, cwd=EXAMPLE, env={**os.environ, "LANGGRAPH_RECORDING": str(file)})
         printed += done.stdout.splitlines()
     return printed
 

@@ -1,4 +1,4 @@
-"""The list of threads: pages of the directory, one query each, and searches that say what they looked at."""
+"""The first page: pages of the directory, one query each, searches that say what they looked at, and memories."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError,
 from langgraph.checkpoint.dynamodb.view import responses as responses_module
 from langgraph.checkpoint.dynamodb.view.responses import Responses
 from langgraph.checkpoint.dynamodb.view.thread_view import Session
+from langgraph.store.dynamodb import DynamoDBStore
 from tests.support.checkpoints import store, table_of_its_own, thread_config
 from tests.support.directory import Entered, enter_threads
 from tests.view import story
@@ -168,3 +169,37 @@ def test_an_owner_of_another_tenant_is_not_shown(
 def test_what_is_no_place_in_a_list_is_refused(asked: Asked, parameters: dict[str, str]) -> None:
     with pytest.raises(CheckpointerInputError):
         asked.get("directory", **parameters)
+
+
+# Memories
+
+
+@pytest.fixture
+def memories(table: str, client: DynamoDBClient) -> Iterator[DynamoDBStore]:
+    """Give a store on the table."""
+    with DynamoDBStore(table, client=client) as memories:
+        yield memories
+
+
+def test_an_owners_memories_come_page_by_page(
+    saver: DynamoDBSaver, memories: DynamoDBStore, thread: str
+) -> None:
+    for number in range(25):
+        memories.put(("users", thread, "facts"), f"{number:02}", {"number": number})
+    memories.put((thread,), "own", {"a/b": "c"})
+    memories.put(("users", "somebody else"), "other", {"number": 0})
+    asked = Asked(Responses(Session(saver), None, lambda: memories))
+    first = asked.get("memories", of=thread)
+    assert [each["key"] for each in first["memories"][:2]] == ["own", "24"]
+    second = asked.get("memories", of=thread, offset=first["offset"])
+    assert (len(first["memories"]), len(second["memories"]), second["offset"]) == (20, 6, None)
+    assert first["memories"][0]["value"]["entries"][0]["key"] == "a/b"
+    [found] = asked.get("memories", of="users/somebody%20else")["memories"]
+    assert found["namespace"] == ["users", "somebody else"]
+    with pytest.raises(CheckpointerInputError, match="the namespace 'users//' cannot be used"):
+        asked.get("memories", of="users//")
+
+
+def test_a_page_without_a_store_says_so(asked: Asked) -> None:
+    with pytest.raises(CheckpointerInputError, match="has no store"):
+        asked.get("memories", of="ada")

@@ -1,9 +1,10 @@
-"""`verify`: a damaged thread among sound ones, what died, and what a repair removes."""
+"""`setup`, and `verify`: a damaged thread among sound ones, what died, and what a repair removes."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +12,7 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
 from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS
 from langgraph.checkpoint.dynamodb._operations.verify import Verification
+from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.upkeep import _lines
 from tests.cli.conftest import OpenSaver, Run
 from tests.support import graphs
@@ -171,3 +173,28 @@ def test_a_deleted_thread_is_none_of_those_that_a_scan_finds(run: Run, open_own:
     ended = run("verify", "--all")
     assert ended.code == 0
     assert ended.out.startswith("verified: 1 thread, 1 checkpoint, 0 tasks, 0 segments, ")
+
+
+# `setup`
+
+
+@pytest.fixture
+def name(client: DynamoDBClient) -> Iterator[str]:
+    """Give the name of a table that is made by the test, and goes with it."""
+    yield "set-up-by-command"
+    client.delete_table(TableName="set-up-by-command")
+
+
+def test_a_table_for_development_is_made(run: Run, name: str) -> None:
+    assert run("threads", "--table", name).code == 4
+    ended = run("setup", "--table", name)
+    assert ended.out.startswith(f"table {name} is ready at http")
+    again = run("setup", "--table", name, "--json").json
+    assert again["table_name"] == name
+    assert run("threads", "--table", name, "--json").json == []
+
+
+def test_on_aws_it_says_how_to_deploy_and_asks(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    address = "https://dynamodb.eu-west-1.amazonaws.com"
+    monkeypatch.setattr(CommandContext, "client", SimpleNamespace(meta=SimpleNamespace(endpoint_url=address)))
+    run("setup", "--table", "agents").fails(7, "make deploy", "anyway?")
