@@ -259,15 +259,6 @@ def _note(server: SyncLangGraphClient, text: str) -> str:
     return _last(server.runs.wait(server.threads.create()["thread_id"], DIARY, input=_say(text)))
 
 
-def test_what_a_node_keeps_in_the_store_another_thread_finds(
-    server: SyncLangGraphClient, store: DynamoDBStore
-) -> None:
-    assert [_note(server, text) for text in ("One.", "Two.", "Three.")] == ["", "One.", "One. Two."]
-    assert [each.value["text"] for each in store.search(("users", "ada"))] == ["Three.", "Two.", "One."]
-    store.delete_namespace(("users", "ada"))
-    assert not _note(server, "Four.")
-
-
 def test_what_a_node_cached_another_thread_gets(server: SyncLangGraphClient, store: DynamoDBStore) -> None:
     def weather(place: str) -> str:
         thread_id = server.threads.create()["thread_id"]

@@ -179,11 +179,8 @@ def guarded(engine: Engine) -> Iterator[Callable[[Any], DynamoDBClient]]:
     with contextlib.ExitStack() as stack:
 
         def guard(document: Any) -> DynamoDBClient:
-            session = boto3.session.Session()
-            Gate([document]).guard(session)
-            return stack.enter_context(
-                contextlib.closing(session.client("dynamodb", **engine.client_options()))
-            )
+            client = Gate([document]).session().client("dynamodb", **engine.client_options())
+            return stack.enter_context(contextlib.closing(client))
 
         yield guard
 

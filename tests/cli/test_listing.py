@@ -153,8 +153,8 @@ def test_what_a_limited_scan_did_not_read_is_told(
 def test_an_operator_may_list_though_not_ask_how_large_the_table_is(
     run: Run, table: str, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
 ) -> None:
-    session, gate = boto3.session.Session(), Gate([for_table(DOCUMENTS["Operator"], table)])
-    gate.guard(session)
+    gate = Gate([for_table(DOCUMENTS["Operator"], table)])
+    session = gate.session()
     monkeypatch.setattr(boto3, "Session", lambda **_: session)
     ended = run("threads", *options, "--table", table, "--json")
     assert len(ended.json) == 4

@@ -258,13 +258,8 @@ def test_a_tenant(
         [TABLE_STACK.properties("AgentPolicy")["PolicyDocument"], {**document, "Statement": kept}]
     )
 
-    def assumed(_: str) -> boto3.Session:
-        session = boto3.Session()
-        Gate(documents).guard(session)
-        return session
-
     use(deployed, monkeypatch)
-    monkeypatch.setattr(program, "assumed", assumed)
+    monkeypatch.setattr(program, "assumed", lambda _: Gate(documents).session())
     found = results(Smoke(STACK, STACK), "tenants")
     assert found["tenants"].verdict == verdict, found
     assert says in found["tenants"].says

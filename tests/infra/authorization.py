@@ -57,9 +57,11 @@ class Gate:
     allowed: list[Request] = field(default_factory=list)
     refused: list[Request] = field(default_factory=list)
 
-    def guard(self, session: boto3.Session) -> None:
-        """Judge every request of the clients that this session makes from now on."""
+    def session(self) -> boto3.Session:
+        """Make a session, each request of whose clients is judged."""
+        session = boto3.session.Session()
         session.events.register("before-call.dynamodb", self._judge)
+        return session
 
     def allowed_actions(self) -> set[str]:
         """The actions of the requests let through."""

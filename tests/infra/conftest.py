@@ -27,8 +27,7 @@ def behind(engine: Engine, table_name: str) -> Iterator[Behind]:
 
         def make(gate: Gate, kind: Callable[..., Any] = DynamoDBSaver, **options: Any) -> Any:
             if id(gate) not in sessions:
-                sessions[id(gate)] = boto3.Session()
-                gate.guard(sessions[id(gate)])
+                sessions[id(gate)] = gate.session()
             return stack.enter_context(kind(table_name, session=sessions[id(gate)], **reach, **options))
 
         yield make

@@ -11,7 +11,6 @@ import asyncio
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
-import boto3
 import pytest
 
 from langgraph.cache.dynamodb import DynamoDBCache
@@ -50,11 +49,10 @@ def recorded(engine: Engine, table_name: str, monkeypatch: pytest.MonkeyPatch) -
     """Give the requests of each kind of calls, which are made in the order of a thread's life."""
     monkeypatch.setattr(thread_item, "ACTIVITY_SECONDS", 0)
     found: Recorded = {each: [] for each in get_args(Kind)}
-    gate, session = Gate([EVERYTHING]), boto3.Session()
-    gate.guard(session)
+    gate = Gate([EVERYTHING])
     # Expiry is extended, and a thread's last activity touched, by requests of their own.
     options: Any = {
-        "session": session,
+        "session": gate.session(),
         "endpoint_url": engine.endpoint_url,
         "region_name": engine.region_name,
     }

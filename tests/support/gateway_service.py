@@ -8,21 +8,25 @@ import re
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
+import httpx
 import uvicorn
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.cli.servers import listen
 from langgraph.checkpoint.dynamodb.gateway import anybody_on_this_machine, create_gateway
 
+READY_SECONDS_MAX = 60
+
 
 @contextlib.contextmanager
 def gateway_process(
     *words: str, env: Mapping[str, str] = os.environ
 ) -> Iterator[tuple[str, subprocess.Popen[str], IO[str]]]:
-    """Run the command; give its address, the process, and what it says from then on."""
+    """Run the command until it is ready; give its address, the process, and what it says from then on."""
     command = [sys.executable, "-c", "from langgraph.checkpoint.dynamodb.cli import main; main()", *words]
     environment = {**env, "PYTHONPATH": os.getcwd()}
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:  # noqa: S603
@@ -30,6 +34,11 @@ def gateway_process(
         try:
             serving = re.compile(r"serving table .* at (http\S+)")
             said = next(filter(None, map(serving.match, process.stderr)))
+            # On a busy machine the first request makes a client for far longer than `/ready` waits.
+            until = time.monotonic() + READY_SECONDS_MAX
+            while not httpx.get(f"{said[1]}/ready", timeout=READY_SECONDS_MAX).is_success:
+                assert time.monotonic() < until
+                time.sleep(0.1)
             yield said[1], process, process.stderr
         finally:
             process.kill()

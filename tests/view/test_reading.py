@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import boto3
 import pytest
 from langchain_core.messages import AIMessage
 
@@ -96,9 +95,7 @@ def test_what_there_is_no_room_for_is_read_again(
 def test_the_reader_s_policy_is_enough(engine: Engine, table: str, saver: DynamoDBSaver, thread: str) -> None:
     graphs.subgraphs(None)(saver).invoke({"log": ["begun"]}, thread_config(thread))
     gate = Gate([for_table(POLICIES["Reader"], table)])
-    session = boto3.Session()
-    gate.guard(session)
-    with DynamoDBSaver(table, session=session, endpoint_url=engine.endpoint_url) as reader:
+    with DynamoDBSaver(table, session=gate.session(), endpoint_url=engine.endpoint_url) as reader:
         asked = Asked(Responses(Session(reader)))
         look_at_everything(asked, thread)
         asked.get("threads", run="1f0c6f64-5bd2-6d3b-8000-0242ac120002")
