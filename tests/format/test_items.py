@@ -238,6 +238,18 @@ def test_an_item_has_expired_from_its_second_on(end: int | None, *, is_gone: boo
     assert not items.is_expired(shown, 10, as_ancestor=True)
 
 
+@pytest.mark.parametrize(
+    ("pk", "ttl_seconds", "ends"), [("t#", 100, 100), ("t#inner", 100, 0), ("t#", None, 0)], ids=str
+)
+def test_a_root_checkpoint_is_shown_until_a_ttl_before_it_expires(
+    pk: str, ttl_seconds: int | None, ends: int
+) -> None:
+    head = items.with_life(items.key(pk, "C#1#"), items.Life(ttl_seconds, None, 1_000))
+    assert [items.is_shown(head, now) for now in (999 - ends, 1_000 - ends)] == [True, False]
+    ancestor = {**head, items.SHOWN_UNTIL: {"N": "500"}}
+    assert [items.is_shown(ancestor, now) for now in (499 - ends, 500 - ends)] == [True, False]
+
+
 def test_never_is_later_than_any_time() -> None:
     pairs: list[tuple[int | None, int | None]] = [(None, None), (None, 1), (1, None), (1, 2), (2, 1), (1, 1)]
     assert [items.earlier(*each) for each in pairs] == [None, 1, 1, 1, 1, 1]

@@ -176,8 +176,9 @@ def test_a_checkpoint_is_not_rebuilt_from_ancestors_that_have_expired(harness: H
 
 def test_a_checkpoint_that_is_kept_for_later_ones_has_no_history_of_its_own(harness: Harness) -> None:
     """Not longer than it was kept for readers; and a history is paged behind it."""
-    _conversation(harness, [0, 0, 0, 0.97, 1.94, 2.91])
+    _conversation(harness, [0, 0, 0, 0.97, 1.94])
     assert harness.process().values("0001") == {"big": BIG}
+    _step(harness.process(TTL_SECONDS), 5, large=True)
     harness.now += 0.3 * TTL_SECONDS
     harness.model.expire()
     assert harness.process().values("0001") is None

@@ -136,6 +136,87 @@ def slept(saver: Saver, advance: Advance) -> Any:
     return [each.values for each in graph.get_state_history(CONFIG)], graph.invoke({"ask": "!eggs"}, CONFIG)
 
 
+def slow_beside_a_question(saver: Saver, slow: Callable[[], None]) -> Graph:
+    """Build a graph of a slow node, after which a stateful subgraph remembers what is asked, and asks back."""
+
+    def remember(state: Memory) -> dict[str, Any]:
+        return {"facts": [state["ask"]]}
+
+    def ask(state: Memory) -> dict[str, Any]:
+        return {"log": [interrupt(f"knows {state['facts']}")]}
+
+    def work(state: Log) -> dict[str, Any]:
+        slow()
+        return {"log": [f"worked on {state['ask']}"]}
+
+    asks: StateGraph[Any, Any, Any, Any] = StateGraph(Memory)
+    asks.add_node("remember", remember).add_node("ask", ask)
+    asks.add_edge(START, "remember").add_edge("remember", "ask")
+    whole: StateGraph[Any, Any, Any, Any] = StateGraph(Log)
+    whole.add_node("asks", asks.compile(checkpointer=True))
+    whole.add_node("work", work)
+    return whole.add_edge(START, "asks").add_edge(START, "work").compile(checkpointer=saver)
+
+
+def stored_at_the_exit(saver: Saver, advance: Advance) -> Any:
+    """A thread is renewed between the put of a subgraph and that of its parent, which is of the step before."""
+    naps = list[float]()
+    # One node after the other: the subgraph asks, and then the other one works.
+    graph = slow_beside_a_question(saver, lambda: advance(naps.pop() if naps else 0.0))
+    config: RunnableConfig = {**CONFIG, "max_concurrency": 1}
+    graph.invoke({"ask": "nuts"}, config)
+    advance(0.9 * HOUR)
+    naps.append(0.5 * HOUR)
+    graph.invoke({"ask": "vegan"}, config, durability="exit")
+    then = graph.get_state(config).config
+    for _ in range(3):
+        advance(0.6 * HOUR)
+        for _ in range(2):
+            graph.update_state(config, {"log": ["used"]}, as_node="work")
+    return [each.value for each in graph.invoke(None, {**then, "max_concurrency": 1})["__interrupt__"]]
+
+
+def slow_then_specialist(saver: Saver, slow: Callable[[], None]) -> Graph:
+    """Build a graph of a slow node, and behind it a stateful subgraph that remembers what is asked."""
+
+    def work(state: Log) -> dict[str, Any]:
+        slow()
+        return {"log": [f"worked on {state['ask']}"]}
+
+    def remember(state: Memory) -> dict[str, Any]:
+        return {"facts": [state["ask"]], "log": [f"knows {[*state.get('facts', []), state['ask']]}"]}
+
+    specialist: StateGraph[Any, Any, Any, Any] = StateGraph(Memory)
+    specialist.add_node("remember", remember).add_edge(START, "remember")
+    whole: StateGraph[Any, Any, Any, Any] = StateGraph(Log)
+    whole.add_node("work", work)
+    whole.add_node("specialist", specialist.compile(checkpointer=True))
+    return whole.add_edge(START, "work").add_edge("work", "specialist").compile(checkpointer=saver)
+
+
+@pytest.mark.parametrize("tenths", [11, 14, 17, 20, 22, 25, 28, 31])
+def test_a_run_from_what_is_shown_has_what_it_needs_for_a_ttl(tenths: int) -> None:
+    """The older the checkpoint, the sooner it expires: a run from it may still take a ttl until it stores something."""
+    engine, naps = Engine(), list[float]()
+    graph = slow_then_specialist(
+        engine.saver(ttl_seconds=HOUR, cache_bytes=0), lambda: engine.advance(naps.pop() if naps else 0.0)
+    )
+    graph.invoke({"ask": "nuts"}, CONFIG)
+    graph.invoke({"ask": "vegan"}, CONFIG)
+    _, then, *_ = (each for each in graph.get_state_history(CONFIG) if each.next in {(), ("work",)})
+    for _ in range(tenths):
+        engine.advance(0.1 * HOUR)
+        graph.update_state(CONFIG, {"log": ["used"]}, as_node="specialist")
+    engine.expire()
+    is_shown = bool(graph.get_state(then.config).values)
+    # All that was stored at first is kept for 3.1 ttls.
+    assert is_shown == (tenths <= 20)
+    if is_shown:
+        naps.append(0.95 * HOUR)
+        found = graph.invoke(None, then.config, durability="sync")
+        assert found["log"][-1] == "knows ['nuts', 'vegan']"
+
+
 def test_an_erasure_finds_what_dynamodb_is_late_to_remove() -> None:
     """Items that have expired go in any order: here all of the thread's own partition before its subgraphs'."""
     engine = Engine()
@@ -158,7 +239,7 @@ def test_random_programs(source: str, tell: Callable[[str], None], monkeypatch: 
     search(random_program, range(first, first + programs), VARIABLE)
 
 
-RUNS = (side_by_side, used_daily, travelled, slept)
+RUNS = (side_by_side, used_daily, travelled, slept, stored_at_the_exit)
 
 
 @pytest.mark.parametrize("cache_bytes", [0, 1 << 20], ids=["cold", "warm"])

@@ -35,12 +35,12 @@ TTL_SECONDS = 3600
 # How far clocks differ, and how many ttls a thread lives for sure, ends for sure, and a checkpoint is kept for sure.
 SKEW_SECONDS = 15
 _SKEW = 2 * SKEW_SECONDS / TTL_SECONDS
-ALIVE, DEAD, KEPT = 0.9 - _SKEW, 1 + _SKEW, 2.05 - _SKEW
+ALIVE, DEAD, KEPT = 0.9 - _SKEW, 1 + _SKEW, 1.05 - _SKEW
 # In ttls, for how long a node works, and for how long nobody uses anything.
 NAPS = (0.0, 0.0, 0.0, 0.0, 0.05, 0.3, 0.6, 0.84, 1.2)
 RESTS = (0.02, 0.12, 0.3, 0.5, 0.7, *(0.84,) * 7)
 LONG_RESTS = (1.3, 2.4, 3.3, 11.0, 200.0)
-# A node that goes on from its thread's dead state does so while that is stored. So does a run that has travelled back.
+# A node that goes on from its thread's dead state does so while that is stored.
 NAP_MAX = 1.9
 # What died is in nobody's way after this time.
 CLAIM = 0.05
@@ -338,6 +338,7 @@ class Program:
         self._tape: list[tuple[str, str, float, bool]] = []
         self._played = 0
         self._running: tuple[str, bool] | None = None
+        self._travels = False
         self._began = self._used_at_first = self.now
         self._gone: dict[str, set[Any]] = {each: set() for each in THREADS}
         """The checkpoints that a prune has removed."""
@@ -371,7 +372,9 @@ class Program:
         until = self._moved(nap, besides=thread)
         # Only then is a checkpoint stored for sure before a node behind it works.
         used_at = self.memory.put_at.get(thread, self._began) if is_sync else self._used_at_first
-        most = NAP_MAX if is_sync and part.is_alone else ALIVE
+        # A run that travels back has to store something within a ttl.
+        is_early = self._travels and self.memory.put_at.get(thread, 0.0) <= self._began
+        most = NAP_MAX if is_sync and part.is_alone and not is_early else ALIVE
         if until - used_at > most * TTL_SECONDS or until - self._began > NAP_MAX * TTL_SECONDS:
             until = self.now
         fails = part.is_alone and self.choices.pick(8) == 7
@@ -493,6 +496,7 @@ class Program:
             # LangGraph then takes the states of subgraphs from before the parent of the checkpoint, which may be gone.
             durability = "sync"
         self._running = thread, durability == "sync"
+        self._travels = bool(at)
 
         def call(graph: Graph, config: RunnableConfig, side: int) -> Any:
             if at:
@@ -677,7 +681,7 @@ class Program:
         ):
             return
         try:
-            self._running = target, True
+            self._running, self._travels = (target, True), False
             self.actual.graph.update_state(_config(target), {"log": ["too early"]}, as_node=START)
         except ThreadBusyError:
             return

@@ -499,6 +499,18 @@ def is_expired(item: Item, now: float, *, as_ancestor: bool = False) -> bool:
     return end is not None and end <= now
 
 
+def is_shown(head: Item, now: float) -> bool:
+    """Tell whether a checkpoint that is stored is there for readers, too.
+
+    A run from a root checkpoint may take a ttl until it stores something, as any step may. So that it finds in other
+    namespaces what it needs, a root checkpoint is not shown any more once it expires within a ttl. The state of a
+    thread in use never does (`protocol.SURE_PERCENT`).
+    """
+    is_root = partition_key(head).endswith("#")
+    ttl_seconds = number(head, TTL_SECONDS) if is_root else None
+    return not is_expired(head, now + (ttl_seconds or 0))
+
+
 def check_format(item: Item) -> None:
     """Raise if a newer release wrote a head, or if its parent cannot be a checkpoint."""
     version = number(item, FORMAT)

@@ -31,6 +31,7 @@ _ATTRIBUTES = (
     items.REGISTERED,
     ALIVE_UNTIL,
     items.SHOWN_UNTIL,
+    items.TTL_SECONDS,
     items.METADATA,
     *items.EPOCHS,
     *items.PARTS,
@@ -95,7 +96,7 @@ class Inventory:
     @property
     def shown(self) -> set[str]:
         """The committed checkpoints that had not expired for readers."""
-        return {each for each in self.committed if not items.is_expired(self.heads[each], self.read_at)}
+        return {each for each in self.committed if items.is_shown(self.heads[each], self.read_at)}
 
     @property
     def checkpoint_ids(self) -> set[str]:

@@ -30,12 +30,12 @@ def may_replay_parent(root: Item) -> bool:
 class Needs:
     """The needs of runs from some root checkpoints in the other namespaces."""
 
-    def __init__(self, roots: Iterable[Item]) -> None:
-        """Take the heads of the root checkpoints."""
+    def __init__(self, roots: Iterable[Item], coming_root_id: str | None = None) -> None:
+        """Take the heads of the root checkpoints, and the id of one that may be stored yet."""
         heads = list(roots)
         self._roots = {items.checkpoint_id_of(each) for each in heads}
         parents = {items.text(each, items.PARENT) for each in heads if may_replay_parent(each)}
-        self._bounds = self._roots | set(filter(None, parents))
+        self._bounds = self._roots | set(filter(None, (*parents, coming_root_id)))
 
     def has_call(self, started_from: str | None) -> bool:
         """Tell whether a namespace is needed, given the root checkpoint from which its call started, if it is a call's.

@@ -111,7 +111,7 @@ def _attempt(
     # A value that cannot be serialized raises here, before anything is stored.
     compose = partial(composed, storage, new, parent, None if thread is None else thread.epoch)
     head = yield from work(compose, _size(new, parent))
-    use = Use(partition, new.parent_id, new.root_id, is_put=True)
+    use = Use(partition, new.parent_id, new.root_id, new.checkpoint_id)
     thread = yield from use_thread(storage, use, thread, parent)
     if thread is None:
         return False, None

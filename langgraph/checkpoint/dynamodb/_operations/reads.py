@@ -222,7 +222,7 @@ def _live(
 ) -> StoredCheckpoint | None:
     """Return the items of a checkpoint that have not expired, or `None` if its head has."""
     now = storage.clock()
-    if items.is_expired(head, now, as_ancestor=as_ancestor):
+    if items.is_expired(head, now, as_ancestor=True) if as_ancestor else not items.is_shown(head, now):
         return None
     items.check_format(head)
     return StoredCheckpoint(head, [each for each in writes if not items.is_expired(each, now)])

@@ -16,8 +16,9 @@
     renewal     read ── K' announced ── the state until K' ── used, ended ── the step, as above
 
 The state is what a run needs (`needs.py`): in each namespace the newest checkpoint, and the newest one before the
-root's newest and its parent. Checkpoints above the newest that carry the later time already are passed. So whatever was
-the state when something was stored is kept at least as long as that: a checkpoint that is shown can be gone on from.
+root's newest, its parent, and the one that may be stored yet. Checkpoints above the newest that carry the later time
+already are passed. So whatever was the state when something was stored is kept at least as long as that: a checkpoint
+that is shown can be gone on from.
 """
 
 from __future__ import annotations
@@ -64,12 +65,18 @@ class Use:
     """The checkpoint of the namespace: a put's parent, or the one that writes belong to."""
     root_id: str | None
     """The root checkpoint that the run is at."""
-    is_put: bool = False
+    put_id: str | None = None
+    """The checkpoint that it puts, if it puts one."""
 
     @property
     def begins(self) -> bool:
         """Whether it is a put of a first root checkpoint."""
         return not self.partition.namespace and self.checkpoint_id is None
+
+    @property
+    def coming_root_id(self) -> str | None:
+        """The root checkpoint that may be stored yet: with durability `exit`, what its subgraphs store comes first."""
+        return self.root_id if self.partition.namespace or self.put_id is None else self.put_id
 
 
 def use_thread(
@@ -132,7 +139,7 @@ def _others(storage: Storage, use: Use, thread: CachedThread) -> list[Future[Non
         return []
     root, now = use.partition.root, storage.clock()
     kinds = [RENEWAL]
-    if (thread.life.alive_until or 0) <= now and not (use.is_put and not use.partition.namespace):
+    if (thread.life.alive_until or 0) <= now and (use.put_id is None or use.partition.namespace):
         kinds.insert(0, PUT)
     found = [storage.cache.under_way(kind, root, now - PUT_WAIT_SECONDS_MAX) for kind in kinds]
     return [each for each in found if each is not None]
@@ -197,7 +204,7 @@ def _renew(storage: Storage, use: Use, thread: Thread) -> Op[None]:
             return
     renewal = _Renewal(storage, items.partition_of(use.partition.thread_id), thread, until, passes_kept=True)
     point = yield from renewal.renew_namespace(renewal.root, Before())
-    if point is not None and (yield from renewal.renew_others(Needs(point))):
+    if point is not None and (yield from renewal.renew_others(Needs(point, use.coming_root_id))):
         yield from storage.table.try_update(key, protocol.end_renewal(thread, until, storage.clock()))
 
 

@@ -124,7 +124,7 @@ class NamespaceView:
             live = [each for each in own if not items.is_expired(each, now)]
             self.checkpoints[checkpoint_id] = StoredCheckpoint(item, live)
             self._writes.clear()
-            if not items.is_expired(item, now) and (yield from self._life.shows(item)):
+            if items.is_shown(item, now) and (yield from self._life.shows(item)):
                 self._readable.add(checkpoint_id)
         else:
             self._writes.append(item)
