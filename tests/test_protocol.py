@@ -412,7 +412,7 @@ OF_OTHERS = [
     Case("copy_writes", lambda: protocol.copy_writes(None, is_hidden=False), {"created_at": 0},
          {"created_at": NOW}, "created-before", is_put=True),
     Case("copy_writes", lambda: protocol.copy_writes(None, is_hidden=True), {}, {}, "endless", is_put=True),
-    Case("delete_leftover", lambda: protocol.delete_leftover(typed(STORED)), {}, None,
+    Case("delete_as_read", lambda: protocol.delete_as_read(typed(STORED)), {}, None,
          f"{OF_EPOCH} no-epoch other-writes-epoch other-special-epoch created-before not-created"),
     Case("touch_writes", lambda: protocol.touch_writes(NOW + 7), {}, {"created_at": NOW + 7}, "absent"),
     Case("delete_untouched", lambda: protocol.delete_untouched(typed(STORED)), {}, None,

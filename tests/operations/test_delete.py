@@ -9,12 +9,13 @@ from itertools import count
 
 import pytest
 
+from langgraph.checkpoint.dynamodb import ThreadBusyError
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes, read_units, write_units
 from langgraph.checkpoint.dynamodb._operations.delete import foresee_prune, prune_thread
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, interrupted
 from tests.support.checkpoints import noise
-from tests.support.harness import THREAD, Harness, Process
+from tests.support.harness import THREAD, TTL_SECONDS, Harness, Process, deletes_item
 
 
 def _fill(process: Process) -> None:
@@ -99,6 +100,43 @@ def test_a_prune_deletes_as_many_checkpoints_as_were_counted(age: str) -> None:
         less = sum(item_bytes(each) for each in gone if each["PK"]["S"] == pk)
         reads += read_units(sum(sizes), consistent=True) + read_units(sum(sizes) - less, consistent=True)
     assert forecast.read_units == reads + 2
+
+
+@pytest.mark.parametrize("begins", ["C#1#", "C#1#W#"], ids=["head", "writes"])
+def test_a_prune_of_a_dead_thread_deletes_nothing_of_its_next_life(
+    harness: Harness, expiring: Process, begins: str
+) -> None:
+    """Not even under an id that was used before."""
+    harness.run(expiring.put("1", {"x": 1}))
+    harness.run(expiring.put_writes("1", [("x", 1)]))
+    harness.run(expiring.put("2", {"x": 2}, "1"))
+    harness.now += TTL_SECONDS
+    prune = harness.begin(harness.process().prune())
+    prune.until(deletes_item(begins))
+    harness.run(expiring.put("1", {"x": "new"}))
+    harness.run(expiring.put_writes("1", [("x", 1), ("y", 2)]))
+    prune.finish()
+    assert harness.process().values() == {"x": "new"}
+    assert harness.process().pending("1") == [("task", "x", 1), ("task", "y", 2)]
+
+
+def test_a_deletion_takes_what_has_changed_since_it_was_read(harness: Harness, expiring: Process) -> None:
+    """Unless it changes again and again."""
+    for changes in (1, 8):
+        harness.run(expiring.put("1", {"x": 1}))
+        harness.run(expiring.put_writes("1", [("x", 1)]))
+        deletion = harness.begin(harness.process().delete_thread())
+        for number in range(changes):
+            deletion.until(deletes_item("C#1#W#"))
+            harness.change(harness.items("C#1#W#")["C#1#W#task"], created_at={"N": str(number)})
+            if number < 7:
+                deletion.go_on()
+        if changes == 1:
+            deletion.finish()
+            assert harness.model.items() == []
+        else:
+            with pytest.raises(ThreadBusyError, match="was stored 8 times while it was being deleted"):
+                deletion.finish()
 
 
 def test_a_prune_counts_what_readers_see(harness: Harness, process: Process) -> None:

@@ -83,11 +83,9 @@ def reread_before_the_epoch_ends(patch: pytest.MonkeyPatch) -> None:
     delete, read_again = collect._delete_checkpoints, collect._read_again
     since: dict[int, list[Inventory]] = {}
 
-    def delete_and_read(storage: Storage, namespaces: Sequence[_Namespace]) -> Op[None]:
-        yield from delete(storage, namespaces)
-        root = namespaces[0].before.partition
-        thread = Thread(b"", False, frozenset(), None, None, None, Life(), has_ttl=True)
-        since[id(namespaces)] = yield from read_again(storage, Claim(root, b"", thread, 0.0), namespaces)
+    def delete_and_read(storage: Storage, claim: Claim, namespaces: Sequence[_Namespace]) -> Op[None]:
+        yield from delete(storage, claim, namespaces)
+        since[id(namespaces)] = yield from read_again(storage, claim, namespaces)
 
     def read_nothing(
         _storage: Storage, _claim: Claim, namespaces: Sequence[_Namespace]

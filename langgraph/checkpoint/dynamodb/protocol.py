@@ -115,16 +115,13 @@ class Thread:
         """Read a thread item for a deletion, which needs neither the ttl nor when it was used.
 
         So a thread can be deleted although they are damaged. An expiry that cannot be read is none: DynamoDB removes no
-        item by it.
+        item by it, and no thread begins anew by it.
 
         Raises:
             CheckpointCorruptionError: The epoch or the claim is damaged.
         """
-        unneeded = {items.TTL_SECONDS, LAST_ACTIVE, ALIVE_UNTIL, items.KEPT_UNTIL, items.KEPT_BEFORE}
-        try:
-            items.number(item, TTL_ATTRIBUTE)
-        except CheckpointCorruptionError:
-            unneeded.add(TTL_ATTRIBUTE)
+        unneeded = {items.TTL_SECONDS, LAST_ACTIVE, items.KEPT_UNTIL, items.KEPT_BEFORE}
+        unneeded |= {name for name in (TTL_ATTRIBUTE, ALIVE_UNTIL) if not _is_readable(item, name)}
         thread = cls.parse({name: value for name, value in item.items() if name not in unneeded})
         return replace(thread, has_ttl=items.TTL_SECONDS in item)
 
@@ -136,6 +133,11 @@ class Thread:
     def is_alive(self, now: float) -> bool:
         """Tell whether readers see the thread."""
         return self.life.alive_until is None or self.life.alive_until > now
+
+    @property
+    def can_die(self) -> bool:
+        """Whether the thread may begin anew without a deletion, now or later; or the copy of another one may."""
+        return self.life.alive_until is not None
 
     @property
     def sure_until(self) -> int:
@@ -171,6 +173,14 @@ class Thread:
     def ended(self, new: bytes) -> Thread:
         """Return the thread as it is after `end_epoch`."""
         return replace(self, epoch=new, is_pending=True, previous=self.previous | {self.epoch})
+
+
+def _is_readable(item: Item, name: str) -> bool:
+    try:
+        items.number(item, name)
+    except CheckpointCorruptionError:
+        return False
+    return True
 
 
 def first_epoch(life: bytes) -> bytes:
@@ -805,8 +815,8 @@ def copy_writes(kept_until: int | None, *, is_hidden: bool) -> Change:
     )
 
 
-def delete_leftover(item: Item) -> Change:
-    """Delete a head or writes that a copy found in its target, unless they have been changed since they were read."""
+def delete_as_read(item: Item) -> Change:
+    """Delete a head or writes, unless they have been changed since they were read."""
     return _change("", _unchanged(*items.EPOCHS, "created"), item)
 
 

@@ -6,7 +6,8 @@ safe. Every step may be repeated:
 1. Claim the thread item, which keeps other deletions of the thread out.
 2. Read the thread's items, make sure that the claim still holds, and choose the checkpoints to delete.
 3. Remove the link to the parent from kept checkpoints whose parent is deleted.
-4. Delete the chosen heads, the newest committed one of each namespace last; then their writes.
+4. Delete the chosen heads, the newest committed one of each namespace last; then their writes. A thread with a ttl may
+   begin anew meanwhile, so what it has is deleted as it was read.
 5. End the thread's epoch. A put that relied on it finds out when it confirms, and starts again under the next one.
 6. Read again what is left, strongly consistent, also in namespaces that were registered since. If the claim still
    holds, no other deletion can have passed over what was read: settle committed items that no deletion has settled.
@@ -31,7 +32,7 @@ from .._format.segments import is_index, reach
 from .._runtime.steps import Op, gather
 from .._runtime.storage import Storage
 from ..errors import ThreadBusyError
-from ..protocol import Change, Thread
+from ..protocol import Change, Thread, is_reusable
 from .inventory import Inventory, read_indexes, scan_namespace
 from .needs import REPLAYS_PARENT, may_replay_parent
 from .other_savers import look_for_other_savers
@@ -46,6 +47,7 @@ from .thread_item import (
     finalize,
     marked_namespace,
     namespace_markers,
+    overtaken,
     release,
     unregister_namespace,
 )
@@ -161,7 +163,7 @@ def _delete(
     )
     if not (has_gone or has_abandoned or is_empty or has_empty or any(map(unneeded, loose))):
         return False
-    yield from _delete_checkpoints(storage, namespaces)
+    yield from _delete_checkpoints(storage, claim, namespaces)
     thread = yield from end_epoch(storage, claim)
     read_at = storage.clock()
     since = yield from _read_again(storage, claim, namespaces)
@@ -293,7 +295,7 @@ def _restamp_item(
     )
 
 
-def _delete_checkpoints(storage: Storage, namespaces: Sequence[_Namespace]) -> Op[None]:
+def _delete_checkpoints(storage: Storage, claim: Claim, namespaces: Sequence[_Namespace]) -> Op[None]:
     # Kept checkpoints too: they are cached under the epoch that ends now, so a put that reused them would run twice.
     for each in namespaces:
         for checkpoint_id in each.before.checkpoint_ids:
@@ -301,9 +303,32 @@ def _delete_checkpoints(storage: Storage, namespaces: Sequence[_Namespace]) -> O
     yield from gather([_cut_parents(storage, each) for each in namespaces])
     # The root's first: a checkpoint of it that is there has what a run from it needs in the others.
     for some in (namespaces[:1], namespaces[1:]):
-        yield from _delete_heads(storage, some)
+        yield from _delete_heads(storage, claim, some)
     writes = (each.before.writes.get(name, ()) for each in namespaces for name in sorted(each.gone))
-    yield from storage.table.batch_write(deletes=[item for some in writes for item in some])
+    yield from _delete_items(storage, claim, [item for some in writes for item in some])
+
+
+def _delete_items(storage: Storage, claim: Claim, some: Sequence[Item]) -> Op[None]:
+    """Delete heads or writes. If the thread can begin anew, its next life may have stored them again by now."""
+    if claim.thread.can_die:
+        yield from gather([_delete_item(storage, claim, each) for each in some])
+    else:
+        yield from storage.table.batch_write(deletes=some)
+
+
+def _delete_item(storage: Storage, claim: Claim, item: Item) -> Op[None]:
+    """Delete an item as it was read, or as it is now if the thread has not begun anew."""
+    for _ in range(ATTEMPTS_MAX):
+        other = yield from storage.table.try_delete(items.key_of(item), protocol.delete_as_read(item))
+        if not other:
+            return
+        item = other
+        found = yield from storage.table.get(claim.root.pk, items.THREAD)
+        if found is None or not is_reusable(Thread.parse_for_deletion(found).epoch, claim.thread.epoch):
+            raise overtaken(storage, claim, found or {})
+    raise ThreadBusyError(
+        f"{items.name_of(item)} was stored {ATTEMPTS_MAX} times while it was being deleted; retry the call"
+    )
 
 
 def _delete_abandoned(storage: Storage, namespace: _Namespace, read_at: float) -> Op[None]:
@@ -365,7 +390,7 @@ def _replays_parent(storage: Storage, head: Item) -> Op[bool]:
     return metadata is None or metadata.get("source") in REPLAYS_PARENT
 
 
-def _delete_heads(storage: Storage, namespaces: Sequence[_Namespace]) -> Op[None]:
+def _delete_heads(storage: Storage, claim: Claim, namespaces: Sequence[_Namespace]) -> Op[None]:
     """Delete heads: in each namespace those below the newest committed one, then it and those above it one by one.
 
     A deletion that dies half-way then leaves the newest state readable, or none, and never an older one. Above the
@@ -382,7 +407,7 @@ def _delete_heads(storage: Storage, namespaces: Sequence[_Namespace]) -> Op[None
         last.append([heads[name] for name in reversed(chosen) if name >= newest])
     rebuilt = [each for each in others if items.REBUILT_FROM in each]
     for start in range(0, len(rebuilt), BATCH_WRITE_ITEMS_MAX):
-        yield from storage.table.batch_write(deletes=rebuilt[start : start + BATCH_WRITE_ITEMS_MAX])
-    yield from storage.table.batch_write(deletes=[each for each in others if items.REBUILT_FROM not in each])
+        yield from _delete_items(storage, claim, rebuilt[start : start + BATCH_WRITE_ITEMS_MAX])
+    yield from _delete_items(storage, claim, [each for each in others if items.REBUILT_FROM not in each])
     for one_of_each in zip_longest(*last):
-        yield from storage.table.batch_write(deletes=filter(None, one_of_each))
+        yield from _delete_items(storage, claim, list(filter(None, one_of_each)))

@@ -424,7 +424,7 @@ class _Copy:
         is_ours = target is not None and target.is_being_copied and target.commits(self._attempt.thread.epoch)
         if source is None or not is_reusable(source.epoch, self._life.epoch) or not is_ours:
             raise ChangedMeanwhileError
-        deletions = [(items.key_of(each), protocol.delete_leftover(each)) for each in leftovers]
+        deletions = [(items.key_of(each), protocol.delete_as_read(each)) for each in leftovers]
         yield from gather([self._storage.table.try_delete(key, change) for key, change in deletions])
 
     def _copy_segments_of(self, checkpoints: Sequence[StoredCheckpoint]) -> Op[list[StoredCheckpoint]]:

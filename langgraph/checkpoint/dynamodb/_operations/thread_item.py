@@ -439,7 +439,7 @@ def check_claim(storage: Storage, claim: Claim, *, has_deleted: bool = False) ->
     if item is not None and Thread.parse_for_deletion(item).claim == claim.token:
         return
     if has_deleted:
-        raise _overtaken(storage, claim, {})
+        raise overtaken(storage, claim, {})
     raise ThreadBusyError(
         f"deleting from thread {claim.root.thread_id!r} took longer than its claim of {CLAIM_SECONDS} s, and another"
         " deletion took over before anything was deleted; retry the call"
@@ -461,7 +461,7 @@ def end_epoch(storage: Storage, claim: Claim) -> Op[Thread]:
     if thread is not None and thread.was_ended(claim.token, claim.thread.epoch):
         # The request took effect, but its response was lost and it was sent again.
         return thread
-    raise _overtaken(storage, claim, item)
+    raise overtaken(storage, claim, item)
 
 
 def finalize(storage: Storage, claim: Claim, thread: Thread, *, is_empty: bool) -> Op[None]:
@@ -474,10 +474,10 @@ def finalize(storage: Storage, claim: Claim, thread: Thread, *, is_empty: bool) 
     change = protocol.finalize(claim.token, thread.epoch, stays_pending=stays_pending)
     item = yield from storage.table.try_update(items.thread_key(claim.root), change)
     if item is not None:
-        raise _overtaken(storage, claim, item)
+        raise overtaken(storage, claim, item)
 
 
-def _overtaken(storage: Storage, claim: Claim, item: Item) -> Exception:
+def overtaken(storage: Storage, claim: Claim, item: Item) -> Exception:
     """Return the error for a deletion whose change the thread item, which is given, did not take."""
     # One that stood still for longer must not delete what has come since.
     is_held = storage.clock() - claim.claimed_at <= CLAIM_SECONDS
