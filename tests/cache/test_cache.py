@@ -8,12 +8,14 @@ from collections.abc import Callable
 from typing import Annotated, Any, TypedDict
 
 import pytest
+from botocore.config import Config
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import CachePolicy
 
 from langgraph.cache.dynamodb import DynamoDBCache
-from langgraph.checkpoint.dynamodb._format.limits import TTL_SECONDS_MAX
+from langgraph.checkpoint.dynamodb._format.limits import CACHE_RETRY_SECONDS, TTL_SECONDS_MAX
+from langgraph.checkpoint.dynamodb._runtime.clients import Clients
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 from tests.conftest import Closed
 from tests.support.observed import Collected
@@ -231,6 +233,28 @@ async def test_a_node_runs_once_for_the_same_input(make_cache: Callable[..., Dyn
 def test_a_cache_that_encrypts_needs_a_key_for_its_digests() -> None:
     with pytest.raises(CheckpointerConfigurationError, match="the cache encrypts, and has no owner_key"):
         DynamoDBCache("table", **encrypting() | {"owner_key": None})
+
+
+# A dead endpoint holds up a node for no longer than the cache retries
+
+
+def _time_outs(client_config: Config | None = None) -> tuple[float, float]:
+    cache: DynamoDBCache[int] = DynamoDBCache(
+        "the-table", region_name="us-east-1", client_config=client_config
+    )
+    assert isinstance(cache.transport, Clients)
+    with cache:
+        config = cache.transport.client().meta.config
+        return config.connect_timeout, config.read_timeout
+
+
+def test_an_attempt_takes_no_longer_than_the_retries() -> None:
+    """An endpoint that accepts connections and answers nothing would hold up each node for the saver's time-outs."""
+    assert max(_time_outs()) <= CACHE_RETRY_SECONDS
+
+
+def test_a_configuration_that_is_given_is_used() -> None:
+    assert _time_outs(Config(connect_timeout=7, read_timeout=8)) == (7, 8)
 
 
 # Events

@@ -240,7 +240,7 @@ def test_pending_writes_are_in_the_order_of_tasks_and_within_the_bound() -> None
         }
 
     number = CODEC.dumps(7, "value")
-    first = of("b", writes=[Write(0, "x", *number, "~1"), Write(1, "y", "bytes", b"12", "~1")])
+    first = of("b", writes=[Write(10, "y", "bytes", b"12", "~1"), Write(2, "x", *number, "~1")])
     second = of(
         "a",
         writes=[Write(0, "x", "null", b"", "~2")],
@@ -249,6 +249,9 @@ def test_pending_writes_are_in_the_order_of_tasks_and_within_the_bound() -> None
     expected = [("a", "__error__", b"345"), ("b", "x", 7), ("b", "y", b"12"), ("a", "x", None)]
     assert content.pending_writes(CODEC, [second, first], {}) == expected
     assert content.pending_writes(CODEC, [first, second], {}, frozenset("x")) == [expected[1], expected[3]]
+    # Of tasks with one path, the id decides.
+    third = of("0", writes=[Write(11, "z", "null", b"", "~1")])
+    assert content.pending_writes(CODEC, [first, third], {}) == [("0", "z", None), *expected[1:3]]
     size = 5 + len(number[1])
     assert (
         content.pending_writes(Codec(JsonPlusSerializer(), bytes_max=size), [first, second], {}) == expected

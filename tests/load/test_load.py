@@ -11,24 +11,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
-from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from tests.conftest import MakeSaver
 from tests.support.checkpoints import Conversation, thread_config
 
 if TYPE_CHECKING:
-    from tools.engine import Engine
+    pass
 
 pytestmark = pytest.mark.engines("dynamodb-local")
 
 _DESCRIPTORS = Path("/proc/self/fd")
 THREADS_VARIABLE = "LANGGRAPH_DYNAMODB_LOAD_THREADS"
-
-
-@pytest.fixture
-def saver(engine: Engine, table_name: str, sessions: dict[str, Any]) -> DynamoDBSaver:
-    """Give a saver with its own settings of clients, which the test closes."""
-    return DynamoDBSaver(
-        table_name, endpoint_url=engine.endpoint_url, region_name=engine.region_name, **sessions
-    )
 
 
 def open_sockets() -> set[str] | None:
@@ -69,7 +61,7 @@ async def _converse(
 @pytest.mark.parametrize(
     "count", [pytest.param(50, marks=pytest.mark.share), pytest.param(500, marks=pytest.mark.search)]
 )
-async def test_many_conversations_on_one_event_loop(saver: DynamoDBSaver, count: int) -> None:
+async def test_many_conversations_on_one_event_loop(make_unclosed: MakeSaver, count: int) -> None:
     count = int(os.environ.get(THREADS_VARIABLE, count))
     sockets, tasks = open_sockets(), asyncio.all_tasks()
     begun: list[int] = []
@@ -80,7 +72,7 @@ async def test_many_conversations_on_one_event_loop(saver: DynamoDBSaver, count:
         begun_at_ends.append(len(begun))
         return is_right
 
-    async with saver:
+    async with make_unclosed() as saver:
         right = await asyncio.gather(*map(converse, range(count)))
     assert right == [True] * count
     # Sockets of earlier tests may be closed meanwhile.

@@ -190,8 +190,7 @@ def test_a_copy_that_dies_shows_nothing(harness: Harness, process: Process) -> N
                 _assert_refuses(harness, "copy")
             harness.perform(call)
         copy.go_on()
-    found = harness.process().get(thread="copy")
-    assert found is not None
+    found = harness.process().found(thread="copy")
     assert found.checkpoint["channel_values"] == {"number": 4}
     assert found.pending_writes == [("task", "number", 5)]
     assert harness.process().ids("copy") == ["inner", "4", "3", "2", "1", "0"]
@@ -430,9 +429,7 @@ def test_what_is_encrypted_is_copied_with_all_that_it_is_bound_to(
     harness.run(process.put_writes("1", [("x", noise(100_000, 1)), ("__error__", "small")]))
     harness.run(process.copy_thread("copy"))
     reader = harness.process(codec=ENCRYPTED)
-    found, copied = reader.get(), reader.get(thread="copy")
-    assert found is not None
-    assert copied is not None
+    found, copied = reader.found(), reader.found(thread="copy")
     assert copied.checkpoint == found.checkpoint
     assert copied.checkpoint["channel_values"] == values
     assert copied.pending_writes == found.pending_writes

@@ -149,6 +149,13 @@ def test_nothing_is_built_on_what_is_damaged_or_newer_and_nothing_of_it_is_delet
     assert harness.items("C#", "copy") == {}
 
 
+def test_a_namespace_marker_without_its_token_is_damage(harness: Harness, process: Process) -> None:
+    harness.run(process.put("1", {}, namespace="inner"))
+    damage(harness, "N#", replace("registered", None))
+    with pytest.raises(CheckpointCorruptionError, match="SK='N#inner'"):
+        harness.run(process.delete_thread())
+
+
 def test_a_damaged_thread_can_be_deleted(harness: Harness, process: Process) -> None:
     _fill(harness)
     damage(harness, SEGMENT, flip("data"))

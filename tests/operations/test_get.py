@@ -5,21 +5,6 @@ from __future__ import annotations
 from tests.support.harness import Harness, Process
 
 
-def test_the_newest_checkpoint_is_one_query(harness: Harness) -> None:
-    for number in ("1", "2"):
-        harness.run(harness.process().put(number, {"x": number}))
-    reading = harness.begin(harness.process().read())
-    assert [call.method for call in reading.calls] == ["query"]
-    found = reading.finish()
-    assert found is not None
-    assert found.config["configurable"]["checkpoint_id"] == "2"
-
-
-def test_one_that_is_not_there_is_none(harness: Harness) -> None:
-    harness.run(harness.process().put("1", {"x": 1}))
-    assert harness.process().get("2") is None
-
-
 def test_a_put_and_a_prune_come_between_the_requests_of_a_reader(harness: Harness, process: Process) -> None:
     """Writes come before their head, so that the newest checkpoint's items need not be on the first page."""
     harness.run(process.put("1", {"text": "oldest"}))

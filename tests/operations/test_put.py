@@ -207,8 +207,7 @@ def test_a_put_that_begins_again_has_the_parent_left(harness: Harness, process: 
     put.until(confirms)
     harness.run(harness.process().prune(3 if kept == 2 else 2))
     put.finish()
-    found = harness.process().get("4")
-    assert found is not None
+    found = harness.process().found("4")
     assert found.checkpoint["channel_values"] == {"big": BIG, "x": 4}
     assert found.parent_config == (thread_config(THREAD, "", "2") if kept == 2 else None)
 
@@ -254,9 +253,19 @@ def test_metadata_are_readable_where_nothing_is_encrypted_and_they_are_small(
     readable = not encrypts and size < 100
     assert (items.METADATA in head) == readable
     assert (items.SEALED_METADATA in head) != readable
-    found = harness.process(codec=codec).get()
-    assert found is not None
+    found = harness.process(codec=codec).found()
     assert found.metadata == {"source": "loop", "step": 1, "note": note}
+
+
+def test_the_callers_metadata_is_added_and_replaces_nothing(harness: Harness) -> None:
+    """What LangGraph says of a checkpoint stays."""
+    config = thread_config(THREAD)
+    config["configurable"] |= {"tenant": "acme", "step": -7}
+    config["metadata"] = {"source": "forged", "step": 99, "user": "ann"}
+    metadata: Any = {"source": "loop", "step": 3}
+    harness.run(put(harness.process().storage, config, checkpoint_of("1", {}), metadata, {}))
+    found = harness.process().found()
+    assert found.metadata == {"source": "loop", "step": 3, "tenant": "acme", "user": "ann"}
 
 
 @pytest.mark.parametrize(

@@ -644,6 +644,9 @@ def test_metadata_and_time_select(users: Users) -> None:
     assert users.threads(metadata={"list": [4]}) == ["thread 4"]
     since = datetime.fromtimestamp(users.harness.now - 2, timezone.utc)
     assert users.threads(since=since) == ["thread 8", "thread 7"]
+    # A page that would begin behind the end is empty.
+    cursor = users.page(limit=3).cursor
+    assert [users.threads(each, before=cursor, since=since) for each in ("ada", None)] == [[], []]
 
 
 def test_metadata_are_compared_as_they_are_stored(users: Users) -> None:

@@ -10,7 +10,6 @@ import re
 import socket
 import sys
 import time
-from collections.abc import Iterator
 from itertools import count
 from types import SimpleNamespace
 from typing import Any
@@ -33,7 +32,7 @@ from langgraph.checkpoint.dynamodb._runtime.failures import is_transient
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from tests.support.checkpoints import thread_config
 from tests.support.operations import Side, ask, both_sides
-from tests.support.scripted import DROPPED, REQUEST_ID, Scripted, scripted_server
+from tests.support.scripted import DROPPED, REQUEST_ID, Scripted
 
 TRANSIENT = {
     "failed": (500, "InternalServerError"),
@@ -43,19 +42,6 @@ TRANSIENT = {
     "over the account's quota": (400, "RequestLimitExceeded"),
     "dropped": DROPPED,
 }
-
-
-@pytest.fixture
-def endpoint() -> Iterator[Scripted]:
-    """Give a server in place of DynamoDB's."""
-    with scripted_server() as scripted:
-        yield scripted
-
-
-@pytest.fixture(autouse=True)
-def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wait for moments only."""
-    monkeypatch.setattr(attempts, "BACKOFF_SECONDS_MAX", 0.01)
 
 
 @pytest.fixture

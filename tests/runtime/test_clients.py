@@ -24,7 +24,7 @@ from langgraph.checkpoint.dynamodb._runtime import clients
 from langgraph.checkpoint.dynamodb._runtime.failures import misfit
 from tests.conftest import MakeSaver
 from tests.support.checkpoints import store, stored_values, thread_config
-from tests.support.operations import Side, both_sides
+from tests.support.operations import Side, ask, both_sides
 from tests.support.options import SessionOfMine
 from tests.support.traffic import Traffic
 from tests.support.watched import WatchedSession, use
@@ -86,25 +86,31 @@ def test_without_a_configuration_both_clients_get_the_same_bounded_one(make_uncl
             assert config.retries["mode"] == "standard"
 
 
+def _client(saver: DynamoDBSaver, side: Side) -> Any:
+    return saver.transport.async_client() if side == "async" else saver.transport.client()
+
+
+def _sent(client: Any, name: str) -> list[str]:
+    """Give what a client sends in a header from now on."""
+    sent: list[str] = []
+
+    def note(request: Any, **_: Any) -> None:
+        header = request.headers[name]
+        sent.append(header.decode() if isinstance(header, bytes) else header)
+
+    client.meta.events.register("before-send.dynamodb", note)
+    return sent
+
+
 @both_sides
 def test_without_a_configuration_requests_cost_less_than_botocores(
     make_unclosed: MakeSaver, monkeypatch: pytest.MonkeyPatch, side: Side
 ) -> None:
     """They are not checked twice, and their User-Agent is composed once: in the form of botocore's own."""
     monkeypatch.setattr(ParamValidator, "validate", None)
-    sent: list[str] = []
-
-    def note(request: Any, **_: Any) -> None:
-        header = request.headers["User-Agent"]
-        sent.append(header.decode() if isinstance(header, bytes) else header)
-
     with make_unclosed() as saver:
-        client = saver.transport.async_client() if side == "async" else saver.transport.client()
-        client.meta.events.register("before-send.dynamodb", note)
-        if side == "async":
-            asyncio.run(saver.aget_tuple(thread_config()))
-        else:
-            saver.get_tuple(thread_config())
+        sent = _sent(_client(saver, side), "User-Agent")
+        ask(side, saver, "get_tuple", thread_config())
     config: Any = boto3.client("dynamodb", config=Config(retries={"mode": "standard"})).meta.config
     usual = config.user_agent
     assert sent[0].startswith("langgraph-dynamodb/")
@@ -135,22 +141,12 @@ def test_a_profile_of_a_session_holds_on_both_sides(
     monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
     for name in ("AWS_DEFAULT_REGION", "AWS_REGION"):
         monkeypatch.delenv(name)
-    signed: list[str] = []
-
-    def note(request: Any, **_: Any) -> None:
-        header = request.headers["Authorization"]
-        signed.append(header.decode() if isinstance(header, bytes) else header)
-
     with DynamoDBSaver(table_name, session=boto3.Session(profile_name="agents")) as saver:
-        transport = saver.transport
-        made = transport.async_client() if side == "async" else transport.client()
+        made = _client(saver, side)
         assert made.meta.endpoint_url == engine.endpoint_url
-        made.meta.events.register("before-send.dynamodb", note)
+        signed = _sent(made, "Authorization")
         with contextlib.suppress(CheckpointerConfigurationError):
-            if side == "async":
-                asyncio.run(saver.aget_tuple(thread_config()))
-            else:
-                saver.get_tuple(thread_config())
+            ask(side, saver, "get_tuple", thread_config())
     assert f"Credential={key}/" in signed[0]
     assert "/eu-west-3/dynamodb/" in signed[0]
 

@@ -7,7 +7,9 @@ import datetime
 import gc
 import threading
 import weakref
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -104,25 +106,6 @@ async def test_a_client_that_could_not_be_made_is_made_by_the_next_call(
 # What is kept from loop to loop
 
 
-@pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Give what was made that takes long."""
-    made: list[str] = []
-
-    def note(name: str) -> None:
-        function = getattr(native, name)
-
-        def noted(*arguments: Any) -> Any:
-            made.append(name)
-            return function(*arguments)
-
-        monkeypatch.setattr(native, name, noted)
-
-    note("make_client")
-    note("_certificates")
-    return made
-
-
 def test_a_loop_that_has_ended_is_not_kept(make_unclosed: MakeSaver) -> None:
     saver, loops = make_unclosed(), []
 
@@ -137,9 +120,16 @@ def test_a_loop_that_has_ended_is_not_kept(make_unclosed: MakeSaver) -> None:
 
 
 def test_event_loops_side_by_side_share_all_but_connections(
-    make_unclosed: MakeSaver, made: list[str]
+    make_unclosed: MakeSaver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    saver = make_unclosed()
+    saver, made = make_unclosed(), list[str]()
+
+    def noted(name: str, make: Callable[..., Any], *arguments: Any) -> Any:
+        made.append(name)
+        return make(*arguments)
+
+    for name in ("make_client", "_certificates"):
+        monkeypatch.setattr(native, name, partial(noted, name, getattr(native, name)))
     together = threading.Barrier(4)
 
     async def use_one(number: int) -> list[str]:

@@ -13,13 +13,12 @@ import boto3
 import pytest
 
 from langgraph.checkpoint.dynamodb import CheckpointerInputError, DynamoDBSaver, ThreadBusyError
-from langgraph.checkpoint.dynamodb._runtime import attempts
 from langgraph.checkpoint.dynamodb._runtime.events import Event, Events
 from tests.conftest import MakeSaver
 from tests.support.checkpoints import Conversation, noise, thread_config
 from tests.support.observed import Collected
 from tests.support.operations import OPERATIONS, Side, ask, ask_all, both_sides
-from tests.support.scripted import Scripted, scripted_server
+from tests.support.scripted import Scripted
 from tests.support.traffic import Traffic
 
 # What is asked for is the same on every engine.
@@ -47,14 +46,6 @@ class Units:
 def collected() -> Collected:
     """Give a place for events."""
     return Collected()
-
-
-@pytest.fixture
-def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scripted]:
-    """Give a server in place of DynamoDB's, and short waits."""
-    monkeypatch.setattr(attempts, "BACKOFF_SECONDS_MAX", 0.01)
-    with scripted_server() as scripted:
-        yield scripted
 
 
 # Each operation has one

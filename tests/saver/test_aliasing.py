@@ -57,8 +57,7 @@ def test_a_put_stores_what_it_was_given(parent: str) -> None:
         # So the put is made again.
         harness.run(harness.process().delete_thread())
     assert under_way.finish() == thread_config(THREAD, checkpoint_id="2")
-    found = harness.process().get("2")
-    assert found is not None
+    found = harness.process().found("2")
     assert (found.checkpoint, found.metadata) == _mutable()[:2]
     # What is remembered of it is what was given, too.
     harness.run(process.put("3", {"kept": ["of the child"]}, "2", new=[]))

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 import ormsgpack
 import pytest
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec, seal_plain
 from langgraph.checkpoint.dynamodb._format.items import Item, Part
 from langgraph.checkpoint.dynamodb._format.segments import new_id
-from tests.conftest import MakeSaver
-from tests.support.checkpoints import all_items, noise, store, stored_values, thread_config
+from tests.support.checkpoints import noise
 from tests.support.harness import CODEC, Harness
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
+    pass
 
 AT = items.partition_of("t")
 MIB = 1024 * 1024
@@ -91,29 +91,20 @@ def test_three_small_items_whose_content_is_gigabytes_are_refused(harness: Harne
     _assert_refused(harness)
 
 
-@pytest.mark.engines("dynamodb-local")
-def test_what_would_be_too_large_to_be_read_is_not_stored(
-    make_saver: MakeSaver, client: DynamoDBClient, table_name: str
-) -> None:
-    small = make_saver(checkpoint_bytes_max=100_000)
-    config = store(small, thread_config(), "1", {"x": noise(99_000)})
-    before = all_items(client, table_name)
+def test_what_would_be_too_large_to_be_read_is_not_stored(harness: Harness) -> None:
+    small, other = (harness.process(codec=Codec(JsonPlusSerializer(), bytes_max=100_000)) for _ in range(2))
+    harness.run(small.put("2", {"x": noise(99_000)}, "1"))
+    before = harness.model.items()
+    two = {"x": noise(60_000), "y": noise(60_000, 1)}
     for refused in (
-        lambda: store(small, config, "2", {"x": noise(60_000), "y": noise(60_000)}),
-        lambda: store(make_saver(checkpoint_bytes_max=100_000), config, "2", {"x": noise(101_000)}),
-        lambda: store(small, config, "2", {}, note=noise(60_000).hex()),
-        lambda: small.put_writes(config, [("x", noise(60_000)), ("y", noise(60_000))], "task"),
+        small.put("3", two, "2"),
+        other.put("3", {"x": noise(101_000)}, "2"),
+        small.put("3", {}, "2", note=noise(60_000).hex()),
+        small.put_writes("2", list(two.items())),
     ):
         with pytest.raises(CheckpointerConfigurationError, match=r"over 100000 bytes.*checkpoint_bytes_max"):
-            refused()
-    assert all_items(client, table_name) == before
-    reader = make_saver(checkpoint_bytes_max=100_000)
-    assert stored_values(reader, thread_config()) == {"x": noise(99_000)}
-    for number in range(2, 5):
-        config = store(small, config, str(number), {"x": noise(99_000, number)})
-    assert len(list(reader.list(thread_config()))) == 4
-    large = make_saver()
-    store(large, config, "9", {"x": noise(200_000)})
-    with pytest.raises(CheckpointerConfigurationError, match=r"SK='C#9#'.*checkpoint_bytes_max"):
-        reader.get_tuple(thread_config())
-    assert stored_values(large, thread_config()) == {"x": noise(200_000)}
+            harness.run(refused)
+    assert harness.model.items() == before
+    # In a list, each counts alone.
+    harness.run(small.put("3", {"x": noise(99_000, 3)}, "2"))
+    assert other.ids() == ["3", "2", "1"]

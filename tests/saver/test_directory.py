@@ -6,7 +6,6 @@ import copy
 import operator
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import pytest
@@ -19,16 +18,6 @@ from tests.conftest import MakeSaver
 
 if TYPE_CHECKING:
     pass
-
-
-def test_a_page_that_would_begin_behind_the_end_is_empty(saver: DynamoDBSaver) -> None:
-    for name in ("one", "two"):
-        saver.set_thread(name, owner="ada")
-    cursor = saver.threads(owner="ada", limit=1).cursor
-    later = datetime.now(timezone.utc) + timedelta(hours=1)
-    for owner in ("ada", None):
-        page = saver.threads(owner=owner, before=cursor, since=later)
-        assert (page.threads, page.cursor) == ([], None)
 
 
 class Log(TypedDict):

@@ -278,8 +278,7 @@ def test_an_unencrypted_thread_is_moved_by_a_copy() -> None:
     assert moving.values() == before
     harness.run(moving.copy_thread("copy"))
     assert with_key(harness).values(thread="copy") == before
-    found = with_key(harness).get(thread="copy")
-    assert found is not None
+    found = with_key(harness).found(thread="copy")
     assert found.pending_writes
 
 

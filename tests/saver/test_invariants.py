@@ -18,39 +18,6 @@ if TYPE_CHECKING:
 
 pytestmark = NO_SECOND_OPINION
 
-# What separates the parts of a key, its escapes, and ids that are prefixes or look like other keys.
-CRAFTED = ["", "a", "a#", "a#b", "a%23b", "#", "C#1#", "1#W#x", "T", "N#a", "S#00", "\x00", "a|b:c", "é 🦜"]
-
-
-async def test_ids_are_data_in_every_place(make_saver: MakeSaver) -> None:
-    """Whatever text an id is made of, its items are its own: no other thread or namespace sees or deletes them."""
-    saver = make_saver()
-    places = {
-        (thread, namespace): f"{thread!r} {namespace!r}"
-        for thread in CRAFTED[1:]
-        for namespace in CRAFTED[:6]
-    }
-    configs = {}
-    for (thread, namespace), text in places.items():
-        configs[thread, namespace] = config = Conversation(saver, thread, namespace).put(text=text)
-        saver.put_writes(config, [("text", text)], f"task {text}")
-
-    saver.delete_thread("a#")
-    for (thread, namespace), config in configs.items():
-        found = saver.get_tuple(thread_config(thread, namespace))
-        listed = [each.config for each in saver.list(thread_config(thread, namespace))]
-        if thread == "a#":
-            assert found is None
-            assert listed == []
-            continue
-        assert found is not None
-        assert found.config == config
-        assert found.checkpoint["channel_values"] == {"text": places[thread, namespace]}
-        assert found.pending_writes == [
-            (f"task {places[thread, namespace]}", "text", places[thread, namespace])
-        ]
-        assert listed == [config]
-
 
 @pytest.mark.parametrize("version", range(1, FORMAT_VERSION + 1))
 @pytest.mark.parametrize("name", THREADS)

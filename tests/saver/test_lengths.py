@@ -9,29 +9,20 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from langchain_core.messages import HumanMessage, SystemMessage
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from langgraph.checkpoint.serde.types import INTERRUPT
 
-from langgraph.cache.dynamodb import DynamoDBCache
-from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format import codec as codecs
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec
-from langgraph.checkpoint.dynamodb._format.limits import PADDING_RANGE_BYTES, PADDING_STEP_BYTES
-from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
-from langgraph.store.dynamodb import DynamoDBStore
-from tests.support.change import change_storage
-from tests.support.checkpoints import all_items, noise, store, thread_config
+from langgraph.checkpoint.dynamodb._format.limits import PADDING_STEP_BYTES
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
-
-    from tools.engine import Engine
+    pass
 
 KEY = items.key("thread#", "C#1#")
 DIGITS = "0123456789"
@@ -74,39 +65,3 @@ def test_a_code_is_not_guessed_by_lengths(count: int, monkeypatch: pytest.Monkey
     monkeypatch.setattr(codecs, "PADDING_STEP_BYTES", 1)
     monkeypatch.setattr(codecs, "PADDING_RANGE_BYTES", 1)
     assert found(CODES[:count]) == count
-
-
-@pytest.mark.engines("dynamodb-local")
-def test_lengths_of_everything_that_is_sealed_differ_by_whole_steps(
-    engine: Engine, table_name: str, client: DynamoDBClient
-) -> None:
-    """Those of values, segments, pending writes, metadata, titles, memories and cached values."""
-    options: Any = {"endpoint_url": engine.endpoint_url, "serde": SERDE}
-    with (
-        DynamoDBSaver(table_name, owner_key=b"the key of owners", **options) as saver,
-        DynamoDBStore(table_name, **options) as memories,
-        DynamoDBCache[Any](table_name, owner_key=b"the key of owners", **options) as cache,
-    ):
-        # A time in clear takes a byte less in the one second of a hundred that ends in two zeros.
-        change_storage(saver, clock=lambda: 1_800_000_001.0)
-        for number in range(10, 26):
-            text, thread = noise(number).hex(), f"thread-{number}"
-            values = {"small": text, "large": noise(20_000).hex() + text}
-            config = store(saver, thread_config(thread), "1", values, note=text)
-            saver.put_writes(config, [("small", text)], "task")
-            saver.put_writes(config, [(INTERRUPT, text)], "task")
-            saver.set_thread(thread, owner="ada", title=text)
-            memories.put(("users",), f"{number}", {"text": text})
-            cache.set({(("node",), f"{number}"): (text, None)})
-    rests: dict[str, set[int]] = {}
-    for item in all_items(client, table_name):
-        for name, value in item.items():
-            if len(value.get("B", b"")) > 32:
-                kind = item["SK"]["S"][:2] if name == "data" else name
-                # Beside metadata, which are padded to a smaller step, a body fills up the whole item's step.
-                step = PADDING_RANGE_BYTES if name in {"body", "sealed_metadata"} else PADDING_STEP_BYTES
-                rests.setdefault(kind, set()).add(len(value["B"]) % step)
-        if "body" in item:
-            rests.setdefault("head", set()).add(item_bytes(item) % PADDING_STEP_BYTES)
-    assert rests.keys() >= {"head", "sealed_metadata", "S#", "writes", "special_3", "about", "value", "K#"}
-    assert {name: each for name, each in rests.items() if len(each) > 1} == {}

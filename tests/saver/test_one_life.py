@@ -217,18 +217,6 @@ def test_a_run_from_what_is_shown_has_what_it_needs_for_a_ttl(tenths: int) -> No
         assert found["log"][-1] == "knows ['nuts', 'vegan']"
 
 
-def test_an_erasure_finds_what_dynamodb_is_late_to_remove() -> None:
-    """Items that have expired go in any order: here all of the thread's own partition before its subgraphs'."""
-    engine = Engine()
-    saver = engine.saver(ttl_seconds=HOUR)
-    chat(saver).invoke({"ask": "!nuts"}, CONFIG)
-    engine.advance(4 * HOUR)
-    engine.model.expire([each for each in engine.model.expired() if each["PK"] == {"S": "t#"}])
-    assert engine.model.items()
-    saver.delete_thread("t")
-    assert not engine.model.items()
-
-
 @pytest.mark.parametrize("source", ["fixed", "fresh"])
 def test_random_programs(source: str, tell: Callable[[str], None], monkeypatch: pytest.MonkeyPatch) -> None:
     """Random graphs, and all that happens to their threads, from consecutive seeds; the first that fails is shrunk."""

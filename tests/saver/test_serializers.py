@@ -101,31 +101,6 @@ def test_objects_that_only_pickle_can_carry_are_given_back(make_saver: MakeSaver
     assert stored_values(make_saver(serde=serde), thread_config("t"))["things"] == value
 
 
-@pytest.mark.parametrize("serde", ["jsonplus", "encrypted", "own"])
-def test_equal_pieces_are_stored_once(
-    make_saver: MakeSaver, client: DynamoDBClient, table_name: str, serde: str
-) -> None:
-    """What ten checkpoints of a growing list store is little more than what the last of them holds."""
-    for cold in (False, True):
-        saver = make_saver(serde=SERIALIZERS[serde]())
-        conversation = Conversation(saver, f"t-{cold}")
-        for count in range(200, 300, 10):
-            conversation.put(messages=_messages(count))
-            if cold:
-                conversation.saver = make_saver(serde=SERIALIZERS[serde]())
-    sizes = {
-        cold: sum(
-            len(item["data"]["B"])
-            for item in all_items(client, table_name, begins="S#")
-            if item["PK"]["S"] == f"t-{cold}#"
-        )
-        for cold in (False, True)
-    }
-    whole = len(JsonPlusSerializer().dumps_typed(_messages(290))[1])
-    assert sizes[True] == pytest.approx(sizes[False], rel=0.1)
-    assert sizes[False] < whole
-
-
 @pytest.mark.parametrize("allowlist", [False, True])
 def test_what_is_configurable_is_encrypted_unless_that_is_turned_off_and_the_run_is_found(
     make_saver: MakeSaver, client: DynamoDBClient, table_name: str, *, allowlist: bool

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated, Any
 
 import pytest
@@ -17,6 +16,7 @@ from langgraph.types import CachePolicy
 from langgraph.cache.dynamodb import DynamoDBCache
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.store.dynamodb import DynamoDBStore
+from tests.conftest import MakeSaver
 from tools.engine import Engine
 
 
@@ -50,10 +50,9 @@ def results(state: dict[str, Any]) -> list[str]:
 
 
 @pytest.fixture
-def saver(engine: Engine, table_name: str, sessions: dict[str, Any]) -> Iterator[DynamoDBSaver]:
+def saver(make_saver: MakeSaver) -> DynamoDBSaver:
     """Give a saver on the store's table."""
-    with DynamoDBSaver(table_name, endpoint_url=engine.endpoint_url, **sessions) as saver:
-        yield saver
+    return make_saver()
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -40,6 +40,11 @@ def keys(found: Any) -> list[str]:
     return [each.key for each in found]
 
 
+def got(store: DynamoDBStore, namespace: tuple[str, ...] = NAMESPACE, key: str = "k") -> Any:
+    """Return a memory that is there."""
+    return store.get(namespace, key)
+
+
 def revision_of(item: Any) -> object:
     """Return the revision of what was read."""
     return item.revision
@@ -56,15 +61,13 @@ def test_a_value_comes_back_with_its_types_and_times(store: DynamoDBStore) -> No
         "": {},
     }
     store.put(NAMESPACE, "k", value)
-    item = store.get(NAMESPACE, "k")
-    assert item is not None
+    item = got(store)
     assert (item.namespace, item.key, item.value) == (NAMESPACE, "k", value)
     assert [type(item.value[name]) for name in ("n", "f", "no")] == [int, float, bool]
     assert item.created_at == item.updated_at
     assert item.created_at.tzinfo is not None
     store.put(NAMESPACE, "k", {"n": 2})
-    again = store.get(NAMESPACE, "k")
-    assert again is not None
+    again = got(store)
     assert again.value == {"n": 2}
     assert again.created_at == item.created_at
     assert again.updated_at > item.updated_at
@@ -76,9 +79,7 @@ def test_what_a_caller_changes_later_is_not_stored(store: DynamoDBStore) -> None
     ops = [PutOp(NAMESPACE, "k", value)]
     store.batch(ops)
     value["list"].append(2)
-    found = store.get(NAMESPACE, "k")
-    assert found is not None
-    found.value["list"].append(3)
+    got(store).value["list"].append(3)
     assert store.search(NAMESPACE)[0].value == {"list": [1]}
 
 
@@ -97,9 +98,7 @@ def test_namespaces_are_labels_and_not_text(store: DynamoDBStore) -> None:
     for number, namespace in enumerate(namespaces):
         store.put(namespace, "k/#%", {"n": number})
     for number, namespace in enumerate(namespaces):
-        found = store.get(namespace, "k/#%")
-        assert found is not None
-        assert found.value == {"n": number}
+        assert got(store, namespace, "k/#%").value == {"n": number}
     assert {each.namespace for each in store.search(("a", "b"))} == {("a", "b"), ("a", "b", "c")}
     assert {each.namespace for each in store.search(("a",))} == {
         ("a",),
@@ -247,9 +246,7 @@ def test_a_value_is_as_deep_as_it_can_be_read_again_or_refused(
             match="value of memory 'deep' is nested deeper than 255 lists and dicts",
         ):
             store.put(("a",), "deep", nested(levels, in_lists=in_lists))
-    found = store.get(("a",), "deep")
-    assert found is not None
-    assert found.value == deepest
+    assert got(store, ("a",), "deep").value == deepest
     assert keys(store.search(("a",), filter={"a": {"$ne": 1}})) == ["deep"]
 
 
@@ -373,9 +370,7 @@ def test_large_values_replace_each_other_and_leave_nothing(
     random_text = "".join(chr(33 + (number * number * 7919) % 90) for number in range(700_000))
     for value in (BIG | {"random": random_text}, BIG, {"n": 2}, BIG):
         store.put(NAMESPACE, "k", value)
-        found = store.get(NAMESPACE, "k")
-        assert found is not None
-        assert found.value == value
+        assert got(store).value == value
         assert store.search(NAMESPACE, filter=value)[0].value == value
     store.put(NAMESPACE, "k", {"n": 3})
     assert client.scan(TableName=table_name)["Count"] == alone
@@ -435,8 +430,7 @@ def test_a_put_over_an_expired_memory_begins_a_new_one(make_store: Callable[...,
     store.put(NAMESPACE, "k", {"n": 1}, ttl=1)
     at(store, 100)
     store.put(NAMESPACE, "k", {"n": 2})
-    found = store.get(NAMESPACE, "k")
-    assert found is not None
+    found = got(store)
     assert found.created_at == found.updated_at
     at(store, 10**9)
     assert alive(store)
@@ -521,8 +515,7 @@ def test_put_if_stores_only_over_what_was_read(store: DynamoDBStore) -> None:
     first = store.put_if(NAMESPACE, "k", {"n": 1}, revision=None)
     assert first is not None
     assert store.put_if(NAMESPACE, "k", {"n": 9}, revision=None) is None
-    found: Any = store.get(NAMESPACE, "k")
-    assert (found.revision, revision_of(store.search(NAMESPACE)[0])) == (first, first)
+    assert (got(store).revision, revision_of(store.search(NAMESPACE)[0])) == (first, first)
     second = store.put_if(NAMESPACE, "k", {"n": 2}, revision=first)
     assert second not in (None, first)
     assert store.put_if(NAMESPACE, "k", {"n": 9}, revision=first) is None
@@ -550,9 +543,7 @@ def test_puts_and_deletions_of_one_key_at_once_all_succeed(store: DynamoDBStore)
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(write, range(8)))
     store.put(NAMESPACE, "k", {"n": "last"})
-    found = store.get(NAMESPACE, "k")
-    assert found is not None
-    assert found.value == {"n": "last"}
+    assert got(store).value == {"n": "last"}
 
 
 def test_a_deletion_misses_nothing_that_an_eventually_consistent_read_may_not_show_yet(
@@ -653,8 +644,6 @@ def test_a_value_of_25_megabytes_is_stored_and_replaced_as_a_whole(
     store = make_store()
     value = {"data": random.Random(4).randbytes(12_500_000).hex()}
     store.put(NAMESPACE, "k", value)
-    found = store.get(NAMESPACE, "k")
-    assert found is not None
-    assert found.value == value
+    assert got(store).value == value
     store.put(NAMESPACE, "k", {"small": True})
     assert client.scan(TableName=table_name, Select="COUNT")["Count"] == 2

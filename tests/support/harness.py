@@ -281,6 +281,14 @@ class Process:
         at = thread_config(thread, namespace, checkpoint_id)
         return self.harness.run(get_tuple(self.storage, at))
 
+    def found(
+        self, checkpoint_id: str | None = None, *, thread: str = THREAD, namespace: str = ""
+    ) -> CheckpointTuple:
+        """Read a checkpoint that is there, or the newest one, at once."""
+        found = self.get(checkpoint_id, thread=thread, namespace=namespace)
+        assert found is not None
+        return found
+
     def values(
         self, checkpoint_id: str | None = None, *, thread: str = THREAD, namespace: str = ""
     ) -> dict[str, Any] | None:
@@ -292,9 +300,7 @@ class Process:
         self, checkpoint_id: str, *, namespace: str = "", thread: str = THREAD
     ) -> list[tuple[str, str, Any]]:
         """The writes of a checkpoint that is there."""
-        found = self.get(checkpoint_id, namespace=namespace, thread=thread)
-        assert found is not None
-        return found.pending_writes or []
+        return self.found(checkpoint_id, namespace=namespace, thread=thread).pending_writes or []
 
 
 def single_effects(calls: Sequence[Call]) -> Iterator[Call]:

@@ -77,30 +77,31 @@ class Session:
         self.saver = self._open_saver()
         self.graph = self._build(self.saver)
 
+    async def _call(self, method: str, *arguments: Any, **options: Any) -> Any:
+        """Call a method of the graph, or its async one."""
+        if self._side == "sync":
+            return getattr(self.graph, method)(*arguments, **options)
+        return await getattr(self.graph, f"a{method}")(*arguments, **options)
+
     async def invoke(self, inputs: Any, config: RunnableConfig | None = None) -> Any:
         """Run the graph."""
-        options: dict[str, Any] = {"durability": self._durability}
-        if self._side == "sync":
-            return self.graph.invoke(inputs, config or self.config, **options)
-        return await self.graph.ainvoke(inputs, config or self.config, **options)
+        return await self._call("invoke", inputs, config or self.config, durability=self._durability)
 
     async def update(self, config: RunnableConfig, values: Any, as_node: str | None = None) -> RunnableConfig:
         """Change the state by hand, which forks when the config names an older checkpoint."""
-        if self._side == "sync":
-            return self.graph.update_state(config, values, as_node=as_node)
-        return await self.graph.aupdate_state(config, values, as_node=as_node)
+        updated: RunnableConfig = await self._call("update_state", config, values, as_node=as_node)
+        return updated
 
     async def state(self, config: RunnableConfig | None = None) -> StateSnapshot:
         """Read the state, with that of subgraphs."""
-        if self._side == "sync":
-            return self.graph.get_state(config or self.config, subgraphs=True)
-        return await self.graph.aget_state(config or self.config, subgraphs=True)
+        found: StateSnapshot = await self._call("get_state", config or self.config, subgraphs=True)
+        return found
 
-    async def history(self, **options: Any) -> list[StateSnapshot]:
+    async def history(self) -> list[StateSnapshot]:
         """Read the history, newest first."""
         if self._side == "sync":
-            return list(self.graph.get_state_history(self.config, **options))
-        return [each async for each in self.graph.aget_state_history(self.config, **options)]
+            return list(self.graph.get_state_history(self.config))
+        return [each async for each in self.graph.aget_state_history(self.config)]
 
     async def stored(self) -> list[CheckpointTuple]:
         """Read every checkpoint of every namespace, by id."""

@@ -1,0 +1,18 @@
+"""A server in place of DynamoDB's, whose answers are said beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from langgraph.checkpoint.dynamodb._runtime import attempts
+from tests.support.scripted import Scripted, scripted_server
+
+
+@pytest.fixture
+def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scripted]:
+    """Give such a server, and wait for moments only before a request is sent again."""
+    monkeypatch.setattr(attempts, "BACKOFF_SECONDS_MAX", 0.01)
+    with scripted_server() as scripted:
+        yield scripted
