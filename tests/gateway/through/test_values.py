@@ -360,6 +360,7 @@ UNSIZED = _STREAM.compress(b"x") + _STREAM.flush()
     ("field_name", "value"),
     [
         ("checkpoint", {"id": "1", "channel_versions": []}),
+        ("checkpoint", {"id": "1"}),
         ("values", {"log": {"type": "msgpack"}}),
         ("values", {"log": {"type": "msgpack", "data": b"", "base": bytes(16), "delta": DELTA}}),
         ("values", {"log": {"type": "msgpack", "base": b"short", "data": DELTA}}),

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple
 from pydantic import AfterValidator, ConfigDict, Field, with_config
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 from .._format import items
 from .._format.content import pack_typed
@@ -90,7 +90,7 @@ class CheckpointFields(TypedDict):
     """A checkpoint without its channel_values. It may have more fields, which are stored with it."""
 
     id: Text
-    channel_versions: NotRequired[dict[str, Any]]
+    channel_versions: dict[str, Any]
 
 
 StoredFields: TypeAlias = Annotated[CheckpointFields, AfterValidator(finite_json)]
