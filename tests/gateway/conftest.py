@@ -33,14 +33,13 @@ class Script:
         self.error: Exception | None = None
         self.wait: Wait | None = None
         """What each operation waits for."""
-        self.running = self.most = 0
-        """How many run now, and the most that ever ran at a time."""
+        self.running = 0
+        """How many run now."""
 
     def run(self, _endpoint: Any, it: Any, request: Any) -> Op[Any]:
         """Take the place of an endpoint's operation."""
         self.asked.append(request)
         self.running += 1
-        self.most = max(self.most, self.running)
         try:
             if self.wait is not None:
                 yield (self.wait,)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 import httpx
 import pytest
 
 from langgraph.checkpoint.dynamodb.gateway.bodies import announced_bytes, decompressed
 from langgraph.checkpoint.dynamodb.http import HttpCache, HttpCheckpointSaver, HttpStore
-from tests.support.calls import CALLS, OF_TENANTS, called
+from tests.support.calls import CALLS, OF_TENANTS, TENANT, called
 from tests.support.checkpoints import Conversation, noise
 
-T = TypeVar("T", HttpCheckpointSaver, HttpStore, HttpCache[Any])
+URL = "http://localhost"
 
 
 class Recorded(httpx.ASGITransport):
@@ -37,37 +35,28 @@ class Recorded(httpx.ASGITransport):
         return await super().handle_async_request(request)
 
 
-@asynccontextmanager
-async def connecting(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[[T], T]]:
-    """Give what lets one of our clients reach a gateway without a network; they are closed after the block."""
-    clients: list[Any] = []
+async def record(gateway: Any, monkeypatch: pytest.MonkeyPatch) -> Recorded:
+    """Let a tenant make every call that it may make, and store large values, deltas and writes."""
+    recorded, clients = Recorded(gateway), list[Any]()
 
-    def connect(client: T) -> T:
-        transport: Any = client.transport
-        monkeypatch.setattr(transport, "_client_options", {"transport": recorded})
+    def connect(client: Any) -> Any:
+        monkeypatch.setattr(client.transport, "_client_options", {"transport": recorded})
         clients.append(client)
         return client
 
-    yield connect
-    for each in clients:
-        await each.aclose()
-
-
-async def converse(make_agent: Callable[[], HttpCheckpointSaver]) -> None:
-    """Let a tenant make every call of its saver, and store large values, deltas and writes."""
-    await call_all(make_agent(), "checkpointer")
-    agent = make_agent()
-    talk = Conversation(agent, "acme/1", "child:1")
+    store, cache = connect(HttpStore(URL)), connect(HttpCache(URL, prefix=(TENANT,)))
+    first, agent, last = (connect(HttpCheckpointSaver(URL)) for _ in range(3))
+    for component, made in (("checkpointer", first), ("store", store), ("cache", cache)):
+        for name, row in CALLS[component].items():
+            if row.kind in OF_TENANTS:
+                await called(made, component, name, is_async=True)
+    talk = Conversation(agent, f"{TENANT}/1", "child:1")
     for step in range(3):
         config = await talk.aput(log=noise(30_000 + 3000 * step), step=step)
         await agent.aput_writes(config, [("log", noise(3000, step)), ("__error__", "x")], "task")
         await agent.aput_writes(config, [("__resume__", "y")], "task")
     # What remembers nothing reads all values.
-    assert await make_agent().aget_tuple(talk.config) is not None
-
-
-async def call_all(made: Any, component: str) -> None:
-    """Make every call that a tenant may make."""
-    for name, row in CALLS[component].items():
-        if row.kind in OF_TENANTS:
-            await called(made, component, name, is_async=True)
+    assert await last.aget_tuple(talk.config) is not None
+    for each in clients:
+        await each.aclose()
+    return recorded

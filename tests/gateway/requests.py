@@ -16,6 +16,8 @@ ODD: list[Any] = [None, True, 0, -1, 1.5, 8.0, 2**31, 2**53, 2**63, 2**64 - 1, -
 ODD += ["", "a", "#", "%", "/", "\x00", "é", "\U0010ffff", "x" * 3000, "AAAA", "A===", "AAAAAAAAAAA=", "1e9"]
 ODD += ["msgpack", "keep_last", "delete", "ff" * 8, [], [[]], [["a", 1]], {}, {"": ""}, {"a": 1}, {"S": "a"}]
 """Values that are odd in most places of a request."""
+NOTHING = object()
+"""Takes a value out of a request."""
 
 
 def example(endpoint: Endpoint[Any], text: str = "acme/1") -> dict[str, Any]:
@@ -72,7 +74,10 @@ def replaced(request: Any, path: tuple[str | int, ...], value: Any) -> Any:
     if not path:
         return value
     copy: Any = list(request) if isinstance(request, list) else dict(request)
-    copy[path[0]] = value if len(path) == 1 else replaced(request[path[0]], path[1:], value)
+    if len(path) == 1 and value is NOTHING:
+        del copy[path[0]]
+    else:
+        copy[path[0]] = value if len(path) == 1 else replaced(request[path[0]], path[1:], value)
     return copy
 
 

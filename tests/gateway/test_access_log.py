@@ -19,7 +19,7 @@ from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError, problem
 from langgraph.checkpoint.dynamodb.observe.cloudwatch import BoundedTenants
 from tests.gateway.conftest import Lines, MakeClient, Script, found_bytes
 
-STATE = "what-nobody-may-see"
+STATE = "acme/what-nobody-may-see"
 KINDS = [
     each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, CheckpointerError)
 ]
@@ -173,7 +173,7 @@ async def test_a_request_is_one_line_without_a_state(
     make_client: MakeClient, script: Script, lines: Lines
 ) -> None:
     script.answer = found_bytes(STATE.encode())
-    answer = await ask(make_client(principal=Principal("agents")), **{"X-Request-Id": "mine"})
+    answer = await ask(make_client(principal=Principal("agents", "acme")), **{"X-Request-Id": "mine"})
     (line,) = [each.msg for each in lines() if isinstance(each.msg, dict)]
     assert line.pop("seconds") >= 0
     assert line == {
@@ -182,7 +182,7 @@ async def test_a_request_is_one_line_without_a_state(
         "status": 200,
         "error": None,
         "principal": "agents",
-        "tenant": None,
+        "tenant": "acme",
         "received_bytes": len(answer.request.content),
         "sent_bytes": len(answer.content),
     }
@@ -203,7 +203,9 @@ async def test_paths_that_anybody_makes_up_are_in_no_line_and_no_metric(
 async def test_metrics_count_requests_errors_bytes_and_seconds(
     make_client: MakeClient, script: Script
 ) -> None:
-    client = make_client()
+    agents, operator = Principal("agents", "acme"), Principal("operator", rights=frozenset({"administer"}))
+    principals = iter([agents, agents, operator])
+    client = make_client(authenticate=lambda _: asyncio.sleep(0, next(principals)))
     await ask(client)
     script.error = errors.ThreadBusyError("busy")
     await ask(client)
@@ -219,6 +221,7 @@ async def test_metrics_count_requests_errors_bytes_and_seconds(
         f"# TYPE {name}_request_seconds histogram",
         f'{name}_request_seconds_bucket{{{endpoint},le="+Inf"}} 2.0',
         f"{name}_request_seconds_count{{{endpoint}}} 2.0",
+        f'{name}_tenant_requests_total{{status="409",tenant="acme"}} 1.0',
     ):
         assert f"{line}\n" in counted
     received = re.search(rf"{name}_received_bytes_total{{{endpoint}}} (\d+)", counted)
@@ -245,14 +248,3 @@ async def test_requests_are_counted_by_tenant_and_those_of_many_under_one_name(
         'waiting{tenant="(other)"} 4.0',
     ):
         assert f"langgraph_dynamodb_gateway_{line}\n" in text
-
-
-async def test_a_request_is_counted_and_logged_with_its_tenant(make_client: MakeClient, lines: Lines) -> None:
-    operator = Principal("operator", rights=frozenset({"administer"}))
-    principals = iter([Principal("agents", "acme"), operator])
-    client = make_client(authenticate=lambda _: asyncio.sleep(0, next(principals)))
-    # The thread is another tenant's.
-    await ask(client)
-    assert 'tenant_requests_total{status="403",tenant="acme"} 1.0' in (await client.get("/metrics")).text
-    logged = [each.msg["tenant"] for each in lines() if isinstance(each.msg, dict)]
-    assert logged == ["acme", None]

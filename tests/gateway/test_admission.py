@@ -225,17 +225,6 @@ async def test_what_is_read_is_counted_and_waits_for_its_turn_if_there_is_no_roo
     assert memory.grow(Principal("d", "d"), 300)
 
 
-async def test_requests_wait_for_their_turn_and_are_all_served(make_app: MakeApp, script: Script) -> None:
-    script.wait = Wait(Future(), 0)
-    client = client_of(make_app(limits=Limits(in_flight_max=10)))
-    posts = [client.post("/checkpoints/get-tuple", json={"thread_id": "a"}) for _ in range(100)]
-    assert {each.status_code for each in await asyncio.gather(*posts)} == {200}
-    # Of ten places, five are a tenant's, and three of these one principal's.
-    assert script.most == 3
-    counted = (await client.get("/metrics")).text
-    assert 'in_flight{endpoint="checkpoints/get-tuple"} 0' in counted
-
-
 async def test_a_gateway_that_is_full_says_so(
     make_app: MakeApp, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -85,18 +85,7 @@ async def test_insecure_is_for_requests_of_this_machine(host: str, is_local: boo
         await anybody_on_this_machine(connection(client=None))
 
 
-@pytest.mark.parametrize(
-    "header",
-    [
-        "Forwarded",
-        "Via",
-        "X-Forwarded-For",
-        "X-Forwarded-Host",
-        "X-Forwarded-Proto",
-        "x-forwarded-any",
-        "X-Real-IP",
-    ],
-)
+@pytest.mark.parametrize("header", ["Forwarded", "Via", "X-Forwarded-For", "x-forwarded-any", "X-Real-IP"])
 async def test_insecure_refuses_what_comes_through_a_proxy(header: str) -> None:
     # Even one that says that it asks for this machine: strangers may send that header, too.
     for value in ("203.0.113.9", "127.0.0.1", ""):

@@ -7,7 +7,6 @@ import gzip
 import json
 import sys
 import tracemalloc
-import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -123,49 +122,35 @@ async def test_media_types_are_ours(content_type: str, status: int, make_client:
 # What is none
 
 
-NO_JSON = {
+NO_REQUEST = {
     "nothing": b"",
     "half": b'{"thread_id": "acme',
     "two": b'{"thread_id": "a"} {"thread_id": "b"}',
-    "no number": b'{"thread_id": NaN}',
-    "infinity": b'{"thread_id": -Infinity}',
     "half a pair": b'{"thread_id": "\\ud800"}',
     "half a pair as bytes": b'{"thread_id": "\xed\xa0\x80"}',
     "no UTF-8": b'{"thread_id": "\xff"}',
     "a huge number": b'{"thread_id": ' + b"9" * 5000 + b"}",
     "UTF-16": json.dumps(MESSAGE).encode("utf-16"),
     "quotes": b'"\\"' * 600,
-}
-NO_MESSAGE: dict[str, Any] = {
-    "a text": "acme/1",
-    "a list": [MESSAGE],
-    "null": None,
-    "a number": 7,
-    "another field": {**MESSAGE, "thread": "acme/1"},
-    "another type": {"thread_id": 7},
-    "an empty id": {"thread_id": ""},
-    "nothing of it": {},
+    "a text": b'"acme/1"',
+    "a list": b'[{"thread_id": "acme/1"}]',
+    "null": b"null",
+    "a number": b"7",
+    "another field": b'{"thread_id": "acme/1", "thread": "acme/1"}',
+    "another type": b'{"thread_id": 7}',
+    "an empty id": b'{"thread_id": ""}',
+    "nothing of it": b"{}",
 }
 
 
-@pytest.mark.parametrize("body", NO_JSON.values(), ids=NO_JSON)
-async def test_what_is_no_document_is_a_problem_of_its_sender(
+@pytest.mark.parametrize("body", NO_REQUEST.values(), ids=NO_REQUEST)
+async def test_what_is_no_request_is_a_problem_of_its_sender_told_by_its_fields(
     body: bytes, make_client: MakeClient, script: Script
 ) -> None:
     status, says = await post(make_client(), body)
     assert status == 400
-    assert says
+    assert says.startswith(("the body: ", "the body closes", "thread_id: ", "thread: "))
     assert len(says) < 300
-    assert script.asked == []
-
-
-@pytest.mark.parametrize("document", NO_MESSAGE.values(), ids=NO_MESSAGE)
-async def test_what_is_no_message_is_told_by_its_fields(
-    document: Any, make_client: MakeClient, script: Script
-) -> None:
-    status, says = await post(make_client(), json.dumps(document).encode())
-    assert status == 400
-    assert says.startswith(("the body: ", "thread_id: ", "thread: "))
     assert "acme" not in says
     assert script.asked == []
 
@@ -260,43 +245,23 @@ async def test_a_body_that_says_that_it_is_too_large_is_not_decompressed(
     )
 
 
-async def test_a_body_that_is_too_large_is_refused_before_it_is_read(make_client: MakeClient) -> None:
-    read: list[int] = []
-
-    async def pieces() -> Any:
-        for number in range(100):
-            read.append(number)
-            yield bytes(500)
-
-    answer = await make_client(limits=SMALL).post(
-        "/checkpoints/get-tuple",
-        content=pieces(),
-        headers={"content-type": JSON, "content-length": "50000"},
-    )
-    assert answer.status_code == 413
-    assert "over 2,000 bytes; send less in one request" in answer.json()["detail"]
-    assert len(read) <= 1
-
-
 @pytest.mark.parametrize(
-    ("length", "status"),
+    ("length", "status", "says"),
     [
-        ("²", 411),
-        ("-1", 411),
-        ("1e3", 411),
-        ("x", 411),
-        ("", 411),
-        ("9" * 5000, 413),
-        ("1", 400),
-        ("99", 400),
+        *((each, 411, "send the body with its Content-Length") for each in ("²", "-1", "1e3", "x", "")),
+        # It is refused before it is read, of which the length would be another one.
+        *((each, 413, "over 2,000 bytes; send less in one request") for each in ("2001", "9" * 5000)),
+        *((each, 400, "not as long as its Content-Length says") for each in ("1", "99")),
     ],
 )
-async def test_a_length_is_announced_and_holds(length: str, status: int, make_client: MakeClient) -> None:
+async def test_a_length_is_announced_and_holds(
+    length: str, status: int, says: str, make_client: MakeClient
+) -> None:
     headers = [(b"content-type", b"application/json"), (b"content-length", length.encode())]
-    answer = await make_client().post(
+    answer = await make_client(limits=SMALL).post(
         "/checkpoints/get-tuple", content=json.dumps(MESSAGE).encode(), headers=headers
     )
-    assert answer.status_code == status
+    assert (answer.status_code, says in answer.json()["detail"]) == (status, True)
 
 
 def nested(depth: int) -> Any:
@@ -346,15 +311,3 @@ async def test_half_a_surrogate_pair_in_an_answer_is_replaced(
     script.answer = FoundCheckpoint(replace(found, checkpoint={"id": "1", "text": stored}))
     answer = await make_client().post("/checkpoints/get-tuple", json=MESSAGE)
     assert answer.json()["checkpoint"]["checkpoint"] == {"id": "1", "text": shown}
-
-
-async def test_large_bodies_are_read_in_a_thread_and_mean_the_same(
-    make_client: MakeClient, script: Script
-) -> None:
-    writes = [[f"channel {each}", {"type": "bytes", "data": "AAAA" * 4000}] for each in range(20)]
-    body = json.dumps({**MESSAGE, "checkpoint_id": "1", "task_id": "task", "writes": writes}).encode()
-    for sent, encoding in ((body, ""), (zlib.compress(body, wbits=31), "gzip")):
-        answer = await post(make_client(), sent, "put-writes", content_encoding=encoding)
-        assert answer == (200, "")
-    asked = [[(channel, len(each.data)) for channel, each in request.writes] for request in script.asked]
-    assert asked == [[(channel, 12_000) for channel, _ in writes]] * 2

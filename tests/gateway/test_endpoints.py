@@ -34,12 +34,7 @@ from tools import page_tables
 
 @pytest.mark.parametrize(
     ("principal", "owner"),
-    [
-        (Principal("one"), None),
-        (Principal("one", "acme"), None),
-        (Principal("one", owner="ada"), "ada"),
-        (Principal("one", "acme", owner="ada"), "acme/ada"),
-    ],
+    [(Principal("one"), None), (Principal("one", "acme", owner="ada"), "acme/ada")],
 )
 async def test_about_tells_the_version_the_limits_and_the_owner_that_credentials_are_bound_to(
     principal: Principal, owner: str | None, make_client: MakeClient
@@ -85,12 +80,6 @@ def test_the_page_of_the_wire_and_the_description_that_is_kept_have_every_endpoi
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert page_tables.main(["--check"]) == 0, capsys.readouterr().out
-
-
-def _references(schema: Any) -> set[str]:
-    inner = schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ()
-    found = {schema["$ref"]} if isinstance(schema, dict) and isinstance(schema.get("$ref"), str) else set()
-    return found.union(*map(_references, inner))
 
 
 @pytest.mark.parametrize("path", ["/about", "/health", "/metrics", "/ready"])

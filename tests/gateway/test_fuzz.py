@@ -24,11 +24,10 @@ from langgraph.checkpoint.dynamodb.gateway.app import ENDPOINTS
 from langgraph.checkpoint.dynamodb.gateway.bodies import compressed
 from langgraph.checkpoint.dynamodb.gateway.call import Endpoint
 from langgraph.checkpoint.dynamodb.gateway.serving import RIGHTS
-from langgraph.checkpoint.dynamodb.http import HttpCache, HttpCheckpointSaver, HttpStore
 from tests.conftest import MakeSaver
 from tests.gateway.conftest import always, client_of
-from tests.gateway.recorded import Recorded, call_all, connecting, converse
-from tests.gateway.requests import ODD, example, places_of_values, replaced
+from tests.gateway.recorded import record
+from tests.gateway.requests import NOTHING, ODD, example, places_of_values, replaced
 from tests.support.seeds import fresh_seed
 
 pytestmark = pytest.mark.engines("dynamodb-local")
@@ -36,7 +35,6 @@ pytestmark = pytest.mark.engines("dynamodb-local")
 # How many mutated requests the search sends. `make fuzz-gateway` sends twenty times as many.
 CASES = int(os.environ.get("LANGGRAPH_DYNAMODB_GATEWAY_CASES", "2500"))
 EVERYBODY = Principal("fuzz", rights=RIGHTS)
-URL = "http://localhost"
 # How many requests of one endpoint are mutated.
 RECORDED_MAX = 10
 # No mutated request asks for anything that is large; an answer that quotes its request would be.
@@ -64,7 +62,8 @@ def make_post(rng: random.Random, recorded: Mapping[str, Sequence[Any]]) -> tupl
     if rng.random() < 0.7:
         document = rng.choice(recorded.get(endpoint.name, [document]))
     for _ in range(rng.choice((0, 1, 1, 2, 5))):
-        document = _exchanged(document, rng.choice(_ODD), rng)
+        at = rng.choice(list(places_of_values(document)))
+        document = replaced(document, at, NOTHING if at and rng.random() < 0.2 else rng.choice(_ODD))
     body = _encoded(document, rng)
     if rng.random() < 0.3:
         body = _damaged(body, rng)
@@ -75,11 +74,6 @@ def make_post(rng: random.Random, recorded: Mapping[str, Sequence[Any]]) -> tupl
         headers[rng.choice(_HEADERS)] = rng.choice(_WORDS)
     sent = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
     return endpoint, body, sent
-
-
-def _exchanged(document: Any, odd: Any, rng: random.Random) -> Any:
-    """An odd value for one of the document's."""
-    return replaced(document, rng.choice(list(places_of_values(document))), odd)
 
 
 def _encoded(document: Any, rng: random.Random) -> bytes:
@@ -119,14 +113,9 @@ async def agent(gateway: Starlette) -> AsyncIterator[httpx.AsyncClient]:
 @pytest.fixture
 async def recorded(gateway: Starlette, monkeypatch: pytest.MonkeyPatch) -> Mapping[str, Sequence[Any]]:
     """Give the smaller ones of the requests that our own clients make, by endpoint."""
-    transport = Recorded(gateway)
-    async with connecting(transport, monkeypatch) as connect:
-        await converse(lambda: connect(HttpCheckpointSaver(URL, allow_http=True)))
-        await call_all(connect(HttpStore(URL)), "store")
-        await call_all(connect(HttpCache(URL)), "cache")
     return {
         name: sorted(documents, key=lambda each: len(json.dumps(each)))[:RECORDED_MAX]
-        for name, documents in transport.documents.items()
+        for name, documents in (await record(gateway, monkeypatch)).documents.items()
     }
 
 

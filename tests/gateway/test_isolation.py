@@ -10,22 +10,21 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from starlette.applications import Starlette
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.schema import OWNER, OWNER_INDEX, PARTITION_KEY, SORT_KEY
 from langgraph.checkpoint.dynamodb.gateway import Principal, create_gateway
 from langgraph.checkpoint.dynamodb.gateway.app import ENDPOINTS
 from langgraph.checkpoint.dynamodb.gateway.serving import RIGHTS
-from langgraph.checkpoint.dynamodb.http import HttpCache, HttpCheckpointSaver, HttpStore
 from tests.gateway.conftest import always, client_of
-from tests.gateway.recorded import Recorded, call_all, connecting, converse
+from tests.gateway.recorded import record
 from tests.gateway.requests import found, keys_in, places_of_values, replaced
 from tests.support.checkpoints import checkpoint_of, store, thread_config
 from tests.support.traffic import Request, Traffic
 
 pytestmark = pytest.mark.engines("dynamodb-local")
 
-URL = "http://localhost"
 OTHERS = "other/1#"
 HOSTILE: list[Any] = [
     OTHERS,
@@ -58,12 +57,11 @@ def partitions(request: Request) -> set[str]:
 
 
 @pytest.fixture
-def recorded(saver: DynamoDBSaver) -> Recorded:
-    """Give the way to a gateway that a tenant has, on a saver whose requests to DynamoDB are recorded."""
+def gateway(saver: DynamoDBSaver) -> Starlette:
+    """Give the gateway as a tenant has it, on a saver whose requests to DynamoDB are recorded."""
     # Its look for other savers names a thread in their ways.
     saver.storage.cache.facts.is_shared = False
-    principal = Principal("acme", "acme", RIGHTS)
-    return Recorded(create_gateway(saver, authenticate=always(principal)))
+    return create_gateway(saver, authenticate=always(Principal("acme", "acme", RIGHTS)))
 
 
 def hostile(good: Any) -> list[Any]:
@@ -79,12 +77,9 @@ def hostile(good: Any) -> list[Any]:
 
 
 async def test_a_request_reaches_its_tenants_partitions_only(
-    saver: DynamoDBSaver, recorded: Recorded, traffic: Traffic, monkeypatch: pytest.MonkeyPatch
+    saver: DynamoDBSaver, gateway: Starlette, traffic: Traffic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with connecting(recorded, monkeypatch) as connect:
-        await converse(lambda: connect(HttpCheckpointSaver(URL, allow_http=True)))
-        await call_all(connect(HttpStore(URL)), "store")
-        await call_all(connect(HttpCache(URL, prefix=("acme",))), "cache")
+    recorded = await record(gateway, monkeypatch)
     assert {each.name for each in ENDPOINTS} - recorded.documents.keys() == NOT_TRIED.keys()
     others = create_gateway(saver, authenticate=always(Principal("other", "other")))
     put = {"op": "put", "namespace": ["other", "notes"], "key": "k", "value": f'{{"a": "{PRIVATE}"}}'}
@@ -93,7 +88,7 @@ async def test_a_request_reaches_its_tenants_partitions_only(
     # The conversation has ended with the deletion of its threads.
     source = recorded.documents["copy-thread"][-1]["source_thread_id"]
     await saver.aput(thread_config(source), checkpoint_of("1", {"log": "own"}), {}, {"log": 1})
-    client = client_of(recorded.app)
+    client = client_of(gateway)
     answered: Counter[str] = Counter()
     for endpoint in ENDPOINTS:
         # A batch has any kind of operation.
@@ -115,7 +110,7 @@ async def test_a_request_reaches_its_tenants_partitions_only(
 
 @pytest.mark.parametrize("tenant", ["acme", "other"])
 async def test_by_run_a_tenant_hears_of_its_own_damage_only(
-    tenant: str, saver: DynamoDBSaver, recorded: Recorded, traffic: Traffic, own_client: Any, table_name: str
+    tenant: str, saver: DynamoDBSaver, gateway: Starlette, traffic: Traffic, own_client: Any, table_name: str
 ) -> None:
     for thread in ("acme/1", "acme/2", "other/1", "other/2"):
         store(saver, thread_config(thread), "1", {}, run_id="r")
@@ -127,7 +122,7 @@ async def test_by_run_a_tenant_hears_of_its_own_damage_only(
             ExpressionAttributeValues={":newer": {"N": "99"}},
         )
     traffic.clear()
-    answer = await client_of(recorded.app).post("/checkpoints/list", json={"filter": {"run_id": "r"}})
+    answer = await client_of(gateway).post("/checkpoints/list", json={"filter": {"run_id": "r"}})
     assert (answer.status_code, "2 failed" in answer.text) == (
         (200, False) if tenant == "other" else (409, True)
     )

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
-from langgraph.checkpoint.dynamodb.gateway import Principal, thread_calls
+from langgraph.checkpoint.dynamodb.gateway import Principal, app, thread_calls
 from langgraph.checkpoint.dynamodb.gateway.call import Endpoint, endpoints_of
 from langgraph.checkpoint.dynamodb.gateway.serving import RIGHTS
 from tests.gateway.conftest import MakeClient, Script
@@ -73,13 +73,15 @@ def test_an_owner_of_no_tenant_cannot_name_one() -> None:
     assert Principal("one", "acme", owner="other/ada").owner_name == "acme/other/ada"
 
 
-@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "endpoint", [each for each in app.ENDPOINTS if each.right is not None], ids=lambda each: each.name
+)
 @pytest.mark.parametrize("right", sorted(RIGHTS))
 async def test_a_right_is_for_its_endpoints_only(
     endpoint: Endpoint[Any], right: Any, make_client: MakeClient, script: Script
 ) -> None:
     client = make_client(principal=Principal("one", rights=frozenset({right})))
-    answer = await client.post(f"/checkpoints/{endpoint.name}", json=example(endpoint))
+    answer = await client.post(endpoint.path, json=example(endpoint))
     if right == endpoint.right:
         assert answer.status_code == 200, answer.text
         assert [type(each) for each in script.asked] == [endpoint.arguments]

@@ -24,17 +24,20 @@ def _shown(gateway: StandIn) -> list[str | None]:
     return [each.headers["Authorization"] for each in gateway.asked]
 
 
-def test_a_token_that_is_refused_stays_so(gateway: StandIn, ask: Ask) -> None:
-    gateway.always = REFUSED
-    with pytest.raises(CheckpointerConfigurationError, match="refused the credentials") as caught:
-        ask(gateway.address, auth="token-1")
-    assert "token-1" not in str(caught.value)
-    assert _shown(gateway) == ["Bearer token-1"]
-
-
 def _tokens() -> Callable[[], str]:
     numbers = iter(range(1, 100))
     return lambda: f"token-{next(numbers)}"
+
+
+@pytest.mark.parametrize(("auth", "count"), [(lambda: "token-1", 1), (_tokens, 2)])
+def test_a_token_that_is_refused_stays_so_and_a_new_one_is_tried_once(
+    gateway: StandIn, ask: Ask, auth: Callable[[], Any], count: int
+) -> None:
+    gateway.always = REFUSED
+    with pytest.raises(CheckpointerConfigurationError, match="refused the credentials") as caught:
+        ask(gateway.address, auth=auth())
+    assert "token-" not in str(caught.value)
+    assert _shown(gateway) == ["Bearer token-1", "Bearer token-2"][:count]
 
 
 def test_a_token_is_asked_for_once_and_again_when_it_is_refused(gateway: StandIn) -> None:
@@ -45,13 +48,6 @@ def test_a_token_is_asked_for_once_and_again_when_it_is_refused(gateway: StandIn
     asyncio.run(transport.asend(call()))
     transport.close()
     assert _shown(gateway) == ["Bearer token-1", "Bearer token-1", "Bearer token-2", "Bearer token-2"]
-
-
-def test_a_new_token_that_is_refused_too_is_an_error(gateway: StandIn, ask: Ask) -> None:
-    gateway.always = REFUSED
-    with pytest.raises(CheckpointerConfigurationError, match="refused the credentials"):
-        ask(gateway.address, auth=_tokens())
-    assert _shown(gateway) == ["Bearer token-1", "Bearer token-2"]
 
 
 def test_of_requests_that_are_refused_together_one_asks_for_a_new_token() -> None:

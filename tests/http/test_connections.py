@@ -6,7 +6,7 @@ import asyncio
 import gc
 import os
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -44,18 +44,14 @@ def test_who_waits_for_a_turn_has_a_deadline_from_then_on(
 ) -> None:
     """Otherwise the last ones of a crowd would come too late, and again, and again."""
     noted: list[str] = []
-
-    class Clock(ServiceClock):
-        def headers(self) -> Mapping[str, str]:
-            noted.append("sent")
-            return super().headers()
-
-        def learn(self, headers: Mapping[str, str]) -> None:
-            noted.append("answered")
-            super().learn(headers)
-
     monkeypatch.setattr(http_transport, "POOL_CONNECTIONS", 1)
-    monkeypatch.setattr(http_transport, "ServiceClock", Clock)
+    monkeypatch.setattr(ServiceClock, "learn", lambda *_: noted.append("answered"))
+
+    def headers(_clock: ServiceClock) -> dict[str, str]:
+        noted.append("sent")
+        return {}
+
+    monkeypatch.setattr(ServiceClock, "headers", headers)
 
     async def main() -> None:
         own = GatewayTransport(gateway.address)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Generator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any, TypeVar
@@ -52,9 +50,9 @@ def _run(
     operation: Generator[Any, Any, T],
     answers: Mapping[str, Any] = ANSWERS,
     then: Callable[[], None] = lambda: None,
-) -> tuple[T, dict[str, Any]]:
-    """Run an operation, and something else as soon as it waits; return its result and the last document it sends."""
-    sent: dict[str, Any] = {}
+) -> tuple[T, list[dict[str, Any]]]:
+    """Run an operation, and something else as soon as it waits; return its result and the documents that it sends."""
+    sent: list[dict[str, Any]] = []
     try:
         steps = next(operation)
         then()
@@ -65,8 +63,9 @@ def _run(
                 outcome = step.function()
             else:
                 assert isinstance(step, Call)
-                asked = asked_in(step)
-                sent, outcome = {} if asked is None else vars(asked.arguments), answers[step.method]
+                asked, outcome = asked_in(step), answers[step.method]
+                sent += [] if asked is None else [vars(asked.arguments)]
+                outcome = next(outcome) if isinstance(outcome, Iterator) else outcome
             steps = operation.send([outcome])
     except StopIteration as stop:
         return stop.value, sent
@@ -98,7 +97,7 @@ def test_a_put_stores_what_it_was_given() -> None:
             vars_of[name].clear()
         new_versions.clear()
 
-    _, sent = _run(operations.put(_client(), config, checkpoint, metadata, new_versions), then=change)
+    _, [sent] = _run(operations.put(_client(), config, checkpoint, metadata, new_versions), then=change)
     assert sent["checkpoint_map"] == {"": "root"}
     assert sent["metadata"] == {"source": "loop", "parents": {"": "root"}}
     assert sent["new_versions"] == sent["checkpoint"]["channel_versions"] == {"x": 1}
@@ -113,26 +112,16 @@ def test_writes_are_stored_as_they_were_given() -> None:
         config.clear()
         writes.clear()
 
-    _, sent = _run(operations.put_writes(_client(), config, writes, "task", ""), then=change)
+    _, [sent] = _run(operations.put_writes(_client(), config, writes, "task", ""), then=change)
     assert sent["checkpoint_map"] == {"": "root"}
     assert [name for name, _ in sent["writes"]] == ["x", "y"]
 
 
 def test_writes_that_are_still_waited_for_come_behind_those_of_a_clock_that_is_ahead() -> None:
     client = replace(_client(), clock=lambda: 5.0)
-    responses = iter([WritesResult(9000), WritesResult(None)])
+    answers = {**ANSWERS, "put-writes": iter([WritesResult(9000), WritesResult(None)])}
     writes = operations.put_writes(client, _config(), [("__resume__", 1)], "task", "")
-    orders = []
-    step = next(writes)
-    with suppress(StopIteration):
-        while True:
-            outcome = step[0].function() if isinstance(step[0], Work) else ABOUT
-            asked = asked_in(step[0]) if isinstance(step[0], Call) else None
-            if asked is not None:
-                orders.append(vars(asked.arguments)["order"])
-                outcome = next(responses)
-            step = writes.send([outcome])
-    assert orders == [5000, 9001]
+    assert [each["order"] for each in _run(writes, answers)[1]] == [5000, 9001]
 
 
 def test_a_list_may_end_with_an_error_that_only_a_later_release_knows() -> None:
@@ -161,14 +150,9 @@ def test_a_thread_is_not_copied_onto_itself() -> None:
 
 
 def test_a_copy_that_begins_again_at_every_request_is_given_up() -> None:
-    class Anew(dict[str, Any]):
-        """The responses of a service for which the source is another one each time."""
-
-        def __getitem__(self, name: str) -> Any:
-            return CopyResult(CopiedTo(os.urandom(16), "", "1"))
-
+    answers = {"copy-thread": (CopyResult(CopiedTo(bytes([each] * 16), "", "1")) for each in range(100))}
     with pytest.raises(ThreadBusyError, match="could not be copied"):
-        _run(operations.copy_thread(_client(), "t", "copy"), Anew())
+        _run(operations.copy_thread(_client(), "t", "copy"), answers)
 
 
 def test_a_value_of_another_serializer_is_named() -> None:
@@ -192,15 +176,15 @@ def test_a_lock_that_another_has_is_lost() -> None:
     answers = {"lock": Attempt(None, 1.0)}
     with pytest.raises(ThreadLockLostError):
         _run(GatewayHolder("acme/").renew(hold), answers)
-    _, sent = _run(GatewayHolder("acme/").release(hold), answers)
+    _, [sent] = _run(GatewayHolder("acme/").release(hold), answers)
     assert (sent["thread_id"], sent["action"]) == ("acme/t", "release")
 
 
 def test_nothing_is_asked_where_nothing_is_wanted() -> None:
     client = _client()
-    assert _run(operations.put_writes(client, _config(), [], "task", "")) == (None, {})
+    assert _run(operations.put_writes(client, _config(), [], "task", "")) == (None, [])
     listing = collected(operations.list_checkpoints(client, thread_config("t"), None, None, 0))
-    assert _run(listing) == ([], {})
+    assert _run(listing) == ([], [])
 
 
 def test_arguments_are_checked_as_the_service_would_before_anything_is_sent() -> None:

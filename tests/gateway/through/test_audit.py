@@ -33,7 +33,7 @@ DIGEST = hmac.new(KEY, b"thread", hashlib.sha256).hexdigest()
 
 @pytest.mark.engines("dynamodb-local")
 @pytest.mark.parametrize("key", [KEY, None])
-def test_the_log_joins_a_thread_and_awss_requests_if_there_is_a_key(
+def test_the_log_joins_threads_and_awss_requests_and_what_is_stored_is_counted(
     engine: Engine, table_name: str, key: bytes | None, lines: Lines
 ) -> None:
     saver = DynamoDBSaver(table_name, endpoint_url=engine.endpoint_url, region_name=engine.region_name)
@@ -41,8 +41,12 @@ def test_the_log_joins_a_thread_and_awss_requests_if_there_is_a_key(
         gateway_service(saver, audit_key=key) as url,
         HttpCheckpointSaver(url, client_options={"verify": NO_CERTIFICATES}) as remote,
     ):
-        store(remote, thread_config("thread"), "1", {"a": 1})
+        store(remote, thread_config("thread"), "1", {"log": noise(30_000)})
         assert remote.get_tuple(thread_config("thread")) is not None
+        counted = httpx.get(f"{url}/metrics").text
+    # What is stored is counted, in any case.
+    (stored,) = re.findall(r'tenant_stored_bytes_total\{tenant="\(none\)"\} (.+)', counted)
+    assert 30_000 < float(stored) < 32_000
     documents = [each.msg for each in lines() if isinstance(each.msg, dict)]
     logged = [each for each in documents if each["endpoint"].startswith("checkpoints/")]
     assert logged
@@ -71,14 +75,3 @@ async def test_a_request_that_aws_refuses_is_in_the_trail() -> None:
             with pytest.raises(error), asking(place, math.inf, trail, lambda _: None):
                 await patient(clients, 60)(call)
     assert trail.fields() == {"threads": [DIGEST], "aws_request_ids": ["refused"]}
-
-
-@pytest.mark.engines("dynamodb-local")
-def test_what_a_tenant_stores_is_counted(engine: Engine, table_name: str) -> None:
-    saver = DynamoDBSaver(table_name, endpoint_url=engine.endpoint_url, region_name=engine.region_name)
-    with gateway_service(saver) as url, HttpCheckpointSaver(url) as remote:
-        store(remote, thread_config("thread"), "1", {"log": noise(30_000)})
-        remote.get_tuple(thread_config("thread"))
-        counted = httpx.get(f"{url}/metrics").text
-    (stored,) = re.findall(r'tenant_stored_bytes_total\{tenant="\(none\)"\} (.+)', counted)
-    assert 30_000 < float(stored) < 32_000

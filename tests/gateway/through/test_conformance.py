@@ -63,8 +63,7 @@ def test_random_operations_equal_in_memory(
     monkeypatch.setattr(operations, "_PAGE_FIRST", 2)
     monkeypatch.setattr(operations, "_PAGE_MAX", 2)
     options = VARIANTS[variant]
-    key = b"0123456789abcdef"
-    url = serve(serde=EncryptedSerializer.from_pycryptodome_aes(key=key) if "encrypted" in options else None)
+    url = serve(serde=SERIALIZERS["encrypted" if "encrypted" in options else "plain"])
 
     def make() -> HttpCheckpointSaver:
         # With a prefix, nobody sees a difference.

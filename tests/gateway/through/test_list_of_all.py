@@ -5,6 +5,8 @@ from __future__ import annotations
 import collections
 from collections.abc import Iterator
 from datetime import datetime, timezone
+from decimal import Decimal
+from enum import IntEnum
 from typing import Any
 from uuid import UUID
 
@@ -81,24 +83,41 @@ def test_what_another_serializer_stored_does_not_end_the_list(
         assert len(_until_failure(saver.list(thread_config("6")), CheckpointerConfigurationError)) == 0
 
 
+VALUES = [
+    {3},
+    2**70,
+    datetime(2026, 1, 2, tzinfo=timezone.utc),
+    UUID(int=5),
+    b"raw",
+    {"raw": b"\xff"},
+    1.5,
+    None,
+]
+ONE = Decimal(1)
+
+
+class Level(IntEnum):
+    """An object that equals a number."""
+
+    HIGH = 2
+
+
 @pytest.mark.parametrize(
-    "value",
+    ("value", "wanted", "count"),
     [
-        (1, 2),
-        {3},
-        2**70,
-        datetime(2026, 1, 2, tzinfo=timezone.utc),
-        UUID(int=5),
-        b"raw",
-        {"raw": b"\xff"},
-        "\ud800",
-        1.5,
-        None,
+        *((each, each, 2) for each in VALUES),
+        *((each, each, 0) for each in ((1, 2), "\ud800")),
+        *((ONE, 1, 2), (Level.HIGH, 2, 2), ([ONE], [1], 2), ({"of": ONE}, {"of": 1}, 2), (ONE, 2, 0)),
     ],
     ids=repr,
 )
-def test_a_filter_may_have_whatever_metadata_have(
-    make_saver: MakeSaver, make_remote: MakeRemote, monkeypatch: pytest.MonkeyPatch, value: Any
+def test_a_filter_may_have_whatever_metadata_have_or_what_equals_it(
+    make_saver: MakeSaver,
+    make_remote: MakeRemote,
+    monkeypatch: pytest.MonkeyPatch,
+    value: Any,
+    wanted: Any,
+    count: int,
 ) -> None:
     # The next page is asked for with the same filter.
     monkeypatch.setattr(operations, "_PAGE_FIRST", 1)
@@ -109,6 +128,7 @@ def test_a_filter_may_have_whatever_metadata_have(
         by.put(thread_config("t"), checkpoint_of(f"{number}", {}), metadata, {})
     for config in (thread_config("t"), None):
         assert list(remote.list(config)) == list(saver.list(config))
-        here = list(saver.list(config, filter={"of": value}))
-        assert list(remote.list(config, filter={"of": value})) == here
-        assert list(remote.list(config, filter={"of": value, "source": "loop"}, limit=1)) == here[:1]
+        here = list(saver.list(config, filter={"of": wanted}))
+        assert len(here) == count
+        assert list(remote.list(config, filter={"of": wanted})) == here
+        assert list(remote.list(config, filter={"of": wanted, "source": "loop"}, limit=1)) == here[:1]

@@ -55,7 +55,6 @@ def test_by_default_no_type_is_made_that_was_not_allowed(
 @pytest.mark.parametrize(
     ("serde", "expected"),
     [
-        ({}, FIELDS),
         ({"serde": {}}, FIELDS),
         ({"serde": {"allowed_msgpack_modules": [f"{Place.__module__}:Place"]}}, [PLACE, FIELDS[1]]),
         ({"serde": f"{__name__}:permissive"}, [PLACE, PERSON]),
