@@ -34,10 +34,10 @@ from langgraph.checkpoint.dynamodb.gateway.thread_calls import (
     WritesResult,
 )
 from langgraph.checkpoint.dynamodb.http import operations
-from langgraph.checkpoint.dynamodb.http.exchange import Exchange, Inside, ServiceClock, asked_in
+from langgraph.checkpoint.dynamodb.http.exchange import Exchange, Inside, ServiceClock, asked_in, call_to
 from langgraph.checkpoint.dynamodb.http.operations import Known, KnownCheckpoints
 from langgraph.checkpoint.dynamodb.http.saver import GatewayHolder
-from langgraph.checkpoint.dynamodb.http.service import Service, ask, loaded
+from langgraph.checkpoint.dynamodb.http.service import Service, loaded
 from tests.support.checkpoints import checkpoint_of, thread_config
 
 T = TypeVar("T")
@@ -150,7 +150,10 @@ def test_a_thread_is_not_copied_onto_itself() -> None:
 
 
 def test_a_copy_that_begins_again_at_every_request_is_given_up() -> None:
-    answers = {"copy-thread": (CopyResult(CopiedTo(bytes([each] * 16), "", "1")) for each in range(100))}
+    answers = {
+        **ANSWERS,
+        "copy-thread": (CopyResult(CopiedTo(bytes([each] * 16), "", "1")) for each in range(100)),
+    }
     with pytest.raises(ThreadBusyError, match="could not be copied"):
         _run(operations.copy_thread(_client(), "t", "copy"), answers)
 
@@ -173,10 +176,10 @@ def test_a_place_in_a_list_of_the_table_goes_back_as_it_came() -> None:
 
 def test_a_lock_that_another_has_is_lost() -> None:
     hold = hold_on("t", 60, 0, bytes(8))
-    answers = {"lock": Attempt(None, 1.0)}
+    answers = {**ANSWERS, "lock": Attempt(None, 1.0)}
     with pytest.raises(ThreadLockLostError):
-        _run(GatewayHolder("acme/").renew(hold), answers)
-    _, [sent] = _run(GatewayHolder("acme/").release(hold), answers)
+        _run(GatewayHolder(Service("acme/")).renew(hold), answers)
+    _, [sent] = _run(GatewayHolder(Service("acme/")).release(hold), answers)
     assert (sent["thread_id"], sent["action"]) == ("acme/t", "release")
 
 
@@ -190,16 +193,15 @@ def test_nothing_is_asked_where_nothing_is_wanted() -> None:
 def test_arguments_are_checked_as_the_service_would_before_anything_is_sent() -> None:
     unchecked: Any = "keep_some"
     with pytest.raises(CheckpointerInputError, match="strategy: Input should be 'keep_latest'"):
-        _run(ask(thread_calls.prune, "", "t", unchecked))
+        _run(Service().ask(thread_calls.prune, "t", unchecked))
     with pytest.raises(CheckpointerInputError, match="makes a key of"):
-        _run(ask(thread_calls.list_runs, "acme/", "t" * 2045))
+        _run(Service("acme/").ask(thread_calls.list_runs, "t" * 2045))
 
 
 def test_requests_of_a_thread_go_to_one_process() -> None:
     """Proxies choose the process by the header, which the page of the wire describes."""
-    [step] = next(operations.list_runs(_client(), "acme/1"))
-    assert isinstance(step, Call)
-    headers = Exchange("https://gateway.example", step, 0.0, ServiceClock(30.0)).request()["headers"]
+    call = call_to(thread_calls.list_runs, "acme/", "1")
+    headers = Exchange("https://gateway.example", call, 0.0, ServiceClock(30.0)).request()["headers"]
     assert headers["X-Thread"] == sha256(b"acme/1").hexdigest()[:16]
 
 

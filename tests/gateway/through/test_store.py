@@ -338,6 +338,7 @@ def test_a_put_if_whose_answer_was_lost_is_known_again(
 
 
 def test_an_answer_without_any_result_ends_the_call(store: HttpStore, asked: Asked) -> None:
+    assert store.get(NAMESPACE, "k") is None
     asked.answer = StoreResults([None], [0])
     with pytest.raises(CheckpointerError, match="the gateway ran no operation of a batch"):
         store.get(NAMESPACE, "k")

@@ -24,8 +24,9 @@ from .._format.limits import TENANT_PATTERN
 from .._runtime.failures import is_of_this_machine
 from ..config.fields import Options, split
 from ..errors import CheckpointerError, CheckpointerInputError
+from .call import Right
 from .problems import ProblemError, forbidden, unauthenticated
-from .serving import RIGHTS, Principal, Right
+from .serving import RIGHTS, Principal
 
 Authenticate: TypeAlias = Callable[[HTTPConnection], Awaitable[Principal | None]]
 """Returns the principal of a request, or None if it has no credentials of this kind."""

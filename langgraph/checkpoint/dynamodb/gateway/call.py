@@ -52,7 +52,6 @@ ARGUMENTS = ConfigDict(
     extra="forbid",
     frozen=True,
     strict=True,
-    allow_inf_nan=False,
     val_json_bytes="base64",
     # A client makes instances, whose names have to be told too.
     revalidate_instances="always",

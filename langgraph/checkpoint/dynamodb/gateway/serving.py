@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from .._format import items
 from .._format.items import Item
@@ -25,7 +25,7 @@ from .._runtime.steps import Op, gather
 from .._runtime.storage import Storage
 from ..errors import CheckpointerInputError, ThreadBusyError
 from ..protocol import Thread
-from .call import Endpoint, Kind
+from .call import Endpoint, Kind, Right
 from .problems import forbidden, problem_of
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from langgraph.store.dynamodb.resources import StoreStorage
 
 
-Right: TypeAlias = Literal["read", "write", "administer"]
 RIGHTS: frozenset[Right] = frozenset(get_args(Right))
 
 

@@ -21,7 +21,7 @@ from ..errors import CheckpointerError
 from ..gateway import node_calls
 from ..gateway.node_calls import CacheEntry, NodeKey, Refused
 from ..gateway.opaque import Value
-from .service import GatewayAccounting, ServiceClient, ask, client_serde, codec_of, data_of, dumped, loaded
+from .service import GatewayAccounting, ServiceClient, client_serde, codec_of, data_of, dumped, loaded
 from .transport import GatewayKeywords
 
 # Running the node is better than waiting for its cache.
@@ -99,7 +99,7 @@ class HttpCache(ServiceClient, TableCache[ValueT]):
         for group in (yield from self._service.groups(wanted, _name_of)):
             left = group
             while left:
-                response = yield from ask(node_calls.get, "", tuple(wanted[each] for each in left))
+                response = yield from self._service.ask(node_calls.get, tuple(wanted[each] for each in left))
                 for full_key, value in zip(left, response.values, strict=True):
                     if value is not None:
                         yield from attempt(self._open(full_key, value, found), "read", full_key)
@@ -123,16 +123,20 @@ class HttpCache(ServiceClient, TableCache[ValueT]):
 
     def _store(self, new: Mapping[FullKey, CacheEntry]) -> Op[None]:
         for group in (yield from self._service.groups(new, _name_of)):
-            response = yield from ask(node_calls.set_entries, "", tuple(new[each] for each in group))
+            response = yield from self._service.ask(
+                node_calls.set_entries, tuple(new[each] for each in group)
+            )
             for each in response.refused:
                 yield from attempt(_refused(each), "store", group[each.position])
 
     @override
     def _clear(self, namespaces: Sequence[Namespace] | None) -> Op[None]:
         if namespaces is None:
-            yield from ask(node_calls.clear, "", prefix=self._prefix)
+            yield from self._service.ask(node_calls.clear, prefix=self._prefix)
         else:
-            yield from ask(node_calls.clear, "", tuple((*self._prefix, *each) for each in namespaces))
+            yield from self._service.ask(
+                node_calls.clear, tuple((*self._prefix, *each) for each in namespaces)
+            )
 
     def _place(self, full_key: FullKey) -> NodeKey:
         """Return how a request names an entry; raise `CheckpointerInputError` if there can be none."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -52,11 +52,10 @@ from ..errors import (
 )
 from ..gateway import thread_calls
 from ..gateway.opaque import SentValue, Value
-from ..gateway.serving import Serving
 from ..gateway.thread_calls import ChannelHistory, CheckpointFields, FoundCheckpoint, History, Write
 from ..gateway.thread_calls import Checkpoint as Shown
 from .exchange import encoded, failure_in, size_of
-from .service import Service, ask, data_of, dumped, loaded
+from .service import Service, data_of, dumped, loaded
 
 # What an entry takes, and each of its values, beside the bytes of the values.
 _ENTRY_BYTES = 1000
@@ -104,7 +103,6 @@ _HAVE_BYTES_MIN = 256
 _PAGE_FIRST = 8
 _PAGE_MAX = 256
 
-P = ParamSpec("P")
 T = TypeVar("T")
 Full: TypeAlias = Callable[[Value], Value]
 
@@ -116,26 +114,18 @@ class Client:
     service: Service
     memory: KnownCheckpoints
     codec: Codec
-    prefix: str = ""
-    """The beginning of thread ids and owners in the table, which the agent does not know: a tenant and a slash."""
     owner_from: str | None = None
     facts: Facts = field(default_factory=Facts)
     clock: Callable[[], float] = time.time
 
-    def ask(
-        self, function: Callable[Concatenate[Serving, P], Op[T]], /, *args: P.args, **named: P.kwargs
-    ) -> Op[T]:
-        """Call a function of the service; names are those that the agent knows."""
-        return ask(function, self.prefix, *args, **named)
-
     def inside(self, partition: Partition) -> Partition:
         """Return a namespace that the agent names, as the table has it."""
-        return items.partition_of(self.prefix + partition.thread_id, partition.namespace)
+        return items.partition_of(self.service.prefix + partition.thread_id, partition.namespace)
 
     def thread(self, given: Any, name: str = "thread_id") -> str:
         """Return the id of a thread, if the table can have it."""
         thread_id = checked_id(given, name)
-        items.partition_of(self.prefix + thread_id)
+        items.partition_of(self.service.prefix + thread_id)
         return thread_id
 
     def target(self, config: RunnableConfig) -> tuple[Partition, str | None]:
@@ -174,12 +164,11 @@ def _as_json(value: Any, what: str) -> Any:
 def get_tuple(client: Client, config: RunnableConfig) -> Op[CheckpointTuple | None]:
     """Read the checkpoint that a config names, or the newest of its namespace."""
     partition, checkpoint_id = client.target(config)
-    yield from client.service.about()
     known = [each.data for each in client.memory.newest(partition).values.values()]
     have = {digest_of(data): data for data in known if len(data) >= _HAVE_BYTES_MIN}
     place = (partition.thread_id, partition.namespace, checkpoint_id)
     while True:
-        first = (yield from client.ask(thread_calls.get_tuple, *place, have=tuple(have))).checkpoint
+        first = (yield from client.service.ask(thread_calls.get_tuple, *place, have=tuple(have))).checkpoint
         if first is None:
             return None
         found = yield from _all_of_checkpoint(client, first, have)
@@ -199,7 +188,9 @@ def _all_of_checkpoint(client: Client, found: Shown, have: Mapping[bytes, bytes]
     place = (found.thread_id, found.checkpoint_ns, found.checkpoint_id)
 
     def again(have: Sequence[bytes]) -> Op[Shown | None]:
-        response: FoundCheckpoint = yield from client.ask(thread_calls.get_tuple, *place, have=tuple(have))
+        response: FoundCheckpoint = yield from client.service.ask(
+            thread_calls.get_tuple, *place, have=tuple(have)
+        )
         return response.checkpoint
 
     def filled(found: Shown, full: Full) -> Shown:
@@ -321,13 +312,14 @@ def _list(
     client: Client, wanted: Mapping[str, Any], matching: Mapping[str, Any], limit: int | None
 ) -> Stream[CheckpointTuple]:
     """List checkpoints page by page. If threads were not named, an error of one is raised at the end."""
-    yield from client.service.about()
     left = math.inf if limit is None else limit
     # A scan of all threads pays for what is behind a page, too.
     first = _PAGE_FIRST if limit is None and "thread_id" in wanted else _PAGE_MAX
     after, count, errors = None, first if limit is None else min(limit, first), ErrorCollector()
     while left:
-        page = yield from client.ask(thread_calls.list_checkpoints, **wanted, limit=count, after=after)
+        page = yield from client.service.ask(
+            thread_calls.list_checkpoints, **wanted, limit=count, after=after
+        )
         for each in page.checkpoints:
             name = f"namespace {each.checkpoint_ns!r} of thread {each.thread_id!r}"
             # One of another prefix has no id for this agent. What is older than what cannot be read is left out, too:
@@ -367,7 +359,6 @@ def get_delta_channel_history(
     names = arguments.checked_channels(channels)
     if not names:
         return {}
-    yield from client.service.about()
     found = {name: ChannelHistory([], []) for name in names}
     passed = set[str]() if checkpoint_id is None else {checkpoint_id}
     after: str | None = None
@@ -416,7 +407,7 @@ def _history_page(
         return replace(page, channels=channels)
 
     def again(have: Sequence[bytes]) -> Op[History]:
-        return client.ask(
+        return client.service.ask(
             thread_calls.get_delta_channel_history,
             partition.thread_id,
             tuple(channels),
@@ -470,7 +461,7 @@ def put(
         describing = partial(_sent, values, known, changed, wanted)
         sent = yield from work(describing, sum(len(values[name].data) for name in changed))
         yield from client.service.check_fit(sent, what)
-        response = yield from client.ask(
+        response = yield from client.service.ask(
             thread_calls.put,
             partition.thread_id,
             cast("CheckpointFields", sent_fields),
@@ -551,7 +542,7 @@ def _owner(
     if named is None:
         return None
     name = checked_id(named, "owner")
-    checked_owner(client.prefix + name, client.inside(partition))
+    checked_owner(client.service.prefix + name, client.inside(partition))
     return name
 
 
@@ -584,7 +575,7 @@ def put_writes(
     # A service may still carry out a request that we gave up. Only we know that this call is still waited for.
     order: int | None = int(client.clock() * 1000)
     while order is not None:
-        later = (yield from client.ask(thread_calls.put_writes, *task, order)).later
+        later = (yield from client.service.ask(thread_calls.put_writes, *task, order)).later
         order = None if later is None else later + 1
 
 
@@ -595,17 +586,18 @@ def delete_thread(client: Client, thread_id: str) -> Op[None]:
     """Delete a thread."""
     checked = client.thread(thread_id)
     client.memory.forget_thread(checked)
-    yield from client.ask(thread_calls.delete_thread, checked)
+    yield from client.service.ask(thread_calls.delete_thread, checked)
 
 
 def delete_owner(client: Client, owner: str, parallel: int = AT_ONCE) -> Op[DeletedThreads]:
     """Delete the threads of an owner."""
     del parallel
     client.memory.forget_thread()
-    found = yield from client.ask(thread_calls.delete_owner, checked_id(owner, "owner"))
+    found = yield from client.service.ask(thread_calls.delete_owner, checked_id(owner, "owner"))
+    prefix = client.service.prefix
     return DeletedThreads(
-        [each.removeprefix(client.prefix) for each in found.deleted],
-        {each.removeprefix(client.prefix): reason for each, reason in found.failed.items()},
+        [each.removeprefix(prefix) for each in found.deleted],
+        {each.removeprefix(prefix): reason for each, reason in found.failed.items()},
     )
 
 
@@ -613,7 +605,7 @@ def delete_for_runs(client: Client, run_ids: Sequence[str]) -> Op[None]:
     """Delete the checkpoints of runs."""
     checked = arguments.checked_ids(run_ids, "run_ids")
     client.memory.forget_thread()
-    yield from client.ask(thread_calls.delete_for_runs, checked, thread_prefix="")
+    yield from client.service.ask(thread_calls.delete_for_runs, checked, thread_prefix="")
 
 
 def prune(client: Client, thread_ids: Sequence[str], strategy: str, keep_last: int | None) -> Op[None]:
@@ -624,7 +616,7 @@ def prune(client: Client, thread_ids: Sequence[str], strategy: str, keep_last: i
     for each in checked:
         client.memory.forget_thread(each)
         with collector.capture(f"thread {each!r}"):
-            yield from client.ask(
+            yield from client.service.ask(
                 thread_calls.prune, each, cast("thread_calls.Strategy", strategy), keep_last
             )
     collector.raise_first()
@@ -640,7 +632,7 @@ def copy_thread(client: Client, source_thread_id: str, target_thread_id: str) ->
     after: thread_calls.CopiedTo | None = None
     seeds = set[bytes]()
     while len(seeds) <= ATTEMPTS_MAX:
-        after = (yield from client.ask(thread_calls.copy_thread, source, to, after)).after
+        after = (yield from client.service.ask(thread_calls.copy_thread, source, to, after)).after
         if after is None:
             return
         # Another one means that it began again.
@@ -661,15 +653,16 @@ def set_thread(
     checked = client.thread(thread_id)
     named = None if owner is None else checked_id(owner, "owner")
     # Checked here, so that errors name the arguments as the caller has them.
-    inside = items.partition_of(client.prefix + checked)
-    described(ThreadDescription(), inside, None if named is None else client.prefix + named, title, metadata)
+    prefix = client.service.prefix
+    owner = None if named is None else prefix + named
+    described(ThreadDescription(), items.partition_of(prefix + checked), owner, title, metadata)
     told = None if metadata is None else _as_json(metadata, "metadata")
-    yield from client.ask(thread_calls.set_thread, checked, named, title, told)
+    yield from client.service.ask(thread_calls.set_thread, checked, named, title, told)
 
 
 def list_threads(client: Client, query: ThreadQuery) -> Op[ThreadPage]:
     """List the threads of an owner, or all threads with the prefix, newest activity first."""
-    page = yield from client.ask(
+    page = yield from client.service.ask(
         thread_calls.list_threads,
         None if query.owner is None else checked_id(query.owner, "owner"),
         query.status,
@@ -679,7 +672,7 @@ def list_threads(client: Client, query: ThreadQuery) -> Op[ThreadPage]:
         query.with_status,
         None if query.since is None else min(max(0.0, query.since.timestamp()), MOMENT_MAX),
     )
-    prefix = client.prefix
+    prefix = client.service.prefix
     shown = [
         replace(
             each,
@@ -694,4 +687,4 @@ def list_threads(client: Client, query: ThreadQuery) -> Op[ThreadPage]:
 
 def list_runs(client: Client, thread_id: str) -> Op[list[RunSummary]]:
     """List the runs of a thread."""
-    return (yield from client.ask(thread_calls.list_runs, client.thread(thread_id))).runs
+    return (yield from client.service.ask(thread_calls.list_runs, client.thread(thread_id))).runs

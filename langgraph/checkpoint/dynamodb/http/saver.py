@@ -23,7 +23,7 @@ from ..locks import ThreadLocks
 from . import operations
 from .exchange import call_to
 from .operations import Client, KnownCheckpoints
-from .service import GatewayAccounting, ServiceClient, client_serde, codec_of
+from .service import GatewayAccounting, Service, ServiceClient, client_serde, codec_of
 from .transport import TIMEOUT_SECONDS, GatewayKeywords, check_prefix
 
 Action: TypeAlias = Literal["acquire", "renew", "release"]
@@ -33,8 +33,7 @@ Action: TypeAlias = Literal["acquire", "renew", "release"]
 class GatewayHolder:
     """Reaches the holds on threads through a gateway."""
 
-    prefix: str
-    """The beginning of thread ids in the table, which the agent does not know."""
+    service: Service
     rng: random.Random = field(default_factory=random.SystemRandom)
 
     def clock(self) -> float:
@@ -61,9 +60,9 @@ class GatewayHolder:
     def _asked(
         self, action: Action, hold: Hold, delay_seconds: float = 0.0
     ) -> Op[tuple[float | None, float]]:
-        asked = call_to(
-            thread_calls.lock, self.prefix, hold.root.thread_id, action, hold.token, float(hold.ttl_seconds)
-        )
+        named = (hold.root.thread_id, action, hold.token, float(hold.ttl_seconds))
+        asked = call_to(thread_calls.lock, self.service.prefix, *named)
+        yield from self.service.about()
         # The hold begins when the service has the request, which is later.
         held_until = self.clock() + delay_seconds + hold.ttl_seconds
         outcomes = yield (replace(asked, delay_seconds=delay_seconds),)
@@ -137,22 +136,22 @@ class HttpCheckpointSaver(ServiceClient, ThreadLocks, TableSaver):
             timeout=timeout,
             retry_seconds=retry_seconds,
             accounting=GatewayAccounting(),
+            thread_prefix=thread_prefix,
         )
         self._memory = KnownCheckpoints(cache_bytes)
-        self._prefix = thread_prefix
         self.owner_from = owner_from
         self._facts = Facts()
 
     @property
     def holder(self) -> GatewayHolder:
         """The way to the locks of threads."""
-        return GatewayHolder(self._prefix)
+        return GatewayHolder(self._service)
 
     @property
     def storage(self) -> Client:
         """All that its operations need, with the saver's current serializer; public inside the package."""
         codec = codec_of(self.serde)
-        return Client(self._service, self._memory, codec, self._prefix, self.owner_from, self._facts)
+        return Client(self._service, self._memory, codec, self.owner_from, self._facts)
 
     @override
     def _operation(

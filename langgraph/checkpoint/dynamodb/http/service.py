@@ -77,26 +77,27 @@ K = TypeVar("K")
 _REST_BYTES = 64 << 10
 # What surrounds the memories or cached nodes of a request.
 _FRAME_BYTES = 1_000
-# Every gateway takes this much, so that a small request needs no look at the limits.
-_BODY_BYTES_SAFE = 500_000
 # No more goes into one request, unless one thing alone is larger.
 _TOGETHER_BYTES_MAX = 4_000_000
-
-
-def ask(
-    function: Callable[Concatenate[Serving, P], Op[T]], prefix: str, /, *args: P.args, **named: P.kwargs
-) -> Op[T]:
-    """Call a function of the service, and return what it returns; see `call_to`."""
-    outcomes = yield (call_to(function, prefix, *args, **named),)
-    value: T = result(outcomes[0])
-    return value
 
 
 @dataclass
 class Service:
     """One service, as far as a process knows it."""
 
+    prefix: str = ""
+    """The beginning of thread ids and owners in the table, which the agent does not know: a tenant and a slash."""
     _about: dict[str, Any] = field(default_factory=dict, init=False)
+
+    def ask(
+        self, function: Callable[Concatenate[Serving, P], Op[T]], /, *args: P.args, **named: P.kwargs
+    ) -> Op[T]:
+        """Call a function of the service, if that speaks this version; return what it returns. See `call_to`."""
+        call = call_to(function, self.prefix, *args, **named)
+        yield from self.about()
+        outcomes = yield (call,)
+        value: T = result(outcomes[0])
+        return value
 
     def about(self) -> Op[dict[str, Any]]:
         """Return the service's description of itself. The first call of a process asks for it."""
@@ -125,9 +126,7 @@ class Service:
     def groups(self, things: Mapping[K, Any], name_of: Callable[[K], str]) -> Op[list[list[K]]]:
         """Return groups of things that fit into one request."""
         sizes = {each: len(encoded(thing)) for each, thing in things.items()}
-        bytes_max = _BODY_BYTES_SAFE
-        if sum(sizes.values()) > bytes_max:
-            bytes_max = (yield from self._bytes_max()) - _FRAME_BYTES
+        bytes_max = (yield from self._bytes_max()) - _FRAME_BYTES
         for each, size in sizes.items():
             _check_size(size, bytes_max, name_of(each))
         together = min(bytes_max, _TOGETHER_BYTES_MAX)
@@ -186,6 +185,7 @@ class ServiceClient(TransportOwner):
         retry_seconds: float,
         accounting: GatewayAccounting,
         events_prefix: str = "",
+        thread_prefix: str = "",
     ) -> None:
         """Check the options of the connection. Nothing is opened before the first request."""
         refuse_unknown(type(self), options.keys() - GatewayKeywords.__annotations__.keys(), GatewayKeywords)
@@ -196,4 +196,4 @@ class ServiceClient(TransportOwner):
         self._own(
             transport, None if on_event is None else Observer(on_event, accounting, None, events_prefix)
         )
-        self._service = Service()
+        self._service = Service(thread_prefix)

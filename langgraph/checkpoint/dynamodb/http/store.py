@@ -49,7 +49,7 @@ from ..gateway.memory_calls import (
     StorePut,
     StoreSearch,
 )
-from .service import GatewayAccounting, ServiceClient, ask
+from .service import GatewayAccounting, ServiceClient
 from .transport import TIMEOUT_SECONDS, GatewayKeywords
 
 # As a store on the table, with a serializer that can write every number.
@@ -176,7 +176,7 @@ class HttpStore(ServiceClient, TableStore):
         removed, after = 0, None
         with self._listings.changing([namespace_prefix]):
             while True:
-                part = yield from ask(function, "", namespace_prefix, after)
+                part = yield from self._service.ask(function, namespace_prefix, after)
                 removed += part.deleted
                 after = part.after
                 if after is None:
@@ -241,7 +241,7 @@ class HttpStore(ServiceClient, TableStore):
         groups = self._service.groups(dict(enumerate(ops)), lambda position: _name_of(ops[position]))
         for left in (yield from groups):
             while left:
-                response = yield from ask(memory_calls.batch, "", tuple(ops[each] for each in left))
+                response = yield from self._service.ask(memory_calls.batch, tuple(ops[each] for each in left))
                 not_run = {left[each] for each in response.left}
                 if len(not_run) == len(left):
                     msg = "the gateway ran no operation of a batch; retry the call with fewer operations"
