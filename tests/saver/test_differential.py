@@ -143,6 +143,7 @@ class DifferentialMachine(RuleBasedStateMachine):
     make_saver: MakeSaver
     wrap: Callable[[Any], BaseCheckpointSaver[Any]]
     cold: bool
+    is_sealed: bool
     clear: Callable[[], None]
     loop: asyncio.AbstractEventLoop
 
@@ -389,7 +390,7 @@ class DifferentialMachine(RuleBasedStateMachine):
     @rule(thread=st.sampled_from(THREADS), keep_last=st.integers(1, 3))
     def prune(self, thread: str, keep_last: int) -> None:
         """Keep the newest checkpoints."""
-        self.expected.prune_to([thread], keep_last)
+        self.expected.prune_to([thread], keep_last, is_sealed=self.is_sealed)
         options: dict[str, Any] = {"strategy": "keep_last", "keep_last": keep_last}
         self._run(self.actual.aprune([thread], **options))
 
@@ -414,6 +415,7 @@ def same(saver: Saver) -> BaseCheckpointSaver[Any]:
     return saver
 
 
+# `wrap` makes of a saver what has its methods under async names. In a cold run, each operation is done by a new saver.
 VARIANTS: dict[str, dict[str, Any]] = {
     "sync": {"wrap": SyncAsAsync},
     "async": {"wrap": same},
@@ -442,9 +444,7 @@ def test_random_operations_equal_in_memory(
             made["serde"] = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
         return DynamoDBSaver(table_name, **made)
 
-    compare(
-        make, client, table_name, event_loop_for_machine, options["wrap"], cold=options.get("cold", False)
-    )
+    compare(make, client, table_name, event_loop_for_machine, variant)
 
 
 def compare(
@@ -452,9 +452,7 @@ def compare(
     client: DynamoDBClient,
     table_name: str,
     loop: asyncio.AbstractEventLoop,
-    wrap: Callable[[Any], BaseCheckpointSaver[Any]],
-    *,
-    cold: bool,
+    variant: str,
 ) -> None:
     """Run random sequences of operations on savers, and compare each result with that of InMemorySaver.
 
@@ -463,9 +461,9 @@ def compare(
         client: A client of the table's engine.
         table_name: The table, which is emptied before each sequence.
         loop: The event loop of the savers.
-        wrap: Makes of a saver what has its methods under async names.
-        cold: Whether each operation is done by a new saver.
+        variant: The name of the variant.
     """
+    options = VARIANTS[variant]
 
     def clear() -> None:
         pages = client.get_paginator("scan").paginate(TableName=table_name, ProjectionExpression="PK, SK")
@@ -478,9 +476,10 @@ def compare(
         (DifferentialMachine,),
         {
             "make_saver": staticmethod(make),
-            "wrap": staticmethod(wrap),
+            "wrap": staticmethod(options["wrap"]),
             "clear": staticmethod(clear),
-            "cold": cold,
+            "cold": "cold" in options,
+            "is_sealed": "encrypted" in options,
             "loop": loop,
         },
     )

@@ -29,15 +29,19 @@ class ReferenceSaver(InMemorySaver):
                 runs = {each: self.serde.loads_typed(entry[1]).get("run_id") for each, entry in held.items()}
                 self._remove(thread_id, namespace, {each for each, run in runs.items() if run in run_ids})
 
-    def prune_to(self, thread_ids: Sequence[str], keep_last: int) -> None:
+    def prune_to(self, thread_ids: Sequence[str], keep_last: int, *, is_sealed: bool) -> None:
         """Keep the newest checkpoints of each namespace, and in subgraphs what runs from those of the root begin with.
 
-        Per-call namespaces have no root to go with here.
+        Sealed metadata do not tell whether a run begins where the parent of its checkpoint did; others say here that it
+        does not. Per-call namespaces have no root to go with here.
         """
         for thread_id in thread_ids:
             root = self.storage[thread_id][""]
             roots = sorted(root)[-keep_last:]
-            bounds = {*roots, *(parent for each in roots if (parent := root[each][2]) is not None)}
+            bounds = {
+                *roots,
+                *(parent for each in roots if is_sealed and (parent := root[each][2]) is not None),
+            }
             for namespace, held in list(self.storage[thread_id].items()):
                 kept = set(sorted(held)[-keep_last:])
                 if namespace:

@@ -14,7 +14,7 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver, operations
 from tests.gateway.through.conftest import NO_CERTIFICATES, MakeRemote, Serve
 from tests.saver.test_conformance import check_conformance
-from tests.saver.test_differential import VARIANTS, compare
+from tests.saver.test_differential import compare
 from tests.support.sync_adapter import SyncAsAsync
 
 if TYPE_CHECKING:
@@ -62,11 +62,10 @@ def test_random_operations_equal_in_memory(
     # Lists have several pages.
     monkeypatch.setattr(operations, "_PAGE_FIRST", 2)
     monkeypatch.setattr(operations, "_PAGE_MAX", 2)
-    options = VARIANTS[variant]
-    url = serve(serde=SERIALIZERS["encrypted" if "encrypted" in options else "plain"])
+    url = serve(serde=SERIALIZERS["encrypted" if variant == "encrypted" else "plain"])
 
     def make() -> HttpCheckpointSaver:
         # With a prefix, nobody sees a difference.
         return HttpCheckpointSaver(url, thread_prefix="acme/", client_options={"verify": NO_CERTIFICATES})
 
-    compare(make, client, table_name, event_loop_for_machine, options["wrap"], cold="cold" in options)
+    compare(make, client, table_name, event_loop_for_machine, variant)
