@@ -10,11 +10,7 @@ import pytest
 from langgraph.checkpoint.dynamodb._runtime.failures import is_of_this_machine
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.gateway import Principal
-from langgraph.checkpoint.dynamodb.gateway.authentication import (
-    BearerTokens,
-    anybody_on_this_machine,
-    either,
-)
+from langgraph.checkpoint.dynamodb.gateway.authentication import BearerTokens, anybody_on_this_machine, either
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 from tests.gateway.conftest import MakeClient, Script, always, connection
 

@@ -15,11 +15,7 @@ import pytest
 
 from langgraph.checkpoint.dynamodb.gateway import Limits
 from langgraph.checkpoint.dynamodb.gateway.bodies import decompressed
-from langgraph.checkpoint.dynamodb.gateway.call import (
-    MARKS_MAX,
-    NESTING_MAX,
-    VALUES_MAX,
-)
+from langgraph.checkpoint.dynamodb.gateway.call import MARKS_MAX, NESTING_MAX, VALUES_MAX
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 from langgraph.checkpoint.dynamodb.gateway.thread_calls import FoundCheckpoint
 from tests.gateway.conftest import MakeClient, Script, found_bytes

@@ -13,10 +13,7 @@ import pytest
 from pydantic_core import to_json
 from starlette.applications import Starlette
 
-from langgraph.checkpoint.dynamodb import (
-    CheckpointerConfigurationError,
-    DynamoDBSaver,
-)
+from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._operations.delete import delete_thread
 from langgraph.checkpoint.dynamodb._operations.put import put as put_core

@@ -27,16 +27,7 @@ from langgraph.checkpoint.dynamodb.http.exchange import Exchange, ServiceClock, 
 from langgraph.checkpoint.dynamodb.http.node_cache import CACHE_TIMEOUT_SECONDS
 from langgraph.checkpoint.dynamodb.http.transport import GatewayTransport
 from tests.http.conftest import QUICK, Send, call
-from tests.support.http_stand_in import (
-    ABOUT,
-    DROPPED,
-    MEDIA_TYPE,
-    UNREAD,
-    Answer,
-    StandIn,
-    document,
-    problem,
-)
+from tests.support.http_stand_in import ABOUT, DROPPED, MEDIA_TYPE, UNREAD, Answer, StandIn, document, problem
 
 Ask = Callable[..., Any]
 

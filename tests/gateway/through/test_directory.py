@@ -8,10 +8,7 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
-from langgraph.checkpoint.dynamodb import (
-    CheckpointerInputError,
-    ThreadPage,
-)
+from langgraph.checkpoint.dynamodb import CheckpointerInputError, ThreadPage
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver, HttpStore
 from tests.conftest import MakeSaver
 from tests.gateway.through.conftest import MakeRemote, Serve

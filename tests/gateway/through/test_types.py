@@ -20,16 +20,7 @@ from langgraph.store.dynamodb import DynamoDBStore
 from tests.conftest import MakeSaver
 from tests.gateway.through.conftest import MakeRemote, Serve
 from tests.support.checkpoints import store, thread_config
-from tests.support.objects import (
-    ALLOWED,
-    FIELDS,
-    PERSON,
-    PLACE,
-    Place,
-    PlantingSerializer,
-    fill,
-    read,
-)
+from tests.support.objects import ALLOWED, FIELDS, PERSON, PLACE, Place, PlantingSerializer, fill, read
 from tests.support.operations import Side, both_sides
 
 if TYPE_CHECKING:
