@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,8 +11,8 @@ from typer.main import get_command
 from langgraph.checkpoint.dynamodb.cli import Exit
 from langgraph.checkpoint.dynamodb.cli.app import LazyCommand, app
 from tests.cli.conftest import Run
+from tests.support.documents import ROOT
 
-ROOT = Path(__file__).parents[2]
 GROUP: Any = get_command(app)
 # The commands of `memories` have two words.
 LISTED: dict[str, Any] = {

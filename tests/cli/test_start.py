@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.documents import ROOT
+
 if TYPE_CHECKING:
     from tools.engine import Engine
 
-ROOT = Path(__file__).parents[2]
 PACKAGE = "langgraph.checkpoint.dynamodb"
 # The modules that a list of commands loads, and that need nothing of LangGraph, AWS or the terminal.
 LISTING = {"app", "printed"}

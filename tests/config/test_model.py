@@ -78,15 +78,6 @@ def test_options_without_a_type_say_that_it_is_memory() -> None:
     ]
 
 
-def test_all_mistakes_are_named_at_once() -> None:
-    error = _error(type="sqlite", enable=True, config={"file": "x"})
-    assert [line.split(":")[0].strip() for line in error.splitlines()[1:]] == [
-        "enable",
-        "config.db_file",
-        "config.file",
-    ]
-
-
 # Variables
 
 

@@ -7,6 +7,7 @@ import io
 import json
 import re
 import time
+import uuid
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -227,6 +228,12 @@ def run_program(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[s
         return Said(main(), capsys.readouterr().out, sent)
 
     return run
+
+
+@pytest.fixture
+def thread_id() -> str:
+    """Give the id of a thread of the test's own."""
+    return uuid.uuid4().hex
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,6 @@ import subprocess
 import sys
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -96,12 +95,6 @@ def start_task(engine: Engine, made_table: str) -> Iterator[Start]:
 def task(start_task: Start) -> Task:
     """Give a task for all tests that do not end it."""
     return start_task()
-
-
-@pytest.fixture
-def thread_id() -> str:
-    """Give the id of a thread of the test's own."""
-    return uuid.uuid4().hex
 
 
 def wait_for_plan(client: DynamoDBClient, table_name: str, thread_id: str) -> None:

@@ -106,12 +106,6 @@ def environment(pair: Callable[[str], list[Environment]], handler: str) -> Envir
     return pair(handler)[0]
 
 
-@pytest.fixture
-def thread_id() -> str:
-    """Give the id of a thread of the test's own."""
-    return uuid.uuid4().hex
-
-
 @pytest.mark.parametrize("handler", BOTH)
 def test_agent_remembers_in_another_environment(
     pair: Callable[[str], list[Environment]], handler: str, thread_id: str

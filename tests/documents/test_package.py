@@ -17,9 +17,9 @@ import pytest
 
 from langgraph.checkpoint.dynamodb._format.schema import TEMPLATE_COMMAND
 from tests.infra.rendering import load, render
+from tests.support.documents import ROOT
 from tests.support.programs import ran
 
-ROOT = Path(__file__).parents[2]
 UV = str(Path(sys.executable).with_name("uv"))
 IMAGES = {
     name: (ROOT / "infra" / name / "Dockerfile").read_text(encoding="utf-8")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.support.documents import ROOT
+
 PROMISES = {
     "gateway.md": {
         "It never opens a value": "test_no_object_is_made_of_what_a_client_sends",

@@ -13,6 +13,7 @@ import pytest
 
 from examples import conversation, many_users, progress
 from langgraph.checkpoint.dynamodb import CheckpointerConfig
+from tests.support.documents import ROOT
 from tests.support.programs import ran
 from tools.server import end_process
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.engines("dynamodb-local")
 
-ROOT = Path(__file__).parents[2]
 FILE = ROOT / "examples" / "agent.yaml"
 TABLE = "examples"
 

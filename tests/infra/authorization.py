@@ -190,44 +190,24 @@ def _like(values: Sequence[str] | None, patterns: list[str], context: Context) -
     return values is not None and any(_matches(pattern, values[0], context) for pattern in patterns)
 
 
-def _every_like(values: Sequence[str] | None, patterns: list[str], context: Context) -> bool:
-    """ForAllValues holds where there is no value at all, which is why a policy adds a Null condition."""
-    return all(any(_matches(pattern, value, context) for pattern in patterns) for value in values or ())
-
-
-def _any_not_like(values: Sequence[str] | None, patterns: list[str], context: Context) -> bool:
-    """ForAnyValue does not hold where there is no value at all, which is why a denial adds a Null condition."""
-    return any(not _like([value], patterns, context) for value in values or ())
-
-
-def _every_not_equal(values: Sequence[str] | None, unwanted: list[str], _: Context) -> bool:
-    return not set(values or ()) & set(unwanted)
-
-
-def _every_equal(values: Sequence[str] | None, wanted: list[str], _: Context) -> bool:
-    return set(values or ()) <= set(wanted)
-
-
-def _not_like(values: Sequence[str] | None, patterns: list[str], context: Context) -> bool:
-    return not _like(values, patterns, context)
-
-
 def _equals(values: Sequence[str] | None, wanted: list[str], _: Context) -> bool:
     return values is not None and values[0] in wanted
 
 
-def _null(values: Sequence[str] | None, wanted: list[str], _: Context) -> bool:
-    return (values is None) == (wanted == ["true"])
-
-
+# ForAllValues holds where there is no value at all, and ForAnyValue does not, which is why a policy adds a Null
+# condition.
 _OPERATORS: dict[str, Callable[[Sequence[str] | None, list[str], Context], bool]] = {
     "Bool": _equals,
-    "ForAllValues:StringEquals": _every_equal,
-    "ForAllValues:StringLike": _every_like,
-    "ForAllValues:StringNotEquals": _every_not_equal,
-    "ForAnyValue:StringNotLike": _any_not_like,
-    "Null": _null,
+    "ForAllValues:StringEquals": lambda values, wanted, _: set(values or ()) <= set(wanted),
+    "ForAllValues:StringLike": lambda values, patterns, context: all(
+        _like([value], patterns, context) for value in values or ()
+    ),
+    "ForAllValues:StringNotEquals": lambda values, unwanted, _: not set(values or ()) & set(unwanted),
+    "ForAnyValue:StringNotLike": lambda values, patterns, context: any(
+        not _like([value], patterns, context) for value in values or ()
+    ),
+    "Null": lambda values, wanted, _: (values is None) == (wanted == ["true"]),
     "StringEquals": _equals,
     "StringLike": _like,
-    "StringNotLike": _not_like,
+    "StringNotLike": lambda values, patterns, context: not _like(values, patterns, context),
 }

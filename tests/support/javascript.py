@@ -20,9 +20,9 @@ from langgraph.checkpoint.dynamodb.gateway.memory_calls import store_storage
 from langgraph.checkpoint.dynamodb.gateway.node_calls import cache_storage
 from langgraph.checkpoint.dynamodb.gateway.opaque import opaque_storage
 from langgraph.checkpoint.dynamodb.gateway.serving import Principal, Reach, Serving
+from tests.support.documents import ROOT
 from tests.support.programs import ran
 
-ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "javascript"
 RECORDED = ROOT / "tests" / "fixtures" / "javascript"
 RECORDER = Path(__file__).with_name("record_requests.mjs")

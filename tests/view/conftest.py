@@ -33,6 +33,14 @@ class Asked:
         found = self.responses.document(name, {key: _as_text(each) for key, each in parameters.items()})
         return json.loads(json.dumps(found, allow_nan=False))
 
+    def pages(self, name: str, cursor: str = "before", **parameters: Any) -> Iterator[Any]:
+        """A document, page by page."""
+        page = self.get(name, **parameters)
+        yield page
+        while page[cursor] is not None:
+            page = self.get(name, **{**parameters, cursor: page[cursor]})
+            yield page
+
     def rows(self, thread: str, ns: str = "") -> list[Any]:
         """The checkpoints of a namespace, the newest first."""
         rows: list[Any] = self.get("tree", thread=thread, ns=ns)["rows"]

@@ -62,17 +62,11 @@ def test_a_page_of_an_owner_is_one_query_and_one_for_each_status(
     metered: Metered, saver: DynamoDBSaver, owner: str
 ) -> None:
     expected = enter(saver, owner, 45)
-    found, before, sizes = list[str](), None, list[int]()
-    while True:
-        parameters = {"owner": owner} if before is None else {"owner": owner, "before": before}
-        with metered.meter.operation() as read:
-            page = metered.asked.get("directory", **parameters)
-        found += names(page)
-        sizes.append(page["looked_at"])
-        assert read.calls == {"Query": 1 + len(page["threads"])}
-        if (before := page["before"]) is None:
-            break
-    assert (found, sizes) == (expected, [20, 20, 5])
+    with metered.meter.operation() as read:
+        pages = [*metered.asked.pages("directory", owner=owner)]
+    assert [name for page in pages for name in names(page)] == expected
+    assert [page["looked_at"] for page in pages] == [20, 20, 5]
+    assert read.calls == {"Query": 3 + 45}
 
 
 def test_a_thread_has_its_owner_title_and_status(asked: Asked, saver: DynamoDBSaver, owner: str) -> None:

@@ -17,14 +17,9 @@ pytestmark = pytest.mark.engines("dynamodb-local")
 
 def searched(asked: Asked, thread: str, text: str) -> list[Any]:
     """All places where a text appeared, however many requests it takes."""
-    hits, cursor = list[Any](), dict[str, Any]()
-    while True:
-        found = asked.get("search", thread=thread, text=text, **cursor)
-        hits += found["hits"]
-        if found["cursor"] is None:
-            assert found["looked_at"] == found["of"]
-            return hits
-        cursor = {"cursor": found["cursor"]}
+    pages = [*asked.pages("search", "cursor", thread=thread, text=text)]
+    assert pages[-1]["looked_at"] == pages[-1]["of"]
+    return [hit for page in pages for hit in page["hits"]]
 
 
 # What changed

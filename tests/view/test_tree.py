@@ -144,16 +144,9 @@ def test_a_long_thread_comes_in_pages_that_are_the_whole(
 ) -> None:
     talk = Conversation(saver, thread)
     stored = [talk.put(count=each)["configurable"]["checkpoint_id"] for each in range(12)]
-    found, before = [], None
-    while True:
-        page = asked.get(
-            "tree", thread=thread, ns="", limit=5, **({} if before is None else {"before": before})
-        )
-        found += [row["checkpoint"] for row in page["rows"]]
-        before = page["before"]
-        if before is None:
-            break
-    assert found == stored[::-1]
+    pages = [page["rows"] for page in asked.pages("tree", thread=thread, ns="", limit=5)]
+    assert [row["checkpoint"] for rows in pages for row in rows] == stored[::-1]
+    assert [len(rows) for rows in pages] == [5, 5, 2]
     # The parent of the last of a page is on the next one, and what it changed is told all the same.
     assert all(row["changed"] == ["count"] for row in asked.rows(thread))
 
