@@ -199,21 +199,15 @@ def test_a_run_that_is_rolled_back_leaves_nothing(server: SyncLangGraphClient) -
     assert _last(_run(server, thread_id, "Two.")) == "One. Two."
 
 
-def _written(server: SyncLangGraphClient, runs: int) -> tuple[str, list[str]]:
-    """Let a new thread write into its delta channel; return its id and what the channel has then."""
-    thread_id = server.threads.create()["thread_id"]
-    log: list[str] = []
-    for number in range(runs):
-        said: dict[str, Any] = {"log": [f"entry {number}"]}
-        server.runs.wait(thread_id, JOURNAL, input=said)
-        log += [f"entry {number}", f"after {len(log) + 1}"]
-    return thread_id, log
-
-
 def test_a_delta_channel_is_whole_and_its_reading_is_the_savers(
     server: SyncLangGraphClient, saver: DynamoDBSaver
 ) -> None:
-    thread_id, log = _written(server, 10)
+    thread_id = server.threads.create()["thread_id"]
+    log: list[str] = []
+    for number in range(10):
+        said: dict[str, Any] = {"log": [f"entry {number}"]}
+        server.runs.wait(thread_id, JOURNAL, input=said)
+        log += [f"entry {number}", f"after {len(log) + 1}"]
     state: Any = server.threads.get_state(thread_id)
     assert state["values"]["log"] == log
     # What is in the middle of the way back goes, behind everybody's back.

@@ -13,11 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from langgraph.checkpoint.dynamodb import CheckpointerInputError, DynamoDBSaver, ThreadBusyError
+from langgraph.checkpoint.dynamodb import CheckpointerInputError, DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._operations import delete_owner
-from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.cli import Exit
 from langgraph.store.dynamodb import DynamoDBStore
 from tests.cli.conftest import OpenSaver, Run, encrypting
@@ -232,21 +229,6 @@ def test_the_namespace_of_an_owner_may_be_a_template(
     store.put(("acme", "eve"), "food", {})
     ended = run("delete", "--owner", "acme/eve", "--memories", "acme/{owner}", "--yes", "--json").json
     assert (ended["namespaces"], ended["memories"]) == (["acme/eve"], 1)
-
-
-def test_a_thread_that_is_busy_is_told_once(
-    run: Run, saver: DynamoDBSaver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def busy(_: Storage, thread_id: str) -> Op[None]:
-        msg = f"{thread_id} is busy"
-        raise ThreadBusyError(msg)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(delete_owner, "delete_thread", busy)
-        ended = run("delete", "--owner", "bob", "--yes", "--json")
-    assert ended.code == Exit.PROBLEMS
-    assert ended.json["failed"] == {"of bob": "of bob is busy"}
-    assert [each.thread_id for each in saver.threads(owner="bob").threads] == ["of bob"]
 
 
 def test_a_thread_whose_entry_is_damaged_is_told(

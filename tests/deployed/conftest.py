@@ -204,10 +204,6 @@ class Said(NamedTuple):
     text: str
     sent: set[str]
 
-    def verdicts(self) -> dict[str, str]:
-        """The verdict on each check, in order."""
-        return verdicts(self.text)
-
 
 def verdicts(text: str) -> dict[str, str]:
     """The verdict on each check that is printed, in order."""

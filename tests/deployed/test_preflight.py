@@ -9,14 +9,14 @@ import json
 import re
 import sys
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
 
 import pytest
 
 from infra import preflight as program
 from infra.checks import OK, PROBLEM, Result
 from infra.preflight import CHECKS, Preflight
-from tests.deployed.conftest import Client, Run, Stacks, environment_of_role, use
+from tests.deployed.conftest import Client, Run, Stacks, environment_of_role, use, verdicts
 from tests.deployed.test_smoke import STACK
 from tests.infra.rendering import INFRA, load
 from tests.infra.test_access import DEPLOYER, PREFLIGHT
@@ -51,7 +51,7 @@ def test_an_account_that_is_ready(deployer: dict[str, str], run_program: Run) ->
     given = ["--service-role", SERVICE_ROLE, "--boundary", BOUNDARY]
     said = run_program(program.main, deployer, STACK, *given, "--aws", sys.executable)
     assert said.status == 0, said.text
-    assert said.verdicts() == dict.fromkeys(CHECKS, OK)
+    assert verdicts(said.text) == dict.fromkeys(CHECKS, OK)
     assert "assumed-role/ada/ada in us-east-1" in said.text
     assert said.sent == set(PREFLIGHT.split())
     assert all(re.match(r"\w+:(Describe|Get|Simulate)", each) for each in said.sent)
@@ -107,16 +107,9 @@ def test_every_parameter_that_it_names_is_one_of_a_template() -> None:
     assert named <= {name for each in templates for name in each["Parameters"]}
 
 
-class Limits:
-    """Lambda in a new account."""
-
-    def get_account_settings(self) -> dict[str, Any]:
-        """Answer as AWS does there."""
-        return {"AccountLimit": {"ConcurrentExecutions": 10, "UnreservedConcurrentExecutions": 10}}
-
-
 def test_a_new_account_has_no_concurrency_to_reserve(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(program, "client", lambda _: Limits())
+    limits = {"AccountLimit": {"ConcurrentExecutions": 10, "UnreservedConcurrentExecutions": 10}}
+    monkeypatch.setattr(program, "client", lambda _: SimpleNamespace(get_account_settings=lambda: limits))
     found = made("concurrency")
     assert (found.verdict, found.says) == (
         PROBLEM,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 
 import pytest
@@ -36,7 +35,8 @@ def test_the_sums_of_pages_add_up() -> None:
     assert len(sums) > 5
     for written, result in sums:
         plain = re.sub(r"[$,]", "", written).replace(TIMES, "*")
-        assert f"{_value(plain):.2f}" == result.rstrip("."), written
+        # Digits, signs and parentheses.
+        assert f"{eval(plain):.2f}" == result.rstrip("."), written  # noqa: S307
 
 
 def test_what_a_gateway_costs_follows_from_its_templates() -> None:
@@ -55,19 +55,6 @@ def test_what_a_gateway_costs_follows_from_its_templates() -> None:
             f"{count} {TIMES} ${price}" for count, price in ((secrets, "0.40"), (alarms, "0.10")) if count
         ]
         assert cells.split("= $")[0].rstrip().endswith(" + ".join(priced))
-
-
-def _value(expression: str) -> float:
-    """The value of a sum of products."""
-
-    def of(node: ast.expr) -> float:
-        if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
-            return node.value
-        assert isinstance(node, ast.BinOp)
-        left, right = of(node.left), of(node.right)
-        return left + right if isinstance(node.op, ast.Add) else left * right
-
-    return of(ast.parse(expression.strip(), mode="eval").body)
 
 
 def test_the_principals_that_are_shown_are_understood() -> None:

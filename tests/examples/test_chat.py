@@ -132,21 +132,6 @@ async def test_a_conversation_is_begun_renamed_continued_and_deleted(make_saver:
         assert len(alerts) == 1
 
 
-async def test_nobody_reaches_another_user_s_conversation(make_saver: MakeSaver) -> None:
-    app = chat.create_app(make_saver(owner_from="user_id"))
-    transport = httpx.ASGITransport(app=app)
-    async with httpx.AsyncClient(transport=transport, base_url="http://service") as asking:
-        where = f"/chats/{UUID(int=1)}"
-        await asking.post(where, json={"text": "mine"}, headers={"user": "ada"})
-        assert (await asking.get(where, headers={"user": "grace"})).json() == []
-        await asking.delete(where, headers={"user": "grace"})
-        found = (await asking.get("/chats", headers={"user": "ada"})).json()["chats"]
-        assert [each["title"] for each in found] == ["mine"]
-        assert (await asking.get("/chats", headers={"user": "grace"})).json()["chats"] == []
-        for user in ("", "ada/1", "Ada"):
-            assert (await asking.get("/chats", headers={"user": user})).status_code == 422
-
-
 @asynccontextmanager
 async def asking(saver: DynamoDBSaver) -> AsyncIterator[httpx.AsyncClient]:
     """Yield a client of the service for one user."""
@@ -154,6 +139,19 @@ async def asking(saver: DynamoDBSaver) -> AsyncIterator[httpx.AsyncClient]:
     headers = {"user": "ada", "content-type": "application/json"}
     async with httpx.AsyncClient(transport=transport, base_url="http://service", headers=headers) as client:
         yield client
+
+
+async def test_nobody_reaches_another_user_s_conversation(make_saver: MakeSaver) -> None:
+    async with asking(make_saver(owner_from="user_id")) as client:
+        where = f"/chats/{UUID(int=1)}"
+        await client.post(where, json={"text": "mine"})
+        assert (await client.get(where, headers={"user": "grace"})).json() == []
+        await client.delete(where, headers={"user": "grace"})
+        found = (await client.get("/chats")).json()["chats"]
+        assert [each["title"] for each in found] == ["mine"]
+        assert (await client.get("/chats", headers={"user": "grace"})).json()["chats"] == []
+        for user in ("", "ada/1", "Ada"):
+            assert (await client.get("/chats", headers={"user": user})).status_code == 422
 
 
 async def test_what_cannot_be_used_is_refused(make_saver: MakeSaver) -> None:

@@ -12,14 +12,6 @@ from langgraph.checkpoint.dynamodb.migrate.record import Record, kind_of_version
 from tests.support.checkpoints import checkpoint_of
 
 
-class Numbers:
-    """A saver that can count whole numbers only, as langgraph-checkpoint-aws's."""
-
-    def next_version(self, version: Any) -> Any:
-        """Count."""
-        return 1 if version is None else version + 1
-
-
 def record(versions: dict[str, Any], seen: dict[str, Any], values: dict[str, Any] | None = None) -> Record:
     """A record with these versions."""
     checkpoint: Any = {
@@ -42,8 +34,12 @@ def padded(version: Any) -> str:
 
 def test_versions_that_a_saver_can_count_on_from_are_left_alone() -> None:
     ours, memory = DynamoDBSaver("table"), InMemorySaver()
-    counts: list[Any] = [lambda each: ours.get_next_version(each, None), Numbers().next_version]
-    counts.append(lambda each: memory.get_next_version(each, None))
+    counts: list[Any] = [
+        lambda each: ours.get_next_version(each, None),
+        # It can count whole numbers only, as langgraph-checkpoint-aws's.
+        lambda each: 1 if each is None else each + 1,
+        lambda each: memory.get_next_version(each, None),
+    ]
     for versions, kinds in (
         ({}, [None, None, None]),
         ({"a": 3}, [None, None, str]),
