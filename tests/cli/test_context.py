@@ -1,22 +1,77 @@
-"""What every command works with: asking, printing, and stored values as people and scripts see them."""
+"""What every command works with: a table, asking, printing, and stored values as people and scripts see them."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 from typer.testing import CliRunner
 
 from langgraph.checkpoint.dynamodb._format.inert import LookingSerializer, Stored, as_json
-from langgraph.checkpoint.dynamodb._format.moments import in_epoch_seconds, stored_at
+from langgraph.checkpoint.dynamodb._format.moments import stored_at
 from langgraph.checkpoint.dynamodb.cli import CommandError
 from langgraph.checkpoint.dynamodb.cli.app import app
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext, ConnectionArguments
 from langgraph.checkpoint.dynamodb.cli.output import Output, brief, moment, readable
+from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 from tests.cli.conftest import Screen
+
+PREFIX = "LANGGRAPH_CHECKPOINTER_"
+
+
+def options_of(connection: ConnectionArguments) -> Any:
+    return connection.configuration().config
+
+
+def test_the_environment_is_enough_and_options_go_over_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(f"{PREFIX}CONFIG__TABLE_NAME", "of-the-environment")
+    monkeypatch.setenv(f"{PREFIX}CONFIG__REGION_NAME", "eu-west-1")
+    assert options_of(ConnectionArguments()).table_name == "of-the-environment"
+    found = options_of(ConnectionArguments("of-the-option"))
+    assert (found.table_name, found.region_name) == ("of-the-option", "eu-west-1")
+
+
+def test_an_option_that_cannot_be_used_is_told_from_what_it_goes_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(f"{PREFIX}CONFIG__ENDPOINT_URL", "http://localhost:1")
+    monkeypatch.setenv(f"{PREFIX}CONFIG__TTL_SECONDS", "0")
+    with pytest.raises(CheckpointerConfigurationError) as caught:
+        ConnectionArguments("a-table", "localhost:8000").configuration()
+    assert "  --endpoint-url: must begin with http:" in str(caught.value)
+    assert f"  environment variable {PREFIX}CONFIG__TTL_SECONDS: " in str(caught.value)
+
+
+def test_a_configured_backend_without_tables_is_left_aside_for_one_that_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(f"{PREFIX}TYPE", "sqlite")
+    monkeypatch.setenv(f"{PREFIX}CONFIG__DB_FILE", "agents.db")
+    assert options_of(ConnectionArguments("a-table")).table_name == "a-table"
+    with pytest.raises(CheckpointerConfigurationError, match="type sqlite is configured"):
+        ConnectionArguments().configuration()
+
+
+@pytest.mark.parametrize("text", ["checkpointer: dynamodb", "checkpointer: {type: dynamodb, config: [1]}"])
+def test_a_file_of_another_shape_is_refused_with_its_key(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "agent.yaml"
+    file.write_text(text)
+    with pytest.raises(CheckpointerConfigurationError, match=r"agent\.yaml, checkpointer"):
+        ConnectionArguments("a-table", config=file).configuration()
+
+
+def test_a_profile_makes_the_session(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    profile = tmp_path / "config"
+    profile.write_text("[profile agents]\nregion = eu-west-3\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(profile))
+    session = options_of(ConnectionArguments("a-table", profile_name="agents")).session
+    assert isinstance(session, boto3.session.Session)
+    assert session.profile_name == "agents"
 
 
 @pytest.mark.parametrize(("answer", "agrees"), [("y\n", True), ("n\n", False), ("\n", False), ("", False)])
@@ -45,12 +100,6 @@ def test_an_error_names_the_table_that_the_environment_names(monkeypatch: pytest
 
 def test_times() -> None:
     assert moment(stored_at("1ef00000-0000-6000-8000-000000000000")) == "2024-04-21 16:55:47"
-    # The first id of a thread of LangGraph.js.
-    assert moment(stored_at("1ef00000-0000-6000-ffff-000000000000")) == "2024-04-21 16:55:47"
-    assert [stored_at(each) for each in (None, "1", "00000000-0000-4000-8000-000000000000")] == [None] * 3
-    assert moment(in_epoch_seconds(0)) == "1970-01-01 00:00:00"
-    assert in_epoch_seconds(10**20) is None
-    assert in_epoch_seconds(None) is None
 
 
 # Stored values

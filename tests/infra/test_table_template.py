@@ -12,7 +12,7 @@ from langgraph.checkpoint.dynamodb._format.schema import INDEXES, TTL_ATTRIBUTE,
 from langgraph.checkpoint.dynamodb.cli.printed import parse_template
 from langgraph.checkpoint.dynamodb.version import __version__
 from tests.infra.rendering import INFRA, Node, StackRefusedError, load, render
-from tests.infra.stacks import KEY_ARN
+from tests.infra.stacks import KEY_ARN, stack_of
 
 TEMPLATE = load("table.yaml")
 
@@ -76,8 +76,13 @@ def test_table_outlives_its_stack_and_its_replacement() -> None:
 
 
 def test_customer_key_can_be_used_through_dynamodb_only() -> None:
-    stack = render(TEMPLATE, {"Encryption": "CUSTOMER", "KmsKeyArn": KEY_ARN})
-    for policy in stack.of_type("AWS::IAM::ManagedPolicy").values():
+    stacks = (
+        render(TEMPLATE, {"Encryption": "CUSTOMER", "KmsKeyArn": KEY_ARN}),
+        stack_of("tenant.yaml", KmsKeyArn=KEY_ARN),
+    )
+    policies = [each for stack in stacks for each in stack.of_type("AWS::IAM::ManagedPolicy").values()]
+    assert len(policies) == 5
+    for policy in policies:
         statement = policy["PolicyDocument"]["Statement"][-1]
         assert statement["Resource"] == KEY_ARN
         assert all(action.startswith("kms:") for action in statement["Action"])

@@ -29,7 +29,7 @@ from tests.infra.authorization import (
 )
 from tests.infra.conftest import Behind, for_table
 from tests.infra.rendering import Node
-from tests.infra.stacks import KEY_ARN, TABLE_STACK, stack_of
+from tests.infra.stacks import TABLE_STACK, stack_of
 from tests.support.checkpoints import all_items, noise
 from tests.support.conversation import config_of, converse
 from tests.support.examples import percent
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 TABLE = TABLE_STACK.outputs["TableArn"]
 
 
-def policy_of(tenant: str, **parameters: str) -> Node:
+def policy_of(tenant: str) -> Node:
     """The rendered policy of one tenant; of the empty name, that of the session tag."""
-    stack = stack_of("tenant.yaml", Tenant=tenant, **parameters)
+    stack = stack_of("tenant.yaml", Tenant=tenant)
     assert stack.exports == {"beside-TenantPolicyArn": "arn:aws:iam::123456789012:policy/beside-TenantPolicy"}
     document: Node = stack.properties("TenantPolicy")["PolicyDocument"]
     return document
@@ -319,9 +319,3 @@ def test_caller_without_tenant_is_denied_whatever_iam_makes_of_the_missing_varia
     tags = {} if tag is None else {"aws:PrincipalTag/tenant": [tag]}
     tagged = Request(request.action, request.resource, {**request.context, **tags})
     assert not is_allowed([{**document, "Statement": sure}, EVERYTHING], tagged)
-
-
-def test_customer_key_can_be_used_through_dynamodb_only() -> None:
-    statement = policy_of("tenant-a", KmsKeyArn=KEY_ARN)["Statement"][-1]
-    assert statement["Resource"] == KEY_ARN
-    assert statement["Condition"] == {"StringEquals": {"kms:ViaService": "dynamodb.us-east-1.amazonaws.com"}}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from langgraph.checkpoint.dynamodb._format.inert import LookingSerializer, Stored, labelled
+from langgraph.checkpoint.dynamodb._format.inert import LookingSerializer, Stored
 from langgraph.checkpoint.dynamodb.view.nodes import PARTS_MAX, Room, Shower
 from langgraph.checkpoint.dynamodb.view.stored_values import (
     fingerprint,
@@ -202,9 +202,3 @@ def test_messages_of_a_models_service_are_messages_too_and_cut_likewise() -> Non
 def test_what_a_serializer_of_somebodys_own_gives_is_named() -> None:
     node = shown(object())
     assert (node["kind"], node["type"]) == ("instance", "object")
-
-
-def test_keys_that_are_no_texts_have_labels_of_their_own() -> None:
-    value = {"1": "text", 1: "number", (1, 2): "pair"}
-    assert set(labelled(value)) == {"1", "1'", "(1, 2)"}
-    assert part_at(value, ["(1, 2)"]) == "pair"
