@@ -539,3 +539,21 @@ def test_a_copy_that_took_longer_than_it_is_kept_is_made_again(harness: Harness,
     harness.now += 2.2 * TTL_SECONDS
     copy.finish()
     assert harness.process().values(thread="copy") == {"x": 1}
+
+
+@pytest.mark.parametrize("is_another", [False, True], ids=["goes on", "made again"])
+def test_a_copy_that_took_long_is_seen_for_a_ttl(
+    harness: Harness, process: Process, *, is_another: bool
+) -> None:
+    """Though a root checkpoint is shown no more once it expires within a ttl."""
+    harness.run(process.put("1", {"x": 1}))
+    copying = harness.begin(harness.process(TTL_SECONDS).copy_thread("copy"))
+    copying.until(commits("1"))
+    harness.now += 2 * TTL_SECONDS
+    if is_another:
+        copying.drop()
+        harness.run(harness.process(TTL_SECONDS).copy_thread("copy"))
+    else:
+        copying.finish()
+    harness.now += TTL_SECONDS - 1
+    assert harness.process().values(thread="copy") == {"x": 1}

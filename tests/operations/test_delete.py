@@ -15,7 +15,7 @@ from langgraph.checkpoint.dynamodb._format.pricing import item_bytes, read_units
 from langgraph.checkpoint.dynamodb._operations.delete import foresee_prune, prune_thread
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, interrupted
 from tests.support.checkpoints import noise
-from tests.support.harness import THREAD, TTL_SECONDS, Harness, Process, deletes_item
+from tests.support.harness import THREAD, TTL_SECONDS, Harness, Process, deletes_item, single_effects
 
 
 def _fill(process: Process) -> None:
@@ -146,3 +146,17 @@ def test_a_prune_counts_what_readers_see(harness: Harness, process: Process) -> 
     harness.change(harness.items("C#2#")["C#2#"], expires_at={"N": str(int(harness.now))})
     harness.run(process.prune(2))
     assert harness.process().ids() == ["3", "1"]
+
+
+def test_a_deletion_that_dies_shows_no_older_state_though_a_newer_one_has_expired(
+    harness: Harness, process: Process
+) -> None:
+    for number in ("1", "2", "3"):
+        harness.run(process.put(number, {"x": number}))
+    harness.change(harness.items("C#3#")["C#3#"], expires_at={"N": str(int(harness.now))})
+    deletion = harness.begin(process.delete_thread())
+    while not deletion.done:
+        for call in reversed([*single_effects(deletion.calls)]):
+            assert harness.process().ids()[:1] in (["2"], [])
+            harness.perform(call)
+        deletion.go_on()

@@ -439,6 +439,11 @@ def sure_seconds(ttl_seconds: int) -> int:
     return ttl_seconds * SURE_PERCENT // 100
 
 
+def may_be_used(life: Life, now: float) -> bool:
+    """Tell whether what is stored in a life is kept for long enough to note a use."""
+    return life.ttl_seconds is None or (life.kept_until or 0) >= int(now) + sure_seconds(life.ttl_seconds)
+
+
 def _times(life: Life) -> dict[str, Any]:
     """Return the attributes of a thread item that tell its life, by the names of their placeholders."""
     values = {"ttl": _seconds(life.ttl_seconds or 0)}

@@ -6,7 +6,7 @@ safe. Every step may be repeated:
 1. Claim the thread item, which keeps other deletions of the thread out.
 2. Read the thread's items, make sure that the claim still holds, and choose the checkpoints to delete.
 3. Remove the link to the parent from kept checkpoints whose parent is deleted.
-4. Delete the chosen heads, the newest committed one of each namespace last; then their writes. A thread with a ttl may
+4. Delete the chosen heads, the newest that is shown of each namespace last; then their writes. A thread with a ttl may
    begin anew meanwhile, so what it has is deleted as it was read.
 5. End the thread's epoch. A put that relied on it finds out when it confirms, and starts again under the next one.
 6. Read again what is left, strongly consistent, also in namespaces that were registered since. If the claim still
@@ -391,18 +391,18 @@ def _replays_parent(storage: Storage, head: Item) -> Op[bool]:
 
 
 def _delete_heads(storage: Storage, claim: Claim, namespaces: Sequence[_Namespace]) -> Op[None]:
-    """Delete heads: in each namespace those below the newest committed one, then it and those above it one by one.
+    """Delete heads: in each namespace those below the newest that is shown, then it and those above it one by one.
 
     A deletion that dies half-way then leaves the newest state readable, or none, and never an older one. Above the
-    newest committed head there are few heads, and readers may pass over all of them. Those that are rebuilt from others
-    go before these.
+    newest that is shown there are few heads, and readers pass over all of them. Those that are rebuilt from others go
+    before these.
     """
     others: list[Item] = []
     last: list[list[Item]] = []
     for each in namespaces:
         heads = each.before.heads
         chosen = sorted(each.gone & heads.keys(), reverse=True)
-        newest = max(each.before.committed or chosen, default="")
+        newest = max(each.before.shown or chosen, default="")
         others += [heads[name] for name in chosen if name < newest]
         last.append([heads[name] for name in reversed(chosen) if name >= newest])
     rebuilt = [each for each in others if items.REBUILT_FROM in each]

@@ -27,7 +27,7 @@ from hashlib import blake2b
 from .. import protocol
 from .._format import items
 from .._format.content import open_part
-from .._format.items import Item, Life, Part, Partition, expires_before
+from .._format.items import Item, Life, Part, Partition
 from .._format.limits import ATTEMPTS_MAX, BATCH_WRITE_ITEMS_MAX, PARALLEL_REQUESTS
 from .._format.pricing import item_bytes
 from .._format.schema import ALIVE_UNTIL, PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE
@@ -186,13 +186,22 @@ def _begin(
             if found is None or (yield from _has_checkpoints(storage, target)):
                 return None
             known = Thread.parse(found)
-    if known is not None and known.is_being_copied and not known.is_pending:
+    is_begun = known is not None and known.is_being_copied and not known.is_pending
+    if known is not None and is_begun and protocol.may_be_used(known.life, now):
         # It has the ttl of who began it. Both store under one epoch, so whatever is stored last is as good.
-        ends_at = protocol.new_life(known.life.ttl_seconds, now).alive_until
-        if not expires_before(known.life.kept_until, ends_at):
-            return _CopyAttempt(CachedThread(known.epoch, known.life), is_hidden=True, has_leftovers=True)
+        return _CopyAttempt(CachedThread(known.epoch, known.life), is_hidden=True, has_leftovers=True)
+    return (yield from _begin_hidden(read, storage, source, target, found))
+
+
+def _begin_hidden(
+    read: Storage, storage: Storage, source: Partition, target: Partition, found: Item | None
+) -> Op[_CopyAttempt | None]:
+    """Begin a target without checkpoints, given its thread item; `None` if it has changed since it was read."""
+    now = storage.clock()
+    known = None if found is None else Thread.parse(found)
+    has_life = known is not None and known.is_alive(now)
     # What a life that has ended has left must never be seen: the epoch is a new one.
-    epoch = known.epoch if known is not None and known.is_alive(now) else new_epoch(storage)
+    epoch = known.epoch if known is not None and has_life else new_epoch(storage)
     life = protocol.new_life(storage.ttl_seconds, now)
     if life.kept_until is not None and known is not None:
         # What is left of the life before expires earlier.
@@ -202,12 +211,13 @@ def _begin(
         listed = yield from carried_entry(read, storage, source, target)
     change = protocol.begin_copy(found, epoch, life, listed)
     other = yield from storage.table.try_update(items.thread_key(target), change)
-    # The request may have taken effect, and its response may have been lost.
-    is_begun = other is None or (bool(other) and is_reusable(Thread.parse(other).epoch, epoch))
-    had_life = known is not None and not known.is_alive(now)
-    return (
-        _CopyAttempt(CachedThread(epoch, life), is_hidden=True, has_leftovers=had_life) if is_begun else None
-    )
+    if other is not None:
+        # The request may have taken effect, and its response may have been lost.
+        seen = Thread.parse(other) if other else None
+        if seen is None or not seen.is_being_copied or not is_reusable(seen.epoch, epoch):
+            return None
+    has_leftovers = known is not None and not has_life
+    return _CopyAttempt(CachedThread(epoch, life), is_hidden=True, has_leftovers=has_leftovers)
 
 
 def _has_checkpoints(storage: Storage, target: Partition) -> Op[bool]:
@@ -223,11 +233,12 @@ def _end(storage: Storage, target: Partition, attempt: _CopyAttempt) -> Op[bool]
     if not attempt.is_hidden:
         seen = yield from confirm_epoch(storage, target, attempt.thread.epoch)
         return is_confirmed(storage, attempt.thread, seen)
-    ttl_seconds = attempt.thread.life.ttl_seconds
-    begun, now = attempt.thread.life, protocol.new_life(ttl_seconds, storage.clock())
-    if expires_before(begun.kept_until, now.alive_until):
+    begun, now = attempt.thread.life, storage.clock()
+    if not protocol.may_be_used(begun, now):
         return False
-    change = protocol.end_copy(attempt.thread.epoch, begun, now.alive_until)
+    change = protocol.end_copy(
+        attempt.thread.epoch, begun, protocol.new_life(begun.ttl_seconds, now).alive_until
+    )
     other = yield from storage.table.try_update(items.thread_key(target), change)
     if other is None:
         return True
