@@ -40,15 +40,6 @@ from tests.support.harness import (
 BIG = noise(40_000)
 
 
-def _grow_old(harness: Harness, process: Process) -> None:
-    """Store a conversation whose newest checkpoint, the third one, names segments that expire before long."""
-    harness.run(process.put("1", {"big": BIG}))
-    for checkpoint_id, parent_id in (("2", "1"), ("3", "2")):
-        harness.now += 0.45 * TTL_SECONDS
-        harness.run(process.put(checkpoint_id, {"big": BIG}, parent_id, ()))
-    harness.now += 0.9 * TTL_SECONDS
-
-
 @pytest.mark.parametrize(
     ("values", "new"), [({"x": "new", "y": "old"}, ("x",)), ({"x": "old", "y": "old", "z": 1}, ())]
 )
@@ -93,15 +84,14 @@ def test_what_a_step_left_alone_is_not_serialized_again(is_given: bool) -> None:
     assert BIG not in dumped
 
 
-def test_a_put_that_finds_a_segment_gone_stores_the_value_again(harness: Harness, expiring: Process) -> None:
+def test_a_put_that_finds_a_segment_gone_stores_the_value_again(harness: Harness, aged: Process) -> None:
     """A process stands still before it extends what it reuses, and finds it gone."""
-    _grow_old(harness, expiring)
-    put = harness.begin(expiring.put("4", {"big": BIG}, "3", ()))
+    put = harness.begin(aged.put("4", {"big": noise(100_000)}, "3", ()))
     put.until(lambda call: call.method == "update_item")
     for segment in harness.items("S#").values():
         harness.remove(segment)
     put.finish()
-    assert harness.process().values() == {"big": BIG}
+    assert harness.process().values() == {"big": noise(100_000)}
     assert all("data" in item for item in harness.items("S#").values()), "a renewal has made an item"
 
 

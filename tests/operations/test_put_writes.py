@@ -54,19 +54,14 @@ def test_writes_reuse_nothing_that_is_remembered_under_another_epoch(harness: Ha
     assert harness.process().pending("1") == [("another task", "__error__", BIG), ("task", "big", BIG)]
 
 
-def test_writes_that_find_a_segment_gone_store_the_value_again(harness: Harness, expiring: Process) -> None:
+def test_writes_that_find_a_segment_gone_store_the_value_again(harness: Harness, aged: Process) -> None:
     """A process stands still before it extends what it reuses, and finds it gone."""
-    harness.run(expiring.put("1", {"big": BIG}))
-    for checkpoint_id, parent_id in (("2", "1"), ("3", "2")):
-        harness.now += 0.45 * TTL_SECONDS
-        harness.run(expiring.put(checkpoint_id, {"big": BIG}, parent_id, ()))
-    harness.now += 0.9 * TTL_SECONDS
-    writes = harness.begin(expiring.put_writes("3", [("big", BIG)]))
+    writes = harness.begin(aged.put_writes("3", [("big", BIG)]))
     writes.until(updates("S#"))
     for segment in harness.items("S#").values():
         harness.remove(segment)
     writes.finish()
-    harness.run(expiring.put("3", {}))
+    harness.run(aged.put("3", {}))
     assert harness.process().pending("3") == [("task", "big", BIG)]
 
 

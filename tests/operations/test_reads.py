@@ -8,7 +8,7 @@ from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._operations.reads import AncestorReader, LoadedSegments, find, open_cached
 from tests.support.checkpoints import noise
-from tests.support.harness import THREAD, Harness
+from tests.support.harness import THREAD, Harness, Process
 
 PARTITION = items.partition_of(THREAD)
 
@@ -117,3 +117,22 @@ def test_a_cycle_of_parents_has_an_end() -> None:
     newest = harness.run(AncestorReader(harness.process().storage, PARTITION).newest())
     assert newest is not None
     assert newest.checkpoint_id == "3"
+
+
+# The newest checkpoint, when others change the thread meanwhile
+
+
+def test_a_put_and_a_prune_come_between_the_requests_of_a_reader(harness: Harness, process: Process) -> None:
+    """Writes come before their head, so that the newest checkpoint's items need not be on the first page."""
+    harness.run(process.put("1", {"text": "oldest"}))
+    harness.run(process.put("2", {"text": "older"}, "1"))
+    for each in ("2", "3"):
+        harness.run(process.put_writes(each, [("text", each)]))
+    read = harness.begin(harness.process().read())
+    read.until(lambda call: call.method == "query")
+    read.go_on()
+    harness.run(process.put("3", {"text": "newest"}, "2"))
+    harness.run(harness.process().prune())
+    found = read.finish()
+    assert found is not None
+    assert found.checkpoint["channel_values"] == {"text": "newest"}

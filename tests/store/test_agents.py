@@ -1,23 +1,16 @@
-"""Agents that nobody here wrote, with saver, store and cache on one table."""
+"""Agents and tools that nobody here wrote, with saver and store on one table."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 import pytest
 from langchain.agents import create_agent
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
-from langchain_core.tools import tool
-from langgraph.graph import START, MessagesState, StateGraph
-from langgraph.prebuilt import InjectedStore
-from langgraph.types import CachePolicy
 
-from langgraph.cache.dynamodb import DynamoDBCache
-from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.store.dynamodb import DynamoDBStore
 from tests.conftest import MakeSaver
-from tools.engine import Engine
 
 
 class ScriptedModel(GenericFakeChatModel):
@@ -49,18 +42,12 @@ def results(state: dict[str, Any]) -> list[str]:
     return [str(each.content) for each in state["messages"] if isinstance(each, ToolMessage)]
 
 
-@pytest.fixture
-def saver(make_saver: MakeSaver) -> DynamoDBSaver:
-    """Give a saver on the store's table."""
-    return make_saver()
-
-
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 async def test_langmem_s_tools_remember_search_change_and_forget(
-    store: DynamoDBStore, saver: DynamoDBSaver
+    store: DynamoDBStore, make_saver: MakeSaver
 ) -> None:
     langmem = pytest.importorskip("langmem", reason="langmem is in the environment .venv only")
-    namespace = ("memories", "{user_id}")
+    namespace, saver = ("memories", "{user_id}"), make_saver()
     tools = [langmem.create_manage_memory_tool(namespace), langmem.create_search_memory_tool(namespace)]
 
     def config(user: str, thread: str) -> Any:
@@ -84,42 +71,3 @@ async def test_langmem_s_tools_remember_search_change_and_forget(
         said("Forget it"), config("ada", "4")
     )
     assert store.search(("memories", "ada")) == []
-
-
-async def test_an_agent_has_saver_store_and_cache_on_one_table(
-    engine: Engine, table_name: str, sessions: dict[str, Any], store: DynamoDBStore, saver: DynamoDBSaver
-) -> None:
-    asked: list[str] = []
-
-    @tool
-    def remember(text: str, store: Annotated[Any, InjectedStore()]) -> str:
-        """Remember a text."""
-        store.put(("memories", "ada"), text, {"text": text})
-        return "remembered"
-
-    def greet(state: MessagesState) -> dict[str, Any]:
-        asked.append(str(state["messages"][-1].content))
-        return {"messages": [AIMessage(f"You said {asked[-1]}")]}
-
-    def build(cache: DynamoDBCache[Any]) -> Any:
-        model = scripted(calling("remember", text="pizza"), AIMessage("done"))
-        builder = StateGraph(MessagesState)
-        key = CachePolicy(key_func=lambda state: str(state["messages"][-1].content))
-        builder.add_node("greet", greet, cache_policy=key)
-        builder.add_node("agent", create_agent(model, [remember]))
-        builder.add_edge(START, "greet").add_edge("greet", "agent")
-        return builder.compile(checkpointer=saver, store=store, cache=cache)
-
-    reach = {"endpoint_url": engine.endpoint_url, **sessions}
-    opened: DynamoDBCache[Any] = DynamoDBCache(table_name, **reach)
-    with opened as cache:
-        first = build(cache).invoke(said("hello"), {"configurable": {"thread_id": "1"}})
-        second = await build(cache).ainvoke(said("hello"), {"configurable": {"thread_id": "2"}})
-    # The second thread's first node comes from the cache.
-    assert asked == ["hello"]
-    assert [each.content for each in first["messages"]] == [each.content for each in second["messages"]]
-    assert results(second) == ["remembered"]
-    assert [each.key for each in store.search(("memories", "ada"))] == ["pizza"]
-    stored = await saver.aget_tuple({"configurable": {"thread_id": "2"}})
-    assert stored is not None
-    assert stored.checkpoint["channel_values"]["messages"][-1].content == "done"

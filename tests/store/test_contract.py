@@ -11,7 +11,6 @@ from contextlib import closing
 from typing import Any, cast
 
 import pytest
-from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.store.base import (
     BaseStore,
@@ -360,24 +359,6 @@ def test_list_namespaces(store: DynamoDBStore) -> None:
     assert ("a", "b", "c") in store.list_namespaces(prefix=("a", "b"))
 
 
-@pytest.mark.parametrize("serde", [None, EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")])
-def test_large_values_replace_each_other_and_leave_nothing(
-    make_store: Callable[..., DynamoDBStore], client: Any, table_name: str, serde: Any
-) -> None:
-    store = make_store(serde=serde)
-    store.put(NAMESPACE, "k", {"n": 1})
-    alone = client.scan(TableName=table_name)["Count"]
-    random_text = "".join(chr(33 + (number * number * 7919) % 90) for number in range(700_000))
-    for value in (BIG | {"random": random_text}, BIG, {"n": 2}, BIG):
-        store.put(NAMESPACE, "k", value)
-        assert got(store).value == value
-        assert store.search(NAMESPACE, filter=value)[0].value == value
-    store.put(NAMESPACE, "k", {"n": 3})
-    assert client.scan(TableName=table_name)["Count"] == alone
-    store.delete(NAMESPACE, "k")
-    assert store.get(NAMESPACE, "k") is None
-
-
 def test_a_search_that_would_read_too_much_says_so(make_store: Callable[..., DynamoDBStore]) -> None:
     store = make_store(search_bytes_max=20_000)
     store.batch([PutOp(NAMESPACE, str(number), {"text": f"{number}" * 200}) for number in range(300)])
@@ -577,10 +558,7 @@ def test_delete_namespace_leaves_nothing_but_the_register(
     assert client.scan(TableName=table_name)["Count"] == 0
 
 
-def test_an_export_is_imported_with_its_times(
-    make_store: Callable[..., DynamoDBStore], client: Any, table_name: str
-) -> None:
-    store = make_store()
+def test_an_export_is_imported_with_its_times(store: DynamoDBStore) -> None:
     store.put(NAMESPACE, "old", BIG)
     store.put(NAMESPACE, "old", BIG | {"n": 2})
     store.put(("a",), "short", {"n": 1}, ttl=60)

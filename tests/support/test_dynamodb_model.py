@@ -5,6 +5,7 @@ What it shares with DynamoDB Local is checked against DynamoDB Local, in `test_d
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,26 +21,15 @@ PARTITION: dict[str, Any] = {
 }
 
 
-class Clock:
-    """A clock that a test moves."""
-
-    def __init__(self) -> None:
-        """Start at an hour that is not zero, so that a forgotten clock shows."""
-        self.seconds = 1000.0
-
-    def __call__(self) -> float:
-        """Return the time."""
-        return self.seconds
+@pytest.fixture
+def clock() -> SimpleNamespace:
+    """Give a clock that a test moves, at an hour that is not zero, so that a forgotten clock shows."""
+    return SimpleNamespace(seconds=1000.0)
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def model(clock: Clock) -> DynamoDBModel:
-    return DynamoDBModel(table_schema(TABLE), clock)
+def model(clock: SimpleNamespace) -> DynamoDBModel:
+    return DynamoDBModel(table_schema(TABLE), lambda: float(clock.seconds))
 
 
 def key(range_key: str) -> dict[str, Any]:
@@ -119,7 +109,7 @@ def test_a_batch_leaves_unprocessed_what_it_is_told(model: DynamoDBModel) -> Non
     assert answer["UnprocessedKeys"] == {TABLE: {"Keys": [key("b")], "ConsistentRead": True}}
 
 
-def test_expired_items_stay_until_they_are_collected(model: DynamoDBModel, clock: Clock) -> None:
+def test_expired_items_stay_until_they_are_collected(model: DynamoDBModel, clock: SimpleNamespace) -> None:
     put(model, "early", expires_at={"N": "1001"})
     put(model, "late", expires_at={"N": "1002"})
     put(model, "never")
