@@ -80,33 +80,23 @@ def test_a_refusal_is_an_answer(caplog: pytest.LogCaptureFixture) -> None:
 
 # Prints which modules are loaded by making a saver, and which by its first calls.
 PROGRAM = """
-import asyncio, sys
+import sys
+
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from tests.support.operations import ask
 
 table, url, side, is_warm = sys.argv[1:]
 saver = DynamoDBSaver(table, endpoint_url=url, region_name="us-east-1")
 print(*sorted(sys.modules))
 config = {"configurable": {"thread_id": "warm", "checkpoint_ns": ""}}
-
-async def run():
-    if is_warm == "True":
-        await saver.awarm_up()
-    before = set(sys.modules)
-    await saver.aget_tuple(config)
-    await saver.aput(config, empty_checkpoint(), {"source": "loop", "step": 1}, {})
-    print(*sorted(set(sys.modules) - before))
-    await saver.aclose()
-
-if side == "async":
-    asyncio.run(run())
-else:
-    if is_warm == "True":
-        saver.warm_up()
-    before = set(sys.modules)
-    saver.get_tuple(config)
-    saver.put(config, empty_checkpoint(), {"source": "loop", "step": 1}, {})
-    print(*sorted(set(sys.modules) - before))
+if is_warm == "True":
+    ask(side, saver, "warm_up")
+before = set(sys.modules)
+ask(side, saver, "get_tuple", config)
+ask(side, saver, "put", config, empty_checkpoint(), {"source": "loop", "step": 1}, {})
+print(*sorted(set(sys.modules) - before))
+saver.close()
 """
 LIBRARIES = {"aiobotocore", "aiohttp", "boto3", "botocore"}
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from typing import Any
 
 import pytest
@@ -58,20 +58,17 @@ batches = st.lists(st.lists(puts | gets | searches | lists, min_size=1, max_size
 @pytest.fixture
 def others() -> Iterator[Callable[[str], BaseStore]]:
     """Give a function that opens a new store of LangGraph's, by its name."""
-    connections: list[sqlite3.Connection] = []
+    with ExitStack() as opened:
 
-    def make(name: str) -> BaseStore:
-        if name == "memory":
-            return InMemoryStore()
-        connections.append(sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None))
-        store = SqliteStore(connections[-1])
-        store.setup()
-        return store
+        def make(name: str) -> BaseStore:
+            if name == "memory":
+                return InMemoryStore()
+            connection = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
+            store = SqliteStore(opened.enter_context(closing(connection)))
+            store.setup()
+            return store
 
-    yield make
-    for each in connections:
-        with closing(each):
-            pass
+        yield make
 
 
 def seen(batch: list[Any], results: Any, name: str) -> list[Any]:
