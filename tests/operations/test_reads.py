@@ -119,7 +119,13 @@ def test_a_cycle_of_parents_has_an_end() -> None:
     assert newest.checkpoint_id == "3"
 
 
-# The newest checkpoint, when others change the thread meanwhile
+# The newest checkpoint
+
+
+def test_an_empty_checkpoint_id_means_the_newest(harness: Harness) -> None:
+    harness.run(harness.process().put("2", {"x": 2}, ""))
+    assert harness.process().values("") == {"x": 2}
+    assert harness.process().found("2").parent_config is None
 
 
 def test_a_put_and_a_prune_come_between_the_requests_of_a_reader(harness: Harness, process: Process) -> None:

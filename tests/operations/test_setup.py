@@ -15,6 +15,7 @@ from langgraph.checkpoint.dynamodb._operations.setup import differences, setup
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from tests.support.checkpoints import store, stored_values, thread_config
+from tests.support.harness import Run, Stage
 from tests.support.operations import Side, ask, both_sides
 from tests.support.other_tables import OTHER_NAMES, OTHER_TYPES, new_table_name, schema_of, without_indexes
 
@@ -45,20 +46,22 @@ ACTIVE = _table("ACTIVE")
 ENABLED = _expiry("ENABLED", AttributeName=TTL_ATTRIBUTE)
 
 
+class _Scripted(Stage):
+    """Answers by method; the last of a method's answers stays."""
+
+    now = 0.0
+
+    def __init__(self, answers: Answers) -> None:
+        self._left = {method: list(some) for method, some in answers.items()}
+
+    def answer(self, call: Call) -> Any:
+        several = self._left[call.method]
+        return several.pop(0) if len(several) > 1 else several[0]
+
+
 def _set_up(answers: Answers) -> list[Call]:
-    """Run it on answers by method, of which the last one stays; return its requests."""
-    left = {method: list(some) for method, some in answers.items()}
-    operation, calls = setup(Table(NAME)), list[Call]()
-    try:
-        steps = next(operation)
-        while True:
-            [call] = steps
-            assert isinstance(call, Call)
-            calls.append(call)
-            several = left[call.method]
-            steps = operation.send([several.pop(0) if len(several) > 1 else several[0]])
-    except StopIteration:
-        return calls
+    """Run it on answers; return its requests."""
+    return Run(_Scripted(answers), setup(Table(NAME))).trace()
 
 
 def _methods(calls: Sequence[Call]) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import boto3
@@ -12,6 +11,7 @@ from botocore.exceptions import ClientError
 from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, DynamoDBSaver
 from langgraph.checkpoint.dynamodb._runtime.failures import account_remedy, is_transient, located, locating
 from tests.support.checkpoints import thread_config
+from tests.support.operations import Side, ask, both_sides
 
 DENIED = {"Error": {"Code": "AccessDeniedException", "Message": "no"}}
 MISSING = {"Error": {"Code": "ResourceNotFoundException", "Message": "none"}}
@@ -30,12 +30,10 @@ def _refused(answer: Any, monkeypatch: pytest.MonkeyPatch) -> DynamoDBSaver:
 
 
 @pytest.mark.parametrize("answer", [DENIED, MISSING], ids=["denied", "missing"])
-def test_an_error_names_the_region(answer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    saver = _refused(answer, monkeypatch)
+@both_sides
+def test_an_error_names_the_region(answer: Any, monkeypatch: pytest.MonkeyPatch, side: Side) -> None:
     with pytest.raises(CheckpointerConfigurationError, match=r"table threads in eu-west-3"):
-        saver.get_tuple(thread_config())
-    with pytest.raises(CheckpointerConfigurationError, match=r"table threads in eu-west-3"):
-        asyncio.run(saver.aget_tuple(thread_config()))
+        ask(side, _refused(answer, monkeypatch), "get_tuple", thread_config())
 
 
 def test_an_index_that_is_being_built_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

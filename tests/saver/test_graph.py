@@ -29,17 +29,6 @@ async def a_tool_loop_over_two_turns_in_two_processes(session: Session) -> None:
     await session.look()
 
 
-async def a_static_breakpoint_before_each_tool(session: Session) -> None:
-    await session.invoke(_question(1))
-    for _ in range(2):
-        assert (await session.state()).next == ("tools",)
-        await session.look()
-        session.reopen()
-        await session.invoke(None)
-    assert (await session.state()).next == ()
-    await session.look()
-
-
 async def a_copy_of_the_newest_checkpoint_after_a_breakpoint(session: Session) -> None:
     """The loop changes the versions of the checkpoint that it resumed from in place."""
     await session.invoke(_question(1))
@@ -52,7 +41,7 @@ async def a_copy_of_the_newest_checkpoint_after_a_breakpoint(session: Session) -
 
 
 def _with_breakpoints_everywhere(saver: graphs.Saver) -> graphs.Graph:
-    graph = graphs.agent_with_breakpoint(saver)
+    graph = graphs.agent(saver)
     graph.interrupt_before_nodes = ["model", "tools"]
     return graph
 
@@ -70,21 +59,11 @@ async def nested_subgraphs_in_their_namespaces(session: Session) -> None:
     assert depths == {0, 1}, "a namespace of each depth is stored"
 
 
-async def an_empty_checkpoint_id_that_means_the_newest(session: Session) -> None:
-    await session.invoke(_question(1))
-    session.config = {"configurable": {"thread_id": "thread", "checkpoint_id": ""}}
-    session.reopen()
-    await session.invoke(_question(2))
-    await session.look()
-
-
 GRAPHS = [
     (a_tool_loop_over_two_turns_in_two_processes, graphs.agent),
-    (a_static_breakpoint_before_each_tool, graphs.agent_with_breakpoint),
     (a_copy_of_the_newest_checkpoint_after_a_breakpoint, _with_breakpoints_everywhere),
     (nested_subgraphs_in_their_namespaces, graphs.subgraphs(None)),
     pytest.param(nested_subgraphs_in_their_namespaces, graphs.subgraphs(True), id="subgraphs_per_thread"),
-    (an_empty_checkpoint_id_that_means_the_newest, graphs.agent),
 ]
 
 

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from langgraph.store.dynamodb import DynamoDBStore, Vector
+from langgraph.store.dynamodb.resources import StoreStorage
 from tests.conftest import Closed
+from tests.support.harness import Harness
 from tests.support.traffic import Traffic
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -55,6 +57,13 @@ class DictEngine:
             if each.namespace[: len(namespace)] == namespace
         ]
         return sorted(scored, key=lambda each: -each[1])[:limit]
+
+
+def storage_of(harness: Harness, ahead_seconds: float = 0.0) -> StoreStorage:
+    """The storage of a process that remembers nothing, and whose clock may be ahead."""
+    base = harness.process().storage
+    clock = base.clock if not ahead_seconds else lambda: harness.now + ahead_seconds
+    return StoreStorage(codec=base.codec, table=base.table, clock=clock, rng=base.rng)
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
 
 from langgraph.store.dynamodb.batch import Batch, run_batch
-from langgraph.store.dynamodb.resources import StoreStorage
+from tests.store.conftest import storage_of
 from tests.support.harness import Harness
 
 labels = st.sampled_from(["a", "b", "c:d", "é", "a_b", "x"])
@@ -103,8 +103,7 @@ def test_batches_give_the_same(
     others: Callable[[str], BaseStore], name: str, batches: list[list[Any]]
 ) -> None:
     harness = Harness()
-    process = harness.process().storage
-    storage = StoreStorage(codec=process.codec, table=process.table, clock=process.clock, rng=process.rng)
+    storage = storage_of(harness)
 
     def run(batch: list[Any]) -> Any:
         return harness.run(run_batch(storage, None, Batch(None, batch))).results

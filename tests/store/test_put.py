@@ -12,7 +12,7 @@ from langgraph.store.dynamodb.batch import ttl_seconds
 from langgraph.store.dynamodb.keys import address_of
 from langgraph.store.dynamodb.memory_items import expiry, pack_value
 from langgraph.store.dynamodb.put import NewMemory, put
-from langgraph.store.dynamodb.resources import StoreStorage
+from tests.store.conftest import storage_of
 from tests.support.checkpoints import noise
 from tests.support.harness import Harness
 
@@ -21,12 +21,8 @@ ADDRESS = address_of(("memories", "ada"), "food")
 
 def put_in(harness: Harness, size: int, ahead_seconds: float = 0.0) -> Op[Any]:
     """The operation that stores a value of so many bytes, by a clock that is ahead."""
-    base = harness.process().storage
-    storage = StoreStorage(
-        codec=base.codec, table=base.table, clock=lambda: harness.now + ahead_seconds, rng=base.rng
-    )
-    value = {"text": noise(size).hex()}
-    return put(storage, NewMemory(ADDRESS, value), pack_value(base.codec, value, "the value"))
+    storage, value = storage_of(harness, ahead_seconds), {"text": noise(size).hex()}
+    return put(storage, NewMemory(ADDRESS, value), pack_value(storage.codec, value, "the value"))
 
 
 def _uploads(call: Call) -> bool:

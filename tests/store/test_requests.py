@@ -14,14 +14,9 @@ from langgraph.store.dynamodb.memory_items import Expected
 from langgraph.store.dynamodb.partitions import narrower, stay_registered, unregister
 from langgraph.store.dynamodb.put import NewMemory, Times, put_all
 from langgraph.store.dynamodb.reads import get, in_microseconds, moment, renew
-from langgraph.store.dynamodb.resources import StoreStorage
+from tests.store.conftest import storage_of
 from tests.support.checkpoints import noise
 from tests.support.harness import Harness
-
-
-def _storage(harness: Harness) -> StoreStorage:
-    base = harness.process().storage
-    return StoreStorage(codec=base.codec, table=base.table, clock=base.clock, rng=base.rng)
 
 
 def _at(*labels: str) -> Address:
@@ -29,7 +24,7 @@ def _at(*labels: str) -> Address:
 
 
 def _put(harness: Harness, address: Address, value: dict[str, Any] | None, **options: Any) -> Any:
-    [outcome] = harness.run(put_all(_storage(harness), [NewMemory(address, value, **options)], [[]]))
+    [outcome] = harness.run(put_all(storage_of(harness), [NewMemory(address, value, **options)], [[]]))
     return outcome
 
 
@@ -59,7 +54,7 @@ def _entry(harness: Harness) -> Any:
 
 
 def test_a_partition_is_registered_until_nothing_lives_in_it(harness: Harness) -> None:
-    pk, storage = _at("z", "b", "6").pk, _storage(harness)
+    pk, storage = _at("z", "b", "6").pk, storage_of(harness)
     storage.registered[pk] = harness.now
     harness.run(unregister(storage, pk, harness.now))
     assert _entry(harness) is not None
@@ -101,7 +96,7 @@ def test_a_put_stores_over_what_it_expects(
     for value in large:
         assert (_put(harness, address, value, expected=expected, times=times) is not None) == is_stored
         times = times and Times(1, times.updated_us + 1, None)
-        [loaded] = harness.run(get(_storage(harness), [address]))
+        [loaded] = harness.run(get(storage_of(harness), [address]))
         assert loaded is not None
         assert loaded.value["n"] == (value["n"] if is_stored else 1)
     # No segments are left of what was replaced, or not stored.
@@ -110,7 +105,7 @@ def test_a_put_stores_over_what_it_expects(
     for kept in ({"expected": Expected(loaded.memory.revision)}, {}):
         assert _put(harness, address, {"n": 2} if kept else None, **kept) is not None
     assert not [each for each in harness.model.items() if each["SK"]["S"].startswith("S#")]
-    assert harness.run(get(_storage(harness), [address])) == [None]
+    assert harness.run(get(storage_of(harness), [address])) == [None]
     assert _put(harness, address, {}, expected=Expected(None)) is not None
 
 
@@ -125,7 +120,7 @@ def test_a_memory_is_renewed_once_a_tenth_of_its_ttl_has_gone(harness: Harness) 
         return ends["M#"] - begun, ends["S#"] - begun
 
     def read() -> None:
-        storage = _storage(harness)
+        storage = storage_of(harness)
         [loaded] = harness.run(get(storage, [address]))
         assert loaded is not None
         harness.run(renew(storage, [loaded.memory]))
@@ -141,7 +136,7 @@ def test_a_memory_is_renewed_once_a_tenth_of_its_ttl_has_gone(harness: Harness) 
         read()
         assert expiries() == ends
     harness.now = begun + 3050
-    assert harness.run(get(_storage(harness), [address])) == [None]
+    assert harness.run(get(storage_of(harness), [address])) == [None]
 
 
 def test_times_are_microseconds_of_the_epoch() -> None:
@@ -158,4 +153,4 @@ def test_a_memory_that_lost_its_segments_is_damage(harness: Harness) -> None:
     with pytest.raises(
         CheckpointCorruptionError, match=r"^item PK='a/b/%M#' .* segments that it needs are not in"
     ):
-        harness.run(get(_storage(harness), [address]))
+        harness.run(get(storage_of(harness), [address]))

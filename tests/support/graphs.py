@@ -65,13 +65,6 @@ def agent(saver: Saver) -> Graph:
     return graph.compile(checkpointer=saver)
 
 
-def agent_with_breakpoint(saver: Saver) -> Graph:
-    """Build the same agent, which stops before each tool call."""
-    graph = agent(saver)
-    graph.interrupt_before_nodes = ["tools"]
-    return graph
-
-
 class Log(TypedDict, total=False):
     """A log that branches append to, and a number that only some steps change."""
 

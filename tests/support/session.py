@@ -97,19 +97,19 @@ class Session:
         found: StateSnapshot = await self._call("get_state", config or self.config, subgraphs=True)
         return found
 
+    async def _all(self, owner: Any, method: str, config: RunnableConfig) -> list[Any]:
+        """Call a method of the graph or of the saver that lists, or its async one, and read all."""
+        if self._side == "sync":
+            return list(getattr(owner, method)(config))
+        return [each async for each in getattr(owner, f"a{method}")(config)]
+
     async def history(self) -> list[StateSnapshot]:
         """Read the history, newest first."""
-        if self._side == "sync":
-            return list(self.graph.get_state_history(self.config))
-        return [each async for each in self.graph.aget_state_history(self.config)]
+        return await self._all(self.graph, "get_state_history", self.config)
 
     async def stored(self) -> list[CheckpointTuple]:
         """Read every checkpoint of every namespace, by id."""
-        thread: RunnableConfig = {"configurable": {"thread_id": "thread"}}
-        if self._side == "sync":
-            found = list(self.saver.list(thread))
-        else:
-            found = [each async for each in self.saver.alist(thread)]
+        found = await self._all(self.saver, "list", {"configurable": {"thread_id": "thread"}})
         # InMemorySaver lists one namespace after the other.
         return sorted(found, key=lambda each: each.checkpoint["id"])
 
