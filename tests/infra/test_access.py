@@ -146,9 +146,9 @@ API_LOGS = (
 )
 
 
-def in_account(service: str, name: str, region: str = REGION, account: str = ACCOUNT_ID) -> str:
+def in_account(service: str, name: str, region: str = REGION) -> str:
     """The ARN of something."""
-    return f"arn:aws:{service}:{region}:{account}:{name}"
+    return f"arn:aws:{service}:{region}:{ACCOUNT_ID}:{name}"
 
 
 def in_iam(name: str) -> str:

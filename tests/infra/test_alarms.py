@@ -12,11 +12,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError
 from langgraph.checkpoint.dynamodb._format.schema import INDEXES
 from langgraph.checkpoint.dynamodb.observe import EmbeddedMetrics, Event
-from tests.infra.authorization import Gate, actions_of
-from tests.infra.conftest import Behind
+from tests.infra.authorization import actions_of
 from tests.infra.rendering import INFRA, Node, Stack
 from tests.infra.stacks import GATEWAYS, TABLE_STACK, stack_of
 
@@ -204,16 +202,6 @@ def test_operations_that_are_refused_ring() -> None:
     # One failure of a quiet night does not.
     assert expression == "IF(errors >= 5, 100 * errors / operations, 0)"
     assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("GreaterThanOrEqualToThreshold", "5")
-
-
-@pytest.mark.engines("dynamodb-local")
-def test_a_saver_that_lost_its_rights_writes_errors(behind: Behind) -> None:
-    lines: list[str] = []
-    saver = behind(Gate([]), on_event=EmbeddedMetrics(write=lines.append))
-    with pytest.raises(CheckpointerConfigurationError, match="was denied"):
-        saver.get_tuple({"configurable": {"thread_id": "thread"}})
-    [line] = map(json.loads, lines)
-    assert (line["Errors"], line["outcome"]) == (1, "error")
 
 
 SEARCH = re.compile(

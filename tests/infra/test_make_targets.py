@@ -125,21 +125,23 @@ def test_what_make_deploys_is_tagged_and_imports_from_the_tables_stack(
         assert "TableStackName=green" in found[f"blue{stacks[0]}"]["--parameter-overrides"]
 
 
-GIVEN = {"langgraph-checkpoints": "TableName=blue", "langgraph-checkpoints-gateway-ecs": "VpcId=vpc-1"}
-PROTECTED = [
-    (["deploy"], "langgraph-checkpoints", "PARAMETERS"),
-    (["deploy-gateway-ecs"], "langgraph-checkpoints-gateway-ecs", "GATEWAY_PARAMETERS"),
-]
+each_protected = pytest.mark.parametrize(
+    ("target", "given", "stack"),
+    [
+        ("deploy", "PARAMETERS=TableName=blue", "langgraph-checkpoints"),
+        ("deploy-gateway-ecs", "GATEWAY_PARAMETERS=VpcId=vpc-1", "langgraph-checkpoints-gateway-ecs"),
+    ],
+)
 
 
-@pytest.mark.parametrize(("words", "stack", "variable"), PROTECTED)
+@each_protected
 @pytest.mark.parametrize("own", ["", " DeletionProtection=false"])
 def test_protection_comes_after_the_creation(
-    make: Make, words: list[str], stack: str, variable: str, own: str
+    make: Make, target: str, given: str, stack: str, own: str
 ) -> None:
     """Else nothing could take back a creation that failed; and whoever wants none gets none."""
     answers = {f"describe-stacks --stack-name {stack} ": "An error occurred: does not exist"}
-    _, commands = make(*words, f"{variable}={GIVEN[stack]}{own}", answers=answers)
+    _, commands = make(target, f"{given}{own}", answers=answers)
     first, second = (
         dict(word.split("=", 1) for word in options(command)["--parameter-overrides"])
         for command in commands
@@ -149,15 +151,14 @@ def test_protection_comes_after_the_creation(
     assert second["DeletionProtection"] == ("false" if own else "true")
 
 
-@pytest.mark.parametrize(("words", "stack", "variable"), PROTECTED)
+@each_protected
 def test_the_next_run_repairs_what_an_interrupted_one_left(
-    make: Make, words: list[str], stack: str, variable: str
+    make: Make, target: str, given: str, stack: str
 ) -> None:
     """Whether it created nothing, did not wait, or created the stack and protected nothing."""
-    words = [*words, f"{variable}={GIVEN[stack]}"]
     absent = {f"describe-stacks --stack-name {stack} ": "An error occurred: does not exist"}
     failing = {"overrides DeletionProtection=true": "An error occurred: Rate exceeded"}
-    _, before = make(*words, answers={**absent, **failing}, status=2)
+    _, before = make(target, given, answers={**absent, **failing}, status=2)
     for state, first in {
         "CREATE_COMPLETE": None,
         "UPDATE_COMPLETE": None,
@@ -165,7 +166,7 @@ def test_the_next_run_repairs_what_an_interrupted_one_left(
         "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS": "wait stack-update-complete",
         "REVIEW_IN_PROGRESS": "deploy",
     }.items():
-        _, commands = make(*words, answers={f"describe-stacks --stack-name {stack} ": state})
+        _, commands = make(target, given, answers={f"describe-stacks --stack-name {stack} ": state})
         own = [" ".join(each[1:]) for each in commands[len(before) :] if stack in each]
         done = [each for each in own if each.startswith(("deploy", "wait"))]
         assert "--parameter-overrides DeletionProtection=true" in done.pop()
@@ -174,13 +175,13 @@ def test_the_next_run_repairs_what_an_interrupted_one_left(
         before = commands
 
 
-@pytest.mark.parametrize(("words", "stack", "variable"), PROTECTED)
+@each_protected
 def test_a_stack_that_cannot_be_looked_at_is_not_taken_for_a_new_one(
-    make: Make, words: list[str], stack: str, variable: str
+    make: Make, target: str, given: str, stack: str
 ) -> None:
     """Or one failed question would switch the protection of a table in use off and on."""
     answers = {f"describe-stacks --stack-name {stack} ": "An error occurred (Throttling): Rate exceeded"}
-    output, commands = make(*words, f"{variable}={GIVEN[stack]}", status=2, answers=answers)
+    output, commands = make(target, given, status=2, answers=answers)
     assert "Rate exceeded" in output
     assert not [each for each in commands if each[1] == "deploy"]
 

@@ -78,7 +78,8 @@ def test_the_end_of_an_operation() -> None:
 def test_a_deletion_counts_when_it_begins_and_if_it_fails(outcome: Any, failed: int) -> None:
     began = _written(Event(operation="prune", outcome="began", requests=1))
     assert _series(began)["service"] == ["DeletionsBegan"]
-    assert _written(Event(operation="prune", outcome=outcome))["DeletionsFailed"] == failed
+    ended = _written(Event(operation="prune", outcome=outcome))
+    assert (ended["DeletionsFailed"], ended["Errors"]) == (failed, outcome == "error")
 
 
 def test_names_are_those_of_powertools(monkeypatch: pytest.MonkeyPatch) -> None:

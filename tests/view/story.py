@@ -129,9 +129,9 @@ def _tools(state: Journey) -> list[str]:
     return ["find_flight", "find_hotel"] if isinstance(last, AIMessage) and last.tool_calls else [END]
 
 
-def tell_journey(saver: Saver, thread_id: str = JOURNEY) -> None:
+def tell_journey(saver: Saver) -> None:
     """Store the journey: a task fails and is tried again, a human answers, and goes back to earlier steps twice."""
-    graph, config = journey(saver, [FAILURE]), _config(thread_id, RUN_ID)
+    graph, config = journey(saver, [FAILURE]), _config(JOURNEY, RUN_ID)
     with contextlib.suppress(ConnectionError):
         graph.invoke({"messages": [HumanMessage(QUESTION)]}, config)
     graph.invoke(None, config)
