@@ -49,12 +49,16 @@ DESCRIPTION = {
 }
 
 PROTECTED = {"Table": DESCRIPTION | {"DeletionProtectionEnabled": True}}
+CREATING = {"Table": DESCRIPTION | {"TableStatus": "CREATING"}}
 
 
-def refused(code: str, *, date: float | None = None) -> ClientError:
+def refused(code: str = "AccessDeniedException", *, date: float | None = None) -> ClientError:
     headers = {} if date is None else {"date": email.utils.formatdate(date, usegmt=True)}
     metadata: Any = {"HTTPStatusCode": 400, "HTTPHeaders": headers}
     return ClientError({"Error": {"Code": code, "Message": code}, "ResponseMetadata": metadata}, "Any")
+
+
+DENIED, INVALID = refused(), refused("ValidationException")
 
 
 def answering(answer: Any) -> Callable[..., Any]:
@@ -219,23 +223,13 @@ def test_a_tenants_rights_are_tried_in_a_thread_of_its_own(
 @pytest.mark.parametrize(
     ("check", "answers", "verdict", "says"),
     [
-        ("table", {"describe_table": refused("AccessDeniedException")}, "unknown", "not allowed"),
-        (
-            "table",
-            {"describe_table": {"Table": DESCRIPTION | {"TableStatus": "CREATING"}}},
-            "problem",
-            "CREATING",
-        ),
+        ("table", {"describe_table": DENIED}, "unknown", "not allowed"),
+        ("table", {"describe_table": CREATING}, "problem", "CREATING"),
         ("schema", {}, "ok", "those of the template"),
         ("expiry", {}, "warning", "off"),
         ("expiry", {"ttl": 60}, "problem", "off"),
-        ("expiry", {"describe_time_to_live": refused("AccessDeniedException")}, "unknown", "may not"),
-        (
-            "expiry",
-            {"describe_time_to_live": refused("ValidationException")},
-            "problem",
-            "ValidationException",
-        ),
+        ("expiry", {"describe_time_to_live": DENIED}, "unknown", "may not"),
+        ("expiry", {"describe_time_to_live": INVALID}, "problem", "ValidationException"),
         ("recovery", {"describe_table": PROTECTED}, "ok", "protection is on, point-in-time recovery enabled"),
         ("recovery", {}, "warning", "protection is off, point-in-time recovery enabled"),
         (
@@ -246,19 +240,14 @@ def test_a_tenants_rights_are_tried_in_a_thread_of_its_own(
         ),
         (
             "recovery",
-            {"describe_table": PROTECTED, "describe_continuous_backups": refused("AccessDeniedException")},
+            {"describe_table": PROTECTED, "describe_continuous_backups": DENIED},
             "unknown",
             "recovery unknown",
         ),
         ("clock", {}, "unknown", "no response"),
-        ("clock", {"get_item": refused("AccessDeniedException", date=1_000_002.0)}, "ok", "2 s behind"),
-        ("clock", {"get_item": refused("AccessDeniedException", date=999_940.0)}, "warning", "60 s ahead of"),
-        (
-            "clock",
-            {"get_item": refused("AccessDeniedException", date=999_000.0)},
-            "problem",
-            "1000 s ahead of",
-        ),
+        ("clock", {"get_item": refused(date=1_000_002.0)}, "ok", "2 s behind"),
+        ("clock", {"get_item": refused(date=999_940.0)}, "warning", "60 s ahead of"),
+        ("clock", {"get_item": refused(date=999_000.0)}, "problem", "1000 s ahead of"),
         ("table", {"describe_table": refused("ThrottlingException")}, "problem", "ThrottlingException"),
     ],
 )

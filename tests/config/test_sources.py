@@ -17,6 +17,7 @@ SAME: dict[str, Any] = {
     "type": "dynamodb",
     "config": {"table_name": "threads", "ttl_seconds": 60, "serde": {"pickle_fallback": True}},
 }
+EXPECTED = CheckpointerConfig(**SAME)
 
 
 def _file(folder: Path, name: str, text: str) -> Path:
@@ -31,16 +32,8 @@ def _error(source: Any) -> str:
     return str(caught.value)
 
 
-@pytest.fixture
-def expected() -> CheckpointerConfig:
-    """Give what every source says."""
-    return CheckpointerConfig(**SAME)
-
-
 @pytest.mark.parametrize("ending", ["yaml", "yml", "YAML"])
-def test_a_yaml_file_may_have_anything_else(
-    tmp_path: Path, ending: str, expected: CheckpointerConfig
-) -> None:
+def test_a_yaml_file_may_have_anything_else(tmp_path: Path, ending: str) -> None:
     text = """
         name: agent
         state_type: !python/object:somebody.Else {a: "${NOT_OURS}"}
@@ -52,11 +45,11 @@ def test_a_yaml_file_may_have_anything_else(
             table_name: threads
             serde: {pickle_fallback: true}
         """
-    assert CheckpointerConfig.load(_file(tmp_path, f"agent.{ending}", text)) == expected
-    assert CheckpointerConfig.load(str(tmp_path / f"agent.{ending}")) == expected
+    assert CheckpointerConfig.load(_file(tmp_path, f"agent.{ending}", text)) == EXPECTED
+    assert CheckpointerConfig.load(str(tmp_path / f"agent.{ending}")) == EXPECTED
 
 
-def test_the_environment(monkeypatch: pytest.MonkeyPatch, expected: CheckpointerConfig) -> None:
+def test_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, text in {
         "TYPE": "dynamodb",
         "CONFIG__TABLE_NAME": "${A_NAME}s",
@@ -67,26 +60,26 @@ def test_the_environment(monkeypatch: pytest.MonkeyPatch, expected: Checkpointer
     monkeypatch.setenv("A_NAME", "thread")
     # LangGraph's Agent Server has variables of such names as well.
     monkeypatch.setenv(PREFIX + "POSTGRES_POOL_MIN_SIZE", "3")
-    assert CheckpointerConfig.load() == expected
+    assert CheckpointerConfig.load() == EXPECTED
 
 
-def test_a_dict_is_a_section_or_a_file(expected: CheckpointerConfig) -> None:
-    assert CheckpointerConfig.load(SAME) == expected
-    assert CheckpointerConfig.load({"name": "agent", "checkpointer": SAME}) == expected
-    assert CheckpointerConfig.model_validate(SAME) == expected
-    assert CheckpointerConfig.load(expected) is expected
-    assert CheckpointerConfig.model_validate(expected) is expected
+def test_a_dict_is_a_section_or_a_file() -> None:
+    assert CheckpointerConfig.load(SAME) == EXPECTED
+    assert CheckpointerConfig.load({"name": "agent", "checkpointer": SAME}) == EXPECTED
+    assert CheckpointerConfig.model_validate(SAME) == EXPECTED
+    assert CheckpointerConfig.load(EXPECTED) is EXPECTED
+    assert CheckpointerConfig.model_validate(EXPECTED) is EXPECTED
 
 
 def test_a_section_of_a_dict_is_recognized_though_it_is_misspelled() -> None:
     assert "did you mean it by `checkpointers:`?" in _error({"checkpointers": SAME, "name": "agent"})
 
 
-def test_a_configuration_is_a_value(expected: CheckpointerConfig) -> None:
+def test_a_configuration_is_a_value() -> None:
     other = CheckpointerConfig(type="sqlite", config={"db_file": "x"})
-    assert other != expected
-    assert copy.deepcopy(expected) == expected
-    assert pickle.loads(pickle.dumps(expected)) == expected  # noqa: S301  # Our own.
+    assert other != EXPECTED
+    assert copy.deepcopy(EXPECTED) == EXPECTED
+    assert pickle.loads(pickle.dumps(EXPECTED)) == EXPECTED  # noqa: S301  # Our own.
     assert CheckpointerConfig() == CheckpointerConfig(type="memory", config=None)
 
 
