@@ -419,8 +419,10 @@ OF_OTHERS = [
          "absent created-before not-created"),
     Case("delete_untouched", lambda: protocol.delete_untouched({}), {"created_at": None}, None,
          "created-before"),
-    Case("register", lambda: protocol.register(None), {}, {}, "", is_put=True),
-    Case("register", lambda: protocol.register(NOW + 500), {}, {}, "ends-after endless", is_put=True),
+    Case("register", lambda: protocol.register(b"om", None), {"registered": b"old"},
+         {"registered": b"registered"}, "registered-again", is_put=True),
+    Case("register", lambda: protocol.register(b"om", NOW + 500), {"registered": b"old"},
+         {"registered": b"registered"}, "registered-again ends-after endless", is_put=True),
     Case("register_again", lambda: protocol.register_again(NOW + 501, b"again"), {},
          {"expires_at": NOW + 501, "registered": b"again"}, "absent ends-after endless"),
     Case("unregister", lambda: protocol.unregister(typed(STORED)), {}, None,
@@ -551,6 +553,18 @@ def test_a_deletion_reads_a_thread_whose_life_is_damaged() -> None:
     assert (found.epoch, found.claim, found.has_ttl, found.expires_at) == (b"epoch", MINE, True, None)
     assert not Thread.parse_for_deletion(typed({**HELD, "ttl_seconds": None})).has_ttl
     assert Thread.parse_for_deletion(typed(HELD)).expires_at == KEPT + WEEK
+
+
+def test_the_tokens_of_a_marker_rise() -> None:
+    first = protocol.registration(NOW, b"\xff\xff")
+    assert protocol.registration(NOW + 0.001, bytes(2), first) == protocol.registration(NOW + 0.001, bytes(2))
+    assert len(first) == len(protocol.registration(NOW + 0.001, bytes(2))) == 8
+    assert first < protocol.registration(NOW + 0.001, bytes(2))
+    # A clock may be behind, and the random bytes lower or the same.
+    for now, random_bytes in ((NOW - 15, b"\xff\xff"), (NOW, bytes(2)), (NOW, b"\xff\xff")):
+        assert (
+            first < protocol.registration(now, random_bytes, first) < protocol.registration(NOW + 1, bytes(2))
+        )
 
 
 def test_an_epoch_ends_once() -> None:

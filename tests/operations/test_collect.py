@@ -372,3 +372,24 @@ def test_what_was_settled_is_not_of_a_life_that_begins_anew(harness: Harness) ->
     harness.now += TTL_SECONDS + 1
     harness.run(harness.process(TTL_SECONDS).put("5", {"x": 1}))
     assert harness.process().ids() == ["5"]
+
+
+def test_a_registration_that_arrives_twice_lets_no_deletion_forget_a_namespace(
+    harness: Harness, process: Process
+) -> None:
+    """It brings back the marker that the deletion has read, after another put has registered the namespace."""
+    harness.run(process.put("9", {"x": 9}))
+    first = harness.begin(process.put("1", {"x": 1}, namespace="inner", run_id="gone"))
+    registers = first.until(lambda call: call.method == "put_item" and "N#inner" in str(call.params))
+    first.finish()
+    deletion = harness.begin(harness.process().delete_for_runs("gone"))
+    deletion.until(deletes_item("N#inner"))
+    other = harness.begin(harness.process().put("2", {"x": 2}, namespace="inner"))
+    other.until(commits("2"))
+    for each in registers:
+        harness.answer(each)
+    deletion.finish()
+    other.finish()
+    assert harness.process().values(namespace="inner") == {"x": 2}
+    harness.run(harness.process().delete_thread())
+    assert harness.model.items() == []

@@ -96,9 +96,7 @@ def test_a_namespace_that_others_register_for_longer_again_and_again(harness: Ha
     ttls = count(2000)
 
     def disturb() -> None:
-        marker = items.namespace_item(
-            items.partition_of("t", "inner"), harness.process().storage.rng, None, None
-        )
+        marker = items.namespace_item(items.partition_of("t", "inner"), b"token", None, None)
         harness.change(marker, **{TTL_ATTRIBUTE: {"N": str(int(harness.now) + 1000 * next(ttls))}})
 
     put = harness.begin(harness.process(1000).put("1", {}, namespace="inner"))

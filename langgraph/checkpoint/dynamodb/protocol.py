@@ -250,6 +250,7 @@ def epoch_of(item: Item, name: str) -> bytes | None:
 
 LIFE_BYTES = 5
 _COUNTER_BYTES = 3
+_TOKEN_BYTES = 8
 
 
 class Change(NamedTuple):
@@ -852,11 +853,26 @@ def is_orphan(item: Item, now: float) -> bool:
 # Namespace markers
 
 
-def register(expires_at: int | None) -> Change:
+def registration(now: float, random_bytes: bytes, after: bytes = b"") -> bytes:
+    """Return the token of a registration: higher than that of the one before, as far as it is known.
+
+    Tokens of a marker only rise. Otherwise a request that arrives twice could bring back the token that a deletion has
+    read, which would then delete the marker of what was stored since.
+    """
+    token = int(now * 1000).to_bytes(_TOKEN_BYTES - len(random_bytes), "big") + random_bytes
+    if after < token:
+        return token
+    before = int.from_bytes(after[:_TOKEN_BYTES].ljust(_TOKEN_BYTES, b"\0"), "big")
+    return (before + 1).to_bytes(_TOKEN_BYTES, "big")
+
+
+def register(token: bytes, expires_at: int | None) -> Change:
     """Put a namespace marker. Never shortens an expiry: a deletion finds a namespace only through its marker."""
-    if expires_at is None:
-        return _change("", "")
-    return _change("", "attribute_not_exists(#registered) OR #expiry <= :expiry", expiry=_seconds(expires_at))
+    told: dict[str, Any] = {"token": {"B": token}}
+    condition = "#registered < :token"
+    if expires_at is not None:
+        condition, told["expiry"] = f"({condition} AND #expiry <= :expiry)", _seconds(expires_at)
+    return _change("", f"attribute_not_exists(#registered) OR {condition}", **told)
 
 
 def register_again(expires_at: int | None, token: bytes) -> Change:

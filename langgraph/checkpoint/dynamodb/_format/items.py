@@ -13,7 +13,6 @@ never come from data, and escaped text sorts as the text does.
 
 from __future__ import annotations
 
-import random
 import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping
@@ -387,13 +386,13 @@ def created(item: Item, now: float) -> Item:
 
 
 def namespace_item(
-    partition: Partition, rng: random.Random, expires_at: int | None, started_from: str | None
+    partition: Partition, token: bytes, expires_at: int | None, started_from: str | None
 ) -> Item:
     """Build a namespace marker, with the root checkpoint from which the call of a subgraph started.
 
-    A deletion sees by `registered` whether the namespace was registered again since.
+    A deletion sees by the token whether the namespace was registered again since.
     """
-    item = {**key(partition.root, namespace_sk(partition.namespace)), REGISTERED: {"B": rng.randbytes(8)}}
+    item = {**key(partition.root, namespace_sk(partition.namespace)), REGISTERED: {"B": token}}
     if started_from is not None:
         item[STARTED_FROM] = {"S": started_from}
     return with_expiry(item, expires_at)

@@ -49,6 +49,7 @@ from .thread_item import (
     find_epoch,
     marked_namespace,
     namespace_markers,
+    new_registration,
     read_thread,
 )
 
@@ -256,7 +257,8 @@ class _Renewal:
     def _renew_marked(self, marker: Item, before: Before) -> Op[bool]:
         within, marked_until = marked_namespace(self.root, marker), protocol.findable_until(self.until)
         if expires_before(items.expires_at(marker), marked_until):
-            change = protocol.register_again(marked_until, self.storage.rng.randbytes(8))
+            token = new_registration(self.storage, marker)
+            change = protocol.register_again(marked_until, token)
             other = yield from self.storage.table.try_update(items.key_of(marker), change)
             if other is None:
                 known = CachedThread(self.thread.epoch, self.thread.life)

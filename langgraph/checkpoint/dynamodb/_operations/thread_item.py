@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from .. import protocol
 from .._format import items
-from .._format.items import Item, Partition, expires_before
+from .._format.items import Item, Partition, expires_before, later
 from .._format.limits import (
     ACTIVITY_SECONDS,
     ATTEMPTS_MAX,
@@ -547,17 +547,25 @@ def register_namespace(
         ThreadBusyError: Other processes kept refreshing it.
     """
     expires_at = protocol.findable_until(kept_until)
+    other: Item = {}
     for _ in range(ATTEMPTS_MAX):
-        marker = items.namespace_item(partition, storage.rng, expires_at, started_from)
-        other = yield from storage.table.try_put(marker, protocol.register(expires_at))
-        if other is None:
+        token = new_registration(storage, other)
+        marker = items.namespace_item(partition, token, expires_at, started_from)
+        found = yield from storage.table.try_put(marker, protocol.register(token, expires_at))
+        if found is None or found == marker:
             return expires_at
-        # The other marker lives longer. Take over its expiry.
-        expires_at = items.expires_at(other)
+        # The other marker lives longer, or is newer by the clock of who put it.
+        expires_at, other = later(expires_at, items.expires_at(found)), found
     raise ThreadBusyError(
         f"namespace {partition.namespace!r} of thread {partition.thread_id!r} is being registered by other processes"
         f" ({ATTEMPTS_MAX} attempts); retry the call"
     )
+
+
+def new_registration(storage: Storage, marker: Item) -> bytes:
+    """Return the token of a registration of a namespace, after the one that its marker has, if it has one."""
+    after = bytes(marker.get(items.REGISTERED, {}).get("B", b""))
+    return protocol.registration(storage.clock(), storage.rng.randbytes(2), after)
 
 
 def unregister_namespace(storage: Storage, marker: Item) -> Op[None]:
