@@ -18,6 +18,7 @@ from typing import Any
 import anyio
 from anyio.lowlevel import checkpoint
 from langchain_core.runnables import RunnableConfig
+from pydantic_core import to_jsonable_python
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -39,7 +40,7 @@ from .limits import REQUEST_BYTES, Held, Limits, MoreMemory, Shares, Slot, slot
 from .memory_calls import store_storage
 from .node_calls import cache_storage
 from .opaque import opaque_storage
-from .openapi import describe
+from .openapi import About, describe
 from .problems import ProblemError, forbidden, unauthenticated
 from .serving import Principal, Reach, Serving, check_all, check_right, served
 
@@ -309,13 +310,8 @@ class _Endpoints:
         return await bodies.respond(encode, accepted, self._workers, principal, memory.read_bytes)
 
     async def _about(self, request: Request) -> Response:
-        return _json(
-            {
-                "wire_version": WIRE_VERSION,
-                "limits": self._limits.model_dump(),
-                "owner": request.state.principal.owner_name,
-            }
-        )
+        about = About(WIRE_VERSION, self._limits, request.state.principal.owner_name)
+        return _json(to_jsonable_python(about))
 
     async def _health(self, _request: Request) -> Response:
         return _json({"status": "ok"})

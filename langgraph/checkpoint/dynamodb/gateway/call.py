@@ -80,7 +80,7 @@ Kind: TypeAlias = Literal["thread", "position", "threads", "owner", "memories", 
 """The kinds of names: the id of a thread, the one at which a list stopped, the beginning of ids, an owner, a namespace
 of memories, the beginning of those to search, a namespace of cached nodes."""
 Names: TypeAlias = Callable[[Kind, Any], Any]
-"""Takes each name that is received or sent, with its kind, and returns it, perhaps in another form, or raises."""
+"""Takes each name in arguments, with its kind, and returns it, perhaps in another form, or raises."""
 
 
 def named_by(kind: Kind) -> AfterValidator:

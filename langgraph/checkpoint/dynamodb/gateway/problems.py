@@ -52,7 +52,7 @@ class ProblemError(Exception):
         kind: The class of errors.py that the client raises.
         retry_seconds: After how many seconds at the earliest trying again may help.
         headers: Headers that the status requires.
-        more: Further fields of the body.
+        code: The code of DynamoDB's error, if that is why.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class ProblemError(Exception):
         *,
         retry_seconds: float | None = None,
         headers: dict[str, str] | None = None,
-        more: dict[str, Any] | None = None,
+        code: str | None = None,
     ) -> None:
         """Store the contents of the response."""
         super().__init__(detail)
@@ -71,7 +71,7 @@ class ProblemError(Exception):
         self.detail = detail
         self.kind = kind
         self.headers = dict(headers or {})
-        self._more = dict(more or {})
+        self._code = code
         if retry_seconds is not None:
             spread = _rng.randint(0, _SPREAD_SECONDS)
             self.headers["Retry-After"] = str(max(1, math.ceil(retry_seconds)) + spread)
@@ -83,8 +83,9 @@ class ProblemError(Exception):
             "title": HTTPStatus(self.status).phrase,
             "status": self.status,
             "request_id": request_id,
-            **self._more,
         }
+        if self._code is not None:
+            document["code"] = self._code
         if self.detail is not None:
             # The detail may quote the client's text, and half a surrogate pair is not valid UTF-8.
             document["detail"] = self.detail.encode("utf-8", "replace").decode()
@@ -127,13 +128,13 @@ def no_response(error: Exception) -> ProblemError:
         if cause is None
         else f"DynamoDB throttles the gateway's table: {cause}"
     )
-    return _unavailable(detail, errors.CheckpointerUnavailableError, **({"code": code} if code else {}))
+    return _unavailable(detail, errors.CheckpointerUnavailableError, code or None)
 
 
 def _unavailable(
-    detail: str, kind: type[errors.CheckpointerError] = errors.CheckpointerError, **more: Any
+    detail: str, kind: type[errors.CheckpointerError] = errors.CheckpointerError, code: str | None = None
 ) -> ProblemError:
-    return ProblemError(503, detail, kind, retry_seconds=_PAUSE_SECONDS, more=more)
+    return ProblemError(503, detail, kind, retry_seconds=_PAUSE_SECONDS, code=code)
 
 
 def overloaded() -> ProblemError:

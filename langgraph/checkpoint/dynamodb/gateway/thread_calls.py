@@ -100,7 +100,7 @@ StoredFields: TypeAlias = Annotated[CheckpointFields, AfterValidator(finite_json
 class Checkpoint(Response):
     """A checkpoint with its pending writes: the task, the channel and the value of each."""
 
-    thread_id: ThreadId
+    thread_id: Text
     checkpoint_ns: str
     checkpoint_id: str
     parent_checkpoint_id: str | None

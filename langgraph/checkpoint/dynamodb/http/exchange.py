@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, is_dataclass
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
-from functools import cached_property, partial
+from functools import cached_property
 from hashlib import sha256
 from http import HTTPStatus
 from typing import Any, Concatenate, ParamSpec
@@ -33,7 +33,7 @@ from .._runtime.attempts import Attempts
 from .._runtime.failures import THROTTLED
 from .._runtime.steps import Call, Op
 from ..errors import CheckpointerConfigurationError, CheckpointerError, CheckpointerInputError
-from ..gateway.call import ENDPOINTS, Done, Endpoint, Kind, Names, mistakes_of
+from ..gateway.call import ENDPOINTS, Done, Endpoint, Kind, mistakes_of
 from ..gateway.serving import Serving
 
 if sys.version_info >= (3, 14):
@@ -70,13 +70,6 @@ class Inside:
         return name
 
 
-def _outside(prefix: str, kind: Kind, name: Any) -> Any:
-    """Return a name of the table as the agent knows it; a thread of another prefix has the empty id."""
-    if kind == "thread":
-        return name.removeprefix(prefix) if name.startswith(prefix) else ""
-    return name.removeprefix(prefix) if kind == "owner" else name
-
-
 @dataclass
 class OutgoingCall:
     """A call with its arguments, as the transport of a client gets it."""
@@ -85,8 +78,6 @@ class OutgoingCall:
     arguments: BaseModel
     inside: Inside
     """Has taken the names that are sent."""
-    outside: Names
-    """Changes the names that are received."""
     sent_bytes: int = field(default=0, init=False)
     received_bytes: int = field(default=0, init=False)
 
@@ -99,7 +90,7 @@ class OutgoingCall:
     def result(self, content: bytes) -> Any:
         """Return the result in the body of a response."""
         self.received_bytes = len(content)
-        found = self.endpoint.response.validate_json(content, context=self.outside)
+        found = self.endpoint.response.validate_json(content)
         return None if isinstance(found, Done) else found
 
 
@@ -138,7 +129,7 @@ def call_to(
             if isinstance(original, CheckpointerError):
                 raise original from None
         raise CheckpointerInputError(mistakes_of(error)) from None
-    return Call(endpoint.name, {"asked": OutgoingCall(endpoint, model, inside, partial(_outside, prefix))})
+    return Call(endpoint.name, {"asked": OutgoingCall(endpoint, model, inside)})
 
 
 def asked_in(call: Call) -> OutgoingCall | None:
@@ -218,11 +209,12 @@ class TurnedAwayError(Exception):
 
 def failure_of(response: RawResponse, url: str, request_id: str) -> Exception:
     """Return the exception for an error response."""
-    failure = _failure(response, url, request_id)
     problem, status = _problem(response), response.status_code
+    request_id = response.headers.get(REQUEST_ID_HEADER) or request_id
+    failure = _failure(status, problem, url, request_id)
     code = problem.get("code")
     failure.code = code if isinstance(code, str) else None
-    failure.request_id = response.headers.get(REQUEST_ID_HEADER) or request_id
+    failure.request_id = request_id
     if status in _PASSING or (status == _PASSING_WITHOUT_PROBLEM and not problem):
         return TurnedAwayError(failure, _after_seconds(response))
     return failure
@@ -233,8 +225,7 @@ def failure_in(problem: Mapping[str, Any]) -> CheckpointerError:
     return _named_error(problem) or CheckpointerError(f"the gateway says: {_words(problem)}")
 
 
-def _failure(response: RawResponse, url: str, request_id: str) -> CheckpointerError:
-    problem, status = _problem(response), response.status_code
+def _failure(status: int, problem: Mapping[str, Any], url: str, request_id: str) -> CheckpointerError:
     phrase = httpx.codes.get_reason_phrase(status) or "(an unknown status)"
     says = f"{status} {_words(problem) or phrase}"
     if status == HTTPStatus.UNAUTHORIZED:
@@ -252,7 +243,6 @@ def _failure(response: RawResponse, url: str, request_id: str) -> CheckpointerEr
             " gateway's body_bytes_max, 64 MiB by default (nginx: client_max_body_size 64m), or keep less in the state"
         )
         return CheckpointerConfigurationError(msg)
-    request_id = response.headers.get(REQUEST_ID_HEADER) or request_id
     named = _named_error(problem)
     if named is not None:
         if sys.version_info >= (3, 11):

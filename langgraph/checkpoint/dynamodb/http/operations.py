@@ -185,7 +185,8 @@ def get_tuple(client: Client, config: RunnableConfig) -> Op[CheckpointTuple | No
 
 def _all_of_checkpoint(client: Client, found: Shown, have: Mapping[bytes, bytes]) -> Op[Shown | None]:
     """Ask for what of a checkpoint did not fit; return `None` if it was deleted meanwhile."""
-    place = (found.thread_id, found.checkpoint_ns, found.checkpoint_id)
+    thread_id = client.service.outside(found.thread_id)
+    place = (thread_id, found.checkpoint_ns, found.checkpoint_id)
 
     def again(have: Sequence[bytes]) -> Op[Shown | None]:
         response: FoundCheckpoint = yield from client.service.ask(
@@ -195,7 +196,8 @@ def _all_of_checkpoint(client: Client, found: Shown, have: Mapping[bytes, bytes]
 
     def filled(found: Shown, full: Full) -> Shown:
         values = {name: full(each) for name, each in found.values.items()}
-        return replace(found, values=values, pending_writes=_writes(found.pending_writes, full))
+        writes = _writes(found.pending_writes, full)
+        return replace(found, thread_id=thread_id, values=values, pending_writes=writes)
 
     return (yield from _all_of(found, filled, again, have))
 
@@ -321,10 +323,11 @@ def _list(
             thread_calls.list_checkpoints, **wanted, limit=count, after=after
         )
         for each in page.checkpoints:
-            name = f"namespace {each.checkpoint_ns!r} of thread {each.thread_id!r}"
+            thread_id = client.service.outside(each.thread_id)
+            name = f"namespace {each.checkpoint_ns!r} of thread {thread_id!r}"
             # One of another prefix has no id for this agent. What is older than what cannot be read is left out, too:
             # it would look like the newest.
-            if not left or name in errors or not each.thread_id:
+            if not left or name in errors or not thread_id:
                 continue
             found = None
             with errors.capture(name):
@@ -594,10 +597,10 @@ def delete_owner(client: Client, owner: str, parallel: int = AT_ONCE) -> Op[Dele
     del parallel
     client.memory.forget_thread()
     found = yield from client.service.ask(thread_calls.delete_owner, checked_id(owner, "owner"))
-    prefix = client.service.prefix
+    outside = client.service.outside
     return DeletedThreads(
-        [each.removeprefix(prefix) for each in found.deleted],
-        {each.removeprefix(prefix): reason for each, reason in found.failed.items()},
+        [outside(each) for each in found.deleted],
+        {outside(each): reason for each, reason in found.failed.items()},
     )
 
 
@@ -674,13 +677,9 @@ def list_threads(client: Client, query: ThreadQuery) -> Op[ThreadPage]:
     )
     prefix = client.service.prefix
     shown = [
-        replace(
-            each,
-            thread_id=each.thread_id.removeprefix(prefix),
-            owner=None if each.owner is None else each.owner.removeprefix(prefix),
-        )
+        replace(each, thread_id=thread_id, owner=each.owner and each.owner.removeprefix(prefix))
         for each in page.threads
-        if each.thread_id.startswith(prefix)
+        if (thread_id := client.service.outside(each.thread_id))
     ]
     return ThreadPage(shown, page.cursor)
 

@@ -99,6 +99,10 @@ class Service:
         value: T = result(outcomes[0])
         return value
 
+    def outside(self, thread_id: str) -> str:
+        """Return the id of a thread as the agent has it; the empty text for one of another prefix."""
+        return thread_id.removeprefix(self.prefix) if thread_id.startswith(self.prefix) else ""
+
     def about(self) -> Op[dict[str, Any]]:
         """Return the service's description of itself. The first call of a process asks for it."""
         if not self._about:
