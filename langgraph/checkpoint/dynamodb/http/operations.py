@@ -122,12 +122,6 @@ class Client:
         """Return a namespace that the agent names, as the table has it."""
         return items.partition_of(self.service.prefix + partition.thread_id, partition.namespace)
 
-    def thread(self, given: Any, name: str = "thread_id") -> str:
-        """Return the id of a thread, if the table can have it."""
-        thread_id = checked_id(given, name)
-        items.partition_of(self.service.prefix + thread_id)
-        return thread_id
-
     def target(self, config: RunnableConfig) -> tuple[Partition, str | None]:
         """Return the namespace and the checkpoint that a config names, if the table can have it."""
         partition = arguments.target(config)
@@ -587,7 +581,7 @@ def put_writes(
 
 def delete_thread(client: Client, thread_id: str) -> Op[None]:
     """Delete a thread."""
-    checked = client.thread(thread_id)
+    checked = checked_id(thread_id, "thread_id")
     client.memory.forget_thread(checked)
     yield from client.service.ask(thread_calls.delete_thread, checked)
 
@@ -614,9 +608,8 @@ def delete_for_runs(client: Client, run_ids: Sequence[str]) -> Op[None]:
 def prune(client: Client, thread_ids: Sequence[str], strategy: str, keep_last: int | None) -> Op[None]:
     """Remove old checkpoints."""
     checked_count(strategy, keep_last)
-    checked = [client.thread(each, "an id") for each in arguments.checked_ids(thread_ids, "thread_ids")]
     collector = ErrorCollector()
-    for each in checked:
+    for each in arguments.checked_ids(thread_ids, "thread_ids"):
         client.memory.forget_thread(each)
         with collector.capture(f"thread {each!r}"):
             yield from client.service.ask(
@@ -627,8 +620,8 @@ def prune(client: Client, thread_ids: Sequence[str], strategy: str, keep_last: i
 
 def copy_thread(client: Client, source_thread_id: str, target_thread_id: str) -> Op[None]:
     """Copy a thread."""
-    source = client.thread(source_thread_id, "source_thread_id")
-    to = client.thread(target_thread_id, "target_thread_id")
+    source = checked_id(source_thread_id, "source_thread_id")
+    to = checked_id(target_thread_id, "target_thread_id")
     if source == to:
         msg = f"source and target are both thread {source!r}; give another id for the copy"
         raise CheckpointerInputError(msg)
@@ -653,7 +646,7 @@ def set_thread(
     client: Client, thread_id: str, owner: Any, title: Any, metadata: Mapping[str, Any] | None
 ) -> Op[None]:
     """Say whose thread it is and what it is about."""
-    checked = client.thread(thread_id)
+    checked = checked_id(thread_id, "thread_id")
     named = None if owner is None else checked_id(owner, "owner")
     # Checked here, so that errors name the arguments as the caller has them.
     prefix = client.service.prefix
@@ -686,4 +679,4 @@ def list_threads(client: Client, query: ThreadQuery) -> Op[ThreadPage]:
 
 def list_runs(client: Client, thread_id: str) -> Op[list[RunSummary]]:
     """List the runs of a thread."""
-    return (yield from client.service.ask(thread_calls.list_runs, client.thread(thread_id))).runs
+    return (yield from client.service.ask(thread_calls.list_runs, checked_id(thread_id, "thread_id"))).runs
