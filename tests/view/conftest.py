@@ -35,11 +35,14 @@ class Asked:
 
     def pages(self, name: str, cursor: str = "before", **parameters: Any) -> Iterator[Any]:
         """A document, page by page."""
-        page = self.get(name, **parameters)
-        yield page
-        while page[cursor] is not None:
-            page = self.get(name, **{**parameters, cursor: page[cursor]})
+        given = parameters
+        for _ in range(100):
+            page = self.get(name, **given)
             yield page
+            if page[cursor] is None:
+                return
+            given = {**parameters, cursor: page[cursor]}
+        pytest.fail("the pages do not end")
 
     def rows(self, thread: str, ns: str = "") -> list[Any]:
         """The checkpoints of a namespace, the newest first."""
