@@ -282,6 +282,7 @@ class History:
         """Tell until when a checkpoint must be there, or writes of it: as long as its thread lives, and it is kept.
 
         All that is stored is kept for two ttls, and the state of a thread for one more from when it is one no more.
+        Readers see a root checkpoint for one ttl less.
         """
         ttls, record = self._ttls(put.thread), record or put
         if record.began is None or not ttls:
@@ -291,7 +292,9 @@ class History:
         replaced_at = min((each.began.seconds for each in self._above(put) if each.began), default=None)
         if replaced_at is None:
             return alive
-        kept = max(record.began.seconds + 2 * ttl, replaced_at + 1.1 * ttl) - SKEW_SECONDS_MAX
+        hidden = 1 if record is put and not put.namespace else 0
+        kept = max(record.began.seconds + (2 - hidden) * ttl, replaced_at + (1.1 - hidden) * ttl)
+        kept -= SKEW_SECONDS_MAX
         return max([min(alive, kept), *(self._kept_until(each) or 0 for each in self._begun_from(put))])
 
     def _alive_until(self, thread: str, since: float) -> float:
