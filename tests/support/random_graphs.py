@@ -710,6 +710,7 @@ class Program:
                 # All of it is moved once more.
                 began = self.now
         self.memory.lives_for_ever = False
+        self.memory.renumber_writes(thread)
         self.memory.renew(thread, began, self._used_at(thread))
         self._gone[thread] = set()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -61,6 +62,19 @@ class ReferenceSaver(InMemorySaver):
         for (thread_id, namespace, channel, version), blob in list(self.blobs.items()):
             if thread_id == source_thread_id:
                 self.blobs[target_thread_id, namespace, channel, version] = blob
+
+    def renumber_writes(self, thread_id: str) -> None:
+        """Give a thread's writes the places that they have in another saver: lists tell their order alone."""
+        for (thread, *_), held in self.writes.items():
+            if thread == thread_id:
+                special = {place: write for place, write in held.items() if place[1] < 0}
+                regular = [(place[0], write) for place, write in held.items() if place[1] >= 0]
+                counts = Counter[str]()
+                held.clear()
+                held.update(special)
+                for task_id, write in regular:
+                    held[task_id, counts[task_id]] = write
+                    counts[task_id] += 1
 
     def has_lost_ancestor(self, config: RunnableConfig) -> bool:
         """Whether the way back from a checkpoint ends at one that is not stored."""
