@@ -144,3 +144,13 @@ def test_an_owner_is_deleted_within_the_prefix(serve: Serve, make_saver: MakeSav
         assert remote.delete_owner("ada").deleted == []
     assert _threads(saver) == ["1", "acme/2"]
     assert saver.delete_owner("ada").deleted == ["1"]
+
+
+def test_a_deleted_thread_outside_the_prefix_is_named_by_its_whole_id(
+    serve: Serve, make_saver: MakeSaver
+) -> None:
+    for thread in ("acme-1", "elsewhere"):
+        store(make_saver(), thread_config(thread), "1", {})
+        make_saver().set_thread(thread, owner="acme-ada")
+    with HttpCheckpointSaver(serve(), thread_prefix="acme-") as remote:
+        assert sorted(remote.delete_owner("ada").deleted) == ["1", "elsewhere"]

@@ -591,10 +591,11 @@ def delete_owner(client: Client, owner: str, parallel: int = AT_ONCE) -> Op[Dele
     del parallel
     client.memory.forget_thread()
     found = yield from client.service.ask(thread_calls.delete_owner, checked_id(owner, "owner"))
-    outside = client.service.outside
+    # An owner may have threads of another prefix. Their whole ids say which.
+    prefix = client.service.prefix
     return DeletedThreads(
-        [outside(each) for each in found.deleted],
-        {outside(each): reason for each, reason in found.failed.items()},
+        [each.removeprefix(prefix) for each in found.deleted],
+        {each.removeprefix(prefix): reason for each, reason in found.failed.items()},
     )
 
 
