@@ -195,7 +195,7 @@ def slow_then_specialist(saver: Saver, slow: Callable[[], None]) -> Graph:
 
 
 @pytest.mark.parametrize("tenths", [11, 14, 17, 20, 22, 25, 28, 31])
-def test_a_run_from_what_is_shown_has_what_it_needs_for_a_ttl(tenths: int) -> None:
+def test_a_run_from_what_is_shown_has_what_it_needs(tenths: int) -> None:
     """The older the checkpoint, the sooner it expires: a run from it may still take a ttl until it stores something."""
     engine, naps = Engine(), list[float]()
     graph = slow_then_specialist(
@@ -212,7 +212,8 @@ def test_a_run_from_what_is_shown_has_what_it_needs_for_a_ttl(tenths: int) -> No
     # All that was stored at first is kept for 3.1 ttls.
     assert is_shown == (tenths <= 20)
     if is_shown:
-        naps.append(0.95 * HOUR)
+        # The node may begin before the fork is stored, and the last use was noted a tenth of a ttl ago.
+        naps.append(0.8 * HOUR)
         found = graph.invoke(None, then.config, durability="sync")
         assert found["log"][-1] == "knows ['nuts', 'vegan']"
 
