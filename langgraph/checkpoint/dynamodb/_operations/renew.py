@@ -75,9 +75,14 @@ class Use:
         return not self.partition.namespace and self.checkpoint_id is None
 
     @property
+    def puts_root(self) -> bool:
+        """Whether it is a put of a root checkpoint."""
+        return not self.partition.namespace and self.put_id is not None
+
+    @property
     def coming_root_id(self) -> str | None:
         """The root checkpoint that may be stored yet: with durability `exit`, what its subgraphs store comes first."""
-        return self.root_id if self.partition.namespace or self.put_id is None else self.put_id
+        return self.put_id if self.puts_root else self.root_id
 
 
 def use_thread(
@@ -140,7 +145,7 @@ def _others(storage: Storage, use: Use, thread: CachedThread) -> list[Future[Non
         return []
     root, now = use.partition.root, storage.clock()
     kinds = [RENEWAL]
-    if (thread.life.alive_until or 0) <= now and (use.put_id is None or use.partition.namespace):
+    if (thread.life.alive_until or 0) <= now and not use.puts_root:
         kinds.insert(0, PUT)
     found = [storage.cache.under_way(kind, root, now - PUT_WAIT_SECONDS_MAX) for kind in kinds]
     return [each for each in found if each is not None]
@@ -257,8 +262,7 @@ class _Renewal:
     def _renew_marked(self, marker: Item, before: Before) -> Op[bool]:
         within, marked_until = marked_namespace(self.root, marker), protocol.findable_until(self.until)
         if expires_before(items.expires_at(marker), marked_until):
-            token = new_registration(self.storage, marker)
-            change = protocol.register_again(marked_until, token)
+            change = protocol.register_again(marked_until, new_registration(self.storage, marker))
             other = yield from self.storage.table.try_update(items.key_of(marker), change)
             if other is None:
                 known = CachedThread(self.thread.epoch, self.thread.life)
