@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import is_index
 from langgraph.checkpoint.dynamodb._operations import copy
 from langgraph.checkpoint.dynamodb._operations.threads import set_thread
+from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.protocol import kept_from
 from tests.simulation.world import use_small_limits
 from tests.support.checkpoints import noise
@@ -332,6 +334,45 @@ def test_a_copy_by_parts_is_that_of_one_call_and_begins_again_if_a_thread_change
         values = harness.process().values("2", thread="copy", namespace=namespace)
         assert values == {"x": noise(902)}
     assert (harness.process().get("0", thread="copy") is None) == (changes == "source")
+
+
+def _turn(process: Process, turn: int) -> list[Op[Any]]:
+    """A step of the root, in which a subgraph goes on in which another one does, and whose task then ends."""
+    before = turn - 1
+    return [
+        process.put(f"{turn}.0", {"turn": turn}, f"{before}.0"),
+        process.put(f"{turn}.1", {"turn": turn}, f"{before}.1", namespace="middle|inner"),
+        process.put(f"{turn}.2", {"turn": turn}, f"{before}.2", namespace="middle"),
+        process.put_writes(f"{turn}.0", [("turn", turn)]),
+    ]
+
+
+@pytest.mark.parametrize("by_parts", [False, True])
+@pytest.mark.parametrize("begins_at", range(0, 12, 2))
+def test_a_copy_beside_a_run_is_of_one_moment(harness: Harness, *, by_parts: bool, begins_at: int) -> None:
+    """The run goes on by one call before each of the copy's rounds, from one of them on, until it pauses."""
+    process = harness.process()
+    for turn in range(1, 3):
+        for call in _turn(process, turn):
+            harness.run(call)
+    run = iter([call for turn in range(3, 9) for call in _turn(process, turn)])
+    after, rounds = None, 0
+    while rounds == 0 or after is not None:
+        storage = harness.process().storage
+        part = copy.copy_part(storage, THREAD, "copy", after=after, is_over=lambda: by_parts)
+        copying = harness.begin(part)
+        while not copying.done:
+            rounds += 1
+            if rounds > begins_at:
+                for call in islice(run, 1):
+                    harness.run(call)
+            copying.go_on()
+        after = copying.finish()
+    reader = harness.process()
+    found = [reader.found(thread="copy", namespace=each) for each in ("", "middle", "middle|inner")]
+    outer, middle, inner = (each.checkpoint["channel_values"]["turn"] for each in found)
+    has_ended = bool(found[0].pending_writes)
+    assert (outer if has_ended else outer - 1) <= middle <= inner <= outer
 
 
 @pytest.mark.parametrize("is_anew", [False, True], ids=["goes on", "begins anew"])

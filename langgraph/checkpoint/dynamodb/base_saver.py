@@ -457,7 +457,9 @@ class TableSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
         return list(zip(first, again, strict=True))
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """Copy every checkpoint of a thread with its writes. Checkpoints that the target already has stay.
+        """Copy every checkpoint of a thread with its writes, as they are at one moment.
+
+        Checkpoints that the target already has stay.
 
         Args:
             source_thread_id: The thread to copy.
@@ -467,12 +469,14 @@ class TableSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointerInputError: Both are the same thread, or DynamoDB cannot store an id.
             CheckpointNotFoundError: The source has no checkpoint.
             CheckpointCorruptionError: A checkpoint of the source is damaged.
-            ThreadBusyError: Deletions of one of the threads kept interfering.
+            ThreadBusyError: Deletions of one of the threads, or a run of the source, kept interfering.
         """
         self.runner.run(self._operation(copy_thread, source_thread_id, target_thread_id))
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """Copy every checkpoint of a thread with its writes. Checkpoints that the target already has stay.
+        """Copy every checkpoint of a thread with its writes, as they are at one moment.
+
+        Checkpoints that the target already has stay.
 
         Args:
             source_thread_id: The thread to copy.
@@ -482,7 +486,7 @@ class TableSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointerInputError: Both are the same thread, or DynamoDB cannot store an id.
             CheckpointNotFoundError: The source has no checkpoint.
             CheckpointCorruptionError: A checkpoint of the source is damaged.
-            ThreadBusyError: Deletions of one of the threads kept interfering.
+            ThreadBusyError: Deletions of one of the threads, or a run of the source, kept interfering.
         """
         await self.runner.arun(self._operation(copy_thread, source_thread_id, target_thread_id))
 
@@ -491,10 +495,10 @@ class TableSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
     ) -> None:
         """Remove old checkpoints of threads, with the writes and values that only they need.
 
-        Ancestors that delta channels of kept checkpoints are rebuilt from are kept too. A kept checkpoint whose parent
-        is removed loses the link to it. The namespace of a subgraph call is removed with the root checkpoint from which
-        the call started. If a thread is damaged or busy, the call continues with the others. If several are, the error
-        has the type of the first one and names them all.
+        What runs from kept checkpoints need is kept too: checkpoints of subgraphs, and ancestors that delta channels
+        are rebuilt from. A kept checkpoint whose parent is removed loses the link to it. The namespace of a subgraph
+        call is removed with the root checkpoint from which the call started. If a thread is damaged or busy, the call
+        continues with the others. If several are, the error has the type of the first one and names them all.
 
         Args:
             thread_ids: The threads.
@@ -515,10 +519,10 @@ class TableSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
     ) -> None:
         """Remove old checkpoints of threads, with the writes and values that only they need.
 
-        Ancestors that delta channels of kept checkpoints are rebuilt from are kept too. A kept checkpoint whose parent
-        is removed loses the link to it. The namespace of a subgraph call is removed with the root checkpoint from which
-        the call started. If a thread is damaged or busy, the call continues with the others. If several are, the error
-        has the type of the first one and names them all.
+        What runs from kept checkpoints need is kept too: checkpoints of subgraphs, and ancestors that delta channels
+        are rebuilt from. A kept checkpoint whose parent is removed loses the link to it. The namespace of a subgraph
+        call is removed with the root checkpoint from which the call started. If a thread is damaged or busy, the call
+        continues with the others. If several are, the error has the type of the first one and names them all.
 
         Args:
             thread_ids: The threads.

@@ -7,18 +7,20 @@ The source may be in another table, such as a restored one, whose encrypted cont
   that has checkpoints already stays visible, and gets those of the copy beside its own.
 - A target without checkpoints is hidden only as it was read, and an empty one gets a pending epoch before it is looked
   at: what is acknowledged in it meanwhile keeps the copy from hiding it.
+- A copy has nothing that its source got after one moment (`_Moment`), so no namespace is ahead of another.
 - Writes that the target has stored itself stay: another copy may have ended, and its thread be in use.
 - Both threads are confirmed at the end: a copy is of one life of its source, and in one life of its target.
 - Segments get new ids, which follow from a random seed. A copy that goes on in another call keeps the seed, if both
-  threads still have their epochs, and so stores each segment under the same id. Any other one uses ids of its own: what
-  it stores late must not replace a segment that has been renewed since, and no deletion of one takes the other.
+  threads still have their epochs and the moment is the same, and so stores each segment under the same id. Any other
+  one uses ids of its own: what it stores late must not replace a segment that has been renewed since, and no deletion
+  of one takes the other.
 - Encrypted content is bound to its place. It is opened and sealed again for the new one, which needs the key. The
   serializer is never called.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -41,6 +43,7 @@ from ..protocol import Thread, is_reusable
 from .arguments import checked_id
 from .compose import part_bytes, seal_segment, unit_data_bytes
 from .entries import carried_entry
+from .needs import namespaces_around
 from .other_savers import look_for_other_savers
 from .put import put_head
 from .reads import (
@@ -79,6 +82,29 @@ class CopyPosition:
     seed: bytes
     checkpoint_ns: str
     checkpoint_id: str
+
+
+@dataclass(frozen=True)
+class _Moment:
+    """The ends of a thread's namespaces at one moment.
+
+    A checkpoint needs those of the subgraphs below its namespace, and its writes tell which subgraphs have ended. So
+    what the namespaces with subgraphs end with is read before and after what the others end with, until it is the same.
+    Then the others lack nothing, and have nothing of a later step.
+    """
+
+    started_from: Mapping[Partition, str | None]
+    """All namespaces, and the root checkpoint from which the call of each started, if it is a call's."""
+    last_ids: Mapping[Partition, str]
+    """The id of the newest checkpoint in each namespace that has one."""
+    last_checkpoints: Mapping[Partition, StoredCheckpoint]
+    """The newest checkpoint in each namespace with subgraphs, as it was then."""
+
+    def digest(self) -> bytes:
+        """Return a digest of what the namespaces with subgraphs end with."""
+        ends = [item for each in self.last_checkpoints.values() for item in each.members]
+        known = sorted(repr(sorted(each.items())) for each in ends)
+        return blake2b("".join(known).encode(), digest_size=_SEED_BYTES).digest()
 
 
 @dataclass(frozen=True)
@@ -127,7 +153,8 @@ def copy_part(
         target_thread_id: The thread to create.
         source_storage: The storage of the source, if it is in another table.
         source_epoch: The epoch of the source that the caller may read, if it may not read what comes after it.
-        after: Where an earlier part stopped. The copy begins again if one of the threads has changed since.
+        after: Where an earlier part stopped. The copy begins again if one of the threads was deleted or pruned since,
+            or the source was used.
         is_over: Tells whether to stop.
 
     Returns:
@@ -135,6 +162,7 @@ def copy_part(
 
     Raises:
         PinnedEpochError: The epoch of the source, or that of the target to which the storage is pinned, has ended.
+        ThreadBusyError: One of the threads changes all the time.
     """
     read = storage if source_storage is None else source_storage
     source, target = checked_places(read, storage, source_thread_id, target_thread_id)
@@ -161,8 +189,8 @@ def copy_part(
         if (yield from _end(storage, target, attempt)):
             return None
     raise ThreadBusyError(
-        f"thread {source_thread_id!r} could not be copied to {target_thread_id!r}: one of them was deleted or"
-        f" pruned during each of {ATTEMPTS_MAX} attempts; try again when that has ended"
+        f"thread {source_thread_id!r} could not be copied to {target_thread_id!r}: one of them was deleted, pruned or"
+        f" used during each of {ATTEMPTS_MAX} attempts; try again when that has ended"
     )
 
 
@@ -316,34 +344,82 @@ class _CopyOfThread:
         Raises:
             ChangedMeanwhileError: A namespace has changed and has to be read again.
         """
-        seed = self.storage.rng.randbytes(_SEED_BYTES) + self._threads()
-        if after is not None and after.seed[_SEED_BYTES:] == self._threads():
+        moment = yield from self._moment()
+        basis = self._digest(moment)
+        seed = self.storage.rng.randbytes(_SEED_BYTES) + basis
+        if after is not None and after.seed[_SEED_BYTES:] == basis:
             seed = after.seed
         else:
             after = None
-        markers = yield from namespace_markers(self.read, self.source)
-        found = {marked_namespace(self.source, each): each for each in markers}
         # The root comes last: in a target that is seen, its newest checkpoint needs those of the subgraphs.
-        for each in [*sorted(found, key=lambda each: each.namespace, reverse=True), self.source]:
+        for each in sorted(moment.started_from, key=lambda each: each.namespace, reverse=True):
             if after is not None and each.namespace > after.checkpoint_ns:
                 continue
             is_begun = after is not None and each.namespace == after.checkpoint_ns
-            started_from = items.text(found[each], items.STARTED_FROM) if each in found else None
-            copying = _Copy(self.read, self.storage, each, self.target, self.life, self.attempt, seed)
-            stopped_at = yield from copying.run(
-                started_from, after.checkpoint_id if after and is_begun else None, is_over
-            )
+            copying = _Copy(self.read, self.storage, each, self.target, self.life, self.attempt, seed, moment)
+            stopped_at = yield from copying.run(after.checkpoint_id if after and is_begun else None, is_over)
             if stopped_at is not None:
                 return CopyPosition(seed, each.namespace, stopped_at)
         return None
 
-    def _threads(self) -> bytes:
-        """Return what tells the lives of both threads from others. A seed ends in it."""
-        epochs = (self.life.epoch, self.attempt.thread.epoch)
-        parts = (self.read.table.name.encode(), self.source.pk.encode(), *epochs)
+    def _moment(self) -> Op[_Moment]:
+        """Read what the namespaces of the source end with.
+
+        Raises:
+            ChangedMeanwhileError: It was something else each time.
+        """
+        before: Mapping[Partition, StoredCheckpoint] | None = None
+        for _ in range(ATTEMPTS_MAX):
+            found: dict[Partition, str | None] = {self.source: None}
+            for marker in (yield from namespace_markers(self.read, self.source)):
+                found[marked_namespace(self.source, marker)] = items.text(marker, items.STARTED_FROM)
+            around = {name for each in found for name in namespaces_around(each.namespace)}
+            with_subgraphs = [each for each in found if each.namespace in around]
+            if not with_subgraphs:
+                before = {}
+            if before is None:
+                before = yield from self._newest(with_subgraphs)
+                continue
+            others = yield from self._newest([each for each in found if each.namespace not in around])
+            now = yield from self._newest(with_subgraphs)
+            if _ids(now) == _ids(before):
+                return _Moment(found, _ids({**others, **before}), before)
+            before = now
+        raise ChangedMeanwhileError
+
+    def _newest(self, partitions: Sequence[Partition]) -> Op[dict[Partition, StoredCheckpoint]]:
+        """Read the newest checkpoint of each namespace that has one."""
+        found = yield from gather([self._newest_of(each) for each in partitions])
+        return {each: newest for each, newest in zip(partitions, found, strict=True) if newest is not None}
+
+    def _newest_of(self, partition: Partition) -> Op[StoredCheckpoint | None]:
+        history = NamespaceReader(self.read, partition, as_ancestors=True)
+        while not history.done:
+            for each in _committed((yield from history.page()), self.life):
+                return each
+        return None
+
+    def _digest(self, moment: _Moment) -> bytes:
+        """Return what tells the lives of both threads, and the moment, from others. A seed ends in it."""
+        parts = (
+            self.read.table.name.encode(),
+            self.source.pk.encode(),
+            self.life.epoch,
+            self.attempt.thread.epoch,
+            moment.digest(),
+        )
         return blake2b(
             b"".join(len(each).to_bytes(4, "big") + each for each in parts), digest_size=_SEED_BYTES
         ).digest()
+
+
+def _ids(checkpoints: Mapping[Partition, StoredCheckpoint]) -> dict[Partition, str]:
+    return {partition: each.checkpoint_id for partition, each in checkpoints.items()}
+
+
+def _committed(page: Iterable[StoredCheckpoint], life: Thread) -> list[StoredCheckpoint]:
+    """Return those that were acknowledged. What carries another epoch was not, or is of a life that has ended."""
+    return [each for each in page if protocol.is_committed(each.head, items.BODY, life)]
 
 
 @dataclass
@@ -357,6 +433,7 @@ class _Copy:
     _life: Thread
     _attempt: _CopyAttempt
     _seed: bytes
+    _moment: _Moment
     _copied: set[bytes] = field(default_factory=set)
     _stored: set[bytes] = field(default_factory=set)
     _indexes: dict[bytes, bytes] = field(default_factory=dict)
@@ -365,7 +442,7 @@ class _Copy:
         """Find the place of the copy."""
         self._target = items.partition_of(self._thread.thread_id, self._source.namespace)
 
-    def run(self, started_from: str | None, below: str | None, is_over: Callable[[], bool]) -> Op[str | None]:
+    def run(self, below: str | None, is_over: Callable[[], bool]) -> Op[str | None]:
         """Copy the namespace, the newest checkpoint first, or those below one; return where it stopped, if it did.
 
         Raises:
@@ -373,10 +450,10 @@ class _Copy:
         """
         # Register first, even if the source is empty now: an earlier attempt may have left items in the target.
         if self._target.namespace:
-            until = self._attempt.life.kept_until
+            until, started_from = self._attempt.life.kept_until, self._moment.started_from[self._source]
             yield from register_namespace(self._storage, self._target, until, started_from)
         history = self._history(below)
-        while not history.done:
+        while history is not None and not history.done:
             committed = yield from self._committed(history)
             for start in range(0, len(committed), _CHECKPOINTS_AT_ONCE):
                 some = committed[start : start + _CHECKPOINTS_AT_ONCE]
@@ -387,13 +464,27 @@ class _Copy:
             yield from self._remove_leftovers()
         return None
 
-    def _history(self, below: str | None = None) -> NamespaceReader:
-        return NamespaceReader(self._read, self._source, below=below, first_page=None, as_ancestors=True)
+    def _history(self, below: str | None = None) -> NamespaceReader | None:
+        """Return what reads the checkpoints of the moment, or those of them below one; `None` if there were none."""
+        last_id = self._moment.last_ids.get(self._source)
+        if last_id is None:
+            return None
+        return NamespaceReader(
+            self._read,
+            self._source,
+            below=last_id if below is None else below,
+            includes_below=below is None,
+            first_page=None,
+            as_ancestors=True,
+        )
 
     def _committed(self, history: NamespaceReader) -> Op[list[StoredCheckpoint]]:
-        """Read a page. What carries another epoch was never acknowledged, or is of a life that has ended."""
-        page = yield from history.page()
-        return [each for each in page if protocol.is_committed(each.head, items.BODY, self._life)]
+        """Read a page, with the writes that the last checkpoint had at the moment."""
+        page = _committed((yield from history.page()), self._life)
+        last = self._moment.last_checkpoints.get(self._source)
+        if last is None or all(each.checkpoint_id != last.checkpoint_id for each in page):
+            return page
+        return [last if each.checkpoint_id == last.checkpoint_id else each for each in page]
 
     def _store(self, checkpoints: Sequence[StoredCheckpoint]) -> Op[None]:
         """Store checkpoints whose segments are stored: their writes, and then their heads."""
@@ -423,7 +514,7 @@ class _Copy:
         query = Query(self._target.pk, prefix=items.CHECKPOINTS, attributes=_OF_LEFTOVERS)
         found = yield from self._storage.table.query_all(query)
         history, there = self._history(), set[str]()
-        while not history.done:
+        while history is not None and not history.done:
             for checkpoint in (yield from self._committed(history)):
                 there |= set(map(items.sort_key, checkpoint.members))
         leftovers = [each for each in found if items.sort_key(each) not in there]

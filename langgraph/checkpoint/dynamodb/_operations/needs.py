@@ -1,4 +1,4 @@
-"""The needs of a run from a checkpoint. Renewals and prunes ask, and know nothing else of LangGraph's runs.
+"""The needs of a run from a checkpoint. Renewals, prunes and copies ask, and know nothing else of LangGraph's runs.
 
 A run goes on with the newest checkpoint of each namespace. One that travels back to a root checkpoint takes, in the
 namespaces of subgraphs, the newest checkpoint before it; or the newest one before its parent, if the root checkpoint is
@@ -16,6 +16,16 @@ from .._format.items import Item
 
 # The sources of checkpoints whose runs begin where their parents did.
 REPLAYS_PARENT = frozenset({"update", "fork"})
+
+
+# Separates the names of nodes in a namespace (LangGraph's `NS_SEP`).
+_SEPARATOR = "|"
+
+
+def namespaces_around(namespace: str) -> list[str]:
+    """Return the namespaces around that of a subgraph, the root's first; none for the root's."""
+    parts = namespace.split(_SEPARATOR)
+    return [_SEPARATOR.join(parts[:end]) for end in range(len(parts))] if namespace else []
 
 
 def may_replay_parent(root: Item) -> bool:

@@ -194,7 +194,7 @@ def prune(
 ) -> None:
     """Remove old checkpoints from threads.
 
-    It also removes writes and values that only these checkpoints need, and keeps what delta channels are rebuilt from.
+    It also removes writes and values that only these checkpoints need, and keeps what runs from the others need.
     Agents can keep running. Ages come from LangGraph's checkpoint ids; checkpoints with other ids never count as old.
 
     Options:

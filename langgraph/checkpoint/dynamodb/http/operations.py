@@ -635,8 +635,8 @@ def copy_thread(client: Client, source_thread_id: str, target_thread_id: str) ->
         # Another one means that it began again.
         seeds.add(after.seed)
     raise ThreadBusyError(
-        f"thread {source!r} could not be copied to {to!r}: one of them was deleted or pruned during each of"
-        f" {ATTEMPTS_MAX} attempts; try again when that has ended"
+        f"thread {source!r} could not be copied to {to!r}: one of them was deleted, pruned or used during"
+        f" each of {ATTEMPTS_MAX} attempts; try again when that has ended"
     )
 
 
