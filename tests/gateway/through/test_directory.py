@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
-from langgraph.checkpoint.dynamodb import CheckpointerInputError, ThreadPage
+from langgraph.checkpoint.dynamodb import CheckpointerInputError, CheckpointNotFoundError, ThreadPage
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver, HttpStore
 from tests.conftest import MakeSaver
 from tests.gateway.through.conftest import MakeRemote, Serve
@@ -88,6 +88,24 @@ def test_a_thread_that_begins_without_an_owner_is_told_once(
     [told] = [each for each in caplog.messages if "without an owner" in each]
     assert told.startswith("Thread 'one' enters the directory without an owner")
     assert "the key 'userid', which owner_from names" in told
+
+
+@both_sides
+@pytest.mark.parametrize("prefix", ["", "acme/"])
+@pytest.mark.parametrize("named", [{"user_id": "ada"}, {"user_id": "ada", "tags": {"a", "b"}}])
+def test_a_copy_of_a_thread_without_an_owner_gets_the_one_that_its_checkpoints_name(
+    make_remote: MakeRemote, side: Side, prefix: str, named: dict[str, Any]
+) -> None:
+    others = make_remote(thread_prefix=prefix)
+    metadata: Any = {**METADATA, **named}
+    others.put(thread_config("one"), checkpoint_of("1", {"x": 1}), metadata, {"x": 1})
+    remote = make_remote(thread_prefix=prefix, owner_from="user_id")
+    ask(side, remote, "copy_thread", "one", "two")
+    others.copy_thread("one", "of others")
+    remote.copy_thread("of others", "three")
+    assert {each.thread_id for each in remote.threads(owner="ada").threads} == {"two", "three"}
+    with pytest.raises(CheckpointNotFoundError):
+        ask(side, remote, "copy_thread", "not there", "four")
 
 
 def test_what_is_no_owner_is_refused_before_anything_is_sent(make_remote: MakeRemote) -> None:

@@ -236,7 +236,8 @@ def carried_entry(
 ) -> Op[tuple[Item, float, float] | None]:
     """Return how a copy of a thread enters the directory: as its original is, unless the copy is another tenant's.
 
-    An original that is not in the directory has the owner that its checkpoints name, if the saver looks for owners.
+    An original without an owner there has the one that its checkpoints name, if the saver looks for owners, or else
+    that of the storage.
 
     Args:
         read: The storage of the original.
@@ -248,10 +249,11 @@ def carried_entry(
         The entry, the last activity and the creation, in epoch seconds; `None` if the original is not in the directory.
     """
     item = (yield from read.table.get(source.root, items.THREAD)) or {}
-    if LAST_ACTIVE not in item and storage.owner_from is None:
+    if LAST_ACTIVE not in item and storage.owner_from is None and storage.owner is None:
         return None
     root = items.partition_of(source.thread_id)
     about = yield from _description_in(read, root, storage.owner_from, item)
+    about = replace(about, owner=about.owner or storage.owner)
     if not is_of_tenant(target, about):
         return None
     # An owner's key is the same for every thread, so this needs no key for digests. With one, the copy is listed as

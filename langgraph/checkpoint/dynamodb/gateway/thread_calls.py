@@ -397,12 +397,16 @@ def _no_source(_arguments: Any) -> None:
 
 @serve("administer", absent=_no_source, creates="target_thread_id")
 def copy_thread(
-    it: Serving, source_thread_id: ThreadId, target_thread_id: ThreadId, after: CopiedTo | None = None
+    it: Serving,
+    source_thread_id: ThreadId,
+    target_thread_id: ThreadId,
+    after: CopiedTo | None = None,
+    owner: Owner | None = None,
 ) -> Op[CopyResult]:
-    """Copy a thread, as much of it as there is time for."""
-    pin, is_full = it.pins.get(source_thread_id), it.fullness()
+    """Copy a thread, as much of it as there is time for. The copy of a thread without an owner gets `owner`."""
+    pin, is_full, storage = it.pins.get(source_thread_id), it.fullness(), it.of(target_thread_id)
     stopped_at = yield from copy.copy_part(
-        it.of(target_thread_id),
+        storage if owner is None else replace(storage, owner=owner),
         source_thread_id,
         target_thread_id,
         source_epoch=None if pin is None else pin.epoch,

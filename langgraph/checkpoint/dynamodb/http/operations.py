@@ -235,22 +235,26 @@ def _all_of(
 def _opened(client: Client, found: Shown) -> CheckpointTuple:
     """Return a checkpoint with its values deserialized."""
     partition = items.partition_of(found.thread_id, found.checkpoint_ns)
-    parent_id, metadata = found.parent_checkpoint_id, found.metadata
-    loading = partial(_loaded, client, partition)
-    if found.typed_metadata is not None:
-        metadata = loading(found.typed_metadata, "the metadata")
-        if not isinstance(metadata, dict):
-            raise UnreadableError(
-                no_metadata(f"checkpoint {found.checkpoint_id!r} of thread {partition.thread_id!r}")
-            )
+    parent_id, loading = found.parent_checkpoint_id, partial(_loaded, client, partition)
     state = {name: loading(each, f"channel {name!r}") for name, each in found.values.items()}
     return CheckpointTuple(
         config=arguments.config_of(partition, found.checkpoint_id),
         checkpoint=cast("Checkpoint", {**found.checkpoint, "channel_values": state}),
-        metadata=cast("CheckpointMetadata", metadata),
+        metadata=_opened_metadata(client, found),
         parent_config=None if parent_id is None else arguments.config_of(partition, parent_id),
         pending_writes=_opened_writes(loading, found.pending_writes),
     )
+
+
+def _opened_metadata(client: Client, found: Shown) -> CheckpointMetadata:
+    metadata, partition = found.metadata, items.partition_of(found.thread_id, found.checkpoint_ns)
+    if found.typed_metadata is not None:
+        metadata = _loaded(client, partition, found.typed_metadata, "the metadata")
+        if not isinstance(metadata, dict):
+            raise UnreadableError(
+                no_metadata(f"checkpoint {found.checkpoint_id!r} of thread {partition.thread_id!r}")
+            )
+    return cast("CheckpointMetadata", metadata)
 
 
 def _opened_writes(
@@ -626,10 +630,11 @@ def copy_thread(client: Client, source_thread_id: str, target_thread_id: str) ->
     if source == to:
         msg = f"source and target are both thread {source!r}; give another id for the copy"
         raise CheckpointerInputError(msg)
+    owner = yield from _owner_of_copy(client, source, to)
     after: thread_calls.CopiedTo | None = None
     seeds = set[bytes]()
     while len(seeds) <= ATTEMPTS_MAX:
-        after = (yield from client.service.ask(thread_calls.copy_thread, source, to, after)).after
+        after = (yield from client.service.ask(thread_calls.copy_thread, source, to, after, owner)).after
         if after is None:
             return
         # Another one means that it began again.
@@ -638,6 +643,16 @@ def copy_thread(client: Client, source_thread_id: str, target_thread_id: str) ->
         f"thread {source!r} could not be copied to {to!r}: one of them was deleted, pruned or used during"
         f" each of {ATTEMPTS_MAX} attempts; try again when that has ended"
     )
+
+
+def _owner_of_copy(client: Client, source: str, to: str) -> Op[str | None]:
+    """Return the owner that the newest checkpoint of a thread names, if the table can have it."""
+    if client.owner_from is None:
+        return None
+    found = (yield from client.service.ask(thread_calls.get_tuple, source, channels=())).checkpoint
+    if found is None:
+        return None
+    return _owner(client, {}, _opened_metadata(client, found), items.partition_of(to))
 
 
 # The directory
