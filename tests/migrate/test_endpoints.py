@@ -191,7 +191,7 @@ def test_a_file_that_is_no_database_of_threads(tmp_path: Path) -> None:
     empty, text = tmp_path / "empty.db", tmp_path / "text.db"
     empty.touch()
     text.write_text("This is no database, but some text that is longer than the header of one.")
-    for path, message in ((empty, "has no tables"), (text, "is not a SQLite database")):
+    for path, message in ((empty, "has no table 'checkpoints'"), (text, "is not a SQLite database")):
         with pytest.raises(CheckpointerConfigurationError, match=message), open_endpoint(f"sqlite:{path}"):
             pass
     with (

@@ -200,11 +200,11 @@ def test_a_place_that_has_no_memories_says_so(tmp_path: Path, postgres_url: str)
     (tmp_path / "text.db").write_text("this is no database, however long the text may be")
     for place, says in {
         f"sqlite:{tmp_path / 'none.db'}": "there is no SQLite database",
-        f"sqlite:{tmp_path / 'empty.db'}": "has no memories of LangGraph's SqliteStore",
-        f"sqlite:{tmp_path / 'text.db'}": "has no memories of LangGraph's SqliteStore",
-        postgres_url: "has no table of LangGraph's PostgresStore",
+        f"sqlite:{tmp_path / 'empty.db'}": "has no table 'store'",
+        f"sqlite:{tmp_path / 'text.db'}": "is not a SQLite database",
+        postgres_url: "relation .store. does not exist",
         "postgresql://ada:pass@word:5x@host/threads": "the connection string of Postgres cannot be read",
-        "postgresql://ada:hunter2@127.0.0.1:1/a": "the Postgres database cannot be reached",
+        "postgresql://ada:hunter2@127.0.0.1:1/a": "the memories of Postgres cannot be read",
         "no_such_module:store": "cannot be imported",
     }.items():
         with pytest.raises(CheckpointerConfigurationError, match=says) as caught, open_memories(place):
@@ -216,7 +216,7 @@ def test_a_place_that_has_no_memories_says_so(tmp_path: Path, postgres_url: str)
 def test_a_package_that_is_missing_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with (
-        pytest.raises(CheckpointerConfigurationError, match=r'pip install "psycopg\[binary\]"'),
+        pytest.raises(CheckpointerConfigurationError, match=r'"psycopg\[binary\]"'),
         open_memories("postgresql://localhost/a"),
     ):
         pass

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
-from ..config.backends import connection_options, connection_problem
+from ..config.backends import TYPES, connection_options, connection_problem
 from ..errors import CheckpointerConfigurationError, CheckpointerInputError
 from ..saver import DynamoDBSaver
 from .record import Ref, WritePosition
@@ -33,9 +33,7 @@ _PAGE_THREADS = 1000
 _THREADS = "SELECT DISTINCT thread_id FROM checkpoints WHERE thread_id > ? ORDER BY thread_id LIMIT ?"
 _CHECKPOINTS = "SELECT checkpoint_id, checkpoint_ns FROM checkpoints WHERE thread_id = ?"
 _OF_CHECKPOINT = "WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?"
-_SQLITE_TABLES = (
-    "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('checkpoints', 'writes')"
-)
+_SQLITE_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
 _CONNECT_SECONDS = 10
 # The prefixes of the partition keys of langgraph-checkpoint-aws's saver.
 _CHECKPOINTS_PK = "CHECKPOINT_"
@@ -46,12 +44,8 @@ sqlite:PATH                                 a file of LangGraph's SqliteSaver or
 module:function                             what returns any other saver or store, such as langgraph-checkpoint-aws's,
                                             or a context manager that gives one\
 """
-# The packages that each endpoint needs beside this one, by its scheme.
-_PACKAGES = {
-    "postgresql": "langgraph-checkpoint-postgres psycopg[binary]",
-    "postgres": "langgraph-checkpoint-postgres psycopg[binary]",
-    "sqlite": "langgraph-checkpoint-sqlite",
-}
+# By their schemes, the types of a configuration that have the same databases.
+_TYPES = {"postgresql": "postgres", "postgres": "postgres", "sqlite": "sqlite"}
 
 
 class SqlEndpoint(SaverEndpoint):
@@ -108,7 +102,8 @@ def open_sqlite(path: str, *, as_target: bool) -> SqliteEndpoint:
     from langgraph.checkpoint.sqlite import SqliteSaver  # noqa: PLC0415
 
     if not as_target:
-        _check_source(path)
+        with existing_sqlite(path, "checkpoints", "writes"):
+            pass
     elif not Path(path).resolve().parent.is_dir():
         msg = f"the folder of the SQLite database {path} does not exist; create it first"
         raise CheckpointerConfigurationError(msg)
@@ -117,23 +112,26 @@ def open_sqlite(path: str, *, as_target: bool) -> SqliteEndpoint:
     return endpoint
 
 
-def _check_source(path: str) -> None:
-    """Raise if there are no checkpoints to move: merely opening a database would make one.
+@contextmanager
+def existing_sqlite(path: str, *tables: str) -> Iterator[sqlite3.Connection]:
+    """Open a database file that has some tables. SQLite itself would make a file that is not there.
 
     Raises:
-        CheckpointerConfigurationError: There is no such file, or it is not a database with checkpoints.
+        CheckpointerConfigurationError: There is no such file, or it is not a database with these tables.
     """
     if not Path(path).is_file():
         raise CheckpointerConfigurationError(f"there is no SQLite database {path}; check its path")
-    try:
-        with closing(sqlite3.connect(path)) as connection:
-            [(tables,)] = connection.execute(_SQLITE_TABLES).fetchall()
-    except sqlite3.DatabaseError as error:
-        msg = f"{path} is not a SQLite database ({error}); name the file that LangGraph's saver uses"
-        raise CheckpointerConfigurationError(msg) from None
-    if tables != 2:
-        msg = f"the SQLite database {path} has no tables of LangGraph's saver; name the file that the saver uses"
-        raise CheckpointerConfigurationError(msg)
+    with closing(sqlite3.connect(path)) as connection:
+        try:
+            found = [name for (name,) in connection.execute(_SQLITE_TABLES)]
+        except sqlite3.DatabaseError as error:
+            msg = f"{path} is not a SQLite database ({error}); name the file that LangGraph's saver or store uses"
+            raise CheckpointerConfigurationError(msg) from None
+        for each in tables:
+            if each not in found:
+                msg = f"the SQLite database {path} has no table {each!r}; name the file of a saver or store"
+                raise CheckpointerConfigurationError(msg)
+        yield connection
 
 
 class PostgresEndpoint(SqlEndpoint):
@@ -262,21 +260,33 @@ def open_endpoint(endpoint: str, *, parallel: int = 1, as_target: bool = False) 
     """
     kind, rest = parse_endpoint(endpoint)
     with ExitStack() as stack:
-        if kind not in _PACKAGES:
+        if kind not in _TYPES:
             yield endpoint_of(stack.enter_context(made_by_function(kind, rest, BaseCheckpointSaver)))
             return
         found: SaverEndpoint
-        try:
+        with reading(kind):
             if kind == "sqlite":
                 # Both a path, and the address form that others write for it.
                 found = open_sqlite(rest.removeprefix("//"), as_target=as_target)
             else:
                 found = open_postgres(endpoint, connections=parallel, as_target=as_target)
-        except ImportError as error:
-            msg = f"{error}; install what reads such an endpoint: pip install {_PACKAGES[kind]}"
-            raise CheckpointerConfigurationError(msg) from error
         stack.callback(found.close)
         yield found
+
+
+@contextmanager
+def reading(kind: str) -> Iterator[None]:
+    """Say what to install if the package that reads a kind of endpoint is missing.
+
+    Raises:
+        CheckpointerConfigurationError: It is.
+    """
+    try:
+        yield
+    except ImportError as error:
+        install = TYPES[_TYPES[kind], "checkpointer"].install
+        msg = f"{error}; install what reads such an endpoint: pip install {install}"
+        raise CheckpointerConfigurationError(msg) from error
 
 
 def parse_endpoint(endpoint: str) -> tuple[str, str]:

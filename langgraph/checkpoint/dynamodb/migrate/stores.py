@@ -9,11 +9,10 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from itertools import islice
-from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
 from langgraph.store.base import BaseStore, GetOp, InvalidNamespaceError, Item
@@ -23,7 +22,7 @@ from langgraph.store.dynamodb.batch import IMPORTED_AT_ONCE, imported
 
 from ..config.backends import is_connection_string, without_values
 from ..errors import CheckpointerConfigurationError, CheckpointerInputError, CheckpointSerializationError
-from .endpoints import made_by_function, parse_endpoint
+from .endpoints import existing_sqlite, made_by_function, parse_endpoint, reading
 from .lines import LineWriter, read_lines
 
 Records: TypeAlias = Iterator[dict[str, Any]]
@@ -79,12 +78,10 @@ def memories_of(store: BaseStore) -> Records:
 
 @contextmanager
 def _postgres(connection_string: str) -> Iterator[Records]:
-    try:
+    with reading("postgres"):
         import psycopg  # noqa: PLC0415 - an extra that not everybody installs.
         from psycopg.rows import dict_row  # noqa: PLC0415
-    except ImportError as error:
-        msg = f'{error}; install what reads Postgres: pip install "psycopg[binary]"'
-        raise CheckpointerConfigurationError(msg) from error
+
     if not is_connection_string(connection_string):
         msg = "the connection string of Postgres cannot be read; write postgresql://user:password@host:port/database"
         raise CheckpointerConfigurationError(msg)
@@ -96,25 +93,17 @@ def _postgres(connection_string: str) -> Iterator[Records]:
         ):
             cursor.execute("SELECT * FROM store ORDER BY prefix, key")
             yield map(_of_row, cursor)
-    except psycopg.errors.UndefinedTable as error:
-        msg = "the database has no table of LangGraph's PostgresStore; name the database that the store uses"
-        raise CheckpointerConfigurationError(msg) from error
-    except psycopg.OperationalError as error:
-        msg = f"the Postgres database cannot be reached: {without_values(connection_string, error)}"
+    except psycopg.Error as error:
+        says = without_values(connection_string, error)
+        msg = f"the memories of Postgres cannot be read: {says}; name the database that LangGraph's PostgresStore uses"
         raise CheckpointerConfigurationError(msg) from None
 
 
 @contextmanager
 def _sqlite(path: str) -> Iterator[Records]:
-    if not Path(path).is_file():
-        raise CheckpointerConfigurationError(f"there is no SQLite database {path}; check its path")
-    with closing(sqlite3.connect(path)) as connection:
+    with existing_sqlite(path, "store") as connection:
         connection.row_factory = sqlite3.Row
-        try:
-            rows = connection.execute("SELECT * FROM store ORDER BY prefix, key")
-        except sqlite3.DatabaseError as error:
-            msg = f"{path} has no memories of LangGraph's SqliteStore ({error}); name the file that the store uses"
-            raise CheckpointerConfigurationError(msg) from None
+        rows = connection.execute("SELECT * FROM store ORDER BY prefix, key")
         yield (_of_row({**dict(row), "value": json.loads(row["value"])}) for row in rows)
 
 
