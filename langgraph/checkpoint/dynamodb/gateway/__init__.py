@@ -26,18 +26,10 @@ __all__ = [
     "create_gateway",
 ]
 
-_LATER = {
-    "Authenticate": "authentication",
-    "Limits": "limits",
-    "Principal": "serving",
-    "anybody_on_this_machine": "authentication",
-    "configured_gateway": "settings",
-    "create_gateway": "app",
-}
-
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATER:
+    if name not in __all__:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
-    return getattr(importlib.import_module(f"{__name__}.{_LATER[name]}"), name)
+    # It has all of them.
+    return getattr(importlib.import_module(f"{__name__}.settings"), name)
