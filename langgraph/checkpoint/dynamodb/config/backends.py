@@ -193,38 +193,27 @@ _INSTALL: Mapping[Callable[[str], Any], str] = {
 
 
 def _type(
-    options: type[fields.Options], make: Callable[[str], Any], name: str, async_name: str | None = None
+    options: type[fields.Options], make: Callable[[str], Any], name: str, *, has_async: bool = False
 ) -> fields.ComponentType:
-    return fields.ComponentType(
-        options, make(name), _INSTALL[make], None if async_name is None else make(async_name)
-    )
+    module, _, kind = name.partition(":")
+    amake = make(f"{module}.aio:Async{kind}") if has_async else None
+    return fields.ComponentType(options, make(name), _INSTALL[make], amake)
 
 
-_SAVERS, _STORES = "langgraph.checkpoint", "langgraph.store"
+_SAVERS, _STORES, _CACHES = "langgraph.checkpoint", "langgraph.store", "langgraph.cache"
 TYPES = {
     ("memory", "checkpointer"): _type(MemoryOptions, _memory, f"{_SAVERS}.memory:InMemorySaver"),
     ("memory", "store"): _type(MemoryStoreOptions, _memory, f"{_STORES}.memory:InMemoryStore"),
-    ("memory", "cache"): _type(MemoryOptions, _memory, "langgraph.cache.memory:InMemoryCache"),
+    ("memory", "cache"): _type(MemoryOptions, _memory, f"{_CACHES}.memory:InMemoryCache"),
     ("sqlite", "checkpointer"): _type(
-        SqliteOptions, _sqlite, f"{_SAVERS}.sqlite:SqliteSaver", f"{_SAVERS}.sqlite.aio:AsyncSqliteSaver"
+        SqliteOptions, _sqlite, f"{_SAVERS}.sqlite:SqliteSaver", has_async=True
     ),
-    ("sqlite", "store"): _type(
-        SqliteStoreOptions,
-        _sqlite,
-        f"{_STORES}.sqlite:SqliteStore",
-        f"{_STORES}.sqlite.aio:AsyncSqliteStore",
-    ),
-    ("sqlite", "cache"): _type(SqliteOptions, _sqlite, "langgraph.cache.sqlite:SqliteCache"),
+    ("sqlite", "store"): _type(SqliteStoreOptions, _sqlite, f"{_STORES}.sqlite:SqliteStore", has_async=True),
+    ("sqlite", "cache"): _type(SqliteOptions, _sqlite, f"{_CACHES}.sqlite:SqliteCache"),
     ("postgres", "checkpointer"): _type(
-        PostgresOptions,
-        _postgres,
-        f"{_SAVERS}.postgres:PostgresSaver",
-        f"{_SAVERS}.postgres.aio:AsyncPostgresSaver",
+        PostgresOptions, _postgres, f"{_SAVERS}.postgres:PostgresSaver", has_async=True
     ),
     ("postgres", "store"): _type(
-        PostgresStoreOptions,
-        _postgres,
-        f"{_STORES}.postgres:PostgresStore",
-        f"{_STORES}.postgres.aio:AsyncPostgresStore",
+        PostgresStoreOptions, _postgres, f"{_STORES}.postgres:PostgresStore", has_async=True
     ),
 }
