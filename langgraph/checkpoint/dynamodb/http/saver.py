@@ -15,7 +15,7 @@ from .._format.limits import RETRY_SECONDS
 from .._operations.thread_lock import Attempt, Hold, lost
 from .._runtime.cache import Facts
 from .._runtime.options import check_bytes, check_owner_options
-from .._runtime.steps import Op, result
+from .._runtime.steps import Op
 from .._runtime.storage import Storage
 from ..base_saver import CACHE_BYTES, P, T, TableSaver
 from ..gateway import thread_calls
@@ -42,32 +42,27 @@ class GatewayHolder:
 
     def attempt(self, hold: Hold, delay_seconds: float) -> Op[Attempt]:
         """Try to acquire a hold after a delay."""
-        held_until, free_in_seconds = yield from self._asked("acquire", hold, delay_seconds)
-        return Attempt(held_until, free_in_seconds)
+        return self._asked("acquire", hold, delay_seconds)
 
     def renew(self, hold: Hold) -> Op[float]:
         """Renew a hold; return when it ends."""
-        held_until, _ = yield from self._asked("renew", hold)
-        if held_until is None:
+        renewed = yield from self._asked("renew", hold)
+        if renewed.held_until is None:
             raise lost(hold)
-        return held_until
+        return renewed.held_until
 
     def release(self, hold: Hold, after: BaseException | None = None) -> Op[None]:
         """Release a hold."""
         del after
         yield from self._asked("release", hold)
 
-    def _asked(
-        self, action: Action, hold: Hold, delay_seconds: float = 0.0
-    ) -> Op[tuple[float | None, float]]:
+    def _asked(self, action: Action, hold: Hold, delay_seconds: float = 0.0) -> Op[Attempt]:
         named = (hold.root.thread_id, action, hold.token, float(hold.ttl_seconds))
-        asked = call_to(thread_calls.lock, self.service.prefix, *named)
-        yield from self.service.about()
+        call = replace(call_to(thread_calls.lock, self.service.prefix, *named), delay_seconds=delay_seconds)
         # The hold begins when the service has the request, which is later.
         held_until = self.clock() + delay_seconds + hold.ttl_seconds
-        outcomes = yield (replace(asked, delay_seconds=delay_seconds),)
-        response: Attempt = result(outcomes[0])
-        return None if response.held_until is None else held_until, response.free_in_seconds
+        found: Attempt = yield from self.service.send(call)
+        return found if found.held_until is None else replace(found, held_until=held_until)
 
 
 class HttpCheckpointSaver(ServiceClient, ThreadLocks, TableSaver):

@@ -92,12 +92,14 @@ class Service:
     def ask(
         self, function: Callable[Concatenate[Serving, P], Op[T]], /, *args: P.args, **named: P.kwargs
     ) -> Op[T]:
-        """Call a function of the service, if that speaks this version; return what it returns. See `call_to`."""
-        call = call_to(function, self.prefix, *args, **named)
+        """Call a function of the service, and return what it returns. See `call_to`."""
+        return self.send(call_to(function, self.prefix, *args, **named))
+
+    def send(self, call: Call) -> Op[Any]:
+        """Send a call, if the service speaks this version; return its result."""
         yield from self.about()
         outcomes = yield (call,)
-        value: T = result(outcomes[0])
-        return value
+        return result(outcomes[0])
 
     def outside(self, thread_id: str) -> str:
         """Return the id of a thread as the agent has it; the empty text for one of another prefix."""
