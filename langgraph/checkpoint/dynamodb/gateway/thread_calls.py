@@ -280,13 +280,13 @@ def get_delta_channel_history(
     page = yield from find_history(it.storage, config, channels, after=after, is_full=it.fullness())
 
     def shown() -> History:
-        value = values_for(frozenset(have), it.response_bytes)
+        value = values_for(frozenset(have), it.limits.response_bytes)
         return History(
             {name: _history(each, page.checkpoint_ids[name], value) for name, each in page.channels.items()},
             page.after,
         )
 
-    return (yield from work(shown, it.response_bytes))
+    return (yield from work(shown, it.limits.response_bytes))
 
 
 def _history(
@@ -321,7 +321,7 @@ def put(
     parent's. `typed_metadata` is all metadata if JSON cannot hold them.
     """
     deltas = {name: each for name, each in values.items() if each.base is not None}
-    it.held(check_deltas(deltas, it.value_bytes_max))
+    it.held(check_deltas(deltas, it.limits.decompressed_bytes_max))
     partition, storage = items.partition_of(thread_id, checkpoint_ns), it.of(thread_id)
     if listed or owner is not None or storage.owner is not None:
         storage = with_owner(storage, items.partition_of(thread_id), owner)
@@ -556,7 +556,7 @@ def _shown(
     it: Serving, found: CheckpointTuple, channels: Sequence[str] | None, have: frozenset[bytes]
 ) -> Checkpoint:
     """Return a checkpoint as a response has it, with the values of some channels, or of all."""
-    shown = values_for(have, it.response_bytes)
+    shown = values_for(have, it.limits.response_bytes)
     configurable, parent = found.config["configurable"], found.parent_config
     state: Mapping[str, Any] = found.checkpoint["channel_values"]
     metadata: Any = found.metadata
