@@ -6,7 +6,7 @@ A test compares it with the one in tests/fixtures, since the signatures of the f
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -47,35 +47,43 @@ class ServiceStatus:
 
 
 _REFERENCES = "#/components/schemas/{model}"
-_JSON = "application/json"
+_PROBLEM = {problems.MEDIA_TYPE: {"schema": {"$ref": _REFERENCES.format(model=Problem.__name__)}}}
 _SCHEMES: dict[str, Any] = {
     "bearer": {"type": "http", "scheme": "bearer", "description": "A random token, or a JSON Web Token."},
 }
 _SECURITY: list[dict[str, list[str]]] = [{"bearer": []}]
 
 
-def describe(endpoints: Iterable[Endpoint[Any]]) -> dict[str, Any]:
+def describe(endpoints: Collection[Endpoint[Any]]) -> dict[str, Any]:
     """Return the OpenAPI document of a service with these endpoints."""
-    models: dict[str, TypeAdapter[Any]] = {
-        each.__name__: TypeAdapter(each) for each in (About, ServiceStatus, Problem)
+    models: dict[Any, TypeAdapter[Any]] = {
+        each: TypeAdapter(each) for each in (About, ServiceStatus, Problem)
     }
     for each in endpoints:
-        models |= {
-            f"{each.title}Request": TypeAdapter(each.arguments),
-            f"{each.title}Response": each.response,
-        }
+        models |= {(each, "request"): TypeAdapter(each.arguments), (each, "response"): each.response}
     schemas, definitions = TypeAdapter.json_schemas(
-        [(name, "validation", each) for name, each in models.items()], ref_template=_REFERENCES
+        [(key, "validation", each) for key, each in models.items()], ref_template=_REFERENCES
     )
+
+    def content(key: Any) -> dict[str, Any]:
+        return {"application/json": {"schema": schemas[key, "validation"]}}
+
     text = {METRICS_TYPE: {"schema": {"type": "string"}}}
     paths = {
-        "/about": {"get": _operation("about", _content("About"), security=_SECURITY)},
-        "/health": {"get": _operation("health", _content("ServiceStatus"))},
-        "/ready": {"get": _operation("ready", _content("ServiceStatus"))},
+        "/about": {"get": _operation("about", content(About), security=_SECURITY)},
+        "/health": {"get": _operation("health", content(ServiceStatus))},
+        "/ready": {"get": _operation("ready", content(ServiceStatus))},
         "/metrics": {"get": _operation("metrics", text, security=_SECURITY)},
     }
     for each in endpoints:
-        paths[each.path] = {"post": _posted(each)}
+        posted = _operation(
+            each.name.replace("/", "-"),
+            content((each, "response")),
+            description=f"{inspect.getdoc(each.function)}\n\n{_rights(each)}",
+            security=_SECURITY,
+            requestBody={"required": True, "content": content((each, "request"))},
+        )
+        paths[each.path] = {"post": posted}
     return {
         "openapi": "3.1.0",
         "info": {
@@ -84,29 +92,8 @@ def describe(endpoints: Iterable[Endpoint[Any]]) -> dict[str, Any]:
             "version": __version__,
         },
         "paths": paths,
-        "components": {
-            "schemas": {
-                **definitions.get("$defs", {}),
-                **{name: each for (name, _), each in schemas.items() if _is_own(name, each)},
-            },
-            "securitySchemes": _SCHEMES,
-        },
+        "components": {"schemas": definitions["$defs"], "securitySchemes": _SCHEMES},
     }
-
-
-def _is_own(name: str, schema: Any) -> bool:
-    """Tell whether a schema is more than a reference to itself."""
-    return bool(schema != _reference(name))
-
-
-def _posted(endpoint: Endpoint[Any]) -> dict[str, Any]:
-    return _operation(
-        endpoint.name.replace("/", "-"),
-        _content(f"{endpoint.title}Response"),
-        description=f"{inspect.getdoc(endpoint.function)}\n\n{_rights(endpoint)}",
-        security=_SECURITY,
-        requestBody={"required": True, "content": _content(f"{endpoint.title}Request")},
-    )
 
 
 def _rights(endpoint: Endpoint[Any]) -> str:
@@ -117,17 +104,8 @@ def _rights(endpoint: Endpoint[Any]) -> str:
 
 def _operation(name: str, content: dict[str, Any], **more: Any) -> dict[str, Any]:
     """Return an operation that answers with this content, or with a problem."""
-    problem = {problems.MEDIA_TYPE: {"schema": _reference("Problem")}}
     by_status = {
         "200": {"description": "Done.", "content": content},
-        "default": {"description": "Not done.", "content": problem},
+        "default": {"description": "Not done.", "content": _PROBLEM},
     }
     return {"operationId": name, "responses": by_status, **more}
-
-
-def _content(name: str) -> dict[str, Any]:
-    return {_JSON: {"schema": _reference(name)}}
-
-
-def _reference(name: str) -> dict[str, str]:
-    return {"$ref": _REFERENCES.format(model=name)}
