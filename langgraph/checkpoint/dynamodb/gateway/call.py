@@ -230,11 +230,6 @@ class Endpoint(Generic[T]):
         return f"/{self.name}" if "/" in self.name else f"/checkpoints/{self.name}"
 
     @cached_property
-    def title(self) -> str:
-        """The name of its messages in the API description."""
-        return "".join(map(str.capitalize, self.name.replace("/", "-").split("-")))
-
-    @cached_property
     def _hints(self) -> dict[str, Any]:
         return get_type_hints(self.function, include_extras=True)
 
@@ -246,8 +241,9 @@ class Endpoint(Generic[T]):
             each.name: (self._hints[each.name], ... if each.default is each.empty else each.default)
             for each in parameters
         }
+        title = "".join(map(str.capitalize, self.name.replace("/", "-").split("-")))
         return create_model(
-            f"{self.title}Request", __config__=ARGUMENTS, __doc__=inspect.getdoc(self.function), **fields
+            f"{title}Request", __config__=ARGUMENTS, __doc__=inspect.getdoc(self.function), **fields
         )
 
     @cached_property
