@@ -124,35 +124,28 @@ def _moved(
 ) -> ThreadReport:
     report = ThreadReport(thread_id)
     try:
-        report.status = _Move(source, target, report, stopped, dry_run=dry_run).run()
+        report.status = _Move(source, target, report, stopped, dry_run).run()
     except Exception as error:  # noqa: BLE001 - any saver may raise anything, and other threads are to be moved.
         report.status = Status.FAILED
         report.problems.append(f"{type(error).__name__}: {error}")
     return report
 
 
+@dataclass
 class _Move:
     """The move of one thread."""
 
-    def __init__(
-        self,
-        source: Source,
-        target: SaverEndpoint,
-        report: ThreadReport,
-        stopped: threading.Event,
-        *,
-        dry_run: bool = False,
-    ) -> None:
-        self._source = source
-        self._target = target
-        self._report = report
-        self._thread_id = report.thread_id
-        self._stopped = stopped
-        self._dry_run = dry_run
-        positions = source.knows_positions and target.knows_positions
-        self._comparison = Comparison(target.dumps, target.same, positions)
-        # Checkpoints that were deleted meanwhile, or were never committed, so nobody could read them.
-        self._unread = set[Ref]()
+    _source: Source
+    _target: SaverEndpoint
+    _report: ThreadReport
+    _stopped: threading.Event
+    _dry_run: bool = False
+    # Checkpoints that were deleted meanwhile, or were never committed, so nobody could read them.
+    _unread: set[Ref] = field(default_factory=set)
+
+    @property
+    def _thread_id(self) -> str:
+        return self._report.thread_id
 
     def run(self) -> Status:
         """Move what the target lacks, until it lacks nothing. Return the outcome."""
@@ -282,7 +275,9 @@ class _Move:
     def _differences(self, record: Record, other: Record | None) -> list[str]:
         if other is None:
             return ["the target lacks it"]
-        return self._comparison.differences(self._for_target(record), other)
+        positions = self._source.knows_positions and self._target.knows_positions
+        comparison = Comparison(self._target.dumps, self._target.same, positions)
+        return comparison.differences(self._for_target(record), other)
 
     def _put(self, missing: list[Ref]) -> None:
         """Store checkpoints with their writes."""

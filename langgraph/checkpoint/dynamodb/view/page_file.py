@@ -13,11 +13,9 @@ from collections.abc import Collection, Iterator
 from pathlib import PurePath
 from typing import Any
 
-from .._operations.reads import StoredCheckpoint
 from .._runtime.steps import Op
 from ..errors import CheckpointerInputError, CheckpointNotFoundError
 from . import STATIC, documents
-from .namespace_view import NamespaceView
 from .nodes import CHARACTERS_MAX, NODES_MAX, Room, Shower
 from .state import changes, pending, state
 from .thread_view import Session, ThreadView, thread_document
@@ -74,21 +72,18 @@ def _documents(thread: ThreadView, shows: Collection[str] | None) -> Op[dict[str
         return Shower(room, text_max=_TEXT_MAX, parts_max=_PARTS_MAX, shows=shows)
 
     about = yield from thread_document(thread, shower())
-    found: dict[str, Any] = {"thread": about, "tree": {}, "state": {}, "changes": {}, "pending": {}}
+    makers: dict[str, Any] = {"state": state, "changes": changes, "pending": pending}
+    found: dict[str, Any] = {"thread": about, "tree": {}, **{kind: {} for kind in makers}}
     for namespace in (yield from thread.namespaces()):
         name = namespace.partition.namespace
         yield from namespace.read_to_end()
         rows = namespace.rows
         found["tree"][name] = yield from tree(namespace, None, len(rows), shows)
-        for kind, make in (("state", state), ("changes", changes), ("pending", pending)):
+        for kind, make in makers.items():
             found[kind][name] = {}
             for each in rows:
-                found[kind][name][each.checkpoint_id] = yield from _one(make, namespace, each, shower())
+                found[kind][name][each.checkpoint_id] = yield from make(namespace, each, shower())
     return found
-
-
-def _one(make: Any, namespace: NamespaceView, checkpoint: StoredCheckpoint, shower: Shower) -> Op[Any]:
-    return (yield from make(namespace, checkpoint, shower))
 
 
 def _page(found: Any) -> str:
