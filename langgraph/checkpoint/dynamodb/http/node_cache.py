@@ -21,7 +21,7 @@ from ..errors import CheckpointerError
 from ..gateway import node_calls
 from ..gateway.node_calls import CacheEntry, NodeKey, Refused
 from ..gateway.opaque import Value
-from .service import GatewayAccounting, ServiceClient, client_serde, codec_of, data_of, dumped, loaded
+from .service import ServiceClient, client_serde, codec_of, data_of, dumped, loaded
 from .transport import GatewayKeywords
 
 # Running the node is better than waiting for its cache.
@@ -64,22 +64,18 @@ class HttpCache(ServiceClient, TableCache[ValueT]):
         self,
         url: str,
         *,
-        timeout: float = CACHE_TIMEOUT_SECONDS,
-        retry_seconds: float = CACHE_RETRY_SECONDS,
         serde: SerializerProtocol | None = None,
         prefix: Sequence[str] = (),
         **options: Unpack[GatewayKeywords],
     ) -> None:
         """Check the options. Nothing is opened before the first call."""
         super().__init__(serde=client_serde(serde), prefix=prefix)
-        self._connect(
-            url,
-            options,
-            timeout=timeout,
-            retry_seconds=retry_seconds,
-            accounting=GatewayAccounting(has_tenants=bool(prefix)),
-            events_prefix="cache.",
-        )
+        given: GatewayKeywords = {
+            "timeout": CACHE_TIMEOUT_SECONDS,
+            "retry_seconds": CACHE_RETRY_SECONDS,
+            **options,
+        }
+        self._connect(url, given, events_prefix="cache.", has_tenants=bool(prefix))
         self._codec = codec_of(self.serde)
 
     @override

@@ -11,7 +11,6 @@ from typing import Concatenate, Literal, TypeAlias
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from typing_extensions import Unpack, override
 
-from .._format.limits import RETRY_SECONDS
 from .._operations.thread_lock import Attempt, Hold, lost
 from .._runtime.cache import Facts
 from .._runtime.options import check_bytes, check_owner_options
@@ -23,8 +22,8 @@ from ..locks import ThreadLocks
 from . import operations
 from .exchange import call_to
 from .operations import Client, KnownCheckpoints
-from .service import GatewayAccounting, Service, ServiceClient, client_serde, codec_of
-from .transport import TIMEOUT_SECONDS, GatewayKeywords, check_prefix
+from .service import Service, ServiceClient, client_serde, codec_of
+from .transport import GatewayKeywords, check_prefix
 
 Action: TypeAlias = Literal["acquire", "renew", "release"]
 
@@ -111,8 +110,6 @@ class HttpCheckpointSaver(ServiceClient, ThreadLocks, TableSaver):
         self,
         url: str,
         *,
-        timeout: float = TIMEOUT_SECONDS,
-        retry_seconds: float = RETRY_SECONDS,
         thread_prefix: str = "",
         serde: SerializerProtocol | None = None,
         cache_bytes: int = CACHE_BYTES,
@@ -125,14 +122,7 @@ class HttpCheckpointSaver(ServiceClient, ThreadLocks, TableSaver):
         check_owner_options(owner_from=owner_from, owner_key=None)
         check_prefix(thread_prefix)
         super().__init__(serde=serde)
-        self._connect(
-            url,
-            options,
-            timeout=timeout,
-            retry_seconds=retry_seconds,
-            accounting=GatewayAccounting(),
-            thread_prefix=thread_prefix,
-        )
+        self._connect(url, options, thread_prefix=thread_prefix)
         self._memory = KnownCheckpoints(cache_bytes)
         self.owner_from = owner_from
         self._facts = Facts()

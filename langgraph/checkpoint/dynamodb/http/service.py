@@ -152,7 +152,7 @@ def _check_size(size: int, bytes_max: int, what: str) -> None:
 class GatewayAccounting:
     """Knows the calls of a gateway: their threads, tenants and bytes. Only the gateway knows their units."""
 
-    def __init__(self, *, has_tenants: bool = True) -> None:
+    def __init__(self, *, has_tenants: bool) -> None:
         """Take whether the first label of a namespace names a tenant."""
         self._has_tenants = has_tenants
 
@@ -187,19 +187,18 @@ class ServiceClient(TransportOwner):
         url: str,
         options: GatewayKeywords,
         *,
-        timeout: float,
-        retry_seconds: float,
-        accounting: GatewayAccounting,
         events_prefix: str = "",
         thread_prefix: str = "",
+        has_tenants: bool = True,
     ) -> None:
         """Check the options of the connection. Nothing is opened before the first request."""
         refuse_unknown(type(self), options.keys() - GatewayKeywords.__annotations__.keys(), GatewayKeywords)
         of_transport: dict[str, Any] = {**options}
         on_event = of_transport.pop("on_event", None)
         check_on_event(on_event)
-        transport = GatewayTransport(url, timeout=timeout, retry_seconds=retry_seconds, **of_transport)
+        accounting = GatewayAccounting(has_tenants=has_tenants)
         self._own(
-            transport, None if on_event is None else Observer(on_event, accounting, None, events_prefix)
+            GatewayTransport(url, **of_transport),
+            None if on_event is None else Observer(on_event, accounting, None, events_prefix),
         )
         self._service = Service(thread_prefix)

@@ -28,7 +28,6 @@ from langgraph.store.dynamodb.similarity import Embedder, StoreIndexConfig
 from langgraph.store.dynamodb.store import TableStore
 
 from .._format.codec import Codec, rough_bytes
-from .._format.limits import RETRY_SECONDS
 from .._operations.arguments import COUNT_MAX
 from .._runtime.steps import Emit, Op, Stream, gather, work
 from ..errors import (
@@ -49,8 +48,8 @@ from ..gateway.memory_calls import (
     StorePut,
     StoreSearch,
 )
-from .service import GatewayAccounting, ServiceClient
-from .transport import TIMEOUT_SECONDS, GatewayKeywords
+from .service import ServiceClient
+from .transport import GatewayKeywords
 
 # As a store on the table, with a serializer that can write every number.
 _CODEC = Codec(JsonPlusSerializer(pickle_fallback=True))
@@ -124,8 +123,6 @@ class HttpStore(ServiceClient, TableStore):
         self,
         url: str,
         *,
-        timeout: float = TIMEOUT_SECONDS,
-        retry_seconds: float = RETRY_SECONDS,
         index: StoreIndexConfig | None = None,
         ttl: TTLConfig | None = None,
         **options: Unpack[GatewayKeywords],
@@ -140,14 +137,7 @@ class HttpStore(ServiceClient, TableStore):
             raise CheckpointerConfigurationError(msg)
         super().__init__(embedder, ttl)
         self._listings = Listings[_RemoteListing](LISTINGS_BYTES_MAX)
-        self._connect(
-            url,
-            options,
-            timeout=timeout,
-            retry_seconds=retry_seconds,
-            accounting=GatewayAccounting(),
-            events_prefix="store.",
-        )
+        self._connect(url, options, events_prefix="store.")
 
     @override
     def _batch(self, batch: Batch) -> Op[Outcome]:

@@ -44,6 +44,8 @@ class GatewayKeywords(TypedDict, total=False):
     """The options that the constructors of the gateway's clients hand on. `config/http.py` describes them."""
 
     auth: Auth
+    timeout: float
+    retry_seconds: float
     allow_http: bool
     client_options: Mapping[str, Any] | None
     on_event: OnEvent | Events | None
@@ -346,8 +348,6 @@ class GatewayTransport(Connections):
     def _prepared(self) -> dict[str, Any]:
         """Return the arguments of every client, with the certificates, whose loading takes longest."""
         if self._arguments is None:
-            # This module loads httpx.
-
             given = {"trust_env": True, "verify": True, **self._client_options}
             given["verify"] = httpx.create_ssl_context(given["verify"], trust_env=given["trust_env"])
             self._arguments = {
