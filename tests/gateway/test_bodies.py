@@ -8,7 +8,6 @@ import json
 import sys
 import tracemalloc
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,7 +16,6 @@ from langgraph.checkpoint.dynamodb.gateway import Limits
 from langgraph.checkpoint.dynamodb.gateway.bodies import decompressed
 from langgraph.checkpoint.dynamodb.gateway.call import MARKS_MAX, NESTING_MAX, VALUES_MAX
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
-from langgraph.checkpoint.dynamodb.gateway.thread_calls import FoundCheckpoint
 from tests.gateway.conftest import MakeClient, Script, found_bytes
 
 if sys.version_info >= (3, 14):
@@ -290,20 +288,3 @@ async def test_a_text_full_of_escapes_is_not_decoded(make_client: MakeClient) ->
     body = json.dumps({**MESSAGE, "x": "\n" * MARKS_MAX}).encode()
     status, says = await post(make_client(), body)
     assert (status, "more than 1,000,000 marks and escapes" in says) == (413, True)
-
-
-@pytest.mark.parametrize(
-    ("stored", "shown"),
-    [
-        ("a\ud800", "a\ufffd"),
-        ({"\ud800": ["x\udc00", 1, None]}, {"\ufffd": ["x\ufffd", 1, None]}),
-    ],
-)
-async def test_half_a_surrogate_pair_in_an_answer_is_replaced(
-    stored: Any, shown: Any, make_client: MakeClient, script: Script
-) -> None:
-    found = found_bytes(b"").checkpoint
-    assert found is not None
-    script.answer = FoundCheckpoint(replace(found, checkpoint={"id": "1", "text": stored}))
-    answer = await make_client().post("/checkpoints/get-tuple", json=MESSAGE)
-    assert answer.json()["checkpoint"]["checkpoint"] == {"id": "1", "text": shown}

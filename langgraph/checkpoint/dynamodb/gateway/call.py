@@ -13,7 +13,7 @@ from __future__ import annotations
 import inspect
 import json
 from binascii import b2a_base64
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -34,7 +34,6 @@ from pydantic import (
     WithJsonSchema,
     create_model,
 )
-from pydantic_core import PydanticSerializationError, to_json
 
 from .._format.wire import DIGEST_BYTES
 from .._operations.arguments import COUNT_MAX
@@ -265,13 +264,8 @@ class Endpoint(Generic[T]):
         return self.function(it, **vars(arguments))
 
     def encoded(self, result: T) -> bytes:
-        """Return the body of a response. A replacement character takes the place of half a surrogate pair."""
-        if result is None:
-            return b"{}"
-        try:
-            return self.response.dump_json(result)
-        except PydanticSerializationError:
-            return to_json(_valid(self.response.dump_python(result)))
+        """Return the body of a response."""
+        return b"{}" if result is None else self.response.dump_json(result)
 
 
 @dataclass(frozen=True)
@@ -325,12 +319,3 @@ def mistakes_of(error: ValidationError) -> str:
 
 def _place(loc: tuple[int | str, ...]) -> str:
     return ".".join(str(each)[:_NAME_CHARACTERS_MAX] for each in loc)
-
-
-def _valid(value: Any) -> Any:
-    """Return a value without halves of surrogate pairs, as which JavaScript cuts a text."""
-    if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, Mapping):
-        return {_valid(name): _valid(each) for name, each in value.items()}
-    return list(map(_valid, value)) if isinstance(value, (list, tuple)) else value
