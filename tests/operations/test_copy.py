@@ -348,14 +348,17 @@ def _turn(process: Process, turn: int) -> list[Op[Any]]:
 
 
 @pytest.mark.parametrize("by_parts", [False, True])
+@pytest.mark.parametrize("turns_before", [0, 2])
 @pytest.mark.parametrize("begins_at", range(0, 12, 2))
-def test_a_copy_beside_a_run_is_of_one_moment(harness: Harness, *, by_parts: bool, begins_at: int) -> None:
+def test_a_copy_beside_a_run_is_of_one_moment(
+    harness: Harness, *, by_parts: bool, turns_before: int, begins_at: int
+) -> None:
     """The run goes on by one call before each of the copy's rounds, from one of them on, until it pauses."""
     process = harness.process()
-    for turn in range(1, 3):
-        for call in _turn(process, turn):
-            harness.run(call)
-    run = iter([call for turn in range(3, 9) for call in _turn(process, turn)])
+    harness.run(process.put("0.0", {"turn": 0}))
+    run = iter([call for turn in range(1, turns_before + 7) for call in _turn(process, turn)])
+    for call in islice(run, 4 * turns_before):
+        harness.run(call)
     after, rounds = None, 0
     while rounds == 0 or after is not None:
         storage = harness.process().storage
@@ -369,9 +372,11 @@ def test_a_copy_beside_a_run_is_of_one_moment(harness: Harness, *, by_parts: boo
             copying.go_on()
         after = copying.finish()
     reader = harness.process()
-    found = [reader.found(thread="copy", namespace=each) for each in ("", "middle", "middle|inner")]
-    outer, middle, inner = (each.checkpoint["channel_values"]["turn"] for each in found)
-    has_ended = bool(found[0].pending_writes)
+    found = [reader.get(thread="copy", namespace=each) for each in ("", "middle", "middle|inner")]
+    outer, middle, inner = (
+        0 if each is None else each.checkpoint["channel_values"]["turn"] for each in found
+    )
+    has_ended = bool(reader.found(thread="copy").pending_writes)
     assert (outer if has_ended else outer - 1) <= middle <= inner <= outer
 
 

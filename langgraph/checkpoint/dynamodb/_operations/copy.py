@@ -89,8 +89,8 @@ class _Moment:
     """The ends of a thread's namespaces at one moment.
 
     A checkpoint needs those of the subgraphs below its namespace, and its writes tell which subgraphs have ended. So
-    what the namespaces with subgraphs end with is read before and after what the others end with, until it is the same.
-    Then the others lack nothing, and have nothing of a later step.
+    the namespaces, and what those with subgraphs end with, are read before and after what the others end with, until
+    they are the same. Then the others lack nothing, and have nothing of a later step.
     """
 
     started_from: Mapping[Partition, str | None]
@@ -368,23 +368,19 @@ class _CopyOfThread:
         Raises:
             ChangedMeanwhileError: It was something else each time.
         """
-        before: Mapping[Partition, StoredCheckpoint] | None = None
+        before: tuple[dict[Partition, str | None], dict[Partition, StoredCheckpoint]] | None = None
+        others: dict[Partition, StoredCheckpoint] = {}
         for _ in range(ATTEMPTS_MAX):
             found: dict[Partition, str | None] = {self.source: None}
             for marker in (yield from namespace_markers(self.read, self.source)):
                 found[marked_namespace(self.source, marker)] = items.text(marker, items.STARTED_FROM)
-            around = {name for each in found for name in namespaces_around(each.namespace)}
-            with_subgraphs = [each for each in found if each.namespace in around]
-            if not with_subgraphs:
-                before = {}
-            if before is None:
-                before = yield from self._newest(with_subgraphs)
-                continue
+            around = {"", *(name for each in found for name in namespaces_around(each.namespace))}
+            ends = yield from self._newest([each for each in found if each.namespace in around])
+            if before is not None and (before[0], _ids(before[1])) == (found, _ids(ends)):
+                has_subgraphs = len(found) > 1
+                return _Moment(found, _ids({**others, **ends}), before[1] if has_subgraphs else {})
+            before = found, ends
             others = yield from self._newest([each for each in found if each.namespace not in around])
-            now = yield from self._newest(with_subgraphs)
-            if _ids(now) == _ids(before):
-                return _Moment(found, _ids({**others, **before}), before)
-            before = now
         raise ChangedMeanwhileError
 
     def _newest(self, partitions: Sequence[Partition]) -> Op[dict[Partition, StoredCheckpoint]]:
