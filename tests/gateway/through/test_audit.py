@@ -16,7 +16,8 @@ from botocore.exceptions import ClientError
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.checkpoint.dynamodb.gateway import Principal
-from langgraph.checkpoint.dynamodb.gateway.asking import Trail, asking, patient
+from langgraph.checkpoint.dynamodb.gateway.access_log import RequestRecord
+from langgraph.checkpoint.dynamodb.gateway.asking import asking, patient
 from langgraph.checkpoint.dynamodb.gateway.limits import Shares, slot
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
 from tests.gateway.conftest import Lines
@@ -68,10 +69,11 @@ async def test_a_request_that_aws_refuses_is_in_the_trail() -> None:
     async def lost(_: Call) -> Any:
         raise ConnectionError
 
-    call, trail = Call("get_item", {"Key": {"PK": {"S": "thread#"}, "SK": {"S": "T"}}}), Trail(KEY)
+    call = Call("get_item", {"Key": {"PK": {"S": "thread#"}, "SK": {"S": "T"}}})
+    record = RequestRecord("1", "e")
     async with slot(Shares(2), Principal("a")) as place:
         for fails, error in ((refuse, ClientError), (lost, ConnectionError)):
             clients: Any = SimpleNamespace(asend_once=fails)
-            with pytest.raises(error), asking(place, math.inf, trail, lambda _: None):
+            with pytest.raises(error), asking(place, math.inf, record):
                 await patient(clients, 60)(call)
-    assert trail.fields() == {"threads": [DIGEST], "aws_request_ids": ["refused"]}
+    assert record.audit(KEY) == {"threads": [DIGEST], "aws_request_ids": ["refused"]}

@@ -7,6 +7,8 @@ are in Prometheus's format, by endpoint, class of error and tenant.
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import logging
 import re
 import time
@@ -25,7 +27,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from .._format.wire import REQUEST_ID_HEADER
 from ..observe.cloudwatch import BoundedTenants
 from . import problems
-from .asking import Trail
 from .bodies import patience_seconds
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -47,11 +48,20 @@ class RequestRecord:
     sent_bytes: int = 0
     stored_bytes: int = 0
     """The bytes of the items that it put into the table."""
-    trail: Trail | None = None
+    threads: set[str] = field(default_factory=set)
+    """The ids of the threads that it named or reached. It may share a read that another request has begun."""
+    aws_request_ids: list[str] = field(default_factory=list)
+    """What AWS calls its requests to the table."""
 
-    def store(self, size_bytes: int) -> None:
-        """Count bytes that were stored."""
-        self.stored_bytes += size_bytes
+    def audit(self, key: bytes) -> dict[str, list[str]]:
+        """Return the audit trail: which threads it reached, and which requests to AWS it made.
+
+        The access log knows the principal, and CloudTrail knows the keys of items but only the gateway's role. The ids
+        of AWS's requests join the two. A thread is named by a keyed digest, so that who reads the log learns no id from
+        it, and who has the key can look for one. docs/gateway.md, "Who read a thread", has the commands.
+        """
+        digests = (hmac.new(key, each.encode(), hashlib.sha256).hexdigest() for each in self.threads)
+        return {"threads": sorted(digests), "aws_request_ids": self.aws_request_ids}
 
 
 class Metrics:
@@ -161,8 +171,6 @@ class AccessLog:
         request_id = given if _HARMLESS.fullmatch(given) else uuid.uuid4().hex
         endpoint = scope["path"].lstrip("/") if scope["path"] in self.paths else _OTHER
         record = RequestRecord(request_id, endpoint)
-        if self.audit_key is not None:
-            record.trail = Trail(self.audit_key)
         scope.setdefault("state", {})["record"] = record
         self.metrics.begin(endpoint)
         return record
@@ -198,7 +206,7 @@ class AccessLog:
                 "seconds": round(seconds, 6),
                 "received_bytes": record.received_bytes,
                 "sent_bytes": record.sent_bytes,
-                **({} if record.trail is None else record.trail.fields()),
+                **({} if self.audit_key is None else record.audit(self.audit_key)),
             }
         )
 

@@ -31,8 +31,8 @@ from .._format.wire import WIRE_VERSION
 from ..errors import CheckpointerError
 from ..saver import DynamoDBSaver
 from . import bodies, call, memory_calls, node_calls, thread_calls
-from .access_log import METRICS_TYPE, AccessLog, Metrics, let_go, note, problem_response
-from .asking import Trail, asking, patient, seconds_left, sleep
+from .access_log import METRICS_TYPE, AccessLog, Metrics, RequestRecord, let_go, note, problem_response
+from .asking import asking, patient, seconds_left, sleep
 from .authentication import Authenticate
 from .bodies import patience_seconds
 from .call import Endpoint
@@ -284,13 +284,12 @@ class _Endpoints:
         place: Slot,
         until: float,
     ) -> Response:
-        principal, record = request.state.principal, request.state.record
+        principal: Principal = request.state.principal
+        record: RequestRecord = request.state.record
         reach = Reach(principal)
         arguments = await body.read(partial(endpoint.decoded, names=reach), self._workers, principal)
         check_all(endpoint, arguments, principal)
-        trail: Trail | None = record.trail
-        if trail is not None:
-            trail.add_threads(reach.named)
+        record.threads.update(reach.named)
         it = Serving(
             # Deletions and copies have a bounded part of what they read in memory at a time.
             self._storage if endpoint.right == "administer" else self._storage.counting(memory.add),
@@ -301,7 +300,7 @@ class _Endpoints:
             memory.add,
             lambda error: note(record, error).document(record.request_id),
         )
-        with asking(place, until, trail, record.store):
+        with asking(place, until, record):
             result = await served(endpoint, arguments, reach.named, it, self._runner.arun)
         accepted = request.headers.get("accept-encoding", "")
         encode = partial(endpoint.encoded, result)

@@ -1,4 +1,4 @@
-"""Requests to the table that one request of a client makes: their trail and deadline, and who repeats them.
+"""Requests to the table that one request of a client makes: their record and deadline, and who repeats them.
 
 If the table throttles:
 
@@ -12,15 +12,13 @@ So each failed request is sent again by one of the two. See docs/decisions/0009.
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import hmac
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from starlette.datastructures import Headers
 
@@ -35,38 +33,12 @@ from ..errors import CheckpointerError
 from .limits import Slot
 from .problems import ProblemError, no_response
 
+if TYPE_CHECKING:
+    from .access_log import RequestRecord
+
 # What is left of the client's time for the response.
 _RESPONSE_SECONDS = 0.5
 _ACCOUNTING = TableAccounting()
-
-
-@dataclass
-class Trail:
-    """The audit trail of one request of a client: which threads it reached, and which requests to AWS it made.
-
-    The access log knows the principal, and CloudTrail knows the keys of items but only the gateway's role. The ids of
-    AWS's requests join the two. A thread is named by a keyed digest, so that who reads the log learns no id from it,
-    and who has the key can look for one. docs/gateway.md, "Who read a thread", has the commands.
-    """
-
-    key: bytes = field(repr=False)
-    threads: set[str] = field(default_factory=set)
-    request_ids: list[str] = field(default_factory=list)
-
-    def add(self, call: Call, response: Mapping[str, Any]) -> None:
-        """Note a request to the table, and what AWS calls it."""
-        metadata = response.get("ResponseMetadata", {})
-        self.add_threads(_ACCOUNTING.threads_of(call))
-        if "RequestId" in metadata:
-            self.request_ids.append(metadata["RequestId"])
-
-    def add_threads(self, thread_ids: Iterable[str]) -> None:
-        """Note threads that were reached. A request may share a read that another one has begun."""
-        self.threads |= {hmac.new(self.key, each.encode(), hashlib.sha256).hexdigest() for each in thread_ids}
-
-    def fields(self) -> dict[str, list[str]]:
-        """Return what the access log has of it."""
-        return {"threads": sorted(self.threads), "aws_request_ids": self.request_ids}
 
 
 def seconds_left(headers: Headers) -> float:
@@ -103,8 +75,7 @@ class _Asking:
     place: Slot
     until: float
     """When to give up, by the clock of the event loop."""
-    trail: Trail | None
-    on_stored: Callable[[int], None]
+    record: RequestRecord
     has_read: bool = False
     """Whether a read of the table has succeeded."""
     has_stored: bool = False
@@ -115,15 +86,20 @@ class _Asking:
         try:
             response = await asend(call)
         except Exception as error:
-            if self.trail is not None:
-                self.trail.add(call, getattr(error, "response", {}))
+            self._note(call, getattr(error, "response", {}))
             raise
-        if self.trail is not None:
-            self.trail.add(call, response)
+        self._note(call, response)
         self.has_read |= call.method in READS
         self.has_stored |= call.method not in READS
-        self.on_stored(_ACCOUNTING.bytes_written(call))
+        self.record.stored_bytes += _ACCOUNTING.bytes_written(call)
         return response
+
+    def _note(self, call: Call, response: Mapping[str, Any]) -> None:
+        """Note which threads a request to the table reached, and what AWS calls the request."""
+        self.record.threads.update(_ACCOUNTING.threads_of(call))
+        metadata = response.get("ResponseMetadata", {})
+        if "RequestId" in metadata:
+            self.record.aws_request_ids.append(metadata["RequestId"])
 
     def goes_on(self, call: Call) -> bool:
         """Tell whether a request to the table is sent again here.
@@ -138,11 +114,9 @@ _asking: ContextVar[_Asking] = ContextVar("langgraph_dynamodb_asking")
 
 
 @contextmanager
-def asking(
-    place: Slot, until: float, trail: Trail | None, on_stored: Callable[[int], None]
-) -> Iterator[None]:
+def asking(place: Slot, until: float, record: RequestRecord) -> Iterator[None]:
     """Let the requests to the table in the block belong to one request of a client, which waits until then."""
-    token = _asking.set(_Asking(place, until - _RESPONSE_SECONDS, trail, on_stored))
+    token = _asking.set(_Asking(place, until - _RESPONSE_SECONDS, record))
     try:
         yield
     except Exception as error:
