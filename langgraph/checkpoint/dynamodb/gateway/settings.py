@@ -94,14 +94,10 @@ class PrincipalsOptions(Options):
         default=None, description="Whose JSON Web Tokens are accepted, and what their claims mean."
     )
 
-    def authenticate(self) -> Authenticate | None:
-        """Return a function that authenticates requests, or None if no principal is configured."""
-        hashes = {each.principal(name): each.sha256 for name, each in self.bearer.items()}
-        bearer = BearerTokens(hashes) if hashes else None
-        if self.jwt is None:
-            return bearer
-        tokens = JsonWebTokens(self.jwt)
-        return tokens if bearer is None else either(bearer, tokens)
+    def authenticate(self) -> Authenticate:
+        """Return a function that authenticates requests."""
+        bearer = BearerTokens({each.principal(name): each.sha256 for name, each in self.bearer.items()})
+        return bearer if self.jwt is None else either(bearer, JsonWebTokens(self.jwt))
 
 
 class GatewayOptions(Options):
@@ -137,17 +133,16 @@ class GatewayOptions(Options):
             if principals != PrincipalsOptions():
                 raise CheckpointerConfigurationError("configure principals or principals_file, not both")
             source, principals = self.principals_file, load_options(self.principals_file).principals
-        authenticate = principals.authenticate()
-        if (authenticate is None) is not insecure:
+        if (principals == PrincipalsOptions()) is not insecure:
             raise CheckpointerConfigurationError(
                 "configure principals or give insecure, not both" if insecure else _UNGUARDED
             )
-        current = anybody_on_this_machine if authenticate is None else authenticate
+        authenticate: Authenticate = anybody_on_this_machine if insecure else principals.authenticate()
         if source is not None and not insecure:
-            current = PrincipalsOfFile(current, source)
+            authenticate = PrincipalsOfFile(authenticate, source)
         return create_gateway(
             saver,
-            authenticate=current,
+            authenticate=authenticate,
             limits=self.limits,
             audit_key=None if self.audit_key is None else self.audit_key.get_secret_value().encode(),
         )
@@ -167,7 +162,7 @@ class PrincipalsOfFile:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Start with what authenticates by the principals that are in the file now."""
-        self._authenticate: Authenticate | None = authenticate
+        self._authenticate = authenticate
         self._source = source
         self._clock = clock
         self._looked_at = clock()
@@ -181,7 +176,7 @@ class PrincipalsOfFile:
             if state != self._state:
                 self._state = state
                 self._read()
-        return None if self._authenticate is None else await self._authenticate(request)
+        return await self._authenticate(request)
 
     def _look(self) -> object:
         try:
