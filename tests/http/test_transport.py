@@ -107,9 +107,7 @@ def test_a_compressed_answer_that_is_cut_is_asked_for_again(gateway: StandIn, as
     gateway.script = [cut]
     assert ask(gateway.address, document=DOCUMENT) == DOCUMENT
     gateway.always = cut
-    with pytest.raises(
-        CheckpointerError, match=f"gateway at {gateway.address} broke off: .*; retry the call"
-    ):
+    with pytest.raises(CheckpointerError, match="RemoteProtocolError: the compressed body is not complete"):
         ask(gateway.address)
 
 
@@ -241,7 +239,7 @@ def test_any_other_answer_is_an_error_that_says_what_to_check(
     [
         (call(), Answer(body=b"\xc1"), "cannot be read: it is not one of this release"),
         (call(), Answer(body=b'{"document": 7}'), "cannot be read: it is not one of this release"),
-        (call(), Answer(headers=BROTLI), "cannot be read: it is compressed as br"),
+        (call(), Answer(headers=BROTLI), "cannot be read: it is not one of this release"),
         (Call("about", {}), replace(ABOUT, body=b"{"), "cannot be read: it is not one of this release"),
         (Call("about", {}), replace(ABOUT, body=b"[" * 100_000), "cannot be read: it is not one of this"),
     ],

@@ -158,23 +158,13 @@ class RawResponse:
     @property
     def content(self) -> bytes:
         """The decompressed body."""
-        encoding = self.headers.get("Content-Encoding", "").strip().lower()
-        if encoding in ("", "identity"):
+        if self.headers.get("Content-Encoding", "").strip().lower() != ENCODING:
             return self.body
-        if encoding != ENCODING:
-            raise BadDocumentError(f"it is compressed as {encoding}")
         try:
             return zstd.decompress(self.body)
         except zstd.ZstdError as error:
-            raise CutOffError(f"its compressed body is not complete ({error})") from error
-
-
-class BadDocumentError(ValueError):
-    """The received bytes are not a response."""
-
-
-class CutOffError(BadDocumentError):
-    """The received bytes are only a part of the response."""
+            # httpx raises the same for other bodies that are cut off.
+            raise httpx.RemoteProtocolError(f"the compressed body is not complete ({error})") from error
 
 
 def compressed(data: bytes) -> bytes:
@@ -375,7 +365,10 @@ class Exchange:
         try:
             return json.loads(content) if self._asked is None else self._asked.result(content)
         except (ValueError, RecursionError) as error:
-            raise BadDocumentError("it is not one of this release") from error
+            raise CheckpointerError(
+                f"the response of the gateway at {self._url} cannot be read: it is not one of this release; check url,"
+                " and any proxy in front of the gateway"
+            ) from error
 
     def _check(self, response: RawResponse) -> None:
         """Raise the exception for a response that is none of the gateway's."""
@@ -406,12 +399,6 @@ class Exchange:
         """Return the exception that the caller gets for one of ours or of httpx."""
         if isinstance(error, TurnedAwayError):
             return error.failure
-        if isinstance(error, CutOffError):
-            return CheckpointerError(
-                f"the response of the gateway at {self._url} broke off: {error}; retry the call"
-            )
-        if isinstance(error, BadDocumentError):
-            return CheckpointerError(f"the response of the gateway at {self._url} cannot be read: {error}")
         if isinstance(error, httpx.RequestError):
             return CheckpointerError(
                 f"no response from the gateway at {self._url} ({type(error).__name__}: {error}); check url, that the"
@@ -430,7 +417,7 @@ def _affinity(thread_ids: Sequence[str]) -> Mapping[str, str]:
 
 def _is_transient(error: Exception) -> bool:
     """Tell whether the same request may succeed later."""
-    if isinstance(error, (TurnedAwayError, CutOffError)):
+    if isinstance(error, TurnedAwayError):
         return True
     ours = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)
     return (
