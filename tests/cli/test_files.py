@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
-import sys
 import uuid
 from hashlib import blake2b
 from pathlib import Path
-from types import SimpleNamespace
 from typing import BinaryIO
 
 import pytest
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb.cli import files, person
+from langgraph.checkpoint.dynamodb.cli import person
 from langgraph.checkpoint.dynamodb.cli.output import Output
 from langgraph.checkpoint.dynamodb.migrate.file import Exported
 from langgraph.checkpoint.dynamodb.view.responses import Responses
@@ -52,10 +49,7 @@ def test_a_thread_goes_through_a_pipe(run: Run, saver: DynamoDBSaver, thread: st
     written = run("export", thread)
     assert written.err == ""
     copy = f"{uuid.uuid4()}"
-    with pytest.MonkeyPatch.context() as patch:
-        stdin = SimpleNamespace(buffer=io.BytesIO(written.out.encode()), isatty=lambda: False)
-        patch.setattr(files, "sys", SimpleNamespace(stdin=stdin, stdout=sys.stdout))
-        assert run("import", "-", "--as", copy, "--yes").code == 0
+    assert run("import", "-", "--as", copy, "--yes", stdin=written.out).code == 0
     assert stored_values(saver, thread_config(copy)) == {"said": ["one", "two"]}
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from langgraph.checkpoint.dynamodb import CheckpointerInputError, DynamoDBSaver
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb.cli import Exit
 from langgraph.store.dynamodb import DynamoDBStore
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.engines("dynamodb-local"), pytest.mark.usefixtures("store")]
 
-MEMORIES = ("--memories", "users/ada%251", "--memories", "profiles/ada%251")
+MEMORIES = ("--memories", "users/ada%251", "--memories", "profiles/{owner}")
 NAMES = {"trip/1", "TRIP/1", "line\nbreak"}
 
 
@@ -210,25 +210,11 @@ async def test_the_method_does_what_the_command_does(
     Conversation(past, "expired").put(said=["long ago"])
     past.set_thread("expired", owner="ada%1")
     assert saver.get_tuple(thread_config("expired")) is None
-    with pytest.raises(CheckpointerInputError, match=r"^parallel is 0"):
-        saver.delete_owner("ada%1", parallel=0)
     report = await saver.adelete_owner("ada%1", memories=[("users", "{owner}")], store=store)
     assert ({*report.deleted}, report.failed) == ({*NAMES, "only a title", "expired"}, {})
     assert (report.memories, report.namespaces, report.put_meanwhile) == (2, [("users", "ada%1")], [])
     assert "memories outside these namespaces" in report.not_looked_at
     assert sorted(each.namespace[-1] for each in store.search(())) == ["ada%1", "ada%11", "bob"]
-    report = saver.delete_owner("ada%1", memories=[("profiles", "ada%1")], store=store)
-    assert (report.deleted, report.memories) == ([], 1)
-    assert saver.delete_owner("bob").not_looked_at[1] == "memories: no namespace of theirs was given"
-
-
-def test_the_namespace_of_an_owner_may_be_a_template(
-    run: Run, saver: DynamoDBSaver, store: DynamoDBStore
-) -> None:
-    saver.set_thread("acme/trip", owner="acme/eve")
-    store.put(("acme", "eve"), "food", {})
-    ended = run("delete", "--owner", "acme/eve", "--memories", "acme/{owner}", "--yes", "--json").json
-    assert (ended["namespaces"], ended["memories"]) == (["acme/eve"], 1)
 
 
 def test_a_thread_whose_entry_is_damaged_is_told(

@@ -64,16 +64,6 @@ def test_what_waits_for_a_human_is_said(run: Run) -> None:
     assert "filed" in shown
 
 
-def test_a_task_that_went_on_waits_no_more(run: Run, open_own: OpenSaver) -> None:
-    saver = open_own()
-    config = store(saver, thread_config("answered"), "1", {"text": "x"})
-    for task, written in (("a", "__no_writes__"), ("b", "__return__"), ("c", "__resume__")):
-        saver.put_writes(config, [("__interrupt__", [f"{task}?"])], task)
-        saver.put_writes(config, [(written, None)], task)
-    found = run("show", "answered", "--json").json
-    assert found["interrupts"] == [{"task_id": "c", "value": "c?"}]
-
-
 def test_a_failed_task_is_shown_with_its_error(run: Run, open_own: OpenSaver) -> None:
     graph = graphs.unreliable([], failures=9)(open_own())
     with pytest.raises(ConnectionError):

@@ -5,14 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.support.documents import ROOT
-
-if TYPE_CHECKING:
-    from tools.engine import Engine
+from tools.engine import Engine
 
 PACKAGE = "langgraph.checkpoint.dynamodb"
 # The modules that a list of commands loads, and that need nothing of LangGraph, AWS or the terminal.
@@ -92,13 +89,7 @@ def test_a_shell_can_complete_commands_and_options(words: str, says: str) -> Non
 def test_a_command_loads_what_it_needs(engine: Engine, table: str) -> None:
     loaded, printed = loaded_by("threads", "--table", table, env=engine.environment())
     assert "waiting" in printed
-    assert commands_in(loaded) == LISTING | {
-        "command",
-        "context",
-        "listing",
-        "many",
-        "output",
-    }
+    assert commands_in(loaded) == LISTING | {"command", "context", "listing", "many", "output"}
     packages = {
         f"{PACKAGE}.{each}" for each in ("gateway", "http", "migrate", "observe", "server", "tenants", "view")
     }

@@ -162,16 +162,6 @@ def test_damage_is_found_without_the_key_too(run: Run, encrypted: str, client: D
     assert {line.split(":")[0] for line in damaged} == {"one"}
 
 
-def test_a_deleted_thread_is_none_of_those_that_a_scan_finds(run: Run, open_own: OpenSaver) -> None:
-    saver = open_own()
-    for thread in ("kept", "deleted"):
-        Conversation(saver, thread).put(small=1)
-    saver.delete_thread("deleted")
-    ended = run("verify", "--all")
-    assert ended.code == 0
-    assert ended.out.startswith("verified: 1 thread, 1 checkpoint, 0 tasks, 0 segments, ")
-
-
 # `setup`
 
 
