@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import boto3
 import pytest
@@ -13,9 +12,7 @@ from examples import demo, demo_agent
 from langgraph.checkpoint.dynamodb.view.responses import Responses
 from langgraph.checkpoint.dynamodb.view.thread_view import Session
 from tests.view.conftest import Asked
-
-if TYPE_CHECKING:
-    from tools.engine import Engine
+from tools.engine import Engine
 
 
 @pytest.mark.engines("dynamodb-local")

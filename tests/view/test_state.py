@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import json
-import pickle
-import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
-import ormsgpack
 import pytest
-from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.types import Command
 
@@ -23,83 +18,6 @@ from tests.support.javascript import store_recorded
 from tests.view.conftest import Asked, Raw
 
 pytestmark = pytest.mark.engines("dynamodb-local")
-
-made: list[str] = []
-
-
-@dataclass
-class Order:
-    """What an application keeps in its state; whoever makes one is noted."""
-
-    number: int
-
-    def __post_init__(self) -> None:
-        """Note it."""
-        made.append(f"order {self.number}")
-
-
-def note(what: str) -> None:
-    """Note that code was run."""
-    made.append(what)
-
-
-class Trap:
-    """What runs code when it is unpickled."""
-
-    def __reduce__(self) -> Any:
-        """Give the code."""
-        return note, ("unpickled",)
-
-
-def test_objects_are_data_and_nothing_is_made_imported_or_unpickled(
-    asked: Asked, table: str, open_saver: Callable[..., DynamoDBSaver], thread: str
-) -> None:
-    saver = open_saver(table, serde=JsonPlusSerializer(pickle_fallback=True))
-    values = {"order": Order(7), "trap": Trap(), "said": [HumanMessage("hello", id="1")]}
-    config = store(saver, thread_config(thread), "1", values)
-    saver.put_writes(config, [("order", Order(8)), ("trap", Trap())], "task", "~__pregel_pull, buy")
-    made.clear()
-    found = asked.values(thread)
-    pending = asked.get("pending", **asked.newest(thread))
-    asked.get("changes", **asked.newest(thread))
-    asked.get("search", thread=thread, text="7")
-    assert made == []
-    order = found["order"]["node"]
-    assert (order["kind"], order["type"]) == ("instance", f"{__name__}.Order")
-    assert order["value"]["entries"][0] == {
-        "key": "number",
-        "node": {"kind": "number", "bytes": 1, "text": "7"},
-    }
-    trap = found["trap"]["node"]
-    assert (trap["kind"], trap["type"], trap["value"]["kind"]) == ("instance", "pickle", "bytes")
-    assert found["said"]["node"]["items"][0]["content"]["text"] == "hello"
-    assert [each["value"]["type"] for each in pending["writes"]] == [f"{__name__}.Order", "pickle"]
-    # The serializer of an agent would have run both.
-    pickle.loads(pickle.dumps(Trap()))  # noqa: S301
-    assert made == ["unpickled"]
-
-
-class Naming:
-    """A serializer that writes the name of a module, as somebody may do who may write to the table."""
-
-    def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
-        """Write what would call a function of the module."""
-        call = ormsgpack.packb(("antigravity", "open", {"url": str(obj)}))
-        return "msgpack", ormsgpack.packb(ormsgpack.Ext(2, call))
-
-    def loads_typed(self, data: tuple[str, bytes]) -> Any:
-        """Read nothing."""
-
-
-def test_a_module_that_a_value_names_is_not_imported(
-    asked: Asked, table: str, open_saver: Callable[..., DynamoDBSaver], thread: str
-) -> None:
-    store(open_saver(table), thread_config(thread), "1", {"text": "x"})
-    config = thread_config(thread, checkpoint_id="1")
-    open_saver(table, serde=Naming()).put_writes(config, [("text", "x")], "task")
-    [write] = asked.get("pending", **asked.newest(thread))["writes"]
-    assert write["value"]["type"] == "antigravity.open"
-    assert "antigravity" not in sys.modules
 
 
 def test_channels_say_how_they_are_stored(asked: Asked, saver: DynamoDBSaver, thread: str) -> None:
@@ -195,7 +113,7 @@ def test_one_damaged_segment_keeps_no_other_value_from_being_shown(
 def test_what_cannot_be_read_of_a_write_is_told_of_it(
     asked: Asked, table: str, open_saver: Callable[..., DynamoDBSaver], thread: str
 ) -> None:
-    class Torn(Naming):
+    class Torn(JsonPlusSerializer):
         """A serializer that writes what is no value."""
 
         def dumps_typed(self, obj: Any) -> tuple[str, bytes]:

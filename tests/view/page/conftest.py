@@ -114,11 +114,7 @@ async def visit(browser: Browser, address: str) -> AsyncIterator[Visit]:
     watches: list[Watch] = []
 
     async def visit(
-        thread: str = story.JOURNEY,
-        *,
-        at: str | None = None,
-        width: int = 1280,
-        may_fail: bool = False,
+        thread: str = story.JOURNEY, *, at: str | None = None, width: int = 1280, may_fail: bool = False
     ) -> Page:
         context = await browser.new_context(
             viewport={"width": width, "height": 800},
