@@ -15,21 +15,10 @@ import pytest
 from botocore.config import Config
 
 from langgraph.cache.dynamodb import DynamoDBCache
-from langgraph.checkpoint.dynamodb import (
-    CheckpointerInputError,
-    DynamoDBSaver,
-)
+from langgraph.checkpoint.dynamodb import CheckpointerInputError, DynamoDBSaver
 from langgraph.checkpoint.dynamodb._runtime.options import OTHER_NAMES, connect
 from langgraph.store.dynamodb import DynamoDBStore
-from tests.support.options import (
-    EACH_OPTION,
-    PRIVATE,
-    REGION,
-    URL,
-    WRONG,
-    boto3_client,
-    right,
-)
+from tests.support.options import EACH_OPTION, PRIVATE, REGION, URL, WRONG, boto3_client, right
 from tools.options import parameters
 
 # What an error names instead of the option: a part of it.

@@ -31,9 +31,6 @@ from langgraph.checkpoint.dynamodb import (
     create_cache,
     create_checkpointer,
     create_store,
-    open_cache,
-    open_checkpointer,
-    open_store,
 )
 from langgraph.checkpoint.dynamodb.config.backends import without_values
 from langgraph.store.dynamodb import DynamoDBStore
@@ -261,13 +258,6 @@ async def test_a_package_that_is_missing_says_what_to_install(
     for error in await _errors({"type": name, "config": config}):
         assert str(error).startswith(f"type: {name} needs what is not installed here (")
         assert str(error).endswith(f"pip install {packages}")
-
-
-def test_at_module_level_it_is_the_object_itself() -> None:
-    memory = {"type": "memory"}
-    assert type(open_checkpointer(memory)) is InMemorySaver
-    assert type(open_store(memory)) is InMemoryStore
-    assert type(open_cache(memory)) is InMemoryCache
 
 
 def test_at_module_level_it_is_closed_with_the_process(tmp_path: Path) -> None:

@@ -91,8 +91,7 @@ _received: list[str] = []
 
 
 @pytest.mark.parametrize(
-    "on_event",
-    ["receive", "Receiver", pytest.param(receive, id="function"), Receiver(), Events(receive)],
+    "on_event", ["receive", "Receiver", pytest.param(receive, id="function"), Receiver(), Events(receive)]
 )
 def test_events_go_to_a_function_or_to_the_object_of_a_class(module: str, on_event: Any) -> None:
     named = f"{module}:{on_event}" if isinstance(on_event, str) else on_event
@@ -129,10 +128,7 @@ def test_options_of_the_serializer() -> None:
         ({"client_config": own_serializer}, "client_config: is a "),
         ({"client_config": {"read_timeout": 3}}, "client_config: give an object, or name one as module:name"),
         ({"ttl_seconds": True}, "ttl_seconds: give a number (Seconds after which"),
-        (
-            {"ttl_seconds": 40_000_000_000},
-            "ttl_seconds: input should be less than or equal to 31622400000",
-        ),
+        ({"ttl_seconds": 40_000_000_000}, "ttl_seconds: input should be less than or equal to 31622400000"),
         (
             {"endpoint_url": "http://ada:hunter2@127.0.0.1:1"},
             "endpoint_url: has a user or a password in it; remove them",

@@ -34,16 +34,6 @@ def _section(**options: Any) -> dict[str, Any]:
     return {"type": "http", "config": {"url": URL, **options}}
 
 
-def test_what_it_shows_to_the_gateway() -> None:
-    with http_stand_in() as gateway:
-        section = _section(url=gateway.address, auth={"token": "token-0"}, headers={"X-Team": "support"})
-        with create_checkpointer(section) as saver:
-            assert isinstance(saver, HttpCheckpointSaver)
-            saver.transport.send(Call("put", {}))
-        [asked] = gateway.asked
-    assert (asked.headers["Authorization"], asked.headers["X-Team"]) == ("Bearer token-0", "support")
-
-
 def test_a_token_file_is_read_again(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("token-1\n")

@@ -16,10 +16,7 @@ EACH_CLASS = pytest.mark.parametrize(
     "kind", [kind for kinds in CLASSES.values() for kind in kinds], ids=lambda kind: kind.__name__
 )
 # What a file has in another form than a constructor.
-ONLY_IN_FILES = {
-    "dynamodb": {"encryption_key", "setup"},
-    "http": {"ca_file", "proxy", "headers"},
-}
+ONLY_IN_FILES = {"dynamodb": {"encryption_key", "setup"}, "http": {"ca_file", "proxy", "headers"}}
 ONLY_IN_CODE = {"dynamodb": set[str](), "http": {"client_options"}}
 
 

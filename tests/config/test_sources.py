@@ -112,10 +112,7 @@ def test_files_that_are_not_there_or_not_readable(tmp_path: Path) -> None:
             "name: agent\ncheckpointers: {type: memory}",
             ": there is no `checkpointer:` in it; did you mean it by `checkpointers:`? Otherwise say which type",
         ),
-        (
-            "checkpointer:\n\ttype: memory",
-            ", line 2: this is not YAML: it has a tab; use spaces",
-        ),
+        ("checkpointer:\n\ttype: memory", ", line 2: this is not YAML: it has a tab; use spaces"),
         ("checkpointer:\n  type: memory\n\tconfig:", ", line 3: this is not YAML: it has a tab"),
         ("name: agent", ": there is no `checkpointer:` in it; say which type"),
         ("a: 1\ncheckpointer: {type: memory", ", line 2: this is not YAML: expected ',' or '}', but got"),

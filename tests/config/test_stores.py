@@ -66,28 +66,6 @@ async def test_a_table_is_made_where_that_is_asked_for(engine: Engine, client: A
 # Sources and mistakes
 
 
-def test_a_file_and_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / "agent.yaml"
-    file.write_text(
-        "store: {type: sqlite, config: {db_file: a.db}}\n"
-        "cache: {type: dynamodb, config: {table_name: a, prefix: [acme]}}\n"
-    )
-    for variable, text in {
-        "STORE_TYPE": "sqlite",
-        "STORE_CONFIG__DB_FILE": "a.db",
-        # The Agent Server has this one.
-        "STORE_BACKEND": "python",
-        "CACHE_TYPE": "dynamodb",
-        "CACHE_CONFIG__TABLE_NAME": "a",
-        "CACHE_CONFIG__PREFIX": "acme",
-    }.items():
-        monkeypatch.setenv(f"LANGGRAPH_{variable}", text)
-    assert StoreConfig.load(file) == StoreConfig.load()
-    assert StoreConfig.load() == StoreConfig(type="sqlite", config={"db_file": "a.db"})
-    assert CacheConfig.load(file) == CacheConfig.load()
-    assert CacheConfig.load().config.prefix == ("acme",)
-
-
 def _error(config: type[StoreConfig | CacheConfig], source: Any) -> str:
     with pytest.raises(CheckpointerConfigurationError) as caught:
         config.load(source)
@@ -126,22 +104,6 @@ def test_a_section_may_be_left_out_where_nothing_has_to_be_configured(tmp_path: 
 
 
 # Options
-
-
-def test_what_is_encrypted_needs_the_key(
-    engine: Engine, table_name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("KEY_OF_MEMORIES", "0123456789abcdef")
-    where = {**_of(engine), "table_name": table_name}
-    closed = {**where, "encryption_key": {"environment": "KEY_OF_MEMORIES"}}
-    with create_store({"type": "dynamodb", "config": closed}) as store:
-        store.put(ADA, "food", {"likes": "pizza"})
-        assert store.get(ADA, "food") is not None
-    with (
-        create_store({"type": "dynamodb", "config": where}) as other,
-        pytest.raises(CheckpointerConfigurationError),
-    ):
-        other.get(ADA, "food")
 
 
 class Embeddings(DeterministicFakeEmbedding):
