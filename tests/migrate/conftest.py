@@ -6,7 +6,7 @@ import contextlib
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
@@ -14,9 +14,7 @@ from langgraph_checkpoint_aws import DynamoDBSaver as AmazonSaver
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb.migrate import SaverEndpoint, TableEndpoint, endpoint_of, open_endpoint
-
-if TYPE_CHECKING:
-    from tools.engine import Engine
+from tools.engine import Engine
 
 OTHERS = ("postgres", "sqlite", "aws", "memory")
 

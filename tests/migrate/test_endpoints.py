@@ -265,15 +265,6 @@ def test_what_lies_in_a_bucket_is_moved(
     assert statuses(reports) == {"thread-1": Status.MOVED}
 
 
-@pytest.mark.engines("dynamodb-local")
-@pytest.mark.parametrize("kind", ["postgres", "sqlite"])
-def test_a_saver_that_a_function_makes_gets_its_own_endpoint(
-    open_other: Callable[[str], SaverEndpoint], kind: str
-) -> None:
-    found = open_other(kind)
-    assert type(endpoint_of(found.saver)) is type(found)
-
-
 def test_savers_for_event_loops_are_refused() -> None:
     class AsyncSqliteSaver(SqliteSaver):
         def __init__(self) -> None:
