@@ -67,11 +67,8 @@ class Environment:
 BYTES_MAX = 6 << 20
 
 
-def event_of(
-    method: str, path: str, headers: dict[str, str], body: bytes, authorizer: Node | None = None
-) -> Node:
-    """Make an event of a request, in payload format 2.0, with what an authorizer found out."""
-    found = {} if authorizer is None else {"authorizer": authorizer}
+def event_of(method: str, path: str, headers: dict[str, str], body: bytes) -> Node:
+    """Make an event of a request, in payload format 2.0."""
     return {
         "version": "2.0",
         "routeKey": "$default",
@@ -79,8 +76,7 @@ def event_of(
         "rawQueryString": "",
         "headers": headers,
         "requestContext": {
-            **found,
-            "http": {"method": method, "path": path, "protocol": "HTTP/1.1", "sourceIp": "203.0.113.7"},
+            "http": {"method": method, "path": path, "protocol": "HTTP/1.1", "sourceIp": "203.0.113.7"}
         },
         "body": base64.b64encode(body).decode(),
         "isBase64Encoded": True,
@@ -90,20 +86,19 @@ def event_of(
 class Entrance:
     """An HTTP API in front of a function."""
 
-    def __init__(self, environment: Environment, authorizer: Node | None = None) -> None:
-        """Take what serves one event at a time, and what each event is to say of its sender.
+    def __init__(self, environment: Environment) -> None:
+        """Take what serves one event at a time.
 
         `lost` has what was too large, either way, and what the function failed at, which a client is not told.
         """
         self._environment = environment
-        self._authorizer = authorizer
         self._turn = threading.Lock()
         self.lost: list[str] = []
 
     def serve(self, asked: Asked) -> Answer:
         """Answer a request."""
         headers = {name.lower(): value for name, value in asked.headers.items()}
-        event = event_of(asked.method, asked.path, headers, asked.body, self._authorizer)
+        event = event_of(asked.method, asked.path, headers, asked.body)
         size = len(json.dumps(event))
         if size > BYTES_MAX:
             self.lost.append(f"a request of {len(asked.body)} bytes, {size} as an event")

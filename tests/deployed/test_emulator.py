@@ -41,11 +41,7 @@ TRIALS = {
     "tenant": Trial("tenant.yaml", {"Tenant": "acme"}, {"Tenant": "globex"}),
     "tenant-role": Trial("tenant-role.yaml", {}, {}),
     "gateway": Trial("gateway.yaml", {}, {"MemorySize": "512"}),
-    "gateway-first-door": Trial(
-        "gateway.yaml",
-        FIRST_DOOR,
-        {"MemorySize": "512", "RequestsPerSecond": "5"},
-    ),
+    "gateway-first-door": Trial("gateway.yaml", FIRST_DOOR, {"MemorySize": "512", "RequestsPerSecond": "5"}),
     "ecs": Trial("ecs.yaml", {"DeletionProtection": "false"}, {"LogRetentionDays": "60"}),
     "lambda-agent": Trial("examples/lambda-agent/template.yaml", {}, {"MemorySize": "512", "Driver": "sync"}),
 }

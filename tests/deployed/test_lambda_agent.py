@@ -131,19 +131,6 @@ def test_frozen_environment_thaws_to_dead_connections(
 
 @pytest.mark.search
 @pytest.mark.parametrize("handler", BOTH)
-def test_environment_frozen_in_the_middle_of_an_invocation_finishes_it(
-    environment: Environment, dead: Dead, thread_id: str
-) -> None:
-    say(environment, thread_id, "before")
-    environment.send(event(thread_id, "during"))
-    with environment.frozen():
-        dead.requests = 2
-    answer = environment.answer()
-    assert answer["result"]["reply"] == "You have told me 2 things. The first was: before"
-
-
-@pytest.mark.search
-@pytest.mark.parametrize("handler", BOTH)
 def test_an_event_that_comes_twice_is_heard_once(
     pair: Callable[[str], list[Environment]], handler: str, thread_id: str
 ) -> None:

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.engines("dynamodb-local")
 
 _AGENT = "agent-1"
 _GUARDED: dict[str, Any] = {
-    "authenticate": BearerTokens({Principal(_AGENT, rights=RIGHTS): [sha256(_AGENT.encode()).hexdigest()]}),
+    "authenticate": BearerTokens({Principal(_AGENT, rights=RIGHTS): [sha256(_AGENT.encode()).hexdigest()]})
 }
 # Lines of a configuration, each with what takes its place. FOLDER and PORT are known when the proxy starts.
 Changes: TypeAlias = dict[str, str]

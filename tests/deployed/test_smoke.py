@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import boto3
 import pytest
-from botocore.exceptions import ClientError
 
 from infra import smoke as program
 from infra.checks import LEFT_OUT, OK, PROBLEM, Result
@@ -21,7 +20,7 @@ from infra.smoke import CHECKS, Smoke, run
 from langgraph.checkpoint.dynamodb._format.schema import table_schema
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError
 from tests.deployed.conftest import Client, Run, Stacks, environment, environment_of_role, use, verdicts
-from tests.infra.authorization import EVERYTHING, Gate
+from tests.infra.authorization import Gate
 from tests.infra.rendering import ACCOUNT_ID, INFRA, REGION, Node, load
 from tests.infra.stacks import TABLE_STACK, stack_of
 from tests.infra.test_access import POLICIES, SMOKE
@@ -115,11 +114,7 @@ def deployed(emulator: Client, stacks: Stacks) -> Iterator[dict[str, str]]:
         ComparisonOperator="GreaterThanThreshold",
         AlarmActions=[topic],
     )
-    everywhere = {
-        "Effect": "Allow",
-        "Action": ["iam:AttachRolePolicy", "iam:CreateRole"],
-        "Resource": "*",
-    }
+    everywhere = {"Effect": "Allow", "Action": ["iam:AttachRolePolicy", "iam:CreateRole"], "Resource": "*"}
     attach = {"Version": "2012-10-17", "Statement": [everywhere]}
     iam, document = emulator("iam"), json.dumps(POLICIES["Boundary"])
     boundary = iam.create_policy(PolicyName="boundary", PolicyDocument=document)["Policy"]["Arn"]
@@ -170,33 +165,6 @@ def test_a_role_that_may_not_be_created_is_a_problem(
     assert said.status == 1
     assert verdicts(said.text) == {"lock": OK, "roles": PROBLEM, "cleaned-up": OK}
     assert "to do: run this with the DeployerPolicyArn of infra/access.yaml" in said.text
-
-
-def test_a_deployer_who_gives_a_role_every_right_becomes_no_administrator(
-    emulator: Client, deployed: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """CreatePolicy with `*`, as a template could, CreateRole within the boundary, AttachRolePolicy, AssumeRole."""
-    name = f"{STACK}-smoke-everything"
-    everything = json.dumps({"Version": "2012-10-17", **EVERYTHING})
-    policy = emulator("iam").create_policy(PolicyName=name, PolicyDocument=everything)["Policy"]["Arn"]
-    use(deployed, monkeypatch)
-    subject = Smoke(STACK, STACK, name="smoke-everything", boundary=deployed["BOUNDARY"])
-    with subject.cleanup:
-        subject.cleanup.callback(emulator("iam").delete_policy, PolicyArn=policy)
-        role = program.made_role(subject, "agent", policy)
-        session = program.assumed(role)
-        assert session is not None
-        assert "Item" not in session.client("dynamodb").get_item(
-            TableName=STACK, Key={"PK": {"S": "none#"}, "SK": {"S": "T"}}
-        )
-        with pytest.raises(ClientError, match="AccessDenied"):
-            session.client("iam").create_user(UserName="administrator")
-    # Nor does the deployer make a policy, or give a role of others one.
-    with contextlib.closing(boto3.client("iam")) as iam:
-        with pytest.raises(ClientError, match="AccessDenied"):
-            iam.create_policy(PolicyName=f"{STACK}-own", PolicyDocument=everything)
-        with pytest.raises(ClientError, match="AccessDenied"):
-            iam.put_role_policy(RoleName="deployer", PolicyName="own", PolicyDocument=everything)
 
 
 def test_a_stack_that_is_not_there(deployed: dict[str, str], run_program: Run) -> None:

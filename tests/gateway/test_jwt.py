@@ -17,8 +17,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm
 
 from langgraph.checkpoint.dynamodb.gateway import Principal
-from langgraph.checkpoint.dynamodb.gateway.authentication import JsonWebTokens, JwtOptions, KeySet, fetcher
+from langgraph.checkpoint.dynamodb.gateway.authentication import JsonWebTokens, JwtOptions, KeySet
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
+from langgraph.checkpoint.dynamodb.gateway.settings import PrincipalsOptions
 from tests.gateway.conftest import connection
 from tests.support.http_stand_in import Answer, http_stand_in
 
@@ -300,4 +301,7 @@ async def test_many_at_once_wait_for_one_answer_and_who_has_a_key_for_none(
 async def test_keys_come_over_http() -> None:
     with http_stand_in() as issuer:
         issuer.always = Answer(body=json.dumps(published("one")).encode())
-        assert await principal_of(token(), tokens(fetcher(f"{issuer.address}/keys"))) == Principal("me")
+        verified = options(tenant="acme").model_dump() | {"jwks_url": f"{issuer.address}/keys"}
+        authenticate: Any = PrincipalsOptions.model_validate({"jwt": verified}).authenticate()
+        assert await principal_of(token(), authenticate) == Principal("me", "acme")
+        assert await principal_of(token("one", KEYS["two"]), authenticate) is None
