@@ -123,7 +123,7 @@ soak: setup engine
 		LANGGRAPH_DYNAMODB_SCHEDULES=5000 LANGGRAPH_DYNAMODB_SWITCHES=2 LANGGRAPH_DYNAMODB_CHAOS_OPERATIONS=3000 \
 		LANGGRAPH_DYNAMODB_FUZZ_EXAMPLES=500 HYPOTHESIS_PROFILE=dev \
 		$(BIN)/python -m pytest -k "not fixed" -m "not share" tests/simulation tests/chaos tests/load tests/fuzz tests/saver/test_differential.py tests/saver/test_one_life.py \
-		tests/gateway/through/test_simulation.py tests/gateway/through/test_memories.py; do :; done
+		tests/gateway/through/test_simulation.py; do :; done
 
 # Adds packages to the environment for one command.
 WITH := $(BIN)/uv run --quiet --no-project --python $(BIN)/python --with

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from hashlib import sha256
+from importlib import import_module
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pytest
 
@@ -21,9 +23,8 @@ from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver
 from tests.gateway.attacker import ATTACKS, MIB
 from tests.infra.rendering import INFRA
 from tests.support.checkpoints import Conversation, noise
-
-if TYPE_CHECKING:
-    from tools.engine import Engine
+from tests.support.gateway_service import gateway_process
+from tools.engine import Engine
 
 pytestmark = [
     pytest.mark.engines("dynamodb-local"),
@@ -59,16 +60,13 @@ class Service:
 
 
 @pytest.fixture
-def service(engine: Engine, table_name: str, tmp_path: Path) -> Iterator[Service]:
+def service(engine: Engine, table_name: str) -> Iterator[Service]:
     """Start a service."""
     principals = {
-        f"{tenant}-{right}s": {
-            "tenant": tenant,
-            "rights": [right, "read"],
-            "sha256": [_hash(f"{tenant}-{right}s")],
-        }
+        name: {"tenant": tenant, "rights": [right, "read"], "sha256": [sha256(name.encode()).hexdigest()]}
         for tenant in ("victim", "attacker")
         for right in ("read", "write")
+        for name in (f"{tenant}-{right}s",)
     }
     allocation = dict(re.findall(r"(MALLOC_\w+)=(\d+)", (INFRA / "gateway" / "Dockerfile").read_text()))
     environment = {
@@ -78,41 +76,23 @@ def service(engine: Engine, table_name: str, tmp_path: Path) -> Iterator[Service
         "LANGGRAPH_CHECKPOINTER_CONFIG__REGION_NAME": engine.region_name,
         "LANGGRAPH_GATEWAY_PRINCIPALS": json.dumps({"bearer": principals}),
     }
-    program = Path(sys.executable).with_name("langgraph-dynamodb")
+    resource: Any = import_module("resource")
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)
     # As most systems start a program: with fewer files, and so connections, than some attacks have.
-    command = ["/bin/sh", "-c", f"ulimit -Sn 1024; exec {program} gateway --port 0"]
-    with (tmp_path / "log").open("w+") as log:
-        process = subprocess.Popen(  # noqa: S603 - this project's program.
-            command, env=os.environ | allocation | environment, stdout=log, stderr=log, text=True
-        )
-        try:
-            found = None
-            while found is None:
-                assert process.poll() is None, (tmp_path / "log").read_text()
-                time.sleep(0.1)
-                found = re.search(r"http://127\.0\.0\.1:\d+", (tmp_path / "log").read_text())
-            yield Service(process, found[0])
-        finally:
-            process.kill()
-            process.wait()
-
-
-def _hash(token: str) -> str:
-    return hashlib.sha256(token.encode()).hexdigest()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1024, files[1]))
+    with gateway_process("gateway", "--port", "0", env=os.environ | allocation | environment) as started:
+        resource.setrlimit(resource.RLIMIT_NOFILE, files)
+        address, process, said = started
+        # It would wait where nobody takes its log.
+        threading.Thread(target=said.read, daemon=True).start()
+        yield Service(process, address)
 
 
 @contextmanager
 def attacking(service: Service, kind: str) -> Iterator[None]:
     """Attack the service while the block runs."""
-    command = [
-        sys.executable,
-        "-m",
-        "tests.gateway.attacker",
-        service.port,
-        "attacker-reads",
-        kind,
-        "attacker/large",
-    ]
+    words = (service.port, "attacker-reads", kind, "attacker/large")
+    command = [sys.executable, "-m", "tests.gateway.attacker", *words]
     attacker = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603 - as above.
     try:
         assert attacker.stdout is not None

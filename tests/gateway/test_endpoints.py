@@ -33,19 +33,14 @@ from tools import page_tables
 
 
 @pytest.mark.parametrize(
-    ("principal", "owner"),
-    [(Principal("one"), None), (Principal("one", "acme", owner="ada"), "acme/ada")],
+    ("principal", "owner"), [(Principal("one"), None), (Principal("one", "acme", owner="ada"), "acme/ada")]
 )
 async def test_about_tells_the_version_the_limits_and_the_owner_that_credentials_are_bound_to(
     principal: Principal, owner: str | None, make_client: MakeClient
 ) -> None:
     limits = Limits(request_seconds_max=25)
     about = (await make_client(limits=limits, principal=principal).get("/about")).json()
-    assert about == {
-        "wire_version": WIRE_VERSION,
-        "limits": limits.model_dump(),
-        "owner": owner,
-    }
+    assert about == {"wire_version": WIRE_VERSION, "limits": limits.model_dump(), "owner": owner}
 
 
 @pytest.mark.parametrize(

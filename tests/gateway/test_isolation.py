@@ -37,7 +37,7 @@ HOSTILE: list[Any] = [
 PRIVATE = "what-nobody-else-may-see"
 
 NOT_TRIED = {
-    "delete-for-runs": "it asks an index that has all tenants' keys, as the list by run of the last test",
+    "delete-for-runs": "it asks an index that has all tenants' keys, as the list by run of the last test"
 }
 
 

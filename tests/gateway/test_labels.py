@@ -95,10 +95,7 @@ def documents(*labels: str) -> Mapping[str, Any]:
 
 @pytest.mark.parametrize(
     ("who", "labels"),
-    [
-        ("dotted", ("acme%2Ecom", "ada%2El@example%2Ecom")),
-        ("langgraph", ("%6Canggraph", "50%2525")),
-    ],
+    [("dotted", ("acme%2Ecom", "ada%2El@example%2Ecom")), ("langgraph", ("%6Canggraph", "50%2525"))],
 )
 async def test_whoever_has_threads_has_memories(
     who: str, labels: tuple[str, ...], send: Send, own_client: Any, table_name: str
@@ -237,12 +234,6 @@ async def test_bad_operations_are_named_and_nothing_is_stored(
     assert answer.status_code in (400, 422), answer.text
     assert says in answer.json()["detail"]
     assert all_items(own_client, table_name) == []
-
-
-async def test_too_many_operations_are_refused(send: Send) -> None:
-    answer = await send("acme", "store/batch", {"ops": [put_of("acme")] * 251})
-    assert answer.status_code == 400
-    assert "at most 250" in answer.json()["detail"]
 
 
 async def test_a_gateway_without_numpy_says_what_to_install(

@@ -51,11 +51,7 @@ SERVICES = 2
 # Small, so that what is small in the simulation comes in several answers.
 LIMITS = Limits(body_bytes_max=2000)
 ANSWER_BYTES = 2000
-ABOUT = {
-    "wire_version": WIRE_VERSION,
-    "limits": {"decompressed_bytes_max": 1 << 20},
-    "owner": None,
-}
+ABOUT = {"wire_version": WIRE_VERSION, "limits": {"decompressed_bytes_max": 1 << 20}, "owner": None}
 
 _SERDE = JsonPlusSerializer()
 

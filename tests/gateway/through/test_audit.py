@@ -7,7 +7,7 @@ import hmac
 import math
 import re
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import pytest
@@ -24,9 +24,7 @@ from tests.gateway.conftest import Lines
 from tests.gateway.through.conftest import NO_CERTIFICATES
 from tests.support.checkpoints import noise, store, thread_config
 from tests.support.gateway_service import gateway_service
-
-if TYPE_CHECKING:
-    from tools.engine import Engine
+from tools.engine import Engine
 
 KEY = b"k" * 16
 DIGEST = hmac.new(KEY, b"thread", hashlib.sha256).hexdigest()

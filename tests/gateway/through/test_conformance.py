@@ -22,10 +22,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.engines("dynamodb-local")
 # Those of the service.
-SERIALIZERS = {
-    "plain": None,
-    "encrypted": EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef"),
-}
+SERIALIZERS = {"plain": None, "encrypted": EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")}
 
 
 @pytest.mark.repeated

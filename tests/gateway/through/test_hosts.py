@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.gateway.through.conftest import Serve
 from tests.support.hosts import HOSTS, played
-
-if TYPE_CHECKING:
-    from tools.engine import Engine
+from tools.engine import Engine
 
 pytestmark = [pytest.mark.engines("dynamodb-local"), pytest.mark.search]
 

@@ -56,10 +56,7 @@ WAYS = ("constructor", "dict", "async dict", "module level", "file", "environmen
 # By component, type and way: the methods that a cell does not have. `*` stands for any, or for all methods.
 MISSING: Mapping[tuple[str, str, str], tuple[set[str], str]] = {
     ("cache", "*", "agent server"): ({"*"}, "langgraph.json has no line for a node cache"),
-    ("*", "http", "*"): (
-        {"setup"},
-        "whoever runs the service creates the table; agents have no right to",
-    ),
+    ("*", "http", "*"): ({"setup"}, "whoever runs the service creates the table; agents have no right to"),
 }
 
 

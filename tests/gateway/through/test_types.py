@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
@@ -22,9 +22,7 @@ from tests.gateway.through.conftest import MakeRemote, Serve
 from tests.support.checkpoints import store, thread_config
 from tests.support.objects import ALLOWED, FIELDS, PERSON, PLACE, Place, PlantingSerializer, fill, read
 from tests.support.operations import Side, both_sides
-
-if TYPE_CHECKING:
-    from tools.engine import Engine
+from tools.engine import Engine
 
 # An engine knows nothing of types.
 pytestmark = pytest.mark.engines("dynamodb-local")
@@ -102,13 +100,7 @@ def look(kind: str, opened: Any) -> Any:
 @pytest.mark.parametrize("place", ["dynamodb", "http"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_planted_command_runs_only_where_langgraph_would_run_it(
-    engine: Engine,
-    table_name: str,
-    serve: Serve,
-    planted: Path,
-    kind: str,
-    place: str,
-    way: str,
+    engine: Engine, table_name: str, serve: Serve, planted: Path, kind: str, place: str, way: str
 ) -> None:
     table = {"table_name": table_name, "endpoint_url": engine.endpoint_url}
     options = table if place == "dynamodb" else {"url": serve()}
