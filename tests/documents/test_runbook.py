@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import boto3
 import pytest
@@ -23,16 +23,12 @@ from langgraph.types import Command
 
 import langgraph.checkpoint.dynamodb as package
 from langgraph import pregel
-from langgraph.checkpoint.dynamodb import (
-    DynamoDBSaver,
-)
+from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.schema import table_schema
 from tests.support import graphs
 from tests.support.checkpoints import all_items, store, thread_config
 from tests.support.programs import ran
-
-if TYPE_CHECKING:
-    from tools.engine import Engine
+from tools.engine import Engine
 
 REPOSITORY = Path(__file__).parents[2]
 PAGE = (REPOSITORY / "docs" / "runbook.md").read_text(encoding="utf-8")

@@ -31,14 +31,7 @@ from tests.support.http_stand_in import ABOUT, DROPPED, MEDIA_TYPE, UNREAD, Answ
 
 Ask = Callable[..., Any]
 
-DOCUMENT = {
-    "text": "ä",
-    "count": 1 << 40,
-    "share": 0.5,
-    "flag": True,
-    "none": None,
-    "list": [[1], {}],
-}
+DOCUMENT = {"text": "ä", "count": 1 << 40, "share": 0.5, "flag": True, "none": None, "list": [[1], {}]}
 PRIVATE = "that-nobody-may-see"
 BROTLI = {"Content-Type": MEDIA_TYPE, "Content-Encoding": "br"}
 TRANSIENT = {

@@ -11,15 +11,12 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import boto3
 from botocore.exceptions import ClientError
+from botocore.model import OperationModel
 
 from tests.infra.rendering import ACCOUNT_ID, REGION, Node
-
-if TYPE_CHECKING:
-    from botocore.model import OperationModel
 
 LEADING_KEYS = "dynamodb:LeadingKeys"
 ATTRIBUTES = "dynamodb:Attributes"

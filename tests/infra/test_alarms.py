@@ -81,11 +81,7 @@ OF_SERVICES = {
     Metric("AWS/ApplicationELB", "HealthyHostCount", ("TargetGroup", "LoadBalancer")),
     Metric("AWS/ECS", "MemoryUtilization", ("ClusterName", "ServiceName")),
 }
-WATCHED = {
-    "table": stack_of("observability.yaml"),
-    "savers": stack_of("saver-metrics.yaml"),
-    **GATEWAYS,
-}
+WATCHED = {"table": stack_of("observability.yaml"), "savers": stack_of("saver-metrics.yaml"), **GATEWAYS}
 
 
 def sources(alarm: Node) -> list[Node]:

@@ -182,9 +182,7 @@ def test_tasks_read_who_may_call_from_the_secret_and_from_nowhere_else() -> None
     stack = ECS
     [container] = stack.properties("TaskDefinition")["ContainerDefinitions"]
     secrets = {each["Name"]: each["ValueFrom"] for each in container["Secrets"]}
-    assert secrets == {
-        "LANGGRAPH_GATEWAY_PRINCIPALS": PRINCIPALS_ARN,
-    }
+    assert secrets == {"LANGGRAPH_GATEWAY_PRINCIPALS": PRINCIPALS_ARN}
     [statement] = stack.properties("SecretPolicy")["PolicyDocument"]["Statement"]
     assert statement["Action"] == "secretsmanager:GetSecretValue"
     assert set(statement["Resource"]) == set(secrets.values())

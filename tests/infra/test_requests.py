@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, TypeAlias, get_args
+from typing import Any, TypeAlias, get_args
 
 import pytest
 
@@ -25,9 +25,7 @@ from tests.infra.test_alarms import operations
 from tests.infra.test_policies import DOCUMENTS
 from tests.support.calls import CALLS, OF_TENANTS, OWNER, RUN, TENANT, THREAD, Kind, called
 from tests.support.conversation import config_of, converse
-
-if TYPE_CHECKING:
-    from tools.engine import Engine
+from tools.engine import Engine
 
 # What is asked for is the same on every engine.
 pytestmark = pytest.mark.engines("dynamodb-local")

@@ -6,16 +6,13 @@ import asyncio
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from tests.conftest import MakeSaver
 from tests.support.checkpoints import Conversation, thread_config
-
-if TYPE_CHECKING:
-    pass
 
 pytestmark = pytest.mark.engines("dynamodb-local")
 
