@@ -135,12 +135,6 @@ class ConnectionArguments:
         return {"type": _TYPE, "config": options}
 
 
-def open_saver(config: CheckpointerConfig) -> DynamoDBSaver:
-    """Make the configured saver, as an agent would. Only a key in Secrets Manager takes a request."""
-    with config.saying_where():
-        return make_saver(config.config)
-
-
 def open_store(config: ComponentConfig, *, embeds: bool) -> DynamoDBStore:
     """Make the store of a configuration, or one with the table and the key of a saver's.
 
@@ -207,8 +201,9 @@ class CommandContext:
 
     @cached_property
     def configured_saver(self) -> DynamoDBSaver:
-        """The same saver, whether or not its endpoint answers."""
-        saver = open_saver(self._config)
+        """The same saver, whether or not its endpoint answers. Only a key in Secrets Manager takes a request."""
+        with self._config.saying_where():
+            saver = make_saver(self._config.config)
         self._opened.append(saver)
         return saver
 
