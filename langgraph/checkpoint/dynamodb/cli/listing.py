@@ -81,7 +81,7 @@ def threads(
             owner=owner,
             status="waiting" if waiting else None,
             limit=_PAGE_THREADS,
-            since=None if since is None else _before_now(since),
+            since=None if since is None else datetime.now(timezone.utc) - since,
             with_status=True,
         )
         _list_directory(context, _of_directory(context, query, for_operators=expired), limit)
@@ -125,14 +125,6 @@ def _of_directory(
         if page.cursor is None:
             return
         query = replace(query, before=page.cursor)
-
-
-def _before_now(age: timedelta) -> datetime:
-    try:
-        return datetime.now(timezone.utc) - age
-    except OverflowError as error:
-        msg = "--since goes back too far; give a shorter age, such as 30d"
-        raise CommandError(Exit.USAGE, msg) from error
 
 
 def summary_as_json(found: ThreadSummary) -> dict[str, Any]:

@@ -25,7 +25,8 @@ _COMMANDS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2
 CENT = 0.01
 """The least cost in dollars that is worth a word."""
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-_AGE = re.compile(rf"(\d{{1,6}})([{''.join(_UNITS)}])")
+# Longer ones would begin before the first year.
+_AGE = re.compile(rf"(\d{{1,5}})([{''.join(_UNITS)}])")
 # Nobody looks at a pipe, so its lines may have any length, and no id is cut.
 _PIPE_COLUMNS = 100_000
 _INDENT = "  "
@@ -112,7 +113,9 @@ def parse_age(text: str) -> timedelta:
     """Read an age such as 30d, or raise `ValueError`."""
     match = _AGE.fullmatch(text)
     if match is None:
-        raise ValueError(f"{text!r} is not an age; give a whole number with m, h, d or w, such as 30d")
+        raise ValueError(
+            f"{text!r} is not an age; give a whole number up to 99999 with m, h, d or w, such as 30d"
+        )
     return timedelta(**{_UNITS[match[2]]: int(match[1])})
 
 
