@@ -287,7 +287,8 @@ class _Endpoints:
         principal: Principal = request.state.principal
         record: RequestRecord = request.state.record
         reach = Reach(principal)
-        arguments = await body.read(partial(endpoint.decoded, names=reach), self._workers, principal)
+        decode = partial(endpoint.decoded, names=reach)
+        arguments = await self._workers.run(principal, body.size_bytes, partial(body.read, decode))
         check_all(endpoint, arguments, principal)
         record.threads.update(reach.named)
         it = Serving(
@@ -303,8 +304,8 @@ class _Endpoints:
         with asking(place, until, record):
             result = await served(endpoint, arguments, reach.named, it, self._runner.arun)
         accepted = request.headers.get("accept-encoding", "")
-        encode = partial(endpoint.encoded, result)
-        return await bodies.respond(encode, accepted, self._workers, principal, memory.read_bytes)
+        respond = partial(bodies.response, partial(endpoint.encoded, result), accepted)
+        return await self._workers.run(principal, memory.read_bytes, respond)
 
     async def _about(self, request: Request) -> Response:
         about = About(WIRE_VERSION, self._limits, request.state.principal.owner_name)

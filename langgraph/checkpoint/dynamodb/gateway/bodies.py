@@ -9,7 +9,6 @@ import time
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, TypeVar
 
 import anyio
@@ -65,11 +64,8 @@ class RequestBody:
     encoding: str
     size_bytes: int
 
-    async def read(self, decode: Callable[[bytes], T], workers: Workers, who: Principal) -> T:
+    def read(self, decode: Callable[[bytes], T]) -> T:
         """Decompress and decode the body."""
-        return await workers.run(who, self.size_bytes, partial(self._read, decode))
-
-    def _read(self, decode: Callable[[bytes], T]) -> T:
         return decode(decompressed(self.data, self.encoding, self.size_bytes))
 
 
@@ -159,15 +155,9 @@ def _check_media_type(content_type: str) -> None:
         )
 
 
-async def respond(
-    encode: Callable[[], bytes], accept_encoding: str, workers: Workers, who: Principal, size_bytes: int
-) -> Response:
-    """Return the response with what is encoded, of about this size, compressed if the client accepts that."""
-    return await workers.run(who, size_bytes, partial(_response, encode, chosen_encoding(accept_encoding)))
-
-
-def _response(encode: Callable[[], bytes], encoding: str | None) -> Response:
-    body, headers = encode(), dict[str, str]()
+def response(encode: Callable[[], bytes], accept_encoding: str) -> Response:
+    """Return the response with what is encoded, compressed if the client accepts that."""
+    body, encoding, headers = encode(), chosen_encoding(accept_encoding), dict[str, str]()
     if encoding is not None and len(body) >= _COMPRESSED_BYTES_MIN:
         headers["Content-Encoding"] = encoding
         body = compressed(body, encoding)
