@@ -462,6 +462,58 @@ def test_damage_to_a_copy_is_not_passed_over(harness: Harness, process: Process)
         harness.process().get(thread="copy")
 
 
+def test_a_copy_removes_nothing_that_one_of_a_later_moment_has_found(
+    harness: Harness, process: Process
+) -> None:
+    """Both take the place of one that died. The one that ends has all that was there when it was called."""
+    harness.run(process.put("1", {"x": 1}))
+    dead = harness.begin(harness.process().copy_thread("copy"))
+    dead.until(commits("1"))
+    dead.drop()
+    earlier = harness.begin(harness.process().copy_thread("copy"))
+    earlier.until(commits("1"))
+    harness.run(process.put("2", {"x": 2}, "1"))
+    later = harness.begin(harness.process().copy_thread("copy"))
+    later.until(changes_thread("#alive = :zero"))
+    earlier.finish()
+    later.finish()
+    assert harness.process().ids("copy") == ["2", "1"]
+
+
+def test_a_copy_made_again_has_no_namespace_that_its_source_has_lost(
+    harness: Harness, process: Process
+) -> None:
+    harness.run(process.put("1", {"x": 1}))
+    harness.run(process.put("2", {"x": "of before"}, namespace="inner"))
+    dead = harness.begin(harness.process().copy_thread("copy"))
+    dead.until(commits("1"))
+    dead.drop()
+    harness.run(process.delete_thread())
+    harness.run(process.put("3", {"x": 3}))
+    harness.run(harness.process().copy_thread("copy"))
+    assert harness.process().ids("copy") == ["3"]
+    assert harness.process().values(thread="copy", namespace="inner") is None
+
+
+def test_a_copy_by_parts_into_a_thread_that_is_renewed_is_kept_as_long(
+    harness: Harness, expiring: Process
+) -> None:
+    """What its root needs of the subgraph, too: the parts before had stored that for a shorter time."""
+    for number in range(1, 4):
+        harness.run(expiring.put(f"{number}.0", {"x": number}))
+        harness.run(expiring.put(f"{number}.5", {"x": number}, namespace="inner"))
+    harness.run(expiring.put("9", {"x": 9}, thread="copy"))
+    harness.now += 0.9 * TTL_SECONDS
+    harness.run(expiring.put_writes("3.0", [("x", 1)]))
+    after = harness.run(copy.copy_part(harness.process().storage, THREAD, "copy", is_over=lambda: True))
+    harness.now += 0.3 * TTL_SECONDS
+    harness.run(harness.process().put_writes("9", [("x", 1)], thread="copy"))
+    harness.run(copy.copy_part(harness.process().storage, THREAD, "copy", after=after))
+    assert {items.expires_at(each) for each in harness.items("C#", "copy").values()} == {
+        kept_from(TTL_SECONDS, harness.now)
+    }
+
+
 @pytest.mark.parametrize(("channels", "limits"), [(0, "usual"), (3_000, "usual"), (50, "small")])
 def test_what_is_encrypted_is_copied_with_all_that_it_is_bound_to(
     harness: Harness, channels: int, limits: str, monkeypatch: pytest.MonkeyPatch

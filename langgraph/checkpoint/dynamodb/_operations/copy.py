@@ -351,8 +351,13 @@ class _CopyOfThread:
             seed = after.seed
         else:
             after = None
+        places = set(moment.started_from)
+        if self.attempt.has_leftovers:
+            # A copy that died may have found namespaces that the source has lost since.
+            markers = yield from namespace_markers(self.storage, self.target)
+            places |= {marked_namespace(self.source, each) for each in markers}
         # The root comes last: in a target that is seen, its newest checkpoint needs those of the subgraphs.
-        for each in sorted(moment.started_from, key=lambda each: each.namespace, reverse=True):
+        for each in sorted(places, key=lambda each: each.namespace, reverse=True):
             if after is not None and each.namespace > after.checkpoint_ns:
                 continue
             is_begun = after is not None and each.namespace == after.checkpoint_ns
@@ -396,12 +401,16 @@ class _CopyOfThread:
         return None
 
     def _digest(self, moment: _Moment) -> bytes:
-        """Return what tells the lives of both threads, and the moment, from others. A seed ends in it."""
+        """Return what tells the lives of both threads, and the moment, from others. A seed ends in it.
+
+        If the target was renewed since, what is copied has to be kept for longer, all of it.
+        """
         parts = (
             self.read.table.name.encode(),
             self.source.pk.encode(),
             self.life.epoch,
             self.attempt.thread.epoch,
+            str(self.attempt.life.kept_until).encode(),
             moment.digest(),
         )
         return blake2b(
@@ -416,6 +425,10 @@ def _ids(checkpoints: Mapping[Partition, StoredCheckpoint]) -> dict[Partition, s
 def _committed(page: Iterable[StoredCheckpoint], life: Thread) -> list[StoredCheckpoint]:
     """Return those that were acknowledged. What carries another epoch was not, or is of a life that has ended."""
     return [each for each in page if protocol.is_committed(each.head, items.BODY, life)]
+
+
+def _sort_keys(checkpoints: Iterable[StoredCheckpoint]) -> set[str]:
+    return {items.sort_key(item) for each in checkpoints for item in each.members}
 
 
 @dataclass
@@ -446,13 +459,13 @@ class _Copy:
         """
         # Register first, even if the source is empty now: an earlier attempt may have left items in the target.
         if self._target.namespace:
-            until, started_from = self._attempt.life.kept_until, self._moment.started_from[self._source]
+            until, started_from = self._attempt.life.kept_until, self._moment.started_from.get(self._source)
             yield from register_namespace(self._storage, self._target, until, started_from)
         history = self._history(below)
-        while history is not None and not history.done:
-            committed = yield from self._committed(history)
-            for start in range(0, len(committed), _CHECKPOINTS_AT_ONCE):
-                some = committed[start : start + _CHECKPOINTS_AT_ONCE]
+        while not history.done:
+            copied = self._of_moment((yield from self._committed(history)))
+            for start in range(0, len(copied), _CHECKPOINTS_AT_ONCE):
+                some = copied[start : start + _CHECKPOINTS_AT_ONCE]
                 yield from self._store((yield from self._copy_segments_of(some)))
                 if is_over():
                     return some[-1].checkpoint_id
@@ -460,27 +473,21 @@ class _Copy:
             yield from self._remove_leftovers()
         return None
 
-    def _history(self, below: str | None = None) -> NamespaceReader | None:
-        """Return what reads the checkpoints of the moment, or those of them below one; `None` if there were none."""
-        last_id = self._moment.last_ids.get(self._source)
-        if last_id is None:
-            return None
-        return NamespaceReader(
-            self._read,
-            self._source,
-            below=last_id if below is None else below,
-            includes_below=below is None,
-            first_page=None,
-            as_ancestors=True,
-        )
+    def _history(self, below: str | None = None) -> NamespaceReader:
+        return NamespaceReader(self._read, self._source, below=below, first_page=None, as_ancestors=True)
 
     def _committed(self, history: NamespaceReader) -> Op[list[StoredCheckpoint]]:
-        """Read a page, with the writes that the last checkpoint had at the moment."""
-        page = _committed((yield from history.page()), self._life)
+        return _committed((yield from history.page()), self._life)
+
+    def _of_moment(self, page: Sequence[StoredCheckpoint]) -> list[StoredCheckpoint]:
+        """Return the checkpoints of the moment, with the writes that the last of them had then."""
+        last_id = self._moment.last_ids.get(self._source)
         last = self._moment.last_checkpoints.get(self._source)
-        if last is None or all(each.checkpoint_id != last.checkpoint_id for each in page):
-            return page
-        return [last if each.checkpoint_id == last.checkpoint_id else each for each in page]
+        return [
+            last if last is not None and each.checkpoint_id == last_id else each
+            for each in page
+            if last_id is not None and each.checkpoint_id <= last_id
+        ]
 
     def _store(self, checkpoints: Sequence[StoredCheckpoint]) -> Op[None]:
         """Store checkpoints whose segments are stored: their writes, and then their heads."""
@@ -505,15 +512,18 @@ class _Copy:
         """Remove checkpoints and writes that the source does not have.
 
         Raises:
-            ChangedMeanwhileError: The source or the target has changed.
+            ChangedMeanwhileError: The source or the target has changed, or another copy is of a later moment.
         """
         query = Query(self._target.pk, prefix=items.CHECKPOINTS, attributes=_OF_LEFTOVERS)
-        found = yield from self._storage.table.query_all(query)
-        history, there = self._history(), set[str]()
-        while history is not None and not history.done:
-            for checkpoint in (yield from self._committed(history)):
-                there |= set(map(items.sort_key, checkpoint.members))
-        leftovers = [each for each in found if items.sort_key(each) not in there]
+        found = {items.sort_key(each): each for each in (yield from self._storage.table.query_all(query))}
+        history, now, of_moment = self._history(), set[str](), set[str]()
+        while not history.done:
+            page = yield from self._committed(history)
+            now |= _sort_keys(page)
+            of_moment |= _sort_keys(self._of_moment(page))
+        if not found.keys().isdisjoint(now - of_moment):
+            raise ChangedMeanwhileError
+        leftovers = [each for sk, each in found.items() if sk not in of_moment]
         if not leftovers:
             return
         # Another copy to this id may have found more in a later life of the source, and may have ended.
