@@ -17,6 +17,7 @@ from langgraph.checkpoint.dynamodb import (
 )
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec
+from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._format.segments import is_index
 from langgraph.checkpoint.dynamodb._operations import copy
@@ -38,6 +39,7 @@ from tests.support.harness import (
     deletes_item,
     removes_thread,
     single_effects,
+    updates,
 )
 
 
@@ -448,6 +450,60 @@ def test_a_slow_deletion_takes_nothing_from_a_copy_made_again(harness: Harness, 
     harness.run(process.copy_thread("copy"))
     deletion.finish()
     assert harness.process().values(thread="copy") == {"noise": noise(40_000)}
+
+
+@pytest.mark.parametrize("ttl_seconds", [None, TTL_SECONDS])
+def test_a_deletion_takes_no_writes_of_a_copy_made_again_beside_it(
+    harness: Harness, ttl_seconds: int | None
+) -> None:
+    """It has read those of a copy that died, without a head, and looks again when the next one has stored no head."""
+    process = harness.process(ttl_seconds)
+    harness.run(process.put("1", {"x": 1}))
+    harness.run(process.put_writes("1", [("x", 2)]))
+    harness.run(process.put("9", {"x": 9}, thread="copy", run_id="gone"))
+    dead = harness.begin(harness.process(ttl_seconds).copy_thread("copy"))
+    dead.until(commits("1"))
+    dead.drop()
+    deletion = harness.begin(harness.process().delete_for_runs("gone"))
+    deletion.until(changes_thread("ADD #previous"))
+    deletion.go_on()
+    again = harness.begin(harness.process(ttl_seconds).copy_thread("copy"))
+    again.until(commits("1"))
+    deletion.finish()
+    again.finish()
+    assert harness.process().pending("1", thread="copy") == [("task", "x", 2)]
+
+
+def test_a_deletion_that_stands_still_takes_no_writes_of_a_copy_made_again(
+    harness: Harness, expiring: Process
+) -> None:
+    harness.run(expiring.put("1", {"x": 1}))
+    harness.run(expiring.put_writes("1", [("x", 2)]))
+    harness.run(expiring.copy_thread("copy"))
+    slow = harness.begin(harness.process().delete_thread("copy"))
+    slow.until(deletes_item("C#1#W#"))
+    harness.now += CLAIM_SECONDS + 1
+    harness.run(harness.process().delete_thread("copy"))
+    harness.run(expiring.copy_thread("copy"))
+    with pytest.raises(ThreadBusyError, match="another deletion took over"):
+        slow.finish()
+    assert harness.process().pending("1", thread="copy") == [("task", "x", 2)]
+
+
+def test_a_late_prune_cuts_no_link_of_a_thread_that_was_copied_back(
+    harness: Harness, process: Process
+) -> None:
+    harness.run(process.put("1", {"x": 1}))
+    harness.run(process.put("2", {"x": 2}, "1"))
+    prune = harness.begin(harness.process().prune())
+    prune.until(updates("C#2#"))
+    harness.now += CLAIM_SECONDS + 1
+    harness.run(process.copy_thread("copy"))
+    harness.run(process.delete_thread())
+    harness.run(copy.copy_thread(process.storage, "copy", THREAD))
+    prune.go_on()
+    prune.drop()
+    assert harness.process().found("2").parent_config is not None
 
 
 def test_damage_to_a_copy_is_not_passed_over(harness: Harness, process: Process) -> None:

@@ -746,9 +746,12 @@ def restamp(item: Item, thread: Thread, *, is_next_parent: bool) -> Change | Non
     return _change(update, _unchanged(*new, *items.PARTS), item, **values)
 
 
-def cut_parent() -> Change:
-    """Remove the link to the parent from a head that is kept while its parent is deleted."""
-    return _change("REMOVE #parent", "attribute_exists(#pk)")
+def cut_parent(head: Item) -> Change:
+    """Remove the link to the parent from a head that is kept while its parent is deleted, if it is as it was read.
+
+    A late request might meet a head that was copied back to the same id, with its parent.
+    """
+    return _change("REMOVE #parent", _unchanged(items.EPOCH), head)
 
 
 def _unchanged(*names: str) -> str:
@@ -799,8 +802,9 @@ def replace_writes(old: Item) -> Change:
     return _change("", _unchanged("expiry", "created"), old)
 
 
-# When writes were stored that only copies have stored in their thread.
-COPIED_AT = 0
+def copied_at(now: float) -> int:
+    """Return the time of writes that a copy stores: negative, until their thread itself stores some of that task."""
+    return -int(now)
 
 
 def copy_writes(kept_until: int | None, *, is_hidden: bool) -> Change:
@@ -810,14 +814,11 @@ def copy_writes(kept_until: int | None, *, is_hidden: bool) -> Change:
     what expires earlier is of a life that has ended.
     """
     if kept_until is None:
-        own = "#created = :copied OR attribute_exists(#expiry)" if is_hidden else "#created = :copied"
-        return _change("", f"attribute_not_exists(#created) OR {own}", copied=_seconds(COPIED_AT))
-    own = "(#created = :copied AND #expiry <= :expiry)" + (" OR #expiry < :expiry" if is_hidden else "")
+        own = "#created < :zero OR attribute_exists(#expiry)" if is_hidden else "#created < :zero"
+        return _change("", f"attribute_not_exists(#created) OR {own}", zero=_seconds(0))
+    own = "(#created < :zero AND #expiry <= :expiry)" + (" OR #expiry < :expiry" if is_hidden else "")
     return _change(
-        "",
-        f"attribute_not_exists(#created) OR {own}",
-        copied=_seconds(COPIED_AT),
-        expiry=_seconds(kept_until),
+        "", f"attribute_not_exists(#created) OR {own}", zero=_seconds(0), expiry=_seconds(kept_until)
     )
 
 
@@ -842,12 +843,16 @@ def is_of_former_life(writes: Item, life: Life) -> bool:
     Parts without an epoch do not name their life.
     """
     since = (life.kept_until or 0) - (life.ttl_seconds or 0) * (KEPT_PERCENT + 50) / 100
-    return (items.number(writes, items.CREATED_AT) or 0) < since
+    return _created_at(writes) < since
 
 
 def is_orphan(item: Item, now: float) -> bool:
     """Tell whether an item was written so long ago that no put can be about to name it."""
-    return (items.number(item, items.CREATED_AT) or 0) < now - ORPHAN_SECONDS
+    return _created_at(item) < now - ORPHAN_SECONDS
+
+
+def _created_at(item: Item) -> int:
+    return abs(items.number(item, items.CREATED_AT) or 0)
 
 
 # Namespace markers

@@ -379,7 +379,7 @@ def _cut_parents(storage: Storage, namespace: _Namespace) -> Op[None]:
             is_root and (yield from _replays_parent(storage, head))
         ):
             continue
-        yield from storage.table.try_update(items.key_of(head), protocol.cut_parent())
+        yield from storage.table.try_update(items.key_of(head), protocol.cut_parent(head))
 
 
 def _replays_parent(storage: Storage, head: Item) -> Op[bool]:

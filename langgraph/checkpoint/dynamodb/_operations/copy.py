@@ -601,7 +601,7 @@ class _Copy:
 
     def _writes(self, item: Item) -> Item:
         """Return the copy of a task's writes for the target."""
-        copy = items.created(self._item(item), protocol.COPIED_AT)
+        copy = items.created(self._item(item), protocol.copied_at(self._storage.clock()))
         return items.with_expiry(copy, self._attempt.life.kept_until)
 
     def _item(self, item: Item) -> Item:
