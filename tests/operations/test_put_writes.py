@@ -11,6 +11,7 @@ from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS, PUT_WAIT_SECONDS_MAX
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
+from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
 from langgraph.checkpoint.dynamodb._operations.put_writes import LaterWritesError, put_writes
 from langgraph.checkpoint.dynamodb._runtime.steps import Wait
 from tests.support.checkpoints import noise, thread_config
@@ -367,3 +368,19 @@ def test_a_checkpoint_put_again_in_a_new_life_has_no_writes_of_the_former(
     harness.run(harness.process(TTL_SECONDS).put("1", {}))
     harness.run(harness.process(TTL_SECONDS).put_writes("1", [("x", 2)], task_id="new"))
     assert harness.process().pending("1") == [("new", "x", 2)]
+
+
+@pytest.mark.parametrize(("before", "since"), [(None, TTL_SECONDS), (TTL_SECONDS, None), (10, TTL_SECONDS)])
+def test_writes_expire_with_their_checkpoint_where_the_thread_was_replaced_by_a_copy(
+    harness: Harness, before: int | None, since: int | None
+) -> None:
+    """The process remembers the thread with another ttl. It has read the checkpoint since."""
+    process, other = harness.process(before), harness.process(since)
+    harness.run(process.put("1", {"x": 1}))
+    harness.run(other.copy_thread("copy"))
+    harness.run(other.delete_thread())
+    harness.run(copy_thread(other.storage, "copy", THREAD))
+    assert process.values() == {"x": 1}
+    harness.run(process.put_writes("1", [("x", 2)]))
+    head, writes = harness.items("C#").values()
+    assert items.expires_at(writes) == items.expires_at(head)

@@ -34,7 +34,7 @@ from .._runtime.cache import PUT, Cache, CachedCheckpoint, CachedThread
 from .._runtime.steps import Op, Wait, work
 from .._runtime.storage import Storage
 from ..errors import CheckpointerInputError, ThreadBusyError
-from ..protocol import is_reusable
+from ..protocol import is_of_one_life, is_reusable
 from .arguments import checked_text, checkpoint_id_in, root_of_run, started_from, target
 from .compose import ItemBuilder
 from .entries import owner_in, with_owner
@@ -176,9 +176,8 @@ def store(
     now = int(storage.clock() * 1000)
     key = items.key(partition.pk, items.writes_sk(checkpoint_id, task_id))
     task = _Task(partition, key, root_id, given, now if order is None else order, order is None)
-    head, thread = _reusable(storage.cache, task), storage.cache.thread(partition.root)
-    if thread is None and head is not None:
-        thread = head.thread
+    head = _reusable(storage.cache, task)
+    thread = _known(storage.cache, partition, head)
     for _ in range(MERGE_ATTEMPTS_MAX):
         is_stored, thread = yield from _attempt(storage, task, head, storage.pinned or thread)
         if is_stored:
@@ -242,6 +241,18 @@ def _reusable(cache: Cache, task: _Task) -> CachedCheckpoint | None:
     latest = cache.latest(pk)
     entry = cache.checkpoint(pk, task.checkpoint_id)
     return entry or (None if latest is None else cache.checkpoint(pk, latest))
+
+
+def _known(cache: Cache, partition: Partition, head: CachedCheckpoint | None) -> CachedThread | None:
+    """Return the thread as this process knows it; `None` if it may have begun anew since.
+
+    Small writes of the root are not confirmed. With what is known of another life they would expire at another time
+    than their checkpoint. A process that goes on with a thread has read, or put, a checkpoint of its life.
+    """
+    thread = cache.thread(partition.root)
+    if head is None:
+        return thread if partition.namespace else None
+    return thread if thread is not None and is_of_one_life(thread.epoch, head.epoch) else head.thread
 
 
 def _attempt(
