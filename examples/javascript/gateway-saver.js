@@ -138,7 +138,8 @@ export class GatewaySaver extends BaseCheckpointSaver {
     if (!checkpoint_id) throw new Error("config.configurable.checkpoint_id is missing; give the id of the checkpoint");
     const serialized = [];
     for (const [channel, value] of writes) serialized.push([channel, await this.#dumps(value, channel)]);
-    const request = { thread_id, checkpoint_ns, checkpoint_id, ...above(config), task_id, task_path, writes: serialized };
+    const task = { thread_id, checkpoint_ns, checkpoint_id, ...above(config), task_id, task_path, writes: serialized };
+    const request = { ...task, ...this.#entry(config, {}) };
     for (let order = Date.now(); order !== null; ) {
       const { later } = await this.#ask("put-writes", { ...request, order });
       order = later === null ? null : later + 1;

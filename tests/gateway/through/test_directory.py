@@ -108,6 +108,16 @@ def test_a_copy_of_a_thread_without_an_owner_gets_the_one_that_its_checkpoints_n
         ask(side, remote, "copy_thread", "not there", "four")
 
 
+@both_sides
+def test_writes_that_come_first_begin_a_thread_with_its_owner(make_remote: MakeRemote, side: Side) -> None:
+    config = thread_config("one", "", "1")
+    config["configurable"]["user_id"] = "ada"
+    remote = make_remote(owner_from="user_id")
+    ask(side, remote, "put_writes", config, [("x", 1)], "task")
+    assert [each.thread_id for each in remote.threads(owner="ada").threads] == ["one"]
+    assert remote.delete_owner("ada").deleted == ["one"]
+
+
 def test_what_is_no_owner_is_refused_before_anything_is_sent(make_remote: MakeRemote) -> None:
     remote = make_remote(owner_from="user_id", thread_prefix="acme/")
     owners: list[Any] = ["", True, 1.5, "x\ud800"]

@@ -39,6 +39,7 @@ from .._operations.runs import RunSummary
 from .._operations.thread_lock import Attempt, Hold, TableHolder
 from .._operations.threads import ThreadPage, ThreadQuery
 from .._runtime.steps import Op, collected, work
+from .._runtime.storage import Storage
 from ..errors import CheckpointerInputError, CheckpointNotFoundError, ThreadLockLostError
 from .call import (
     IDS_MAX,
@@ -322,9 +323,7 @@ def put(
     """
     deltas = {name: each for name, each in values.items() if each.base is not None}
     it.held(check_deltas(deltas, it.limits.decompressed_bytes_max))
-    partition, storage = items.partition_of(thread_id, checkpoint_ns), it.of(thread_id)
-    if listed or owner is not None or storage.owner is not None:
-        storage = with_owner(storage, items.partition_of(thread_id), owner)
+    partition, storage = items.partition_of(thread_id, checkpoint_ns), _entering(it, thread_id, listed, owner)
     given = {name: OpaqueValue(each.type, each.data) for name, each in values.items() if each.base is None}
     given |= yield from rebuilt(storage, partition, parent_checkpoint_id, deltas)
     config = _config(thread_id, checkpoint_ns, parent_checkpoint_id)
@@ -354,6 +353,8 @@ def put_writes(
     checkpoint_map: dict[str, str] | None = None,
     task_path: str = "",
     order: Number | None = None,
+    listed: bool = False,
+    owner: Owner | None = None,
 ) -> Op[WritesResult]:
     """Store a task's writes, pairs of a channel and a value, unless those of a later `order` are there.
 
@@ -364,10 +365,19 @@ def put_writes(
     config["configurable"]["checkpoint_map"] = checkpoint_map or {}
     given = [(channel, OpaqueValue(each.type, each.data)) for channel, each in writes]
     try:
-        yield from put_writes_.put_writes(it.of(thread_id), config, given, task_id, task_path, order)
+        storage = _entering(it, thread_id, listed, owner)
+        yield from put_writes_.put_writes(storage, config, given, task_id, task_path, order)
     except put_writes_.LaterWritesError as error:
         return WritesResult(error.order)
     return WritesResult(None)
+
+
+def _entering(it: Serving, thread_id: str, listed: bool, owner: str | None) -> Storage:
+    """Return the storage of what may begin a thread, and enters it in the directory then."""
+    storage = it.of(thread_id)
+    if listed or owner is not None or storage.owner is not None:
+        return with_owner(storage, items.partition_of(thread_id), owner)
+    return storage
 
 
 # Deleting and copying

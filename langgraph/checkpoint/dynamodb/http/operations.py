@@ -561,6 +561,8 @@ def put_writes(
     client.inside(partition)
     if not writes:
         return
+    # They may come before the first put of their thread.
+    owner = _owner(client, config, {}, partition)
     # LangGraph may change its arguments while we wait.
     given, above = tuple(writes), _checkpoint_map(config)
 
@@ -573,10 +575,13 @@ def put_writes(
     sent = yield from work(serialized, sum(rough_bytes(value) for _, value in given))
     yield from client.service.check_fit(sent, f"the writes of task {task_id!r}")
     task = (partition.thread_id, checkpoint_id, task_id, sent, partition.namespace, above, task_path)
+    listed = client.owner_from is not None
     # A service may still carry out a request that we gave up. Only we know that this call is still waited for.
     order: int | None = int(client.clock() * 1000)
     while order is not None:
-        later = (yield from client.service.ask(thread_calls.put_writes, *task, order)).later
+        later = (
+            yield from client.service.ask(thread_calls.put_writes, *task, order, listed=listed, owner=owner)
+        ).later
         order = None if later is None else later + 1
 
 
