@@ -110,6 +110,6 @@ def test_a_copy_to_a_thread_that_is_pruned_again_and_again(harness: Harness) -> 
     harness.run(harness.process().put("1", {"x": 1}))
     copy = harness.begin(harness.process().copy_thread("copy"))
     assert _give_up(copy, changes_thread("#alive = :zero"), lambda: _end_epoch(harness, "copy")) == (
-        "thread 't' could not be copied to 'copy': one of them was deleted or pruned during each of"
-        f" {ATTEMPTS_MAX} attempts; try again when that has ended"
+        "thread 't' could not be copied to 'copy': one of them was deleted, pruned or used during each"
+        f" of {ATTEMPTS_MAX} attempts; try again when that has ended"
     )

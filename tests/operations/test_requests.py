@@ -235,14 +235,15 @@ def test_a_delta_history_that_lives_long_enough_is_not_read(harness: Harness, ex
 def test_a_copy(harness: Harness, process: Process) -> None:
     for checkpoint_id in ("1", "2"):
         harness.run(process.put(checkpoint_id, {"big": BIG}))
-    # It looks at the source, and at the target; makes the target's thread item; copies; looks at the source once more,
-    # and shows the copy.
+    # It looks at the source, and at the target; makes the target's thread item; finds the moment, by two looks at the
+    # source; copies; looks at the source once more, and shows the copy.
     source = ["query t# N#", "query t# C#"]
     begun = ["get_item T", *source, "get_item T", "get_item T", "update_item T SET"]
     copied = ["batch_get_item S# strongly", "batch_write_item PutRequest S#"]
     heads = ["put_item C#2#", "put_item C#1#"]
     requests = _requests(harness.begin(process.copy_thread("copy")))
-    assert requests == [*begun, *source, *copied, *heads, "get_item T", "update_item T REMOVE"]
+    ended = ["get_item T", "update_item T REMOVE"]
+    assert requests == [*begun, *source, *source, "query t# C#", *copied, *heads, *ended]
 
 
 def test_a_copy_of_nothing_looks_whether_another_saver_has_it(harness: Harness, process: Process) -> None:
