@@ -81,10 +81,6 @@ def test_a_file_of_certificates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     ("options", "says"),
     [
         ({"url": "gateway.example"}, "config.url: "),
-        (
-            {"url": "http://gateway.example", "auth": {"token": PRIVATE}},
-            "config.url: is http://gateway.example",
-        ),
         ({"auth": {}}, "config.auth: give exactly one of token and token_file"),
         ({"auth": {"token": PRIVATE, "token_file": "x"}}, "give exactly one of"),
         ({"headers": {"X": f"{PRIVATE}\n"}}, "config: client_options has a header 'X'"),

@@ -113,7 +113,6 @@ def test_files_that_are_not_there_or_not_readable(tmp_path: Path) -> None:
             ": there is no `checkpointer:` in it; did you mean it by `checkpointers:`? Otherwise say which type",
         ),
         ("checkpointer:\n\ttype: memory", ", line 2: this is not YAML: it has a tab; use spaces"),
-        ("checkpointer:\n  type: memory\n\tconfig:", ", line 3: this is not YAML: it has a tab"),
         ("name: agent", ": there is no `checkpointer:` in it; say which type"),
         ("a: 1\ncheckpointer: {type: memory", ", line 2: this is not YAML: expected ',' or '}', but got"),
         ("a: 1\nb: c: hunter2", ", line 2: this is not YAML: mapping values are not allowed here"),
@@ -126,7 +125,6 @@ def test_files_that_are_not_there_or_not_readable(tmp_path: Path) -> None:
             "checkpointer:\n  config: {db_file: ${A}}",
             ", line 2: this is not YAML: expected ',' or '}', but got '{'; put values with",
         ),
-        ("a: 1\n---\nb: 2", ", line 2: this is not YAML: but found another document"),
         ("a: \x00", ": this is not YAML: it has a character that YAML does not allow"),
         (
             "checkpointer: {config: {db_file: 2020-13-13}}",
@@ -134,7 +132,6 @@ def test_files_that_are_not_there_or_not_readable(tmp_path: Path) -> None:
         ),
         ("checkpointer: {}\nname: x\ncheckpointer: {}", ", line 3: `checkpointer:` is there twice"),
         ("checkpointer:\n  type: memory\n  type: sqlite", ", line 3: this is not YAML: a key is there twice"),
-        ("checkpointer: &a\n  config: [*a]", ", line 1: this is not YAML: found unconstructable recursive"),
         ("checkpointer: " + "[" * 10_000, ": lists or mappings in it are nested too deeply"),
         ("checkpointer: memory", ", checkpointer: must be a mapping of names to values"),
         ("checkpointer:\n", ", checkpointer: must be a mapping of names to values"),

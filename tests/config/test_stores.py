@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from langgraph.checkpoint.dynamodb import (
     create_store,
 )
 from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBStoreOptions
-from langgraph.checkpoint.dynamodb.config.sources import STORE, read
 from tests.support.options import embed
 from tools.engine import Engine
 
@@ -74,10 +72,6 @@ def _error(config: type[StoreConfig | CacheConfig], source: Any) -> str:
 
 def test_a_mistake_is_named_with_its_place(tmp_path: Path) -> None:
     file = tmp_path / "agent.yaml"
-    file.write_text("checkpointer: {type: memory}\n")
-    assert _error(StoreConfig, file) == (
-        f"{file}: there is no `store:` in it; say which type of store it is, such as `memory` or `dynamodb`"
-    )
     file.write_text("store:\n  type: dynamodb\n  config:\n    table: a\n    index: {dims: 3}\n")
     assert sorted(_error(StoreConfig, file).splitlines()[1:]) == [
         f"  {file}, store.config.index: give exactly one of embed and embed_function (Lets the store"
@@ -90,17 +84,9 @@ def test_a_mistake_is_named_with_its_place(tmp_path: Path) -> None:
         "a store cannot be configured by a CheckpointerConfig; give a StoreConfig, a dict, the path of a YAML file,"
         " or nothing for the environment"
     )
-    assert _error(CacheConfig, {"type": "postgres"}) == (
-        "type: is not a type of cache; use one of memory, sqlite, dynamodb, http"
-    )
     assert _error(StoreConfig, None).startswith(
         "no configuration was given, and LANGGRAPH_STORE_TYPE is not set in the environment; say which type of store"
     )
-
-
-def test_a_section_may_be_left_out_where_nothing_has_to_be_configured(tmp_path: Path) -> None:
-    (tmp_path / "agent.yaml").write_text("checkpointer: {type: memory}\n")
-    assert read(tmp_path / "agent.yaml", replace(STORE, is_required=False)).content == {}
 
 
 # Options
