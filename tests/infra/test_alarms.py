@@ -220,8 +220,7 @@ def shown(name: str) -> Iterator[tuple[Metric, str]]:
             yield Metric(namespace, title, tuple(pairs[::2])), pairs[1]
         elif "SEARCH" in metric[0]["expression"]:
             # A search finds each index, operation and tenant, whatever its name.
-            found = SEARCH.fullmatch(metric[0]["expression"])
-            assert found is not None
+            found: Any = SEARCH.fullmatch(metric[0]["expression"])
             yield Metric(found[1], found[4], tuple(found[2].split(","))), found[3]
 
 
