@@ -224,8 +224,7 @@ async def test_metrics_count_requests_errors_bytes_and_seconds(
         f'{name}_tenant_requests_total{{status="409",tenant="acme"}} 1.0',
     ):
         assert f"{line}\n" in counted
-    received = re.search(rf"{name}_received_bytes_total{{{endpoint}}} (\d+)", counted)
-    assert received is not None
+    received: Any = re.search(rf"{name}_received_bytes_total{{{endpoint}}} (\d+)", counted)
     assert int(received[1]) == 2 * len(f'{{"thread_id":"{STATE}"}}')
 
 

@@ -71,8 +71,7 @@ async def test_insecure_is_for_requests_of_this_machine(host: str, is_local: boo
     name = f"[{host}]" if ":" in host else host
     for request in (connection(client=(host, 1)), connection(headers={"host": f"{name}:8000"})):
         if is_local:
-            principal = await anybody_on_this_machine(request)
-            assert principal is not None
+            principal: Any = await anybody_on_this_machine(request)
             assert principal.rights == {"read", "write", "administer"}
         elif host or request.client is None:
             with pytest.raises(ProblemError, match="use localhost"):

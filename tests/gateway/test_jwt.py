@@ -120,8 +120,7 @@ def test_claims_say_who_and_whose(given: Any, claims: Any, principal: Principal 
     ],
 )
 def test_claims_say_what_they_may_do(claim: Any, rights: set[str]) -> None:
-    found = options(rights_claim="scope", rights_prefix="t:").principal({"sub": "me", "scope": claim})
-    assert found is not None
+    found: Any = options(rights_claim="scope", rights_prefix="t:").principal({"sub": "me", "scope": claim})
     assert found.rights == rights
 
 

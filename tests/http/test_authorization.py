@@ -51,8 +51,7 @@ def test_a_token_is_asked_for_once_and_again_when_it_is_refused(gateway: StandIn
 
 
 def test_of_requests_that_are_refused_together_one_asks_for_a_new_token() -> None:
-    bearer = authorization(_tokens())
-    assert bearer is not None
+    bearer: Any = authorization(_tokens())
     flows = [bearer.sync_auth_flow(httpx.Request("POST", "https://gateway.example")) for _ in range(3)]
     assert [next(flow).headers["Authorization"] for flow in flows] == ["Bearer token-1"] * 3
     refused = httpx.Response(401)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +12,12 @@ import pytest
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langgraph.cache.dynamodb import DynamoDBCache
-from langgraph.checkpoint.dynamodb import DynamoDBSaver, create_cache, create_checkpointer, create_store
+from langgraph.checkpoint.dynamodb import create_checkpointer
 from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError
-from langgraph.checkpoint.dynamodb.http import HttpCache, HttpCheckpointSaver, HttpStore
 from langgraph.store.dynamodb import DynamoDBStore
 from tests.conftest import MakeSaver
 from tests.gateway.through.conftest import MakeRemote, Serve
+from tests.support.calls import CLASSES
 from tests.support.checkpoints import store, thread_config
 from tests.support.objects import ALLOWED, FIELDS, PERSON, PLACE, Place, PlantingSerializer, fill, read
 from tests.support.operations import Side, both_sides
@@ -63,12 +62,6 @@ def permissive() -> JsonPlusSerializer:
     return JsonPlusSerializer(allowed_msgpack_modules=True)
 
 
-KINDS = ("checkpointer", "store", "cache")
-MADE: dict[str, tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]] = {
-    "checkpointer": (DynamoDBSaver, HttpCheckpointSaver, create_checkpointer),
-    "store": (DynamoDBStore, HttpStore, create_store),
-    "cache": (DynamoDBCache, HttpCache, create_cache),
-}
 # LangGraph's own savers and caches make every type unless a variable is set before they are imported.
 PERMISSIVE = [("checkpointer", "dynamodb"), ("cache", "dynamodb")]
 ENTRY = (("node",), "key")
@@ -96,19 +89,15 @@ def look(kind: str, opened: Any) -> Any:
     return opened.get([ENTRY])[ENTRY]["said"]
 
 
-@pytest.mark.parametrize("way", ["code", "configuration"])
 @pytest.mark.parametrize("place", ["dynamodb", "http"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", CLASSES)
 def test_a_planted_command_runs_only_where_langgraph_would_run_it(
-    engine: Engine, table_name: str, serve: Serve, planted: Path, kind: str, place: str, way: str
+    engine: Engine, table_name: str, serve: Serve, planted: Path, kind: str, place: str
 ) -> None:
+    """`test_matrix` has all ways to these classes."""
     table = {"table_name": table_name, "endpoint_url": engine.endpoint_url}
     options = table if place == "dynamodb" else {"url": serve()}
-    if way == "code":
-        opening = MADE[kind][place == "http"](**options)
-    else:
-        opening = MADE[kind][2]({"type": place, "config": options})
-    with opening as opened:
+    with CLASSES[kind][place == "http"](**options) as opened:
         if (kind, place) == ("store", "http"):
             with pytest.raises(CheckpointCorruptionError, match="no JSON data"):
                 look(kind, opened)

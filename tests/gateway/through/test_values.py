@@ -109,18 +109,16 @@ class Pair:
         self.run(operations.put(self.client, config, checkpoint, METADATA, new_versions))
         return [each for each in self.asked[before:] if each.method == "put"]
 
-    def values(self, client: operations.Client | None = None) -> dict[str, Any]:
+    def values(self, client: operations.Client | None = None) -> Any:
         """Read the newest values with a client, by default one that remembers nothing."""
         config = thread_config(THREAD)
-        found = self.run(operations.get_tuple(client or client_of(self.storage), config))
-        assert found is not None
+        found: Any = self.run(operations.get_tuple(client or client_of(self.storage), config))
         return found.checkpoint["channel_values"]
 
 
 def sent_in(call: Call) -> Any:
     """The arguments of a request."""
-    asked = asked_in(call)
-    assert asked is not None
+    asked: Any = asked_in(call)
     return asked.arguments
 
 
