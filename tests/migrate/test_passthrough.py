@@ -138,8 +138,7 @@ def test_values_of_classes_that_cannot_be_imported_are_moved(
         source.saver.put_writes(written, [("order", module.Order("d"))], "task")
     assert statuses(migrate(source, target, ["thread-1"])) == {"thread-1": Status.MOVED}
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    found = make_saver().get_tuple(written)
-    assert found is not None
+    found: Any = make_saver().get_tuple(written)
     assert found.checkpoint["channel_values"] == values
     assert found.pending_writes == [("task", "order", module.Order("d"))]
 
@@ -191,8 +190,7 @@ def test_a_database_of_langgraphs_first_format_is_moved(tmp_path: Path) -> None:
     connection.execute("INSERT INTO checkpoints VALUES (?, ?, ?, ?, ?, ?, ?)", row)
     source, target = endpoint_of(saver), SaverEndpoint(InMemorySaver())
     assert statuses(migrate(source, target, ["thread-1"])) == {"thread-1": Status.MOVED}
-    found = target.saver.get_tuple(thread_config())
-    assert found is not None
+    found: Any = target.saver.get_tuple(thread_config())
     assert found.metadata == {"step": 1, "writes": {}}
     assert found.checkpoint["channel_values"] == {"when": [UUID(int=7)], "text": "a"}
     source.close()
