@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from infra import evening as program
-from langgraph.checkpoint.dynamodb.gateway.serving import Principal
+from tests.gateway.conftest import always
 from tests.support.checkpoints import all_items
 from tests.support.gateway_service import gateway_service
 
@@ -92,10 +92,7 @@ def test_an_evening_takes_all_steps_and_reports_them(
 def test_what_fails_is_in_the_report_with_what_depends_on_it_left_out(
     run: Callable[..., Said], make_saver: Callable[..., DynamoDBSaver]
 ) -> None:
-    async def nobody(_: Any) -> Principal | None:
-        return None
-
-    with gateway_service(make_saver(), authenticate=nobody) as address:
+    with gateway_service(make_saver(), authenticate=always(None)) as address:
         status, _, report = run(address, "preflight")
         assert status == 1
         assert rows(report)["agents"] == rows(report)["preflight"] == "problem"

@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import pytest
@@ -31,8 +32,7 @@ SECRETS = {"LANGGRAPH_GATEWAY_PRINCIPALS": json.dumps(PRINCIPALS)}
 @pytest.fixture
 def task(engine: Engine, table_name: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """Give a task with its address, on a port of this machine."""
-    written = re.search(r"^CMD (\[.*\])$", IMAGE, re.MULTILINE)
-    assert written is not None
+    written: Any = re.search(r"^CMD (\[.*\])$", IMAGE, re.MULTILINE)
     program, *words = json.loads(written[1])
     assert program == "langgraph-dynamodb"
     assert words[words.index("--port") + 1] == str(CONTAINER["PortMappings"][0]["ContainerPort"])

@@ -69,17 +69,3 @@ def test_an_agent_without_aws_runs_is_interrupted_and_forked(act: Act) -> None:
         "done: search, compare",
     ]
     assert act("no", "trip").stdout.splitlines() == ["done: search, compare, nothing booked"]
-
-
-@pytest.mark.search
-def test_an_agent_that_is_killed_goes_on_after_its_last_step(gateway: str, act: Act) -> None:
-    command = [sys.executable, "-m", "examples.remote_agent", gateway, "start", "killed"]
-    with subprocess.Popen(  # noqa: S603  # Our own example.
-        command, cwd=ROOT, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True
-    ) as agent:
-        assert agent.stdout is not None
-        said = [agent.stdout.readline(), agent.stdout.readline()]
-        agent.kill()
-    assert said == ["search begins\n", "compare begins\n"]
-    resumed = act("resume", "killed").stdout.splitlines()
-    assert resumed == ["compare begins", "asks: Book it?", "done: search, compare"]
