@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage
@@ -106,8 +107,7 @@ async def test_the_scroll_bar_is_at_the_edge_of_a_wide_window(visit: Visit) -> N
         .map((each) => each.getBoundingClientRect().right)"""
     assert await page.evaluate(scrolling) == [1900]
     # What is read stays in a column of a readable width, in the middle.
-    box = await page.get_by_role("heading", name="Threads of").bounding_box()
-    assert box is not None
+    box: Any = await page.get_by_role("heading", name="Threads of").bounding_box()
     assert box["width"] < 900
     assert abs(box["x"] + box["width"] / 2 - 950) < 20
 
