@@ -17,7 +17,7 @@ from langgraph.checkpoint.dynamodb._format.moments import stored_at
 from langgraph.checkpoint.dynamodb.cli import CommandError
 from langgraph.checkpoint.dynamodb.cli.app import app
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext, ConnectionArguments
-from langgraph.checkpoint.dynamodb.cli.output import Output, brief, moment, readable
+from langgraph.checkpoint.dynamodb.cli.output import Output, brief, moment
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 from tests.cli.conftest import Screen
 
@@ -124,7 +124,3 @@ def test_messages_in_json_are_messages(path: Sequence[str], name: str, kind: str
     assert message.is_message
     assert as_json(message) == {"type": kind, **fields}
     assert brief(message) == f"{kind}: hello"
-
-
-def test_what_a_terminal_would_obey_is_spelled() -> None:
-    assert readable("a\x1b]0;title\x07\r\n\tb\ud800") == "a\\u001b]0;title\\u0007\\u000d\n\tb\\ud800"

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import boto3
 import pytest
@@ -192,8 +192,7 @@ def test_an_owners_threads_need_no_scan(
     monkeypatch.setattr("langgraph.checkpoint.dynamodb.cli.listing._PAGE_THREADS", 2)
     names = {in_directory(saver, "ada", number) for number in range(5)}
     in_directory(saver, "bob", 1)
-    newest = saver.get_tuple(thread_config("ada-3"))
-    assert newest is not None
+    newest: Any = saver.get_tuple(thread_config("ada-3"))
     saver.put_writes(newest.config, [("__interrupt__", "?")], "task")
     ended = run("threads", "--owner", "ada", "--json")
     assert {each["thread_id"] for each in ended.json} == names
@@ -255,11 +254,9 @@ def test_every_thread_is_entered_and_what_cannot_be_is_told(run: Run, unlisted: 
     assert (ended.json["with_owner"], ended.json["threads_without_owner"]) == (3, ["nobody's"])
     assert "owner is" in ended.json["failed"]["odd"]
     assert (owned(unlisted, "ada"), owned(unlisted, "bob")) == ({"one", "two"}, {"three"})
-    talk = unlisted.get_tuple(thread_config("nobody's"))
-    assert talk is not None
+    talk: Any = unlisted.get_tuple(thread_config("nobody's"))
     [found] = [each for each in unlisted.threads().threads if each.thread_id == "nobody's"]
-    stored = stored_at(talk.checkpoint["id"])
-    assert stored is not None
+    stored: Any = stored_at(talk.checkpoint["id"])
     assert found.last_active == stored.replace(microsecond=0)
 
 

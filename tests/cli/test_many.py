@@ -292,8 +292,7 @@ def test_a_thread_is_copied_from_a_restored_table(
     assert (found.thread_id, found.title) == ("talk", "Trains")
     # The copy has the ttl of the configuration.
     assert "The thread has ttl_seconds=1000, and the copy has 60." in ended.err
-    thread = saver.runner.run(read_thread(saver.storage, partition_of("talk")))
-    assert thread is not None
+    thread: Any = saver.runner.run(read_thread(saver.storage, partition_of("talk")))
     assert thread.life.ttl_seconds == 60
 
 
@@ -333,8 +332,7 @@ def test_only_what_is_older_goes(run: Run, open_own: OpenSaver, monkeypatch: pyt
         where: Any = thread_config(thread)
         for number, name in enumerate(("0 by hand", str(uuid6()), str(uuid6()), str(uuid6()))):
             where = store(saver, where, name, {"number": number})
-    by_uuid = saver.get_tuple(thread_config("a"))
-    assert by_uuid is not None
+    by_uuid: Any = saver.get_tuple(thread_config("a"))
     assert run("prune", "--all", "--yes", "--older-than", "1h").code == 0
     assert [count(saver, each) for each in ("a", "b")] == [4, 4]
     # In two hours.
