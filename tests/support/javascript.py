@@ -40,7 +40,7 @@ def store_recorded(saver: DynamoDBSaver, thread_id: str, *actions: str) -> None:
     """Store what the gateway stored for actions of the agent."""
     who, limits = Principal("agents"), Limits()
     storages = (opaque_storage(saver), store_storage(saver, limits.search_bytes_max), cache_storage(saver))
-    it = Serving(*storages, who, limits)
+    it = Serving(*storages, who, limits.response_bytes, limits.part_seconds, limits.decompressed_bytes_max)
     for each in (request for action in actions for request in recorded(action)):
         endpoint = _ENDPOINTS[each["operation"]]
         content = json.dumps({**each["request"], "thread_id": thread_id}).encode()

@@ -213,7 +213,8 @@ def served_on(storage: Storage, limits: Limits = LIMITS) -> Serving:
     )
     cached = CacheStorage(codec=Codec(_SERDE), table=storage.table, consistent_read=True, prefix=())
     opaque = replace(storage, codec=OpaqueCodec(_SERDE, bytes_max=CHECKPOINT_BYTES_MAX))
-    return Serving(opaque, memories, cached, Principal("all"), limits)
+    within = (limits.response_bytes, limits.part_seconds, limits.decompressed_bytes_max)
+    return Serving(opaque, memories, cached, Principal("all"), *within)
 
 
 def content_of(

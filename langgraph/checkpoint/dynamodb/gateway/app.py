@@ -297,7 +297,9 @@ class _Endpoints:
             self._store,
             self._cache,
             principal,
-            self._limits,
+            self._limits.response_bytes,
+            self._limits.part_seconds,
+            self._limits.decompressed_bytes_max,
             memory.add,
             lambda error: note(record, error).document(record.request_id),
         )

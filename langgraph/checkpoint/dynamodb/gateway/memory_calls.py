@@ -240,7 +240,7 @@ def batch(it: Serving, ops: Annotated[tuple[StoreOp, ...], Field(max_length=MANY
     """Run operations: first the reads, and then the puts, if the results of all reads fit into the response."""
     for op in ops:
         check_right(it.who, "write" if isinstance(op, StorePut) else "read")
-    reading = _Reading(it.store.counting(it.held), ResponseRoom(it.limits.response_bytes))
+    reading = _Reading(it.store.counting(it.held), ResponseRoom(it.response_bytes))
     reads_: dict[int, Callable[[], Op[Any]]] = {}
     puts: dict[Any, _Put] = {}
     for position, op in enumerate(ops):
@@ -299,7 +299,7 @@ def sweep_ttl(it: Serving, namespace_prefix: MemoryLabels, after: MemoryKey | No
 def _removing(
     it: Serving, namespace_prefix: MemoryLabels, after: MemoryKey | None, *, is_erasure: bool
 ) -> Op[Removed]:
-    until = it.store.clock() + it.limits.part_seconds
+    until = it.store.clock() + it.part_seconds
     start = None if after is None else address_of(after.namespace, after.key)
     deleted, end = yield from erase.remove_part(
         it.store, batch_.checked_prefix(namespace_prefix), start, until, is_erasure=is_erasure

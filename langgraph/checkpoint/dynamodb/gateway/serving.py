@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from langgraph.cache.dynamodb.entries import CacheStorage
     from langgraph.store.dynamodb.resources import StoreStorage
 
-    from .limits import Limits
-
 
 RIGHTS: frozenset[Right] = frozenset(get_args(Right))
 
@@ -139,7 +137,12 @@ class Serving:
     store: StoreStorage
     cache: CacheStorage
     who: Principal
-    limits: Limits
+    response_bytes: int
+    """After how many bytes of values a response ends."""
+    part_seconds: float
+    """After how long a part of what takes longer ends."""
+    value_bytes_max: int
+    """How many bytes all values together may have that come as deltas."""
     held: Callable[[int], None] = lambda _size_bytes: None
     """Counts bytes that the request holds in memory; raises if there is no room for them."""
     note: Callable[[Exception], dict[str, Any]] = lambda error: problem_of(error).document("")
@@ -153,8 +156,8 @@ class Serving:
 
     def fullness(self) -> Callable[[int], bool]:
         """Return what tells whether a page of so many bytes ends, since it is full or its time is over."""
-        until = self.storage.clock() + self.limits.part_seconds
-        return lambda size_bytes: size_bytes > self.limits.response_bytes or self.storage.clock() > until
+        until = self.storage.clock() + self.part_seconds
+        return lambda size_bytes: size_bytes > self.response_bytes or self.storage.clock() > until
 
 
 @dataclass

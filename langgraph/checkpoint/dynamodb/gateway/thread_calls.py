@@ -281,13 +281,13 @@ def get_delta_channel_history(
     page = yield from find_history(it.storage, config, channels, after=after, is_full=it.fullness())
 
     def shown() -> History:
-        value = values_for(frozenset(have), it.limits.response_bytes)
+        value = values_for(frozenset(have), it.response_bytes)
         return History(
             {name: _history(each, page.checkpoint_ids[name], value) for name, each in page.channels.items()},
             page.after,
         )
 
-    return (yield from work(shown, it.limits.response_bytes))
+    return (yield from work(shown, it.response_bytes))
 
 
 def _history(
@@ -322,7 +322,7 @@ def put(
     parent's. `typed_metadata` is all metadata if JSON cannot hold them.
     """
     deltas = {name: each for name, each in values.items() if each.base is not None}
-    it.held(check_deltas(deltas, it.limits.decompressed_bytes_max))
+    it.held(check_deltas(deltas, it.value_bytes_max))
     partition, storage = items.partition_of(thread_id, checkpoint_ns), _entering(it, thread_id, listed, owner)
     given = {name: OpaqueValue(each.type, each.data) for name, each in values.items() if each.base is None}
     given |= yield from rebuilt(storage, partition, parent_checkpoint_id, deltas)
@@ -566,7 +566,7 @@ def _shown(
     it: Serving, found: CheckpointTuple, channels: Sequence[str] | None, have: frozenset[bytes]
 ) -> Checkpoint:
     """Return a checkpoint as a response has it, with the values of some channels, or of all."""
-    shown = values_for(have, it.limits.response_bytes)
+    shown = values_for(have, it.response_bytes)
     configurable, parent = found.config["configurable"], found.parent_config
     state: Mapping[str, Any] = found.checkpoint["channel_values"]
     metadata: Any = found.metadata
