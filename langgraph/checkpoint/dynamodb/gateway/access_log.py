@@ -51,7 +51,7 @@ class RequestRecord:
     threads: set[str] = field(default_factory=set)
     """The ids of the threads that it named or reached. It may share a read that another request has begun."""
     aws_request_ids: list[str] = field(default_factory=list)
-    """What AWS calls its requests to the table."""
+    """The ids by which AWS knows its requests to the table."""
 
     def audit(self, key: bytes) -> dict[str, list[str]]:
         """Return the audit trail: which threads it reached, and which requests to AWS it made.

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from starlette.datastructures import Headers
 
@@ -30,11 +30,9 @@ from .._runtime.drivers import Asend
 from .._runtime.failures import is_transient, outage_remedy
 from .._runtime.steps import Call
 from ..errors import CheckpointerError
+from .access_log import RequestRecord
 from .limits import Slot
 from .problems import ProblemError, no_response
-
-if TYPE_CHECKING:
-    from .access_log import RequestRecord
 
 # What is left of the client's time for the response.
 _RESPONSE_SECONDS = 0.5
