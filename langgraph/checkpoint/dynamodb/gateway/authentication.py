@@ -187,7 +187,8 @@ class JsonWebTokens:
     def __init__(self, options: JwtOptions, fetch: Callable[[], Mapping[str, Any]] | None = None) -> None:
         """Store the options. By default the key set is fetched from the address in them."""
         self._options = options
-        self._keys = KeySet(fetch or fetcher(options.jwks_url))
+        client = jwt.PyJWKClient(options.jwks_url, cache_jwk_set=False, timeout=_TIMEOUT_SECONDS)
+        self._keys = KeySet(fetch or client.fetch_data)
 
     async def __call__(self, request: HTTPConnection) -> Principal | None:
         """Return the principal of a request's token, or None if there is no token or it is not valid."""
@@ -229,11 +230,6 @@ _PAUSE_SECONDS = 10
 # While the issuer does not answer, the keys that were fetched last stay valid for a day.
 _KEPT_SECONDS = 24 * 60 * 60
 _TIMEOUT_SECONDS = 5
-
-
-def fetcher(url: str) -> Callable[[], Mapping[str, Any]]:
-    """Return a blocking function that fetches a key set from an address."""
-    return jwt.PyJWKClient(url, cache_jwk_set=False, timeout=_TIMEOUT_SECONDS).fetch_data
 
 
 class KeySet:

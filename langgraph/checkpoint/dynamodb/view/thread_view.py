@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from .._format import items
 from .._format.inert import inert
 from .._operations.arguments import checked_id
-from .._operations.entries import ThreadDescription, is_of_tenant, read_about
+from .._operations.entries import ThreadDescription, description_of, is_of_tenant
 from .._operations.reads import StoredCheckpoint
 from .._operations.thread_item import namespaces
 from .._runtime.cache import LruCache
@@ -49,8 +49,7 @@ class ThreadView:
 
     def about(self) -> Op[ThreadDescription]:
         """Return the thread's owner and title. An owner of another tenant is not shown, as no list shows it."""
-        item = yield from self._storage.table.get(self.root.pk, items.THREAD)
-        about = ThreadDescription() if item is None else read_about(self._storage.codec, item)
+        about = yield from description_of(self._storage, self.root, None)
         return about if is_of_tenant(self.root, about) else ThreadDescription()
 
     def namespaces(self) -> Op[list[NamespaceView]]:
