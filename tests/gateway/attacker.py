@@ -14,10 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
+from langgraph.checkpoint.dynamodb._format.compression import zstd
 
 MIB = 1 << 20
 CONNECTIONS = 48

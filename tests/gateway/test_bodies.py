@@ -5,23 +5,18 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-import sys
 import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from langgraph.checkpoint.dynamodb._format.compression import zstd
 from langgraph.checkpoint.dynamodb.gateway import Limits
 from langgraph.checkpoint.dynamodb.gateway.bodies import decompressed
 from langgraph.checkpoint.dynamodb.gateway.call import MARKS_MAX, NESTING_MAX, VALUES_MAX
 from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
 from tests.gateway.conftest import MakeClient, Script, found_bytes
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
 
 MESSAGE = {"thread_id": "acme/1"}
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "zstd": zstd.compress}

@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import itertools
 import json
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -23,6 +22,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from pydantic_core import to_json
 
 from langgraph.checkpoint.dynamodb._format.codec import UnreadableError
+from langgraph.checkpoint.dynamodb._format.compression import zstd
 from langgraph.checkpoint.dynamodb._format.items import partition_of
 from langgraph.checkpoint.dynamodb._format.wire import delta_of, digest_of
 from langgraph.checkpoint.dynamodb._operations.get import get_tuple
@@ -47,11 +47,6 @@ from tests.gateway.through import remote
 from tests.gateway.through.remote import answered, asking, client_of, content_of
 from tests.support.checkpoints import checkpoint_of, noise, thread_config
 from tests.support.harness import THREAD, Harness
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
 
 T = TypeVar("T")
 

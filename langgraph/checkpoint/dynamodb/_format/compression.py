@@ -6,10 +6,11 @@ import sys
 
 from .limits import RAW_BYTES_MAX
 
+# The other modules have it from here.
 if sys.version_info >= (3, 14):
-    from compression import zstd
+    from compression import zstd as zstd
 else:
-    from backports import zstd
+    from backports import zstd as zstd
 
 _STORED, _ZSTD = 0, 1
 _ZSTD_LEVEL = 3

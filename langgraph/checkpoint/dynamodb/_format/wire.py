@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from hashlib import sha256
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
+from .compression import zstd
 
 WIRE_VERSION = 3
 """The version of the wire. `GET /about` tells it. It changes only if a client of today could not go on."""

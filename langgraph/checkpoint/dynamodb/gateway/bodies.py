@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import sys
 import time
 import zlib
 from collections.abc import Callable, Mapping
@@ -17,15 +16,11 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 
+from .._format.compression import zstd
 from .._format.wire import described_bytes
 from .limits import Limits, Shares
 from .problems import ProblemError
 from .serving import Principal
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
 
 T = TypeVar("T")
 

@@ -27,6 +27,7 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from .. import errors
 from .._format import items
+from .._format.compression import zstd
 from .._format.labels import name_of
 from .._format.wire import DEADLINE_HEADER, REQUEST_ID_HEADER
 from .._runtime.attempts import Attempts
@@ -35,12 +36,6 @@ from .._runtime.steps import Call, Op
 from ..errors import CheckpointerConfigurationError, CheckpointerError, CheckpointerInputError
 from ..gateway.call import ENDPOINTS, Done, Endpoint, Kind, mistakes_of
 from ..gateway.serving import Serving
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
-
 
 P = ParamSpec("P")
 
