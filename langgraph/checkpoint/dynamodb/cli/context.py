@@ -135,26 +135,6 @@ class ConnectionArguments:
         return {"type": _TYPE, "config": options}
 
 
-def open_store(config: ComponentConfig, *, embeds: bool) -> DynamoDBStore:
-    """Make the store of a configuration, or one with the table and the key of a saver's.
-
-    Args:
-        config: A `StoreConfig`, or a `CheckpointerConfig` if no store is configured.
-        embeds: Whether the store embeds texts, as the agent's does. Reading and deleting need no model.
-
-    Returns:
-        A store that makes no object and runs no code that a value names.
-    """
-    given: TableOptions = config.config
-    names = given.model_fields_set & DynamoDBStoreOptions.model_fields.keys()
-    options = DynamoDBStoreOptions.model_validate({name: getattr(given, name) for name in names})
-    with config.saying_where():
-        session = made_object("session", options.session)
-        serde = made_serde(options.serde, options.encryption_key, session) or JsonPlusSerializer()
-        changed: dict[str, Any] = {"serde": inert(serde), "encryption_key": None, "session": session}
-        return make_store(options.model_copy(update=changed if embeds else {**changed, "index": None}))
-
-
 @dataclass
 class CommandContext:
     """The state that every command works with. The saver is opened on first use, and closed with the command."""
@@ -228,7 +208,15 @@ class CommandContext:
         return self.connection.store_configuration() or self._config
 
     def _open_store(self, *, embeds: bool) -> DynamoDBStore:
-        store = open_store(self._store_config, embeds=embeds)
+        """Open a store, or one with the table and the key of the saver's, that makes no object that a value names."""
+        given: TableOptions = self._store_config.config
+        names = given.model_fields_set & DynamoDBStoreOptions.model_fields.keys()
+        options = DynamoDBStoreOptions.model_validate({name: getattr(given, name) for name in names})
+        with self._store_config.saying_where():
+            session = made_object("session", options.session)
+            serde = made_serde(options.serde, options.encryption_key, session) or JsonPlusSerializer()
+            changed: dict[str, Any] = {"serde": inert(serde), "encryption_key": None, "session": session}
+            store = make_store(options.model_copy(update=changed if embeds else {**changed, "index": None}))
         self._opened.append(store)
         self._check_endpoint(store.transport.client(), store.storage.table.name)
         return store
