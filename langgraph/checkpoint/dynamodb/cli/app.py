@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from typer.core import TyperCommand
 from typer.main import get_command
 
-from ..version import __version__
 from . import Exit, interruptible, printed
 
 
@@ -97,27 +96,11 @@ app = typer.Typer(
     name="langgraph-dynamodb",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    help="Inspect and maintain a table of langgraph-dynamodb.",
+    help="Inspect and maintain a table of langgraph-dynamodb. As the first word, --version prints the version.",
     epilog=f"Exit codes:\n\n{_EXIT_CODES}",
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,
 )
-
-
-def _print_version(value: bool) -> None:
-    if value:
-        typer.echo(__version__)
-        raise typer.Exit
-
-
-@app.callback()
-def _before(
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
-    ] = False,
-) -> None:
-    del version
 
 
 def _list(commands: Mapping[str, Command], group: typer.Typer) -> None:
