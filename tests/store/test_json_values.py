@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, CheckpointSerializationError
-from langgraph.store.dynamodb.json_values import NESTING_MAX, check_filter, matches, plain
+from langgraph.store.dynamodb.json_values import NESTING_MAX, checked_filter, matches, plain
 
 FILTERED: dict[str, dict[str, Any]] = {
     "one": {"n": 1, "text": "b", "nested": {"a": 1, "b": 2}, "flag": True, "tags": ["x", "y"]},
@@ -59,7 +59,7 @@ FOUND: list[tuple[Any, list[str]]] = [
 
 @pytest.mark.parametrize(("wanted", "expected"), FOUND, ids=repr)
 def test_a_filter_finds_what_has_all_that_it_wants(wanted: Any, expected: list[str]) -> None:
-    check_filter(wanted)
+    checked_filter(wanted)
     assert [name for name, value in FILTERED.items() if matches(value, wanted)] == expected
 
 
@@ -122,14 +122,14 @@ def test_values_and_filters_may_be_so_deep(*, in_lists: bool) -> None:
             CheckpointSerializationError, match=r"^value is nested deeper than 255 lists and dicts"
         ):
             plain(nested(levels, in_lists=in_lists), "value")
-    check_filter(nested(64, in_lists=in_lists))
+    checked_filter(nested(64, in_lists=in_lists))
     for levels in (65, 100_000):
         wanted = nested(levels, in_lists=in_lists)
         for each in (wanted, {"a": {"$eq": wanted}}):
             with pytest.raises(
                 CheckpointerInputError, match=r"^filter is nested deeper than 64 lists and dicts"
             ):
-                check_filter(each)
+                checked_filter(each)
 
 
 @pytest.mark.parametrize(
@@ -151,4 +151,4 @@ def test_values_and_filters_may_be_so_deep(*, in_lists: bool) -> None:
 )
 def test_a_filter_for_what_no_memory_can_have_is_refused(wanted: Any, why: str) -> None:
     with pytest.raises(CheckpointerInputError, match=f"^{why}"):
-        check_filter(wanted)
+        checked_filter(wanted)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 import pytest
-from langgraph.store.base import PutOp, SearchItem, SearchOp
+from langgraph.store.base import GetOp, PutOp, SearchItem, SearchOp
 
 from langgraph.checkpoint.dynamodb.observe import Event
 from langgraph.store.dynamodb import DynamoDBStore
 from langgraph.store.dynamodb import resources as bounds
+from langgraph.store.dynamodb.resources import Listings
 from langgraph.store.dynamodb.store import TableStore
 from tests.store.conftest import DIMS, CountedEmbeddings
 
@@ -137,6 +139,45 @@ def test_what_cannot_go_on_reads_again(
     found = paged.search(FILES, limit=limit, offset=10, filter=wanted)
     assert [each.key for each in found] == whole[10 : 10 + limit]
     assert events[-1].requests
+
+
+def test_who_changes_a_filter_between_two_pages_gets_the_pages_of_each(paged: TableStore) -> None:
+    fill(paged, 300)
+    wanted = {"even": True}
+    whole = [each.key for each in paged.search(FILES, filter=wanted, limit=300)]
+    pages = pages_of(paged, 10, filter=wanted)
+    found = next(pages)
+    wanted["even"] = False
+    paged.search(FILES, filter=wanted, limit=10)
+    for offset in range(10, 150, 10):
+        found += [each.key for each in paged.search(FILES, filter={"even": True}, limit=10, offset=offset)]
+    assert found == whole
+
+
+@dataclass
+class _Listing:
+    namespace: Sequence[str] = FILES
+    read_at: float = 100.0
+    changes_before: int = 0
+    size_bytes: int = 0
+
+
+@pytest.mark.parametrize(("now", "is_there"), [(100.0, True), (105.0, True), (105.1, False), (99.9, False)])
+def test_pages_are_of_a_list_that_was_read_lately_by_a_clock_that_may_be_set_back(
+    now: float, *, is_there: bool
+) -> None:
+    listings = Listings[_Listing](bounds.LISTINGS_BYTES_MAX)
+    listings.keep("a search", 10, listings.begin(_Listing()), 100.0)
+    assert (listings.take("a search", 10, now) is not None) == is_there
+
+
+def test_equal_gets_of_a_batch_have_values_of_their_own(paged: TableStore) -> None:
+    fill(paged, 3)
+    ops = [GetOp(FILES, "00002"), GetOp(FILES, "00001"), GetOp(FILES, "00002")]
+    one, _, other = (cast("SearchItem", each) for each in paged.batch(ops))
+    assert one == other
+    one.value["text"] = "changed"
+    assert other.value["text"] != "changed"
 
 
 def test_equal_searches_of_a_batch_are_read_once(paged: TableStore, events: list[Event]) -> None:

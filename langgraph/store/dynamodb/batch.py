@@ -30,7 +30,7 @@ from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, gathe
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 
 from . import reads
-from .json_values import check_filter, plain
+from .json_values import checked_filter, plain
 from .keys import MEMORIES, Address, address_of, path_prefix
 from .memory_items import Expected
 from .partitions import list_namespaces, partitions_under
@@ -128,7 +128,7 @@ def new_search(op: SearchOp, *, order: Order, after: StoredItem | None) -> Searc
     """
     check_labels(op.namespace_prefix, "namespace_prefix")
     validate_op_namespace(op)
-    check_filter(op.filter)
+    wanted_filter = checked_filter(op.filter)
     _check_counts(op)
     if order not in ORDERS:
         raise CheckpointerInputError(f"order is {order!r}; give one of {', '.join(ORDERS)}")
@@ -142,7 +142,7 @@ def new_search(op: SearchOp, *, order: Order, after: StoredItem | None) -> Searc
     if op.query and (order != "updated_at" or after is not None):
         msg = "a search with a query is in the order of scores; leave order and after out"
         raise CheckpointerInputError(msg)
-    return Search(tuple(op.namespace_prefix), op.filter, op.limit, op.offset, None, order, after)
+    return Search(tuple(op.namespace_prefix), wanted_filter, op.limit, op.offset, None, order, after)
 
 
 def _check_counts(op: SearchOp | ListNamespacesOp) -> None:
@@ -225,7 +225,7 @@ class Batch:
         self.gets: dict[int, Get] = {}
         self.searches: dict[int, Asked] = {}
         self.lists: dict[int, ListNamespacesOp] = {}
-        # Equal searches are made once: where the first of them is, and which others have its result.
+        # Equal reads are made once: where the first of them is, and which others have its result.
         self._firsts: dict[Hashable, int] = {}
         self._repeated: dict[int, int] = {}
         self._methods: set[str] = set()
@@ -239,7 +239,9 @@ class Batch:
             self._methods.add("get")
             check_labels(op.namespace, "namespace")
             validate_op_namespace(op)
-            self.gets[position] = Get(address_of(op.namespace, str(op.key)), op.refresh_ttl)
+            wanted_memory = Get(address_of(op.namespace, str(op.key)), bool(op.refresh_ttl))
+            if self._is_first(wanted_memory, position):
+                self.gets[position] = wanted_memory
         elif isinstance(op, SearchOp):
             self._methods.add("search")
             wanted = new_search(op, order=self._order, after=self._after)
@@ -247,11 +249,8 @@ class Batch:
             if query is not None and self._index is None:
                 self.ignores_query, query = True, None
             asked = Asked(wanted, query, op.refresh_ttl)
-            first = self._firsts.setdefault((asked.listing, wanted.offset), position)
-            if first == position:
+            if self._is_first((asked.listing, wanted.offset), position):
                 self.searches[position] = asked
-            else:
-                self._repeated[position] = first
         elif isinstance(op, ListNamespacesOp):
             self._methods.add("list_namespaces")
             check_list(op)
@@ -262,6 +261,13 @@ class Batch:
         else:
             msg = f"unknown operation {type(op).__name__}; give GetOp, SearchOp, PutOp or ListNamespacesOp"
             raise CheckpointerInputError(msg)
+
+    def _is_first(self, read: Hashable, position: int) -> bool:
+        """Tell whether no read before is equal; note it as repeated if one is."""
+        first = self._firsts.setdefault(read, position)
+        if first != position:
+            self._repeated[position] = first
+        return first == position
 
     @property
     def name(self) -> str:

@@ -80,14 +80,15 @@ _ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {
 _OPERATORS = ("$eq", "$ne", *_ORDERS)
 
 
-def check_filter(wanted: Any) -> None:
-    """Raise if a filter is no JSON data, has an unknown operator, or is nested too deeply.
+def checked_filter(wanted: Any) -> dict[str, Any] | None:
+    """Return a filter as plain JSON data: a copy, since its caller may change it between two pages.
 
     Raises:
-        CheckpointerInputError: Which is a `ValueError`, as LangGraph's stores raise.
+        CheckpointerInputError: It is no JSON data, has an unknown operator, or is nested too deeply. The error is a
+            `ValueError`, as LangGraph's stores raise.
     """
     if wanted is None:
-        return
+        return None
     if not isinstance(wanted, Mapping) or not all(isinstance(name, str) for name in wanted):
         msg = f"filter is a {type(wanted).__name__}; give a dict of keys and the values that they must have"
         raise CheckpointerInputError(msg)
@@ -95,11 +96,12 @@ def check_filter(wanted: Any) -> None:
         msg = f"filter is nested deeper than {_FILTER_NESTING_MAX} lists and dicts; ask for less of the value"
         raise CheckpointerInputError(msg)
     try:
-        plain(wanted, "filter")
+        copied: dict[str, Any] = plain(wanted, "filter")
     except CheckpointSerializationError as error:
         raise CheckpointerInputError(str(error)) from None
-    for condition in wanted.values():
+    for condition in copied.values():
         _check_condition(condition)
+    return copied
 
 
 def _is_deeper(value: Any, levels: int) -> bool:

@@ -136,7 +136,9 @@ class Listings(Generic[L]):
 
     def _is_good(self, listing: L, now: float) -> bool:
         since = self._changes - listing.changes_before
-        if since > len(self._changed) or now - listing.read_at > LISTING_SECONDS:
+        # A clock that was set back would keep it for as long again.
+        is_young = 0 <= now - listing.read_at <= LISTING_SECONDS
+        if since > len(self._changed) or not is_young:
             return False
         changed = list(self._changed)[len(self._changed) - since :]
         return not any(_overlap(listing.namespace, each) for each in changed)
