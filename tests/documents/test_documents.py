@@ -60,7 +60,7 @@ def test_what_a_gateway_costs_follows_from_its_templates() -> None:
 def test_the_principals_that_are_shown_are_understood() -> None:
     (file,) = re.findall(r"```yaml\n(.*?)```", _section(GATEWAY, "## Deployment"), re.DOTALL)
     written = file.replace("<hash>", "0" * 64)
-    assert GatewayOptions.model_validate({"principals": written}).principals.authenticate() is not None
+    assert GatewayOptions.model_validate({"principals": written}).principals.bearer
 
 
 def test_what_a_month_costs_follows_from_a_conversation() -> None:
