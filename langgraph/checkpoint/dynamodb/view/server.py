@@ -169,15 +169,10 @@ class PageServer:
         Raises:
             CheckpointerInputError: The port is taken, or may not be used.
         """
-        self._socket = socket.socket()
-        # A server that has just ended may have left connections behind.
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            self._socket.bind(("127.0.0.1", port))
-            # A browser that is opened before the server runs waits for it.
-            self._socket.listen()
+            # It listens, so a browser that is opened before the server runs waits for it.
+            self._socket = socket.create_server(("127.0.0.1", port))
         except OSError as error:
-            self._socket.close()
             msg = f"port {port} cannot be used ({error.strerror}); give another --port, or none"
             raise errors.CheckpointerInputError(msg) from error
         bound = self._socket.getsockname()[1]
