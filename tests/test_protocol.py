@@ -1,11 +1,10 @@
-"""The protocol is in one file: nobody else compares epochs, and operations send what it says, in its order."""
+"""The protocol is in one file: nobody else compares epochs, and each change is accepted where it says so."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,14 +16,13 @@ from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Part
 from langgraph.checkpoint.dynamodb._operations.threads import set_thread
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
-from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op
+from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.protocol import TRANSITIONS, Change, Thread
 from tests.support.checkpoints import noise
 from tests.support.harness import TABLE, THREAD, Harness
 
 FOLDER = Path(package.__file__).parent
 BIG = noise(60_000)
-MUCH = noise(200_000)
 
 
 # Nobody else compares epochs
@@ -629,157 +627,3 @@ def test_the_thread_item_changes_its_state_as_the_table_says() -> None:
     seen |= _traced(harness, harness.process().delete_thread("half"), name="half")
     declared = {(before, each.after or before) for each in TRANSITIONS for before in each.before}
     assert seen == {(before, after) for before, after in declared if before != after}
-
-
-# The order of requests: docs/design.md says what a crash between each two of them leaves
-
-
-def _keys(call: Call) -> list[str]:
-    params = call.params
-    if call.method == "batch_write_item":
-        writes = params["RequestItems"][TABLE]
-        return [
-            (each.get("PutRequest", {}).get("Item") or each["DeleteRequest"]["Key"])["SK"]["S"]
-            for each in writes
-        ]
-    return [(params.get("Item") or params["Key"])["SK"]["S"]]
-
-
-def _step_of_put(call: Call) -> str:
-    if call.method == "get_item":
-        return "confirm epoch"
-    [kind] = {key[:2] for key in _keys(call)}
-    if kind == "C#":
-        head = {"put_item": "put head", "update_item": "update writes"}
-        return head[call.method]
-    return {"N#": "register namespace", "S#": "write segments"}[kind]
-
-
-def _steps(calls: Sequence[str]) -> list[str]:
-    """Say each step once, in the order in which they began."""
-    return list(dict.fromkeys(calls))
-
-
-def test_a_put_and_its_writes_are_sent_in_this_order() -> None:
-    harness = Harness()
-    process = harness.process()
-    harness.run(process.put("1", {"x": 1}))
-    put = harness.begin(process.put("2", {"x": BIG}, namespace="inner")).trace()
-    before = ["register namespace", "write segments"]
-    assert _steps(list(map(_step_of_put, put))) == [*before, "put head", "confirm epoch"]
-    writes = harness.begin(process.put_writes("2", [("x", MUCH)], namespace="other")).trace()
-    assert _steps(list(map(_step_of_put, writes))) == [*before, "update writes", "confirm epoch"]
-
-
-def _step_of_renewal(call: Call) -> str:
-    [key] = _keys(call)
-    if key == "T":
-        return "end renewal" if "REMOVE #before" in call.params["UpdateExpression"] else "announce"
-    if "#W#" in key:
-        return "keep writes"
-    return {"N#": "keep marker", "S#": "keep segments", "C#": "keep head"}[key[:2]]
-
-
-def test_a_renewal_is_sent_in_this_order() -> None:
-    harness = Harness()
-    process = harness.process(1000)
-    harness.run(process.put("1", {"x": BIG}))
-    harness.run(process.put_writes("1", [("x", MUCH)], "other"))
-    harness.run(process.put("2", {"x": BIG}, namespace="a"))
-    harness.now += 990
-    calls = harness.begin(process.put_writes("1", [("x", 1)])).trace()
-    changes = [each for each in calls if each.method in {"put_item", "update_item"}]
-    *renewal, last = map(_step_of_renewal, changes)
-    assert _steps(renewal) == [
-        "announce",
-        "keep segments",
-        "keep writes",
-        "keep head",
-        "keep marker",
-        "end renewal",
-    ]
-    assert last == "keep writes"
-
-
-def _step_of_deletion(call: Call, has_ended: bool) -> str:
-    if call.method in ("query", "batch_get_item"):
-        return "read again" if has_ended else "read"
-    keys = _keys(call)
-    if keys == ["T"]:
-        text = str(call.params.get("UpdateExpression", ""))
-        names = {"SET #claim": "claim thread", "SET #epoch": "end epoch", "REMOVE #previous": "finalize"}
-        return next((step for begins, step in names.items() if text.startswith(begins)), "release thread")
-    kinds = {"writes" if "#W#" in key else key[:2] for key in keys}
-    if call.method == "update_item":
-        return "cut parents" if "REMOVE #parent" in call.params["UpdateExpression"] else "restamp"
-    [kind] = kinds
-    deleted = {"C#": "delete heads", "S#": "delete segments", "N#": "unregister namespaces"}
-    if kind == "writes":
-        return "delete abandoned writes" if call.method == "delete_item" else "delete writes"
-    return deleted[kind]
-
-
-def test_a_deletion_is_sent_in_this_order() -> None:
-    harness = Harness()
-    process = harness.process()
-    for number in range(3):
-        parent = str(number - 1) if number else None
-        harness.run(process.put(str(number), {"x": noise(60_000, number)}, parent, run_id=f"run {number}"))
-        harness.run(process.put_writes(str(number), [("x", 1)]))
-    harness.run(process.put("0", {"x": 1}, namespace="inner", run_id="run 0"))
-    harness.run(process.put_writes("never put", [("x", 1)]))
-    harness.now += 4000
-    steps = []
-    for call in harness.begin(harness.process().delete_for_runs("run 0")).trace():
-        if call.params.get("IndexName") is None:
-            steps.append(_step_of_deletion(call, "end epoch" in steps))
-    assert _steps(steps) == [
-        "claim thread",
-        "read",
-        "cut parents",
-        "delete heads",
-        "delete writes",
-        "end epoch",
-        "read again",
-        "restamp",
-        "finalize",
-        "delete abandoned writes",
-        "delete segments",
-        "unregister namespaces",
-        "release thread",
-    ]
-
-
-def _step_of_copy(call: Call) -> str:
-    if call.method == "get_item":
-        return f"read thread {call.params['Key']['PK']['S']}"
-    if _keys(call) == ["T"]:
-        return "begin copy" if "SET #epoch" in call.params["UpdateExpression"] else "end copy"
-    if any(key.startswith("C#") for key in _keys(call)):
-        return "write writes" if "#W#" in _keys(call)[0] else "put heads"
-    return _step_of_put(call)
-
-
-def test_a_copy_is_sent_in_this_order() -> None:
-    harness = Harness()
-    process = harness.process()
-    for number in ("1", "2"):
-        harness.run(process.put(number, {"x": BIG}, namespace="inner"))
-        harness.run(process.put_writes(number, [("x", 1)], namespace="inner"))
-    calls = [
-        each
-        for each in harness.begin(process.copy_thread("copy")).trace()
-        if each.method not in ("query", "batch_get_item")
-    ]
-    assert [step for step, _ in groupby(map(_step_of_copy, calls))] == [
-        f"read thread {THREAD}#",
-        "read thread copy#",
-        f"read thread {THREAD}#",
-        "begin copy",
-        "register namespace",
-        "write segments",
-        "write writes",
-        "put heads",
-        f"read thread {THREAD}#",
-        "end copy",
-    ]

@@ -19,6 +19,7 @@ BIG = noise(60_000)
 LARGE = noise(100_000)
 
 TAKE_EPOCH = "update_item T SET"
+SEGMENTS = "batch_write_item PutRequest S#"
 
 
 def _requests(run: Run[Any]) -> list[str]:
@@ -116,7 +117,7 @@ def test_a_put_whose_thread_is_pruned_before_it_looks(harness: Harness, process:
 
 def test_writes(harness: Harness, process: Process) -> None:
     harness.run(process.put("1", {}))
-    update, segments = ["update_item C#1#W#task SET"], ["batch_write_item PutRequest S#"]
+    update = ["update_item C#1#W#task SET"]
     small, resume = [("x", 1)], [("__resume__", "yes")]
     # Once more it is the update that finds them there; a look at what they need would find nothing that can go.
     for writes in (small, small, [("__resume__", "no")], resume, resume):
@@ -126,7 +127,9 @@ def test_writes(harness: Harness, process: Process) -> None:
     assert _requests(harness.begin(harness.process().put_writes("1", resume))) == ["get_item T", *update]
     update = ["update_item C#1#W#other SET"]
     large = process.put_writes("1", [("x", LARGE)], "other")
-    assert _requests(harness.begin(large)) == [*segments, *update, "get_item T"]
+    assert _requests(harness.begin(large)) == [SEGMENTS, *update, "get_item T"]
+    large = process.put_writes("1", [("x", LARGE)], "other", namespace="a")
+    assert _requests(harness.begin(large)) == ["put_item N#a", SEGMENTS, *update, "get_item T"]
 
 
 def test_writes_of_a_thread_that_is_not_there_look_whose_it_is(harness: Harness) -> None:
@@ -207,6 +210,26 @@ def test_a_deletion(harness: Harness, process: Process, operation: str) -> None:
     assert _requests(run) == [*claim, read, *heads, *rest]
 
 
+def test_a_deletion_of_a_run(harness: Harness, process: Process) -> None:
+    """Links to what goes are cut before it goes. What it named goes when the rest is known to need nothing of it."""
+    for number in range(3):
+        parent = str(number - 1) if number else None
+        harness.run(process.put(str(number), {"x": noise(60_000, number)}, parent, run_id=f"run {number}"))
+        harness.run(process.put_writes(str(number), [("x", 1)]))
+    harness.run(process.put("0", {"x": 1}, namespace="inner", run_id="run 0"))
+    harness.run(process.put_writes("9", [("x", 1)]))
+    harness.now += 4000
+    read = ["query t#", "query t#inner"]
+    heads = ["batch_write_item DeleteRequest C#0#"] * 2
+    assert _requests(harness.begin(harness.process().delete_for_runs("run 0"))) == [
+        *("query run 0", "update_item T SET", "query t# N#", *read),
+        *("update_item C#1# REMOVE", *heads, "batch_write_item DeleteRequest C#0#W#task"),
+        *("update_item T SET", *read, "update_item C#1# SET", "update_item C#2# SET", "update_item T REMOVE"),
+        *("delete_item C#9#W#task", "batch_write_item DeleteRequest S#", "delete_item N#inner"),
+        "update_item T REMOVE",
+    ]
+
+
 def test_a_deletion_of_a_thread_reads_no_index_segment(monkeypatch: pytest.MonkeyPatch) -> None:
     use_small_limits(monkeypatch)
     harness = Harness()
@@ -226,6 +249,21 @@ def test_writes_renew_nothing_that_outlives_them(harness: Harness, expiring: Pro
     assert "update_item S# SET" in requests
 
 
+def test_a_renewal(harness: Harness, expiring: Process) -> None:
+    """It is announced, and what an item names is kept before the item."""
+    harness.run(expiring.put("1", {"x": BIG}))
+    harness.run(expiring.put_writes("1", [("x", noise(100_000, 1))], "other"))
+    harness.run(expiring.put("2", {"x": BIG}, namespace="a"))
+    harness.now += 0.99 * TTL_SECONDS
+    segments, thread = "update_item S# SET", "update_item T SET"
+    assert _requests(harness.begin(expiring.put_writes("1", [("x", 1)]))) == [
+        *("get_item T", thread, "query t# C#"),
+        *(segments, "update_item C#1#W#other SET", segments, "update_item C#1# SET"),
+        *("query t# N#", "update_item N#a SET", "query t#a C#", segments, "update_item C#2# SET"),
+        *(thread, "get_item T", "update_item C#1#W#task SET"),
+    ]
+
+
 def test_a_delta_history_that_lives_long_enough_is_not_read(harness: Harness, expiring: Process) -> None:
     counters: Any = {"counters_since_delta_snapshot": {"log": (0, 0)}}
     harness.run(expiring.put("1", {}, **counters))
@@ -233,17 +271,19 @@ def test_a_delta_history_that_lives_long_enough_is_not_read(harness: Harness, ex
 
 
 def test_a_copy(harness: Harness, process: Process) -> None:
-    for checkpoint_id in ("1", "2"):
-        harness.run(process.put(checkpoint_id, {"big": BIG}))
-    # It looks at the source, and at the target; makes the target's thread item; finds the moment, by two looks at the
-    # source; copies; looks at the source once more, and shows the copy.
-    source = ["query t# N#", "query t# C#"]
-    begun = ["get_item T", *source, "get_item T", "get_item T", "update_item T SET"]
-    copied = ["batch_get_item S# strongly", "batch_write_item PutRequest S#"]
-    heads = ["put_item C#2#", "put_item C#1#"]
-    requests = _requests(harness.begin(process.copy_thread("copy")))
-    ended = ["get_item T", "update_item T REMOVE"]
-    assert requests == [*begun, *source, *source, "query t# C#", *copied, *heads, *ended]
+    """It looks at the source once more before it shows the copy."""
+    for namespace, checkpoint_id in (("", "1"), ("", "2"), ("inner", "3")):
+        harness.run(process.put(checkpoint_id, {"big": BIG}, namespace=namespace))
+    harness.run(process.put_writes("3", [("x", 1)], namespace="inner"))
+    # First it looks at the source and at the target, makes the target's thread item, and looks twice for the moment.
+    root, namespaces = "query t# C#", "query t# N#"
+    copied = ["batch_get_item S# strongly", SEGMENTS]
+    assert _requests(harness.begin(process.copy_thread("copy"))) == [
+        *("get_item T", namespaces, root, "get_item T", "get_item T", "update_item T SET"),
+        *(namespaces, root, "query t#inner C#", namespaces, root),
+        *("put_item N#inner", "query t#inner C#", *copied, "put_item C#3#W#task", "put_item C#3#"),
+        *(root, *copied, "put_item C#2#", "put_item C#1#", "get_item T", "update_item T REMOVE"),
+    ]
 
 
 def test_a_copy_of_nothing_looks_whether_another_saver_has_it(harness: Harness, process: Process) -> None:
