@@ -11,7 +11,7 @@ from langgraph.checkpoint.dynamodb._format.items import FORMAT_VERSION
 from tests.conftest import NO_SECOND_OPINION, MakeSaver
 from tests.support.checkpoints import Conversation, all_items, stored_values, thread_config
 from tests.support.format_fixtures import THREADS, read_items
-from tests.support.session import described
+from tests.support.observable import described
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

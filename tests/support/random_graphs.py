@@ -28,8 +28,8 @@ from langgraph.checkpoint.dynamodb.migrate import SaverEndpoint, Status, endpoin
 from tests.simulation.schedule import Choices
 from tests.support.graphs import Graph, Node
 from tests.support.moving_clock import DeadError, Engine
+from tests.support.observable import canonical
 from tests.support.reference import ReferenceSaver
-from tests.support.session import canonical
 
 TTL_SECONDS = 3600
 # How far clocks differ, and how many ttls a thread lives for sure, ends for sure, and a checkpoint is kept for sure.
