@@ -257,14 +257,15 @@ def test_a_late_copy_removes_nothing_that_its_target_has_stored_since(harness: H
 
 @pytest.mark.parametrize("ttl_seconds", [None, TTL_SECONDS // 2, TTL_SECONDS])
 def test_a_copy_has_no_writes_of_the_life_before(harness: Harness, ttl_seconds: int | None) -> None:
-    """Also where these would be kept for longer than the copy."""
+    """Also where these would be kept for longer than the copy, or are of a task that its source does not have."""
     harness.run(harness.process().put("1", {"x": 1}))
     harness.run(harness.process().put_writes("1", [("x", "source")]))
     for each in (TTL_SECONDS, ttl_seconds):
+        harness.now += TTL_SECONDS
         harness.run(harness.process(each).copy_thread("copy"))
         assert harness.process().pending("1", thread="copy") == [("task", "x", "source")]
-        harness.run(harness.process(each).put_writes("1", [("x", 0), ("y", 0)], thread="copy"))
-        harness.now += TTL_SECONDS
+        for task in ("task", "other"):
+            harness.run(harness.process(each).put_writes("1", [("x", 0), ("y", 0)], task, thread="copy"))
 
 
 @pytest.mark.parametrize("what", ["put", "writes"])
@@ -627,18 +628,6 @@ def test_a_copy_has_the_ttl_of_who_created_its_thread(harness: Harness, while_co
     assert harness.process().values(thread="copy") == {"big": noise(60_000)}
     harness.now += 2
     assert harness.process().values(thread="copy") is None
-
-
-def test_a_copy_into_a_dead_thread_shows_nothing_of_its_former_life(harness: Harness) -> None:
-    """The same checkpoint has writes there that its source does not have, and the source has old ones."""
-    source, process = harness.process(), harness.process(TTL_SECONDS)
-    harness.run(source.put("1", {"x": 1}))
-    harness.run(source.put_writes("1", [("x", "written")]))
-    for _ in range(2):
-        harness.now += TTL_SECONDS
-        harness.run(process.copy_thread("copy"))
-        assert harness.process().pending("1", thread="copy") == [("task", "x", "written")]
-        harness.run(process.put_writes("1", [("x", "old")], task_id="other", thread="copy"))
 
 
 @pytest.mark.parametrize("channels", [0, 3_000])
