@@ -306,31 +306,24 @@ def test_what_a_task_has_lives_as_long_as_what_is_added(harness: Harness, expiri
     assert segments == {protocol.kept_from(TTL_SECONDS, harness.now)}
 
 
-@pytest.mark.parametrize("has_begun_again", [False, True])
-def test_writes_that_a_deletion_may_tear_are_stored_again(harness: Harness, *, has_begun_again: bool) -> None:
+@pytest.mark.parametrize(
+    "deletion_has", ["come to segments", "come to segments, and a put has begun anew", "ended"]
+)
+def test_writes_that_a_deletion_may_tear_are_stored_again(harness: Harness, deletion_has: str) -> None:
     """Their process stood still before it named its segments, which a deletion had read as named by nobody."""
     harness.run(harness.process().put("1", {"x": 0}))
     dying = harness.begin(harness.process().put_writes("1", [("x", BIG)]))
     dying.until(updates("C#1#W#"))
     deletion = harness.begin(harness.process().delete_thread())
     deletion.until(deletes("S#"))
-    if has_begun_again:
+    if deletion_has == "ended":
+        deletion.finish()
+    if deletion_has != "come to segments":
         harness.run(harness.process().put("1", {"x": 0}))
     dying.perform()
-    harness.run(harness.process().put_writes("1", [("x", BIG)]))
+    harness.run(harness.process().put_writes("1", [("x", BIG), ("y", 1)]))
     deletion.finish()
     harness.run(harness.process().put("1", {"x": 0}))
-    assert harness.process().pending("1") == [("task", "x", BIG)]
-
-
-def test_regular_writes_that_lost_their_segments_are_stored_again(harness: Harness) -> None:
-    harness.run(harness.process().put("1", {"x": 0}))
-    dying = harness.begin(harness.process().put_writes("1", [("x", BIG)]))
-    dying.until(updates("C#1#W#"))
-    harness.run(harness.process().delete_thread())
-    dying.perform()
-    harness.run(harness.process().put("1", {"x": 0}))
-    harness.run(harness.process().put_writes("1", [("x", BIG), ("y", 1)]))
     assert harness.process().pending("1") == [("task", "x", BIG), ("task", "y", 1)]
 
 

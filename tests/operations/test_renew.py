@@ -45,22 +45,24 @@ def _kept_until(harness: Harness) -> int | None:
     return items.number(harness.items("T")["T"], items.KEPT_UNTIL)
 
 
-@pytest.mark.parametrize("cold", [False, True], ids=["warm", "cold"])
+@pytest.mark.parametrize("codec", [None, ENCRYPTED], ids=["plain", "encrypted"])
+@pytest.mark.parametrize("knows", ["all", "what it has read", "nothing"])
 @pytest.mark.parametrize("value", [1, BIG], ids=["small", "large"])
 @pytest.mark.parametrize("written", ["value", BIG], ids=["small writes", "large writes"])
 def test_writes_renew_their_checkpoint_with_all_other_writes(
-    harness: Harness, value: object, written: object, *, cold: bool
+    harness: Harness, value: object, written: object, knows: str, codec: Any
 ) -> None:
-    process = harness.process(TTL_SECONDS)
+    process = harness.process(TTL_SECONDS, codec)
     harness.run(process.put("1", {"x": value}))
     for step in range(10):
         _pass(harness, TTL_SECONDS * 0.7)
-        if cold:
-            process = harness.process(TTL_SECONDS)
+        if knows != "all":
+            process = harness.process(TTL_SECONDS, codec)
+        if knows == "what it has read":
             process.get()
         harness.run(process.put_writes("1", [("channel", written)], f"task-{step}"))
     _pass(harness, TTL_SECONDS * 0.9)
-    found = harness.process().found()
+    found = harness.process(codec=codec).found()
     assert found.checkpoint["channel_values"] == {"x": value}
     assert found.pending_writes == [(f"task-{step}", "channel", written) for step in range(10)]
     _pass(harness, TTL_SECONDS * 0.1)
@@ -70,15 +72,6 @@ def test_writes_renew_their_checkpoint_with_all_other_writes(
     assert harness.items("").keys() == {"T"}
     _pass(harness, FINDABLE_SECONDS)
     assert harness.model.items() == []
-
-
-@pytest.mark.parametrize("codec", [None, ENCRYPTED], ids=["plain", "encrypted"])
-def test_a_process_that_has_read_nothing_renews_too(harness: Harness, codec: Any) -> None:
-    harness.run(harness.process(TTL_SECONDS, codec).put("1", {"x": BIG}))
-    for _ in range(4):
-        _pass(harness, TTL_SECONDS * 0.7)
-        harness.run(harness.process(TTL_SECONDS, codec).put_writes("1", TASK))
-    assert harness.process(codec=codec).values() == {"x": BIG}
 
 
 def test_late_writes_to_a_checkpoint_that_is_gone_do_not_pass_for_a_renewal(harness: Harness) -> None:

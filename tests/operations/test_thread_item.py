@@ -58,18 +58,6 @@ def test_a_confirmation_makes_no_thread_item(harness: Harness, expiring: Process
     assert harness.process().values() == {}
 
 
-def test_a_namespace_that_was_entered_again_keeps_its_entry(harness: Harness) -> None:
-    """A deletion saw that nothing was left of it, and somebody stores in it before the entry goes."""
-    harness.run(harness.process().put("1", {}, namespace="inner"))
-    deletion = harness.begin(harness.process().delete_thread())
-    deletion.until(lambda call: call.method == "delete_item" and "N#inner" in str(call.params["Key"]))
-    harness.run(harness.process().put("2", {"big": BIG}, namespace="inner"))
-    deletion.finish()
-    assert harness.process().values(namespace="inner") == {"big": BIG}
-    harness.run(harness.process().delete_thread())
-    assert harness.model.items() == []
-
-
 @pytest.mark.parametrize("deletion", ["prune", "delete_thread"])
 def test_a_thread_that_expires_meanwhile_is_deleted(harness: Harness, deletion: str) -> None:
     harness.run(harness.process(TTL_SECONDS).put("1", {"big": BIG}))

@@ -87,23 +87,30 @@ class FixedEngine(DictEngine):
         return self.answer
 
 
+@pytest.fixture
+def fixed(
+    make_store: Callable[..., DynamoDBStore], embeddings: CountedEmbeddings
+) -> tuple[DynamoDBStore, FixedEngine]:
+    """Give a store, and its engine of one answer."""
+    engine = FixedEngine()
+    return make_store(index={"dims": DIMS, "embed": embeddings, "search": engine}), engine
+
+
 @pytest.mark.parametrize("vector_id", ["mine", "users/u1/%M#V#notes/#k"])
 def test_ids_that_are_not_the_stores_are_refused(
-    make_store: Callable[..., DynamoDBStore], embeddings: CountedEmbeddings, vector_id: str
+    fixed: tuple[DynamoDBStore, FixedEngine], vector_id: str
 ) -> None:
-    engine = FixedEngine()
+    store, engine = fixed
     engine.answer = [(vector_id, 1.0)]
-    store = make_store(index={"dims": DIMS, "embed": embeddings, "search": engine})
     with pytest.raises(CheckpointerInputError, match="must return ids that were passed to its put"):
         store.search(NAMESPACE, query="a")
 
 
 def test_an_engine_cannot_return_memories_of_another_namespace(
-    make_store: Callable[..., DynamoDBStore], embeddings: CountedEmbeddings
+    fixed: tuple[DynamoDBStore, FixedEngine],
 ) -> None:
     # As one that takes a prefix of text for one of labels.
-    engine = FixedEngine()
-    store = make_store(index={"dims": DIMS, "embed": embeddings, "search": engine})
+    store, engine = fixed
     store.put(("users", "u12", "notes"), "k", {"text": "a"})
     engine.answer = [(each, 1.0) for each in engine.kept]
     assert len(store.search(("users", "u12"), query="a")) == len(store.search(("users",), query="a")) == 1
@@ -112,11 +119,8 @@ def test_an_engine_cannot_return_memories_of_another_namespace(
             store.search(namespace, query="a")
 
 
-def test_a_score_that_is_not_a_number_is_refused(
-    make_store: Callable[..., DynamoDBStore], embeddings: CountedEmbeddings
-) -> None:
-    engine = FixedEngine()
-    store = make_store(index={"dims": DIMS, "embed": embeddings, "search": engine})
+def test_a_score_that_is_not_a_number_is_refused(fixed: tuple[DynamoDBStore, FixedEngine]) -> None:
+    store, engine = fixed
     store.put(NAMESPACE, "k", {"text": "a"})
     engine.answer = [(each, math.nan) for each in engine.kept]
     with pytest.raises(CheckpointerInputError, match="the score nan"):

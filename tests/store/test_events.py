@@ -44,20 +44,6 @@ def test_each_call_has_one_with_its_method(make_store: MakeStore) -> None:
     assert all(each.requests == each.attempts > 0 for each in events.events)
 
 
-async def test_async_calls_too(make_store: MakeStore) -> None:
-    events = Collected()
-    store = make_store(on_event=events)
-    await store.aput(ADA, "food", {"likes": "pizza"})
-    await store.aput_if(ADA, "food", {"likes": "soup"}, revision=None)
-    await store.asearch(ADA)
-    records = [each async for each in store.aexport_items()]
-    await store.aimport_items(records)
-    await store.adelete_namespace(())
-    assert [name.removeprefix("store.") for name, outcome in methods(events) if outcome == "ok"] == [
-        "put", "put_if", "search", "export_items", "import_items", "delete_namespace",
-    ]  # fmt: skip
-
-
 def test_the_tenant_is_the_first_label(make_store: MakeStore) -> None:
     events = Collected()
     store = make_store(on_event=events)
